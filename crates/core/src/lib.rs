@@ -1,0 +1,1 @@
+//! Threads that are events: the one-shot thread, its trace of system calls, and the wait queue.

@@ -1,0 +1,1 @@
+//! Event loops, and what threads see of them: sockets, files, time, signals.

@@ -1,0 +1,1 @@
+//! Ready-made schedulers over Selvedge threads.

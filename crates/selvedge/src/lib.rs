@@ -1,0 +1,1 @@
+//! One concurrency system: threads, events and schedulers as one value.
