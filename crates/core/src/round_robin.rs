@@ -49,9 +49,6 @@ pub fn round_robin_with<F: Future + 'static>(
                 Trace::Panic(panic) => eprintln!("{panic}"),
                 request => events.submit(&mut cpu, request)?,
             }
-            while let Some(thread) = cpu.woken() {
-                ready.push(thread);
-            }
         }
         match result.take() {
             Some(Ok(output)) => return Ok(output),
@@ -60,5 +57,8 @@ pub fn round_robin_with<F: Future + 'static>(
             None => {}
         }
         cpu.poll(events, ready.is_empty())?;
+        while let Some(thread) = cpu.woken() {
+            ready.push(thread);
+        }
     }
 }
