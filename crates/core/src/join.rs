@@ -228,7 +228,7 @@ impl<T> Future for JoinHandle<T> {
         match direct(cx) {
             Some(cpu) => {
                 cell.joiner.set(Some(cpu.keyed_waker()));
-                cpu.ask_block(&raw const *self, Place::UNKNOWN, true);
+                cpu.ask_block(&raw const *self, Place::JOIN, true);
             }
             None => cell.joiner.set(Some(cx.waker().clone())),
         }
