@@ -40,6 +40,97 @@ pub(crate) enum Ask {
     Block(Place),
 }
 
+/// Where the running step's request lies. The kind is a word of its own, which is all that most steps write and read: reading
+/// at once what was written in parts would wait for the stores.
+#[derive(Debug)]
+struct Slot {
+    kind: Cell<Kind>,
+    /// The child's key, or the place.
+    word: Cell<u32>,
+    readiness: Cell<Readiness>,
+    until: Cell<Time>,
+    /// The leaf future that filled the slot: it alone may empty it.
+    asker: Cell<*const ()>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    Yield,
+    Fork,
+    Nbio,
+    Wait,
+    Sleep,
+    Call,
+    Exit,
+    BlockHere,
+    Block,
+}
+
+impl Slot {
+    fn new() -> Slot {
+        Slot {
+            kind: Cell::new(Kind::Nothing),
+            word: Cell::new(0),
+            readiness: Cell::new(Readiness::NONE),
+            until: Cell::new(Time::default()),
+            asker: Cell::new(ptr::null()),
+        }
+    }
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.kind.get() == Kind::Nothing
+    }
+
+    #[inline(always)]
+    fn fill(&self, ask: Ask) {
+        self.kind.set(match ask {
+            Ask::Nothing => Kind::Nothing,
+            Ask::Yield => Kind::Yield,
+            Ask::Fork(child) => {
+                self.word.set(child.get());
+                Kind::Fork
+            }
+            Ask::Nbio => Kind::Nbio,
+            Ask::Wait(readiness) => {
+                self.readiness.set(readiness);
+                Kind::Wait
+            }
+            Ask::Sleep(until) => {
+                self.until.set(until);
+                Kind::Sleep
+            }
+            Ask::Call => Kind::Call,
+            Ask::Exit => Kind::Exit,
+            Ask::BlockHere(place) => {
+                self.word.set(place.0);
+                Kind::BlockHere
+            }
+            Ask::Block(place) => {
+                self.word.set(place.0);
+                Kind::Block
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn take(&self) -> Ask {
+        match self.kind.replace(Kind::Nothing) {
+            Kind::Nothing => Ask::Nothing,
+            Kind::Yield => Ask::Yield,
+            Kind::Fork => Ask::Fork(Key::new(self.word.get()).expect("filled with a key")),
+            Kind::Nbio => Ask::Nbio,
+            Kind::Wait => Ask::Wait(self.readiness.get()),
+            Kind::Sleep => Ask::Sleep(self.until.get()),
+            Kind::Call => Ask::Call,
+            Kind::Exit => Ask::Exit,
+            Kind::BlockHere => Ask::BlockHere(Place(self.word.get())),
+            Kind::Block => Ask::Block(Place(self.word.get())),
+        }
+    }
+}
+
 /// The thread was woken during its own step: it must run again.
 const NOTIFIED: u8 = 1;
 /// Somebody else holds a right to wake the thread.
@@ -69,9 +160,7 @@ impl Step {
 /// What lies behind a [`Cpu`]. It stays at one address; all but `step` is touched on the CPU's OS thread alone.
 pub(crate) struct CpuInner {
     pub(crate) step: Step,
-    ask: Cell<Ask>,
-    /// The leaf future that filled the slot: it alone may empty it.
-    asker: Cell<*const ()>,
+    slot: Slot,
     woken: UnsafeCell<RunQueue>,
     slab: UnsafeCell<Slab>,
     /// The waker lent to every step: points at this object.
@@ -138,8 +227,7 @@ impl Cpu {
         unsafe {
             inner.write(CpuInner {
                 step: Step { id, running: AtomicU32::new(0), flags: AtomicU8::new(0) },
-                ask: Cell::new(Ask::Nothing),
-                asker: Cell::new(ptr::null()),
+                slot: Slot::new(),
                 woken: UnsafeCell::new(RunQueue::new()),
                 slab: UnsafeCell::new(slab),
                 step_waker: ManuallyDrop::new(waker::lent(inner)),
@@ -172,7 +260,7 @@ impl Cpu {
         self.inner().forked(future)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step(&mut self, thread: Thread) -> Trace {
         let cpu = self.inner();
         let key = thread.into_key();
@@ -185,14 +273,22 @@ impl Cpu {
         let polled = unsafe { thread::poll(key, head, cpu) };
         cpu.step.running.store(0, Ordering::Relaxed);
         CURRENT.set(outer);
-        let ask = cpu.ask.replace(Ask::Nothing);
+        let ask = cpu.slot.take();
         if cpu.step.flags.load(Ordering::Relaxed) == 0 {
+            // SAFETY: it is pending and we hold it; it goes to the handle.
+            let hand_over = || unsafe { Thread::from_key(key) };
             match (polled, ask) {
-                // SAFETY: it is pending and we hold it; it goes to the handle.
-                (Polled::Pending, Ask::Yield) => return Trace::Yield(unsafe { Thread::from_key(key) }),
+                (Polled::Pending, Ask::Yield) => return Trace::Yield(hand_over()),
+                (Polled::Pending, Ask::Fork(child)) => {
+                    // SAFETY: the slot owned the child.
+                    return Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() };
+                }
                 (Polled::Pending, Ask::BlockHere(place)) if head & STICKY == 0 => {
                     cpu.keep(key, head, WAITING_HERE, place);
                     return Trace::Blocked;
+                }
+                (Polled::Pending, Ask::Wait(readiness)) if head & STICKY == 0 => {
+                    return Trace::Wait(Wait::new(hand_over(), readiness));
                 }
                 (Polled::Done, Ask::Nothing) => {
                     // SAFETY: the body is dropped, and this CPU created the thread.
@@ -428,10 +524,10 @@ impl CpuInner {
     /// Fills the request slot for a leaf future; false if another has filled it in this step.
     #[inline(always)]
     pub(crate) fn ask<T>(&self, leaf: *const T, ask: Ask) -> bool {
-        let free = matches!(self.ask.get(), Ask::Nothing);
+        let free = self.slot.is_empty();
         if free {
-            self.ask.set(ask);
-            self.asker.set(leaf.cast());
+            self.slot.fill(ask);
+            self.slot.asker.set(leaf.cast());
         }
         free
     }
@@ -446,15 +542,15 @@ impl CpuInner {
 
     /// The running thread wants to end; whatever it has asked before in this step is void.
     pub(crate) fn ask_exit(&self) {
-        self.retract(self.asker.get());
-        self.ask.set(Ask::Exit);
+        self.retract(self.slot.asker.get());
+        self.slot.fill(Ask::Exit);
     }
 
     /// Empties the slot again if this leaf has filled it in this step: it is being dropped.
     #[cold]
     fn retract(&self, leaf: *const ()) {
-        if self.asker.get() == leaf && !matches!(self.ask.get(), Ask::Nothing) {
-            if let Ask::Fork(child) = self.ask.replace(Ask::Nothing) {
+        if self.slot.asker.get() == leaf && !self.slot.is_empty() {
+            if let Ask::Fork(child) = self.slot.take() {
                 // SAFETY: the slot owned the child.
                 drop(unsafe { Thread::from_key(child) });
             }
@@ -512,7 +608,6 @@ impl CpuInner {
         let head = if sticky { head | STICKY } else { head };
         let alone = flags == 0 && !sticky;
         match ask {
-            Ask::Wait(readiness) if alone => return Trace::Wait(Wait::new(hand_over(), readiness)),
             Ask::Sleep(until) if alone => return Trace::Sleep(Sleep::new(hand_over(), until)),
             Ask::Call if alone => {
                 let mut call = call.expect("put into the slot with Ask::Call");

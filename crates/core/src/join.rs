@@ -142,9 +142,9 @@ impl<T> JoinCell<T> {
             }
             true
         } else {
-            let result = std::mem::ManuallyDrop::new(result);
+            let mut result = std::mem::ManuallyDrop::new(result);
             // SAFETY: it is dropped here, once.
-            unsafe { drop_quietly((&raw const *result).cast_mut()) };
+            unsafe { drop_quietly(&raw mut *result) };
             false
         }
     }

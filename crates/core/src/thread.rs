@@ -364,7 +364,7 @@ impl Thread {
     /// Runs the thread to its next system call. A step of a thread that yields takes 4-5 ns.
     ///
     /// A panic ends this thread alone: it becomes [`Trace::Panic`], or reaches the thread's joiner.
-    #[inline]
+    #[inline(always)]
     pub fn step(self, cpu: &mut Cpu) -> Trace {
         cpu.step(self)
     }

@@ -111,6 +111,11 @@ pub struct Readiness {
     pub fresh: bool,
 }
 
+impl Readiness {
+    pub(crate) const NONE: Readiness =
+        Readiness { fd: -1, deadline: Deadline::NEVER, interest: Interest::READ, fresh: false };
+}
+
 /// Which directions a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interest(u8);

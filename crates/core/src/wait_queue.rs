@@ -27,6 +27,7 @@ use std::cell::{RefCell, UnsafeCell};
 use std::fmt;
 use std::future::Future;
 use std::marker::{PhantomData, PhantomPinned};
+use std::mem::MaybeUninit;
 use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::NonNull;
@@ -132,58 +133,46 @@ pub struct WaitQueue<S, P, M: Mode = Shared> {
 
 /// The list of those who wait, in the order of their arrival. Reached only under the object's lock.
 pub struct Queue<P> {
-    ends: Option<(NonNull<Node<P>>, NonNull<Node<P>>)>,
-    /// Those to be resumed once the lock is released.
-    granted: Granted,
+    ends: Option<Ends<P>>,
+    /// Who is to be resumed once the lock is released; and if there are several, the others.
+    granted: Option<Waker>,
+    also_granted: Vec<Waker>,
 }
+
+/// The first and the last of a list.
+type Ends<P> = (NonNull<Node<P>>, NonNull<Node<P>>);
 
 // SAFETY: the queue leads to nodes in futures that may have been created on other OS threads; it reaches them under the object's
 // lock alone, and what it moves between OS threads are payloads of type P and wakers, which are Send.
 unsafe impl<P: Send> Send for Queue<P> {}
 
-/// Wakers of granted waiters; most often one at the most.
-#[derive(Default)]
-struct Granted {
-    first: Option<Waker>,
-    rest: Vec<Waker>,
-}
-
-/// One waiter. It lies in its future, pinned, for as long as it is in a list.
+/// One waiter. Its links are written when it is queued: who need not wait does not pay for them. It lies in its future, pinned, for as long as it is in a list.
 struct Node<P> {
     state: AtomicU8,
     /// While queued, only reached under the lock; else by the owner alone.
-    links: UnsafeCell<Links<P>>,
+    links: UnsafeCell<MaybeUninit<Links<P>>>,
     payload: UnsafeCell<P>,
+}
+
+impl<P> Node<P> {
+    /// Where the links are: written when the node is put into a list.
+    #[inline(always)]
+    fn links(node: NonNull<Node<P>>) -> *mut Links<P> {
+        // SAFETY: nodes are passed around only while they are live; this makes no reference.
+        unsafe { UnsafeCell::raw_get(&raw const (*node.as_ptr()).links).cast() }
+    }
 }
 
 struct Links<P> {
     prev: Option<NonNull<Node<P>>>,
     next: Option<NonNull<Node<P>>>,
-    waker: Option<Waker>,
+    waker: Waker,
 }
 
 const IDLE: u8 = 0;
 const QUEUED: u8 = 1;
 const GRANTED: u8 = 2;
 const DONE: u8 = 3;
-
-impl Granted {
-    #[inline(always)]
-    fn push(&mut self, waker: Waker) {
-        match self.first {
-            None => self.first = Some(waker),
-            Some(_) => self.rest.push(waker),
-        }
-    }
-
-    #[inline(always)]
-    fn fire(self) {
-        if let Some(first) = self.first {
-            waker::fire(first);
-            self.rest.into_iter().for_each(waker::fire);
-        }
-    }
-}
 
 impl<P> Queue<P> {
     /// Whether nobody waits.
@@ -204,27 +193,31 @@ impl<P> Queue<P> {
     #[inline(always)]
     pub fn grant(&mut self) {
         let Some((head, _)) = self.ends else { return };
-        // SAFETY: as in `front`. After the Release store the node is its owner's, and we do not touch it again.
-        unsafe {
-            let waker = (*(*head.as_ptr()).links.get()).waker.take();
+        // SAFETY: as in `front`. The waker is moved out, once: the node leaves the list. After the Release store the node is its
+        // owner's, and we do not touch it again.
+        let waker = unsafe {
+            let waker = (&raw const (*Node::links(head)).waker).read();
             self.unlink(head);
             (*head.as_ptr()).state.store(GRANTED, Ordering::Release);
-            self.granted.push(waker.expect("a queued node has a waker"));
+            waker
+        };
+        match self.granted {
+            None => self.granted = Some(waker),
+            Some(_) => self.also_granted.push(waker),
         }
     }
 
     /// # Safety
     /// The node is live, pinned until it is unlinked, and in no list; we are under the lock.
     #[inline(always)]
-    unsafe fn push(&mut self, node: NonNull<Node<P>>) {
+    unsafe fn push(&mut self, node: NonNull<Node<P>>, waker: Waker) {
+        let prev = self.ends.map(|(_, tail)| tail);
         // SAFETY: the caller's contract, and nodes in the list are live.
         unsafe {
-            let tail = self.ends.map(|(_, tail)| tail);
-            (*(*node.as_ptr()).links.get()).prev = tail;
-            (*(*node.as_ptr()).links.get()).next = None;
+            Node::links(node).write(Links { prev, next: None, waker });
             self.ends = match self.ends {
                 Some((head, tail)) => {
-                    (*(*tail.as_ptr()).links.get()).next = Some(node);
+                    (*Node::links(tail)).next = Some(node);
                     Some((head, node))
                 }
                 None => Some((node, node)),
@@ -233,6 +226,8 @@ impl<P> Queue<P> {
         }
     }
 
+    /// Takes a node out of the list; its waker stays in it.
+    ///
     /// # Safety
     /// The node is in this list, and we are under the lock.
     #[inline(always)]
@@ -240,13 +235,13 @@ impl<P> Queue<P> {
         let (head, tail) = self.ends.expect("the node is in the list");
         // SAFETY: the caller's contract; its neighbours are in the list too, hence live.
         unsafe {
-            let links = (*node.as_ptr()).links.get();
+            let links = Node::links(node);
             let (prev, next) = ((*links).prev, (*links).next);
             if let Some(prev) = prev {
-                (*(*prev.as_ptr()).links.get()).next = next;
+                (*Node::links(prev)).next = next;
             }
             if let Some(next) = next {
-                (*(*next.as_ptr()).links.get()).prev = prev;
+                (*Node::links(next)).prev = prev;
             }
             let head = if head == node { next } else { Some(head) };
             let tail = if tail == node { prev } else { Some(tail) };
@@ -258,15 +253,24 @@ impl<P> Queue<P> {
 impl<S, P, M: Mode> WaitQueue<S, P, M> {
     /// An object in the given state, for which nobody waits.
     pub fn new(state: S) -> Self {
-        WaitQueue { inner: M::Lock::new((state, Queue { ends: None, granted: Granted::default() })) }
+        WaitQueue {
+            inner: M::Lock::new((state, Queue { ends: None, granted: None, also_granted: Vec::new() })),
+        }
     }
 
     /// Works on the state under the lock, then resumes those whom `f` has granted something.
     #[inline(always)]
     pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<P>) -> T) -> T {
-        let (result, granted) =
-            self.inner.with(|(state, queue)| (f(state, queue), std::mem::take(&mut queue.granted)));
-        granted.fire();
+        let (result, granted, others) = self.inner.with(|(state, queue)| {
+            let result = f(state, queue);
+            let granted = queue.granted.take();
+            let others = if granted.is_some() { std::mem::take(&mut queue.also_granted) } else { Vec::new() };
+            (result, granted, others)
+        });
+        if let Some(waker) = granted {
+            waker::fire(waker);
+            others.into_iter().for_each(waker::fire);
+        }
         result
     }
 
@@ -280,13 +284,12 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     #[inline(always)]
     #[track_caller]
     pub fn wait<R: Role<S, P>>(&self, payload: P) -> Waiting<'_, S, P, R, M> {
-        let links = Links { prev: None, next: None, waker: None };
         Waiting {
             queue: self,
             place: Place::of(Location::caller()),
             node: Node {
                 state: AtomicU8::new(IDLE),
-                links: UnsafeCell::new(links),
+                links: UnsafeCell::new(MaybeUninit::uninit()),
                 payload: UnsafeCell::new(payload),
             },
             _role: PhantomData,
@@ -339,14 +342,9 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
                     // SAFETY: the node is idle, hence the owner's alone.
                     let attempted = R::attempt(state, queue, unsafe { &mut *this.node.payload.get() });
                     if attempted.is_none() {
+                        let waker = cpu.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
                         // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under the lock.
-                        unsafe {
-                            (*this.node.links.get()).waker = Some(match cpu {
-                                Some(cpu) => cpu.keyed_waker(),
-                                None => cx.waker().clone(),
-                            });
-                            queue.push(node);
-                        }
+                        unsafe { queue.push(node, waker) };
                     }
                     attempted
                 });
@@ -362,19 +360,18 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
             GRANTED => Poll::Ready(this.collect()),
             QUEUED => {
                 let cpu = direct(cx);
+                // Dropped after the lock is released: it may be foreign.
+                let mut replaced = None;
                 let queued = this.queue.with(|_, _| {
                     let queued = this.node.state.load(Ordering::Relaxed) == QUEUED;
                     if queued {
-                        // SAFETY: the node is queued and we are under the lock.
-                        let waker = unsafe { &mut (*this.node.links.get()).waker };
-                        match (cpu, waker) {
-                            (Some(cpu), waker) => *waker = Some(cpu.keyed_waker()),
-                            (None, Some(waker)) => waker.clone_from(cx.waker()),
-                            (None, waker) => *waker = Some(cx.waker().clone()),
-                        }
+                        let waker = cpu.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
+                        // SAFETY: the node is queued, so that its links are written, and we are under the lock.
+                        replaced = Some(unsafe { std::mem::replace(&mut (*Node::links(node)).waker, waker) });
                     }
                     queued
                 });
+                drop(replaced);
                 match queued {
                     true => {
                         this.block(cpu);
@@ -406,15 +403,21 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
     #[cold]
     fn give_up(&self) {
         crate::cpu::retract(&raw const self.node);
-        self.queue.with(|state, queue| {
+        let node = NonNull::from(&self.node);
+        let waker = self.queue.with(|state, queue| {
             if self.node.state.load(Ordering::Relaxed) == QUEUED {
-                // SAFETY: queued, and we are under the lock.
-                unsafe { queue.unlink(NonNull::from(&self.node)) };
+                // SAFETY: queued, and we are under the lock. The waker is moved out, once: the node is in no list any more.
+                unsafe {
+                    queue.unlink(node);
+                    Some((&raw const (*Node::links(node)).waker).read())
+                }
             } else {
                 // SAFETY: granted under this lock, which we hold: the node is the owner's alone again.
                 R::abandoned(state, queue, unsafe { &mut *self.node.payload.get() });
+                None
             }
         });
+        drop(waker);
     }
 }
 
