@@ -92,7 +92,7 @@ fn citations(heading: &PaperHeading, keys: &[(&str, &str)]) -> Vec<Citation> {
         .zip(ends)
         .map(|((at, key), end)| Citation {
             key: key.to_string(),
-            section: section(&text[at + key.len()..end]),
+            section: section(&text[..end], at + key.len()),
             item: heading.item.clone(),
             file: heading.file.clone(),
             line: heading.line,
@@ -100,15 +100,23 @@ fn citations(heading: &PaperHeading, keys: &[(&str, &str)]) -> Vec<Citation> {
         .collect()
 }
 
-/// What is left of a reference when the sentence around it is taken away.
-fn section(text: &str) -> String {
-    let text = text.trim_start_matches([']', ',', ' ', '*', '`']);
-    let end = [". ", "; ", ": ", " (", " -- ", " – ", "] ", "]:", "|", "`"]
+/// The place that a reference names after its key, which ends at `at`: the rest of its brackets, or else what is left
+/// when the sentence around it is taken away.
+fn section(text: &str, at: usize) -> String {
+    let rest = &text[at..];
+    let bracketed = rest.starts_with([' ', ',']) && text[..at].rfind('[') > text[..at].rfind(']');
+    if let Some((inner, _)) = rest.split_once(']')
+        && bracketed
+    {
+        return inner.trim_matches([',', ' ']).to_string();
+    }
+    let text = rest.trim_start_matches([']', ',', ' ', '*', '`']);
+    let end = [". ", "; ", ": ", " (", "|", "`", "["]
         .iter()
         .filter_map(|stop| text.find(stop))
         .min()
         .unwrap_or(text.len());
-    let text = text[..end].trim().trim_end_matches(['.', ',', ';', ':', '[', ']', '(', ' ']);
+    let text = text[..end].trim().trim_end_matches(['.', ',', ';', ':', ' ']);
     text.strip_suffix(" and").unwrap_or(text).trim_end_matches(',').to_string()
 }
 
@@ -222,14 +230,14 @@ mod tests {
     #[test]
     fn a_heading_becomes_rows() {
         let source = "/// A.\n///\n/// # Paper\n/// \\[LZ07\\] §3.10, Figure 13: the loop; `[Del]` §2.1.\n///\n/// # Panics\n/// Del §9\npub fn a() {}\n\
-            \nimpl A {\n    /// # Paper\n    /// [LZ07 §3.9]\n    fn b() {}\n}\n";
+            \nimpl A {\n    /// # Paper\n    /// [LZ07 §3.9, Figures 5 and 6]: more.\n    fn b() {}\n}\n";
         assert_eq!(found(source), "");
         let table = concordance(&tree(source));
         let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| §")).collect();
         assert_eq!(
             rows,
             [
-                "| §3.9 | `A::b` | [crates/a/src/b.rs](../crates/a/src/b.rs) |",
+                "| §3.9, Figures 5 and 6 | `A::b` | [crates/a/src/b.rs](../crates/a/src/b.rs) |",
                 "| §3.10, Figure 13 | `a` | [crates/a/src/b.rs](../crates/a/src/b.rs) |",
                 "| §2.1 | `a` | [crates/a/src/b.rs](../crates/a/src/b.rs) |",
             ]
