@@ -1,6 +1,7 @@
 //! `cargo xtask ci`: every check, in one order, with one closing line.
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::command::{Invocation, Tally};
@@ -35,45 +36,58 @@ const MIRI_FLAGS: &str = "-Zmiri-disable-isolation";
 
 const EXAMPLES: &str = "selvedge-examples";
 
-struct Ci {
-    workspace: Workspace,
-    tally: Tally,
+struct Ci<'a> {
+    workspace: &'a Workspace,
+    tally: &'a mut Tally,
 }
 
-/// Runs every step, also after one has failed; without the set-up none is worth running.
-///
-/// # Errors
-/// Names the steps that failed.
-pub(crate) fn run() -> Result<(), String> {
+/// Runs every step, also after one has failed; without the set-up none is worth running. The last line of the output
+/// is the number of tests that passed and failed.
+pub(crate) fn run() -> ExitCode {
     let started = Instant::now();
-    timed("setup", setup::run).map_err(|error| format!("ci failed in setup: {error}"))?;
-    let mut ci = Ci { workspace: Workspace::load()?, tally: Tally::default() };
+    let mut tally = Tally::default();
+    let failed = match prepared() {
+        Err(error) => {
+            println!("ci: {error}");
+            tally.failed += 1;
+            vec!["setup"]
+        }
+        Ok(workspace) => every_step(&workspace, &mut tally),
+    };
+    println!("\nci: took {:.0} s; the test runner said:", started.elapsed().as_secs_f64());
+    for summary in &tally.summaries {
+        println!("{summary}");
+    }
+    println!("{}", closing(&failed, &tally));
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn prepared() -> Result<Workspace, String> {
+    timed("setup", setup::run)?;
+    Workspace::load()
+}
+
+/// The names of the steps that failed.
+fn every_step(workspace: &Workspace, tally: &mut Tally) -> Vec<&'static str> {
     let mut failed = Vec::new();
     for (name, step) in STEPS {
-        let failures_before = ci.tally.failed;
-        if let Err(error) = timed(name, || step(&mut ci)) {
+        let failures_before = tally.failed;
+        tally.step = name;
+        if let Err(error) = timed(name, || step(&mut Ci { workspace, tally })) {
             println!("ci: {name} FAILED: {error}");
             failed.push(*name);
             // A check that has no tests of its own counts as one, so that the closing line never hides it.
-            if ci.tally.failed == failures_before {
-                ci.tally.failed += 1;
+            if tally.failed == failures_before {
+                tally.failed += 1;
             }
         }
     }
-    println!("\nci: took {:.0} s; the test runner said:", started.elapsed().as_secs_f64());
-    for summary in &ci.tally.summaries {
-        println!("{summary}");
-    }
-    let outcome = verdict(&failed);
-    if let Err(error) = &outcome {
-        println!("{error}");
-    }
-    println!("{} passed, {} failed", ci.tally.passed, ci.tally.failed);
-    outcome
+    failed
 }
 
-fn verdict(failed: &[&str]) -> Result<(), String> {
-    if failed.is_empty() { Ok(()) } else { Err(format!("ci failed in: {}", failed.join(", "))) }
+fn closing(failed: &[&str], tally: &Tally) -> String {
+    let counts = format!("{} passed, {} failed", tally.passed, tally.failed);
+    if failed.is_empty() { counts } else { format!("ci failed in: {}\n{counts}", failed.join(", ")) }
 }
 
 fn timed<T>(name: &str, step: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
@@ -89,7 +103,7 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(count * 60)
 }
 
-impl Ci {
+impl Ci<'_> {
     fn cargo(&mut self, limit_minutes: u64, words: &[&str]) -> Result<(), String> {
         let words = [&["cargo"], words].concat();
         self.run(Invocation::new(minutes(limit_minutes), &words))
@@ -97,7 +111,7 @@ impl Ci {
 
     fn run(&mut self, invocation: Invocation) -> Result<(), String> {
         println!("ci: {}", invocation.display());
-        invocation.run(&self.workspace.root, &mut self.tally)
+        invocation.run(&self.workspace.root, self.tally)
     }
 }
 
@@ -140,8 +154,7 @@ fn miri(ci: &mut Ci) -> Result<(), String> {
 
 /// The fuzz targets lie outside the workspace, so nothing else would notice that one no longer builds.
 fn fuzz_targets(ci: &mut Ci) -> Result<(), String> {
-    let manifest = ci.workspace.root.join(fuzz::MANIFEST);
-    ci.cargo(5, &["clippy", "--manifest-path", path(&manifest)?, "--", "-D", "warnings"])
+    ci.cargo(5, &["clippy", "--manifest-path", fuzz::MANIFEST, "--", "-D", "warnings"])
 }
 
 fn path(path: &Path) -> Result<&str, String> {
@@ -153,8 +166,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_step_is_named() {
-        assert_eq!(verdict(&[]), Ok(()));
-        assert_eq!(verdict(&["lints", "miri"]), Err("ci failed in: lints, miri".to_string()));
+    fn the_closing_line_is_last_and_the_failed_steps_are_named() {
+        let mut tally = Tally::default();
+        tally.read_line("test result: FAILED. 7 passed; 2 failed; 0 ignored");
+        assert_eq!(closing(&[], &tally), "7 passed, 2 failed");
+        assert_eq!(closing(&["lints", "miri"], &tally), "ci failed in: lints, miri\n7 passed, 2 failed");
+    }
+
+    #[test]
+    fn a_failed_step_counts_even_if_it_has_no_tests() {
+        // There is no such directory, so no command can start in it.
+        let nowhere = Path::new("/selvedge/no/such/directory");
+        let workspace = Workspace { root: nowhere.into(), target_dir: nowhere.into(), packages: Vec::new() };
+        let mut tally = Tally::default();
+        let failed = every_step(&workspace, &mut tally);
+        assert!(failed.contains(&"lints") && failed.contains(&"miri"), "{failed:?}");
+        assert_eq!(tally.failed as usize, failed.len());
     }
 }

@@ -10,8 +10,10 @@ use std::time::Duration;
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
-    /// The lines themselves, each followed by what was being tested.
+    /// The lines themselves, each followed by what was being tested; without those of no tests at all.
     pub(crate) summaries: Vec<String>,
+    /// What the tests are run for.
+    pub(crate) step: &'static str,
     testing: String,
 }
 
@@ -40,7 +42,9 @@ impl Tally {
         if let (Some(passed), Some(failed)) = (count(" passed;"), count(" failed;")) {
             self.passed += passed;
             self.failed += failed;
-            self.summaries.push(format!("{}  [{}]", summary.trim_end(), self.testing));
+            if passed + failed > 0 {
+                self.summaries.push(format!("{}  [{}: {}]", summary.trim_end(), self.step, self.testing));
+            }
         }
     }
 }
@@ -139,20 +143,21 @@ mod tests {
 
     #[test]
     fn sums_the_runner_s_own_lines() {
-        let mut tally = Tally::default();
+        let mut tally = Tally { step: "tests", ..Tally::default() };
         for line in [
             "     Running unittests src/lib.rs (target/debug/deps/selvedge_core-1f)",
             "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
             "   Doc-tests selvedge_core",
             "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s",
+            "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
             "the test result: is not a summary",
         ] {
             tally.read_line(line);
         }
         assert_eq!((tally.passed, tally.failed), (15, 2));
         assert!(tally.summaries[0].starts_with("test result: ok. 12 passed;"));
-        assert!(tally.summaries[0].ends_with("[selvedge_core unittests src/lib.rs]"));
-        assert!(tally.summaries[1].ends_with("[doc tests of selvedge_core]"));
+        assert!(tally.summaries[0].ends_with("[tests: selvedge_core unittests src/lib.rs]"));
+        assert!(tally.summaries[1].ends_with("[tests: doc tests of selvedge_core]"));
         assert_eq!(tally.summaries.len(), 2);
     }
 
@@ -164,7 +169,7 @@ mod tests {
         );
         assert_eq!(outcome, Ok(()));
         assert_eq!(tally.passed, 4);
-        assert!(tally.summaries[0].ends_with("[b x]"), "{:?}", tally.summaries);
+        assert!(tally.summaries[0].ends_with("[: b x]"), "{:?}", tally.summaries);
     }
 
     #[test]

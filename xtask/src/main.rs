@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match args.as_slice() {
-        ["ci"] => ci::run(),
+        ["ci"] => return ci::run(),
         ["setup"] => setup::run(),
         ["tidy"] => tidy::run(tidy::Concordance::MustBeCurrent),
         ["tidy", "--write"] => tidy::run(tidy::Concordance::Rewrite),
