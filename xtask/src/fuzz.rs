@@ -31,7 +31,19 @@ pub(crate) fn run(seconds: &str, only: Option<&str>) -> Result<(), String> {
     }
     for target in targets {
         let total = format!("-max_total_time={seconds}");
-        let words = ["rustup", "run", "nightly", "cargo", "fuzz", "run", &target, "--", &total];
+        let words = [
+            "rustup",
+            "run",
+            "nightly",
+            "cargo",
+            "fuzz",
+            "run",
+            &target,
+            "--",
+            &total,
+            "-verbosity=0",
+            "-print_final_stats=1",
+        ];
         run(Invocation::new(BUILD_LIMIT + Duration::from_secs(seconds), &words))?;
     }
     Ok(())

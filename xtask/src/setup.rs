@@ -9,17 +9,17 @@ use crate::workspace;
 
 /// A program that comes from a Debian package.
 #[derive(Debug)]
-pub(crate) struct Program {
-    pub(crate) name: &'static str,
-    pub(crate) package: &'static str,
+struct Program {
+    name: &'static str,
+    package: &'static str,
     /// What it is for, as a line of output says it.
-    pub(crate) purpose: &'static str,
-    pub(crate) need: Need,
+    purpose: &'static str,
+    need: Need,
 }
 
 /// Whether work stops without a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+enum Need {
     Required,
     Optional,
 }
@@ -52,7 +52,7 @@ const RUSTUP_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// `cargo xtask setup`.
 pub(crate) fn run() -> Result<(), String> {
-    debian(PROGRAMS)?;
+    programs(PROGRAMS)?;
     toolchains()
 }
 
@@ -60,18 +60,33 @@ pub(crate) fn run() -> Result<(), String> {
 ///
 /// # Errors
 /// When a required program is missing and cannot be installed; the message names the packages.
-pub(crate) fn debian(programs: &[Program]) -> Result<(), String> {
+fn programs(programs: &[Program]) -> Result<(), String> {
     let missing: Vec<&Program> = programs.iter().filter(|program| !on_path(program.name)).collect();
     for program in &missing {
         println!("setup: {} is missing ({}; package {})", program.name, program.purpose, program.package);
     }
-    if missing.is_empty() {
+    let packages = |need| -> Vec<&str> {
+        missing.iter().filter(|program| program.need == need).map(|program| program.package).collect()
+    };
+    install(&packages(Need::Required))?;
+    if let Err(error) = install(&packages(Need::Optional)) {
+        println!("setup: going on without: {error}");
+    }
+    Ok(())
+}
+
+/// Installs Debian packages. Says what it is about to do, since it changes the machine.
+///
+/// # Errors
+/// When there are any and the user is not root, or apt fails.
+pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
+    if packages.is_empty() {
         return Ok(());
     }
     if !on_path("apt-get") || !is_root() {
-        return without_installing(&missing);
+        return Err(by_hand(packages));
     }
-    println!("setup: running as root, so installing: {}", packages(&missing));
+    println!("setup: running as root, so installing: {}", packages.join(" "));
     let apt = |words: &[&str]| {
         let lock = "DPkg::Lock::Timeout=300"; // another apt may be at work
         let command = [&["apt-get", "-q", "-y", "-o", lock], words].concat();
@@ -80,37 +95,14 @@ pub(crate) fn debian(programs: &[Program]) -> Result<(), String> {
             .run(&workspace::root(), &mut Tally::default())
     };
     apt(&["update"])?;
-    let (required, optional): (Vec<&Program>, Vec<&Program>) =
-        missing.iter().partition(|program| program.need == Need::Required);
-    for (group, need) in [(required, Need::Required), (optional, Need::Optional)] {
-        if group.is_empty() {
-            continue;
-        }
-        let mut words = vec!["install", "--no-install-recommends"];
-        words.extend(group.iter().map(|program| program.package));
-        match (apt(&words), need) {
-            (Err(error), Need::Required) => return Err(error),
-            (Err(error), Need::Optional) => println!("setup: going on without: {error}"),
-            (Ok(()), _) => {}
-        }
-    }
-    Ok(())
+    apt(&[&["install", "--no-install-recommends"], packages].concat())
 }
 
-fn without_installing(missing: &[&Program]) -> Result<(), String> {
-    let required: Vec<&Program> =
-        missing.iter().copied().filter(|program| program.need == Need::Required).collect();
-    if required.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
+fn by_hand(packages: &[&str]) -> String {
+    format!(
         "not root, so nothing was installed; install these packages and try again: {}",
-        packages(&required)
-    ))
-}
-
-fn packages(programs: &[&Program]) -> String {
-    programs.iter().map(|program| program.package).collect::<Vec<_>>().join(" ")
+        packages.join(" ")
+    )
 }
 
 /// The stable toolchain's checkers, and a nightly toolchain with Miri.
@@ -154,22 +146,15 @@ fn is_root() -> bool {
 mod tests {
     use super::*;
 
-    const ABSENT: Program =
-        Program { name: "absent", package: "absent-package", purpose: "a test", need: Need::Required };
-
     #[test]
     fn nothing_missing_is_fine() {
         let shell = Program { name: "sh", package: "dash", purpose: "a test", need: Need::Required };
-        assert_eq!(debian(&[shell]), Ok(()));
+        assert_eq!(programs(&[shell]), Ok(()));
+        assert_eq!(install(&[]), Ok(()));
     }
 
     #[test]
-    fn a_required_program_is_named_by_its_package() {
-        assert!(without_installing(&[&ABSENT]).unwrap_err().ends_with(": absent-package"));
-    }
-
-    #[test]
-    fn an_optional_program_may_be_missing() {
-        assert_eq!(without_installing(&[&Program { need: Need::Optional, ..ABSENT }]), Ok(()));
+    fn what_is_to_be_installed_by_hand_is_named() {
+        assert!(by_hand(&["curl", "gcc"]).ends_with(": curl gcc"));
     }
 }
