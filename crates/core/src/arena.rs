@@ -1,0 +1,366 @@
+//! The address space in which all threads live, and the blocks cut from it.
+//!
+//! One region of at most 32 GiB is reserved at the first use. It is addressed in granules of 8 bytes by 32-bit
+//! [`Key`]s, so that a link between threads is 4 bytes. The region is cut into chunks; a chunk holds blocks of
+//! one size for the life of the process, and belongs to one CPU at a time:
+//!
+//! - **A key, once handed out, is for ever the address of a block header.** Memory is never unmapped and a chunk
+//!   never changes its block size, so a stale key finds a header: of a free block, or of another thread.
+//! - **Only a chunk's owner touches the headers and free list in it.** A block freed elsewhere goes onto the
+//!   chunk's own lock-free list, which the owner takes over when it runs dry.
+//!
+//! Fresh memory reads as zeros, and a zero head word means "free": walking a chunk finds the live threads.
+
+use crate::thread::Header;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// Bytes per granule: the unit of keys and of block sizes.
+pub(crate) const GRANULE: usize = 8;
+/// The largest block, in granules; a larger future goes to the heap and its block holds the pointer.
+pub(crate) const GRANULES_MAX: usize = if cfg!(miri) { 64 } else { 512 };
+
+/// log2 of the chunk size in granules: 1 MiB; small under Miri, so that chunk changes happen in tests.
+const CHUNK_SHIFT: u32 = if cfg!(miri) { 11 } else { 17 };
+const CHUNK_GRANULES: u32 = 1 << CHUNK_SHIFT;
+const CHUNK_BYTES: usize = CHUNK_GRANULES as usize * GRANULE;
+/// 32 GiB in all, less one chunk, so that the end of the arena still is a 32-bit key.
+const CHUNKS_MAX: usize = if cfg!(miri) { 256 } else { (1 << (32 - CHUNK_SHIFT)) - 1 };
+/// The smallest reservation worth starting with.
+const CHUNKS_MIN: usize = if cfg!(miri) { 256 } else { 16 };
+
+/// No CPU owns the chunk.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
+/// The address of a thread's block: its offset from the arena's base in granules. Never 0.
+pub(crate) type Key = NonZeroU32;
+
+struct Chunk {
+    owner: AtomicU32,
+    /// Head of the list of blocks freed by others than the owner, linked through the headers.
+    freed_elsewhere: AtomicU32,
+}
+
+static CHUNKS: [Chunk; CHUNKS_MAX] =
+    [const { Chunk { owner: AtomicU32::new(NOBODY), freed_elsewhere: AtomicU32::new(0) } }; CHUNKS_MAX];
+static BASE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
+static CENTRAL: OnceLock<Result<Mutex<Central>, Unavailable>> = OnceLock::new();
+
+/// What all CPUs share: the next unused chunk, and chunks whose owner is gone.
+struct Central {
+    next: usize,
+    end: usize,
+    abandoned: Vec<Abandoned>,
+}
+
+/// All chunks of one block size that a CPU left behind, with its free list for them.
+#[derive(Debug)]
+struct Abandoned {
+    granules: usize,
+    spans: Vec<Span>,
+    free: u32,
+}
+
+/// The part of a chunk that has been handed out at least once, and how far it reaches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) chunk: u32,
+    /// The first key.
+    first: u32,
+    /// The next key never used.
+    next: u32,
+    /// Keys below this one can start a block.
+    limit: u32,
+}
+
+/// There can be no (further) CPU in this process: no address space for threads, or too many CPUs.
+#[derive(Debug, Clone)]
+pub struct Unavailable(String);
+
+impl Unavailable {
+    pub(crate) fn too_many_cpus(limit: usize) -> Unavailable {
+        Unavailable(format!("the process has {limit} CPUs already"))
+    }
+}
+
+impl std::fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+/// The arena holds as many threads as its address space allows; the new thread was not created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArenaFull {
+    /// Bytes reserved for all threads of the process.
+    pub reserved_bytes: usize,
+}
+
+impl std::fmt::Display for ArenaFull {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "no room for another thread: all {} MiB of the thread arena are in use",
+            self.reserved_bytes >> 20
+        )
+    }
+}
+
+impl std::error::Error for ArenaFull {}
+
+/// The header at `key`.
+///
+/// The result points into the arena whatever the key; what it may be used for is up to the chunk's ownership.
+#[inline(always)]
+pub(crate) fn header(key: Key) -> *mut Header {
+    let base = BASE.load(Ordering::Relaxed);
+    // SAFETY: keys are made only in `Slab`, from chunks inside the reservation that starts at BASE (which is set
+    // before the first chunk is handed out and never changes), so the offset stays inside one mapping.
+    unsafe { base.add(key.get() as usize * GRANULE).cast() }
+}
+
+/// The owner of the chunk that `key` lies in.
+#[inline(always)]
+pub(crate) fn owner(key: Key) -> u32 {
+    CHUNKS[(key.get() >> CHUNK_SHIFT) as usize].owner.load(Ordering::Relaxed)
+}
+
+fn central() -> Result<&'static Mutex<Central>, Unavailable> {
+    CENTRAL.get_or_init(|| reserve().map(Mutex::new)).as_ref().map_err(Unavailable::clone)
+}
+
+/// Reserves the address space, or as large a part of it as the system grants.
+fn reserve() -> Result<Central, Unavailable> {
+    let mut chunks = CHUNKS_MAX;
+    loop {
+        match map(chunks * CHUNK_BYTES) {
+            Ok(base) => {
+                BASE.store(base, Ordering::Relaxed);
+                return Ok(Central { next: 0, end: chunks, abandoned: Vec::new() });
+            }
+            Err(e) if chunks / 2 < CHUNKS_MIN => {
+                return Err(Unavailable(format!("cannot reserve address space for threads: {e}")));
+            }
+            Err(_) => chunks /= 2,
+        }
+    }
+}
+
+#[cfg(not(miri))]
+fn map(bytes: usize) -> Result<*mut u8, String> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
+    unsafe {
+        mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE | MapFlags::NORESERVE)
+    }
+    .map(|p| p.cast())
+    .map_err(|e| format!("mmap of {} MiB: {e}", bytes >> 20))
+}
+
+#[cfg(miri)]
+fn map(bytes: usize) -> Result<*mut u8, String> {
+    let layout = std::alloc::Layout::from_size_align(bytes, 4096).map_err(|e| e.to_string())?;
+    // SAFETY: the layout's size is not zero.
+    Ok(unsafe { std::alloc::alloc_zeroed(layout) })
+}
+
+/// Gives back a block whose chunk belongs to another CPU, or to none.
+///
+/// # Safety
+/// The block at `key` holds nothing that still needs dropping, and the caller gives up its right to it.
+#[cold]
+pub(crate) unsafe fn free_elsewhere(key: Key) {
+    let list = &CHUNKS[(key.get() >> CHUNK_SHIFT) as usize].freed_elsewhere;
+    let mut head = list.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: the block is the caller's, so nobody else reads or writes its header.
+        unsafe { header(key).write(Header::free(head)) };
+        match list.compare_exchange_weak(head, key.get(), Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => head = now,
+        }
+    }
+}
+
+/// One CPU's stock of blocks: a free list per size, and the chunks it owns.
+#[derive(Debug)]
+pub(crate) struct Slab {
+    owner: u32,
+    free: [u32; GRANULES_MAX + 1],
+    /// The chunk each size is being cut from; the full ones before it.
+    spans: Vec<(Option<Span>, Vec<Span>)>,
+}
+
+impl Slab {
+    pub(crate) fn new(owner: u32) -> Result<Slab, Unavailable> {
+        central()?;
+        let spans = (0..=GRANULES_MAX).map(|_| (None, Vec::new())).collect();
+        Ok(Slab { owner, free: [0; GRANULES_MAX + 1], spans })
+    }
+
+    /// A block of `granules` granules, its head word 0.
+    #[inline(always)]
+    pub(crate) fn alloc(&mut self, granules: usize) -> Result<Key, ArenaFull> {
+        match Key::new(self.free[granules]) {
+            Some(key) => {
+                // SAFETY: the block is on our free list, so its header holds the list's link and is ours to read.
+                self.free[granules] = unsafe { (*header(key)).link };
+                Ok(key)
+            }
+            None => self.alloc_fresh(granules),
+        }
+    }
+
+    #[inline(never)]
+    fn alloc_fresh(&mut self, granules: usize) -> Result<Key, ArenaFull> {
+        loop {
+            let (current, full) = &mut self.spans[granules];
+            if let Some(span) = current {
+                if span.next < span.limit {
+                    let key = span.next;
+                    span.next += granules as u32;
+                    return Ok(Key::new(key).expect("the first key of the arena is skipped"));
+                }
+                full.push(*span);
+                *current = None;
+            }
+            if self.take_freed_elsewhere(granules) {
+                return self.alloc(granules);
+            }
+            self.take_chunk(granules)?;
+            if self.free[granules] != 0 || self.take_freed_elsewhere(granules) {
+                return self.alloc(granules);
+            }
+        }
+    }
+
+    /// Collects what others freed of this size; false if there was nothing.
+    fn take_freed_elsewhere(&mut self, granules: usize) -> bool {
+        let (current, full) = &self.spans[granules];
+        for span in full.iter().chain(current) {
+            let list = &CHUNKS[span.chunk as usize].freed_elsewhere;
+            if list.load(Ordering::Relaxed) != 0 {
+                // Acquire: the blocks' last users wrote their headers before the Release push.
+                self.free[granules] = list.swap(0, Ordering::Acquire);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes over what a dead CPU left of this size, or the next unused chunk.
+    fn take_chunk(&mut self, granules: usize) -> Result<(), ArenaFull> {
+        let mut central = central().expect("checked in new").lock().expect("no panic under this lock");
+        if let Some(at) = central.abandoned.iter().position(|a| a.granules == granules) {
+            let left = central.abandoned.swap_remove(at);
+            for span in &left.spans {
+                CHUNKS[span.chunk as usize].owner.store(self.owner, Ordering::Relaxed);
+            }
+            self.free[granules] = left.free;
+            self.spans[granules].1.extend(left.spans);
+            self.spans[granules].0 = self.spans[granules].1.pop();
+            return Ok(());
+        }
+        if central.next == central.end {
+            return Err(ArenaFull { reserved_bytes: central.end * CHUNK_BYTES });
+        }
+        let chunk = central.next as u32;
+        central.next += 1;
+        CHUNKS[chunk as usize].owner.store(self.owner, Ordering::Relaxed);
+        let start = chunk << CHUNK_SHIFT;
+        let first = if start == 0 { granules as u32 } else { start };
+        let blocks = (start + CHUNK_GRANULES - first) / granules as u32;
+        self.spans[granules].0 =
+            Some(Span { chunk, first, next: first, limit: first + blocks * granules as u32 });
+        Ok(())
+    }
+
+    /// Takes back a block of this CPU.
+    ///
+    /// # Safety
+    /// `key` came from [`alloc`](Self::alloc) with the same `granules`, lies in a chunk of this CPU, holds nothing
+    /// that still needs dropping, and is not used again by the caller.
+    #[inline(always)]
+    pub(crate) unsafe fn free(&mut self, key: Key, granules: usize) {
+        // SAFETY: the caller gives up the block; nobody else may touch its header.
+        unsafe { header(key).write(Header::free(self.free[granules])) };
+        self.free[granules] = key.get();
+    }
+
+    /// Keys of all blocks that were ever handed out, free or not, as `(first, end, step)` ranges.
+    pub(crate) fn ranges(&self) -> Vec<(u32, u32, usize)> {
+        let spans = self.spans.iter().enumerate();
+        spans
+            .flat_map(|(granules, (current, full))| {
+                full.iter().chain(current).map(move |s| (s.first, s.next, granules.max(1)))
+            })
+            .collect()
+    }
+}
+
+impl Drop for Slab {
+    /// Hands the chunks and the free lists on to the next CPU that needs the size.
+    fn drop(&mut self) {
+        let Ok(central) = central() else { return };
+        let mut central = central.lock().expect("no panic under this lock");
+        for (granules, (current, full)) in self.spans.drain(..).enumerate() {
+            let spans: Vec<Span> = full.into_iter().chain(current).collect();
+            if spans.is_empty() {
+                continue;
+            }
+            for span in &spans {
+                CHUNKS[span.chunk as usize].owner.store(NOBODY, Ordering::Relaxed);
+            }
+            central.abandoned.push(Abandoned { granules, spans, free: self.free[granules] });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_distinct_and_come_back() {
+        let mut slab = Slab::new(7_000).unwrap();
+        let keys: Vec<Key> = (0..5_000).map(|_| slab.alloc(2).unwrap()).collect();
+        let mut sorted = keys.clone();
+        sorted.sort();
+        sorted.dedup();
+        assert_eq!(sorted.len(), keys.len());
+        assert!(sorted.windows(2).all(|w| w[1].get() - w[0].get() >= 2));
+        for &k in &keys {
+            assert_eq!(owner(k), 7_000);
+            // SAFETY: just allocated with this size and unused.
+            unsafe { slab.free(k, 2) };
+        }
+        assert_eq!(slab.alloc(2).unwrap(), *keys.last().unwrap());
+    }
+
+    #[test]
+    fn a_block_freed_elsewhere_is_found_before_a_new_chunk_is_taken() {
+        let mut slab = Slab::new(7_001).unwrap();
+        let first = slab.alloc(50).unwrap();
+        // SAFETY: just allocated and unused.
+        unsafe { free_elsewhere(first) };
+        let blocks = CHUNK_GRANULES / 50;
+        let again = (0..blocks + 1).map(|_| slab.alloc(50).unwrap()).any(|k| k == first);
+        assert!(again, "the freed block was not reused before a second chunk was opened");
+    }
+
+    #[test]
+    fn chunks_of_a_dead_cpu_serve_the_next() {
+        let mut slab = Slab::new(7_002).unwrap();
+        let key = slab.alloc(61).unwrap();
+        // SAFETY: just allocated and unused.
+        unsafe { slab.free(key, 61) };
+        drop(slab);
+        assert_eq!(owner(key), NOBODY);
+        let mut slab = Slab::new(7_003).unwrap();
+        assert_eq!(slab.alloc(61).unwrap(), key);
+    }
+}

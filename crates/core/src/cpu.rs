@@ -1,0 +1,645 @@
+//! The CPU: what a scheduler has one of for each OS thread it runs threads on.
+
+use crate::arena::{self, Key, Slab};
+use crate::directory::{self, Entry};
+use crate::place::Place;
+use crate::thread::{self, Body, OVER, OWNED, Polled, STATE, STICKY, Thread, WAITING, WAITING_HERE, create};
+use crate::trace::{Detached, Readiness, Request, Sleep, Trace, Wait};
+use crate::waker;
+use crate::{ArenaFull, Call, Nbio, Panic, RunQueue, Time, Unavailable, Unpark};
+use std::any::Any;
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::fmt;
+use std::future::Future;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::task::{Context, Waker};
+
+thread_local! {
+    /// The CPU that is running a step on this OS thread, innermost if nested; null between steps.
+    static CURRENT: Cell<*const CpuInner> = const { Cell::new(ptr::null()) };
+}
+
+/// The request slot's content: what the running step has asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ask {
+    Nothing,
+    Yield,
+    /// The child's key; it is owned by the slot.
+    Fork(Key),
+    Nbio,
+    Wait(Readiness),
+    Sleep(Time),
+    Call,
+    Exit,
+    /// It waits in a queue that only threads of this CPU reach.
+    BlockHere(Place),
+    /// It waits in a queue that other OS threads reach too.
+    Block(Place),
+}
+
+/// The thread was woken during its own step: it must run again.
+const NOTIFIED: u8 = 1;
+/// Somebody else holds a right to wake the thread.
+const SHARED: u8 = 2;
+/// There are detached requests.
+const SPILLED: u8 = 4;
+
+/// The part of a CPU that a borrowed waker may be used on from another OS thread during a step.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) id: u32,
+    /// The running thread's key, 0 between steps.
+    pub(crate) running: AtomicU32,
+    flags: AtomicU8,
+}
+
+impl Step {
+    pub(crate) fn notify(&self) {
+        self.flags.fetch_or(NOTIFIED, Ordering::Relaxed);
+    }
+
+    pub(crate) fn share(&self) {
+        self.flags.fetch_or(SHARED, Ordering::Relaxed);
+    }
+}
+
+/// What lies behind a [`Cpu`]. It stays at one address; all but `step` is touched on the CPU's OS thread alone.
+pub(crate) struct CpuInner {
+    pub(crate) step: Step,
+    ask: Cell<Ask>,
+    /// The leaf future that filled the slot: it alone may empty it.
+    asker: Cell<*const ()>,
+    woken: UnsafeCell<RunQueue>,
+    slab: UnsafeCell<Slab>,
+    /// The waker lent to every step: points at this object.
+    step_waker: ManuallyDrop<Waker>,
+    call: Cell<Option<Box<Call>>>,
+    nbio: Cell<Option<Box<Nbio>>>,
+    payload: Cell<Option<Box<dyn Any + Send>>>,
+    spilled: RefCell<std::collections::VecDeque<Detached>>,
+    /// Threads the CPU keeps that only its own threads can resume; and those that anybody can.
+    waiting_here: Cell<usize>,
+    waiting: Cell<usize>,
+    now: Cell<Time>,
+    pub(crate) entry: &'static Entry,
+    /// The event source whose unparker the entry has.
+    events: Cell<*const ()>,
+}
+
+/// A processor for threads: it runs their steps, keeps those that wait for one another, and holds their memory.
+///
+/// A scheduler has one on each of its OS threads. It [creates](Cpu::thread) threads, [steps](Thread::step) them, and looks
+/// after each step for those that were [woken](Cpu::woken). A CPU and its threads stay on one OS thread, so
+/// that threads need not be `Send`.
+///
+/// Dropping it cancels the threads that it keeps.
+///
+/// # Paper
+/// [LZ07 Figure 13]: what `worker_main` works with.
+///
+/// # Examples
+/// A first-in, first-out scheduler for threads that wait only for one another:
+/// ```
+/// use selvedge_core::{Cpu, Trace, spawn, yield_now};
+///
+/// let mut cpu = Cpu::new()?;
+/// let main = cpu.thread(async {
+///     let twice = spawn(async { yield_now().await; 2 * 21 });
+///     assert_eq!(twice.await.unwrap(), 42);
+/// })?;
+/// cpu.make_ready(main);
+/// while let Some(thread) = cpu.woken() {
+///     match thread.step(&mut cpu) {
+///         Trace::Yield(thread) => cpu.make_ready(thread),
+///         Trace::Blocked | Trace::Ret => {}
+///         other => panic!("{other:?}"),
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Cpu {
+    inner: NonNull<CpuInner>,
+}
+
+impl Cpu {
+    /// A new CPU without threads.
+    ///
+    /// # Errors
+    /// If the process can reserve no address space for threads, or has 4,096 CPUs already.
+    pub fn new() -> Result<Cpu, Unavailable> {
+        let (id, entry) = directory::enter()?;
+        let slab = Slab::new(id).inspect_err(|_| directory::leave(id))?;
+        let inner = Box::into_raw(Box::<CpuInner>::new_uninit()).cast::<CpuInner>();
+        // SAFETY: `inner` is a fresh allocation of the right size; the waker refers to it by address only, and is lent
+        // out during steps, when it is initialised. The waker functions accept a pointer to a CpuInner.
+        unsafe {
+            inner.write(CpuInner {
+                step: Step { id, running: AtomicU32::new(0), flags: AtomicU8::new(0) },
+                ask: Cell::new(Ask::Nothing),
+                asker: Cell::new(ptr::null()),
+                woken: UnsafeCell::new(RunQueue::new()),
+                slab: UnsafeCell::new(slab),
+                step_waker: ManuallyDrop::new(waker::lent(inner)),
+                call: Cell::new(None),
+                nbio: Cell::new(None),
+                payload: Cell::new(None),
+                spilled: RefCell::default(),
+                waiting_here: Cell::new(0),
+                waiting: Cell::new(0),
+                now: Cell::new(Time::now()),
+                entry,
+                events: Cell::new(ptr::null()),
+            });
+            Ok(Cpu { inner: NonNull::new_unchecked(inner) })
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn inner(&self) -> &CpuInner {
+        // SAFETY: allocated in `new`, freed in `drop`.
+        unsafe { self.inner.as_ref() }
+    }
+
+    /// Creates a thread. It does not run until it is stepped.
+    ///
+    /// # Errors
+    /// If no room is left in the arena.
+    #[inline]
+    pub fn thread(&mut self, future: impl Future<Output = ()> + 'static) -> Result<Thread, ArenaFull> {
+        self.inner().forked(future)
+    }
+
+    #[inline]
+    pub(crate) fn step(&mut self, thread: Thread) -> Trace {
+        let cpu = self.inner();
+        let key = thread.into_key();
+        // SAFETY: the handle owned the thread, so it is live and its header ours to read.
+        let head = unsafe { (*arena::header(key)).head };
+        debug_assert_eq!(arena::owner(key), cpu.step.id, "a thread is stepped by the CPU that created it");
+        let outer = CURRENT.replace(self.inner.as_ptr());
+        cpu.step.running.store(key.get(), Ordering::Relaxed);
+        // SAFETY: as above; we hold the thread until we pass it on below, according to the result.
+        let polled = unsafe { thread::poll(key, head, cpu) };
+        cpu.step.running.store(0, Ordering::Relaxed);
+        CURRENT.set(outer);
+        let ask = cpu.ask.replace(Ask::Nothing);
+        if cpu.step.flags.load(Ordering::Relaxed) == 0 {
+            match (polled, ask) {
+                // SAFETY: it is pending and we hold it; it goes to the handle.
+                (Polled::Pending, Ask::Yield) => return Trace::Yield(unsafe { Thread::from_key(key) }),
+                (Polled::Pending, Ask::BlockHere(place)) if head & STICKY == 0 => {
+                    cpu.keep(key, head, WAITING_HERE, place);
+                    return Trace::Blocked;
+                }
+                (Polled::Done, Ask::Nothing) => {
+                    // SAFETY: the body is dropped, and this CPU created the thread.
+                    unsafe { (*cpu.slab.get()).free(key, thread::vtable(head).granules as usize) };
+                    return Trace::Ret;
+                }
+                _ => {}
+            }
+        }
+        cpu.conclude(key, head, polled, ask)
+    }
+
+    /// The next thread that was made ready by others: created by [`spawn`](crate::spawn), handed a value, woken by a waker
+    /// or given back by an event source. In the order in which they became ready.
+    #[inline(always)]
+    pub fn woken(&mut self) -> Option<Thread> {
+        let cpu = self.inner();
+        if cpu.entry.inbox.has_mail() {
+            cpu.open_inbox();
+        }
+        // SAFETY: the queue is touched on this OS thread alone, and `pop` runs no foreign code.
+        unsafe { (*cpu.woken.get()).pop() }
+    }
+
+    /// Puts a thread behind those already [woken](Cpu::woken). An event source returns threads this way; a scheduler may use
+    /// it as its ready queue.
+    #[inline(always)]
+    pub fn make_ready(&mut self, thread: Thread) {
+        self.inner().push_woken(thread);
+    }
+
+    /// Wakes a waker; shorter than [`Waker::wake`] if it belongs to a thread of this CPU.
+    pub fn wake(&mut self, waker: Waker) {
+        match waker::key_of(&waker) {
+            Some((id, key)) if id == self.inner().step.id => self.inner().resume(key),
+            _ => waker.wake(),
+        }
+    }
+
+    /// The next request made on behalf of a waker; to be asked after [`Trace::Any`] until there is none.
+    pub fn detached(&mut self) -> Option<Detached> {
+        self.inner().spilled.borrow_mut().pop_front()
+    }
+
+    /// How many threads the CPU keeps because they wait for other threads or behind wakers.
+    pub fn waiting(&self) -> usize {
+        self.inner().waiting_here.get() + self.inner().waiting.get()
+    }
+
+    /// How many of them only other threads of this CPU can resume.
+    pub(crate) fn waiting_here(&self) -> usize {
+        self.inner().waiting_here.get()
+    }
+
+    /// Reads the clock for [`now`](crate::now) in the steps to come. An event source calls it once per turn.
+    pub fn tick(&mut self) {
+        self.inner().now.set(Time::now());
+    }
+
+    /// The time of the last [`tick`](Cpu::tick).
+    pub fn now(&self) -> Time {
+        self.inner().now.get()
+    }
+
+    /// Every thread that lives in this CPU's memory and what it waits for, as far as the CPU knows.
+    ///
+    /// # Complexity
+    /// Looks at every block ever used: not for every turn of a loop.
+    pub fn threads(&self) -> Vec<crate::ThreadInfo> {
+        let cpu = self.inner();
+        // SAFETY: the slab is touched on this OS thread alone; `ranges` runs no foreign code.
+        let ranges = unsafe { (*cpu.slab.get()).ranges() };
+        let keys = ranges.into_iter().flat_map(|(first, end, step)| (first..end).step_by(step));
+        let headers = keys.filter_map(Key::new).map(|key| {
+            // SAFETY: a key from our own chunks; its header is written on this OS thread alone.
+            (key, unsafe { *arena::header(key) })
+        });
+        headers
+            .filter(|(_, h)| h.head != 0 && h.head & STATE != OVER)
+            .map(|(k, h)| crate::ThreadInfo::of(k, h))
+            .collect()
+    }
+}
+
+impl fmt::Debug for Cpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cpu")
+            .field("id", &self.inner().step.id)
+            .field("waiting", &self.waiting())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Cpu {
+    fn drop(&mut self) {
+        let cpu = self.inner();
+        // Destructors may wake and create threads: those are cancelled in the next round.
+        let outer = CURRENT.replace(self.inner.as_ptr());
+        loop {
+            cpu.open_inbox();
+            // SAFETY: the queue is touched on this OS thread alone, and the borrow ends before anything is dropped.
+            let woken = std::mem::take(unsafe { &mut *cpu.woken.get() });
+            let spilled = std::mem::take(&mut *cpu.spilled.borrow_mut());
+            let kept: Vec<u32> = self.threads().iter().filter(|t| t.is_waiting()).map(|t| t.id()).collect();
+            if woken.is_empty() && spilled.is_empty() && kept.is_empty() {
+                break;
+            }
+            drop((woken, spilled));
+            for key in kept.into_iter().filter_map(Key::new) {
+                // A destructor before it may have woken it.
+                if let Some(thread) = cpu.release(key) {
+                    drop(thread);
+                }
+            }
+        }
+        CURRENT.set(outer);
+        let id = cpu.step.id;
+        // SAFETY: allocated by `new`; no step runs (it would borrow self), so the lent waker is nowhere.
+        drop(unsafe { Box::from_raw(self.inner.as_ptr()) });
+        directory::leave(id);
+    }
+}
+
+impl CpuInner {
+    #[inline(always)]
+    pub(crate) fn step_waker(&self) -> &Waker {
+        &self.step_waker
+    }
+
+    #[inline(always)]
+    pub(crate) fn alloc(&self, granules: usize) -> Result<Key, ArenaFull> {
+        // SAFETY: the slab is touched on this OS thread alone, and `alloc` runs no foreign code.
+        unsafe { (*self.slab.get()).alloc(granules) }
+    }
+
+    /// Frees a block wherever it belongs.
+    ///
+    /// # Safety
+    /// As for [`Slab::free`], for the block's owner.
+    pub(crate) unsafe fn free(key: Key, granules: usize) {
+        match current() {
+            // SAFETY: the caller's contract; we are on the owner's OS thread, where alone the slab is touched.
+            Some(cpu) if cpu.step.id == arena::owner(key) => unsafe { (*cpu.slab.get()).free(key, granules) },
+            // SAFETY: the caller's contract.
+            _ => unsafe { arena::free_elsewhere(key) },
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn forked<F: Future<Output = ()> + 'static>(&self, future: F) -> Result<Thread, ArenaFull> {
+        let (key, _) = create(self, thread::forked(future))?;
+        // SAFETY: just created and ours.
+        Ok(unsafe { Thread::from_key(key) })
+    }
+
+    #[inline(always)]
+    pub(crate) fn push_woken(&self, thread: Thread) {
+        // SAFETY: the queue is touched on this OS thread alone, and `push` runs no foreign code.
+        unsafe { (*self.woken.get()).push(thread) }
+    }
+
+    pub(crate) fn panicked(&self, payload: Box<dyn Any + Send>) {
+        self.payload.set(Some(payload));
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    /// Lets another thread know that `key` is to run: wakes it if the CPU keeps it, marks it if it is running.
+    #[inline(always)]
+    pub(crate) fn resume(&self, key: Key) {
+        if let Some(thread) = self.release(key) {
+            self.push_woken(thread);
+        } else if self.step.running.load(Ordering::Relaxed) == key.get() {
+            self.step.notify();
+        }
+    }
+
+    /// Takes a thread out of the CPU's keeping, if it is there. A stale key is no harm.
+    #[inline(always)]
+    fn release(&self, key: Key) -> Option<Thread> {
+        if arena::owner(key) != self.step.id {
+            return None;
+        }
+        let header = arena::header(key);
+        // SAFETY: a key is the address of a header for ever, and headers in our chunks are touched on this OS thread
+        // alone. In a waiting state the thread is the CPU's, which gives it to the handle.
+        unsafe {
+            let head = (*header).head;
+            let count = match head & STATE {
+                WAITING_HERE => &self.waiting_here,
+                WAITING => &self.waiting,
+                _ => return None,
+            };
+            count.set(count.get() - 1);
+            (*header).head = head & !STATE | OWNED;
+            Some(Thread::from_key(key))
+        }
+    }
+
+    /// Takes a pending thread into the CPU's keeping.
+    #[inline(always)]
+    fn keep(&self, key: Key, head: u32, state: u32, place: Place) {
+        let count = if state == WAITING_HERE { &self.waiting_here } else { &self.waiting };
+        count.set(count.get() + 1);
+        // SAFETY: called at the end of a step, when the thread is held by us.
+        unsafe { arena::header(key).write(thread::Header { head: head & !STATE | state, link: place.0 }) };
+    }
+
+    /// Whether [`Cpu::woken`] would find a thread.
+    pub(crate) fn has_woken(&self) -> bool {
+        if self.entry.inbox.has_mail() {
+            self.open_inbox();
+        }
+        // SAFETY: the queue is touched on this OS thread alone.
+        unsafe { !(*self.woken.get()).is_empty() }
+    }
+
+    /// Makes sure that mail unparks this event source.
+    pub(crate) fn know_unparker(&self, events: *const (), unparker: impl FnOnce() -> Arc<dyn Unpark>) {
+        if self.events.replace(events) != events {
+            self.entry.set_unpark(Some(unparker()));
+        }
+    }
+
+    fn open_inbox(&self) {
+        for key in self.entry.inbox.open().into_iter().filter_map(Key::new) {
+            self.resume(key);
+        }
+    }
+
+    /// Fills the request slot for a leaf future; false if another has filled it in this step.
+    #[inline(always)]
+    pub(crate) fn ask<T>(&self, leaf: *const T, ask: Ask) -> bool {
+        let free = matches!(self.ask.get(), Ask::Nothing);
+        if free {
+            self.ask.set(ask);
+            self.asker.set(leaf.cast());
+        }
+        free
+    }
+
+    /// Says that the running thread waits in a queue, whose owner has a key or waker to resume it.
+    #[inline(always)]
+    pub(crate) fn ask_block<T>(&self, leaf: *const T, place: Place, here: bool) {
+        if !self.ask(leaf, if here { Ask::BlockHere(place) } else { Ask::Block(place) }) {
+            self.step.share();
+        }
+    }
+
+    /// The running thread wants to end; whatever it has asked before in this step is void.
+    pub(crate) fn ask_exit(&self) {
+        self.retract(self.asker.get());
+        self.ask.set(Ask::Exit);
+    }
+
+    /// Empties the slot again if this leaf has filled it in this step: it is being dropped.
+    #[cold]
+    fn retract(&self, leaf: *const ()) {
+        if self.asker.get() == leaf && !matches!(self.ask.get(), Ask::Nothing) {
+            if let Ask::Fork(child) = self.ask.replace(Ask::Nothing) {
+                // SAFETY: the slot owned the child.
+                drop(unsafe { Thread::from_key(child) });
+            }
+            self.call.set(None);
+            self.nbio.set(None);
+        }
+    }
+
+    pub(crate) fn put_call(&self, call: Box<Call>) {
+        self.call.set(Some(call));
+    }
+
+    pub(crate) fn put_nbio(&self, nbio: Box<Nbio>) {
+        self.nbio.set(Some(nbio));
+    }
+
+    pub(crate) fn spill(&self, request: Request, waker: Waker) {
+        self.step.flags.fetch_or(SPILLED, Ordering::Relaxed);
+        self.spilled.borrow_mut().push_back(Detached { request, waker });
+    }
+
+    /// The running thread's own waker, for a queue that says so with [`ask_block`](CpuInner::ask_block).
+    #[inline(always)]
+    pub(crate) fn keyed_waker(&self) -> Waker {
+        waker::of(self.step.id, self.step.running.load(Ordering::Relaxed))
+    }
+
+    /// The running thread's own waker; the thread is marked as one that others can wake.
+    pub(crate) fn shared_waker(&self) -> Waker {
+        self.step.share();
+        waker::of(self.step.id, self.step.running.load(Ordering::Relaxed))
+    }
+
+    /// The end of a step, but for the few ends that `step` deals with itself.
+    #[inline(never)]
+    fn conclude(&self, key: Key, head: u32, polled: Polled, ask: Ask) -> Trace {
+        let flags = self.step.flags.swap(0, Ordering::Relaxed);
+        let (call, nbio) = (self.call.take(), self.nbio.take());
+        if polled != Polled::Pending || matches!(ask, Ask::Exit) {
+            let end = self.end(key, head, polled);
+            if let Ask::Fork(child) = ask {
+                // SAFETY: the slot owned the child.
+                self.push_woken(unsafe { Thread::from_key(child) });
+            }
+            return if flags & SPILLED == 0 { end } else { self.also_any(end) };
+        }
+        // SAFETY: pending, and held by us. Nothing of ours runs foreign code until it is passed on.
+        let hand_over = || unsafe { Thread::from_key(key) };
+        let sticky = flags & SHARED != 0 || head & STICKY != 0;
+        if sticky && head & STICKY == 0 {
+            // SAFETY: the thread's header is ours while we hold it.
+            unsafe { (*arena::header(key)).head |= STICKY };
+        }
+        // Read again: running the thread may have changed nothing else in it.
+        let head = if sticky { head | STICKY } else { head };
+        let alone = flags == 0 && !sticky;
+        match ask {
+            Ask::Wait(readiness) if alone => return Trace::Wait(Wait::new(hand_over(), readiness)),
+            Ask::Sleep(until) if alone => return Trace::Sleep(Sleep::new(hand_over(), until)),
+            Ask::Call if alone => {
+                let mut call = call.expect("put into the slot with Ask::Call");
+                call.carry(hand_over());
+                return Trace::Call(call);
+            }
+            Ask::Nbio if flags & SPILLED == 0 => {
+                let mut nbio = nbio.expect("put into the slot with Ask::Nbio");
+                nbio.carry(hand_over());
+                return Trace::Nbio(nbio);
+            }
+            Ask::Fork(child) if flags & SPILLED == 0 => {
+                // SAFETY: the slot owned the child.
+                return Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() };
+            }
+            Ask::Yield if flags & SPILLED == 0 => return Trace::Yield(hand_over()),
+            _ => {}
+        }
+        // The thread waits for several things, or can be woken by others: its request goes to the event source
+        // with a waker, and the thread stays here.
+        let mut runnable = flags & NOTIFIED != 0;
+        let mut place = Place::UNKNOWN;
+        match ask {
+            Ask::Wait(readiness) => self.detach(key, Request::Wait(readiness)),
+            Ask::Sleep(until) => self.detach(key, Request::Sleep(until)),
+            Ask::Call => {
+                let mut call = call.expect("put into the slot with Ask::Call");
+                call.detach(waker::of(self.step.id, key.get()));
+                self.detach(key, Request::Call(call));
+            }
+            Ask::Nbio => {
+                nbio.expect("put into the slot with Ask::Nbio").perform_detached();
+                runnable = true;
+            }
+            Ask::Fork(child) => {
+                // SAFETY: the slot owned the child.
+                self.push_woken(unsafe { Thread::from_key(child) });
+                runnable = true;
+            }
+            Ask::Yield => runnable = true,
+            Ask::Block(at) | Ask::BlockHere(at) => place = at,
+            Ask::Nothing | Ask::Exit => {}
+        }
+        let any = !self.spilled.borrow().is_empty();
+        if runnable {
+            if !any {
+                return Trace::Yield(hand_over());
+            }
+            self.push_woken(hand_over());
+        } else {
+            let state =
+                if matches!(ask, Ask::BlockHere(_)) && !sticky && !any { WAITING_HERE } else { WAITING };
+            self.keep(key, head, state, place);
+        }
+        if any { Trace::Any } else { Trace::Blocked }
+    }
+
+    /// The step ended the thread, and left detached requests of combinators that outlive it.
+    fn also_any(&self, end: Trace) -> Trace {
+        match end {
+            Trace::Ret => Trace::Any,
+            // The panic is reported first; the requests stay for the next `detached`, which finds them.
+            end => end,
+        }
+    }
+
+    fn detach(&self, key: Key, request: Request) {
+        self.spilled.borrow_mut().push_back(Detached { request, waker: waker::of(self.step.id, key.get()) });
+    }
+
+    /// The thread is over: by itself, by a panic, or by `exit`.
+    fn end(&self, key: Key, head: u32, polled: Polled) -> Trace {
+        let vtable = thread::vtable(head);
+        match polled {
+            Polled::Pending => {
+                let outer = CURRENT.replace(self);
+                // SAFETY: `exit` left the thread pending and held by us; it is given up.
+                unsafe { thread::cancel(key) };
+                CURRENT.set(outer);
+                Trace::Ret
+            }
+            Polled::Kept => {
+                // SAFETY: the block is ours until we mark it; then it is the join handle's.
+                unsafe { (*arena::header(key)).head = head & !STATE | OVER };
+                Trace::Ret
+            }
+            Polled::Done | Polled::Panicked => {
+                // SAFETY: the body is dropped, and this CPU created the thread.
+                unsafe { (*self.slab.get()).free(key, vtable.granules as usize) };
+                match self.payload.take() {
+                    Some(payload) => Trace::Panic(Box::new(Panic::new((vtable.name)(), payload))),
+                    None => Trace::Ret,
+                }
+            }
+        }
+    }
+}
+
+/// The CPU that is running a step on this OS thread.
+#[inline(always)]
+pub(crate) fn current<'a>() -> Option<&'a CpuInner> {
+    // SAFETY: non-null only during a step (or the drop) of that CPU on this OS thread, which keeps it alive; callers use it
+    // within the same step.
+    unsafe { CURRENT.get().as_ref() }
+}
+
+/// The CPU, if `cx` is the very context of its running step, so that a request in the slot is the thread's own.
+#[inline(always)]
+pub(crate) fn direct<'a>(cx: &Context<'_>) -> Option<&'a CpuInner> {
+    let cpu = CURRENT.get();
+    let lent = cx.waker().data() == cpu.cast() && waker::is_lent(cx.waker());
+    // SAFETY: as in `current`; a lent waker's data is never null.
+    if lent { Some(unsafe { &*cpu }) } else { None }
+}
+
+/// To be called by a leaf future that is dropped before its system call has been answered.
+pub(crate) fn retract<T>(leaf: *const T) {
+    if let Some(cpu) = current() {
+        cpu.retract(leaf.cast());
+    }
+}
+
+/// Creates a thread in the running CPU and makes it ready.
+#[inline(always)]
+pub(crate) fn create_ready<B: Body>(cpu: &CpuInner, body: B) -> Result<(Key, *mut B), ArenaFull> {
+    let (key, body) = create(cpu, body)?;
+    // SAFETY: just created and ours.
+    cpu.push_woken(unsafe { Thread::from_key(key) });
+    Ok((key, body))
+}

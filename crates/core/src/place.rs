@@ -1,0 +1,74 @@
+//! Where threads wait, and the list of them.
+
+use crate::arena::Key;
+use crate::thread::{self, Header, STATE, WAITING, WAITING_HERE};
+use std::fmt;
+use std::panic::Location;
+
+/// The place in the program at which a thread waits, in 4 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place(pub(crate) u32);
+
+impl Place {
+    /// Behind a waker, or nowhere.
+    pub(crate) const UNKNOWN: Place = Place(0);
+
+    #[inline(always)]
+    pub(crate) fn of(location: &'static Location<'static>) -> Place {
+        Place(thread::offset(location).unwrap_or(0))
+    }
+
+    pub(crate) fn location(self) -> Option<&'static Location<'static>> {
+        // SAFETY: a Place other than UNKNOWN is made from a Location by `of` alone. (No location lies at the anchor itself.)
+        (self != Place::UNKNOWN).then(|| unsafe { thread::at_offset(self.0) })
+    }
+}
+
+/// A thread as its CPU sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadInfo {
+    key: Key,
+    name: &'static str,
+    state: u32,
+    place: Place,
+}
+
+impl ThreadInfo {
+    pub(crate) fn of(key: Key, header: Header) -> ThreadInfo {
+        let state = header.head & STATE;
+        let waiting = state == WAITING || state == WAITING_HERE;
+        let place = if waiting { Place(header.link) } else { Place::UNKNOWN };
+        ThreadInfo { key, name: (thread::vtable(header.head).name)(), state, place }
+    }
+
+    /// The number of the thread; a later thread may have it again.
+    pub fn id(&self) -> u32 {
+        self.key.get()
+    }
+
+    /// The type name of its future.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether it waits for another thread or behind a waker; else it is ready, or with an event source.
+    pub fn is_waiting(&self) -> bool {
+        self.state == WAITING || self.state == WAITING_HERE
+    }
+
+    /// The line of the program on which it waits in a queue of ours; `None` behind a foreign waker.
+    pub fn place(&self) -> Option<&'static Location<'static>> {
+        self.place.location()
+    }
+}
+
+impl fmt::Display for ThreadInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "thread {} ({}): ", self.key, self.name)?;
+        match (self.is_waiting(), self.place()) {
+            (true, Some(place)) => write!(f, "waits at {place}"),
+            (true, None) => write!(f, "waits behind a waker"),
+            (false, _) => write!(f, "is ready, or with an event source"),
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! The thread: a header of 8 bytes and a future, in one block of the arena.
+//!
+//! ```text
+//!        ┌───────────── head ─────────────┬──────── link ────────┐
+//!        │ offset of the vtable   │ state │ next key / wait site │  future ...
+//!        └────────────────────────────────┴──────────────────────┘
+//! bits     31                 4   3    0    32                     8 + round_up_8(size of the future) bytes in all
+//! ```
+//!
+//! The offset is taken from [`ANCHOR`], so that the pointer to the vtable fits in 28 bits (vtables are aligned to
+//! 16). The state bits say who owns the thread:
+//!
+//! | bits | name | meaning | set by | link holds |
+//! |---|---|---|---|---|
+//! | 0-1 = 0 | owned | a [`Thread`] handle or a run queue has it, or it is running | `resume`, creation | next key in a run queue |
+//! | 0-1 = 1 | waiting here | its CPU keeps it; only threads of the same CPU can resume it | end of a step | where it waits |
+//! | 0-1 = 2 | waiting | its CPU keeps it; anybody may resume it | end of a step | where it waits |
+//! | 0-1 = 3 | over | the future is gone, a join handle still needs the block | end of a step, cancellation | nothing |
+//! | 2 | sticky | a waker for it was once cloned, so that it can be woken at any time | end of a step | |
+
+use crate::arena::{self, GRANULE, GRANULES_MAX, Key};
+use crate::cpu::CpuInner;
+use crate::trace::Trace;
+use crate::{ArenaFull, Cpu};
+use std::any::{Any, type_name};
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::{MaybeUninit, align_of, size_of};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// The two words before every future.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(8))]
+pub(crate) struct Header {
+    pub(crate) head: u32,
+    pub(crate) link: u32,
+}
+
+impl Header {
+    /// A block that holds no thread, in a free list.
+    pub(crate) const fn free(link: u32) -> Header {
+        Header { head: 0, link }
+    }
+}
+
+pub(crate) const STATE: u32 = 0b11;
+pub(crate) const OWNED: u32 = 0;
+pub(crate) const WAITING_HERE: u32 = 1;
+pub(crate) const WAITING: u32 = 2;
+pub(crate) const OVER: u32 = 3;
+pub(crate) const STICKY: u32 = 0b100;
+const TAGS: u32 = 0b1111;
+
+/// What is known of a future once its type is forgotten.
+#[repr(align(16))]
+pub(crate) struct VTable {
+    /// Runs the future until it is pending or over; drops it when over.
+    poll: unsafe fn(*mut u8, &CpuInner) -> Polled,
+    /// Drops the future; true if the block is still needed by a join handle.
+    cancel: unsafe fn(*mut u8) -> bool,
+    /// Drops what is left for the join handle of a thread that is over.
+    release: unsafe fn(*mut u8),
+    pub(crate) granules: u16,
+    pub(crate) name: fn() -> &'static str,
+}
+
+/// How a poll ended. Unless it is pending, the future has been dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Polled {
+    Pending,
+    Done,
+    /// Over, and a join handle needs the block.
+    Kept,
+    /// Over by a panic whose payload is with the CPU.
+    Panicked,
+}
+
+/// Vtables are found at an offset from here.
+static ANCHOR: VTable =
+    VTable { poll: |_, _| Polled::Done, cancel: |_| false, release: |_| {}, granules: 0, name: || "" };
+
+/// The distance of a static object from the anchor, if 32 bits hold it: always within one executable.
+pub(crate) fn offset<T>(object: &'static T) -> Option<u32> {
+    let distance =
+        (&raw const *object).expose_provenance().wrapping_sub((&raw const ANCHOR).expose_provenance());
+    i32::try_from(distance as isize).ok().map(|d| d as u32)
+}
+
+/// The object at a distance from the anchor.
+///
+/// # Safety
+/// `offset` is what [`offset`] returned for an object of this type.
+pub(crate) unsafe fn at_offset<T>(offset: u32) -> &'static T {
+    let address = (&raw const ANCHOR).addr().wrapping_add(offset as i32 as usize);
+    // SAFETY: the caller promises that a static T lies there; its provenance was exposed by `offset`.
+    unsafe { &*std::ptr::with_exposed_provenance::<T>(address) }
+}
+
+pub(crate) fn vtable(head: u32) -> &'static VTable {
+    // SAFETY: a live header's head is made in `create`, from the offset of a vtable and tags in the low 4 bits,
+    // which the alignment of vtables keeps free.
+    unsafe { at_offset(head & !TAGS) }
+}
+
+/// How a kind of thread lives in its block.
+pub(crate) trait Body: 'static {
+    /// # Safety
+    /// `body` is live, pinned, and polled by nobody else; it is over when the result says so.
+    unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled;
+
+    /// Ends it before its time. True if a join handle still needs the block.
+    ///
+    /// # Safety
+    /// `body` is live and not being polled; it is over afterwards.
+    unsafe fn cancel(body: *mut Self) -> bool;
+
+    /// Drops what is left for the join handle.
+    ///
+    /// # Safety
+    /// `body` is over and was kept for the handle, which calls this once.
+    unsafe fn release(body: *mut Self);
+
+    fn name() -> &'static str;
+}
+
+/// A thread that nobody joins: nothing but its future.
+#[repr(transparent)]
+struct Forked<F>(F);
+
+/// The body of a thread that nobody joins.
+pub(crate) fn forked<F: Future<Output = ()> + 'static>(future: F) -> impl Body {
+    Forked(future)
+}
+
+impl<F: Future<Output = ()> + 'static> Body for Forked<F> {
+    unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled {
+        // SAFETY: `body` is pinned in its block and exclusively ours, says the caller.
+        match unsafe { poll_to_end(&raw mut (*body).0, cx) } {
+            Ok(None) => Polled::Pending,
+            Ok(Some(())) => Polled::Done,
+            Err(payload) => {
+                cpu.panicked(payload);
+                Polled::Panicked
+            }
+        }
+    }
+
+    unsafe fn cancel(body: *mut Self) -> bool {
+        // SAFETY: live and exclusively ours, says the caller.
+        unsafe { drop_quietly(&raw mut (*body).0) };
+        false
+    }
+
+    unsafe fn release(_: *mut Self) {
+        unreachable!("a forked thread has no handle");
+    }
+
+    fn name() -> &'static str {
+        type_name::<F>()
+    }
+}
+
+/// Polls a future and drops it if it returns or panics.
+///
+/// # Safety
+/// The future is live, pinned, and exclusively the caller's; unless the result is `Ok(None)` it is dropped.
+#[inline(always)]
+pub(crate) unsafe fn poll_to_end<F: Future>(
+    future: *mut F,
+    cx: &mut Context<'_>,
+) -> Result<Option<F::Output>, Box<dyn Any + Send>> {
+    // SAFETY: pinned and exclusively ours by this function's contract.
+    let polled = catch_unwind(AssertUnwindSafe(|| unsafe { Pin::new_unchecked(&mut *future) }.poll(cx)));
+    if let Ok(Poll::Pending) = polled {
+        return Ok(None);
+    }
+    // SAFETY: live until now, and never touched again.
+    unsafe { drop_quietly(future) };
+    polled.map(|ready| match ready {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    })
+}
+
+/// Drops a value; a panic in its destructor ends there, after the panic hook has reported it.
+///
+/// # Safety
+/// As for [`std::ptr::drop_in_place`].
+pub(crate) unsafe fn drop_quietly<T>(value: *mut T) {
+    // SAFETY: the caller's contract.
+    let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { value.drop_in_place() }));
+    if let Err(payload) = dropped {
+        std::mem::forget(payload);
+    }
+}
+
+/// A body on the heap: it is too large for a block, or aligned to more than 8.
+#[repr(transparent)]
+struct Heap<B>(*mut B);
+
+impl<B> Heap<B> {
+    fn new(body: B) -> Heap<B> {
+        Heap(Box::into_raw(Box::new(body)))
+    }
+
+    /// # Safety
+    /// The body is over, and this is called once.
+    unsafe fn free(&self) {
+        // SAFETY: it came from a Box in `new`, and what was in it has been dropped.
+        drop(unsafe { Box::from_raw(self.0.cast::<MaybeUninit<B>>()) });
+    }
+}
+
+impl<B: Body> Body for Heap<B> {
+    unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled {
+        // SAFETY: the caller's contract, passed on to the body, which never moves from its box.
+        unsafe {
+            let polled = B::poll((*body).0, cx, cpu);
+            if matches!(polled, Polled::Done | Polled::Panicked) {
+                (*body).free();
+            }
+            polled
+        }
+    }
+
+    unsafe fn cancel(body: *mut Self) -> bool {
+        // SAFETY: as above.
+        unsafe {
+            let kept = B::cancel((*body).0);
+            if !kept {
+                (*body).free();
+            }
+            kept
+        }
+    }
+
+    unsafe fn release(body: *mut Self) {
+        // SAFETY: as above.
+        unsafe {
+            B::release((*body).0);
+            (*body).free();
+        }
+    }
+
+    fn name() -> &'static str {
+        B::name()
+    }
+}
+
+/// Creates a thread, not yet run, owned by the caller: its key, and where its body lies.
+#[inline(always)]
+pub(crate) fn create<B: Body>(cpu: &CpuInner, body: B) -> Result<(Key, *mut B), ArenaFull> {
+    if const { fits::<B>() } {
+        let key = place(cpu, body).map_err(|(full, _)| full)?;
+        Ok((key, body_of(key)))
+    } else {
+        let heap = Heap::new(body);
+        let body = heap.0;
+        match place(cpu, heap) {
+            Ok(key) => Ok((key, body)),
+            Err((full, heap)) => {
+                // SAFETY: the body was never polled and is given up: dropped, then freed.
+                unsafe {
+                    body.drop_in_place();
+                    heap.free();
+                }
+                Err(full)
+            }
+        }
+    }
+}
+
+/// Places a body in a block of the CPU's slab.
+#[inline(always)]
+fn place<B: Body>(cpu: &CpuInner, body: B) -> Result<Key, (ArenaFull, B)> {
+    let vtable: &'static VTable = const {
+        &VTable {
+            // SAFETY (of all): the vtable is stored only in the head of a block that holds a `B`.
+            poll: |body, cpu| unsafe { poll_body::<B>(body, cpu) },
+            cancel: |body| unsafe { B::cancel(body.cast()) },
+            release: |body| unsafe { B::release(body.cast()) },
+            granules: granules_of::<B>() as u16,
+            name: B::name,
+        }
+    };
+    let head = offset(vtable).expect("within 2 GiB of the anchor: linked into one executable");
+    let key = match cpu.alloc(granules_of::<B>()) {
+        Ok(key) => key,
+        Err(full) => return Err((full, body)),
+    };
+    // SAFETY: the block is fresh from our slab, large enough (granules_of) and aligned (fits), and only ours.
+    unsafe {
+        arena::header(key).write(Header { head: head | OWNED, link: 0 });
+        body_of::<B>(key).write(body);
+    }
+    Ok(key)
+}
+
+/// # Safety
+/// As for [`Body::poll`].
+unsafe fn poll_body<B: Body>(body: *mut u8, cpu: &CpuInner) -> Polled {
+    let mut cx = Context::from_waker(cpu.step_waker());
+    // SAFETY: `body` is the live body of the thread being stepped, which the CPU holds exclusively.
+    unsafe { B::poll(body.cast(), &mut cx, cpu) }
+}
+
+/// Where the body of the thread `key` lies.
+#[inline(always)]
+pub(crate) fn body_of<B>(key: Key) -> *mut B {
+    // SAFETY: every block is at least a header long, so that one past it is in or at the end of the block.
+    unsafe { arena::header(key).add(1).cast() }
+}
+
+/// Whether a body can live in the arena itself.
+pub(crate) const fn fits<B>() -> bool {
+    align_of::<B>() <= GRANULE && granules_of::<B>() <= GRANULES_MAX
+}
+
+const fn granules_of<B>() -> usize {
+    (size_of::<Header>() + size_of::<B>()).div_ceil(GRANULE)
+}
+
+/// A thread: an owned, one-shot continuation.
+///
+/// It is what is left to do of an `async fn` that has stopped at a system call. [`step`](Thread::step) runs it to
+/// its next one and returns the [`Trace`] node for it, which owns what is left then. It cannot be resumed twice,
+/// and dropping it cancels it: its destructors run, nothing else of it does.
+///
+/// A handle is 4 bytes; the thread is one block of 8 bytes plus the size of its future, rounded up to 8.
+///
+/// # Paper
+/// [LZ07 §3.1, Figure 4], [Del §6] (one-shot continuations).
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{Cpu, Trace, yield_now};
+///
+/// let mut cpu = Cpu::new()?;
+/// let thread = cpu.thread(async { yield_now().await })?;
+/// let Trace::Yield(rest) = thread.step(&mut cpu) else { panic!() };
+/// assert!(matches!(rest.step(&mut cpu), Trace::Ret));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Thread {
+    key: Key,
+    /// The future may be `!Send`, and the block belongs to one CPU.
+    _local: PhantomData<*mut ()>,
+}
+
+const _: () = assert!(size_of::<Option<Thread>>() == 4);
+const _: () = assert!(size_of::<Header>() == 8);
+
+impl Thread {
+    /// Bytes that a thread running `F` takes in the arena: 8 + the size of the future rounded up to 8.
+    ///
+    /// A future beyond 4,088 bytes, or one aligned to more than 8, lives on the heap; its thread takes 16 bytes here
+    /// besides. This is the size for [`fork`](crate::fork) and [`Cpu::thread`]; [`spawn`](crate::spawn) adds the result.
+    pub const fn size_of<F>() -> usize {
+        if fits::<F>() { granules_of::<F>() * GRANULE } else { size_of::<Header>() + size_of::<Heap<F>>() }
+    }
+
+    /// Runs the thread to its next system call. A step of a thread that yields takes 4-5 ns.
+    ///
+    /// A panic ends this thread alone: it becomes [`Trace::Panic`], or reaches the thread's joiner.
+    #[inline]
+    pub fn step(self, cpu: &mut Cpu) -> Trace {
+        cpu.step(self)
+    }
+
+    /// The name of the thread's code: the type name of its future.
+    pub fn name(&self) -> &'static str {
+        // SAFETY: a handle's thread is live and its header is its owner's to read.
+        (vtable(unsafe { (*arena::header(self.key)).head }).name)()
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(&self) -> Key {
+        self.key
+    }
+
+    #[inline(always)]
+    pub(crate) fn into_key(self) -> Key {
+        let key = self.key;
+        std::mem::forget(self);
+        key
+    }
+
+    /// # Safety
+    /// The thread is live and owned by the caller, who gives it up for the handle.
+    #[inline(always)]
+    pub(crate) unsafe fn from_key(key: Key) -> Thread {
+        Thread { key, _local: PhantomData }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // SAFETY: the handle owned the thread, and is gone.
+        unsafe { cancel(self.key) }
+    }
+}
+
+impl std::fmt::Debug for Thread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Thread({}: {})", self.key, self.name())
+    }
+}
+
+/// Runs the destructors of a thread and frees its block.
+///
+/// # Safety
+/// The thread is live, not running, and owned by the caller, who gives it up.
+pub(crate) unsafe fn cancel(key: Key) {
+    // SAFETY: the thread is live and ours, so is its header; its body is not being polled.
+    unsafe {
+        let header = arena::header(key);
+        let vtable = vtable((*header).head);
+        // Whatever its destructors wake, it is not to be resumed.
+        (*header).head = (*header).head & !STATE | OWNED;
+        if (vtable.cancel)(body_of(key)) {
+            (*header).head |= OVER;
+        } else {
+            CpuInner::free(key, vtable.granules as usize);
+        }
+    }
+}
+
+/// Frees what a thread that is over has left to its join handle.
+///
+/// # Safety
+/// The thread is over and was kept; the caller is the handle, and does this once.
+pub(crate) unsafe fn release(key: Key) {
+    // SAFETY: the block is the handle's until this frees it.
+    unsafe {
+        let vtable = vtable((*arena::header(key)).head);
+        (vtable.release)(body_of(key));
+        CpuInner::free(key, vtable.granules as usize);
+    }
+}
+
+/// Polls the thread that `head` belongs to.
+///
+/// # Safety
+/// The thread is live, not running, and held by `cpu`, which goes by the result.
+#[inline(always)]
+pub(crate) unsafe fn poll(key: Key, head: u32, cpu: &CpuInner) -> Polled {
+    // SAFETY: the vtable in the head is that of the body in this block, which is ours to poll.
+    unsafe { (vtable(head).poll)(body_of(key), cpu) }
+}

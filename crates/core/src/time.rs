@@ -1,0 +1,118 @@
+//! The clock of the system calls: monotonic time in nanoseconds, and a coarse form of it for time-outs.
+
+use std::fmt;
+use std::ops::Add;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// A point on the monotonic clock: nanoseconds since the process first asked for the time.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::Time;
+/// use std::time::Duration;
+///
+/// let before = Time::now();
+/// assert!(before + Duration::from_millis(5) > before);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(u64);
+
+impl Time {
+    /// Reads the clock (20-30 ns).
+    pub fn now() -> Time {
+        static START: OnceLock<Instant> = OnceLock::new();
+        Time(START.get_or_init(Instant::now).elapsed().as_nanos() as u64)
+    }
+
+    /// The point `nanoseconds` after the clock's origin.
+    pub const fn from_nanos(nanoseconds: u64) -> Time {
+        Time(nanoseconds)
+    }
+
+    /// Nanoseconds since the clock's origin.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// How long after `earlier` this is; zero if it is before.
+    pub const fn since(self, earlier: Time) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Time;
+
+    /// Saturates at the clock's end, 584 years after its origin.
+    fn add(self, d: Duration) -> Time {
+        Time(self.0.saturating_add(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", Duration::from_nanos(self.0))
+    }
+}
+
+/// A coarse time-out in 4 bytes: whole milliseconds on the clock of [`Time`], modulo 2³².
+///
+/// It tells before from after within 24 days; a time-out further off than that is cut down to it.
+/// It never expires before the time it was made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deadline(u32);
+
+impl Deadline {
+    /// No time-out.
+    pub const NEVER: Deadline = Deadline(0);
+
+    const FURTHEST_MS: u64 = (i32::MAX / 2) as u64;
+
+    /// The deadline `after` a point in time.
+    pub fn after(now: Time, after: Duration) -> Deadline {
+        let now_ms = now.as_nanos() / 1_000_000;
+        let at = (now + after).as_nanos().div_ceil(1_000_000).min(now_ms + Deadline::FURTHEST_MS);
+        Deadline((at as u32).max(1))
+    }
+
+    /// Whether the deadline is `NEVER`.
+    pub const fn is_never(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether it has passed at `now`.
+    pub fn expired(self, now: Time) -> bool {
+        !self.is_never() && self.left_ms(now) <= 0
+    }
+
+    /// The point in time it stands for, seen from a `now` at most 24 days away; `None` for never.
+    pub fn time(self, now: Time) -> Option<Time> {
+        let now_ms = (now.as_nanos() / 1_000_000) as i64;
+        (!self.is_never())
+            .then(|| Time::from_nanos((now_ms + self.left_ms(now) as i64).max(0) as u64 * 1_000_000))
+    }
+
+    fn left_ms(self, now: Time) -> i32 {
+        self.0.wrapping_sub((now.as_nanos() / 1_000_000) as u32) as i32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_order_across_the_wrap() {
+        for start_ms in [0u64, 5, u32::MAX as u64 - 3, (1 << 40) + 17] {
+            let now = Time::from_nanos(start_ms * 1_000_000 + 1);
+            let d = Deadline::after(now, Duration::from_millis(10));
+            assert!(!d.expired(now));
+            assert!(!d.expired(now + Duration::from_millis(9)));
+            assert!(d.expired(now + Duration::from_millis(12)));
+            let at = d.time(now).unwrap();
+            assert!(at >= now + Duration::from_millis(10) && at <= now + Duration::from_millis(12));
+        }
+        assert!(!Deadline::NEVER.expired(Time::from_nanos(u64::MAX / 2)));
+    }
+}

@@ -1,0 +1,435 @@
+//! The wait queue: the one queue of things to be resumed, under everything that blocks.
+//!
+//! A blocking object is a [`WaitQueue`]: a state, and the queue of those who wait for it to change, under one lock.
+//! What an object does is a [`Role`]: how it tries, what it has got when it is granted, and how a grant that was never collected is
+//! passed on. The unsafe part, an intrusive list through pinned futures, is in this file alone; `MVar` and the rest of
+//! `selvedge-sync` are safe code on top.
+//!
+//! A waiting future is in one of four states. Its node may be touched by others only while it is **queued**, and only
+//! under the lock:
+//!
+//! ```text
+//!            enqueue (owner, lock)          grant (other, lock)           poll (owner)
+//!    idle ───────────────────────▶ queued ─────────────────────▶ granted ─────────────▶ done
+//!      │ attempt succeeds             │ drop (owner, lock):          │ drop (owner, lock):
+//!      └──────────▶ done              └ unlink ▶ done                └ abandoned ▶ done
+//! ```
+//!
+//! The step from queued to granted is a Release store, after which the granter does not touch the node again; the owner's
+//! Acquire load of it makes payload and node its own without taking the lock. `tests/loom_wait_queue.rs` checks
+//! it.
+
+use crate::cpu::direct;
+use crate::place::Place;
+use crate::primitives::{AtomicU8, Mutex, Ordering};
+use crate::waker;
+use std::cell::{RefCell, UnsafeCell};
+use std::fmt;
+use std::future::Future;
+use std::marker::{PhantomData, PhantomPinned};
+use std::panic::Location;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::task::{Context, Poll, Waker};
+
+/// Whether an object is shared between OS threads ([`Shared`]) or stays on one ([`Local`]).
+///
+/// A local object needs no atomic operation; the type checker keeps it on its OS thread.
+pub trait Mode: sealed::Sealed + 'static {
+    /// The lock around an object of this mode.
+    type Lock<T>: Lock<T>;
+    /// Whether only threads of one CPU can reach it.
+    const LOCAL: bool;
+}
+
+/// The object stays on one OS thread: it is neither `Send` nor `Sync`, and costs no atomic operation.
+#[derive(Debug, Clone, Copy)]
+pub enum Local {}
+
+/// The object may be shared between OS threads.
+#[derive(Debug, Clone, Copy)]
+pub enum Shared {}
+
+impl Mode for Local {
+    type Lock<T> = RefCell<T>;
+    const LOCAL: bool = true;
+}
+
+impl Mode for Shared {
+    type Lock<T> = Mutex<T>;
+    const LOCAL: bool = false;
+}
+
+mod sealed {
+    #[expect(unnameable_types, reason = "only the two modes here are locks that the queue can rely on")]
+    pub trait Sealed {}
+    impl Sealed for super::Local {}
+    impl Sealed for super::Shared {}
+}
+
+/// The lock of a [`Mode`].
+pub trait Lock<T> {
+    /// Puts a value under the lock.
+    fn new(value: T) -> Self;
+    /// Works on the value under the lock.
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
+}
+
+impl<T> Lock<T> for RefCell<T> {
+    fn new(value: T) -> Self {
+        RefCell::new(value)
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        f(&mut self.borrow_mut())
+    }
+}
+
+impl<T> Lock<T> for Mutex<T> {
+    fn new(value: T) -> Self {
+        Mutex::new(value)
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        // A panic under the lock leaves the list as it was before or after a whole operation on it.
+        f(&mut self.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+}
+
+/// One way to wait for an object with state `S`, whose queue holds payloads `P`: taking from an MVar, putting into it.
+///
+/// All functions run under the object's lock. They must not call code of the object's user (a destructor, say) that could
+/// come back to the object.
+pub trait Role<S, P> {
+    /// What the waiter gets.
+    type Output;
+
+    /// Tries without waiting. `None` to wait: `payload` then goes into the queue.
+    fn attempt(state: &mut S, queue: &mut Queue<P>, payload: &mut P) -> Option<Self::Output>;
+
+    /// The waiter has been granted what it waits for; `payload` is as the granter left it.
+    fn granted(payload: &mut P) -> Self::Output;
+
+    /// The waiter was granted it but is gone: pass it on, or back to the state.
+    fn abandoned(state: &mut S, queue: &mut Queue<P>, payload: &mut P);
+}
+
+/// A state and the queue of those who wait for it to change, under one lock.
+///
+/// # Paper
+/// One structure for the queue of the mutex in [LZ07 §4.3], the waiting reader and writer of an MVar in [Del §4.1], and the
+/// blocking queue of a black hole in [HMP05 §4.2.1].
+///
+/// # Differences
+/// 1. What waits is a thread of ours, or whatever polls the future elsewhere and has a waker.
+/// 2. Any number may wait; they are served first come, first served.
+/// 3. A waiter may give up at any time, in O(1): by being dropped.
+pub struct WaitQueue<S, P, M: Mode = Shared> {
+    inner: M::Lock<(S, Queue<P>)>,
+}
+
+/// The list of those who wait, in the order of their arrival. Reached only under the object's lock.
+pub struct Queue<P> {
+    ends: Option<(NonNull<Node<P>>, NonNull<Node<P>>)>,
+    /// Those to be resumed once the lock is released.
+    granted: Granted,
+}
+
+// SAFETY: the queue leads to nodes in futures that may have been created on other OS threads; it reaches them under the object's
+// lock alone, and what it moves between OS threads are payloads of type P and wakers, which are Send.
+unsafe impl<P: Send> Send for Queue<P> {}
+
+/// Wakers of granted waiters; most often one at the most.
+#[derive(Default)]
+struct Granted {
+    first: Option<Waker>,
+    rest: Vec<Waker>,
+}
+
+/// One waiter. It lies in its future, pinned, for as long as it is in a list.
+struct Node<P> {
+    state: AtomicU8,
+    /// While queued, only reached under the lock; else by the owner alone.
+    links: UnsafeCell<Links<P>>,
+    payload: UnsafeCell<P>,
+}
+
+struct Links<P> {
+    prev: Option<NonNull<Node<P>>>,
+    next: Option<NonNull<Node<P>>>,
+    waker: Option<Waker>,
+}
+
+const IDLE: u8 = 0;
+const QUEUED: u8 = 1;
+const GRANTED: u8 = 2;
+const DONE: u8 = 3;
+
+impl Granted {
+    #[inline(always)]
+    fn push(&mut self, waker: Waker) {
+        match self.first {
+            None => self.first = Some(waker),
+            Some(_) => self.rest.push(waker),
+        }
+    }
+
+    #[inline(always)]
+    fn fire(self) {
+        if let Some(first) = self.first {
+            waker::fire(first);
+            self.rest.into_iter().for_each(waker::fire);
+        }
+    }
+}
+
+impl<P> Queue<P> {
+    /// Whether nobody waits.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_none()
+    }
+
+    /// The payload of the first waiter.
+    #[inline(always)]
+    pub fn front(&mut self) -> Option<&mut P> {
+        // SAFETY: nodes in the list are live, since their futures unlink them before they go; we are under the lock
+        // (the queue is reached in no other way), so nobody else touches the payload while `self` is borrowed.
+        self.ends.map(|(head, _)| unsafe { &mut *(*head.as_ptr()).payload.get() })
+    }
+
+    /// Grants the first waiter what it waits for; it is resumed when the lock has been released. Nothing if nobody waits.
+    #[inline(always)]
+    pub fn grant(&mut self) {
+        let Some((head, _)) = self.ends else { return };
+        // SAFETY: as in `front`. After the Release store the node is its owner's, and we do not touch it again.
+        unsafe {
+            let waker = (*(*head.as_ptr()).links.get()).waker.take();
+            self.unlink(head);
+            (*head.as_ptr()).state.store(GRANTED, Ordering::Release);
+            self.granted.push(waker.expect("a queued node has a waker"));
+        }
+    }
+
+    /// # Safety
+    /// The node is live, pinned until it is unlinked, and in no list; we are under the lock.
+    #[inline(always)]
+    unsafe fn push(&mut self, node: NonNull<Node<P>>) {
+        // SAFETY: the caller's contract, and nodes in the list are live.
+        unsafe {
+            let tail = self.ends.map(|(_, tail)| tail);
+            (*(*node.as_ptr()).links.get()).prev = tail;
+            (*(*node.as_ptr()).links.get()).next = None;
+            self.ends = match self.ends {
+                Some((head, tail)) => {
+                    (*(*tail.as_ptr()).links.get()).next = Some(node);
+                    Some((head, node))
+                }
+                None => Some((node, node)),
+            };
+            (*node.as_ptr()).state.store(QUEUED, Ordering::Relaxed);
+        }
+    }
+
+    /// # Safety
+    /// The node is in this list, and we are under the lock.
+    #[inline(always)]
+    unsafe fn unlink(&mut self, node: NonNull<Node<P>>) {
+        let (head, tail) = self.ends.expect("the node is in the list");
+        // SAFETY: the caller's contract; its neighbours are in the list too, hence live.
+        unsafe {
+            let links = (*node.as_ptr()).links.get();
+            let (prev, next) = ((*links).prev, (*links).next);
+            if let Some(prev) = prev {
+                (*(*prev.as_ptr()).links.get()).next = next;
+            }
+            if let Some(next) = next {
+                (*(*next.as_ptr()).links.get()).prev = prev;
+            }
+            let head = if head == node { next } else { Some(head) };
+            let tail = if tail == node { prev } else { Some(tail) };
+            self.ends = head.zip(tail);
+        }
+    }
+}
+
+impl<S, P, M: Mode> WaitQueue<S, P, M> {
+    /// An object in the given state, for which nobody waits.
+    pub fn new(state: S) -> Self {
+        WaitQueue { inner: M::Lock::new((state, Queue { ends: None, granted: Granted::default() })) }
+    }
+
+    /// Works on the state under the lock, then resumes those whom `f` has granted something.
+    #[inline(always)]
+    pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<P>) -> T) -> T {
+        let (result, granted) =
+            self.inner.with(|(state, queue)| (f(state, queue), std::mem::take(&mut queue.granted)));
+        granted.fire();
+        result
+    }
+
+    /// Waits in a role: tries, and if that fails queues until it is granted.
+    ///
+    /// Dropping the future gives up: a queued waiter leaves the queue, a granted one passes the grant on. While it waits,
+    /// the thread is listed with the place of the caller.
+    ///
+    /// # Complexity
+    /// One critical section to try, none to collect a grant, one to give up.
+    #[inline(always)]
+    #[track_caller]
+    pub fn wait<R: Role<S, P>>(&self, payload: P) -> Waiting<'_, S, P, R, M> {
+        let links = Links { prev: None, next: None, waker: None };
+        Waiting {
+            queue: self,
+            place: Place::of(Location::caller()),
+            node: Node {
+                state: AtomicU8::new(IDLE),
+                links: UnsafeCell::new(links),
+                payload: UnsafeCell::new(payload),
+            },
+            _role: PhantomData,
+            _pinned: PhantomPinned,
+        }
+    }
+}
+
+impl<S: fmt::Debug, P, M: Mode> fmt::Debug for WaitQueue<S, P, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.with(|(state, queue)| {
+            f.debug_struct("WaitQueue").field("state", state).field("waited_for", &!queue.is_empty()).finish()
+        })
+    }
+}
+
+impl<P> fmt::Debug for Queue<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("is_empty", &self.is_empty()).finish_non_exhaustive()
+    }
+}
+
+/// The future of one who waits, created by [`WaitQueue::wait`].
+#[must_use = "nothing happens until it is awaited"]
+pub struct Waiting<'a, S, P, R: Role<S, P>, M: Mode> {
+    queue: &'a WaitQueue<S, P, M>,
+    /// Where in the program it waits.
+    place: Place,
+    node: Node<P>,
+    _role: PhantomData<fn() -> R>,
+    _pinned: PhantomPinned,
+}
+
+// SAFETY: it is the reference to the queue and the payload that decide: the node's links are reached under the queue's lock only, and
+// for a `Local` queue the reference is not Send.
+unsafe impl<S, P: Send, R: Role<S, P>, M: Mode> Send for Waiting<'_, S, P, R, M> where WaitQueue<S, P, M>: Sync
+{}
+
+impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
+    type Output = R::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
+        let this = &*self;
+        let node = NonNull::from(&this.node);
+        match this.node.state.load(Ordering::Acquire) {
+            IDLE => {
+                let cpu = direct(cx);
+                let attempted = this.queue.with(|state, queue| {
+                    // SAFETY: the node is idle, hence the owner's alone.
+                    let attempted = R::attempt(state, queue, unsafe { &mut *this.node.payload.get() });
+                    if attempted.is_none() {
+                        // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under the lock.
+                        unsafe {
+                            (*this.node.links.get()).waker = Some(match cpu {
+                                Some(cpu) => cpu.keyed_waker(),
+                                None => cx.waker().clone(),
+                            });
+                            queue.push(node);
+                        }
+                    }
+                    attempted
+                });
+                match attempted {
+                    Some(output) => {
+                        this.node.state.store(DONE, Ordering::Relaxed);
+                        return Poll::Ready(output);
+                    }
+                    None => this.block(cpu),
+                }
+                Poll::Pending
+            }
+            GRANTED => Poll::Ready(this.collect()),
+            QUEUED => {
+                let cpu = direct(cx);
+                let queued = this.queue.with(|_, _| {
+                    let queued = this.node.state.load(Ordering::Relaxed) == QUEUED;
+                    if queued {
+                        // SAFETY: the node is queued and we are under the lock.
+                        let waker = unsafe { &mut (*this.node.links.get()).waker };
+                        match (cpu, waker) {
+                            (Some(cpu), waker) => *waker = Some(cpu.keyed_waker()),
+                            (None, Some(waker)) => waker.clone_from(cx.waker()),
+                            (None, waker) => *waker = Some(cx.waker().clone()),
+                        }
+                    }
+                    queued
+                });
+                match queued {
+                    true => {
+                        this.block(cpu);
+                        Poll::Pending
+                    }
+                    false => Poll::Ready(this.collect()),
+                }
+            }
+            _ => panic!("a wait was polled after it had ended"),
+        }
+    }
+}
+
+impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
+    #[inline(always)]
+    fn block(&self, cpu: Option<&crate::cpu::CpuInner>) {
+        if let Some(cpu) = cpu {
+            cpu.ask_block(&raw const self.node, self.place, M::LOCAL);
+        }
+    }
+
+    #[inline(always)]
+    fn collect(&self) -> R::Output {
+        self.node.state.store(DONE, Ordering::Relaxed);
+        // SAFETY: granted, as seen with Acquire or under the lock: the node is the owner's alone again.
+        R::granted(unsafe { &mut *self.node.payload.get() })
+    }
+
+    #[cold]
+    fn give_up(&self) {
+        crate::cpu::retract(&raw const self.node);
+        self.queue.with(|state, queue| {
+            if self.node.state.load(Ordering::Relaxed) == QUEUED {
+                // SAFETY: queued, and we are under the lock.
+                unsafe { queue.unlink(NonNull::from(&self.node)) };
+            } else {
+                // SAFETY: granted under this lock, which we hold: the node is the owner's alone again.
+                R::abandoned(state, queue, unsafe { &mut *self.node.payload.get() });
+            }
+        });
+    }
+}
+
+impl<S, P, R: Role<S, P>, M: Mode> Drop for Waiting<'_, S, P, R, M> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let state = self.node.state.load(Ordering::Relaxed);
+        if state == QUEUED || state == GRANTED {
+            self.give_up();
+        }
+    }
+}
+
+impl<S, P, R: Role<S, P>, M: Mode> fmt::Debug for Waiting<'_, S, P, R, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("place", &self.place.location()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! Wakers without an allocation or a reference count.
+//!
+//! A step lends its thread a waker that points at the CPU. Our own leaf futures recognise it and put their request into
+//! the CPU's slot. Whoever clones it gets a **keyed** waker: the CPU's number and the thread's key, packed into the
+//! data pointer. Waking looks the CPU up by number: on its own OS thread it moves the thread to the woken queue, from
+//! elsewhere it posts the key to the inbox.
+//!
+//! A keyed waker may outlive its thread, and then wakes nobody, or a later thread at the same key once too often. Futures
+//! must bear being polled without cause, so that this is no harm.
+
+use crate::arena::Key;
+use crate::cpu::{CpuInner, Step, current};
+use crate::directory;
+use std::ptr;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+const _: () = assert!(usize::BITS == 64, "a keyed waker packs two 32-bit numbers into a pointer");
+
+/// The waker lent to each step: its data is the CPU.
+static LENT: RawWakerVTable = RawWakerVTable::new(
+    |cpu| {
+        // SAFETY: a lent waker is borrowed for a step, during which the CPU lives.
+        let step = unsafe { step_of(cpu) };
+        step.share();
+        raw(step.id, step.running.load(std::sync::atomic::Ordering::Relaxed))
+    },
+    // SAFETY (of both): as above.
+    |cpu| unsafe { step_of(cpu) }.notify(),
+    |cpu| unsafe { step_of(cpu) }.notify(),
+    |_| {},
+);
+
+/// The waker that others keep: its data is CPU number and key.
+static KEYED: RawWakerVTable = RawWakerVTable::new(|data| RawWaker::new(data, &KEYED), wake, wake, |_| {});
+
+/// # Safety
+/// `cpu` points to a live CPU. Only the part that is safe to share between OS threads is borrowed.
+unsafe fn step_of<'a>(cpu: *const ()) -> &'a Step {
+    // SAFETY: the caller's contract.
+    unsafe { &(*cpu.cast::<CpuInner>()).step }
+}
+
+fn wake(data: *const ()) {
+    let (id, key) = unpack(data);
+    match current() {
+        Some(cpu) if cpu.step.id == id => {
+            if let Some(key) = Key::new(key) {
+                cpu.resume(key);
+            }
+        }
+        _ => directory::post(id, key),
+    }
+}
+
+fn raw(id: u32, key: u32) -> RawWaker {
+    RawWaker::new(ptr::without_provenance((id as usize) << 32 | key as usize), &KEYED)
+}
+
+fn unpack(data: *const ()) -> (u32, u32) {
+    ((data.addr() >> 32) as u32, data.addr() as u32)
+}
+
+/// The waker to lend to the steps of a CPU.
+pub(crate) fn lent(cpu: *const CpuInner) -> Waker {
+    // SAFETY: the functions of LENT take a pointer to a live CPU and may be called from any OS thread during its steps;
+    // the CPU lends the waker out only then.
+    unsafe { Waker::from_raw(RawWaker::new(cpu.cast(), &LENT)) }
+}
+
+/// A waker for a thread by CPU number and key.
+#[inline(always)]
+pub(crate) fn of(id: u32, key: u32) -> Waker {
+    // SAFETY: the functions of KEYED hold no memory and accept any two numbers, on any OS thread.
+    unsafe { Waker::from_raw(raw(id, key)) }
+}
+
+#[inline(always)]
+pub(crate) fn is_lent(waker: &Waker) -> bool {
+    ptr::eq(waker.vtable(), &LENT)
+}
+
+/// What a keyed waker refers to; `None` for any other.
+#[inline(always)]
+pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
+    if !ptr::eq(waker.vtable(), &KEYED) {
+        return None;
+    }
+    let (id, key) = unpack(waker.data());
+    Some((id, Key::new(key)?))
+}
+
+/// Wakes a waker, without the detour through its vtable if it is for a thread of the running CPU.
+#[inline(always)]
+pub(crate) fn fire(waker: Waker) {
+    match (key_of(&waker), current()) {
+        (Some((id, key)), Some(cpu)) if cpu.step.id == id => cpu.resume(key),
+        _ => waker.wake(),
+    }
+}

@@ -1,0 +1,100 @@
+//! The system calls that need no answer: letting others run, and coming to an end.
+
+use crate::cpu::{Ask, direct, retract};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Lets the other threads run: `yield`.
+///
+/// # Paper
+/// [LZ07 Figure 10] `sys_yield`, [Del §2.1] `yield`.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, yield_now};
+///
+/// round_robin(async {
+///     for _ in 0..3 {
+///         yield_now().await;
+///     }
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+#[doc(alias = "sys_yield")]
+#[doc(alias = "yield")]
+pub fn yield_now() -> YieldNow {
+    YieldNow { state: Asking::Idle }
+}
+
+/// The system call [`yield_now`].
+#[derive(Debug)]
+#[must_use = "nothing happens until it is awaited"]
+pub struct YieldNow {
+    state: Asking,
+}
+
+/// How far a leaf future with one request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    Idle,
+    Asked,
+    Done,
+}
+
+impl Future for YieldNow {
+    type Output = ();
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.state != Asking::Idle {
+            self.state = Asking::Done;
+            return Poll::Ready(());
+        }
+        self.state = Asking::Asked;
+        match direct(cx) {
+            Some(cpu) if cpu.ask(&raw const *self, Ask::Yield) => {}
+            _ => cx.waker().wake_by_ref(),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for YieldNow {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.state == Asking::Asked {
+            retract(&raw const *self);
+        }
+    }
+}
+
+/// Ends the thread that awaits it, from whatever depth; its destructors run. Who joins it is told
+/// [`JoinError::Cancelled`](crate::JoinError::Cancelled).
+///
+/// It ends the thread, not a body that [`catch`](crate::catch()) runs: for that, return.
+///
+/// # Panics
+/// If it is awaited anywhere but in a thread of ours, or in a combinator that has replaced the waker.
+///
+/// # Paper
+/// [LZ07 Figure 10] `sys_ret`, [Del §2.1] `halt`.
+#[doc(alias = "sys_ret")]
+#[doc(alias = "halt")]
+pub fn exit() -> Exit {
+    Exit(())
+}
+
+/// The system call [`exit`].
+#[derive(Debug)]
+#[must_use = "nothing happens until it is awaited"]
+pub struct Exit(());
+
+impl Future for Exit {
+    type Output = std::convert::Infallible;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        direct(cx).expect("exit() is a system call of a thread: here is none").ask_exit();
+        Poll::Pending
+    }
+}
