@@ -20,14 +20,9 @@ impl Index {
     fn of(tree: &Tree) -> Index {
         let mut index = Index::default();
         for (_, source) in tree.ending_in(".rs").filter(|(file, _)| file.starts_with("crates/")) {
-            for line in source.lines().filter(|line| !line.trim_start().starts_with("//")) {
-                if let Some((_, attribute)) = line.split_once("alias") {
-                    index.aliases.extend(attribute.split('"').skip(1).step_by(2).map(str::to_string));
-                } else if let Some(name) = rust::declared(line).or_else(|| rust::member(line)) {
-                    index.items.insert(name.to_string());
-                } else if let Some(exported) = line.trim_start().strip_prefix("pub use ") {
-                    index.items.extend(exported.split(['{', '}', ',', ';', ' ', ':']).map(str::to_string));
-                }
+            index.items.extend(rust::names(source).into_iter().map(str::to_string));
+            for line in source.lines().filter(|line| line.trim_start().starts_with("#[doc(")) {
+                index.aliases.extend(line.split('"').skip(1).step_by(2).map(str::to_string));
             }
         }
         index

@@ -88,8 +88,32 @@ pub(super) fn declared(line: &str) -> Option<&str> {
     }
 }
 
+/// Every name that a file declares, with the variants and fields of its types.
+pub(super) fn names(source: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut within: Option<usize> = None; // the indentation of the type whose body the line is in
+    for line in source.lines().filter(|line| !line.trim().is_empty()) {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        within = within.filter(|outer| indent > *outer);
+        if text.starts_with("//") || text.starts_with('#') {
+            continue;
+        }
+        if let Some(name) = declared(text) {
+            names.push(name);
+            let is_type = ["struct ", "enum ", "union "].iter().any(|keyword| text.contains(keyword));
+            if is_type && text.ends_with('{') {
+                within = Some(indent);
+            }
+        } else if within.is_some() {
+            names.extend(member(text));
+        }
+    }
+    names
+}
+
 /// The name of a variant or field.
-pub(super) fn member(line: &str) -> Option<&str> {
+fn member(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = line.strip_prefix("pub ").unwrap_or(line);
     let name = identifier(line)?;
@@ -175,6 +199,12 @@ mod tests {
         ] {
             assert_eq!(declared(line), name, "{line}");
         }
+    }
+
+    #[test]
+    fn names_are_those_of_items_and_their_members() {
+        let source = "use a::{\n    B,\n};\npub enum C {\n    /// D.\n    D(u8),\n}\nimpl C {\n    fn e() {\n        f(\n            G,\n        )\n    }\n}\n";
+        assert_eq!(names(source), ["C", "D", "e"]);
     }
 
     #[test]
