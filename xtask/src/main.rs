@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask ci`, `tidy`, `fuzz`, `peers`, `setup`.
+//! The project's own commands: `cargo xtask help` lists them.
 //!
 //! `cargo xtask ci` is the one description of what must hold before a change is taken; the file `.ci/run`
 //! does nothing but call it.
@@ -8,6 +8,7 @@ mod ci;
 mod command;
 mod fuzz;
 mod peers;
+mod publish;
 mod setup;
 mod tidy;
 mod workspace;
@@ -23,6 +24,7 @@ cargo xtask COMMAND
                           --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
   peers                   install and build the systems the figures are measured against
+  publish FILE..          put what `figures --json FILE` measured into the README and the site
   help                    this text
 ";
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["fuzz", seconds] => fuzz::run(seconds, None),
         ["fuzz", seconds, target] => fuzz::run(seconds, Some(target)),
         ["peers"] => peers::run(),
+        ["publish", files @ ..] if !files.is_empty() => publish::run(files),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
