@@ -77,7 +77,9 @@ fn read(figure: &Value) -> Option<(String, Vec<Case>)> {
 fn cell(row: &Value, system: &str, unit: &str, absent: Option<&str>) -> Option<String> {
     let number_at = |key: &str| row.get(key).and_then(Value::as_f64);
     let Some(value) = number_at("value") else { return Some(format!("{system}: {}", absent?)) };
-    let mut cell = format!("{system} {} {unit}", number(value));
+    // In our own column only a variant of ours needs a name.
+    let label = if system == OURS { "" } else { system.strip_prefix(&format!("{OURS} ")).unwrap_or(system) };
+    let mut cell = format!("{label} {} {unit}", number(value)).trim_start().to_string();
     if let Some(ratio) = number_at("ratio").filter(|_| !system.starts_with(OURS)) {
         let _ = write!(cell, " ({}×)", number(ratio));
     }
@@ -154,6 +156,7 @@ mod tests {
             {"case": "1", "system": "tokio", "unit": "ns", "value": 58.1, "ratio": 12.72, "required_ratio": 15.0, "reached": false},
             {"case": "1", "system": "GHC", "unit": "ns", "absent": "missing <ghc>"},
             {"case": "2", "system": "selvedge", "unit": "B", "value": 16.0, "required_at_most": 16.0, "reached": true},
+            {"case": "2", "system": "selvedge MVar", "unit": "B", "value": 24.0},
         ]})
     }
 
@@ -161,11 +164,11 @@ mod tests {
     fn rows_of_one_case_share_a_line() {
         let (machine, cases) = read(&figure()).unwrap();
         assert_eq!(cases.len(), 2);
-        assert_eq!(cases[0].ours, ["selvedge 4.57 ns"]);
+        assert_eq!(cases[0].ours, ["4.57 ns"]);
         assert_eq!(cases[0].peers, ["tokio 58.1 ns (12.7×), short of 15×", "GHC: missing <ghc>"]);
-        assert_eq!(cases[1].ours, ["selvedge 16 B"]);
+        assert_eq!(cases[1].ours, ["16 B", "MVar 24 B"]);
         let table = markdown(&cases, std::slice::from_ref(&machine));
-        assert!(table.contains("|  | 2 | selvedge 16 B |  |\n"), "{table}");
+        assert!(table.contains("|  | 2 | 16 B<br>MVar 24 B |  |\n"), "{table}");
         assert!(table.ends_with("Measured on 2 cores.\n"));
         assert!(html(&cases, &[machine]).contains("GHC: missing &lt;ghc&gt;"));
     }
