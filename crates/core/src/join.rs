@@ -3,12 +3,12 @@
 //! Such a thread is still one block: before its future lies a [`Cell`](JoinCell) for the result, which the handle
 //! reaches. The block goes when both the thread and the handle are gone.
 
-use crate::ArenaFull;
 use crate::arena::Key;
 use crate::cpu::{CpuInner, create_ready, current, direct, retract};
 use crate::exception::Exception;
 use crate::place::Place;
 use crate::thread::{self, Body, Polled, drop_quietly, poll_to_end};
+use crate::{ArenaFull, Cpu};
 use std::any::type_name;
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -95,7 +95,25 @@ pub fn spawn<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
 /// Outside of a thread of ours.
 #[inline]
 pub fn try_spawn<F: Future + 'static>(future: F) -> Result<JoinHandle<F::Output>, ArenaFull> {
-    let cpu = current().expect("spawn() needs a thread of ours to be called in");
+    create_joinable(current().expect("spawn() needs a thread of ours to be called in"), future)
+}
+
+impl Cpu {
+    /// As [`spawn`], from outside: creates a thread with a result and puts it behind those already
+    /// [woken](Cpu::woken).
+    ///
+    /// # Errors
+    /// If the arena is full.
+    pub fn spawn<F: Future + 'static>(&mut self, future: F) -> Result<JoinHandle<F::Output>, ArenaFull> {
+        create_joinable(self.inner(), future)
+    }
+}
+
+#[inline(always)]
+fn create_joinable<F: Future + 'static>(
+    cpu: &CpuInner,
+    future: F,
+) -> Result<JoinHandle<F::Output>, ArenaFull> {
     let future = MaybeUninit::new(future);
     let (key, body) = create_ready(cpu, Joinable { cell: JoinCell::new(), future })?;
     // SAFETY: the body was just created; its cell is the first field.
@@ -191,22 +209,26 @@ impl<T> JoinHandle<T> {
     pub fn is_finished(&self) -> bool {
         self.cell().over.get()
     }
+
+    /// The result, if the thread is over and it has not been taken before.
+    pub fn try_join(&mut self) -> Option<Result<T, JoinError>> {
+        // SAFETY: once the thread is over, only the handle reaches the result.
+        self.is_finished().then(|| unsafe { (*self.cell().result.get()).take() }).flatten()
+    }
 }
 
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let cell = self.cell();
-        if cell.over.get() {
-            // SAFETY: the thread is over, and left the result for us.
-            let result = unsafe { (*cell.result.get()).take() };
-            return Poll::Ready(result.expect("a join handle is not polled after it has ended"));
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.is_finished() {
+            return Poll::Ready(self.try_join().expect("a join handle is not polled after it has ended"));
         }
+        let cell = self.cell();
         match direct(cx) {
             Some(cpu) => {
                 cell.joiner.set(Some(cpu.keyed_waker()));
-                cpu.ask_block(&raw const *self, Place::UNKNOWN, true);
+                cpu.ask_block(&raw const *self, Place::JOIN, true);
             }
             None => cell.joiner.set(Some(cx.waker().clone())),
         }

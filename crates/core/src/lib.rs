@@ -56,7 +56,7 @@ pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
 pub use place::ThreadInfo;
 pub use readiness::{SleepUntil, WaitFd, now, set_fallback, sleep, sleep_until, wait};
-pub use round_robin::{round_robin, round_robin_with};
+pub use round_robin::{round_robin, round_robin_with, turn};
 pub use run_queue::RunQueue;
 pub use thread::Thread;
 pub use time::{Deadline, Time};

@@ -12,6 +12,8 @@ pub(crate) struct Place(pub(crate) u32);
 impl Place {
     /// Behind a waker, or nowhere.
     pub(crate) const UNKNOWN: Place = Place(0);
+    /// At another thread's join handle. (No location lies at an odd address.)
+    pub(crate) const JOIN: Place = Place(1);
 
     #[inline(always)]
     pub(crate) fn of(location: &'static Location<'static>) -> Place {
@@ -19,8 +21,8 @@ impl Place {
     }
 
     pub(crate) fn location(self) -> Option<&'static Location<'static>> {
-        // SAFETY: a Place other than UNKNOWN is made from a Location by `of` alone. (No location lies at the anchor itself.)
-        (self != Place::UNKNOWN).then(|| unsafe { thread::at_offset(self.0) })
+        // SAFETY: any other Place is made from a Location by `of` alone. (No location lies at the anchor itself.)
+        (self != Place::UNKNOWN && self != Place::JOIN).then(|| unsafe { thread::at_offset(self.0) })
     }
 }
 
@@ -56,7 +58,8 @@ impl ThreadInfo {
         self.state == WAITING || self.state == WAITING_HERE
     }
 
-    /// The line of the program on which it waits in a queue of ours; `None` behind a foreign waker.
+    /// The line of the program on which it waits in a queue of ours; `None` behind a foreign waker or a
+    /// join handle.
     pub fn place(&self) -> Option<&'static Location<'static>> {
         self.place.location()
     }
@@ -66,6 +69,7 @@ impl fmt::Display for ThreadInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "thread {} ({}): ", self.key, self.name)?;
         match (self.is_waiting(), self.place()) {
+            (true, None) if self.place == Place::JOIN => write!(f, "waits to join another thread"),
             (true, Some(place)) => write!(f, "waits at {place}"),
             (true, None) => write!(f, "waits behind a waker"),
             (false, _) => write!(f, "is ready, or with an event source"),

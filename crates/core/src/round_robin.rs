@@ -1,9 +1,7 @@
 //! The reference scheduler: round-robin, to be read in one look.
 
-use crate::{Cpu, Events, NoEvents, RunError, RunQueue, Trace, spawn};
-use std::cell::Cell;
+use crate::{Cpu, Events, JoinError, NoEvents, RunError, Trace};
 use std::future::Future;
-use std::rc::Rc;
 
 /// Runs `main` and the threads it creates, one step each in turn, until `main` has ended; returns its result. The threads
 /// that are left are cancelled.
@@ -34,31 +32,40 @@ pub fn round_robin_with<F: Future + 'static>(
     main: F,
 ) -> Result<F::Output, RunError> {
     let mut cpu = Cpu::new()?;
-    let result = Rc::new(Cell::new(None));
-    let to = Rc::clone(&result);
-    let mut ready = RunQueue::new();
-    ready.push(cpu.thread(async move { to.set(Some(spawn(main).await)) })?);
+    let mut main = cpu.spawn(main)?;
     loop {
-        let mut turn = std::mem::take(&mut ready);
-        while let Some(thread) = turn.pop() {
-            match thread.step(&mut cpu) {
-                Trace::Yield(thread) => ready.push(thread),
-                Trace::Fork { child, parent } => ready.extend([child, parent]),
-                Trace::Nbio(action) => ready.push(action.perform()),
-                Trace::Blocked | Trace::Ret => {}
-                Trace::Panic(panic) => eprintln!("{panic}"),
-                request => events.submit(&mut cpu, request)?,
-            }
-            while let Some(thread) = cpu.woken() {
-                ready.push(thread);
-            }
-        }
-        match result.take() {
+        turn(&mut cpu, events)?;
+        match main.try_join() {
             Some(Ok(output)) => return Ok(output),
-            Some(Err(crate::JoinError::Panicked(exception))) => exception.rethrow(),
-            Some(Err(crate::JoinError::Cancelled)) => return Err(RunError::MainExited),
+            Some(Err(JoinError::Panicked(exception))) => exception.rethrow(),
+            Some(Err(JoinError::Cancelled)) => return Err(RunError::MainExited),
             None => {}
         }
-        cpu.poll(events, ready.is_empty())?;
     }
+}
+
+/// How many steps a turn has before the event source is looked at again.
+const STEPS_PER_TURN: usize = 256;
+
+/// One turn of a round-robin scheduler: a number of steps, first come, first served; then a look at the event source, waiting for
+/// it if no thread is ready. False when no thread is left.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn turn(cpu: &mut Cpu, events: &mut impl Events) -> Result<bool, RunError> {
+    for _ in 0..STEPS_PER_TURN {
+        let Some(thread) = cpu.woken() else { break };
+        match thread.step(cpu) {
+            Trace::Yield(thread) => cpu.make_ready(thread),
+            Trace::Fork { child, parent } => {
+                cpu.make_ready(child);
+                cpu.make_ready(parent);
+            }
+            Trace::Nbio(action) => cpu.make_ready(action.perform()),
+            Trace::Blocked | Trace::Ret => {}
+            Trace::Panic(panic) => eprintln!("{panic}"),
+            request => events.submit(cpu, request)?,
+        }
+    }
+    cpu.poll(events, true)
 }

@@ -1,1 +1,17 @@
-//! What threads share: MVar, Fifo, Mutex.
+//! What threads share: [`MVar`], [`Fifo`], [`Mutex`].
+//!
+//! Each is a [`WaitQueue`](selvedge_core::WaitQueue) with its own [`Role`](selvedge_core::Role)s: a value or the lock is handed
+//! directly to the one that has waited longest, which finds it when it goes on. Any number may wait, and a waiter that gives up
+//! leaves the object as it would be without it: nothing handed to it is lost.
+//!
+//! An object may be shared between OS threads; `MVar<T, Local>` and so on stay on one and save the lock. All of them
+//! work under foreign executors too.
+
+mod fifo;
+mod mutex;
+mod mvar;
+
+pub use fifo::Fifo;
+pub use mutex::{Guard, Mutex};
+pub use mvar::MVar;
+pub use selvedge_core::{Local, Shared};

@@ -1,0 +1,227 @@
+//! One loop per core: OS threads that share nothing.
+
+use selvedge_core::{Cpu, Events, JoinError, RunError, Unpark, turn};
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Why [`per_core`] ended early: a worker failed, and the others were stopped.
+#[derive(Debug)]
+pub struct Failure {
+    /// The worker's number.
+    pub worker: usize,
+    /// What stopped it.
+    pub error: RunError,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "worker {}: {}", self.worker, self.error)
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// Starts `workers` OS threads, each with a CPU and an event source of its own, and runs `main(worker)` on each, round-robin with
+/// the threads it creates there. Returns the results in the workers' order when all mains have ended.
+///
+/// A thread never leaves its worker, so it need not be `Send`, and what threads of one worker share needs no lock. Work is
+/// spread by whoever hands it out: for a server, by the kernel among the listening sockets.
+///
+/// The calling OS thread only waits.
+///
+/// # Errors
+/// The first worker that fails stops the others: their threads are cancelled at their next turn.
+///
+/// # Panics
+/// If a main panics, with its payload, when the other workers have been stopped.
+///
+/// # Paper
+/// [LZ07 §4.4, Figure 17] has several `worker_main` loops on one ready queue; [Mighty §Scaling] has several processes that
+/// share nothing, and this does the same with threads.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{NoEvents, yield_now};
+/// use selvedge_sched::per_core;
+///
+/// let squares = per_core(2, |_| Ok(NoEvents::new()), |worker| async move {
+///     yield_now().await;
+///     worker * worker
+/// })?;
+/// assert_eq!(squares, [0, 1]);
+/// # Ok::<(), selvedge_sched::Failure>(())
+/// ```
+pub fn per_core<E, F>(
+    workers: usize,
+    events: impl Fn(usize) -> io::Result<E> + Sync,
+    main: impl Fn(usize) -> F + Sync,
+) -> Result<Vec<F::Output>, Failure>
+where
+    E: Events,
+    F: Future + 'static,
+    F::Output: Send,
+{
+    let crew = Crew::default();
+    let (crew, events, main) = (&crew, &events, &main);
+    let ended: Vec<_> = std::thread::scope(|scope| {
+        let start = |worker: usize| {
+            let name = format!("worker-{worker}");
+            std::thread::Builder::new().name(name).spawn_scoped(scope, move || {
+                let _on_panic = StopOnPanic(crew);
+                let ended = work(worker, events, main, crew);
+                if ended.is_err() {
+                    crew.stop();
+                }
+                ended
+            })
+        };
+        let started: Vec<_> = (0..workers).map(start).collect();
+        if started.iter().any(Result::is_err) {
+            crew.stop();
+        }
+        // All are joined before any panic goes on.
+        started.into_iter().map(|s| s.map(|handle| handle.join())).collect()
+    });
+    let mut results = Vec::new();
+    let mut failure = None;
+    for (worker, ended) in ended.into_iter().enumerate() {
+        match ended {
+            Ok(Ok(Ok(result))) => results.extend(result),
+            Ok(Ok(Err(error))) => failure = failure.or(Some(Failure { worker, error })),
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(error) => failure = failure.or(Some(Failure { worker, error: error.into() })),
+        }
+    }
+    failure.map_or(Ok(results), Err)
+}
+
+/// What the workers know of each other: whether to stop, and how to wake them for it.
+#[derive(Debug, Default)]
+struct Crew {
+    stopped: AtomicBool,
+    unparkers: Mutex<Vec<Arc<dyn Unpark>>>,
+}
+
+impl Crew {
+    fn enlist(&self, unparker: Arc<dyn Unpark>) {
+        self.unparkers.lock().expect("no panic under this lock").push(unparker);
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.unparkers.lock().expect("no panic under this lock").iter().for_each(|u| u.unpark());
+    }
+}
+
+struct StopOnPanic<'a>(&'a Crew);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+/// One worker's life. `None` if it was stopped before its main ended.
+fn work<E: Events, F: Future + 'static>(
+    worker: usize,
+    events: &(impl Fn(usize) -> io::Result<E> + Sync),
+    main: &(impl Fn(usize) -> F + Sync),
+    crew: &Crew,
+) -> Result<Option<F::Output>, RunError> {
+    let mut events = events(worker)?;
+    crew.enlist(events.unparker());
+    let mut cpu = Cpu::new()?;
+    let mut main = cpu.spawn(main(worker))?;
+    // A stop that comes before `enlist` is seen here; a later one unparks the turn.
+    while !crew.stopped.load(Ordering::SeqCst) {
+        turn(&mut cpu, &mut events)?;
+        match main.try_join() {
+            Some(Ok(output)) => return Ok(Some(output)),
+            Some(Err(JoinError::Panicked(exception))) => exception.rethrow(),
+            Some(Err(JoinError::Cancelled)) => return Err(RunError::MainExited),
+            None => {}
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selvedge_core::{NoEvents, spawn, yield_now};
+    use std::panic::catch_unwind;
+
+    #[test]
+    fn workers_talk_through_foreign_channels() {
+        use futures::channel::mpsc;
+        use futures::{SinkExt, StreamExt};
+        let n = if cfg!(miri) { 20 } else { 2_000 };
+        let (there, here) = mpsc::channel::<u32>(4);
+        let (back, end) = mpsc::channel::<u32>(4);
+        let ends = [Mutex::new(Some((there, end))), Mutex::new(Some((back, here)))];
+        let sums = per_core(
+            2,
+            |_| Ok(NoEvents::new()),
+            |worker| {
+                let (mut to, mut from) = ends[worker].lock().unwrap().take().unwrap();
+                async move {
+                    let send = spawn(async move {
+                        for i in 0..n {
+                            to.send(i).await.unwrap();
+                        }
+                    });
+                    let mut sum = 0;
+                    for _ in 0..n {
+                        sum += from.next().await.unwrap();
+                    }
+                    send.await.unwrap();
+                    sum
+                }
+            },
+        );
+        assert_eq!(sums.unwrap(), [(0..n).sum::<u32>(); 2]);
+    }
+
+    #[test]
+    fn a_panic_in_one_main_stops_the_others_and_goes_on() {
+        let panicked = catch_unwind(|| {
+            per_core(
+                2,
+                |_| Ok(NoEvents::new()),
+                |worker| async move {
+                    if worker == 1 {
+                        std::panic::resume_unwind(Box::new("worker one"));
+                    }
+                    loop {
+                        yield_now().await;
+                    }
+                },
+            )
+        });
+        assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"worker one"));
+    }
+
+    #[test]
+    fn a_worker_without_events_fails_all() {
+        let failed = per_core(
+            2,
+            |worker| if worker == 0 { Err(io::Error::other("no descriptors")) } else { Ok(NoEvents::new()) },
+            |_| std::future::pending::<()>(),
+        );
+        let failure = failed.unwrap_err();
+        assert_eq!(
+            (failure.worker, failure.to_string()),
+            (0, "worker 0: waiting for events: no descriptors".into())
+        );
+    }
+}

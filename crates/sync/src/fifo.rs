@@ -1,0 +1,112 @@
+//! The Fifo: an unbounded queue between threads.
+
+use selvedge_core::{Mode, Queue, Role, Shared, WaitQueue};
+use std::collections::VecDeque;
+use std::fmt;
+
+/// An unbounded queue: putting never waits, taking waits for a value. First in, first out; who has waited longest to take is served first.
+///
+/// # Paper
+/// [Del §2.2].
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_sync::{Fifo, Local};
+/// use std::rc::Rc;
+///
+/// let words = round_robin(async {
+///     let fifo = Rc::new(Fifo::<&str, Local>::new());
+///     let from = fifo.clone();
+///     let reader = spawn(async move { [from.take().await, from.take().await] });
+///     fifo.put("warp");
+///     fifo.put("weft");
+///     reader.await.unwrap()
+/// })?;
+/// assert_eq!(words, ["warp", "weft"]);
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub struct Fifo<T, M: Mode = Shared> {
+    queue: WaitQueue<VecDeque<T>, Option<T>, M>,
+}
+
+impl<T, M: Mode> Fifo<T, M> {
+    /// An empty queue.
+    pub fn new() -> Self {
+        Fifo { queue: WaitQueue::new(VecDeque::new()) }
+    }
+
+    /// Adds a value at the end, or hands it to the first who waits.
+    #[inline]
+    pub fn put(&self, value: T) {
+        self.queue.with(|values, queue| match queue.front() {
+            Some(taker) => {
+                *taker = Some(value);
+                queue.grant();
+            }
+            None => values.push_back(value),
+        });
+    }
+
+    /// Takes the first value, waiting for one if need be.
+    #[inline(always)]
+    #[track_caller]
+    pub fn take(&self) -> impl Future<Output = T> {
+        self.queue.wait::<Take>(None)
+    }
+
+    /// Takes the first value if there is one.
+    #[inline]
+    pub fn try_take(&self) -> Option<T> {
+        self.queue.with(|values, _| values.pop_front())
+    }
+
+    /// How many values are in it.
+    pub fn len(&self) -> usize {
+        self.queue.with(|values, _| values.len())
+    }
+
+    /// Whether no value is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+enum Take {}
+
+impl<T> Role<VecDeque<T>, Option<T>> for Take {
+    type Output = T;
+
+    #[inline(always)]
+    fn attempt(values: &mut VecDeque<T>, _: &mut Queue<Option<T>>, _: &mut Option<T>) -> Option<T> {
+        values.pop_front()
+    }
+
+    #[inline(always)]
+    fn granted(payload: &mut Option<T>) -> T {
+        payload.take().expect("a taker is granted with a value")
+    }
+
+    fn abandoned(values: &mut VecDeque<T>, queue: &mut Queue<Option<T>>, payload: &mut Option<T>) {
+        match queue.front() {
+            Some(taker) => {
+                *taker = payload.take();
+                queue.grant();
+            }
+            // It was the first when it was handed out, and goes back to the front.
+            None => payload.take().into_iter().for_each(|value| values.push_front(value)),
+        }
+    }
+}
+
+impl<T, M: Mode> Default for Fifo<T, M> {
+    fn default() -> Self {
+        Fifo::new()
+    }
+}
+
+impl<T, M: Mode> fmt::Debug for Fifo<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fifo({} values)", self.len())
+    }
+}

@@ -1,0 +1,178 @@
+//! The MVar: a variable that is full or empty.
+
+use selvedge_core::{Mode, Queue, Role, Shared, WaitQueue};
+use std::collections::VecDeque;
+use std::fmt;
+
+/// A variable that is either empty or holds a value: a channel of capacity one, and a lock around what it holds.
+///
+/// [`take`](MVar::take) waits for a value and leaves the variable empty; [`put`](MVar::put) waits until it is empty. Who has waited longest is
+/// served first, and is handed the value directly.
+///
+/// # Paper
+/// [Del §2.2], [LZ07 §4.3].
+///
+/// # Differences
+/// 1. Any number of threads may wait on either side; in [Del §4.1] a second one fails.
+/// 2. A waiter may give up. A value that had been handed to it goes to the next who waits, or back in front of the
+///    variable's present value.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_sync::{Local, MVar};
+/// use std::rc::Rc;
+///
+/// let sum = round_robin(async {
+///     let var = Rc::new(MVar::<u32, Local>::empty());
+///     let from = var.clone();
+///     let taker = spawn(async move { from.take().await + from.take().await });
+///     var.put(40).await;
+///     var.put(2).await;
+///     taker.await.unwrap()
+/// })?;
+/// assert_eq!(sum, 42);
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub struct MVar<T, M: Mode = Shared> {
+    queue: WaitQueue<State<T>, Option<T>, M>,
+}
+
+/// While it is empty, those in the queue wait to take; while it is full, to put. So one queue serves both.
+struct State<T> {
+    value: Option<T>,
+    /// Values that were handed to a taker which then gave up; older than `value`. There only while `value` is too.
+    returned: Option<Box<VecDeque<T>>>,
+}
+
+impl<T, M: Mode> MVar<T, M> {
+    /// A full variable.
+    pub fn new(value: T) -> Self {
+        MVar { queue: WaitQueue::new(State { value: Some(value), returned: None }) }
+    }
+
+    /// An empty variable.
+    pub fn empty() -> Self {
+        MVar { queue: WaitQueue::new(State { value: None, returned: None }) }
+    }
+
+    /// Takes the value, waiting for one if need be.
+    #[inline(always)]
+    #[track_caller]
+    pub fn take(&self) -> impl Future<Output = T> {
+        self.queue.wait::<Take>(None)
+    }
+
+    /// Puts a value, waiting until the variable is empty if need be. Dropping the future while it waits drops the value.
+    #[inline(always)]
+    #[track_caller]
+    pub fn put(&self, value: T) -> impl Future<Output = ()> {
+        self.queue.wait::<Put>(Some(value))
+    }
+
+    /// Takes the value if there is one.
+    #[inline]
+    pub fn try_take(&self) -> Option<T> {
+        self.queue.with(|state, queue| state.take(queue))
+    }
+
+    /// Puts a value if the variable is empty.
+    ///
+    /// # Errors
+    /// Gives the value back if it is full.
+    #[inline]
+    pub fn try_put(&self, value: T) -> Result<(), T> {
+        let mut value = Some(value);
+        self.queue.with(|state, queue| state.put(queue, &mut value));
+        value.map_or(Ok(()), Err)
+    }
+}
+
+impl<T> State<T> {
+    /// Takes the oldest value, and lets the first who waits put his.
+    #[inline(always)]
+    fn take(&mut self, queue: &mut Queue<Option<T>>) -> Option<T> {
+        if let Some(returned) = &mut self.returned {
+            let value = returned.pop_front();
+            if returned.is_empty() {
+                self.returned = None;
+            }
+            return value;
+        }
+        let value = self.value.take()?;
+        if let Some(next) = queue.front() {
+            self.value = next.take();
+            queue.grant();
+        }
+        Some(value)
+    }
+
+    /// Moves `value` to the first who waits, or into the empty variable; leaves it if the variable is full.
+    #[inline(always)]
+    fn put(&mut self, queue: &mut Queue<Option<T>>, value: &mut Option<T>) {
+        if self.value.is_some() {
+            return;
+        }
+        match queue.front() {
+            Some(taker) => {
+                *taker = value.take();
+                queue.grant();
+            }
+            None => self.value = value.take(),
+        }
+    }
+}
+
+enum Take {}
+
+impl<T> Role<State<T>, Option<T>> for Take {
+    type Output = T;
+
+    #[inline(always)]
+    fn attempt(state: &mut State<T>, queue: &mut Queue<Option<T>>, _: &mut Option<T>) -> Option<T> {
+        state.take(queue)
+    }
+
+    #[inline(always)]
+    fn granted(payload: &mut Option<T>) -> T {
+        payload.take().expect("a taker is granted with a value")
+    }
+
+    fn abandoned(state: &mut State<T>, queue: &mut Queue<Option<T>>, payload: &mut Option<T>) {
+        if state.value.is_none() {
+            state.put(queue, payload);
+        } else if let Some(value) = payload.take() {
+            state.returned.get_or_insert_default().push_front(value);
+        }
+    }
+}
+
+enum Put {}
+
+impl<T> Role<State<T>, Option<T>> for Put {
+    type Output = ();
+
+    #[inline(always)]
+    fn attempt(state: &mut State<T>, queue: &mut Queue<Option<T>>, payload: &mut Option<T>) -> Option<()> {
+        state.put(queue, payload);
+        payload.is_none().then_some(())
+    }
+
+    fn granted(_: &mut Option<T>) {}
+
+    /// The value has been taken: it was put.
+    fn abandoned(_: &mut State<T>, _: &mut Queue<Option<T>>, _: &mut Option<T>) {}
+}
+
+impl<T, M: Mode> Default for MVar<T, M> {
+    fn default() -> Self {
+        MVar::empty()
+    }
+}
+
+impl<T, M: Mode> fmt::Debug for MVar<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let full = self.queue.with(|state, _| state.value.is_some());
+        f.write_str(if full { "MVar(full)" } else { "MVar(empty)" })
+    }
+}
