@@ -148,7 +148,7 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
 
 fn miri(ci: &mut Ci) -> Result<(), String> {
     // Through `rustup run`, because `cargo +nightly` works only where `cargo` is rustup's proxy.
-    let mut words = vec!["rustup", "run", "nightly", "cargo", "miri", "test", "--tests"];
+    let mut words = vec!["rustup", "run", "nightly", "cargo", "miri", "test", "--tests", "--no-fail-fast"];
     words.extend(UNDER_MIRI.iter().flat_map(|package| ["--package", package]));
     ci.run(Invocation::new(minutes(10), &words).env("MIRIFLAGS", MIRI_FLAGS))
 }
