@@ -1,2 +1,59 @@
-//! To come.
-fn main() {}
+//! The project's own commands: `cargo xtask help` lists them.
+//!
+//! `cargo xtask ci` is the one description of what must hold before a change is taken; the file `.ci/run`
+//! does nothing but call it.
+#![forbid(unsafe_code)]
+
+mod ci;
+mod command;
+mod fuzz;
+mod peers;
+mod publish;
+mod setup;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  ci                      everything: setup, tidy, format, lints, docs, tests, examples, loom, Miri
+  setup                   install what the tests need (as root), or say which packages to install
+  tidy [--write]          check layers, links, paper headings, glossary, changelog and stray paths;
+                          --write regenerates docs/CONCORDANCE.md
+  fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
+  peers                   install and build the systems the figures are measured against
+  publish FILE..          put what `figures --json FILE` measured into the README and the site
+  help                    this text
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match args.as_slice() {
+        ["ci"] => return ci::run(),
+        ["setup"] => setup::run(),
+        ["tidy"] => tidy::run(tidy::Concordance::MustBeCurrent),
+        ["tidy", "--write"] => tidy::run(tidy::Concordance::Rewrite),
+        ["fuzz", seconds] => fuzz::run(seconds, None),
+        ["fuzz", seconds, target] => fuzz::run(seconds, Some(target)),
+        ["peers"] => peers::run(),
+        ["publish", files @ ..] if !files.is_empty() => publish::run(files),
+        ["help" | "--help" | "-h"] | [] => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("xtask: no such command: {}\n\n{HELP}", args.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

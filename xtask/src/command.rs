@@ -1,0 +1,193 @@
+//! Runs one command: shows what it prints as it prints it, and counts the tests it reports.
+
+use std::io::{BufRead, BufReader, Write, pipe};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// The sum of the `test result:` lines seen so far.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    /// The lines themselves, each followed by what was being tested; without those of no tests at all.
+    pub(crate) summaries: Vec<String>,
+    /// What the tests are run for.
+    pub(crate) step: &'static str,
+    testing: String,
+}
+
+impl Tally {
+    /// Takes one line of a test run into account.
+    pub(crate) fn read_line(&mut self, line: &str) {
+        let trimmed = line.trim();
+        if let Some(what) = trimmed.strip_prefix("Running ").or_else(|| trimmed.strip_prefix("Doc-tests ")) {
+            let kind = if trimmed.starts_with("Doc-tests") { "doc tests of " } else { "" };
+            // `Running tests/loom_gate.rs (target/debug/deps/loom_gate-0a1b)`: the hash helps nobody.
+            let name = match what.split_once(" (") {
+                Some((source, binary)) => {
+                    let binary = binary.trim_end_matches(')').rsplit('/').next().unwrap_or("");
+                    format!("{} {source}", binary.rsplit_once('-').map_or(binary, |(name, _)| name))
+                }
+                None => what.to_string(),
+            };
+            self.testing = format!("{kind}{name}");
+        }
+        let Some(at) = line.find("test result: ") else { return };
+        let summary = &line[at..];
+        let count = |label: &str| -> Option<u64> {
+            let end = summary.find(label)?;
+            summary[..end].trim_end().rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        };
+        if let (Some(passed), Some(failed)) = (count(" passed;"), count(" failed;")) {
+            self.passed += passed;
+            self.failed += failed;
+            if passed + failed > 0 {
+                self.summaries.push(format!("{}  [{}: {}]", summary.trim_end(), self.step, self.testing));
+            }
+        }
+    }
+}
+
+/// A command with its surroundings, ready to run.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    program: String,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+    limit: Duration,
+}
+
+impl Invocation {
+    /// `words[0]` is the program, the rest its arguments. It may run for `limit`.
+    pub(crate) fn new(limit: Duration, words: &[&str]) -> Invocation {
+        let (program, args) = words.split_first().expect("a command has a first word");
+        Invocation {
+            program: program.to_string(),
+            args: args.iter().map(ToString::to_string).collect(),
+            env: Vec::new(),
+            limit,
+        }
+    }
+
+    /// Sets a variable in the command's environment.
+    pub(crate) fn env(mut self, key: &str, value: &str) -> Invocation {
+        self.env.push((key.to_string(), value.to_string()));
+        self
+    }
+
+    /// The command as a shell would take it.
+    pub(crate) fn display(&self) -> String {
+        let env = self.env.iter().map(|(key, value)| format!("{key}={}", quoted(value)));
+        let words = std::iter::once(&self.program).chain(&self.args).map(|word| quoted(word));
+        env.chain(words).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Runs it in `dir`, copying both of its output streams to ours line by line and counting tests in `tally`.
+    ///
+    /// # Errors
+    /// When it cannot be started, ends with a status other than zero, or outlives its limit.
+    pub(crate) fn run(&self, dir: &Path, tally: &mut Tally) -> Result<(), String> {
+        let (reader, writer) = pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
+        let other_writer = writer.try_clone().map_err(|e| format!("cannot copy a pipe: {e}"))?;
+        // coreutils' `timeout` ends the whole process group, so that no test binary outlives its runner.
+        let mut command = Command::new("timeout");
+        command
+            .args(["--kill-after=10", &self.limit.as_secs().to_string(), &self.program])
+            .args(&self.args)
+            .envs(self.env.iter().map(|(key, value)| (key, value)))
+            .current_dir(dir)
+            .stdout(writer)
+            .stderr(other_writer);
+        let mut child = command.spawn().map_err(|e| format!("cannot run {}: {e}", self.program))?;
+        drop(command); // with it go our copies of the pipe's writing end
+        for line in BufReader::new(reader).split(b'\n') {
+            let line = line.map_err(|e| format!("cannot read from {}: {e}", self.program))?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            tally.read_line(&line);
+        }
+        let _ = std::io::stdout().flush();
+        let status = child.wait().map_err(|e| format!("cannot wait for {}: {e}", self.program))?;
+        match status.code() {
+            Some(0) => Ok(()),
+            Some(124 | 137) => {
+                Err(format!("`{}` ran longer than {} s", self.display(), self.limit.as_secs()))
+            }
+            _ => Err(format!("`{}`: {status}", self.display())),
+        }
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=+:,%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_string() } else { format!("'{word}'") }
+}
+
+/// Whether `program` is found on the search path.
+pub(crate) fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(limit_seconds: u64, script: &str) -> (Result<(), String>, Tally) {
+        let mut tally = Tally::default();
+        let invocation = Invocation::new(Duration::from_secs(limit_seconds), &["sh", "-c", script]);
+        let outcome = invocation.run(Path::new("."), &mut tally);
+        (outcome, tally)
+    }
+
+    #[test]
+    fn sums_the_runner_s_own_lines() {
+        let mut tally = Tally { step: "tests", ..Tally::default() };
+        for line in [
+            "     Running unittests src/lib.rs (target/debug/deps/selvedge_core-1f)",
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "   Doc-tests selvedge_core",
+            "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s",
+            "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "the test result: is not a summary",
+        ] {
+            tally.read_line(line);
+        }
+        assert_eq!((tally.passed, tally.failed), (15, 2));
+        assert!(tally.summaries[0].starts_with("test result: ok. 12 passed;"));
+        assert!(tally.summaries[0].ends_with("[tests: selvedge_core unittests src/lib.rs]"));
+        assert!(tally.summaries[1].ends_with("[tests: doc tests of selvedge_core]"));
+        assert_eq!(tally.summaries.len(), 2);
+    }
+
+    #[test]
+    fn reads_both_streams_of_a_command() {
+        let (outcome, tally) = run(
+            10,
+            "echo '  Running x (a/b-1)' >&2; echo 'test result: ok. 4 passed; 0 failed; 0 ignored'; exit 0",
+        );
+        assert_eq!(outcome, Ok(()));
+        assert_eq!(tally.passed, 4);
+        assert!(tally.summaries[0].ends_with("[: b x]"), "{:?}", tally.summaries);
+    }
+
+    #[test]
+    fn a_failing_command_is_named() {
+        let (outcome, _) = run(10, "exit 3");
+        let message = outcome.unwrap_err();
+        assert!(message.contains("sh -c 'exit 3'") && message.contains('3'), "{message}");
+    }
+
+    #[test]
+    fn a_command_that_outlives_its_limit_fails() {
+        let (outcome, _) = run(1, "sleep 30");
+        assert!(outcome.unwrap_err().contains("longer than 1 s"));
+    }
+
+    #[test]
+    fn a_missing_program_fails() {
+        let invocation = Invocation::new(Duration::from_secs(5), &["selvedge-no-such-program"]);
+        assert!(invocation.run(Path::new("."), &mut Tally::default()).is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! Installs what the tests and checkers need beyond the stable toolchain.
+
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::command::{Invocation, Tally, on_path};
+use crate::workspace;
+
+/// A program that comes from a Debian package.
+#[derive(Debug)]
+struct Program {
+    name: &'static str,
+    package: &'static str,
+    /// What it is for, as a line of output says it.
+    purpose: &'static str,
+    need: Need,
+}
+
+/// Whether work stops without a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    Required,
+    Optional,
+}
+
+const PROGRAMS: &[Program] = &[
+    Program { name: "cc", package: "gcc", purpose: "links every binary", need: Need::Required },
+    Program {
+        name: "c++",
+        package: "g++",
+        purpose: "builds the fuzzer's run-time part",
+        need: Need::Required,
+    },
+    Program { name: "curl", package: "curl", purpose: "client in the server's tests", need: Need::Required },
+    Program {
+        name: "chromium",
+        package: "chromium",
+        purpose: "browser in the site's test",
+        need: Need::Required,
+    },
+    Program {
+        name: "slowhttptest",
+        package: "slowhttptest",
+        purpose: "slow clients in the server's tests",
+        need: Need::Optional,
+    },
+];
+
+const APT_LIMIT: Duration = Duration::from_secs(15 * 60);
+const RUSTUP_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// `cargo xtask setup`.
+pub(crate) fn run() -> Result<(), String> {
+    programs(PROGRAMS)?;
+    toolchains()
+}
+
+/// Installs the packages of those `programs` that are missing, when run as root.
+///
+/// # Errors
+/// When a required program is missing and cannot be installed; the message names the packages.
+fn programs(programs: &[Program]) -> Result<(), String> {
+    let missing: Vec<&Program> = programs.iter().filter(|program| !on_path(program.name)).collect();
+    for program in &missing {
+        println!("setup: {} is missing ({}; package {})", program.name, program.purpose, program.package);
+    }
+    let packages = |need| -> Vec<&str> {
+        missing.iter().filter(|program| program.need == need).map(|program| program.package).collect()
+    };
+    install(&packages(Need::Required))?;
+    if let Err(error) = install(&packages(Need::Optional)) {
+        println!("setup: going on without: {error}");
+    }
+    Ok(())
+}
+
+/// Installs Debian packages. Says what it is about to do, since it changes the machine.
+///
+/// # Errors
+/// When there are any and the user is not root, or apt fails.
+pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    if !on_path("apt-get") || !is_root() {
+        return Err(by_hand(packages));
+    }
+    println!("setup: running as root, so installing: {}", packages.join(" "));
+    let apt = |words: &[&str]| {
+        let lock = "DPkg::Lock::Timeout=300"; // another apt may be at work
+        let command = [&["apt-get", "-q", "-y", "-o", lock], words].concat();
+        Invocation::new(APT_LIMIT, &command)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .run(&workspace::root(), &mut Tally::default())
+    };
+    apt(&["update"])?;
+    apt(&[&["install", "--no-install-recommends"], packages].concat())
+}
+
+fn by_hand(packages: &[&str]) -> String {
+    format!(
+        "not root, so nothing was installed; install these packages and try again: {}",
+        packages.join(" ")
+    )
+}
+
+/// The stable toolchain's checkers, and a nightly toolchain with Miri.
+fn toolchains() -> Result<(), String> {
+    if !on_path("rustup") {
+        return Err("rustup is needed to install the nightly toolchain; see https://rustup.rs".to_string());
+    }
+    let rustup = |words: &[&str]| {
+        println!("setup: rustup {}", words.join(" "));
+        let command = [&["rustup"], words].concat();
+        Invocation::new(RUSTUP_LIMIT, &command).run(&workspace::root(), &mut Tally::default())
+    };
+    for (program, component) in [("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")] {
+        if !on_path(program) {
+            rustup(&["component", "add", component])?;
+        }
+    }
+    if !rustup_lists(&["toolchain", "list"], "nightly") {
+        rustup(&["toolchain", "install", "nightly", "--profile", "minimal"])?;
+    }
+    for component in ["miri", "rust-src"] {
+        if !rustup_lists(&["component", "list", "--toolchain", "nightly", "--installed"], component) {
+            rustup(&["component", "add", "--toolchain", "nightly", component])?;
+        }
+    }
+    Ok(())
+}
+
+fn rustup_lists(words: &[&str], name: &str) -> bool {
+    let output = Command::new("rustup").args(words).output();
+    output.is_ok_and(|output| {
+        String::from_utf8_lossy(&output.stdout).lines().any(|line| line.starts_with(name))
+    })
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_missing_is_fine() {
+        let shell = Program { name: "sh", package: "dash", purpose: "a test", need: Need::Required };
+        assert_eq!(programs(&[shell]), Ok(()));
+        assert_eq!(install(&[]), Ok(()));
+    }
+
+    #[test]
+    fn what_is_to_be_installed_by_hand_is_named() {
+        assert!(by_hand(&["curl", "gcc"]).ends_with(": curl gcc"));
+    }
+}

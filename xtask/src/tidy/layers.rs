@@ -1,0 +1,115 @@
+//! The layer table of ARCHITECTURE.md against what the crates really depend on.
+
+use std::collections::BTreeMap;
+
+use super::markdown::{code_spans, table_with};
+use super::{Problem, Tree};
+use crate::workspace::Package;
+
+const FILE: &str = "ARCHITECTURE.md";
+
+/// Every package has one row with its directory, and depends only on packages of lower layers; tests included.
+pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
+    let table = tree.text(FILE).and_then(|text| table_with(text, &["Layer", "Crate", "Directory"]));
+    let Some(table) = table else {
+        return vec![Problem::new(FILE, 0, "no table with the columns Layer, Crate, Directory")];
+    };
+    let mut problems = Vec::new();
+    let mut layers: BTreeMap<&str, (u32, usize)> = BTreeMap::new();
+    for (line, cells) in &table.rows {
+        let number = cells[0].parse::<u32>();
+        let name = cells.get(1).and_then(|cell| code_spans(cell).next());
+        let (Ok(layer), Some(name)) = (number, name) else {
+            problems.push(Problem::new(FILE, *line, "a row is: number, `crate`, `directory`, .."));
+            continue;
+        };
+        if layers.insert(name, (layer, *line)).is_some() {
+            problems.push(Problem::new(FILE, *line, format!("{name} has two rows")));
+        }
+        let Some(package) = packages.iter().find(|package| package.name == name) else {
+            problems.push(Problem::new(FILE, *line, format!("{name} is no crate of the workspace")));
+            continue;
+        };
+        let dir = cells.get(2).and_then(|cell| code_spans(cell).next());
+        if dir != Some(&package.dir) {
+            problems.push(Problem::new(FILE, *line, format!("{name} lies in {}", package.dir)));
+        }
+    }
+    for package in packages {
+        let Some(&(layer, line)) = layers.get(package.name.as_str()) else {
+            problems.push(Problem::new(FILE, 0, format!("{} has no row in the layer table", package.name)));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let Some(&(below, _)) = layers.get(dependency.as_str()) else { continue };
+            // A dev-dependency on oneself only switches features on.
+            if below >= layer && *dependency != package.name {
+                let message = format!(
+                    "{} (layer {layer}) depends on {dependency} (layer {below}): arrows only go down",
+                    package.name
+                );
+                problems.push(Problem::new(FILE, line, message));
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages;
+    use super::*;
+
+    const TABLE: &str =
+        "| Layer | Crate | Directory |\n|---|---|---|\n| 1 | `top` | `top` |\n| 0 | `base` | `base` |\n";
+
+    fn package(name: &str, dependencies: &[&str]) -> Package {
+        Package {
+            name: name.to_string(),
+            version: "0.1.0".to_string(),
+            dir: name.to_string(),
+            dependencies: dependencies.iter().map(ToString::to_string).collect(),
+            targets: Vec::new(),
+        }
+    }
+
+    fn found(table: &str, packages: &[Package]) -> String {
+        messages(&check(&Tree::of(&[(FILE, table)]), packages)).join("\n")
+    }
+
+    #[test]
+    fn down_is_fine() {
+        assert_eq!(found(TABLE, &[package("top", &["base", "serde"]), package("base", &[])]), "");
+    }
+
+    #[test]
+    fn up_is_not() {
+        let found = found(TABLE, &[package("top", &[]), package("base", &["top"])]);
+        assert_eq!(found, "ARCHITECTURE.md:4: base (layer 0) depends on top (layer 1): arrows only go down");
+    }
+
+    #[test]
+    fn beside_is_not() {
+        let table = TABLE.replace("| 0 |", "| 1 |");
+        assert!(found(&table, &[package("top", &["base"]), package("base", &[])]).contains("only go down"));
+    }
+
+    #[test]
+    fn both_directions_of_the_table() {
+        let packages = [package("top", &[]), package("new", &[])];
+        let found = found(TABLE, &packages);
+        assert!(found.contains("base is no crate of the workspace"), "{found}");
+        assert!(found.contains("new has no row"), "{found}");
+    }
+
+    #[test]
+    fn the_directory_is_checked() {
+        let table = TABLE.replace("| `base` |\n", "| `crates/base` |\n");
+        assert!(found(&table, &[package("top", &[]), package("base", &[])]).contains("base lies in base"));
+    }
+
+    #[test]
+    fn a_missing_table_is_a_problem() {
+        assert!(found("# Architecture\n", &[]).contains("no table"));
+    }
+}
