@@ -269,7 +269,9 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
         });
         if let Some(waker) = granted {
             waker::fire(waker);
-            others.into_iter().for_each(waker::fire);
+            if !others.is_empty() {
+                fire_all(others);
+            }
         }
         result
     }
@@ -296,6 +298,11 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
             _pinned: PhantomPinned,
         }
     }
+}
+
+#[cold]
+fn fire_all(wakers: Vec<Waker>) {
+    wakers.into_iter().for_each(waker::fire);
 }
 
 impl<S: fmt::Debug, P, M: Mode> fmt::Debug for WaitQueue<S, P, M> {

@@ -113,12 +113,14 @@ impl<T> State<T> {
         if self.value.is_some() {
             return;
         }
+        // Taken apart and put together: copied whole, the option would be read before its parts are written back.
+        let Some(moved) = value.take() else { return };
         match queue.front() {
             Some(taker) => {
-                *taker = value.take();
+                *taker = Some(moved);
                 queue.grant();
             }
-            None => self.value = value.take(),
+            None => self.value = Some(moved),
         }
     }
 }
