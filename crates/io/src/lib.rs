@@ -1,1 +1,2 @@
 //! Event loops, and what threads see of them: sockets, files, time, signals.
+pub mod wheel;

@@ -1,0 +1,409 @@
+//! A hierarchical timing wheel: the timers of one event loop.
+//!
+//! A wheel knows nothing of clocks: every operation that needs the time takes it as an argument, counted in ticks
+//! from an origin of the caller's choice. The event loops of this crate use ticks of one millisecond ([`Tick::RESOLUTION`]);
+//! a simulation can use the same wheel with a virtual clock.
+//!
+//! # How it works
+//!
+//! Eleven levels of 64 slots cover all 64 bits of a tick, six bits a level. A timer for tick `t` sits at the level of the
+//! highest bit in which `t` differs from the wheel's position, in the slot named by the six bits of `t` at that level:
+//!
+//! ```text
+//! position  = 0b_000001_000011_000101
+//! t         = 0b_000001_000100_111111   differs first in the second group of six -> level 1, slot 0b000100
+//! ```
+//!
+//! So a timer at a lower level is always due before every timer at a higher one, and the first occupied slot of the
+//! lowest occupied level holds the earliest timers: two bit scans. When the position reaches the start of a slot at a
+//! level above the lowest, its timers are spread over the levels below (each timer moves down at most ten times in its
+//! life, and most timers are cancelled before they move at all). A timer is never reported before its tick, and timers
+//! of equal ticks come out in the order they were put in.
+//!
+//! # Complexity
+//!
+//! [`insert`](Wheel::insert) and [`cancel`](Wheel::cancel) take constant time; [`next`](Wheel::next) two bit scans;
+//! [`expire`](Wheel::expire) constant amortised time a timer. Memory: one node a timer, kept for reuse, and 2.8 KiB of slots.
+
+use std::time::Duration;
+
+/// Bits of a tick that one level decides.
+const LEVEL_BITS: u32 = 6;
+/// Slots in one level.
+const SLOTS: usize = 1 << LEVEL_BITS;
+/// Levels needed to decide all 64 bits of a tick.
+const LEVELS: usize = 64usize.div_ceil(LEVEL_BITS as usize);
+/// "No node": the end of a list.
+const NIL: u32 = u32::MAX;
+
+/// A point in time as a wheel counts it. One tick is one millisecond in the event loops of this crate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tick(pub u64);
+
+impl Tick {
+    /// The length of one tick in this crate's event loops, and so the resolution of their timers: a timer fires at
+    /// most this much late (plus the time the loop is busy with something else) and never early.
+    pub const RESOLUTION: Duration = Duration::from_millis(1);
+}
+
+/// Names one timer in the wheel it was put into, to cancel it.
+///
+/// A key outlives its timer harmlessly: once the timer has fired or is cancelled the key names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TimerKey {
+    node: u32,
+    generation: u32,
+}
+
+#[derive(Debug)]
+struct Node<T> {
+    /// `None` while the node is on the free list.
+    payload: Option<T>,
+    tick: Tick,
+    /// Neighbours in the circular list of the slot; on the free list `next` alone counts.
+    prev: u32,
+    next: u32,
+    /// Counts the uses of this node, so that the key of a timer that is gone names nothing.
+    generation: u32,
+}
+
+/// A set of timers, each with a payload of type `T`. See the [module's description](self).
+///
+/// # Examples
+///
+/// ```
+/// use selvedge_io::wheel::{Tick, Wheel};
+///
+/// let mut wheel = Wheel::new(Tick(0));
+/// wheel.insert(Tick(30), "thirty");
+/// let ten = wheel.insert(Tick(10), "ten");
+/// wheel.insert(Tick(20), "twenty");
+/// assert_eq!(wheel.cancel(ten), Some("ten"));
+///
+/// assert_eq!(wheel.expire(Tick(19)), None);
+/// assert_eq!(wheel.expire(Tick(25)), Some("twenty"));
+/// assert_eq!(wheel.expire(Tick(25)), None);
+/// assert_eq!(wheel.len(), 1);
+/// ```
+#[derive(Debug)]
+pub struct Wheel<T> {
+    /// Every timer due before this tick has been handed out.
+    position: Tick,
+    /// Bit `l`: level `l` has an occupied slot.
+    levels: u16,
+    /// Per level, bit `s`: slot `s` is occupied.
+    occupied: [u64; LEVELS],
+    /// Per level and slot, the first node of a circular list.
+    slots: Box<[[u32; SLOTS]; LEVELS]>,
+    nodes: Vec<Node<T>>,
+    free: u32,
+    len: usize,
+}
+
+impl<T> Wheel<T> {
+    /// An empty wheel at position `now`.
+    pub fn new(now: Tick) -> Wheel<T> {
+        Wheel {
+            position: now,
+            levels: 0,
+            occupied: [0; LEVELS],
+            slots: Box::new([[NIL; SLOTS]; LEVELS]),
+            nodes: Vec::new(),
+            free: NIL,
+            len: 0,
+        }
+    }
+
+    /// The number of timers in the wheel.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no timer in the wheel.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds a timer that [`expire`](Self::expire) hands out once it is called with `tick` or a later one.
+    ///
+    /// A tick that has passed already is due at the next call of `expire`.
+    ///
+    /// # Panics
+    ///
+    /// When the wheel holds 2³² - 1 timers already.
+    pub fn insert(&mut self, tick: Tick, payload: T) -> TimerKey {
+        let tick = tick.max(self.position);
+        let node = if self.free == NIL {
+            let node = u32::try_from(self.nodes.len()).ok().filter(|&n| n != NIL).expect("too many timers");
+            self.nodes.push(Node { payload: Some(payload), tick, prev: NIL, next: NIL, generation: 0 });
+            node
+        } else {
+            let node = self.free;
+            let n = &mut self.nodes[node as usize];
+            self.free = n.next;
+            n.payload = Some(payload);
+            n.tick = tick;
+            node
+        };
+        self.len += 1;
+        self.link(node);
+        TimerKey { node, generation: self.nodes[node as usize].generation }
+    }
+
+    /// Takes a timer out before it fires and gives its payload back; `None` when it has fired or is cancelled already.
+    pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
+        self.live(key)?;
+        self.unlink(key.node);
+        self.release(key.node)
+    }
+
+    /// When the timer is due; `None` when it has fired or is cancelled.
+    pub fn due(&self, key: TimerKey) -> Option<Tick> {
+        self.live(key).map(|node| node.tick)
+    }
+
+    /// When the wheel wants [`expire`](Self::expire) to be called next; `None` when it is empty.
+    ///
+    /// No timer is due before this tick. A timer more than 64 ticks away may be due later than it: at this tick the wheel
+    /// only looks at it more closely.
+    pub fn next(&self) -> Option<Tick> {
+        self.first().map(|(_, _, start)| start)
+    }
+
+    /// Moves the wheel to `now` and takes out one timer that is due; `None` when no more are.
+    ///
+    /// Timers come out in the order of their ticks, and in the order of insertion among equal ticks. The wheel may be
+    /// changed freely between two calls. A `now` before that of an earlier call counts as the earlier one.
+    pub fn expire(&mut self, now: Tick) -> Option<T> {
+        while let Some((level, slot, start)) = self.first()
+            && start <= now
+        {
+            self.position = self.position.max(start);
+            let first = self.slots[level][slot];
+            if level == 0 {
+                self.unlink(first);
+                return self.release(first);
+            }
+            self.spread(level, slot);
+        }
+        self.position = self.position.max(now);
+        None
+    }
+
+    /// The earliest occupied slot and the tick it starts at.
+    fn first(&self) -> Option<(usize, usize, Tick)> {
+        if self.levels == 0 {
+            return None;
+        }
+        let level = self.levels.trailing_zeros();
+        let slot = self.occupied[level as usize].trailing_zeros();
+        // Above the slot's six bits its timers agree with the position; below them they are anything: zero is the earliest.
+        let above = self.position.0.checked_shr((level + 1) * LEVEL_BITS).unwrap_or(0);
+        let above = above.checked_shl((level + 1) * LEVEL_BITS).unwrap_or(0);
+        Some((level as usize, slot as usize, Tick(above | u64::from(slot) << (level * LEVEL_BITS))))
+    }
+
+    /// The level and the slot for a timer at `tick`, which is not before the position.
+    fn place(&self, tick: Tick) -> (usize, usize) {
+        let differs = self.position.0 ^ tick.0;
+        let level = (differs | 1).ilog2() / LEVEL_BITS;
+        let slot = (tick.0 >> (level * LEVEL_BITS)) as usize % SLOTS;
+        (level as usize, slot)
+    }
+
+    /// Appends a node to the list of the slot its tick belongs to.
+    fn link(&mut self, node: u32) {
+        let (level, slot) = self.place(self.nodes[node as usize].tick);
+        let first = self.slots[level][slot];
+        if first == NIL {
+            self.slots[level][slot] = node;
+            self.occupied[level] |= 1 << slot;
+            self.levels |= 1 << level;
+            let n = &mut self.nodes[node as usize];
+            (n.prev, n.next) = (node, node);
+        } else {
+            let last = self.nodes[first as usize].prev;
+            let n = &mut self.nodes[node as usize];
+            (n.prev, n.next) = (last, first);
+            self.nodes[last as usize].next = node;
+            self.nodes[first as usize].prev = node;
+        }
+    }
+
+    /// Takes a linked node out of its slot.
+    fn unlink(&mut self, node: u32) {
+        let (level, slot) = self.place(self.nodes[node as usize].tick);
+        let Node { prev, next, .. } = self.nodes[node as usize];
+        if next == node {
+            self.clear(level, slot);
+        } else {
+            self.nodes[prev as usize].next = next;
+            self.nodes[next as usize].prev = prev;
+            if self.slots[level][slot] == node {
+                self.slots[level][slot] = next;
+            }
+        }
+    }
+
+    /// Empties a slot's list head and its bits.
+    fn clear(&mut self, level: usize, slot: usize) {
+        self.slots[level][slot] = NIL;
+        self.occupied[level] &= !(1 << slot);
+        if self.occupied[level] == 0 {
+            self.levels &= !(1 << level);
+        }
+    }
+
+    /// Moves the timers of a slot the position has entered to the levels below, in order.
+    fn spread(&mut self, level: usize, slot: usize) {
+        let first = self.slots[level][slot];
+        self.clear(level, slot);
+        let mut node = first;
+        loop {
+            let next = self.nodes[node as usize].next;
+            self.link(node);
+            if next == first {
+                break;
+            }
+            node = next;
+        }
+    }
+
+    /// Puts an unlinked node on the free list and gives its payload out.
+    fn release(&mut self, node: u32) -> Option<T> {
+        let n = &mut self.nodes[node as usize];
+        n.generation = n.generation.wrapping_add(1);
+        n.next = self.free;
+        self.free = node;
+        self.len -= 1;
+        n.payload.take()
+    }
+
+    fn live(&self, key: TimerKey) -> Option<&Node<T>> {
+        let node = self.nodes.get(key.node as usize)?;
+        (node.generation == key.generation && node.payload.is_some()).then_some(node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn drain(wheel: &mut Wheel<u32>, now: u64) -> Vec<u32> {
+        std::iter::from_fn(|| wheel.expire(Tick(now))).collect()
+    }
+
+    #[test]
+    fn a_tick_in_the_past_is_due_at_once() {
+        let mut wheel = Wheel::new(Tick(1000));
+        wheel.insert(Tick(3), 1);
+        assert_eq!(wheel.next(), Some(Tick(1000)));
+        assert_eq!(drain(&mut wheel, 1000), [1]);
+    }
+
+    #[test]
+    fn equal_ticks_keep_their_order_through_every_level() {
+        let mut wheel = Wheel::new(Tick(0));
+        for i in 0..100 {
+            wheel.insert(Tick(1 << 20), i);
+        }
+        assert_eq!(drain(&mut wheel, (1 << 20) - 1), []);
+        for i in 100..110 {
+            wheel.insert(Tick(1 << 20), i);
+        }
+        assert_eq!(drain(&mut wheel, 1 << 20), (0..110).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_last_tick_of_all_can_be_waited_for() {
+        let mut wheel = Wheel::new(Tick(5));
+        wheel.insert(Tick(u64::MAX), 1);
+        assert_eq!(drain(&mut wheel, u64::MAX - 1), []);
+        assert_eq!(drain(&mut wheel, u64::MAX), [1]);
+        assert!(wheel.is_empty());
+    }
+
+    #[test]
+    fn a_key_of_a_timer_that_is_gone_names_nothing() {
+        let mut wheel = Wheel::new(Tick(0));
+        let old = wheel.insert(Tick(1), 1);
+        assert_eq!(drain(&mut wheel, 1), [1]);
+        let new = wheel.insert(Tick(9), 2);
+        assert_eq!((wheel.cancel(old), wheel.due(old)), (None, None));
+        assert_eq!(wheel.due(new), Some(Tick(9)));
+        assert_eq!((wheel.cancel(new), wheel.cancel(new)), (Some(2), None));
+        assert_eq!(wheel.nodes.len(), 1, "the node is used again");
+    }
+
+    /// What the wheel must do, written the slow obvious way.
+    #[derive(Default)]
+    struct Model {
+        now: u64,
+        timers: BTreeMap<(u64, u32), TimerKey>,
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Insert(u64),
+        Cancel(prop::sample::Index),
+        Advance(u64),
+        AdvanceToNext,
+    }
+
+    fn span() -> impl Strategy<Value = u64> {
+        prop_oneof![0..3u64, 0..130u64, 0..5_000u64, 0..400_000u64, 0..1u64 << 40]
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            4 => span().prop_map(Op::Insert),
+            2 => any::<prop::sample::Index>().prop_map(Op::Cancel),
+            2 => span().prop_map(Op::Advance),
+            1 => Just(Op::AdvanceToNext),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_an_ordered_map(start in any::<u32>(), ops in prop::collection::vec(op(), 1..200)) {
+            let start = u64::from(start);
+            let mut wheel = Wheel::new(Tick(start));
+            let mut model = Model { now: start, ..Model::default() };
+            for (id, op) in (0u32..).zip(ops) {
+                match op {
+                    Op::Insert(span) => {
+                        let tick = model.now + span;
+                        model.timers.insert((tick, id), wheel.insert(Tick(tick), id));
+                    }
+                    Op::Cancel(which) => {
+                        if !model.timers.is_empty() {
+                            let &at = which.get(&model.timers.keys().collect::<Vec<_>>());
+                            let (at, key) = model.timers.remove_entry(&at.clone()).unwrap();
+                            prop_assert_eq!(wheel.due(key), Some(Tick(at.0)));
+                            prop_assert_eq!(wheel.cancel(key), Some(at.1));
+                            prop_assert_eq!(wheel.cancel(key), None);
+                        }
+                    }
+                    Op::Advance(_) | Op::AdvanceToNext => {
+                        model.now = match op {
+                            Op::Advance(span) => model.now + span,
+                            _ => wheel.next().map_or(model.now, |t| t.0),
+                        };
+                        let later = model.timers.split_off(&(model.now + 1, 0));
+                        let due = std::mem::replace(&mut model.timers, later);
+                        let due: Vec<u32> = due.into_keys().map(|(_, id)| id).collect();
+                        prop_assert_eq!(drain(&mut wheel, model.now), due);
+                    }
+                }
+                prop_assert_eq!(wheel.len(), model.timers.len());
+                let earliest = model.timers.keys().next().map(|&(tick, _)| tick);
+                let next = wheel.next().map(|t| t.0);
+                prop_assert_eq!(next.is_some(), earliest.is_some());
+                prop_assert!(next <= earliest);
+                prop_assert!(next.is_none_or(|n| n >= model.now));
+            }
+        }
+    }
+}
