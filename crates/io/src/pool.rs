@@ -1,0 +1,609 @@
+//! The blocking pool: OS threads for calls that may block for long.
+//!
+//! Opening a file, reading its status, looking up a host name: Linux offers no readiness for these, and a worker that made
+//! them itself would stop all its threads. They run here instead, on OS threads that do nothing else.
+//!
+//! # The recipe
+//!
+//! 1. **System call and node.** A thread awaits [`blocking`]`(f)`. The request holds `f`; the thread waits behind its
+//!    [`Waker`] ([`Trace::Blocked`](selvedge_core::Trace::Blocked)), so the same call serves threads of a foreign executor.
+//! 2. **Interpret and register.** The request puts `f` and a cell for its answer into the pool's queue. When the queue is
+//!    full, the request waits in line for room: a pool that cannot keep up slows its callers down.
+//! 3. **Event loop.** `Shared::work` below: each OS thread of the pool takes a job, runs it, leaves the answer in the
+//!    cell and wakes the one who waits for it.
+//!
+//! OS threads start on demand up to a bound, and leave when they have found nothing to do for a while.
+//!
+//! # Paper
+//! [LZ07 §4.2]: "blocking calls on a separate OS thread" (`worker_file_open`).
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Runs `f` on an OS thread of the process's blocking pool and returns what it returned.
+///
+/// The pool has at most 64 OS threads and 1,024 jobs in its queue; beyond that the caller waits for room. Dropping the
+/// future before `f` has started removes the job; afterwards `f` runs to its end and its result is dropped.
+///
+/// # Errors
+///
+/// [`Lost`] when `f` panicked, with the payload, or when no OS thread could be started.
+///
+/// # Examples
+///
+/// ```
+/// # futures::executor::block_on(async {
+/// let length = selvedge_io::blocking(|| std::fs::metadata("Cargo.toml").map(|m| m.len())).await??;
+/// assert!(length > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+///
+/// # Complexity
+///
+/// Two allocations and, on an idle pool, two switches between OS threads: some 10 µs.
+///
+/// # Paper
+/// [LZ07 §4.2].
+pub fn blocking<T, F>(f: F) -> Blocking<T, F>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    static POOL: LazyLock<Pool> = LazyLock::new(|| Pool::new(Limits::default()));
+    POOL.run(f)
+}
+
+/// The bounds of a [`Pool`].
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most OS threads at once.
+    pub threads_max: NonZeroUsize,
+    /// The most jobs that wait for an OS thread; the callers of further ones wait for room.
+    pub queue_max: NonZeroUsize,
+    /// How long an OS thread without a job stays.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    /// 64 OS threads, 1,024 jobs, 5 seconds.
+    fn default() -> Limits {
+        const {
+            Limits {
+                threads_max: NonZeroUsize::new(64).unwrap(),
+                queue_max: NonZeroUsize::new(1024).unwrap(),
+                idle: Duration::from_secs(5),
+            }
+        }
+    }
+}
+
+/// A pool of OS threads apart from the process's own, for jobs that must not queue behind others.
+///
+/// Dropping it lets the jobs that wait run to their end, then its OS threads leave.
+#[derive(Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+impl Pool {
+    /// A pool that starts its first OS thread with its first job.
+    pub fn new(limits: Limits) -> Pool {
+        let state = Mutex::new(State::default());
+        Pool { shared: Arc::new(Shared { limits, state, work: Condvar::new() }) }
+    }
+
+    /// Runs `f` on an OS thread of this pool. As [`blocking`] otherwise.
+    pub fn run<T, F>(&self, f: F) -> Blocking<T, F>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        Blocking { pool: self.shared.clone(), stage: Stage::Unsent(f), cell: Arc::new(Cell::default()) }
+    }
+
+    /// The number of OS threads the pool has now.
+    pub fn threads(&self) -> usize {
+        lock(&self.shared.state).threads
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        lock(&self.shared.state).closed = true;
+        self.shared.work.notify_all();
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    limits: Limits,
+    state: Mutex<State>,
+    /// Signalled when a job comes in while an OS thread is idle, and when the pool closes.
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Callers that wait for room in `jobs`, each with its ticket; tickets ascend.
+    line: VecDeque<(u64, Waker)>,
+    /// The ticket of the next caller that has to wait.
+    next_ticket: u64,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let State { jobs, line, next_ticket: _, threads, idle, closed } = self;
+        f.debug_struct("State")
+            .field("jobs", &jobs.len())
+            .field("line", &line.len())
+            .field("threads", threads)
+            .field("idle", idle)
+            .field("closed", closed)
+            .finish()
+    }
+}
+
+impl State {
+    /// Where in line a ticket stands.
+    fn position(&self, ticket: u64) -> Result<usize, usize> {
+        self.line.binary_search_by_key(&ticket, |(ticket, _)| *ticket)
+    }
+}
+
+/// A job: the call and where its answer goes, with the types forgotten.
+struct Job {
+    run: Box<dyn FnOnce() + Send>,
+    /// The address of the job's cell, to find it when its caller goes away.
+    id: *const (),
+}
+
+// SAFETY: `id` is compared, never followed.
+unsafe impl Send for Job {}
+
+impl Shared {
+    /// Puts a job into the queue and sees to it that an OS thread will take it; the error is why there is none.
+    fn submit(self: &Arc<Shared>, state: &mut State, job: Job) -> Result<(), std::io::Error> {
+        if state.jobs.len() >= state.idle && state.threads < self.limits.threads_max.get() {
+            let shared = self.clone();
+            let started =
+                std::thread::Builder::new().name("selvedge-pool".into()).spawn(move || shared.work());
+            match started {
+                Ok(_) => state.threads += 1,
+                Err(_) if state.threads > 0 => {} // the others will come to it
+                Err(error) => return Err(error),
+            }
+        }
+        state.jobs.push_back(job);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// The event loop of this source: what every OS thread of the pool does.
+    fn work(&self) {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                let next = state.line.pop_front();
+                drop(state);
+                wake_next(next);
+                (job.run)();
+                state = lock(&self.state);
+                continue;
+            }
+            if state.closed {
+                break;
+            }
+            state.idle += 1;
+            let (woken, timeout) = self
+                .work
+                .wait_timeout_while(state, self.limits.idle, |s| s.jobs.is_empty() && !s.closed)
+                .unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if timeout.timed_out() && state.jobs.is_empty() {
+                break;
+            }
+        }
+        state.threads -= 1;
+    }
+}
+
+/// Where the answer of one job is left and by whom it is awaited.
+struct Cell<T> {
+    answer: Mutex<Answer<T>>,
+}
+
+enum Answer<T> {
+    /// Not there yet; who to wake when it is.
+    Awaited(Option<Waker>),
+    Here(Result<T, Lost>),
+    /// Taken, or not wanted any more.
+    Gone,
+}
+
+impl<T> Default for Cell<T> {
+    fn default() -> Cell<T> {
+        Cell { answer: Mutex::new(Answer::Awaited(None)) }
+    }
+}
+
+impl<T> Cell<T> {
+    fn put(&self, result: Result<T, Lost>) {
+        let mut answer = lock(&self.answer);
+        // What is replaced is dropped or woken without the lock held: it may run code of the caller's.
+        match std::mem::replace(&mut *answer, Answer::Gone) {
+            Answer::Awaited(waker) => {
+                *answer = Answer::Here(result);
+                drop(answer);
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+            }
+            Answer::Here(_) | Answer::Gone => drop(answer),
+        }
+    }
+}
+
+/// The future of [`blocking`]: a call on its way to the pool, in it, or on its way back.
+#[must_use = "the call is made when this is awaited"]
+pub struct Blocking<T, F> {
+    pool: Arc<Shared>,
+    stage: Stage<F>,
+    cell: Arc<Cell<T>>,
+}
+
+#[derive(Debug)]
+enum Stage<F> {
+    Unsent(F),
+    /// The queue was full; called up when the ticket is no longer in line.
+    InLine(F, u64),
+    Sent,
+    Over,
+}
+
+impl<T, F> fmt::Debug for Blocking<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match self.stage {
+            Stage::Unsent(_) => "unsent",
+            Stage::InLine(..) => "in line",
+            Stage::Sent => "sent",
+            Stage::Over => "over",
+        };
+        f.debug_tuple("Blocking").field(&stage).finish()
+    }
+}
+
+// `f` is only ever moved out, never pinned.
+impl<T, F> Unpin for Blocking<T, F> {}
+
+impl<T, F> Future for Blocking<T, F>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    type Output = Result<T, Lost>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        match std::mem::replace(&mut this.stage, Stage::Over) {
+            stage @ (Stage::Unsent(_) | Stage::InLine(..)) => {
+                let mut state = lock(&this.pool.state);
+                let f = match stage {
+                    Stage::InLine(f, ticket) if let Ok(i) = state.position(ticket) => {
+                        // Woken by something else; the turn has not come.
+                        state.line[i].1.clone_from(cx.waker());
+                        this.stage = Stage::InLine(f, ticket);
+                        return Poll::Pending;
+                    }
+                    Stage::Unsent(f) | Stage::InLine(f, _) => f,
+                    Stage::Sent | Stage::Over => unreachable!("matched above"),
+                };
+                if state.jobs.len() >= this.pool.limits.queue_max.get() {
+                    let ticket = state.next_ticket;
+                    state.next_ticket += 1;
+                    state.line.push_back((ticket, cx.waker().clone()));
+                    this.stage = Stage::InLine(f, ticket);
+                    return Poll::Pending;
+                }
+                *lock(&this.cell.answer) = Answer::Awaited(Some(cx.waker().clone()));
+                let cell = this.cell.clone();
+                let run = Box::new(move || {
+                    let result = catch_unwind(AssertUnwindSafe(f)).map_err(Lost::panicked);
+                    cell.put(result);
+                });
+                let id = Arc::as_ptr(&this.cell).cast();
+                if let Err(error) = this.pool.submit(&mut state, Job { run, id }) {
+                    return Poll::Ready(Err(Lost::no_thread(&error)));
+                }
+                this.stage = Stage::Sent;
+                Poll::Pending
+            }
+            Stage::Sent => {
+                let mut answer = lock(&this.cell.answer);
+                match std::mem::replace(&mut *answer, Answer::Gone) {
+                    Answer::Here(result) => return Poll::Ready(result),
+                    Answer::Awaited(waker) => {
+                        let waker = waker.filter(|w| w.will_wake(cx.waker()));
+                        *answer = Answer::Awaited(Some(waker.unwrap_or_else(|| cx.waker().clone())));
+                    }
+                    Answer::Gone => {
+                        unreachable!("only `poll` and `drop` leave this, and neither comes back to `Sent`")
+                    }
+                }
+                this.stage = Stage::Sent;
+                Poll::Pending
+            }
+            Stage::Over => panic!("a call is awaited once more after its answer"),
+        }
+    }
+}
+
+impl<T, F> Drop for Blocking<T, F> {
+    fn drop(&mut self) {
+        match self.stage {
+            Stage::Unsent(_) | Stage::Over => {}
+            Stage::InLine(_, ticket) => {
+                let mut state = lock(&self.pool.state);
+                // Called up but gone before it came: the room is the next one's.
+                let gone = match state.position(ticket) {
+                    Ok(i) => state.line.remove(i),
+                    Err(_) => None,
+                };
+                let next = if gone.is_none() { state.line.pop_front() } else { None };
+                drop(state);
+                drop(gone);
+                wake_next(next);
+            }
+            Stage::Sent => {
+                let unwanted = std::mem::replace(&mut *lock(&self.cell.answer), Answer::Gone);
+                drop(unwanted);
+                let id = Arc::as_ptr(&self.cell).cast();
+                let mut state = lock(&self.pool.state);
+                let unstarted =
+                    state.jobs.iter().position(|job| job.id == id).and_then(|i| state.jobs.remove(i));
+                let next = if unstarted.is_some() { state.line.pop_front() } else { None };
+                drop(state);
+                drop(unstarted);
+                wake_next(next);
+            }
+        }
+    }
+}
+
+fn wake_next(next: Option<(u64, Waker)>) {
+    if let Some((_, waker)) = next {
+        waker.wake();
+    }
+}
+
+/// A call on the blocking pool came to no result.
+pub struct Lost {
+    why: Why,
+}
+
+enum Why {
+    Panicked(Box<dyn Any + Send>),
+    NoThread(String),
+}
+
+impl Lost {
+    fn panicked(payload: Box<dyn Any + Send>) -> Lost {
+        Lost { why: Why::Panicked(payload) }
+    }
+
+    fn no_thread(error: &std::io::Error) -> Lost {
+        Lost { why: Why::NoThread(error.to_string()) }
+    }
+
+    /// Whether the call panicked.
+    pub fn is_panic(&self) -> bool {
+        matches!(self.why, Why::Panicked(_))
+    }
+
+    /// The payload of the panic, to resume it with; `Err(self)` if the call did not panic.
+    pub fn into_panic(self) -> Result<Box<dyn Any + Send>, Lost> {
+        match self.why {
+            Why::Panicked(payload) => Ok(payload),
+            why => Err(Lost { why }),
+        }
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.why {
+            Why::Panicked(payload) => {
+                let text = payload.downcast_ref::<&str>().copied();
+                let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+                write!(f, "a call on the blocking pool panicked: {}", text.unwrap_or("(no message)"))
+            }
+            Why::NoThread(error) => write!(f, "the blocking pool cannot start an OS thread: {error}"),
+        }
+    }
+}
+
+impl fmt::Debug for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lost({self})")
+    }
+}
+
+impl std::error::Error for Lost {}
+
+impl From<Lost> for std::io::Error {
+    fn from(lost: Lost) -> std::io::Error {
+        std::io::Error::other(lost.to_string())
+    }
+}
+
+/// Locks, whatever became of earlier holders: no invariant of this module spans a call that can panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::executor::block_on;
+    use futures::future::join_all;
+    use futures::task::noop_waker;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+    use std::sync::mpsc;
+    use std::time::Instant;
+
+    fn pool(threads: usize, queue: usize) -> Pool {
+        let [threads_max, queue_max] = [threads, queue].map(|n| NonZeroUsize::new(n).unwrap());
+        Pool::new(Limits { threads_max, queue_max, idle: Duration::from_millis(50) })
+    }
+
+    fn poll_once<F: Future + Unpin>(f: &mut F) -> Poll<F::Output> {
+        Pin::new(f).poll(&mut Context::from_waker(&noop_waker()))
+    }
+
+    fn eventually(what: &str, done: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !done() {
+            assert!(start.elapsed() < Duration::from_secs(10), "{what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn never_more_threads_than_allowed_and_every_job_runs() {
+        let pool = pool(3, 2);
+        let running = Arc::new(AtomicUsize::new(0));
+        let most = Arc::new(AtomicUsize::new(0));
+        let jobs = (0..200).map(|i| {
+            let (running, most) = (running.clone(), most.clone());
+            pool.run(move || {
+                most.fetch_max(running.fetch_add(1, SeqCst) + 1, SeqCst);
+                std::thread::sleep(Duration::from_micros(100));
+                running.fetch_sub(1, SeqCst);
+                i
+            })
+        });
+        let results: Vec<i32> = block_on(join_all(jobs)).into_iter().map(Result::unwrap).collect();
+        assert_eq!(results, (0..200).collect::<Vec<_>>());
+        assert!((2..=3).contains(&most.load(SeqCst)), "{most:?}");
+    }
+
+    #[test]
+    fn idle_threads_leave_and_new_ones_come() {
+        let pool = pool(2, 8);
+        assert_eq!(pool.threads(), 0);
+        assert_eq!(block_on(pool.run(|| 1)).unwrap(), 1);
+        assert_eq!(pool.threads(), 1);
+        eventually("the idle thread leaves", || pool.threads() == 0);
+        assert_eq!(block_on(pool.run(|| 2)).unwrap(), 2);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_awaiter_and_the_thread_serves_on() {
+        let pool = pool(1, 8);
+        let lost = block_on(pool.run(|| panic!("no such luck"))).unwrap_err();
+        assert!(lost.is_panic() && lost.to_string().ends_with("no such luck"), "{lost}");
+        assert_eq!(*lost.into_panic().unwrap().downcast::<&str>().unwrap(), "no such luck");
+        assert_eq!(block_on(pool.run(|| 2)).unwrap(), 2);
+    }
+
+    #[test]
+    fn a_dropped_caller_leaves_a_started_job_to_finish() {
+        struct SetOnDrop(Arc<AtomicBool>);
+        impl Drop for SetOnDrop {
+            fn drop(&mut self) {
+                self.0.store(true, SeqCst);
+            }
+        }
+        let pool = pool(1, 8);
+        let dropped = Arc::new(AtomicBool::new(false));
+        let (started, has_started) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let result = SetOnDrop(dropped.clone());
+        let mut call = pool.run(move || {
+            started.send(()).unwrap();
+            may_go.recv().unwrap();
+            result
+        });
+        assert!(poll_once(&mut call).is_pending());
+        has_started.recv().unwrap();
+        drop(call);
+        assert!(!dropped.load(SeqCst));
+        go.send(()).unwrap();
+        eventually("the unwanted result is dropped", || dropped.load(SeqCst));
+    }
+
+    #[test]
+    fn a_dropped_caller_takes_an_unstarted_job_along_and_makes_room() {
+        let pool = pool(1, 1);
+        let (go, may_go) = mpsc::channel::<()>();
+        let mut busy = pool.run(move || may_go.recv().unwrap());
+        assert!(poll_once(&mut busy).is_pending());
+        eventually("the thread takes the first job", || lock(&pool.shared.state).jobs.is_empty());
+
+        let ran = Arc::new(AtomicBool::new(false));
+        let queued = ran.clone();
+        let mut queued = pool.run(move || queued.store(true, SeqCst));
+        assert!(poll_once(&mut queued).is_pending());
+        let mut waits = pool.run(|| 3);
+        assert!(poll_once(&mut waits).is_pending());
+        assert_eq!(lock(&pool.shared.state).line.len(), 1);
+
+        drop(queued);
+        assert!(poll_once(&mut waits).is_pending());
+        go.send(()).unwrap();
+        assert_eq!(block_on(waits).unwrap(), 3);
+        assert!(!ran.load(SeqCst));
+    }
+
+    #[test]
+    fn room_offered_to_a_dropped_caller_goes_to_the_next() {
+        let pool = pool(1, 1);
+        let (go, may_go) = mpsc::channel::<()>();
+        let mut busy = pool.run(move || may_go.recv().unwrap());
+        assert!(poll_once(&mut busy).is_pending());
+        eventually("the thread takes the first job", || lock(&pool.shared.state).jobs.is_empty());
+        let mut queued = pool.run(|| 2);
+        assert!(poll_once(&mut queued).is_pending());
+        let [mut first, mut second, mut third] = [3, 4, 5].map(|n| pool.run(move || n));
+        for call in [&mut first, &mut second, &mut third] {
+            assert!(poll_once(call).is_pending());
+        }
+        drop(second); // while in line
+        go.send(()).unwrap();
+        eventually("a caller is called up", || lock(&pool.shared.state).line.len() == 1);
+        assert_eq!(block_on(queued).unwrap(), 2);
+        drop(first); // after it was called up
+        assert_eq!(block_on(third).unwrap(), 5);
+    }
+
+    #[test]
+    fn a_closed_pool_finishes_its_jobs() {
+        let pool = pool(1, 8);
+        let shared = pool.shared.clone();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let mut calls: Vec<_> = (0..5)
+            .map(|_| {
+                let ran = ran.clone();
+                pool.run(move || ran.fetch_add(1, SeqCst))
+            })
+            .collect();
+        for call in &mut calls {
+            assert!(poll_once(call).is_pending());
+        }
+        drop(pool);
+        eventually("all jobs run", || ran.load(SeqCst) == 5);
+        eventually("all threads leave", || lock(&shared.state).threads == 0);
+    }
+}
