@@ -1,4 +1,61 @@
 //! Event loops, and what threads see of them: sockets, files, time, signals.
+//!
+//! # For threads
+//!
+//! [`net`] has TCP and Unix sockets, [`fs`] files, [`time`] sleeping and time-outs, [`signal`] signals; [`blocking`]
+//! runs a call that may block for long where it disturbs nobody, and [`NonBlocking`] makes any other descriptor one that
+//! threads can wait for. All of it works in threads of any scheduler that is driven with an [`EventLoop`], and in futures
+//! on foreign executors (tokio, `futures::executor`), where an OS thread in the background serves it.
+//!
+//! # For schedulers
+//!
+//! [`EventLoop`] is a scheduler's event source: pass it the trace nodes it knows, poll it when there is nothing else to do.
+//! [`wheel`] is its timer wheel, usable with any clock.
+//!
+//! # Adding an event source
+//!
+//! The paper's recipe [LZ07 §4.2] has three steps, and the four sources here follow it; the head of each file names what it
+//! does for each step.
+//!
+//! | step | readiness and time | blocking pool | signals |
+//! |---|---|---|---|
+//! | | [`event_loop`](EventLoop) | [`pool`] | [`signal`] |
+//! | 1. a system call, and a node of the trace for it | `wait`: [`Trace::Wait`]; `sleep`: [`Trace::Sleep`] | [`blocking`]: [`Trace::Blocked`] behind a waker | [`Signals::next`](signal::Signals::next): `Trace::Wait` for its eventfd |
+//! | 2. interpret the node: register the thread | in the descriptor's entry; in the wheel | in the pool's queue, with a cell for the answer | in a table of subscriptions, and the kernel's signal handlers |
+//! | 3. an event loop that gives the thread back | `epoll_wait` and the wheel's expiry | the OS threads of the pool | the handler, which writes to the eventfd |
+//!
+//! So there are two ways to add a fifth. A source that has its own loop elsewhere (an OS thread, a library's callbacks)
+//! needs no new node: its call hands a [`Waker`](std::task::Waker) over with [`selvedge_core::park`] or in a future of
+//! its own, as `pool` does. A source that the scheduler is to see as data makes its call a
+//! [`selvedge_core::Syscall`], whose node is [`Trace::Call`], and is an [`Events`](selvedge_core::Events) of its own that takes these nodes and
+//! passes all others to the event loop inside it.
+//!
+//! [`Trace::Wait`]: selvedge_core::Trace::Wait
+//! [`Trace::Sleep`]: selvedge_core::Trace::Sleep
+//! [`Trace::Blocked`]: selvedge_core::Trace::Blocked
+//! [`Trace::Call`]: selvedge_core::Trace::Call
+//!
+//! # What it costs
+//!
+//! A descriptor is registered with epoll once. A read that came back short makes the next one wait before it tries, so a
+//! request on a kept-alive connection is one `recv` and one `send`. A wait allocates nothing, and a deadline that only moves
+//! on sets no timer.
+
+mod epoll;
+mod error;
+mod event_loop;
+mod exclusive;
+pub mod fs;
+mod global;
+pub mod net;
+mod nonblocking;
 pub mod pool;
+mod readiness;
+pub mod signal;
+pub mod time;
+mod unpark;
 pub mod wheel;
+
+pub use event_loop::EventLoop;
+pub use nonblocking::NonBlocking;
 pub use pool::blocking;

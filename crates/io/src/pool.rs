@@ -17,6 +17,7 @@
 //! # Paper
 //! [LZ07 §4.2]: "blocking calls on a separate OS thread" (`worker_file_open`).
 
+use selvedge_core::Quiet;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
@@ -206,10 +207,12 @@ impl Shared {
                 break;
             }
             state.idle += 1;
+            let quiet = Quiet::new();
             let (woken, timeout) = self
                 .work
                 .wait_timeout_while(state, self.limits.idle, |s| s.jobs.is_empty() && !s.closed)
                 .unwrap_or_else(PoisonError::into_inner);
+            drop(quiet);
             state = woken;
             state.idle -= 1;
             if timeout.timed_out() && state.jobs.is_empty() {

@@ -1,0 +1,247 @@
+//! An epoll set with its table and its timers: what the two event loops of this crate have in common.
+//!
+//! [`EventLoop`](crate::EventLoop) drives one inside a scheduler, where those who wait are threads;
+//! [`global`](crate::global) drives another for futures on foreign executors, where they are wakers.
+
+use crate::exclusive;
+use crate::readiness::{Crowd, Entry, Ready, Wait, Wakes};
+use crate::wheel::{Tick, TimerKey, Wheel};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use selvedge_core::{Readiness, Time};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many events one call of `epoll_wait` takes at most.
+pub(crate) const BATCH: usize = 512;
+
+/// The data of an event that only ends a wait of the loop.
+pub(crate) const UNPARK: u64 = u64::MAX;
+
+/// How long a wait lasts whose descriptor the kernel does not register, for lack of memory or of watches.
+const WITHOUT_KERNEL: Duration = Duration::from_millis(10);
+
+/// What a timer is for.
+#[derive(Debug)]
+enum Due<W> {
+    /// It ends the sleep of one.
+    Sleeper(W),
+    /// It looks after the deadlines of a descriptor.
+    Deadlines(RawFd),
+}
+
+/// An epoll set, the table of its descriptors and the wheel of its timers. Those who wait are of type `W`; wherever a
+/// `resume` is passed, it is called with each one that is to go on.
+#[derive(Debug)]
+pub(crate) struct Driver<W> {
+    /// Shared with the OS thread that waits in it, where that is not the owner of the table.
+    epoll: Arc<OwnedFd>,
+    entries: Vec<Entry<W>>,
+    /// By descriptor; only of those whose entry says so.
+    crowds: HashMap<RawFd, Crowd<W>>,
+    wheel: Wheel<Due<W>>,
+    waiting: usize,
+    sleeping: usize,
+}
+
+/// A tick of the wheel is a millisecond on the clock of [`Time`]. Rounded down: the last tick that has come.
+fn tick(now: Time) -> Tick {
+    Tick(now.as_nanos() / Tick::RESOLUTION.as_nanos() as u64)
+}
+
+/// Rounded up: the first tick that is not before `until`.
+fn tick_at(until: Time) -> Tick {
+    Tick(until.as_nanos().div_ceil(Tick::RESOLUTION.as_nanos() as u64))
+}
+
+impl<W: Wakes> Driver<W> {
+    pub(crate) fn new() -> io::Result<Driver<W>> {
+        let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
+        let wheel = Wheel::new(tick(Time::now()));
+        Ok(Driver { epoll, entries: Vec::new(), crowds: HashMap::new(), wheel, waiting: 0, sleeping: 0 })
+    }
+
+    pub(crate) fn epoll(&self) -> &Arc<OwnedFd> {
+        &self.epoll
+    }
+
+    /// How many wait or sleep.
+    pub(crate) fn armed(&self) -> usize {
+        self.waiting + self.sleeping
+    }
+
+    /// When `expire` is to be called next.
+    pub(crate) fn next(&self) -> Option<Time> {
+        let next = self.wheel.next()?;
+        Some(Time::from_nanos(next.0.saturating_mul(Tick::RESOLUTION.as_nanos() as u64)))
+    }
+
+    /// Adds a descriptor that ends waits of the loop and has no entry.
+    pub(crate) fn add_unpark(&self, fd: impl AsFd) -> io::Result<()> {
+        // Edge-triggered: every write to it is an event of its own, so it need not be read.
+        let flags = EventFlags::IN | EventFlags::ET;
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(UNPARK), flags)?)
+    }
+
+    /// `waiter` waits for a descriptor.
+    #[inline]
+    pub(crate) fn wait(&mut self, waiter: W, readiness: Readiness, now: Time, mut resume: impl FnMut(W)) {
+        let Ok(index) = usize::try_from(readiness.fd) else {
+            return resume(waiter); // not a descriptor: the call that follows says so
+        };
+        if index >= self.entries.len() {
+            self.entries.resize_with((index + 1).next_power_of_two().max(64), Entry::default);
+        }
+        if readiness.fresh || !self.entries[index].registered() {
+            for earlier in self.entries[index].renew().into_iter().flatten() {
+                self.waiting -= 1;
+                resume(earlier);
+            }
+            for earlier in self.crowds.remove(&readiness.fd).into_iter().flat_map(Crowd::disperse) {
+                self.waiting -= 1;
+                resume(earlier);
+            }
+            if !self.register(readiness.fd) {
+                return self.sleep(waiter, now + WITHOUT_KERNEL);
+            }
+        }
+        let entry = &mut self.entries[index];
+        match entry.wait(waiter, readiness) {
+            Wait::Over(waiter) => return resume(waiter),
+            Wait::Begun { again } => self.waiting += usize::from(!again),
+            Wait::Taken(waiter) => {
+                let replaced =
+                    self.crowds.entry(readiness.fd).or_insert_with(Crowd::new).join(waiter, readiness);
+                self.waiting += usize::from(replaced.is_none());
+            }
+        }
+        if let Some(deadline) = readiness.deadline.time(now) {
+            self.look_after(readiness.fd, deadline);
+        }
+    }
+
+    /// `waiter` sleeps.
+    #[inline]
+    pub(crate) fn sleep(&mut self, waiter: W, until: Time) {
+        self.sleeping += 1;
+        self.wheel.insert(tick_at(until), Due::Sleeper(waiter));
+    }
+
+    /// An event has come from the epoll set.
+    #[inline]
+    pub(crate) fn event(&mut self, event: Event, mut resume: impl FnMut(W)) {
+        let (fd, generation) = (event.data.u64() as u32, (event.data.u64() >> 32) as u32);
+        let Some(entry) = self.entries.get_mut(fd as usize) else { return };
+        if entry.generation != generation {
+            return; // of a file that had this descriptor before and is open elsewhere still
+        }
+        let flags = event.flags;
+        let broken = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+        let read_end = broken || flags.contains(EventFlags::RDHUP);
+        let ready = Ready {
+            read: read_end || flags.intersects(EventFlags::IN | EventFlags::PRI),
+            write: broken || flags.contains(EventFlags::OUT),
+            read_end,
+            write_end: broken,
+        };
+        for waiter in entry.event(ready).into_iter().flatten() {
+            self.waiting -= 1;
+            resume(waiter);
+        }
+        if entry.crowded() {
+            self.with_crowd(fd as RawFd, |crowd| crowd.event(ready).collect(), resume);
+        }
+    }
+
+    /// Resumes those whose time has come.
+    pub(crate) fn expire(&mut self, now: Time, mut resume: impl FnMut(W)) {
+        while let Some(due) = self.wheel.expire(tick(now)) {
+            match due {
+                Due::Sleeper(waiter) => {
+                    self.sleeping -= 1;
+                    resume(waiter);
+                }
+                Due::Deadlines(fd) => {
+                    let (expired, mut next) = self.entries[fd as usize].expire(now);
+                    for waiter in expired.into_iter().flatten() {
+                        self.waiting -= 1;
+                        resume(waiter);
+                    }
+                    if self.entries[fd as usize].crowded() {
+                        self.with_crowd(fd, |crowd| crowd.expire(now).collect(), &mut resume);
+                        let others = self.crowds.get(&fd).and_then(|crowd| crowd.next(now));
+                        next = next.into_iter().chain(others).min();
+                    }
+                    if let Some(next) = next {
+                        self.look_after(fd, next);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Resumes those whom `take` takes out of a descriptor's crowd.
+    #[cold]
+    fn with_crowd(
+        &mut self,
+        fd: RawFd,
+        take: impl FnOnce(&mut Crowd<W>) -> Vec<W>,
+        mut resume: impl FnMut(W),
+    ) {
+        let Some(crowd) = self.crowds.get_mut(&fd) else { return };
+        let taken = take(crowd);
+        if crowd.is_empty() {
+            self.crowds.remove(&fd);
+            self.entries[fd as usize].set_uncrowded();
+        }
+        for waiter in taken {
+            self.waiting -= 1;
+            resume(waiter);
+        }
+    }
+
+    /// Sees to it that the descriptor's timer goes off at `deadline` or before. A timer that is early already is left
+    /// alone: when it goes off it is set again. So a deadline that moves on with every request costs nothing.
+    fn look_after(&mut self, fd: RawFd, deadline: Time) {
+        let at = tick_at(deadline);
+        let entry = &mut self.entries[fd as usize];
+        let early = |key: TimerKey| self.wheel.due(key).is_some_and(|due| due <= at);
+        if entry.timer.is_some_and(early) {
+            return;
+        }
+        if let Some(key) = entry.timer.take() {
+            self.wheel.cancel(key);
+        }
+        entry.timer = Some(self.wheel.insert(at, Due::Deadlines(fd)));
+    }
+
+    /// Puts a descriptor into the epoll set, for good; false if the kernel has no room for it.
+    #[cold]
+    fn register(&mut self, fd: RawFd) -> bool {
+        let entry = &mut self.entries[fd as usize];
+        // SAFETY: the owner of the descriptor waits for it and so keeps it open; were it closed, the calls below would fail
+        // or name another file of this process, which the table's generation tells apart.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+        let flags = match exclusive::contains(fd) {
+            false => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
+            true => EventFlags::IN | EventFlags::ET | EventFlags::EXCLUSIVE,
+        };
+        let data = EventData::new_u64(u64::from(entry.generation) << 32 | fd as u64);
+        let mut added = epoll::add(&self.epoll, borrowed, data, flags);
+        if added == Err(Errno::EXIST) {
+            // Its owner has moved it between event loops and back. Adding it anew reports again what is ready now.
+            let _ = epoll::delete(&self.epoll, borrowed);
+            added = epoll::add(&self.epoll, borrowed, data, flags);
+        }
+        match added {
+            Ok(()) => entry.set_registered(),
+            // A regular file; or no file at all, which the call that follows will say.
+            Err(Errno::PERM | Errno::BADF) => entry.set_always_ready(),
+            Err(_) => return false,
+        }
+        true
+    }
+}

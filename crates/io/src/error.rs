@@ -1,0 +1,46 @@
+//! Errors that say what was being done, and to what.
+
+use std::error::Error;
+use std::fmt::{self, Display};
+use std::io;
+
+/// An I/O error with what was being done when it happened: `bind 127.0.0.1:80: Permission denied`.
+#[derive(Debug)]
+struct Doing {
+    what: String,
+    error: io::Error,
+}
+
+impl Display for Doing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = self.error.to_string();
+        // The number of the error adds nothing to its text; it is in the source.
+        let text = error.split_once(" (os error").map_or(error.as_str(), |(text, _)| text);
+        write!(f, "{}: {text}", self.what)
+    }
+}
+
+impl Error for Doing {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// Adds to an error what was being done. Its kind stays; its number is with the [source](Error::source).
+pub(crate) fn doing(what: impl Display) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), Doing { what: what.to_string(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_says_what_was_done_and_the_number_is_kept() {
+        let error = doing("bind 127.0.0.1:80")(io::Error::from_raw_os_error(libc::EACCES));
+        assert_eq!(error.to_string(), "bind 127.0.0.1:80: Permission denied");
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        let source = error.get_ref().and_then(|e| e.source()).and_then(|e| e.downcast_ref::<io::Error>());
+        assert_eq!(source.and_then(io::Error::raw_os_error), Some(libc::EACCES));
+    }
+}

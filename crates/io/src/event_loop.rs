@@ -1,0 +1,223 @@
+//! The event loop of a scheduler: readiness and time.
+//!
+//! # The recipe
+//!
+//! 1. **System call and node.** `selvedge-core` has `wait` and `sleep`, whose nodes are
+//!    [`Trace::Wait`] and [`Trace::Sleep`], with the thread in them ([`Trace::Any`] when the thread waits for several things
+//!    at once).
+//! 2. **Interpret and register.** A scheduler passes the nodes it does not serve itself to [`EventLoop::submit`], which puts
+//!    the thread into the table of its descriptor or into the timer wheel.
+//! 3. **Event loop.** [`EventLoop::poll`] waits for the kernel and the clock and gives the threads back to the scheduler.
+//!
+//! See [`crate`] for how to add a source of one's own.
+
+use crate::epoll::{BATCH, Driver, UNPARK};
+use crate::readiness::Wakes;
+use crate::unpark::Caller;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use selvedge_core::{Cpu, Detached, Events, Request, Thread, Time, Trace, Unpark, Wait};
+use std::cell::Cell;
+use std::io;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+/// An epoll set, a timer wheel and the threads that wait in them: the event source of a scheduler.
+///
+/// There is at most one on an OS thread.
+///
+/// # Examples
+///
+/// ```
+/// use selvedge_core::{Events, round_robin_with};
+/// use selvedge_io::{EventLoop, time::sleep};
+/// use std::time::Duration;
+///
+/// let mut events = EventLoop::new()?;
+/// round_robin_with(&mut events, sleep(Duration::from_millis(2)))?;
+/// assert_eq!(events.armed(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Paper
+/// [LZ07 §4.2, Figure 17]: `worker_epoll`.
+///
+/// # Differences
+/// 1. A descriptor is registered once, edge-triggered, not for each wait.
+/// 2. The loop is no OS thread of its own: the scheduler drives it between steps, and so a thread goes from the kernel's
+///    event to its next step without a queue between OS threads.
+#[derive(Debug)]
+pub struct EventLoop {
+    driver: Driver<Waiter>,
+    caller: Arc<Caller>,
+    batch: Box<[MaybeUninit<epoll::Event>; BATCH]>,
+    /// It must be dropped where it was made.
+    _local: PhantomData<*const ()>,
+}
+
+/// The longest single wait in the kernel; a longer one is several.
+const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What waits in a scheduler's event loop.
+#[derive(Debug)]
+pub(crate) enum Waiter {
+    Thread(Thread),
+    Waker(Waker),
+}
+
+impl Wakes for Waiter {
+    fn is_replaced_by(&self, newer: &Waiter) -> bool {
+        matches!((self, newer), (Waiter::Waker(old), Waiter::Waker(new)) if old.will_wake(new))
+    }
+}
+
+impl Waiter {
+    #[inline]
+    fn resume(self, cpu: &mut Cpu) {
+        match self {
+            Waiter::Thread(thread) => cpu.make_ready(thread),
+            Waiter::Waker(waker) => cpu.wake(waker),
+        }
+    }
+}
+
+thread_local! {
+    /// The number of this OS thread's event loop, or that of the loop for foreign executors.
+    static HERE: Cell<LoopId> = const { Cell::new(LoopId::GLOBAL) };
+}
+
+/// Numbers the event loops of the process, so that a descriptor knows in which of them it is registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoopId(u32);
+
+impl LoopId {
+    /// No loop at all.
+    pub(crate) const NONE: LoopId = LoopId(0);
+    /// The one loop that serves futures outside any scheduler of ours.
+    const GLOBAL: LoopId = LoopId(1);
+
+    /// The loop that serves the waits begun on this OS thread.
+    #[inline]
+    pub(crate) fn here() -> LoopId {
+        HERE.get()
+    }
+
+    fn new() -> LoopId {
+        static NEXT: AtomicU32 = AtomicU32::new(2);
+        LoopId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) const fn to_bits(self) -> u32 {
+        self.0
+    }
+}
+
+impl EventLoop {
+    /// A new event loop for the calling OS thread.
+    ///
+    /// # Errors
+    /// If the process has no descriptors left (it takes two), or if the OS thread has an event loop already.
+    pub fn new() -> io::Result<EventLoop> {
+        if LoopId::here() != LoopId::GLOBAL {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "this OS thread has an event loop already",
+            ));
+        }
+        let driver = Driver::new()?;
+        let caller = Arc::new(Caller::new()?);
+        driver.add_unpark(&*caller)?;
+        HERE.set(LoopId::new());
+        let batch = Box::new([MaybeUninit::uninit(); BATCH]);
+        Ok(EventLoop { driver, caller, batch, _local: PhantomData })
+    }
+}
+
+impl Drop for EventLoop {
+    fn drop(&mut self) {
+        HERE.set(LoopId::GLOBAL);
+    }
+}
+
+impl Events for EventLoop {
+    /// Takes [`Trace::Wait`], [`Trace::Sleep`] and [`Trace::Any`].
+    ///
+    /// # Errors
+    /// Gives every other node back. A call of the program's own among the requests of a [`Trace::Any`] comes back as a
+    /// [`Trace::Call`] that wakes its waker itself; requests behind it are still to be taken, by submitting `Any` again.
+    #[inline]
+    fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace> {
+        match node {
+            Trace::Wait(Wait { thread, readiness, .. }) => {
+                self.driver.wait(Waiter::Thread(thread), readiness, cpu.now(), |w| w.resume(cpu));
+            }
+            Trace::Sleep(sleep) => {
+                let until = sleep.until();
+                self.driver.sleep(Waiter::Thread(sleep.into_thread()), until);
+            }
+            Trace::Any => {
+                while let Some(Detached { request, waker }) = cpu.detached() {
+                    let waiter = Waiter::Waker(waker);
+                    match request {
+                        Request::Wait(readiness) => {
+                            self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
+                        }
+                        Request::Sleep(until) => self.driver.sleep(waiter, until),
+                        Request::Call(call) => return Err(Trace::Call(call)),
+                        _ => {}
+                    }
+                }
+            }
+            other => return Err(other),
+        }
+        Ok(())
+    }
+
+    /// Waits for the kernel, the clock or a call of the [`unparker`](Self::unparker), and gives the threads that
+    /// are ready back to `cpu`, in the order of the events, those whose time has come last.
+    ///
+    /// # Errors
+    /// None in practice: `epoll_wait` fails only on misuse.
+    fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
+        let mut wait = timeout.map_or(WAIT_MAX, |t| t.min(WAIT_MAX));
+        if wait > Duration::ZERO
+            && let Some(next) = self.driver.next()
+        {
+            wait = wait.min(next.since(Time::now()));
+        }
+        let asleep = wait > Duration::ZERO && self.caller.fall_asleep();
+        if !asleep {
+            wait = Duration::ZERO;
+        }
+        let timespec = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let taken = epoll::wait(self.driver.epoll(), &mut self.batch[..], Some(&timespec));
+        if asleep {
+            self.caller.wake_up();
+        }
+        cpu.tick();
+        let events = match taken {
+            Ok((events, _)) => &*events,
+            Err(Errno::INTR) => &[],
+            Err(error) => return Err(error.into()),
+        };
+        for &event in events {
+            if event.data.u64() != UNPARK {
+                self.driver.event(event, |w| w.resume(cpu));
+            }
+        }
+        self.driver.expire(cpu.now(), |w| w.resume(cpu));
+        Ok(())
+    }
+
+    fn armed(&self) -> usize {
+        self.driver.armed()
+    }
+
+    fn unparker(&self) -> Arc<dyn Unpark> {
+        self.caller.clone()
+    }
+}

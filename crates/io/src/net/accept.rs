@@ -1,0 +1,88 @@
+//! Accepting connections, whatever state the process and the network are in.
+
+use crate::error::doing;
+use crate::time::sleep;
+use crate::{NonBlocking, exclusive::Exclusive};
+use rustix::io::Errno;
+use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
+use selvedge_core::yield_now;
+use std::fmt::Display;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How long a listener pauses when descriptors or memory have run out: at first, and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
+
+/// The part of a listener that TCP and Unix sockets have in common.
+#[derive(Debug)]
+pub(crate) struct Acceptor {
+    /// Declared first, so that it is dropped before the descriptor is closed.
+    exclusive: OnceLock<Exclusive>,
+    io: NonBlocking<OwnedFd>,
+    pauses: AtomicU64,
+}
+
+impl Acceptor {
+    /// Takes over a listening socket in non-blocking mode.
+    pub(crate) fn new(fd: OwnedFd) -> Acceptor {
+        Acceptor { exclusive: OnceLock::new(), io: NonBlocking::assume(fd), pauses: AtomicU64::new(0) }
+    }
+
+    /// Waits for the next connection. `at` is where, for errors.
+    ///
+    /// A connection that was broken off before it was accepted is passed over. When descriptors or memory have run out,
+    /// the connection stays in the kernel's queue, and is tried for again after a pause.
+    pub(crate) async fn accept(&self, at: impl Display) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+        let mut pause = PAUSES.0;
+        loop {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let error = match self.io.read_with(|fd| Ok(acceptfrom_with(fd, flags)?)).await {
+                Ok(accepted) => return Ok(accepted),
+                Err(error) => error,
+            };
+            match Errno::from_io_error(&error) {
+                Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    self.pauses.fetch_add(1, Relaxed);
+                    sleep(pause).await;
+                    pause = (2 * pause).min(PAUSES.1);
+                }
+                // Errors of the connection, not of the listener: accept(2), "Error handling".
+                Some(
+                    Errno::CONNABORTED
+                    | Errno::PERM
+                    | Errno::PROTO
+                    | Errno::NOPROTOOPT
+                    | Errno::NETDOWN
+                    | Errno::NETUNREACH
+                    | Errno::HOSTDOWN
+                    | Errno::HOSTUNREACH
+                    | Errno::NONET,
+                ) => yield_now().await,
+                _ => return Err(doing(format_args!("accept on {at}"))(error)),
+            }
+        }
+    }
+
+    /// How often accepting has paused because descriptors or memory had run out.
+    pub(crate) fn pauses(&self) -> u64 {
+        self.pauses.load(Relaxed)
+    }
+
+    /// Another handle of the same socket, for another event loop.
+    pub(crate) fn share(&self) -> io::Result<Acceptor> {
+        let share = Acceptor::new(rustix::io::fcntl_dupfd_cloexec(&self.io, 0)?);
+        for one in [self, &share] {
+            one.exclusive.get_or_init(|| Exclusive::note(one.io.as_fd().as_raw_fd()));
+        }
+        Ok(share)
+    }
+}
+
+impl AsFd for Acceptor {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.io.as_fd()
+    }
+}

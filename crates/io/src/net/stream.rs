@@ -1,0 +1,278 @@
+//! A connected stream socket: reading and writing bytes.
+
+use crate::NonBlocking;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use selvedge_core::{Interest, Time};
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A connection: bytes in order, in both directions.
+///
+/// All methods take `&self`, so that one thread may read while another writes.
+///
+/// A peer that is gone makes writing fail with `BrokenPipe` or `ConnectionReset`, without a signal. (Only
+/// [`send_file`](Self::send_file) cannot suppress SIGPIPE; Rust programs ignore it from their start.)
+///
+/// # Paper
+/// [LZ07 Figure 11]: blocking calls built from non-blocking ones; `sock_send`, `sock_recv`.
+#[derive(Debug)]
+pub struct Stream {
+    io: NonBlocking<OwnedFd>,
+}
+
+impl Stream {
+    /// Takes over a connected stream socket in non-blocking mode.
+    pub(crate) fn assume(fd: OwnedFd) -> Stream {
+        Stream { io: NonBlocking::assume(fd) }
+    }
+
+    /// A stream over a descriptor that is one.
+    pub(crate) fn over(io: NonBlocking<OwnedFd>) -> Stream {
+        Stream { io }
+    }
+
+    /// Takes over a connected stream socket, and puts it into non-blocking mode: one inherited from another process, or half
+    /// of a pair.
+    ///
+    /// # Errors
+    /// If the descriptor does not take the mode.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
+        Ok(Stream { io: NonBlocking::new(fd)? })
+    }
+
+    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 when the peer has closed its
+    /// direction (or the buffer has no room).
+    ///
+    /// # Errors
+    /// Those of `recv`, and `TimedOut` after the [read deadline](Self::set_read_deadline).
+    ///
+    /// # Complexity
+    /// One `recv` in the usual case: a read that came back short makes the next one wait first.
+    #[inline]
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.io.read_with(|_| self.try_read(buffer)).await
+    }
+
+    /// Appends what is there, but at least one byte, to `buffer`, within its spare capacity, and returns how much; 0 when the
+    /// peer has closed its direction. The room is not zeroed first.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    ///
+    /// # Panics
+    /// If `buffer` has no spare capacity.
+    #[inline]
+    pub async fn read_to_spare(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        assert!(buffer.len() < buffer.capacity(), "there must be room to read into");
+        self.io.read_with(|_| self.try_read_to_spare(buffer)).await
+    }
+
+    /// Reads until `buffer` is full.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read), and `UnexpectedEof` when the peer closes its direction before.
+    pub async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read(buffer).await? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                n => buffer = &mut buffer[n..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads without waiting.
+    ///
+    /// # Errors
+    /// Those of `recv`, `WouldBlock` among them.
+    #[inline]
+    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = buffer.len();
+        let (read, _) = recv(&self.io, buffer, RecvFlags::DONTWAIT)?;
+        self.note_read(read, room);
+        Ok(read)
+    }
+
+    /// Appends without waiting. As [`read_to_spare`](Self::read_to_spare) otherwise.
+    ///
+    /// # Errors
+    /// Those of `recv`, `WouldBlock` among them.
+    #[inline]
+    pub fn try_read_to_spare(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let room = buffer.capacity() - buffer.len();
+        let (read, _) = recv(&self.io, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?;
+        self.note_read(read, room);
+        Ok(read)
+    }
+
+    /// A short read has emptied the socket; but at the end of the stream there is nothing to wait for.
+    #[inline]
+    fn note_read(&self, read: usize, room: usize) {
+        if read < room && read > 0 {
+            self.io.drained(Interest::READ);
+        }
+    }
+
+    /// Writes as much of `bytes` as there is room for, but at least one byte, and returns how much.
+    ///
+    /// # Errors
+    /// Those of `send`, and `TimedOut` after the [write deadline](Self::set_write_deadline).
+    #[inline]
+    pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.io.write_with(|_| self.try_send(bytes, SendFlags::empty())).await
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write); how much was written is not known then.
+    #[inline]
+    pub async fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+        self.send_all(bytes, SendFlags::empty()).await
+    }
+
+    /// Writes all of `bytes`, of which the rest of a message is to follow at once: a head whose body comes with
+    /// [`send_file`](Self::send_file). The kernel keeps back an incomplete packet until it does (`MSG_MORE`), for 200 ms at
+    /// most.
+    ///
+    /// # Errors
+    /// As for [`write_all`](Self::write_all).
+    #[inline]
+    pub async fn write_all_more(&self, bytes: &[u8]) -> io::Result<()> {
+        self.send_all(bytes, SendFlags::MORE).await
+    }
+
+    /// Writes as much of the concatenation of `parts` as there is room for, and returns how much.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    #[inline]
+    pub async fn write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.io.write_with(|_| self.try_write_vectored(parts)).await
+    }
+
+    /// Writes the concatenation of `parts`; in one system call if there is room. The slices are used up.
+    ///
+    /// # Errors
+    /// As for [`write_all`](Self::write_all).
+    pub async fn write_all_vectored(&self, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+        IoSlice::advance_slices(&mut parts, 0); // leaves out empty ones in front
+        while !parts.is_empty() {
+            match self.write_vectored(&parts[..parts.len().min(PARTS_MAX)]).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => IoSlice::advance_slices(&mut parts, written),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes without waiting.
+    ///
+    /// # Errors
+    /// Those of `send`, `WouldBlock` among them.
+    #[inline]
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.try_send(bytes, SendFlags::empty())
+    }
+
+    /// Writes from several places without waiting.
+    ///
+    /// # Errors
+    /// Those of `sendmsg`, `WouldBlock` among them; `InvalidInput` for more than 1,024 parts.
+    #[inline]
+    pub fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let written = sendmsg(&self.io, parts, &mut SendAncillaryBuffer::default(), flags)?;
+        // Summing up to see whether it was short would cost more than the failing call it saves now and then.
+        Ok(written)
+    }
+
+    async fn send_all(&self, mut bytes: &[u8], flags: SendFlags) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.io.write_with(|_| self.try_send(bytes, flags)).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => bytes = &bytes[written..],
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn try_send(&self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
+        let written = send(&self.io, bytes, flags | SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+        if written < bytes.len() {
+            self.io.drained(Interest::WRITE);
+        }
+        Ok(written)
+    }
+
+    /// Closes one direction, or both. The peer reads an end after all that was written before.
+    ///
+    /// # Errors
+    /// `NotConnected` when the peer is gone already.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let how = match how {
+            Shutdown::Read => rustix::net::Shutdown::Read,
+            Shutdown::Write => rustix::net::Shutdown::Write,
+            Shutdown::Both => rustix::net::Shutdown::Both,
+        };
+        Ok(rustix::net::shutdown(&self.io, how)?)
+    }
+
+    /// Waits until there is something to read, or the peer has closed. It is a hint. It lets an idle connection hold no
+    /// buffer.
+    ///
+    /// # Errors
+    /// `TimedOut` after the [read deadline](Self::set_read_deadline).
+    #[inline]
+    pub async fn readable(&self) -> io::Result<()> {
+        self.io.readable().await
+    }
+
+    /// Sets the point in time after which reading fails with `TimedOut`:
+    /// see [`NonBlocking::set_read_deadline`].
+    #[inline]
+    pub fn set_read_deadline(&self, deadline: Option<Time>) {
+        self.io.set_read_deadline(deadline);
+    }
+
+    /// Sets the point in time after which writing fails with `TimedOut`:
+    /// see [`NonBlocking::set_write_deadline`].
+    #[inline]
+    pub fn set_write_deadline(&self, deadline: Option<Time>) {
+        self.io.set_write_deadline(deadline);
+    }
+
+    pub(crate) fn io(&self) -> &NonBlocking<OwnedFd> {
+        &self.io
+    }
+
+    /// Gives up the stream for its descriptor, which stays in non-blocking mode.
+    pub fn into_fd(self) -> OwnedFd {
+        self.io.into_inner()
+    }
+}
+
+/// The most parts that one call takes (`IOV_MAX`).
+const PARTS_MAX: usize = 1024;
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.as_fd()
+    }
+}
+
+/// Whether the connection asked for is there: waits for the outcome of a `connect` that is under way.
+pub(crate) async fn connected(io: &NonBlocking<OwnedFd>) -> io::Result<()> {
+    loop {
+        io.writable().await?;
+        rustix::net::sockopt::socket_error(io)??;
+        match rustix::net::getpeername(io) {
+            Ok(_) => return Ok(()),
+            Err(Errno::NOTCONN) => {} // resumed too early
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! TCP: listeners, connections, and the addresses of hosts.
+
+use super::accept::Acceptor;
+use super::stream::{Stream, connected};
+use crate::error::doing;
+use crate::{NonBlocking, blocking};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use selvedge_core::Time;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// A TCP socket that connections come in at.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin_with, spawn};
+/// use selvedge_io::EventLoop;
+/// use selvedge_io::net::{TcpListener, TcpStream};
+///
+/// round_robin_with(&mut EventLoop::new()?, async {
+///     let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+///     let address = listener.local_addr();
+///     let greeter = spawn(async move {
+///         let (stream, _) = listener.accept().await?;
+///         stream.write_all(b"hello").await
+///     });
+///     let stream = TcpStream::connect(address).await.unwrap();
+///     let mut greeting = [0; 5];
+///     stream.read_exact(&mut greeting).await.unwrap();
+///     assert_eq!(&greeting, b"hello");
+///     greeter.await.unwrap().unwrap();
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Paper
+/// [LZ07 Figure 11]: `sock_accept`.
+#[derive(Debug)]
+pub struct TcpListener {
+    acceptor: Acceptor,
+    local: SocketAddr,
+}
+
+impl TcpListener {
+    /// Listens at an address, with the defaults of [`ListenOptions`].
+    ///
+    /// # Errors
+    /// With the address in the message: in use, not of this host, not permitted.
+    pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+        ListenOptions::new().bind(address)
+    }
+
+    /// Waits for the next connection, and returns it with the peer's address.
+    ///
+    /// A connection that its peer broke off meanwhile is passed over. When the process or the system has run out of
+    /// descriptors or memory, accepting pauses, for 5 ms at first and 200 ms at most, until some are free again.
+    ///
+    /// # Errors
+    /// Only those that waiting does not mend, with the address in the message.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (fd, peer) = self.acceptor.accept(self.local).await?;
+        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+        let peer = match peer {
+            Some(peer) => peer,
+            None => address_of(rustix::net::getpeername(&fd).ok().flatten())?,
+        };
+        Ok((TcpStream { stream: Stream::assume(fd) }, peer))
+    }
+
+    /// The address it listens at, with the port that the system chose if it was asked to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// How often accepting has paused because descriptors or memory had run out.
+    pub fn pauses(&self) -> u64 {
+        self.acceptor.pauses()
+    }
+
+    /// Another listener on the same socket, for another event loop: of the loops that wait, the kernel wakes one for a
+    /// connection (`EPOLLEXCLUSIVE`). To be called before the first `accept`.
+    ///
+    /// With [`reuse_port`](ListenOptions::reuse_port), a socket for each loop, the kernel spreads connections more evenly; with
+    /// a shared one none waits for a busy loop while another is idle.
+    ///
+    /// # Errors
+    /// If the process has no descriptors left.
+    pub fn share(&self) -> io::Result<TcpListener> {
+        Ok(TcpListener { acceptor: self.acceptor.share()?, local: self.local })
+    }
+}
+
+impl AsFd for TcpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.acceptor.as_fd()
+    }
+}
+
+/// How a [`TcpListener`] is made.
+///
+/// # Examples
+/// ```
+/// use selvedge_io::net::ListenOptions;
+///
+/// let options = ListenOptions::new().reuse_port(true);
+/// let one = options.bind("127.0.0.1:0".parse()?)?;
+/// let another = options.bind(one.local_addr())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ListenOptions {
+    backlog: i32,
+    reuse_port: bool,
+    nodelay: bool,
+    only_v6: Option<bool>,
+}
+
+impl Default for ListenOptions {
+    fn default() -> ListenOptions {
+        ListenOptions { backlog: 4096, reuse_port: false, nodelay: true, only_v6: None }
+    }
+}
+
+impl ListenOptions {
+    /// The defaults: a backlog of 4,096, `TCP_NODELAY`, one socket per port.
+    pub fn new() -> ListenOptions {
+        ListenOptions::default()
+    }
+
+    /// How many connections the kernel keeps that are not yet accepted; it cuts the number down to
+    /// `net.core.somaxconn`.
+    pub fn backlog(mut self, connections: i32) -> ListenOptions {
+        self.backlog = connections;
+        self
+    }
+
+    /// Whether several sockets may listen at the address, all of them made with this option, so that the kernel spreads the
+    /// connections over them: one for each event loop.
+    pub fn reuse_port(mut self, yes: bool) -> ListenOptions {
+        self.reuse_port = yes;
+        self
+    }
+
+    /// Whether accepted connections send small packets at once (`TCP_NODELAY`, which they inherit). A program that writes whole
+    /// messages wants that.
+    pub fn nodelay(mut self, yes: bool) -> ListenOptions {
+        self.nodelay = yes;
+        self
+    }
+
+    /// Whether a socket at an IPv6 address leaves IPv4 to others. Without a choice the system's default holds
+    /// (`net.ipv6.bindv6only`), which is usually no.
+    pub fn only_v6(mut self, yes: bool) -> ListenOptions {
+        self.only_v6 = Some(yes);
+        self
+    }
+
+    /// Makes the listener.
+    ///
+    /// # Errors
+    /// As for [`TcpListener::bind`].
+    pub fn bind(&self, address: SocketAddr) -> io::Result<TcpListener> {
+        let listen = || -> io::Result<TcpListener> {
+            let fd = tcp_socket(address)?;
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+            if self.reuse_port {
+                sockopt::set_socket_reuseport(&fd, true)?;
+            }
+            if let (SocketAddr::V6(_), Some(only)) = (address, self.only_v6) {
+                sockopt::set_ipv6_v6only(&fd, only)?;
+            }
+            sockopt::set_tcp_nodelay(&fd, self.nodelay)?;
+            rustix::net::bind(&fd, &address)?;
+            rustix::net::listen(&fd, self.backlog)?;
+            let local = address_of(Some(rustix::net::getsockname(&fd)?))?;
+            Ok(TcpListener { acceptor: Acceptor::new(fd), local })
+        };
+        listen().map_err(doing(format_args!("bind {address}")))
+    }
+}
+
+/// A TCP connection: a [`Stream`] with TCP's own options.
+#[derive(Debug)]
+pub struct TcpStream {
+    stream: Stream,
+}
+
+impl TcpStream {
+    /// Connects to an address. Small packets are sent at once (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    /// With the address in the message: refused, unreachable, timed out after the system's own time, minutes.
+    pub async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+        TcpStream::connect_until(address, None).await
+    }
+
+    /// Connects to an address, or gives up at a point in time.
+    ///
+    /// # Errors
+    /// As for [`connect`](Self::connect), and `TimedOut` at `deadline`.
+    pub async fn connect_before(address: SocketAddr, deadline: Time) -> io::Result<TcpStream> {
+        TcpStream::connect_until(address, Some(deadline)).await
+    }
+
+    async fn connect_until(address: SocketAddr, deadline: Option<Time>) -> io::Result<TcpStream> {
+        let connect = async {
+            let io = NonBlocking::assume(tcp_socket(address)?);
+            sockopt::set_tcp_nodelay(&io, true)?;
+            match rustix::net::connect(&io, &address) {
+                Ok(()) => {}
+                Err(Errno::INPROGRESS | Errno::INTR) => {
+                    io.set_write_deadline(deadline);
+                    connected(&io).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            io.set_write_deadline(None);
+            Ok(TcpStream { stream: Stream::over(io) })
+        };
+        connect.await.map_err(doing(format_args!("connect to {address}")))
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// None for a live connection.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        address_of(Some(rustix::net::getsockname(self)?))
+    }
+
+    /// The address of the other end.
+    ///
+    /// # Errors
+    /// `NotConnected` when the connection is broken.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        address_of(rustix::net::getpeername(self)?)
+    }
+
+    /// Whether small packets are sent at once (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    /// None for a live connection.
+    pub fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        Ok(sockopt::set_tcp_nodelay(self, yes)?)
+    }
+
+    /// What closing does with bytes that are still to be sent: `None`, the default, sends them in the background; zero
+    /// throws them away and resets the connection.
+    ///
+    /// # Errors
+    /// None for a live connection.
+    pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
+        Ok(sockopt::set_socket_linger(self, linger)?)
+    }
+}
+
+impl Deref for TcpStream {
+    type Target = Stream;
+
+    #[inline]
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+impl From<TcpStream> for Stream {
+    fn from(tcp: TcpStream) -> Stream {
+        tcp.stream
+    }
+}
+
+impl AsFd for TcpStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// The addresses of `host:port`, asked of the system's resolver on the blocking pool.
+///
+/// # Errors
+/// With the name in the message: unknown, or without a port.
+pub async fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
+    let name = host_and_port.to_owned();
+    let found = blocking(move || name.to_socket_addrs().map(Iterator::collect)).await;
+    found.map_err(io::Error::from).flatten().map_err(doing(format_args!("look up {host_and_port}")))
+}
+
+fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(family, SocketType::STREAM, flags, None)?)
+}
+
+fn address_of(address: Option<rustix::net::SocketAddrAny>) -> io::Result<SocketAddr> {
+    let address = address.ok_or(io::ErrorKind::NotConnected)?;
+    SocketAddr::try_from(address).map_err(|_| io::Error::other("not an Internet address"))
+}

@@ -1,0 +1,143 @@
+//! Unix sockets: connections between processes of one host, at paths of the file system.
+
+use super::accept::Acceptor;
+use super::stream::{Stream, connected};
+use crate::NonBlocking;
+use crate::error::doing;
+use crate::time::sleep;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, socketpair};
+use std::io;
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How many connections the kernel keeps that are not yet accepted.
+const BACKLOG: i32 = 1024;
+
+/// A Unix socket that connections come in at.
+#[derive(Debug)]
+pub struct UnixListener {
+    acceptor: Acceptor,
+    path: PathBuf,
+}
+
+impl UnixListener {
+    /// Makes a socket at a path and listens. The path is not removed when the listener is dropped.
+    ///
+    /// # Errors
+    /// With the path in the message: something is there already, not permitted, too long (107 bytes at most).
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixListener> {
+        let path = path.as_ref();
+        let listen = || -> io::Result<UnixListener> {
+            let address = SocketAddrUnix::new(path)?;
+            let fd = unix_socket()?;
+            rustix::net::bind(&fd, &address)?;
+            rustix::net::listen(&fd, BACKLOG)?;
+            Ok(UnixListener { acceptor: Acceptor::new(fd), path: path.to_owned() })
+        };
+        listen().map_err(doing(format_args!("bind {}", path.display())))
+    }
+
+    /// Waits for the next connection. As [`TcpListener::accept`](super::TcpListener::accept) otherwise.
+    ///
+    /// # Errors
+    /// Only those that waiting does not mend, with the path in the message.
+    pub async fn accept(&self) -> io::Result<UnixStream> {
+        let (fd, _) = self.acceptor.accept(self.path.display()).await?;
+        Ok(UnixStream { stream: Stream::assume(fd) })
+    }
+
+    /// The path it listens at.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How often accepting has paused because descriptors or memory had run out.
+    pub fn pauses(&self) -> u64 {
+        self.acceptor.pauses()
+    }
+
+    /// Another listener on the same socket, for another event loop: see
+    /// [`TcpListener::share`](super::TcpListener::share).
+    ///
+    /// # Errors
+    /// If the process has no descriptors left.
+    pub fn share(&self) -> io::Result<UnixListener> {
+        Ok(UnixListener { acceptor: self.acceptor.share()?, path: self.path.clone() })
+    }
+}
+
+impl AsFd for UnixListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.acceptor.as_fd()
+    }
+}
+
+/// A connection through a Unix socket: a [`Stream`].
+#[derive(Debug)]
+pub struct UnixStream {
+    stream: Stream,
+}
+
+impl UnixStream {
+    /// Connects to the listener at a path. When its backlog is full, this tries again until there is room.
+    ///
+    /// # Errors
+    /// With the path in the message: nothing there, nobody listens, not permitted.
+    pub async fn connect(path: impl AsRef<Path>) -> io::Result<UnixStream> {
+        let path = path.as_ref();
+        let connect = async {
+            let address = SocketAddrUnix::new(path)?;
+            let io = NonBlocking::assume(unix_socket()?);
+            loop {
+                match rustix::net::connect(&io, &address) {
+                    Ok(()) => break,
+                    // The kernel tells nobody when the backlog has room again.
+                    Err(Errno::AGAIN) => sleep(Duration::from_millis(1)).await,
+                    Err(Errno::INPROGRESS | Errno::INTR) => break connected(&io).await?,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok(UnixStream { stream: Stream::over(io) })
+        };
+        connect.await.map_err(doing(format_args!("connect to {}", path.display())))
+    }
+
+    /// Two ends connected to each other.
+    ///
+    /// # Errors
+    /// If the process has no descriptors left.
+    pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (one, other) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        Ok((UnixStream { stream: Stream::assume(one) }, UnixStream { stream: Stream::assume(other) }))
+    }
+}
+
+impl Deref for UnixStream {
+    type Target = Stream;
+
+    #[inline]
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+impl From<UnixStream> for Stream {
+    fn from(unix: UnixStream) -> Stream {
+        unix.stream
+    }
+}
+
+impl AsFd for UnixStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+fn unix_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+}

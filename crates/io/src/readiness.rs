@@ -1,0 +1,387 @@
+//! What an event loop remembers of each descriptor: the table behind readiness waits.
+//!
+//! Each descriptor is registered with epoll once, edge-triggered, for both directions, and never again. An edge is reported
+//! once, so it must not be lost: it either resumes whoever waits for it or is kept as a *ready bit* for the next one
+//! who does.
+//!
+//! ```text
+//!                    wait, bit clear                       event
+//!   nobody waits ───────────────────────> somebody waits ─────────> resumed, bit stays clear
+//!        │  event                               ^
+//!        └────────> bit set ── wait: clears the bit, goes on at once
+//! ```
+//!
+//! One rule keeps the end of a stream from being lost. A reader takes a short read as "nothing left" and waits before it
+//! reads again. When data and the end come together in one event, that wait would last for ever. So an event that
+//! tells of an end (hang-up, error, the peer's shutdown) resumes the waiter *and* leaves the bit set: after the end there
+//! is always one more read to do. Reading past an end never blocks, so the bit costs one call at most.
+//!
+//! This file makes no system calls and knows no threads: what waits is a `W`.
+
+use crate::wheel::TimerKey;
+use selvedge_core::{Deadline, Interest, Readiness, Time};
+
+/// The directions of a descriptor, and what an event says of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    /// No more will come to be read: the one read that finds the end is still to be done.
+    pub(crate) read_end: bool,
+    /// Likewise for writing.
+    pub(crate) write_end: bool,
+}
+
+/// Set while the descriptor is in the epoll set.
+const REGISTERED: u8 = 1;
+/// An edge came that nobody has used yet.
+const READ_READY: u8 = 2;
+const WRITE_READY: u8 = 4;
+/// It cannot be polled and never blocks: a regular file or a directory.
+const ALWAYS: u8 = 8;
+/// The reader waits for writing as well.
+const EITHER: u8 = 16;
+/// More wait than the two in the entry: see [`Crowd`].
+const CROWDED: u8 = 32;
+
+/// One descriptor.
+#[derive(Debug)]
+pub(crate) struct Entry<W> {
+    reader: Option<W>,
+    writer: Option<W>,
+    reader_by: Deadline,
+    writer_by: Deadline,
+    /// The timer that looks after both deadlines; it is due at the earlier of them or before.
+    pub(crate) timer: Option<TimerKey>,
+    /// Counts the files that have had this descriptor, so that an event of an earlier one is told apart.
+    pub(crate) generation: u32,
+    state: u8,
+}
+
+impl<W> Default for Entry<W> {
+    fn default() -> Entry<W> {
+        let never = Deadline::NEVER;
+        Entry {
+            reader: None,
+            writer: None,
+            reader_by: never,
+            writer_by: never,
+            timer: None,
+            generation: 0,
+            state: 0,
+        }
+    }
+}
+
+/// What can wait for a descriptor.
+pub(crate) trait Wakes {
+    /// Whether resuming `newer` makes resuming this unnecessary: they are wakers of the same task.
+    fn is_replaced_by(&self, newer: &Self) -> bool;
+}
+
+/// How a wait begins.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Wait<W> {
+    /// The descriptor is ready: the waiter goes on at once.
+    Over(W),
+    /// It waits; `again` if in its own earlier place.
+    Begun { again: bool },
+    /// Somebody else waits in this direction already: it must wait in the crowd.
+    Taken(W),
+}
+
+impl<W: Wakes> Entry<W> {
+    pub(crate) fn registered(&self) -> bool {
+        self.state & REGISTERED != 0
+    }
+
+    /// Forgets an earlier file of this descriptor; those who waited for it are returned.
+    pub(crate) fn renew(&mut self) -> [Option<W>; 2] {
+        self.generation = self.generation.wrapping_add(1);
+        self.state = 0;
+        [self.reader.take(), self.writer.take()]
+    }
+
+    /// The descriptor is in the epoll set.
+    pub(crate) fn set_registered(&mut self) {
+        self.state |= REGISTERED;
+    }
+
+    /// The descriptor cannot be put into the epoll set because it never blocks.
+    pub(crate) fn set_always_ready(&mut self) {
+        self.state |= REGISTERED | ALWAYS;
+    }
+
+    /// A waiter comes.
+    pub(crate) fn wait(&mut self, waiter: W, readiness: Readiness) -> Wait<W> {
+        let read = readiness.interest.contains(Interest::READ);
+        let write = readiness.interest.contains(Interest::WRITE);
+        let wanted = if read { READ_READY } else { 0 } | if write { WRITE_READY } else { 0 };
+        if self.state & (wanted | ALWAYS) != 0 {
+            self.state &= !wanted;
+            return Wait::Over(waiter);
+        }
+        // Who waits for both stands in the reader's place and answers to either direction.
+        let reads = read || !write;
+        let (place, by) = if reads {
+            (&mut self.reader, &mut self.reader_by)
+        } else {
+            (&mut self.writer, &mut self.writer_by)
+        };
+        if let Some(before) = place
+            && !before.is_replaced_by(&waiter)
+        {
+            self.state |= CROWDED;
+            return Wait::Taken(waiter);
+        }
+        let again = place.replace(waiter).is_some();
+        *by = readiness.deadline;
+        if reads {
+            self.state = if write { self.state | EITHER } else { self.state & !EITHER };
+        }
+        Wait::Begun { again }
+    }
+
+    /// Whether there may be a crowd besides those in the entry.
+    pub(crate) fn crowded(&self) -> bool {
+        self.state & CROWDED != 0
+    }
+
+    /// The crowd is gone.
+    pub(crate) fn set_uncrowded(&mut self) {
+        self.state &= !CROWDED;
+    }
+
+    /// An event comes; those who waited for it are returned.
+    pub(crate) fn event(&mut self, ready: Ready) -> [Option<W>; 2] {
+        let (mut read, mut write) = (ready.read, ready.write);
+        let either = self.state & EITHER != 0;
+        let reader = if read || write && either { self.reader.take() } else { None };
+        let writer = if write { self.writer.take() } else { None };
+        if reader.is_some() {
+            read = false;
+            write &= !either;
+        }
+        write &= writer.is_none();
+        if read || ready.read_end {
+            self.state |= READ_READY;
+        }
+        if write || ready.write_end {
+            self.state |= WRITE_READY;
+        }
+        [reader, writer]
+    }
+
+    /// The timer has gone off: those whose deadline has passed are returned, with the deadline that is next.
+    pub(crate) fn expire(&mut self, now: Time) -> ([Option<W>; 2], Option<Time>) {
+        self.timer = None;
+        let reader = if self.reader_by.expired(now) { self.reader.take() } else { None };
+        let writer = if self.writer_by.expired(now) { self.writer.take() } else { None };
+        let left = [(&self.reader, self.reader_by), (&self.writer, self.writer_by)];
+        let next = left.into_iter().filter_map(|(w, by)| w.as_ref().and_then(|_| by.time(now))).min();
+        ([reader, writer], next)
+    }
+}
+
+/// Those who wait for a descriptor besides its one reader and its one writer: several threads that accept from one
+/// listener, say. All whom an event concerns are resumed and try; the table need not know who will have it.
+#[derive(Debug)]
+pub(crate) struct Crowd<W> {
+    members: Vec<(W, Interest, Deadline)>,
+}
+
+impl<W: Wakes> Crowd<W> {
+    pub(crate) fn new() -> Crowd<W> {
+        Crowd { members: Vec::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// One more waits; one that it replaces is returned.
+    pub(crate) fn join(&mut self, waiter: W, readiness: Readiness) -> Option<W> {
+        let replaced = self.members.iter().position(|(before, ..)| before.is_replaced_by(&waiter));
+        let replaced = replaced.map(|i| self.members.swap_remove(i).0);
+        self.members.push((waiter, readiness.interest, readiness.deadline));
+        replaced
+    }
+
+    /// Takes out those whom an event concerns.
+    pub(crate) fn event(&mut self, ready: Ready) -> impl Iterator<Item = W> {
+        self.take(move |interest, _| {
+            ready.read && interest.contains(Interest::READ)
+                || ready.write && interest.contains(Interest::WRITE)
+        })
+    }
+
+    /// Takes out those whose deadline has passed.
+    pub(crate) fn expire(&mut self, now: Time) -> impl Iterator<Item = W> {
+        self.take(move |_, deadline| deadline.expired(now))
+    }
+
+    /// The next deadline.
+    pub(crate) fn next(&self, now: Time) -> Option<Time> {
+        self.members.iter().filter_map(|(.., deadline)| deadline.time(now)).min()
+    }
+
+    pub(crate) fn disperse(self) -> impl Iterator<Item = W> {
+        self.members.into_iter().map(|(waiter, ..)| waiter)
+    }
+
+    fn take(&mut self, concerns: impl Fn(Interest, Deadline) -> bool) -> impl Iterator<Item = W> {
+        self.members
+            .extract_if(.., move |(_, interest, deadline)| concerns(*interest, *deadline))
+            .map(|(w, ..)| w)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const READ: Ready = Ready { read: true, write: false, read_end: false, write_end: false };
+    const WRITE: Ready = Ready { read: false, write: true, read_end: false, write_end: false };
+    const DATA_AND_END: Ready = Ready { read: true, write: true, read_end: true, write_end: false };
+    const HANG_UP: Ready = Ready { read: true, write: true, read_end: true, write_end: true };
+
+    impl Wakes for char {
+        fn is_replaced_by(&self, newer: &char) -> bool {
+            self == newer
+        }
+    }
+
+    fn for_(interest: Interest) -> Readiness {
+        until(interest, Deadline::NEVER)
+    }
+
+    fn until(interest: Interest, deadline: Deadline) -> Readiness {
+        Readiness { fd: 0, deadline, interest, fresh: false }
+    }
+
+    /// Whether the wait goes on at once.
+    fn at_once<W>(wait: Wait<W>) -> bool {
+        matches!(wait, Wait::Over(_))
+    }
+
+    #[test]
+    fn an_edge_without_a_waiter_is_kept_once() {
+        let mut entry = Entry::default();
+        assert_eq!([entry.event(READ), entry.event(READ)], [[None; 2]; 2]);
+        assert!(at_once(entry.wait('a', for_(Interest::READ))));
+        assert!(!at_once(entry.wait('b', for_(Interest::READ))));
+        assert_eq!(entry.event(READ), [Some('b'), None]);
+        assert!(!at_once(entry.wait('c', for_(Interest::READ))), "an edge that resumed a waiter is used up");
+    }
+
+    #[test]
+    fn directions_are_apart() {
+        let mut entry = Entry::default();
+        assert!(!at_once(entry.wait('r', for_(Interest::READ))));
+        assert!(!at_once(entry.wait('w', for_(Interest::WRITE))));
+        assert_eq!(entry.event(WRITE), [None, Some('w')]);
+        assert_eq!(entry.event(WRITE), [None, None]);
+        assert!(!at_once(entry.wait('s', for_(Interest::READ))));
+        assert!(at_once(entry.wait('w', for_(Interest::WRITE))));
+    }
+
+    #[test]
+    fn a_waiter_for_either_direction_is_resumed_by_both() {
+        for ready in [READ, WRITE] {
+            let mut entry = Entry::default();
+            assert!(!at_once(entry.wait('a', for_(Interest::READ | Interest::WRITE))));
+            assert_eq!(entry.event(ready), [Some('a'), None]);
+            assert!(!at_once(entry.wait('b', for_(Interest::READ))));
+            assert_eq!(entry.event(WRITE), [None, None], "a plain reader does not answer to writing");
+        }
+    }
+
+    #[test]
+    fn after_the_end_there_is_one_more_read_to_do() {
+        let mut entry = Entry::default();
+        assert!(!at_once(entry.wait('a', for_(Interest::READ))));
+        assert_eq!(entry.event(DATA_AND_END), [Some('a'), None]);
+        assert!(at_once(entry.wait('a', for_(Interest::READ))), "the read that finds the end");
+        assert!(!at_once(entry.wait('a', for_(Interest::READ))), "and no spinning afterwards");
+    }
+
+    #[test]
+    fn a_hang_up_resumes_both() {
+        let mut entry = Entry::default();
+        assert!(!at_once(entry.wait('r', for_(Interest::READ))));
+        assert!(!at_once(entry.wait('w', for_(Interest::WRITE))));
+        assert_eq!(entry.event(HANG_UP), [Some('r'), Some('w')]);
+        assert!(at_once(entry.wait('w', for_(Interest::WRITE))));
+    }
+
+    #[test]
+    fn a_file_never_waits() {
+        let mut entry = Entry::default();
+        entry.set_always_ready();
+        for _ in 0..3 {
+            assert!(at_once(entry.wait('a', for_(Interest::READ))));
+        }
+        assert_eq!(entry.renew(), [None, None]);
+        assert!(!at_once(entry.wait('a', for_(Interest::READ))));
+    }
+
+    #[test]
+    fn a_new_file_has_nothing_of_the_old_one() {
+        let mut entry = Entry::default();
+        entry.set_registered();
+        assert!(!at_once(entry.wait('a', for_(Interest::READ))));
+        entry.event(WRITE);
+        let before = entry.generation;
+        assert_eq!(entry.renew(), [Some('a'), None]);
+        assert_ne!(entry.generation, before);
+        assert!(!entry.registered());
+        assert!(!at_once(entry.wait('b', for_(Interest::WRITE))));
+    }
+
+    #[test]
+    fn one_task_that_waits_again_is_not_resumed_for_it_and_another_is_not_displaced() {
+        let mut entry = Entry::default();
+        assert_eq!(entry.wait('a', for_(Interest::READ)), Wait::Begun { again: false });
+        assert_eq!(entry.wait('a', for_(Interest::READ)), Wait::Begun { again: true });
+        assert!(!entry.crowded());
+        assert_eq!(entry.wait('b', for_(Interest::READ)), Wait::Taken('b'));
+        assert!(entry.crowded());
+        assert_eq!(entry.event(READ), [Some('a'), None]);
+    }
+
+    #[test]
+    fn a_crowd_is_resumed_by_what_concerns_it() {
+        let start = Time::from_nanos(1_000_000_000);
+        let soon = Deadline::after(start, Duration::from_millis(10));
+        let mut crowd = Crowd::new();
+        for (waiter, readiness) in [
+            ('r', for_(Interest::READ)),
+            ('w', for_(Interest::WRITE)),
+            ('e', for_(Interest::READ | Interest::WRITE)),
+            ('d', until(Interest::READ, soon)),
+        ] {
+            assert_eq!(crowd.join(waiter, readiness), None);
+        }
+        assert_eq!(crowd.join('r', for_(Interest::READ)), Some('r'));
+        assert_eq!(crowd.next(start), soon.time(start));
+        let expired: Vec<char> = crowd.expire(start + Duration::from_millis(10)).collect();
+        assert_eq!((expired, crowd.next(start)), (vec!['d'], None));
+        let mut resumed: Vec<char> = crowd.event(READ).collect();
+        resumed.sort();
+        assert_eq!(resumed, ['e', 'r']);
+        assert_eq!(crowd.disperse().collect::<Vec<_>>(), ['w']);
+    }
+
+    #[test]
+    fn deadlines_expire_one_by_one() {
+        let ms = Duration::from_millis;
+        let start = Time::from_nanos(1_000_000_000);
+        let mut entry = Entry::default();
+        entry.wait('r', until(Interest::READ, Deadline::after(start, ms(10))));
+        entry.wait('w', until(Interest::WRITE, Deadline::after(start, ms(20))));
+        assert_eq!(entry.expire(start + ms(5)), ([None, None], Some(start + ms(10))));
+        assert_eq!(entry.expire(start + ms(10)), ([Some('r'), None], Some(start + ms(20))));
+        assert_eq!(entry.expire(start + ms(99)), ([None, Some('w')], None));
+    }
+}

@@ -1,0 +1,267 @@
+//! Signals as events: a thread awaits the next SIGTERM as it awaits the next connection.
+//!
+//! # The recipe
+//!
+//! 1. **System call and node.** [`Signals::next`] looks whether a signal is pending and otherwise waits until the eventfd of
+//!    its subscription is readable ([`Trace::Wait`](selvedge_core::Trace::Wait)).
+//! 2. **Interpret and register.** [`signals`] installs a handler for each signal and takes a subscription: a mask,
+//!    a set of pending signals and an eventfd. The eventfd is registered like every descriptor.
+//! 3. **Event loop.** The handler, which the kernel runs on some OS thread, marks the signal as pending in each subscription
+//!    that wants it and writes to its eventfd; the epoll loop does the rest.
+//!
+//! No signal is blocked and no OS thread need exist for it, so that signals may be subscribed to at any time, before
+//! or after other OS threads have started, and child processes inherit no signal mask.
+
+use crate::NonBlocking;
+use rustix::event::{EventfdFlags, eventfd};
+use std::fmt;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
+
+/// A signal's number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Signal(i32);
+
+impl Signal {
+    /// The user pressed Ctrl-C.
+    pub const INT: Signal = Signal(libc::SIGINT);
+    /// Please end.
+    pub const TERM: Signal = Signal(libc::SIGTERM);
+    /// The terminal is gone; to servers: read the configuration again.
+    pub const HUP: Signal = Signal(libc::SIGHUP);
+    /// The user pressed Ctrl-\.
+    pub const QUIT: Signal = Signal(libc::SIGQUIT);
+    /// Free for programs to use; to servers: open the log files again.
+    pub const USR1: Signal = Signal(libc::SIGUSR1);
+    /// Free for programs to use.
+    pub const USR2: Signal = Signal(libc::SIGUSR2);
+    /// A child process has ended or stopped.
+    pub const CHLD: Signal = Signal(libc::SIGCHLD);
+    /// The terminal has another size.
+    pub const WINCH: Signal = Signal(libc::SIGWINCH);
+
+    /// The signal with a number, for those not named here.
+    pub const fn from_raw(number: i32) -> Signal {
+        Signal(number)
+    }
+
+    /// Its number.
+    pub const fn as_raw(self) -> i32 {
+        self.0
+    }
+
+    /// Its bit in a mask; `None` if it cannot be awaited: there is no such signal, it cannot be caught, or the faulty
+    /// instruction behind it would be repeated for ever.
+    fn bit(self) -> Option<u64> {
+        use libc::{SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGTRAP};
+        let awaitable = (1..=64).contains(&self.0)
+            && ![SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP].contains(&self.0);
+        awaitable.then(|| 1 << (self.0 - 1))
+    }
+}
+
+impl fmt::Debug for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match *self {
+            Signal::INT => "INT",
+            Signal::TERM => "TERM",
+            Signal::HUP => "HUP",
+            Signal::QUIT => "QUIT",
+            Signal::USR1 => "USR1",
+            Signal::USR2 => "USR2",
+            Signal::CHLD => "CHLD",
+            Signal::WINCH => "WINCH",
+            Signal(number) => return write!(f, "signal {number}"),
+        };
+        write!(f, "SIG{name}")
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Subscribes to signals: from now on they are delivered to the [`Signals`] returned, and no longer do what they did.
+///
+/// When the last subscription to a signal is dropped, the signal does again what it did before the first.
+///
+/// # Errors
+/// - `InvalidInput` for a signal that cannot be awaited (SIGKILL, SIGSTOP, faults such as SIGSEGV).
+/// - `ResourceBusy` when the process has 16 subscriptions already.
+/// - The error of `eventfd` when there are no descriptors left.
+///
+/// # Examples
+/// ```no_run
+/// # async fn f() -> std::io::Result<()> {
+/// use selvedge_io::signal::{Signal, signals};
+///
+/// let mut signals = signals(&[Signal::TERM, Signal::INT])?;
+/// let signal = signals.next().await?;
+/// println!("{signal}: finishing what is in flight");
+/// # Ok(()) }
+/// ```
+pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
+    let mut mask = 0;
+    for &signal in wanted {
+        let text = || io::Error::new(io::ErrorKind::InvalidInput, format!("{signal} cannot be awaited"));
+        mask |= signal.bit().ok_or_else(text)?;
+    }
+    let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(slot) = (0..SUBSCRIPTIONS_MAX).find(|&i| !table.taken[i]) else {
+        let text = format!("{SUBSCRIPTIONS_MAX} subscriptions to signals are open already");
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+    };
+    let subscription = &SUBSCRIPTIONS[slot];
+    let eventfd = match subscription.eventfd.load(SeqCst) {
+        NO_EVENTFD => {
+            let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            let copy = rustix::io::fcntl_dupfd_cloexec(&eventfd, 0)?;
+            subscription.eventfd.store(eventfd.into_raw_fd(), SeqCst);
+            copy
+        }
+        // SAFETY: this descriptor is never closed.
+        eventfd => rustix::io::fcntl_dupfd_cloexec(unsafe { BorrowedFd::borrow_raw(eventfd) }, 0)?,
+    };
+    // First the mask, then the handlers: a signal is either what it was before, or delivered.
+    subscription.pending.store(0, SeqCst);
+    subscription.mask.store(mask, SeqCst);
+    for signal in in_mask(mask) {
+        if let Err(error) = table.subscribe(signal) {
+            subscription.mask.store(0, SeqCst);
+            in_mask(mask).take_while(|&done| done != signal).for_each(|done| table.unsubscribe(done));
+            return Err(error);
+        }
+    }
+    table.taken[slot] = true;
+    Ok(Signals { slot, eventfd: NonBlocking::assume(eventfd) })
+}
+
+/// A subscription to signals, created by [`signals`].
+#[derive(Debug)]
+pub struct Signals {
+    slot: usize,
+    eventfd: NonBlocking<OwnedFd>,
+}
+
+impl Signals {
+    /// Waits for the next signal subscribed to. Signals that come in faster than they are awaited are merged, each
+    /// kind into one, as the kernel does too; of several kinds the lowest number comes first.
+    ///
+    /// # Errors
+    /// Only if the eventfd cannot be read, which does not happen.
+    pub async fn next(&mut self) -> io::Result<Signal> {
+        loop {
+            if let Some(signal) = self.try_next() {
+                return Ok(signal);
+            }
+            let read = |eventfd: &OwnedFd| Ok(rustix::io::read(eventfd, &mut [0; 8])?);
+            self.eventfd.read_with(read).await?;
+        }
+    }
+
+    /// The next signal that has come in already.
+    pub fn try_next(&mut self) -> Option<Signal> {
+        let pending = &SUBSCRIPTIONS[self.slot].pending;
+        let signal = in_mask(pending.load(SeqCst)).next()?;
+        pending.fetch_and(!(1 << (signal.0 - 1)), SeqCst);
+        Some(signal)
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mask = SUBSCRIPTIONS[self.slot].mask.swap(0, SeqCst);
+        for signal in in_mask(mask) {
+            table.unsubscribe(signal);
+        }
+        table.taken[self.slot] = false;
+    }
+}
+
+const SUBSCRIPTIONS_MAX: usize = 16;
+const NO_EVENTFD: i32 = -1;
+
+/// What the handler sees of a subscription. It runs between any two instructions of the process, so this is atomics and
+/// a descriptor that, once made, is never closed: a handler that is late must not write to somebody else's.
+struct Subscription {
+    mask: AtomicU64,
+    pending: AtomicU64,
+    eventfd: AtomicI32,
+}
+
+static SUBSCRIPTIONS: [Subscription; SUBSCRIPTIONS_MAX] = [const {
+    Subscription { mask: AtomicU64::new(0), pending: AtomicU64::new(0), eventfd: AtomicI32::new(NO_EVENTFD) }
+}; SUBSCRIPTIONS_MAX];
+
+static TABLE: Mutex<Table> =
+    Mutex::new(Table { taken: [false; SUBSCRIPTIONS_MAX], handlers: [const { None }; 65] });
+
+/// What only those who subscribe and unsubscribe see.
+struct Table {
+    taken: [bool; SUBSCRIPTIONS_MAX],
+    /// By signal number: how many subscribe to it, and what it did before.
+    handlers: [Option<(usize, libc::sigaction)>; 65],
+}
+
+impl Table {
+    fn subscribe(&mut self, signal: Signal) -> io::Result<()> {
+        let handler = &mut self.handlers[signal.0 as usize];
+        if let Some((subscriptions, _)) = handler {
+            *subscriptions += 1;
+            return Ok(());
+        }
+        // SAFETY: all-zero is a valid sigaction: no flags, an empty mask.
+        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = handle as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: both pointers are valid; `handle` is async-signal-safe and has the signature for a handler without
+        // SA_SIGINFO.
+        if unsafe { libc::sigaction(signal.0, &action, before.as_mut_ptr()) } != 0 {
+            let error = io::Error::last_os_error();
+            return Err(io::Error::new(error.kind(), format!("{signal}: {error}")));
+        }
+        // SAFETY: sigaction has succeeded and so has filled it in.
+        *handler = Some((1, unsafe { before.assume_init() }));
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self, signal: Signal) {
+        let handler = &mut self.handlers[signal.0 as usize];
+        match handler {
+            Some((subscriptions @ 2.., _)) => *subscriptions -= 1,
+            Some((_, before)) => {
+                // SAFETY: `before` is what sigaction returned for this signal.
+                unsafe { libc::sigaction(signal.0, before, ptr::null_mut()) };
+                *handler = None;
+            }
+            None => unreachable!("{signal} is unsubscribed from more often than subscribed to"),
+        }
+    }
+}
+
+/// The handler. Async-signal-safe: atomics and write(2), and errno is left as it was.
+extern "C" fn handle(number: libc::c_int) {
+    let Some(bit) = Signal(number).bit() else { return };
+    for subscription in &SUBSCRIPTIONS {
+        if subscription.mask.load(SeqCst) & bit != 0 {
+            subscription.pending.fetch_or(bit, SeqCst);
+            // SAFETY: a subscription with a mask has an eventfd, which is never closed. (rustix makes the system call itself
+            // and does not touch errno.)
+            let eventfd = unsafe { BorrowedFd::borrow_raw(subscription.eventfd.load(SeqCst)) };
+            // Only a full counter could refuse, and a full counter is readable.
+            let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+fn in_mask(mask: u64) -> impl Iterator<Item = Signal> {
+    (1..=64).filter(move |n| mask & 1 << (n - 1) != 0).map(Signal)
+}

@@ -1,0 +1,196 @@
+//! Deadlines of reads and writes, sleeping, and giving up: never early, and not for ever.
+
+mod common;
+
+use common::{ms, run, tcp_pair};
+use selvedge_core::{Time, spawn};
+use selvedge_io::net::{TcpListener, TcpStream};
+use selvedge_io::time::{interval, sleep, sleep_until, timeout};
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+/// Runs a future and says how long it took.
+async fn timed<F: Future>(future: F) -> (F::Output, Duration) {
+    let start = Instant::now();
+    let output = future.await;
+    (output, start.elapsed())
+}
+
+#[test]
+fn a_read_gives_up_at_its_deadline_and_works_again_afterwards() {
+    run(async {
+        let (client, server) = tcp_pair().await;
+        for _ in 0..3 {
+            server.set_read_deadline(Some(Time::now() + ms(15)));
+            let (read, took) = timed(server.read(&mut [0; 10])).await;
+            assert_eq!(read.unwrap_err().kind(), ErrorKind::TimedOut);
+            assert!(took >= ms(15) && took < ms(1000), "{took:?}");
+        }
+        server.set_read_deadline(Some(Time::now() + ms(10_000)));
+        client.write_all(b"late").await.unwrap();
+        assert_eq!(server.read(&mut [0; 10]).await.unwrap(), 4);
+        server.set_read_deadline(None);
+        let reader = spawn(async move { server.read(&mut [0; 10]).await.unwrap() });
+        sleep(ms(5)).await;
+        client.write_all(b"later").await.unwrap();
+        assert_eq!(reader.await.unwrap(), 5);
+    });
+}
+
+/// The timer is set once and found too early again and again, as on a connection that is kept alive.
+#[test]
+fn a_deadline_that_moves_on_fires_at_its_last_place() {
+    run(async {
+        let (client, server) = tcp_pair().await;
+        let reader = spawn(async move {
+            let start = Instant::now();
+            for _ in 0..10 {
+                server.set_read_deadline(Some(Time::now() + ms(30)));
+                assert_eq!(server.read(&mut [0; 10]).await.unwrap(), 1);
+            }
+            let last = Instant::now();
+            server.set_read_deadline(Some(Time::now() + ms(30)));
+            assert_eq!(server.read(&mut [0; 10]).await.unwrap_err().kind(), ErrorKind::TimedOut);
+            (last - start, last.elapsed())
+        });
+        for _ in 0..10 {
+            sleep(ms(10)).await;
+            client.write_all(b"x").await.unwrap();
+        }
+        let (active, idle) = reader.await.unwrap();
+        assert!(active >= ms(90), "{active:?}");
+        assert!(idle >= ms(30) && idle < ms(1000), "{idle:?}");
+    });
+}
+
+/// ... and one that is moved forward fires there.
+#[test]
+fn a_deadline_that_is_brought_forward_fires_early() {
+    run(async {
+        let (client, server) = tcp_pair().await;
+        server.set_read_deadline(Some(Time::now() + ms(50_000)));
+        let write = spawn(async move {
+            sleep(ms(5)).await;
+            client.write_all(b"x").await.unwrap();
+            client
+        });
+        server.read(&mut [0]).await.unwrap();
+        let _client = write.await.unwrap();
+        server.set_read_deadline(Some(Time::now() + ms(10)));
+        let (read, took) = timed(server.read(&mut [0])).await;
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!(took >= ms(10) && took < ms(1000), "{took:?}");
+    });
+}
+
+#[test]
+fn a_write_gives_up_at_its_deadline_while_a_read_waits_on() {
+    run(async {
+        let (client, server) = tcp_pair().await;
+        let server = std::rc::Rc::new(server);
+        let reader = {
+            let server = server.clone();
+            spawn(async move { server.read(&mut [0; 10]).await.unwrap() })
+        };
+        server.set_write_deadline(Some(Time::now() + ms(20)));
+        let (written, took) = timed(server.write_all(&vec![0; 30_000_000])).await;
+        assert_eq!(written.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!(took >= ms(20) && took < ms(2000), "{took:?}");
+        client.write_all(b"still there").await.unwrap();
+        assert_eq!(reader.await.unwrap(), 10);
+    });
+}
+
+#[test]
+fn a_deadline_in_the_past_fails_at_once() {
+    run(async {
+        let (_client, server) = tcp_pair().await;
+        let past = Time::now();
+        sleep(ms(2)).await;
+        server.set_read_deadline(Some(past));
+        let (read, took) = timed(server.read(&mut [0; 10])).await;
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!(took < ms(500), "{took:?}");
+    });
+}
+
+#[test]
+fn connecting_gives_up_at_its_deadline() {
+    run(async {
+        // A listener whose backlog is full does not answer: the handshake hangs.
+        let listener = TcpListener::bind(common::localhost(0)).unwrap();
+        let full = selvedge_io::net::ListenOptions::new().backlog(0).bind(common::localhost(0)).unwrap();
+        let address = full.local_addr();
+        drop(listener);
+        let mut held = Vec::new();
+        let error = loop {
+            match TcpStream::connect_before(address, Time::now() + ms(50)).await {
+                Ok(stream) => held.push(stream),
+                Err(error) => break error,
+            }
+            assert!(held.len() < 100);
+        };
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert!(error.to_string().starts_with(&format!("connect to {address}: ")), "{error}");
+    });
+}
+
+#[test]
+fn sleepers_wake_in_order_and_never_early() {
+    run(async {
+        let start = Time::now();
+        let sleepers: Vec<_> = (0..500u64)
+            .map(|i| {
+                spawn(async move {
+                    let until = start + Duration::from_micros(i * 7919 % 40_000);
+                    sleep_until(until).await;
+                    let now = Time::now();
+                    assert!(now >= until, "{now:?} is before {until:?}");
+                    now.since(until)
+                })
+            })
+            .collect();
+        for sleeper in sleepers {
+            assert!(sleeper.await.unwrap() < ms(1000));
+        }
+        assert!(Time::now() >= start + ms(39));
+    });
+}
+
+#[test]
+fn a_timeout_cancels_and_lets_through() {
+    run(async {
+        struct Cancelled(std::rc::Rc<std::cell::Cell<bool>>);
+        impl Drop for Cancelled {
+            fn drop(&mut self) {
+                self.0.set(true);
+            }
+        }
+        let cancelled = std::rc::Rc::new(std::cell::Cell::new(false));
+        let guard = Cancelled(cancelled.clone());
+        let (result, took) = timed(timeout(ms(10), async move {
+            let _guard = guard;
+            sleep(ms(60_000)).await;
+        }))
+        .await;
+        assert!(result.is_err() && cancelled.get());
+        assert!(took >= ms(10) && took < ms(1000), "{took:?}");
+        assert_eq!(timeout(ms(10_000), async { 7 }).await, Ok(7));
+        let (result, took) = timed(timeout(ms(10_000), sleep(ms(5)))).await;
+        assert!(result.is_ok() && took < ms(5000), "{took:?}");
+    });
+}
+
+#[test]
+fn a_beat_that_was_missed_is_left_out() {
+    run(async {
+        let mut interval = interval(ms(10));
+        let first = interval.tick().await;
+        sleep(ms(35)).await;
+        let second = interval.tick().await;
+        let third = interval.tick().await;
+        assert!(second.since(first) >= ms(30), "{:?}", second.since(first));
+        assert_eq!(second.since(first).as_millis() % 10, 0, "in step");
+        assert_eq!(third.since(second), ms(10));
+    });
+}

@@ -1,0 +1,148 @@
+//! A descriptor number that is closed and comes back is a new file; an old file's events do not reach it.
+
+mod common;
+
+use common::{ms, run, tcp_pair};
+use futures::future::{Either, select};
+use selvedge_core::{round_robin_with, spawn};
+use selvedge_io::net::{Stream, UnixStream};
+use selvedge_io::time::{sleep, timeout};
+use selvedge_io::{EventLoop, NonBlocking};
+use std::os::fd::{AsFd, AsRawFd};
+use std::pin::pin;
+
+#[test]
+fn a_number_that_comes_back_is_waited_for_anew() {
+    run(async {
+        let mut numbers = std::collections::BTreeSet::new();
+        for i in 0..100 {
+            let (one, other) = UnixStream::pair().unwrap();
+            numbers.insert(one.as_fd().as_raw_fd());
+            let reader = spawn(async move {
+                let mut byte = [0];
+                one.read_exact(&mut byte).await.unwrap();
+                // A stale ready bit is left behind: both ends hang up after this.
+                byte[0]
+            });
+            if i % 2 == 0 {
+                sleep(ms(0)).await;
+            }
+            other.write_all(&[i]).await.unwrap();
+            assert_eq!(reader.await.unwrap(), i);
+        }
+        assert!(numbers.len() < 20, "the numbers were meant to come back: {numbers:?}");
+    });
+}
+
+/// The old file lives on in a duplicate, so that its events still come, under the number of the new one.
+#[test]
+fn events_of_an_old_file_do_not_reach_the_new_one() {
+    run(async {
+        let (old, old_peer) = UnixStream::pair().unwrap();
+        let number = old.as_fd().as_raw_fd();
+        let _duplicate = old.as_fd().try_clone_to_owned().unwrap();
+        assert!(timeout(ms(5), old.read(&mut [0])).await.is_err()); // registered
+        drop(old);
+
+        let (mut new, new_peer) = UnixStream::pair().unwrap();
+        let mut new_peer = new_peer;
+        if new.as_fd().as_raw_fd() != number {
+            (new, new_peer) = (new_peer, new);
+        }
+        assert_eq!(new.as_fd().as_raw_fd(), number);
+        let waiting = spawn(async move {
+            let mut byte = [0];
+            new.read_exact(&mut byte).await.unwrap();
+            byte[0]
+        });
+        sleep(ms(5)).await;
+        old_peer.write_all(b"old").await.unwrap();
+        sleep(ms(5)).await;
+        new_peer.write_all(b"n").await.unwrap();
+        assert_eq!(waiting.await.unwrap(), b'n');
+    });
+}
+
+/// A wait that was given up leaves its waker behind; it must not hold up, or wake for ever, those who come after it.
+#[test]
+fn a_wait_that_is_given_up_does_no_harm() {
+    run(async {
+        let (one, other) = tcp_pair().await;
+        for i in 0..50u8 {
+            {
+                let mut buffer = [0];
+                let read = pin!(one.read(&mut buffer));
+                let Either::Right(((), read)) = select(read, pin!(sleep(ms(1)))).await else {
+                    panic!("nothing was written")
+                };
+                let _ = read; // dropped while it waits
+            }
+            other.write_all(&[i]).await.unwrap();
+            let mut byte = [0];
+            one.read_exact(&mut byte).await.unwrap();
+            assert_eq!(byte, [i]);
+        }
+        // Closed with a waker left in the table; the number comes back.
+        let number = one.as_fd().as_raw_fd();
+        assert!(timeout(ms(2), one.read(&mut [0])).await.is_err());
+        drop((one, other));
+        let (one, other) = UnixStream::pair().unwrap();
+        let (one, other) = if one.as_fd().as_raw_fd() == number { (one, other) } else { (other, one) };
+        let reader = spawn(async move { one.read(&mut [0; 9]).await.unwrap() });
+        sleep(ms(2)).await;
+        other.write_all(b"new").await.unwrap();
+        assert_eq!(reader.await.unwrap(), 3);
+    });
+}
+
+/// One socket goes from loop to loop, and to none of ours, and back.
+#[test]
+fn a_socket_moves_between_event_loops() {
+    let (one, other) = UnixStream::pair().unwrap();
+    let (mut one, mut other): (Stream, Stream) = (one.into(), other.into());
+    async fn ping(one: Stream, other: Stream) -> (Stream, Stream) {
+        let reader = spawn(async move {
+            let mut byte = [0];
+            for _ in 0..3 {
+                one.read_exact(&mut byte).await.unwrap();
+            }
+            one
+        });
+        for _ in 0..3 {
+            sleep(ms(1)).await;
+            other.write_all(b"x").await.unwrap();
+        }
+        (reader.await.unwrap(), other)
+    }
+    for _ in 0..3 {
+        (one, other) = std::thread::spawn(move || run(ping(one, other))).join().unwrap();
+        let mut events = EventLoop::new().unwrap();
+        (one, other) = round_robin_with(&mut events, ping(one, other)).unwrap();
+        (one, other) = round_robin_with(&mut events, ping(one, other)).unwrap();
+        drop(events);
+        let reader = std::thread::spawn(move || {
+            futures::executor::block_on(async {
+                one.read_exact(&mut [0; 2]).await.unwrap();
+            });
+            one
+        });
+        std::thread::sleep(ms(2));
+        futures::executor::block_on(other.write_all(b"xx")).unwrap();
+        one = reader.join().unwrap();
+    }
+}
+
+#[test]
+fn a_regular_file_never_waits() {
+    run(async {
+        let file = NonBlocking::new(std::fs::File::open("Cargo.toml").unwrap()).unwrap();
+        timeout(ms(1000), async {
+            for _ in 0..3 {
+                file.readable().await.unwrap();
+                file.writable().await.unwrap();
+            }
+        })
+        .await
+        .expect("regular files are always ready");
+    });
+}
