@@ -16,7 +16,7 @@ fn file_of(data: &[u8]) -> tempfile::NamedTempFile {
 
 #[test]
 fn a_file_arrives_whole_and_in_parts() {
-    let data: Vec<u8> = (0..5_000_000u32).map(|i| (i * i >> 9) as u8).collect();
+    let data: Vec<u8> = (0..5_000_000u32).map(|i| (i.wrapping_mul(i) >> 9) as u8).collect();
     let on_disk = file_of(&data);
     run(async move {
         let file = File::open(on_disk.path()).await.unwrap();

@@ -85,7 +85,7 @@ fn a_writer_waits_for_a_slow_reader_and_nothing_is_lost() {
     run(async {
         for pieces in [1, 7, 2000] {
             let (client, server) = tcp_pair().await;
-            let data: Vec<u8> = (0..8_000_000u32).map(|i| (i * i >> 7) as u8).collect();
+            let data: Vec<u8> = (0..8_000_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
             let sent = data.clone();
             let writer = spawn(async move {
                 if pieces == 1 {
