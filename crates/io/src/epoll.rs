@@ -183,6 +183,16 @@ impl<W: Wakes> Driver<W> {
         }
     }
 
+    /// Drops all who wait or sleep. The descriptors stay registered.
+    pub(crate) fn clear(&mut self) {
+        for entry in &mut self.entries {
+            entry.clear();
+        }
+        self.crowds.clear();
+        self.wheel = Wheel::new(tick(Time::now()));
+        (self.waiting, self.sleeping) = (0, 0);
+    }
+
     /// Resumes those whom `take` takes out of a descriptor's crowd.
     #[cold]
     fn with_crowd(

@@ -137,6 +137,14 @@ impl EventLoop {
     }
 }
 
+impl EventLoop {
+    /// Cancels all threads that wait in it, as dropping it does. To be called before the CPU of the threads is dropped, if
+    /// the loop is to serve another.
+    pub fn cancel_all(&mut self) {
+        self.driver.clear();
+    }
+}
+
 impl Drop for EventLoop {
     fn drop(&mut self) {
         HERE.set(LoopId::GLOBAL);

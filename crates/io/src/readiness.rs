@@ -102,6 +102,12 @@ impl<W: Wakes> Entry<W> {
         [self.reader.take(), self.writer.take()]
     }
 
+    /// Drops those who wait, and forgets the timer. What is known of the descriptor stays.
+    pub(crate) fn clear(&mut self) {
+        (self.reader, self.writer, self.timer) = (None, None, None);
+        self.state &= !(EITHER | CROWDED);
+    }
+
     /// The descriptor is in the epoll set.
     pub(crate) fn set_registered(&mut self) {
         self.state |= REGISTERED;

@@ -75,7 +75,7 @@ fn a_wait_that_is_given_up_does_no_harm() {
                 let Either::Right(((), read)) = select(read, pin!(sleep(ms(1)))).await else {
                     panic!("nothing was written")
                 };
-                let _ = read; // dropped while it waits
+                drop(read); // while it waits
             }
             other.write_all(&[i]).await.unwrap();
             let mut byte = [0];
