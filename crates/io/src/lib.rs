@@ -48,7 +48,7 @@ mod exclusive;
 pub mod fs;
 mod global;
 pub mod net;
-mod nonblocking;
+pub mod nonblocking;
 pub mod pool;
 mod readiness;
 pub mod signal;
@@ -57,5 +57,6 @@ mod unpark;
 pub mod wheel;
 
 pub use event_loop::EventLoop;
+#[doc(inline)]
 pub use nonblocking::NonBlocking;
 pub use pool::blocking;

@@ -1,11 +1,13 @@
 //! Descriptors that threads can wait for, and how a blocking call is made of non-blocking ones.
 
 use crate::event_loop::LoopId;
-use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd, yield_now};
+use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
 
 /// An owned descriptor in non-blocking mode: a socket, a pipe, a terminal, an eventfd.
 ///
@@ -36,45 +38,19 @@ pub struct NonBlocking<T> {
     io: T,
     /// The event loop in whose epoll set it is: [`LoopId::to_bits`].
     home: AtomicU32,
+    // All of these are advice, and right in the end whatever is read: relaxed atomics.
+    read_drained: AtomicBool,
+    write_drained: AtomicBool,
     /// How many calls have been made since the last wait or yield.
     streak: AtomicU8,
-    read: Direction,
-    write: Direction,
+    /// [`Time`] in nanoseconds; 0 for none.
+    read_deadline: AtomicU64,
+    write_deadline: AtomicU64,
 }
 
 /// A thread that finds its descriptor ready this many times in a row lets the others run: a peer that is faster than we
 /// are must not keep a worker to itself.
 const STREAK_MAX: u8 = 64;
-
-/// The state of one direction. Relaxed atomics: it is advice, and right in the end whatever is read.
-struct Direction {
-    drained: AtomicBool,
-    /// [`Time`] in nanoseconds; 0 for none.
-    deadline: AtomicU64,
-}
-
-impl Direction {
-    const fn new() -> Direction {
-        Direction { drained: AtomicBool::new(false), deadline: AtomicU64::new(0) }
-    }
-
-    /// The deadline for a wait that begins now.
-    ///
-    /// # Errors
-    /// `TimedOut` when it has passed.
-    #[inline]
-    fn deadline(&self) -> io::Result<Deadline> {
-        let at = self.deadline.load(Relaxed);
-        if at == 0 {
-            return Ok(Deadline::NEVER);
-        }
-        let (at, now) = (Time::from_nanos(at), selvedge_core::now());
-        if now >= at {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        Ok(Deadline::after(now, at.since(now)))
-    }
-}
 
 impl<T: AsFd> NonBlocking<T> {
     /// Puts a descriptor into non-blocking mode and takes it over.
@@ -94,8 +70,15 @@ impl<T: AsFd> NonBlocking<T> {
     /// Takes over a descriptor that is in non-blocking mode already.
     pub(crate) fn assume(io: T) -> NonBlocking<T> {
         crate::global::install();
-        let home = AtomicU32::new(LoopId::NONE.to_bits());
-        NonBlocking { io, home, streak: AtomicU8::new(0), read: Direction::new(), write: Direction::new() }
+        NonBlocking {
+            io,
+            home: AtomicU32::new(LoopId::NONE.to_bits()),
+            read_drained: AtomicBool::new(false),
+            write_drained: AtomicBool::new(false),
+            streak: AtomicU8::new(0),
+            read_deadline: AtomicU64::new(0),
+            write_deadline: AtomicU64::new(0),
+        }
     }
 
     /// Makes a call that may find nothing to read, and waits for as long as it does.
@@ -105,8 +88,11 @@ impl<T: AsFd> NonBlocking<T> {
     /// # Errors
     /// Any other error of `call`; `TimedOut` when the [read deadline](Self::set_read_deadline) passes.
     #[inline]
-    pub async fn read_with<R>(&self, call: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
-        self.repeat(Interest::READ, &self.read, call).await
+    pub fn read_with<R, C>(&self, call: C) -> Repeat<'_, T, C>
+    where
+        C: FnMut(&T) -> io::Result<R> + Unpin,
+    {
+        Repeat { wait: Waiting::new(self, Interest::READ), call }
     }
 
     /// Makes a call that may find no room to write, and waits for as long as it does. As [`read_with`](Self::read_with)
@@ -115,8 +101,11 @@ impl<T: AsFd> NonBlocking<T> {
     /// # Errors
     /// Any other error of `call`; `TimedOut` when the [write deadline](Self::set_write_deadline) passes.
     #[inline]
-    pub async fn write_with<R>(&self, call: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
-        self.repeat(Interest::WRITE, &self.write, call).await
+    pub fn write_with<R, C>(&self, call: C) -> Repeat<'_, T, C>
+    where
+        C: FnMut(&T) -> io::Result<R> + Unpin,
+    {
+        Repeat { wait: Waiting::new(self, Interest::WRITE), call }
     }
 
     /// Waits until there may be something to read. It is a hint: the call that follows may find nothing after all.
@@ -124,8 +113,8 @@ impl<T: AsFd> NonBlocking<T> {
     /// # Errors
     /// `TimedOut` when the [read deadline](Self::set_read_deadline) passes.
     #[inline]
-    pub async fn readable(&self) -> io::Result<()> {
-        self.wait(Interest::READ, &self.read).await
+    pub fn readable(&self) -> Waiting<'_, T> {
+        Waiting::new(self, Interest::READ)
     }
 
     /// Waits until there may be room to write. It is a hint: the call that follows may find none after all.
@@ -133,8 +122,8 @@ impl<T: AsFd> NonBlocking<T> {
     /// # Errors
     /// `TimedOut` when the [write deadline](Self::set_write_deadline) passes.
     #[inline]
-    pub async fn writable(&self) -> io::Result<()> {
-        self.wait(Interest::WRITE, &self.write).await
+    pub fn writable(&self) -> Waiting<'_, T> {
+        Waiting::new(self, Interest::WRITE)
     }
 
     /// Sets the point in time at which reads that still wait fail with `TimedOut`; `None` for no such point. It holds for all
@@ -144,13 +133,13 @@ impl<T: AsFd> NonBlocking<T> {
     /// only ever moves on.
     #[inline]
     pub fn set_read_deadline(&self, deadline: Option<Time>) {
-        self.read.deadline.store(deadline.map_or(0, |t| t.as_nanos().max(1)), Relaxed);
+        self.read_deadline.store(deadline.map_or(0, |t| t.as_nanos().max(1)), Relaxed);
     }
 
     /// Sets the point in time at which writes fail. As [`set_read_deadline`](Self::set_read_deadline) otherwise.
     #[inline]
     pub fn set_write_deadline(&self, deadline: Option<Time>) {
-        self.write.deadline.store(deadline.map_or(0, |t| t.as_nanos().max(1)), Relaxed);
+        self.write_deadline.store(deadline.map_or(0, |t| t.as_nanos().max(1)), Relaxed);
     }
 
     /// Notes that nothing is left to read (or no room to write), so that the next call waits first. For streams a
@@ -161,53 +150,136 @@ impl<T: AsFd> NonBlocking<T> {
     #[inline]
     pub fn drained(&self, direction: Interest) {
         if direction.contains(Interest::READ) {
-            self.read.drained.store(true, Relaxed);
+            self.read_drained.store(true, Relaxed);
         }
         if direction.contains(Interest::WRITE) {
-            self.write.drained.store(true, Relaxed);
+            self.write_drained.store(true, Relaxed);
         }
     }
 
-    #[inline]
-    async fn repeat<R>(
-        &self,
-        interest: Interest,
-        direction: &Direction,
-        mut call: impl FnMut(&T) -> io::Result<R>,
-    ) -> io::Result<R> {
-        loop {
-            if direction.drained.load(Relaxed) {
-                self.wait(interest, direction).await?;
-            }
-            let streak = self.streak.load(Relaxed);
-            if streak >= STREAK_MAX {
-                yield_now().await;
-                self.streak.store(0, Relaxed);
-            } else {
-                self.streak.store(streak + 1, Relaxed);
-            }
-            match call(&self.io) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    direction.drained.store(true, Relaxed)
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return result,
-            }
-        }
+    /// Makes the next yield come sooner, by so many calls: for calls that take long.
+    pub(crate) fn tire(&self, calls: u8) {
+        self.streak.store(self.streak.load(Relaxed).saturating_add(calls), Relaxed);
+    }
+}
+
+impl<T> NonBlocking<T> {
+    fn is_drained(&self, interest: Interest) -> &AtomicBool {
+        if interest == Interest::READ { &self.read_drained } else { &self.write_drained }
     }
 
-    /// Waits for one direction, whatever is noted of it.
+    /// The deadline for a wait that begins now.
+    ///
+    /// # Errors
+    /// `TimedOut` when it has passed.
     #[inline]
-    async fn wait(&self, interest: Interest, direction: &Direction) -> io::Result<()> {
-        let deadline = direction.deadline()?;
-        let here = LoopId::here().to_bits();
-        let fresh = self.home.load(Relaxed) != here;
-        WaitFd::new(Readiness { fd: self.io.as_fd().as_raw_fd(), deadline, interest, fresh }).await;
+    fn deadline(&self, interest: Interest) -> io::Result<Deadline> {
+        let at = if interest == Interest::READ { &self.read_deadline } else { &self.write_deadline };
+        let at = at.load(Relaxed);
+        if at == 0 {
+            return Ok(Deadline::NEVER);
+        }
+        let (at, now) = (Time::from_nanos(at), selvedge_core::now());
+        if now >= at {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(Deadline::after(now, at.since(now)))
+    }
+}
+
+/// The future of [`NonBlocking::readable`] and [`NonBlocking::writable`].
+#[must_use = "nothing happens until it is awaited"]
+pub struct Waiting<'a, T> {
+    of: &'a NonBlocking<T>,
+    /// Present while it waits.
+    wait: Option<WaitFd>,
+    /// The event loop that was asked.
+    asked: u32,
+    interest: Interest,
+}
+
+impl<'a, T> Waiting<'a, T> {
+    #[inline]
+    fn new(of: &'a NonBlocking<T>, interest: Interest) -> Waiting<'a, T> {
+        Waiting { of, wait: None, asked: 0, interest }
+    }
+}
+
+impl<T: AsFd> Future for Waiting<'_, T> {
+    type Output = io::Result<()>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let of = this.of;
+        let wait = match &mut this.wait {
+            Some(wait) => wait,
+            None => {
+                let deadline = of.deadline(this.interest)?;
+                this.asked = LoopId::here().to_bits();
+                let fresh = of.home.load(Relaxed) != this.asked;
+                let fd = of.io.as_fd().as_raw_fd();
+                this.wait.insert(WaitFd::new(Readiness { fd, deadline, interest: this.interest, fresh }))
+            }
+        };
+        ready!(Pin::new(wait).poll(cx));
+        this.wait = None;
         // Only now has the loop surely served the request and registered the descriptor.
-        self.home.store(here, Relaxed);
-        self.streak.store(0, Relaxed);
-        direction.drained.store(false, Relaxed);
-        Ok(())
+        of.home.store(this.asked, Relaxed);
+        of.streak.store(0, Relaxed);
+        of.is_drained(this.interest).store(false, Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T> fmt::Debug for Waiting<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("interest", &self.interest).finish_non_exhaustive()
+    }
+}
+
+/// The future of [`NonBlocking::read_with`] and [`NonBlocking::write_with`]: a call, tried again and again.
+#[must_use = "nothing happens until it is awaited"]
+pub struct Repeat<'a, T, C> {
+    wait: Waiting<'a, T>,
+    call: C,
+}
+
+impl<T, R, C> Future for Repeat<'_, T, C>
+where
+    T: AsFd,
+    C: FnMut(&T) -> io::Result<R> + Unpin,
+{
+    type Output = io::Result<R>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
+        let this = self.get_mut();
+        let of = this.wait.of;
+        let drained = of.is_drained(this.wait.interest);
+        loop {
+            if this.wait.wait.is_some() || drained.load(Relaxed) {
+                ready!(Pin::new(&mut this.wait).poll(cx))?;
+            }
+            let streak = of.streak.load(Relaxed);
+            if streak >= STREAK_MAX {
+                of.streak.store(0, Relaxed);
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            of.streak.store(streak + 1, Relaxed);
+            match (this.call)(&of.io) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => drained.store(true, Relaxed),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+}
+
+impl<T, C> fmt::Debug for Repeat<'_, T, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repeat").field("interest", &self.wait.interest).finish_non_exhaustive()
     }
 }
 

@@ -1,12 +1,13 @@
 //! Sending a file without carrying its bytes through the process.
 
 use super::Stream;
-use selvedge_core::yield_now;
 use std::io;
 use std::os::fd::AsFd;
 
 /// How much one call sends at most, so that a peer as fast as we are does not keep the worker to itself.
 const CHUNK: u64 = 512 * 1024;
+/// Sending this much counts as one call more before the thread lets others run: 2 MiB at a time.
+const CHUNK_PER_CALL: u64 = 32 * 1024;
 
 impl Stream {
     /// Sends `length` bytes of a file from `offset` on. The file's own position is neither used nor moved, so that any number
@@ -23,32 +24,34 @@ impl Stream {
     ///
     /// # Paper
     /// [LZ07 Figure 1]: `send_file`; [Mighty, "Tuning"]: sendfile without lseek, issued again for the rest.
-    pub async fn send_file(&self, file: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
+    pub fn send_file(
+        &self,
+        file: impl AsFd + Unpin,
+        offset: u64,
+        length: u64,
+    ) -> impl Future<Output = io::Result<()>> {
         let (mut position, end) = (offset, offset.saturating_add(length));
-        while position < end {
+        self.io().write_with(move |socket| {
+            if position >= end {
+                return Ok(());
+            }
             let chunk = (end - position).min(CHUNK);
-            // A short call says nothing of the socket: the page cache may have been the reason. So only EAGAIN makes
-            // the next call wait.
-            let sent = self.io().write_with(|socket| {
-                let mut from = position;
-                Ok(rustix::fs::sendfile(socket, &file, Some(&mut from), chunk as usize)?)
-            });
-            match sent.await? as u64 {
+            match rustix::fs::sendfile(socket, &file, Some(&mut position), chunk as usize)? as u64 {
                 0 => {
                     let text = format!(
                         "the file shrank: it ends {} bytes before what was to be sent",
                         end - position
                     );
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+                    Err(io::Error::new(io::ErrorKind::UnexpectedEof, text))
                 }
+                _ if position >= end => Ok(()),
                 sent => {
-                    position += sent;
-                    if sent == CHUNK && position < end {
-                        yield_now().await;
-                    }
+                    // Short or not, it says nothing of the socket, since the page cache may have been the reason: only a
+                    // call that would block makes the next one wait.
+                    self.io().tire((sent / CHUNK_PER_CALL) as u8);
+                    Err(io::ErrorKind::Interrupted.into())
                 }
             }
-        }
-        Ok(())
+        })
     }
 }

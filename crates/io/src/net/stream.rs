@@ -5,6 +5,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use selvedge_core::{Interest, Time};
 use std::io::{self, IoSlice};
+use std::mem;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -51,8 +52,8 @@ impl Stream {
     /// # Complexity
     /// One `recv` in the usual case: a read that came back short makes the next one wait first.
     #[inline]
-    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.io.read_with(|_| self.try_read(buffer)).await
+    pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        self.io.read_with(|_| self.try_read(buffer))
     }
 
     /// Appends what is there, but at least one byte, to `buffer`, within its spare capacity, and returns how much; 0 when the
@@ -64,23 +65,29 @@ impl Stream {
     /// # Panics
     /// If `buffer` has no spare capacity.
     #[inline]
-    pub async fn read_to_spare(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    pub fn read_to_spare(&self, buffer: &mut Vec<u8>) -> impl Future<Output = io::Result<usize>> {
         assert!(buffer.len() < buffer.capacity(), "there must be room to read into");
-        self.io.read_with(|_| self.try_read_to_spare(buffer)).await
+        self.io.read_with(|_| self.try_read_to_spare(buffer))
     }
 
     /// Reads until `buffer` is full.
     ///
     /// # Errors
     /// As for [`read`](Self::read), and `UnexpectedEof` when the peer closes its direction before.
-    pub async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
-        while !buffer.is_empty() {
-            match self.read(buffer).await? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                n => buffer = &mut buffer[n..],
+    pub fn read_exact(&self, mut buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
+        self.io.read_with(move |_| {
+            if buffer.is_empty() {
+                return Ok(());
             }
-        }
-        Ok(())
+            match self.try_read(buffer)? {
+                0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                read => {
+                    buffer = &mut mem::take(&mut buffer)[read..];
+                    // A short read has emptied the socket.
+                    if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+                }
+            }
+        })
     }
 
     /// Reads without waiting.
@@ -120,8 +127,8 @@ impl Stream {
     /// # Errors
     /// Those of `send`, and `TimedOut` after the [write deadline](Self::set_write_deadline).
     #[inline]
-    pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.io.write_with(|_| self.try_send(bytes, SendFlags::empty())).await
+    pub fn write(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        self.io.write_with(|_| self.try_send(bytes, SendFlags::empty()))
     }
 
     /// Writes all of `bytes`.
@@ -129,8 +136,8 @@ impl Stream {
     /// # Errors
     /// As for [`write`](Self::write); how much was written is not known then.
     #[inline]
-    pub async fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
-        self.send_all(bytes, SendFlags::empty()).await
+    pub fn write_all(&self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
+        self.send_all(bytes, SendFlags::empty())
     }
 
     /// Writes all of `bytes`, of which the rest of a message is to follow at once: a head whose body comes with
@@ -140,8 +147,8 @@ impl Stream {
     /// # Errors
     /// As for [`write_all`](Self::write_all).
     #[inline]
-    pub async fn write_all_more(&self, bytes: &[u8]) -> io::Result<()> {
-        self.send_all(bytes, SendFlags::MORE).await
+    pub fn write_all_more(&self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
+        self.send_all(bytes, SendFlags::MORE)
     }
 
     /// Writes as much of the concatenation of `parts` as there is room for, and returns how much.
@@ -149,23 +156,30 @@ impl Stream {
     /// # Errors
     /// As for [`write`](Self::write).
     #[inline]
-    pub async fn write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.io.write_with(|_| self.try_write_vectored(parts)).await
+    pub fn write_vectored(&self, parts: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
+        self.io.write_with(|_| self.try_write_vectored(parts))
     }
 
     /// Writes the concatenation of `parts`; in one system call if there is room. The slices are used up.
     ///
     /// # Errors
     /// As for [`write_all`](Self::write_all).
-    pub async fn write_all_vectored(&self, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
-        IoSlice::advance_slices(&mut parts, 0); // leaves out empty ones in front
-        while !parts.is_empty() {
-            match self.write_vectored(&parts[..parts.len().min(PARTS_MAX)]).await? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                written => IoSlice::advance_slices(&mut parts, written),
+    pub fn write_all_vectored(&self, mut parts: &mut [IoSlice<'_>]) -> impl Future<Output = io::Result<()>> {
+        self.io.write_with(move |_| {
+            IoSlice::advance_slices(&mut parts, 0); // leaves out empty ones in front
+            if parts.is_empty() {
+                return Ok(());
             }
-        }
-        Ok(())
+            let some = &parts[..parts.len().min(PARTS_MAX)];
+            let length = length_of(some);
+            let written = self.try_write_vectored(some)?;
+            IoSlice::advance_slices(&mut parts, written);
+            match (parts.is_empty(), written < length) {
+                (true, _) => Ok(()),
+                (false, true) => Err(io::ErrorKind::WouldBlock.into()), // the socket is full
+                (false, false) => Err(io::ErrorKind::Interrupted.into()), // there are more parts than one call takes
+            }
+        })
     }
 
     /// Writes without waiting.
@@ -185,27 +199,36 @@ impl Stream {
     pub fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let written = sendmsg(&self.io, parts, &mut SendAncillaryBuffer::default(), flags)?;
-        // Summing up to see whether it was short would cost more than the failing call it saves now and then.
+        self.note_written(written, length_of(parts));
         Ok(written)
     }
 
-    async fn send_all(&self, mut bytes: &[u8], flags: SendFlags) -> io::Result<()> {
-        while !bytes.is_empty() {
-            match self.io.write_with(|_| self.try_send(bytes, flags)).await? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                written => bytes = &bytes[written..],
+    #[inline]
+    fn send_all(&self, mut bytes: &[u8], flags: SendFlags) -> impl Future<Output = io::Result<()>> {
+        self.io.write_with(move |_| {
+            if bytes.is_empty() {
+                return Ok(());
             }
-        }
-        Ok(())
+            let written = self.try_send(bytes, flags)?;
+            bytes = &bytes[written..];
+            // A short write has filled the socket.
+            if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        })
     }
 
     #[inline]
     fn try_send(&self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
         let written = send(&self.io, bytes, flags | SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
-        if written < bytes.len() {
+        self.note_written(written, bytes.len());
+        Ok(written)
+    }
+
+    /// A short write has filled the socket.
+    #[inline]
+    fn note_written(&self, written: usize, length: usize) {
+        if written < length {
             self.io.drained(Interest::WRITE);
         }
-        Ok(written)
     }
 
     /// Closes one direction, or both. The peer reads an end after all that was written before.
@@ -227,8 +250,8 @@ impl Stream {
     /// # Errors
     /// `TimedOut` after the [read deadline](Self::set_read_deadline).
     #[inline]
-    pub async fn readable(&self) -> io::Result<()> {
-        self.io.readable().await
+    pub fn readable(&self) -> impl Future<Output = io::Result<()>> {
+        self.io.readable()
     }
 
     /// Sets the point in time after which reading fails with `TimedOut`:
@@ -253,6 +276,10 @@ impl Stream {
     pub fn into_fd(self) -> OwnedFd {
         self.io.into_inner()
     }
+}
+
+fn length_of(parts: &[IoSlice<'_>]) -> usize {
+    parts.iter().map(|part| part.len()).sum()
 }
 
 /// The most parts that one call takes (`IOV_MAX`).
