@@ -277,9 +277,11 @@ pub(crate) fn create<B: Body>(cpu: &CpuInner, body: B) -> Result<(Key, *mut B), 
 fn place<B: Body>(cpu: &CpuInner, body: B) -> Result<Key, (ArenaFull, B)> {
     let vtable: &'static VTable = const {
         &VTable {
-            // SAFETY (of all): the vtable is stored only in the head of a block that holds a `B`.
+            // SAFETY: the vtable is stored only in the head of a block that holds a `B`.
             poll: |body, cpu| unsafe { poll_body::<B>(body, cpu) },
+            // SAFETY: as above.
             cancel: |body| unsafe { B::cancel(body.cast()) },
+            // SAFETY: as above.
             release: |body| unsafe { B::release(body.cast()) },
             granules: granules_of::<B>() as u16,
             name: B::name,

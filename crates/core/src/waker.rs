@@ -24,8 +24,9 @@ static LENT: RawWakerVTable = RawWakerVTable::new(
         step.share();
         raw(step.id, step.running.load(std::sync::atomic::Ordering::Relaxed))
     },
-    // SAFETY (of both): as above.
+    // SAFETY: as above.
     |cpu| unsafe { step_of(cpu) }.notify(),
+    // SAFETY: as above.
     |cpu| unsafe { step_of(cpu) }.notify(),
     |_| {},
 );

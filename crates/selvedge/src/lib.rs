@@ -1,1 +1,86 @@
-//! One concurrency system: threads, events and schedulers as one value.
+//! Selvedge in one dependency.
+//!
+//! | for | there is |
+//! |---|---|
+//! | starting a program | [`run`], [`per_core`] |
+//! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`] |
+//! | what they share | [`MVar`], [`Fifo`], [`Mutex`] |
+//! | the world | [`net`], [`fs`], [`time`], [`signal`], [`blocking`] |
+//! | a web server | [`http`] |
+//! | schedulers of one's own | [`Cpu`], [`Thread`], [`Trace`], [`RunQueue`], [`EventLoop`] |
+//! | system calls and event sources of one's own | [`Syscall`], [`Events`], [`WaitQueue`] |
+//!
+//! # Examples
+//! ```
+//! use selvedge::{MVar, sleep, spawn};
+//! use std::{rc::Rc, time::Duration};
+//!
+//! fn main() -> Result<(), selvedge::RunError> {
+//!     selvedge::run(async {
+//!         let loom = Rc::new(MVar::empty());
+//!         let shuttle = loom.clone();
+//!         let weaver = spawn(async move { format!("{} and weft", shuttle.take().await) });
+//!         sleep(Duration::from_millis(1)).await;
+//!         loom.put("warp").await;
+//!         assert_eq!(weaver.await.unwrap(), "warp and weft");
+//!     })
+//! }
+//! ```
+#![forbid(unsafe_code)]
+
+#[doc(inline)]
+pub use selvedge_core::{
+    Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Interest, JoinError,
+    JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Readiness, Request, Role, RunError, RunQueue,
+    Shared, Sleep, Syscall, Thread, ThreadInfo, Time, Trace, Unavailable, Unpark, Wait, WaitQueue, call,
+    catch, exit, fork, nbio, now, park, sleep, sleep_until, spawn, throw, try_spawn, turn, wait, yield_now,
+};
+#[doc(inline)]
+pub use selvedge_http as http;
+#[doc(inline)]
+pub use selvedge_io::{EventLoop, NonBlocking, blocking, fs, net, signal, time};
+#[doc(inline)]
+pub use selvedge_sched::Failure;
+#[doc(inline)]
+pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
+
+/// Runs `main` and the threads it creates on this OS thread until `main` has ended; returns its result. The threads that are left
+/// are cancelled.
+///
+/// # Errors
+/// See [`RunError`]: no event loop, or a deadlock.
+///
+/// # Panics
+/// If `main` panics, and if it is called inside a program that runs already on this OS thread: the threads there could not
+/// go on.
+///
+/// # Paper
+/// [Del §2.1] `start`.
+///
+/// # Differences
+/// 1. It ends with `main`, not with the last thread, and returns a result.
+#[doc(alias = "start")]
+pub fn run<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
+    selvedge_core::round_robin_with(&mut EventLoop::new()?, main)
+}
+
+/// Runs `main(worker)` on each of `workers` OS threads, with a scheduler and an event loop for each, sharing nothing. See
+/// [`selvedge_sched::per_core`].
+///
+/// # Errors
+/// The first failure of a worker, which stops the others.
+///
+/// # Panics
+/// If a main panics.
+pub fn per_core<F>(workers: usize, main: impl Fn(usize) -> F + Sync) -> Result<Vec<F::Output>, Failure>
+where
+    F: Future + 'static,
+    F::Output: Send,
+{
+    selvedge_sched::per_core(workers, |_| EventLoop::new(), main)
+}
+
+/// The program in the README runs as printed.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;

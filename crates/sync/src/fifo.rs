@@ -1,6 +1,6 @@
 //! The Fifo: an unbounded queue between threads.
 
-use selvedge_core::{Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -12,11 +12,11 @@ use std::fmt;
 /// # Examples
 /// ```
 /// use selvedge_core::{round_robin, spawn};
-/// use selvedge_sync::{Fifo, Local};
+/// use selvedge_sync::Fifo;
 /// use std::rc::Rc;
 ///
 /// let words = round_robin(async {
-///     let fifo = Rc::new(Fifo::<&str, Local>::new());
+///     let fifo = Rc::new(Fifo::new_local());
 ///     let from = fifo.clone();
 ///     let reader = spawn(async move { [from.take().await, from.take().await] });
 ///     fifo.put("warp");
@@ -30,12 +30,21 @@ pub struct Fifo<T, M: Mode = Shared> {
     queue: WaitQueue<VecDeque<T>, Option<T>, M>,
 }
 
-impl<T, M: Mode> Fifo<T, M> {
+impl<T> Fifo<T> {
     /// An empty queue.
     pub fn new() -> Self {
-        Fifo { queue: WaitQueue::new(VecDeque::new()) }
+        Fifo::default()
     }
+}
 
+impl<T> Fifo<T, Local> {
+    /// An empty queue that stays on its OS thread.
+    pub fn new_local() -> Self {
+        Fifo::default()
+    }
+}
+
+impl<T, M: Mode> Fifo<T, M> {
     /// Adds a value at the end, or hands it to the first who waits.
     #[inline]
     pub fn put(&self, value: T) {
@@ -100,8 +109,9 @@ impl<T> Role<VecDeque<T>, Option<T>> for Take {
 }
 
 impl<T, M: Mode> Default for Fifo<T, M> {
+    /// An empty queue.
     fn default() -> Self {
-        Fifo::new()
+        Fifo { queue: WaitQueue::new(VecDeque::new()) }
     }
 }
 

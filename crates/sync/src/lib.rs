@@ -4,7 +4,8 @@
 //! directly to the one that has waited longest, which finds it when it goes on. Any number may wait, and a waiter that gives up
 //! leaves the object as it would be without it: nothing handed to it is lost.
 //!
-//! An object may be shared between OS threads; `MVar<T, Local>` and so on stay on one and save the lock. All of them
+//! `MVar::new` and so on make objects that may be shared between OS threads; `MVar::new_local` those that stay on one and save the
+//! lock. All of them
 //! work under foreign executors too.
 
 mod fifo;

@@ -1,6 +1,6 @@
 //! The mutex: one thread at a time.
 
-use selvedge_core::{Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,11 +17,11 @@ use std::ops::{Deref, DerefMut};
 /// # Examples
 /// ```
 /// use selvedge_core::{round_robin, spawn, yield_now};
-/// use selvedge_sync::{Local, Mutex};
+/// use selvedge_sync::Mutex;
 /// use std::rc::Rc;
 ///
 /// let total = round_robin(async {
-///     let shared = Rc::new(Mutex::<u32, Local>::new(0));
+///     let shared = Rc::new(Mutex::new_local(0));
 ///     let mut threads = vec![];
 ///     for _ in 0..10 {
 ///         let shared = shared.clone();
@@ -58,9 +58,22 @@ pub struct Guard<'a, T, M: Mode> {
     _value: PhantomData<&'a mut T>,
 }
 
-impl<T, M: Mode> Mutex<T, M> {
+impl<T> Mutex<T> {
     /// An unlocked mutex.
     pub fn new(value: T) -> Self {
+        Mutex::guarding(value)
+    }
+}
+
+impl<T> Mutex<T, Local> {
+    /// An unlocked mutex that stays on its OS thread.
+    pub fn new_local(value: T) -> Self {
+        Mutex::guarding(value)
+    }
+}
+
+impl<T, M: Mode> Mutex<T, M> {
+    fn guarding(value: T) -> Self {
         Mutex { queue: WaitQueue::new(false), value: UnsafeCell::new(value) }
     }
 
@@ -149,7 +162,7 @@ impl<T: fmt::Debug, M: Mode> fmt::Debug for Guard<'_, T, M> {
 
 impl<T: Default, M: Mode> Default for Mutex<T, M> {
     fn default() -> Self {
-        Mutex::new(T::default())
+        Mutex::guarding(T::default())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The MVar: a variable that is full or empty.
 
-use selvedge_core::{Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -20,11 +20,11 @@ use std::fmt;
 /// # Examples
 /// ```
 /// use selvedge_core::{round_robin, spawn};
-/// use selvedge_sync::{Local, MVar};
+/// use selvedge_sync::MVar;
 /// use std::rc::Rc;
 ///
 /// let sum = round_robin(async {
-///     let var = Rc::new(MVar::<u32, Local>::empty());
+///     let var = Rc::new(MVar::<u32, _>::empty_local());
 ///     let from = var.clone();
 ///     let taker = spawn(async move { from.take().await + from.take().await });
 ///     var.put(40).await;
@@ -45,15 +45,33 @@ struct State<T> {
     returned: Option<Box<VecDeque<T>>>,
 }
 
-impl<T, M: Mode> MVar<T, M> {
+impl<T> MVar<T> {
     /// A full variable.
     pub fn new(value: T) -> Self {
-        MVar { queue: WaitQueue::new(State { value: Some(value), returned: None }) }
+        MVar::containing(Some(value))
     }
 
     /// An empty variable.
     pub fn empty() -> Self {
-        MVar { queue: WaitQueue::new(State { value: None, returned: None }) }
+        MVar::containing(None)
+    }
+}
+
+impl<T> MVar<T, Local> {
+    /// A full variable that stays on its OS thread.
+    pub fn new_local(value: T) -> Self {
+        MVar::containing(Some(value))
+    }
+
+    /// An empty variable that stays on its OS thread.
+    pub fn empty_local() -> Self {
+        MVar::containing(None)
+    }
+}
+
+impl<T, M: Mode> MVar<T, M> {
+    fn containing(value: Option<T>) -> Self {
+        MVar { queue: WaitQueue::new(State { value, returned: None }) }
     }
 
     /// Takes the value, waiting for one if need be.
@@ -167,8 +185,9 @@ impl<T> Role<State<T>, Option<T>> for Put {
 }
 
 impl<T, M: Mode> Default for MVar<T, M> {
+    /// An empty variable.
     fn default() -> Self {
-        MVar::empty()
+        MVar::containing(None)
     }
 }
 

@@ -1,0 +1,125 @@
+//! All interleavings of waiting, granting, collecting and giving up on a shared wait queue.
+#![cfg(loom)]
+
+use loom::sync::{Arc, Notify};
+use loom::thread;
+use selvedge_core::{Queue, Role, Shared, WaitQueue};
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Wake, Waker};
+
+/// A slot for one value, handed to the first who waits.
+type Slot = WaitQueue<Option<u32>, Option<u32>, Shared>;
+
+enum Take {}
+
+impl Role<Option<u32>, Option<u32>> for Take {
+    type Output = u32;
+
+    fn attempt(state: &mut Option<u32>, _: &mut Queue<Option<u32>>, _: &mut Option<u32>) -> Option<u32> {
+        state.take()
+    }
+
+    fn granted(payload: &mut Option<u32>) -> u32 {
+        payload.take().expect("granted with a value")
+    }
+
+    fn abandoned(state: &mut Option<u32>, queue: &mut Queue<Option<u32>>, payload: &mut Option<u32>) {
+        give(state, queue, payload.take().expect("granted with a value"));
+    }
+}
+
+fn give(state: &mut Option<u32>, queue: &mut Queue<Option<u32>>, value: u32) {
+    match queue.front() {
+        Some(taker) => {
+            *taker = Some(value);
+            queue.grant();
+        }
+        None => assert!(state.replace(value).is_none(), "two values in one slot"),
+    }
+}
+
+struct Bell(Notify);
+
+impl Wake for Bell {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.notify();
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let bell = std::sync::Arc::new(Bell(Notify::new()));
+    let waker = Waker::from(bell.clone());
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            // A lost wake-up would be a deadlock of the model.
+            Poll::Pending => bell.0.wait(),
+        }
+    }
+}
+
+#[test]
+fn a_value_reaches_the_one_who_waits() {
+    loom::model(|| {
+        let slot = Arc::new(Slot::new(None));
+        let giver = {
+            let slot = slot.clone();
+            thread::spawn(move || slot.with(|state, queue| give(state, queue, 5)))
+        };
+        assert_eq!(block_on(slot.wait::<Take>(None)), 5);
+        giver.join().unwrap();
+    });
+}
+
+#[test]
+fn a_value_given_to_one_who_gives_up_reaches_the_other() {
+    loom::model(|| {
+        let slot = Arc::new(Slot::new(None));
+        let taker = {
+            let slot = slot.clone();
+            thread::spawn(move || block_on(slot.wait::<Take>(None)))
+        };
+        let giver = {
+            let slot = slot.clone();
+            thread::spawn(move || slot.with(|state, queue| give(state, queue, 4)))
+        };
+        let taken = {
+            let waiting = pin!(slot.wait::<Take>(None));
+            waiting.poll(&mut Context::from_waker(Waker::noop()))
+        };
+        if let Poll::Ready(value) = taken {
+            slot.with(|state, queue| give(state, queue, value));
+        }
+        giver.join().unwrap();
+        assert_eq!(taker.join().unwrap(), 4);
+    });
+}
+
+#[test]
+fn a_value_given_to_one_who_gives_up_is_not_lost() {
+    loom::model(|| {
+        let slot = Arc::new(Slot::new(None));
+        let giver = {
+            let slot = slot.clone();
+            thread::spawn(move || slot.with(|state, queue| give(state, queue, 9)))
+        };
+        let taken = {
+            let mut waiting = pin!(slot.wait::<Take>(None));
+            let first = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            match first {
+                Poll::Ready(value) => Some(value),
+                Poll::Pending => match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(value) => Some(value),
+                    Poll::Pending => None,
+                },
+            }
+            // Given up here, queued or granted.
+        };
+        giver.join().unwrap();
+        let left = slot.with(|state, _| state.take());
+        assert_eq!(taken.or(left), Some(9));
+        assert!(taken.is_none() || left.is_none(), "the value was doubled");
+    });
+}
