@@ -71,14 +71,9 @@ fn a_wait_that_is_given_up_does_no_harm() {
         for i in 0..50u8 {
             {
                 let mut buffer = [0];
-<<<<<<< HEAD
-                let read = select(pin!(one.read(&mut buffer)), pin!(sleep(ms(1)))).await;
-                assert!(matches!(read, Either::Right(_)), "nothing was written");
-=======
                 let given_up =
                     matches!(select(pin!(one.read(&mut buffer)), pin!(sleep(ms(1)))).await, Either::Right(_));
                 assert!(given_up, "nothing was written");
->>>>>>> io
             }
             other.write_all(&[i]).await.unwrap();
             let mut byte = [0];
