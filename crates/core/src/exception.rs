@@ -84,6 +84,10 @@ pub struct Exception {
     payload: Box<dyn Any + Send>,
 }
 
+// SAFETY: by reference the payload is only looked at to see whether it is a &str or String, which are Sync; whatever else it is,
+// only the exception's owner reaches it.
+unsafe impl Sync for Exception {}
+
 impl Exception {
     pub(crate) fn new(payload: Box<dyn Any + Send>) -> Exception {
         Exception { payload }

@@ -1,0 +1,3 @@
+//! Two schedulers of one's own, first in first out and with priorities.
+
+fn main() {}
