@@ -3,6 +3,7 @@
 use selvedge::net::{TcpListener, TcpStream};
 use selvedge::{fork, spawn};
 use std::io;
+use std::net::SocketAddr;
 
 const CLIENTS: usize = 1_000;
 
@@ -30,22 +31,23 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
     }
 }
 
+async fn client(address: SocketAddr, number: usize) -> io::Result<usize> {
+    let stream = TcpStream::connect(address).await?;
+    let sent = format!("client {number}");
+    stream.write_all(sent.as_bytes()).await?;
+    let mut received = vec![0; sent.len()];
+    stream.read_exact(&mut received).await?;
+    assert_eq!(received, sent.as_bytes());
+    Ok(received.len())
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
     let address = listener.local_addr();
     selvedge::run(async move {
         // Dropping the handle lets the server run on until main ends.
         drop(spawn(serve(listener)));
-        let client = async move |number: usize| {
-            let stream = TcpStream::connect(address).await?;
-            let sent = format!("client {number}");
-            stream.write_all(sent.as_bytes()).await?;
-            let mut received = vec![0; sent.len()];
-            stream.read_exact(&mut received).await?;
-            assert_eq!(received, sent.as_bytes());
-            Ok::<usize, io::Error>(received.len())
-        };
-        let clients: Vec<_> = (0..CLIENTS).map(|number| spawn(client(number))).collect();
+        let clients: Vec<_> = (0..CLIENTS).map(|number| spawn(client(address, number))).collect();
         let mut bytes = 0;
         for client in clients {
             bytes += client.await.map_err(io::Error::other)??;
