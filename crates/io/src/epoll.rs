@@ -255,3 +255,83 @@ impl<W: Wakes> Driver<W> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::Timespec;
+    use selvedge_core::{Deadline, Interest};
+    use std::os::fd::AsRawFd;
+
+    impl Wakes for &str {
+        fn is_replaced_by(&self, newer: &&str) -> bool {
+            self == newer
+        }
+    }
+
+    fn read(fd: impl AsFd, fresh: bool) -> Readiness {
+        Readiness { fd: fd.as_fd().as_raw_fd(), deadline: Deadline::NEVER, interest: Interest::READ, fresh }
+    }
+
+    /// The events that there are now.
+    fn events<W: Wakes>(driver: &Driver<W>) -> Vec<Event> {
+        let mut events = Vec::with_capacity(10);
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        epoll::wait(driver.epoll(), rustix::buffer::spare_capacity(&mut events), Some(&now)).unwrap();
+        events
+    }
+
+    #[test]
+    fn an_event_of_an_earlier_file_resumes_nobody() {
+        let mut driver = Driver::new().unwrap();
+        let now = Time::now();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        driver.wait("old", read(&reader, true), now, |_| panic!("nothing is there"));
+        rustix::io::write(&writer, b"x").unwrap();
+        let event = events(&driver)[0];
+        // Between the event and its delivery the number is given to another file.
+        let mut resumed = Vec::new();
+        driver.wait("new", read(&reader, true), now, |w| resumed.push(w));
+        assert_eq!(resumed, ["old"]);
+        driver.event(event, |w| panic!("{w} is resumed by a stale event"));
+        assert_eq!(driver.armed(), 1);
+        driver.event(events(&driver)[0], |w| resumed.push(w));
+        assert_eq!(resumed, ["old", "new"]);
+        assert_eq!(driver.armed(), 0);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_register_is_tried_again_and_again_but_not_at_once() {
+        let mut driver = Driver::new().unwrap();
+        let now = Time::now();
+        // An epoll set cannot watch itself: EINVAL, like ENOSPC when watches have run out.
+        let itself = driver.epoll().clone();
+        for _ in 0..2 {
+            driver.wait("waiter", read(&*itself, true), now, |_| panic!("it would spin"));
+            assert_eq!(driver.armed(), 1);
+            driver.expire(now + (WITHOUT_KERNEL - Duration::from_millis(1)), |_| panic!("too early"));
+            let mut resumed = Vec::new();
+            driver.expire(now + WITHOUT_KERNEL + Duration::from_millis(1), |w| resumed.push(w));
+            assert_eq!((resumed.as_slice(), driver.armed()), (["waiter"].as_slice(), 0));
+        }
+    }
+
+    #[test]
+    fn one_timer_serves_all_deadlines_of_a_descriptor() {
+        let mut driver = Driver::new().unwrap();
+        let now = Time::now();
+        let (reader, _writer) = rustix::pipe::pipe().unwrap();
+        for i in 0..100 {
+            let deadline = Deadline::after(now, Duration::from_millis(1000 + i));
+            driver.wait("waiter", Readiness { deadline, ..read(&reader, false) }, now, |_| {
+                panic!("nothing is there")
+            });
+        }
+        assert_eq!((driver.wheel.len(), driver.armed()), (1, 1));
+        driver.expire(now + Duration::from_millis(1050), |_| panic!("the deadline has moved on"));
+        assert_eq!(driver.wheel.len(), 1);
+        let mut resumed = 0;
+        driver.expire(now + Duration::from_millis(1101), |_| resumed += 1);
+        assert_eq!((resumed, driver.wheel.len(), driver.armed()), (1, 0, 0));
+    }
+}

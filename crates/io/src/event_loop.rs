@@ -98,7 +98,7 @@ impl LoopId {
     /// No loop at all.
     pub(crate) const NONE: LoopId = LoopId(0);
     /// The one loop that serves futures outside any scheduler of ours.
-    const GLOBAL: LoopId = LoopId(1);
+    pub(crate) const GLOBAL: LoopId = LoopId(1);
 
     /// The loop that serves the waits begun on this OS thread.
     #[inline]

@@ -5,6 +5,7 @@
 //! wakers they were made with.
 
 use crate::epoll::{BATCH, Driver, UNPARK};
+use crate::event_loop::LoopId;
 use crate::readiness::Wakes;
 use crate::unpark::Caller;
 use rustix::event::{Timespec, epoll};
@@ -12,6 +13,7 @@ use rustix::io::Errno;
 use selvedge_core::{Quiet, Request, Time, Unpark, set_fallback};
 use std::io;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -41,8 +43,24 @@ impl Wakes for Waker {
 /// How long an executor's thread is held up per request while no event loop can be had, for lack of descriptors.
 const WITHOUT_LOOP: Duration = Duration::from_millis(10);
 
+/// Set once a wait has come here from an OS thread that has an event loop of its own, whose number the descriptor will
+/// take for its home: from then on no home can be relied on, and descriptors are registered anew for each wait.
+static STRAYED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a descriptor's home may be wrong.
+#[inline]
+pub(crate) fn strayed() -> bool {
+    STRAYED.load(Ordering::Relaxed)
+}
+
 /// Takes over a request from outside any scheduler.
-fn serve(request: Request, waker: Waker) {
+fn serve(mut request: Request, waker: Waker) {
+    if let Request::Wait(readiness) = &mut request
+        && (strayed() || LoopId::here() != LoopId::GLOBAL)
+    {
+        STRAYED.store(true, Ordering::Relaxed);
+        readiness.fresh = true;
+    }
     let global = {
         let mut global = lock(&GLOBAL);
         global.or_else(|| Global::start().inspect(|new| *global = Some(new)).ok())

@@ -108,7 +108,8 @@ impl<T: AsFd> NonBlocking<T> {
         Repeat { wait: Waiting::new(self, Interest::WRITE), call }
     }
 
-    /// Waits until there may be something to read. It is a hint: the call that follows may find nothing after all.
+    /// Waits until there may be something to read. It is a hint: the call that follows may find nothing after all, above all
+    /// in a combinator (`select!`, a time-out), where it ends whenever it is polled again.
     ///
     /// # Errors
     /// `TimedOut` when the [read deadline](Self::set_read_deadline) passes.
@@ -117,7 +118,7 @@ impl<T: AsFd> NonBlocking<T> {
         Waiting::new(self, Interest::READ)
     }
 
-    /// Waits until there may be room to write. It is a hint: the call that follows may find none after all.
+    /// Waits until there may be room to write. It is a hint, as [`readable`](Self::readable) is.
     ///
     /// # Errors
     /// `TimedOut` when the [write deadline](Self::set_write_deadline) passes.
@@ -217,7 +218,7 @@ impl<T: AsFd> Future for Waiting<'_, T> {
             None => {
                 let deadline = of.deadline(this.interest)?;
                 this.asked = LoopId::here().to_bits();
-                let fresh = of.home.load(Relaxed) != this.asked;
+                let fresh = of.home.load(Relaxed) != this.asked || crate::global::strayed();
                 let fd = of.io.as_fd().as_raw_fd();
                 this.wait.insert(WaitFd::new(Readiness { fd, deadline, interest: this.interest, fresh }))
             }

@@ -93,25 +93,30 @@ fn a_wait_that_is_given_up_does_no_harm() {
     });
 }
 
+fn pair() -> (Stream, Stream) {
+    let (one, other) = UnixStream::pair().unwrap();
+    (one.into(), other.into())
+}
+
+async fn ping(one: Stream, other: Stream) -> (Stream, Stream) {
+    let reader = spawn(async move {
+        let mut byte = [0];
+        for _ in 0..3 {
+            one.read_exact(&mut byte).await.unwrap();
+        }
+        one
+    });
+    for _ in 0..3 {
+        sleep(ms(1)).await;
+        other.write_all(b"x").await.unwrap();
+    }
+    (reader.await.unwrap(), other)
+}
+
 /// One socket goes from loop to loop, and to none of ours, and back.
 #[test]
 fn a_socket_moves_between_event_loops() {
-    let (one, other) = UnixStream::pair().unwrap();
-    let (mut one, mut other): (Stream, Stream) = (one.into(), other.into());
-    async fn ping(one: Stream, other: Stream) -> (Stream, Stream) {
-        let reader = spawn(async move {
-            let mut byte = [0];
-            for _ in 0..3 {
-                one.read_exact(&mut byte).await.unwrap();
-            }
-            one
-        });
-        for _ in 0..3 {
-            sleep(ms(1)).await;
-            other.write_all(b"x").await.unwrap();
-        }
-        (reader.await.unwrap(), other)
-    }
+    let (mut one, mut other) = pair();
     for _ in 0..3 {
         (one, other) = std::thread::spawn(move || run(ping(one, other))).join().unwrap();
         let mut events = EventLoop::new().unwrap();
@@ -128,6 +133,25 @@ fn a_socket_moves_between_event_loops() {
         futures::executor::block_on(other.write_all(b"xx")).unwrap();
         one = reader.join().unwrap();
     }
+}
+
+/// ... to a loop that remembers another file of its number.
+#[test]
+fn a_socket_moves_to_a_loop_that_knew_its_number() {
+    let mut events = EventLoop::new().unwrap();
+    let same_number = (0..100).any(|_| {
+        let (one, other) = pair();
+        let number = one.as_fd().as_raw_fd();
+        drop(run_with(&mut events, ping(one, other)));
+        let (one, other) = pair();
+        let same = one.as_fd().as_raw_fd() == number;
+        let (one, other) = std::thread::spawn(move || run(ping(one, other))).join().unwrap();
+        let start = std::time::Instant::now();
+        run_with(&mut events, async move { timeout(ms(5000), ping(one, other)).await.unwrap() });
+        assert!(start.elapsed() < ms(4000), "it is registered anew");
+        same
+    });
+    assert!(same_number, "the number was meant to come back");
 }
 
 #[test]

@@ -244,8 +244,8 @@ impl Stream {
         Ok(rustix::net::shutdown(&self.io, how)?)
     }
 
-    /// Waits until there is something to read, or the peer has closed. It is a hint. It lets an idle connection hold no
-    /// buffer.
+    /// Waits until there is something to read, or the peer has closed; so an idle connection need hold no buffer. It is a hint:
+    /// see [`NonBlocking::readable`].
     ///
     /// # Errors
     /// `TimedOut` after the [read deadline](Self::set_read_deadline).

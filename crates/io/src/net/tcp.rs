@@ -84,6 +84,9 @@ impl TcpListener {
     /// Another listener on the same socket, for another event loop: of the loops that wait, the kernel wakes one for a
     /// connection (`EPOLLEXCLUSIVE`). To be called before the first `accept`.
     ///
+    /// A loop that was woken must go on accepting until nothing is left, as a loop around `accept` does: the others are
+    /// not told of the same connection.
+    ///
     /// With [`reuse_port`](ListenOptions::reuse_port), a socket for each loop, the kernel spreads connections more evenly; with
     /// a shared one none waits for a busy loop while another is idle.
     ///
