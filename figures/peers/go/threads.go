@@ -50,7 +50,7 @@ var started, finished, yields int
 
 func memory(n int) {
 	before := rssBytes()
-	for range n {
+	for step := 0; step < n; step++ {
 		go func() {
 			started++
 			for {
@@ -72,7 +72,7 @@ func switches(n, total int) {
 	var all sync.WaitGroup
 	all.Add(n)
 	gate := make(chan struct{})
-	for range n {
+	for step := 0; step < n; step++ {
 		go func() {
 			<-gate
 			started++
@@ -101,7 +101,7 @@ func switches(n, total int) {
 func spawn(total int) {
 	first := now()
 	for made := 0; made < total; made += 1000 {
-		for range 1000 {
+		for step := 0; step < 1000; step++ {
 			go func() { finished++ }()
 		}
 		for finished < made+1000 {
@@ -117,7 +117,7 @@ func spawnHandle(total int) {
 	for made := 0; made < total; made += 1000 {
 		var batch sync.WaitGroup
 		batch.Add(1000)
-		for range 1000 {
+		for step := 0; step < 1000; step++ {
 			go func() {
 				finished++
 				batch.Done()
@@ -136,10 +136,10 @@ func ring(k, hops int) {
 	}
 	var all sync.WaitGroup
 	all.Add(k)
-	for i := range k {
+	for i := 0; i < k; i++ {
 		from, to := channels[i], channels[(i+1)%k]
 		go func() {
-			for range hops / k {
+			for step := 0; step < hops/k; step++ {
 				to <- <-from + 1
 			}
 			all.Done()

@@ -25,6 +25,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("alive", &[n]) => ours::alive(n),
         ("switch", &[n, total]) => ours::switch(n, total),
         ("spawn", &[total]) => ours::spawn(total),
+        ("spawn-event", &[total]) => ours::spawn_event(total),
         ("spawn-handle", &[total]) => ours::spawn_handle(total),
         ("ring", &[k, hops]) => ours::ring(k, hops),
         ("ring-handmade", &[k, hops]) => ours::ring_handmade(k, hops),
