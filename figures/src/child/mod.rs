@@ -28,6 +28,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("spawn-event", &[total]) => ours::spawn_event(total),
         ("spawn-handle", &[total]) => ours::spawn_handle(total),
         ("ring", &[k, hops]) => ours::ring(k, hops),
+        ("ring-shared", &[k, hops]) => ours::ring_shared(k, hops),
         ("ring-handmade", &[k, hops]) => ours::ring_handmade(k, hops),
         ("tokio-memory", &[n]) => tokio_peer::memory(n),
         ("tokio-switch-self-wake", &[n, total]) => tokio_peer::switch_self_wake(n, total),
