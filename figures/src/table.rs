@@ -118,14 +118,15 @@ impl Table {
                 let _ = writeln!(text, "note: {note}");
             }
         }
-        text.push_str("\ncommands:\n");
+        text.push_str("\nratio: how many times better the first row of a case is than this one\n");
+        text.push_str("commands (each system's first; --json has that of every row):\n");
         let mut seen = Vec::new();
         for row in &self.rows {
-            if let Some(command) = row.command.as_deref()
-                && !seen.contains(&command)
+            if let Some(command) = &row.command
+                && !seen.contains(&&row.system)
             {
                 let _ = writeln!(text, "  {}: {command}", row.system);
-                seen.push(command);
+                seen.push(&row.system);
             }
         }
         text

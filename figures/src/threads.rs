@@ -236,7 +236,8 @@ pub(crate) fn spawn(effort: Effort) -> Result<Table, String> {
     let mut rows = case(
         "no handle",
         &[
-            inner(OURS, "spawn", &[ours]).answers("finished", ours),
+            inner("selvedge fork", "spawn", &[ours]).answers("finished", ours),
+            inner("selvedge, by the scheduler", "spawn-event", &[ours]).answers("finished", ours),
             inner(TOKIO, "tokio-spawn", &[peers]).answers("finished", peers).times(30.0),
             outer(GHC, FORK_IO, "spawn", &[peers]).answers("finished", peers).times(15.0),
             outer(GO, GOROUTINES, "spawn", &[peers]).answers("finished", peers).times(30.0),
@@ -280,6 +281,7 @@ pub(crate) fn ring(effort: Effort) -> Result<Table, String> {
             &format!("ring of {}", threads(k)),
             &[
                 inner("selvedge MVar", "ring", &[k, ours]).answers("token", ours),
+                inner("selvedge MVar, shared kind", "ring-shared", &[k, ours]).answers("token", ours),
                 inner("tokio, hand-made MVar", "tokio-ring-handmade", &[k, peers])
                     .answers("token", peers)
                     .times(4.0),
