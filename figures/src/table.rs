@@ -71,7 +71,7 @@ impl Table {
             lines.push([
                 case,
                 row.system.clone(),
-                row.value.as_ref().map_or_else(Clone::clone, |value| number(*value)),
+                row.value.as_ref().map_or_else(|_| "-".to_owned(), |value| number(*value)),
                 row.range
                     .map(|(low, high)| format!("{} .. {}", number(low), number(high)))
                     .unwrap_or_default(),
@@ -82,11 +82,12 @@ impl Table {
                     Some(Need::AtMost(limit)) => format!("<= {} {}", number(limit), row.unit),
                     None => String::new(),
                 },
-                match row.reached() {
-                    Some(true) => "reached",
-                    Some(false) => "MISSED",
-                    None if row.need.is_some() => "unknown",
-                    None => "",
+                match (&row.value, row.reached()) {
+                    (Err(why), _) => why,
+                    (_, Some(true)) => "reached",
+                    (_, Some(false)) => "MISSED",
+                    (_, None) if row.need.is_some() => "unknown",
+                    _ => "",
                 }
                 .to_owned(),
             ]);
@@ -100,8 +101,8 @@ impl Table {
             }
             let mut padded = String::new();
             for (column, cell) in line.iter().enumerate() {
-                // Numbers are aligned on the right, words on the left; a reason without a number is a word.
-                let right = matches!(column, 2 | 3 | 5) && cell.starts_with(|c: char| c.is_ascii_digit());
+                // Numbers are aligned on the right, words on the left.
+                let right = matches!(column, 2 | 3 | 5);
                 let width = widths[column];
                 let _ = if right {
                     write!(padded, "{cell:>width$}  ")
@@ -210,7 +211,7 @@ mod tests {
         };
         let text = table.text();
         assert!(text.contains("missing (apt-get install ghc)"), "{text}");
-        assert!(text.contains("unknown"), "{text}");
+        assert!(text.contains(">= 2x"), "{text}");
         assert_eq!(table.json()["rows"][0]["absent"], "missing (apt-get install ghc)");
     }
 }

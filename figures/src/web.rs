@@ -177,8 +177,15 @@ fn measure(
 ) -> Result<(Vec<Contender>, Vec<Samples>), String> {
     let site = Site::create()?;
     let load = Load::new(file, depth, effort.seconds)?;
-    let mut running: Vec<Result<Running, String>> =
-        entrants.iter().map(|entrant| server::start(entrant.kind, entrant.log, &site)).collect();
+    let start = |entrant: &Entrant| {
+        let mut server = server::start(entrant.kind, entrant.log, &site)?;
+        // The limit has no file.
+        if entrant.kind != Kind::Limit {
+            server.check(file, &site)?;
+        }
+        Ok(server)
+    };
+    let mut running: Vec<Result<Running, String>> = entrants.iter().map(start).collect();
     let mut samples: Vec<Samples> =
         running.iter().map(|server| server.as_ref().map(|_| Vec::new()).map_err(Clone::clone)).collect();
     for round in 1..=effort.rounds {

@@ -1,7 +1,7 @@
 //! The servers: how each is configured, started, accounted for and stopped.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -88,7 +88,8 @@ pub(super) struct Running {
 /// What the table shows instead of numbers: a missing package, a failed start.
 pub(super) fn start(kind: Kind, log: Log, site: &Site) -> Result<Running, String> {
     let port = free_port()?;
-    let set_up = SetUp { site, port, log };
+    let directory = site.directory_for(&name(kind, log))?;
+    let set_up = SetUp { directory, root: site.root().display().to_string(), port, log };
     let command = match kind {
         Kind::Selvedge => set_up.selvedge()?,
         Kind::NginxTuned => set_up.nginx(true)?,
@@ -120,24 +121,23 @@ fn free_port() -> Result<u16, String> {
 }
 
 /// What every configuration is made from.
-struct SetUp<'a> {
-    site: &'a Site,
+struct SetUp {
+    /// For its configuration, its log and whatever else it writes.
+    directory: PathBuf,
+    /// What it serves.
+    root: String,
     port: u16,
     log: Log,
 }
 
-impl SetUp<'_> {
-    /// A file of this server, beside the site.
+impl SetUp {
+    /// A file of this server.
     fn file(&self, what: &str) -> PathBuf {
-        self.site.directory().join(format!("{}-{what}", self.port))
+        self.directory.join(what)
     }
 
     fn shown(&self, what: &str) -> String {
         self.file(what).display().to_string()
-    }
-
-    fn root(&self) -> String {
-        self.site.root().display().to_string()
     }
 
     fn write(&self, what: &str, text: &str) -> Result<String, String> {
@@ -149,7 +149,7 @@ impl SetUp<'_> {
     fn selvedge(&self) -> Result<Vec<String>, String> {
         let log = if self.log == Log::Off { "off".to_owned() } else { self.shown("access.log") };
         let listen = format!("127.0.0.1:{}", self.port);
-        let words = [&self.root(), "--listen", &listen, "--workers", "1", "--log", &log];
+        let words = [&*self.root, "--listen", &listen, "--workers", "1", "--log", &log];
         Ok([built("selvedge-httpd")?].into_iter().chain(words.map(str::to_owned)).collect())
     }
 
@@ -175,7 +175,7 @@ impl SetUp<'_> {
             pid = self.shown("nginx.pid"),
             errors = self.shown("errors.log"),
             port = self.port,
-            root = self.root(),
+            root = self.root,
         );
         let configuration = self.write("nginx.conf", &text)?;
         Ok([program, "-c".to_owned(), configuration, "-e".to_owned(), self.shown("errors.log")].into())
@@ -194,7 +194,7 @@ impl SetUp<'_> {
             "server.document-root = \"{root}\"\nserver.bind = \"127.0.0.1\"\nserver.port = {port}\n\
              server.max-worker = 0\nserver.max-keep-alive-requests = 65535\nserver.max-keep-alive-idle = 75\n\
              server.errorlog = \"{errors}\"\nmimetype.assign = (\".html\" => \"text/html\")\n{log}",
-            root = self.root(),
+            root = self.root,
             port = self.port,
             errors = self.shown("errors.log"),
         );
@@ -217,7 +217,7 @@ impl SetUp<'_> {
             pid = self.shown("h2o.pid"),
             errors = self.shown("errors.log"),
             port = self.port,
-            root = self.root(),
+            root = self.root,
         );
         let configuration = self.write("h2o.conf", &text)?;
         Ok([program, "-c".to_owned(), configuration].into())
@@ -244,6 +244,30 @@ impl Running {
     pub(super) fn answered(&mut self, requests: u64, in_flight: usize) {
         self.answered += requests;
         self.in_flight += in_flight as u64;
+    }
+
+    /// Asks for a file once and compares it with what is on the disk.
+    ///
+    /// # Errors
+    /// What is wrong with the reply.
+    pub(super) fn check(&mut self, file: site::File, site: &Site) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("the first reply: {error}");
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(failed)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(failed)?;
+        let request = format!("GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", file.path);
+        stream.write_all(request.as_bytes()).map_err(failed)?;
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).map_err(failed)?;
+        let expected = fs::read(site.path(file)).map_err(failed)?;
+        if !reply.starts_with(b"HTTP/1.1 200 ") || !reply.ends_with(&expected) {
+            let first = String::from_utf8_lossy(&reply);
+            return Err(format!(
+                "the first reply is not the file: {}",
+                first.lines().next().unwrap_or("it is empty")
+            ));
+        }
+        self.answered(1, 0);
+        Ok(())
     }
 
     /// The CPU time that all processes of its session have had so far, in nanoseconds.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A file of the site.
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +46,20 @@ impl Site {
         Ok(Site { directory })
     }
 
-    /// The directory for configurations and logs.
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
+    /// A new directory for a server's configuration and logs.
+    pub(super) fn directory_for(&self, server: &str) -> Result<PathBuf, String> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let path = self.directory.join(server.chars().map(plain).collect::<String>());
+        let open = fs::Permissions::from_mode(0o755);
+        fs::create_dir(&path)
+            .and_then(|()| fs::set_permissions(&path, open))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path)
+    }
+
+    /// Where a file of the site is.
+    pub(super) fn path(&self, file: File) -> PathBuf {
+        self.root().join(&file.path[1..])
     }
 
     /// The directory that is served.
