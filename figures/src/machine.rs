@@ -1,19 +1,29 @@
-//! One line that says on what machine, and beside how much other work, a figure was measured.
+//! On what machine, and beside how much other work, a figure was measured.
 
 use std::fs;
 
-/// The machine line: processor, cores, memory, kernel, load average.
-pub(crate) fn line() -> String {
-    let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let memory = memory_kib("MemTotal").unwrap_or(0) / (1 << 20);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split(' ').next().unwrap_or_default().to_owned();
-    format!(
-        "machine: {cpu}, {cores} cores, {memory} GiB, Linux {}, load average {load} at the start",
-        kernel.trim()
-    )
+/// Where and when a figure was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    /// Processor, cores, memory and kernel.
+    pub(crate) description: String,
+    /// The load average of the minute before.
+    pub(crate) load: String,
+}
+
+impl Machine {
+    /// This machine, now.
+    pub(crate) fn now() -> Machine {
+        let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into());
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let memory = memory_kib("MemTotal").unwrap_or(0) / (1 << 20);
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        Machine {
+            description: format!("{cpu}, {cores} cores, {memory} GiB, Linux {}", kernel.trim()),
+            load: load.split(' ').next().unwrap_or_default().to_owned(),
+        }
+    }
 }
 
 /// A field of `/proc/meminfo`, in KiB.

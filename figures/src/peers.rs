@@ -82,11 +82,8 @@ impl Compiled {
     }
 
     fn build(self, source: &Path, out: &Path) -> Result<(), String> {
-        let compiler = self
-            .compiler
-            .iter()
-            .find_map(|name| find(name))
-            .ok_or_else(|| format!("missing (apt-get install {})", self.package))?;
+        let compiler =
+            self.compiler.iter().find_map(|name| find(name)).ok_or_else(|| missing(self.package))?;
         fs::create_dir_all(directory()).map_err(|error| format!("{}: {error}", directory().display()))?;
         let place = |argument: &&str| {
             argument
@@ -107,10 +104,9 @@ impl Compiled {
 /// Builds every compiled peer, and says for each peer whether it is there.
 ///
 /// # Errors
-///
-/// The names of the peers that are not.
+/// The names of the peers that do not compile. One whose compiler, or which itself, is not installed is only reported.
 pub(crate) fn build_all() -> Result<(), String> {
-    let mut absent = Vec::new();
+    let mut broken = Vec::new();
     let built = COMPILED.map(|peer| (peer.name, peer.executable()));
     let servers = crate::web::PEERS.map(|program| (program, program_path(program)));
     for (name, found) in built.into_iter().chain(servers) {
@@ -118,11 +114,21 @@ pub(crate) fn build_all() -> Result<(), String> {
             Ok(path) => println!("{name}: {path}"),
             Err(why) => {
                 println!("{name}: {why}");
-                absent.push(name);
+                if !why.starts_with(MISSING) {
+                    broken.push(name);
+                }
             }
         }
     }
-    if absent.is_empty() { Ok(()) } else { Err(format!("not there: {}", absent.join(", "))) }
+    if broken.is_empty() { Ok(()) } else { Err(format!("broken: {}", broken.join(", "))) }
+}
+
+/// What is said of a peer that is not installed begins so.
+const MISSING: &str = "missing";
+
+/// That a peer is not installed, and how to install it.
+fn missing(package: &str) -> String {
+    format!("{MISSING} (apt-get install {package})")
 }
 
 /// The path of an installed server.
@@ -132,9 +138,7 @@ pub(crate) fn build_all() -> Result<(), String> {
 /// What the table shows instead of a number: the package to install.
 pub(crate) fn program_path(program: &str) -> Result<String, String> {
     let package = PACKAGES.iter().find(|package| package.starts_with(program)).unwrap_or(&program);
-    find(program)
-        .map(|path| path.display().to_string())
-        .ok_or_else(|| format!("missing (apt-get install {package})"))
+    find(program).map(|path| path.display().to_string()).ok_or_else(|| missing(package))
 }
 
 /// A program in the search path or in the directories of the system's servers; an absolute path is only checked.

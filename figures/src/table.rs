@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::machine::Machine;
+
 /// What a row has to reach.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Need {
@@ -52,7 +54,7 @@ pub(crate) struct Table {
     /// What is measured and how, in a sentence or two.
     pub(crate) title: String,
     /// The machine it was measured on.
-    pub(crate) machine: String,
+    pub(crate) machine: Machine,
     /// The results, grouped by case.
     pub(crate) rows: Vec<Row>,
     /// What a reader has to know to judge the rows.
@@ -94,7 +96,10 @@ impl Table {
         }
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..header.len()).map(width).collect();
-        let mut text = format!("{}: {}\n{}\n\n", self.name, self.title, self.machine);
+        let mut text = format!(
+            "{}: {}\nmachine: {}; load average {} at the start\n\n",
+            self.name, self.title, self.machine.description, self.machine.load
+        );
         for (index, line) in lines.iter().enumerate() {
             if index > 1 && !line[0].is_empty() {
                 text.push('\n');
@@ -158,7 +163,8 @@ impl Table {
         json!({
             "figure": self.name,
             "title": self.title,
-            "machine": self.machine,
+            "machine": self.machine.description,
+            "load_average": self.machine.load,
             "notes": self.notes,
             "rows": rows,
         })
@@ -205,7 +211,7 @@ mod tests {
         let table = Table {
             name: "f",
             title: "t".into(),
-            machine: "m".into(),
+            machine: Machine { description: "m".into(), load: "0.1".into() },
             rows: vec![row(Err("missing (apt-get install ghc)".into()), None, Some(Need::Times(2.0)))],
             notes: vec![],
         };

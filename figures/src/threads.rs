@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
+use crate::Effort;
+use crate::machine::{Machine, memory_kib};
 use crate::measure::{Better, Contender, Metric, case};
 use crate::peers::{CPP, Compiled, GHC, GO};
 use crate::table::{Need, Row, Table};
-use crate::{Effort, machine};
 
 const NS: Metric = Metric { key: "ns", unit: "ns", better: Better::Lower };
 const BYTES: Metric = Metric { key: "bytes", unit: "bytes", better: Better::Lower };
@@ -68,7 +69,7 @@ impl Contender {
     }
 }
 
-fn table(name: &'static str, title: &str, machine: String, rows: Vec<Row>) -> Table {
+fn table(name: &'static str, title: &str, machine: Machine, rows: Vec<Row>) -> Table {
     Table { name, title: title.to_owned(), machine, rows, notes: vec![] }
 }
 
@@ -84,7 +85,7 @@ fn threads(n: u64) -> String {
 
 /// `threads-memory`.
 pub(crate) fn memory(effort: Effort) -> Result<Table, String> {
-    let machine = machine::line();
+    let machine = Machine::now();
     let live = |contender: Contender, n: u64| contender.answers("live", n);
     let mut rows = Vec::new();
     // Memory hardly varies: more than three rounds would only take time.
@@ -154,7 +155,7 @@ fn billion() -> Result<Vec<Row>, String> {
     // 18 GB, as a number of GiB.
     let limit = 18e9 / f64::from(1 << 30);
     let mut ours = inner(OURS, "alive", &[N]).answers("finished", N).answers("live", N).at_most(limit);
-    let available = machine::memory_kib("MemAvailable").unwrap_or(0) >> 20;
+    let available = memory_kib("MemAvailable").unwrap_or(0) >> 20;
     if available < GIB_NEEDED {
         ours.command = Err(format!("needs {GIB_NEEDED} GiB free, {available} are"));
     }
@@ -165,7 +166,7 @@ fn billion() -> Result<Vec<Row>, String> {
 
 /// `threads-switch`.
 pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
-    let machine = machine::line();
+    let machine = Machine::now();
     let mut rows = Vec::new();
     for (n, ours_total, peers_total) in
         [(1, 20_000_000, 2_000_000), (1000, 20_000_000, 2_000_000), (1_000_000, 20_000_000, 4_000_000)]
@@ -231,7 +232,7 @@ fn drift(rows: &[Row]) -> Option<Row> {
 
 /// `threads-spawn`.
 pub(crate) fn spawn(effort: Effort) -> Result<Table, String> {
-    let machine = machine::line();
+    let machine = Machine::now();
     let (ours, peers) = (10_000_000, 1_000_000);
     let mut rows = case(
         "no handle",
@@ -273,7 +274,7 @@ pub(crate) fn spawn(effort: Effort) -> Result<Table, String> {
 
 /// `mvar-ring`.
 pub(crate) fn ring(effort: Effort) -> Result<Table, String> {
-    let machine = machine::line();
+    let machine = Machine::now();
     let (ours, peers) = (10_000_000, 1_000_000);
     let mut rows = Vec::new();
     for k in [2, 1000] {
@@ -304,7 +305,7 @@ pub(crate) fn ring(effort: Effort) -> Result<Table, String> {
 
 /// `foreign-wake`.
 pub(crate) fn foreign_wake(effort: Effort) -> Result<Table, String> {
-    let machine = machine::line();
+    let machine = Machine::now();
     let hops = 2_000_000;
     let rows = case(
         "ping-pong of 2 threads",

@@ -9,9 +9,10 @@ mod load;
 mod server;
 mod site;
 
+use crate::Effort;
+use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, median, rows};
 use crate::table::{Need, Row, Table};
-use crate::{Effort, machine};
 
 use self::load::Load;
 use self::server::{Kind, Log, Running};
@@ -97,7 +98,7 @@ fn compare(
     entrants: &[Entrant],
     effort: Effort,
 ) -> Result<Table, String> {
-    let machine = machine::line();
+    let machine = Machine::now();
     let (contenders, samples) = measure(name, file, depth, entrants, effort)?;
     let part = |pick: fn(&(f64, f64)) -> f64| -> Vec<Result<Vec<f64>, String>> {
         samples.iter().map(|sample| sample.clone().map(|pairs| pairs.iter().map(pick).collect())).collect()
@@ -125,7 +126,7 @@ pub(crate) fn log(effort: Effort) -> Result<Table, String> {
         (Kind::Lighttpd, &[Log::Off, Log::On]),
         (Kind::H2o, &[Log::Off, Log::On]),
     ];
-    let machine = machine::line();
+    let machine = Machine::now();
     let entrants: Vec<Entrant> =
         KINDS.iter().flat_map(|(kind, logs)| logs.iter().map(|log| Entrant::new(*kind, *log))).collect();
     let (contenders, samples) = measure("web-log", site::SMALL, 1, &entrants, effort)?;

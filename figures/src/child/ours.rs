@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use selvedge_core::{Cpu, Mode, NoEvents, fork, spawn as spawn_joinable, turn, yield_now};
-use selvedge_sync::{Local, MVar, Shared};
+use selvedge_sync::MVar;
 
 use super::clock::{Times, rss_bytes};
 use super::handmade::HandMade;
@@ -167,12 +167,12 @@ pub(super) fn spawn_handle(total: u64) {
 
 /// A ring of `k` threads that hand a number over through MVars that stay on one OS thread.
 pub(super) fn ring(k: u64, hops: u64) {
-    ring_of(k, hops, MVar::<u64, Local>::empty);
+    ring_of(k, hops, MVar::empty_local);
 }
 
 /// The same through MVars that OS threads may share.
 pub(super) fn ring_shared(k: u64, hops: u64) {
-    ring_of(k, hops, MVar::<u64, Shared>::empty);
+    ring_of(k, hops, MVar::empty);
 }
 
 fn ring_of<M: Mode + 'static>(k: u64, hops: u64, empty: fn() -> MVar<u64, M>) {
