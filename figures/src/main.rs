@@ -1,2 +1,176 @@
-//! To come.
-fn main() {}
+//! `figures NAME`: measures one figure, ours and its peers in the same run, and prints one table.
+//!
+//! A figure checks its answers before it shows a time, shows the median of interleaved rounds, names the machine and
+//! the command of every row, and says of a peer that is not installed that it is missing. `--json FILE` writes the
+//! same rows for programs. The peers and how to install them: `figures/peers/README.md`.
+#![forbid(unsafe_code)]
+
+mod child;
+mod machine;
+mod measure;
+mod peers;
+mod pinned;
+mod table;
+mod threads;
+mod web;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lexopt::prelude::*;
+
+use crate::table::Table;
+
+const HELP: &str = "\
+Measures a figure beside its peers and prints one table.
+
+usage: figures [--json FILE] [--rounds N] [--seconds S] NAME...
+       figures list          the figures there are
+       figures all           every figure, one after the other
+       figures build-peers   build the peer programs, say which peers are missing
+       figures packages      the Debian packages that bring the peers
+
+  --json FILE   also write the rows as JSON
+  --rounds N    interleaved rounds, whose median is shown (5)
+  --seconds S   length of one run of a web figure (2)
+";
+
+/// How thoroughly to measure.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// Interleaved rounds.
+    rounds: usize,
+    /// Seconds of one run against a server.
+    seconds: u64,
+}
+
+/// A figure: its name, what it shows, and how to measure it.
+struct Figure {
+    name: &'static str,
+    about: &'static str,
+    measure: fn(Effort) -> Result<Table, String>,
+}
+
+const FIGURES: [Figure; 9] = [
+    Figure {
+        name: "threads-memory",
+        about: "bytes per yield-loop thread; a billion at once",
+        measure: threads::memory,
+    },
+    Figure {
+        name: "threads-switch",
+        about: "time per yield, 1 to 100 million live threads",
+        measure: threads::switch,
+    },
+    Figure { name: "threads-spawn", about: "time to spawn a thread that finishes", measure: threads::spawn },
+    Figure {
+        name: "mvar-ring",
+        about: "time per hand-over in a ring of 2 and 1000 threads",
+        measure: threads::ring,
+    },
+    Figure {
+        name: "foreign-wake",
+        about: "ping-pong through a waker-based primitive",
+        measure: threads::foreign_wake,
+    },
+    Figure { name: "web-small", about: "a 612-byte file over 64 connections, log on", measure: web::small },
+    Figure { name: "web-16k", about: "a 16 KiB file over 64 connections, log on", measure: web::sixteen_k },
+    Figure {
+        name: "web-pipelined",
+        about: "the 612-byte file, 16 requests at a time",
+        measure: web::pipelined,
+    },
+    Figure { name: "web-log", about: "CPU per request, access log on against off", measure: web::log },
+];
+
+fn main() -> ExitCode {
+    // The two ways this program is its own tool: running a program pinned to a CPU, and being one of our programs.
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["pinned", cpu, program, ..] => match cpu.parse() {
+            Ok(cpu) => Err((pinned::exec(cpu, program, &words[3..]), 127)),
+            Err(_) => Err((format!("not a CPU: {cpu}"), 2)),
+        },
+        ["child", ..] => child::run(&words[1..]).map_err(|error| (error, 2)),
+        _ => command_line(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((message, status)) => {
+            eprintln!("figures: {message}");
+            ExitCode::from(status)
+        }
+    }
+}
+
+/// Does what the user asked for. An error carries the exit status: 2 for usage, 1 for everything else.
+fn command_line() -> Result<(), (String, u8)> {
+    let usage = |error: lexopt::Error| (format!("{error}\n\n{HELP}"), 2);
+    let mut names = Vec::new();
+    let mut json = None;
+    let mut effort = Effort { rounds: 5, seconds: 2 };
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next().map_err(usage)? {
+        match argument {
+            Long("json") => json = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Long("rounds") => effort.rounds = parser.value().and_then(|v| v.parse()).map_err(usage)?,
+            Long("seconds") => effort.seconds = parser.value().and_then(|v| v.parse()).map_err(usage)?,
+            Long("help") | Short('h') => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            Value(name) => names.push(name.string().map_err(usage)?),
+            other => return Err(usage(other.unexpected())),
+        }
+    }
+    if effort.rounds == 0 || effort.seconds == 0 {
+        return Err(("at least one round of at least one second".into(), 2));
+    }
+    match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => Err((format!("which figure?\n\n{HELP}"), 2)),
+        ["list"] => {
+            for figure in &FIGURES {
+                println!("{:<16} {}", figure.name, figure.about);
+            }
+            Ok(())
+        }
+        ["packages"] => {
+            println!("{}", peers::PACKAGES.join("\n"));
+            Ok(())
+        }
+        ["build-peers"] => peers::build_all().map_err(|error| (error, 1)),
+        ["all"] => figures(&FIGURES.iter().collect::<Vec<_>>(), effort, json),
+        names => {
+            let find =
+                |name: &str| FIGURES.iter().find(|figure| figure.name == name).ok_or_else(|| name.to_owned());
+            let chosen: Result<Vec<&Figure>, String> = names.iter().map(|name| find(name)).collect();
+            let chosen = chosen
+                .map_err(|name| (format!("no figure is called {name}; `figures list` names them"), 2))?;
+            figures(&chosen, effort, json)
+        }
+    }
+}
+
+/// Measures and prints the figures; one that fails does not keep the others from being shown.
+fn figures(chosen: &[&Figure], effort: Effort, json: Option<PathBuf>) -> Result<(), (String, u8)> {
+    let mut measured = Vec::new();
+    let mut failed = Vec::new();
+    for figure in chosen {
+        match (figure.measure)(effort) {
+            Ok(table) => {
+                println!("{}", table.text());
+                measured.push(table.json());
+            }
+            Err(error) => {
+                eprintln!("figures: {}: {error}", figure.name);
+                failed.push(figure.name);
+            }
+        }
+    }
+    if let Some(path) = json {
+        let text = format!("{:#}\n", serde_json::Value::Array(measured));
+        fs::write(&path, text).map_err(|error| (format!("{}: {error}", path.display()), 1))?;
+    }
+    if failed.is_empty() { Ok(()) } else { Err((format!("without a result: {}", failed.join(", ")), 1)) }
+}

@@ -1,0 +1,40 @@
+//! What the measured programs of this binary measure themselves with.
+
+use std::fs;
+use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A moment, on the clock of this process's CPU time and on the wall's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    cpu_ns: f64,
+    wall: Instant,
+}
+
+impl Times {
+    /// This moment.
+    pub(super) fn now() -> Times {
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        Times { cpu_ns: cpu.tv_sec as f64 * 1e9 + cpu.tv_nsec as f64, wall: Instant::now() }
+    }
+
+    /// Prints the time from this moment to `last`, divided by the number of operations between them.
+    pub(super) fn print_until(self, last: Times, operations: u64) {
+        let operations = operations as f64;
+        println!("ns {:.4}", (last.cpu_ns - self.cpu_ns) / operations);
+        println!("wall_ns {:.4}", (last.wall - self.wall).as_nanos() as f64 / operations);
+    }
+}
+
+/// The memory this process has resident now, in bytes.
+///
+/// # Panics
+///
+/// When `/proc/self/statm` is not as Linux writes it.
+pub(super) fn rss_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/self/statm").expect("Linux tells a process its size");
+    let pages: u64 =
+        text.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("the second field is a number");
+    pages * rustix::param::page_size() as u64
+}

@@ -1,0 +1,225 @@
+//! Our threads, measured under the library's reference scheduler, round-robin. They wait only for one another, so there
+//! is no event source.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use selvedge_core::{Cpu, Mode, NoEvents, fork, spawn as spawn_joinable, turn, yield_now};
+use selvedge_sync::MVar;
+
+use super::clock::{Times, rss_bytes};
+use super::handmade::HandMade;
+
+thread_local! {
+    static FINISHED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Steps in one turn of the reference scheduler, as long as enough threads are ready.
+const STEPS_PER_TURN: u64 = 256;
+
+/// A scheduler with its threads.
+struct Runtime {
+    cpu: Cpu,
+    events: NoEvents,
+}
+
+impl Runtime {
+    fn new() -> Runtime {
+        Runtime {
+            cpu: Cpu::new().expect("address space for threads can be reserved"),
+            events: NoEvents::new(),
+        }
+    }
+
+    fn start(&mut self, thread: impl Future<Output = ()> + 'static) {
+        let thread = self.cpu.thread(thread).expect("the arena has room");
+        self.cpu.make_ready(thread);
+    }
+
+    /// Runs threads for at least so many steps, in whole turns; returns how many.
+    fn steps(&mut self, at_least: u64) -> u64 {
+        let turns = at_least.div_ceil(STEPS_PER_TURN);
+        for _ in 0..turns {
+            turn(&mut self.cpu, &mut self.events).expect("these threads are always ready");
+        }
+        turns * STEPS_PER_TURN
+    }
+
+    /// Runs all threads to their ends.
+    fn run(&mut self) {
+        while turn(&mut self.cpu, &mut self.events).expect("these threads wait only for one another") {}
+    }
+
+    /// Counts the threads that are ready, and ends the process without cancelling each.
+    fn end_with_live(mut self) -> ! {
+        let mut live = 0_u64;
+        while let Some(thread) = self.cpu.woken() {
+            live += 1;
+            std::mem::forget(thread);
+        }
+        println!("live {live}");
+        std::process::exit(0);
+    }
+}
+
+async fn yield_forever() {
+    loop {
+        yield_now().await;
+    }
+}
+
+/// `n` threads in a yield loop: bytes each, beside what a scheduler with one thread takes.
+pub(super) fn memory(n: u64) {
+    let mut runtime = Runtime::new();
+    runtime.start(yield_forever());
+    runtime.steps(1);
+    let before = rss_bytes();
+    for _ in 1..n {
+        runtime.start(yield_forever());
+    }
+    runtime.steps(n);
+    println!("bytes {:.3}", (rss_bytes() - before) as f64 / n as f64);
+    runtime.end_with_live();
+}
+
+/// `n` threads alive at once, each of which yields once, goes on and finishes.
+pub(super) fn alive(n: u64) {
+    let mut runtime = Runtime::new();
+    for _ in 0..n {
+        runtime.start(async {
+            yield_now().await;
+            FINISHED.set(FINISHED.get() + 1);
+        });
+    }
+    // All but the last few of them yield for the first time.
+    runtime.steps(n - STEPS_PER_TURN);
+    println!("gib {:.3}", rss_bytes() as f64 / f64::from(1 << 30));
+    println!("live {}", n - FINISHED.get());
+    runtime.run();
+    println!("finished {}", FINISHED.get());
+}
+
+/// `total` yields of `n` threads in turn, after each has started.
+pub(super) fn switch(n: u64, total: u64) {
+    let mut runtime = Runtime::new();
+    for _ in 0..n {
+        runtime.start(yield_forever());
+    }
+    runtime.steps(n);
+    let first = Times::now();
+    let steps = runtime.steps(total);
+    first.print_until(Times::now(), steps);
+    runtime.end_with_live();
+}
+
+/// Spawns and finishes `total` threads, a thousand at a time, without handles.
+pub(super) fn spawn(total: u64) {
+    let mut runtime = Runtime::new();
+    runtime.start(async move {
+        let first = Times::now();
+        for batch in 1..=total / 1000 {
+            for _ in 0..1000 {
+                fork(async { FINISHED.set(FINISHED.get() + 1) }).await;
+            }
+            while FINISHED.get() < batch * 1000 {
+                yield_now().await;
+            }
+        }
+        first.print_until(Times::now(), total);
+    });
+    runtime.run();
+    println!("finished {}", FINISHED.get());
+}
+
+/// The same from the scheduler's side.
+pub(super) fn spawn_event(total: u64) {
+    let mut runtime = Runtime::new();
+    let first = Times::now();
+    for _ in 0..total / 1000 {
+        for _ in 0..1000 {
+            runtime.start(async { FINISHED.set(FINISHED.get() + 1) });
+        }
+        runtime.run();
+    }
+    first.print_until(Times::now(), total);
+    println!("finished {}", FINISHED.get());
+}
+
+/// The same, waiting for each thread through its handle.
+pub(super) fn spawn_handle(total: u64) {
+    let mut runtime = Runtime::new();
+    runtime.start(async move {
+        let mut handles = Vec::with_capacity(1000);
+        let first = Times::now();
+        for _ in 0..total / 1000 {
+            for _ in 0..1000 {
+                handles.push(spawn_joinable(async { FINISHED.set(FINISHED.get() + 1) }));
+            }
+            for handle in handles.drain(..) {
+                handle.await.expect("the thread does not panic");
+            }
+        }
+        first.print_until(Times::now(), total);
+    });
+    runtime.run();
+    println!("finished {}", FINISHED.get());
+}
+
+/// A ring of `k` threads that hand a number over through MVars that stay on one OS thread.
+pub(super) fn ring(k: u64, hops: u64) {
+    ring_of(k, hops, MVar::empty_local);
+}
+
+/// The same through MVars that OS threads may share.
+pub(super) fn ring_shared(k: u64, hops: u64) {
+    ring_of(k, hops, MVar::empty);
+}
+
+fn ring_of<M: Mode + 'static>(k: u64, hops: u64, empty: fn() -> MVar<u64, M>) {
+    let rounds = hops / k;
+    let mut runtime = Runtime::new();
+    let cells: Vec<Rc<MVar<u64, M>>> = (0..k).map(|_| Rc::new(empty())).collect();
+    runtime.start(async move {
+        let mut stations = Vec::new();
+        for (from, to) in cells.iter().zip(cells.iter().cycle().skip(1)) {
+            let (from, to) = (Rc::clone(from), Rc::clone(to));
+            stations.push(spawn_joinable(async move {
+                for _ in 0..rounds {
+                    let token = from.take().await;
+                    to.put(token + 1).await;
+                }
+            }));
+        }
+        let first = Times::now();
+        cells[0].put(0).await;
+        for station in stations {
+            station.await.expect("a station does not panic");
+        }
+        let last = Times::now();
+        first.print_until(last, rounds * k);
+        println!("token {}", cells[0].take().await);
+    });
+    runtime.run();
+}
+
+/// The same ring over the hand-made MVar.
+pub(super) fn ring_handmade(k: u64, hops: u64) {
+    let rounds = hops / k;
+    let mut runtime = Runtime::new();
+    let cells: Vec<HandMade<u64>> = (0..k).map(|_| HandMade::new()).collect();
+    runtime.start(async move {
+        let mut stations = Vec::new();
+        for (from, to) in cells.iter().zip(cells.iter().cycle().skip(1)) {
+            stations.push(spawn_joinable(super::station(from.clone(), to.clone(), rounds)));
+        }
+        let first = Times::now();
+        cells[0].put(0).await;
+        for station in stations {
+            station.await.expect("a station does not panic");
+        }
+        let last = Times::now();
+        first.print_until(last, rounds * k);
+        println!("token {}", cells[0].take().await);
+    });
+    runtime.run();
+}

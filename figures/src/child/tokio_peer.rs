@@ -1,0 +1,191 @@
+//! tokio's current-thread runtime, measured like every other contender of the thread figures.
+//!
+//! The runtime is built without its I/O and time drivers, which is its fastest form. Tasks are spawned with
+//! `tokio::spawn`; only the ring over the hand-made, `!Send` MVar needs a `LocalSet`.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::task::Poll;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::{LocalSet, yield_now};
+
+use super::clock::{Times, rss_bytes};
+use super::handmade::HandMade;
+
+thread_local! {
+    static STARTED: Cell<u64> = const { Cell::new(0) };
+    static FINISHED: Cell<u64> = const { Cell::new(0) };
+    static YIELDS: Cell<u64> = const { Cell::new(0) };
+    static START: Cell<Option<Times>> = const { Cell::new(None) };
+    static END: Cell<Option<Times>> = const { Cell::new(None) };
+    static DONE: Rc<Notify> = Rc::new(Notify::new());
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().build().expect("a runtime without drivers needs nothing of the system")
+}
+
+/// The cheapest way for a tokio task to go to the back of the queue: it wakes itself and is pending once.
+fn self_wake() -> impl Future<Output = ()> {
+    let mut woken = false;
+    poll_fn(move |context| {
+        if woken {
+            return Poll::Ready(());
+        }
+        woken = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+/// `n` tasks in a yield loop: bytes each.
+pub(super) fn memory(n: u64) {
+    runtime().block_on(async {
+        let before = rss_bytes();
+        for _ in 0..n {
+            tokio::spawn(async {
+                STARTED.set(STARTED.get() + 1);
+                loop {
+                    self_wake().await;
+                }
+            });
+        }
+        while STARTED.get() < n {
+            self_wake().await;
+        }
+        println!("bytes {:.3}", (rss_bytes() - before) as f64 / n as f64);
+        println!("live {}", STARTED.get());
+    });
+}
+
+/// `n` tasks that yield through `turn`: timed from the moment the last of them has started, for `total` yields. Tasks
+/// that use `yield_now` do not run strictly in turn, so the yields are counted.
+fn switch_through<F: Future<Output = ()> + Send + 'static>(n: u64, total: u64, turn: fn() -> F) {
+    let task = move || async move {
+        STARTED.set(STARTED.get() + 1);
+        if STARTED.get() == n {
+            START.set(Some(Times::now()));
+        }
+        while END.get().is_none() {
+            if STARTED.get() == n {
+                if YIELDS.get() == total {
+                    END.set(Some(Times::now()));
+                }
+                YIELDS.set(YIELDS.get() + 1);
+            }
+            turn().await;
+        }
+        FINISHED.set(FINISHED.get() + 1);
+        if FINISHED.get() == n {
+            DONE.with(|done| done.notify_one());
+        }
+    };
+    // The main task waits once, so that it is not one more task to switch to.
+    let done = DONE.with(Rc::clone);
+    runtime().block_on(async move {
+        for _ in 0..n {
+            tokio::spawn(task());
+        }
+        done.notified().await;
+    });
+    let first = START.get().expect("every task has started");
+    first.print_until(END.get().expect("the last yield was seen"), total);
+    println!("finished {}", FINISHED.get());
+}
+
+/// Yielding by waking oneself.
+pub(super) fn switch_self_wake(n: u64, total: u64) {
+    switch_through(n, total, self_wake);
+}
+
+/// Yielding with `tokio::task::yield_now`.
+pub(super) fn switch_yield_now(n: u64, total: u64) {
+    switch_through(n, total, yield_now);
+}
+
+/// Spawns and finishes `total` tasks, a thousand at a time, without keeping their handles.
+pub(super) fn spawn(total: u64) {
+    runtime().block_on(async move {
+        let first = Times::now();
+        for batch in 1..=total / 1000 {
+            for _ in 0..1000 {
+                drop(tokio::spawn(async { FINISHED.set(FINISHED.get() + 1) }));
+            }
+            while FINISHED.get() < batch * 1000 {
+                self_wake().await;
+            }
+        }
+        first.print_until(Times::now(), total);
+        println!("finished {}", FINISHED.get());
+    });
+}
+
+/// The same, waiting for each task through its handle.
+pub(super) fn spawn_handle(total: u64) {
+    runtime().block_on(async move {
+        let mut handles = Vec::with_capacity(1000);
+        let first = Times::now();
+        for _ in 0..total / 1000 {
+            for _ in 0..1000 {
+                handles.push(tokio::spawn(async { FINISHED.set(FINISHED.get() + 1) }));
+            }
+            for handle in handles.drain(..) {
+                handle.await.expect("the task does not panic");
+            }
+        }
+        first.print_until(Times::now(), total);
+        println!("finished {}", FINISHED.get());
+    });
+}
+
+/// A ring of `k` tasks that hand a number over through `tokio::sync::mpsc` channels of one place.
+pub(super) fn ring_mpsc(k: u64, hops: u64) {
+    let rounds = hops / k;
+    runtime().block_on(async move {
+        let (senders, receivers): (Vec<_>, Vec<_>) = (0..k).map(|_| mpsc::channel::<u64>(1)).unzip();
+        let start = senders[0].clone();
+        let mut stations = Vec::new();
+        let nexts = senders.iter().cycle().skip(1).cloned();
+        for (mut from, to) in receivers.into_iter().zip(nexts) {
+            stations.push(tokio::spawn(async move {
+                for _ in 0..rounds {
+                    let token = from.recv().await.expect("the ring is open");
+                    to.send(token + 1).await.expect("the ring is open");
+                }
+                from
+            }));
+        }
+        let first = Times::now();
+        start.send(0).await.expect("the ring is open");
+        let mut ends = Vec::new();
+        for station in stations {
+            ends.push(station.await.expect("a station does not panic"));
+        }
+        let last = Times::now();
+        first.print_until(last, rounds * k);
+        println!("token {}", ends[0].recv().await.expect("the token is back at its start"));
+    });
+}
+
+/// A ring of `k` tasks over the hand-made MVar.
+pub(super) fn ring_handmade(k: u64, hops: u64) {
+    let rounds = hops / k;
+    let cells: Vec<HandMade<u64>> = (0..k).map(|_| HandMade::new()).collect();
+    LocalSet::new().block_on(&runtime(), async move {
+        let mut stations = Vec::new();
+        for (from, to) in cells.iter().zip(cells.iter().cycle().skip(1)) {
+            stations.push(tokio::task::spawn_local(super::station(from.clone(), to.clone(), rounds)));
+        }
+        let first = Times::now();
+        cells[0].put(0).await;
+        for station in stations {
+            station.await.expect("a station does not panic");
+        }
+        let last = Times::now();
+        first.print_until(last, rounds * k);
+        println!("token {}", cells[0].take().await);
+    });
+}

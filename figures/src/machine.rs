@@ -1,0 +1,39 @@
+//! On what machine, and beside how much other work, a figure was measured.
+
+use std::fs;
+
+/// Where and when a figure was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    /// Processor, cores, memory and kernel.
+    pub(crate) description: String,
+    /// The load average of the minute before.
+    pub(crate) load: String,
+}
+
+impl Machine {
+    /// This machine, now.
+    pub(crate) fn now() -> Machine {
+        let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into());
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let memory = memory_kib("MemTotal").unwrap_or(0) / (1 << 20);
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        Machine {
+            description: format!("{cpu}, {cores} cores, {memory} GiB, Linux {}", kernel.trim()),
+            load: load.split(' ').next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// A field of `/proc/meminfo`, in KiB.
+pub(crate) fn memory_kib(name: &str) -> Option<u64> {
+    field("/proc/meminfo", name)?.strip_suffix(" kB")?.trim().parse().ok()
+}
+
+/// The value of the first `name : value` line of a file.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}

@@ -1,0 +1,261 @@
+//! Interleaved rounds of pinned subprocesses, and the rows their medians make.
+//!
+//! Every measured program, ours and the peers' alike, runs as a process of its own on one given CPU and prints
+//! `name value` lines. The rounds are interleaved (A B C A B C ..), so that a disturbance of the machine meets all
+//! contenders alike, and the median of the rounds is what a table shows.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::pinned;
+use crate::table::{Need, Row};
+
+/// What a run printed: one number per name.
+pub(crate) type Report = BTreeMap<String, f64>;
+
+/// A program to measure.
+#[derive(Clone, Debug)]
+pub(crate) struct Contender {
+    /// The name in the table.
+    pub(crate) system: String,
+    /// Program and arguments, or why it cannot run.
+    pub(crate) command: Result<Vec<String>, String>,
+    /// Environment variables it needs.
+    pub(crate) environment: Vec<(&'static str, &'static str)>,
+    /// What it must print for its times to count.
+    pub(crate) answers: Vec<(&'static str, f64)>,
+    /// What its row has to reach.
+    pub(crate) need: Option<Need>,
+}
+
+/// Which way a metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    /// Less is better: times, bytes.
+    Lower,
+    /// More is better: requests per second.
+    Higher,
+}
+
+/// A number that every run of a case reports.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Metric {
+    /// Its name in the report.
+    pub(crate) key: &'static str,
+    /// Its unit in the table.
+    pub(crate) unit: &'static str,
+    /// Which way it is better.
+    pub(crate) better: Better,
+}
+
+/// Why there is no number.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// The contender could not run or did not finish: a fact about it that the table shows.
+    Absent(String),
+    /// The answer was wrong: no time of this figure can be trusted.
+    Wrong(String),
+}
+
+/// Runs the contenders `rounds` times in turn and returns the rows of one case. The first contender is ours; the
+/// others' ratios are taken against it.
+///
+/// A contender that is missing, fails or runs out of time is not tried again, and its row says why.
+///
+/// # Errors
+///
+/// A description of the first wrong answer.
+pub(crate) fn case(
+    name: &str,
+    contenders: &[Contender],
+    metric: Metric,
+    rounds: usize,
+    limit: Duration,
+) -> Result<Vec<Row>, String> {
+    let mut samples: Vec<Result<Vec<f64>, String>> = contenders
+        .iter()
+        .map(|contender| contender.command.as_ref().map(|_| Vec::new()).map_err(Clone::clone))
+        .collect();
+    for _ in 0..rounds {
+        for (contender, sample) in contenders.iter().zip(&mut samples) {
+            let Ok(values) = sample else { continue };
+            eprintln!("{name}: {}", contender.system);
+            match run(contender, metric.key, limit) {
+                Ok(value) => values.push(value),
+                Err(Failure::Absent(why)) => *sample = Err(why),
+                Err(Failure::Wrong(what)) => return Err(format!("{name}: {}: {what}", contender.system)),
+            }
+        }
+    }
+    Ok(rows(name, contenders, metric, &samples))
+}
+
+/// Makes the rows of one case and metric out of the contenders' samples, the first contender being ours.
+pub(crate) fn rows(
+    name: &str,
+    contenders: &[Contender],
+    metric: Metric,
+    samples: &[Result<Vec<f64>, String>],
+) -> Vec<Row> {
+    let medians: Vec<Result<f64, String>> = samples
+        .iter()
+        .map(|sample| sample.as_ref().map(|values| median(values)).map_err(Clone::clone))
+        .collect();
+    let ours = medians.first().and_then(|median| median.as_ref().ok().copied());
+    let row = |(index, contender): (usize, &Contender)| {
+        let value = medians[index].clone();
+        let ratio = match (&value, ours) {
+            (Ok(theirs), Some(ours)) if index > 0 => Some(match metric.better {
+                Better::Lower => theirs / ours,
+                Better::Higher => ours / theirs,
+            }),
+            _ => None,
+        };
+        let range = samples[index].as_ref().ok().filter(|values| values.len() > 1).map(|values| {
+            values
+                .iter()
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)))
+        });
+        Row {
+            case: name.to_owned(),
+            system: contender.system.clone(),
+            value,
+            range,
+            unit: metric.unit,
+            ratio,
+            need: contender.need,
+            command: contender.command.as_ref().ok().map(|command| shown(command, &contender.environment)),
+        }
+    };
+    contenders.iter().enumerate().map(row).collect()
+}
+
+/// The middle value; the mean of the two middle ones when their number is even.
+///
+/// # Panics
+///
+/// When there is no value.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
+}
+
+/// A command as a reader would type it, without directories.
+fn shown(command: &[String], environment: &[(&str, &str)]) -> String {
+    let mut words: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    words.extend(command.iter().map(|word| word.rsplit('/').next().unwrap_or(word).to_owned()));
+    words.join(" ")
+}
+
+/// Runs a contender once, checks its answers and returns the value of `key`.
+fn run(contender: &Contender, key: &str, limit: Duration) -> Result<f64, Failure> {
+    let command = contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
+    let mut process = pinned::command(pinned::SERVER_CPU, command);
+    process.envs(contender.environment.iter().copied());
+    let report = report(process, limit)?;
+    for (name, expected) in &contender.answers {
+        match report.get(*name) {
+            Some(value) if value == expected => {}
+            Some(value) => return Err(Failure::Wrong(format!("{name} is {value}, not {expected}"))),
+            None => return Err(Failure::Wrong(format!("it printed no {name}"))),
+        }
+    }
+    report.get(key).copied().ok_or_else(|| Failure::Wrong(format!("it printed no {key}")))
+}
+
+/// Runs a process to its end and reads what it printed.
+///
+/// # Errors
+///
+/// [`Failure::Absent`] when it cannot be started, fails or is still running after `limit` (it is then killed).
+pub(crate) fn report(mut process: Command, limit: Duration) -> Result<Report, Failure> {
+    let absent = |what: String| Failure::Absent(what);
+    let mut child = process
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| absent(format!("did not start: {error}")))?;
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if start.elapsed() < limit => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(absent(format!("not done in {} s", limit.as_secs())));
+            }
+            Err(error) => return Err(absent(format!("lost: {error}"))),
+        }
+    };
+    let mut text = String::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        stdout.read_to_string(&mut text).map_err(|error| absent(format!("unreadable output: {error}")))?;
+    }
+    if !status.success() {
+        return Err(absent(format!("failed: {status}")));
+    }
+    Ok(parse(&text))
+}
+
+/// Reads `name value` lines; others are ignored.
+fn parse(text: &str) -> Report {
+    let line = |line: &str| {
+        let (name, value) = line.split_once(' ')?;
+        Some((name.to_owned(), value.trim().parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contender(command: &[&str], answers: Vec<(&'static str, f64)>) -> Contender {
+        Contender {
+            system: command[0].to_owned(),
+            command: Ok(command.iter().map(|&word| word.to_owned()).collect()),
+            environment: vec![],
+            answers,
+            need: None,
+        }
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn ratios_say_how_many_times_better_ours_is() {
+        let contenders = [contender(&["ours"], vec![]), contender(&["theirs"], vec![])];
+        let samples = [Ok(vec![5.0]), Ok(vec![60.0])];
+        let lower = Metric { key: "ns", unit: "ns", better: Better::Lower };
+        assert_eq!(rows("c", &contenders, lower, &samples)[1].ratio, Some(12.0));
+        let higher = Metric { key: "rate", unit: "/s", better: Better::Higher };
+        assert_eq!(rows("c", &contenders, higher, &samples)[1].ratio, Some(5.0 / 60.0));
+    }
+
+    #[test]
+    fn only_name_value_lines_are_read() {
+        let report = parse("ns 4.5\nhello world\nfinished 10\n\n");
+        assert_eq!(report.get("ns"), Some(&4.5));
+        assert_eq!(report.get("finished"), Some(&10.0));
+        assert_eq!(report.len(), 2);
+    }
+
+    #[test]
+    fn a_run_that_does_not_end_is_killed_and_said_so() {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("20");
+        match report(sleep, Duration::from_millis(50)) {
+            Err(Failure::Absent(why)) => assert!(why.starts_with("not done"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}

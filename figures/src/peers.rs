@@ -1,0 +1,190 @@
+//! The peers: which Debian package each comes from, and how the programs under `figures/peers` are built.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// The Debian packages that bring every peer this stage measures against.
+pub(crate) const PACKAGES: [&str; 6] = ["golang-go", "ghc", "g++", "nginx-light", "lighttpd", "h2o"];
+
+/// A peer program that is compiled from a source file of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Compiled {
+    /// The executable's name below the peers' directory.
+    name: &'static str,
+    /// Its source below `figures/peers`.
+    source: &'static str,
+    /// The compiler, by name and by the places where it may be outside the search path.
+    compiler: &'static [&'static str],
+    /// The Debian package that has the compiler.
+    package: &'static str,
+    /// Compiler arguments; `{out}` and `{source}` are replaced.
+    arguments: &'static [&'static str],
+}
+
+/// C++20 coroutines.
+pub(crate) const CPP: Compiled = Compiled {
+    name: "threads-cpp",
+    source: "cpp/threads.cpp",
+    compiler: &["g++"],
+    package: "g++",
+    arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
+};
+
+/// Goroutines.
+pub(crate) const GO: Compiled = Compiled {
+    name: "threads-go",
+    source: "go/threads.go",
+    compiler: &["go", "/usr/local/go/bin/go", "/usr/lib/go/bin/go"],
+    package: "golang-go",
+    arguments: &["build", "-o", "{out}", "{source}"],
+};
+
+/// GHC's threads, in its non-threaded runtime.
+pub(crate) const GHC: Compiled = Compiled {
+    name: "threads-ghc",
+    source: "haskell/Threads.hs",
+    compiler: &["ghc"],
+    package: "ghc",
+    arguments: &["-v0", "-O2", "-rtsopts", "-outputdir", "{out}.objects", "-o", "{out}", "{source}"],
+};
+
+/// The least work that answers a web request: a bound, not a server.
+pub(crate) const LIMIT: Compiled = Compiled {
+    name: "limit",
+    source: "cpp/limit.cpp",
+    compiler: &["g++"],
+    package: "g++",
+    arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
+};
+
+/// Every compiled peer.
+pub(crate) const COMPILED: [Compiled; 4] = [CPP, GO, GHC, LIMIT];
+
+impl Compiled {
+    /// The path of the executable, which is built first when it is absent or older than its source.
+    ///
+    /// # Errors
+    ///
+    /// What the table shows instead of a number: the package to install, or the compiler's complaint.
+    pub(crate) fn executable(self) -> Result<String, String> {
+        let source = sources().join(self.source);
+        let out = directory().join(self.name);
+        let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+        let fresh =
+            changed(&out).is_some_and(|built| built >= changed(&source).unwrap_or(SystemTime::UNIX_EPOCH));
+        if !fresh {
+            self.build(&source, &out)?;
+        }
+        Ok(out.display().to_string())
+    }
+
+    fn build(self, source: &Path, out: &Path) -> Result<(), String> {
+        let compiler =
+            self.compiler.iter().find_map(|name| find(name)).ok_or_else(|| missing(self.package))?;
+        fs::create_dir_all(directory()).map_err(|error| format!("{}: {error}", directory().display()))?;
+        let place = |argument: &&str| {
+            argument
+                .replace("{out}", &out.display().to_string())
+                .replace("{source}", &source.display().to_string())
+        };
+        let mut command = Command::new(compiler);
+        command.args(self.arguments.iter().map(place));
+        eprintln!("building {}: {command:?}", self.name);
+        match command.status() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("does not build: {status}")),
+            Err(error) => Err(format!("does not build: {error}")),
+        }
+    }
+}
+
+/// Builds every compiled peer, and says for each peer whether it is there.
+///
+/// # Errors
+/// The names of the peers that do not compile. One whose compiler, or which itself, is not installed is only reported.
+pub(crate) fn build_all() -> Result<(), String> {
+    let mut broken = Vec::new();
+    let built = COMPILED.map(|peer| (peer.name, peer.executable()));
+    let servers = crate::web::PEERS.map(|program| (program, program_path(program)));
+    for (name, found) in built.into_iter().chain(servers) {
+        match found {
+            Ok(path) => println!("{name}: {path}"),
+            Err(why) => {
+                println!("{name}: {why}");
+                if !why.starts_with(MISSING) {
+                    broken.push(name);
+                }
+            }
+        }
+    }
+    if broken.is_empty() { Ok(()) } else { Err(format!("broken: {}", broken.join(", "))) }
+}
+
+/// What is said of a peer that is not installed begins so.
+const MISSING: &str = "missing";
+
+/// That a peer is not installed, and how to install it.
+fn missing(package: &str) -> String {
+    format!("{MISSING} (apt-get install {package})")
+}
+
+/// The path of an installed server.
+///
+/// # Errors
+///
+/// What the table shows instead of a number: the package to install.
+pub(crate) fn program_path(program: &str) -> Result<String, String> {
+    let package = PACKAGES.iter().find(|package| package.starts_with(program)).unwrap_or(&program);
+    find(program).map(|path| path.display().to_string()).ok_or_else(|| missing(package))
+}
+
+/// A program in the search path or in the directories of the system's servers; an absolute path is only checked.
+fn find(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let places = env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
+    places.map(|place| place.join(name)).find(|candidate| candidate.is_file())
+}
+
+/// Where the peers' sources are: beside this crate's manifest, as it was when this program was built.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
+}
+
+/// Where peers are built: `peers` in the target directory this program runs from.
+fn directory() -> PathBuf {
+    target_directory().join("peers")
+}
+
+/// The target directory: two levels above this program (`target/release/figures`).
+///
+/// # Panics
+///
+/// When this program's own executable cannot be named.
+pub(crate) fn target_directory() -> PathBuf {
+    let program = env::current_exe().expect("the running executable has a path");
+    program
+        .ancestors()
+        .nth(2)
+        .expect("an executable built by cargo is two levels below the target directory")
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_is_there() {
+        for peer in COMPILED {
+            assert!(sources().join(peer.source).is_file(), "{}", peer.source);
+        }
+    }
+
+    #[test]
+    fn a_missing_program_names_its_package() {
+        assert_eq!(program_path("no-such-server").unwrap_err(), "missing (apt-get install no-such-server)");
+    }
+}

@@ -1,0 +1,46 @@
+//! Processes that run on one CPU, away from the rest of the machine as far as this user may.
+//!
+//! A measured process is started through this program's own `pinned` subcommand, which binds itself to a CPU, opens
+//! a session of its own (a scheduler autogroup of its own, where the kernel has them), raises that group's priority
+//! if it may, and then becomes the program. It dies with its parent.
+
+use std::env;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::Signal;
+use rustix::thread::CpuSet;
+
+/// Where servers and single-threaded programs run.
+pub(crate) const SERVER_CPU: usize = 0;
+/// Where load generators run.
+pub(crate) const CLIENT_CPU: usize = 1;
+
+/// A command that runs `words` on `cpu`.
+///
+/// # Panics
+///
+/// When this program's own executable cannot be named, or `words` is empty.
+pub(crate) fn command(cpu: usize, words: &[String]) -> Command {
+    assert!(!words.is_empty(), "a command has a program");
+    let mut command = Command::new(env::current_exe().expect("the running executable has a path"));
+    command.arg("pinned").arg(cpu.to_string()).args(words);
+    command
+}
+
+/// Becomes `program` on `cpu`; returns only if that fails.
+pub(crate) fn exec(cpu: usize, program: &str, arguments: &[String]) -> String {
+    let mut cpus = CpuSet::new();
+    cpus.set(cpu);
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &cpus) {
+        return format!("cannot run on CPU {cpu}: {error}");
+    }
+    // Without a session of its own the process shares its priority group with the shell that started the figure;
+    // without the right to raise it, the figure is measured at the ordinary priority. Both are only less quiet.
+    let _ = rustix::process::setsid();
+    let _ = fs::write("/proc/self/autogroup", "-20");
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let error = Command::new(program).args(arguments).exec();
+    format!("{program}: {error}")
+}

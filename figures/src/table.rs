@@ -1,0 +1,223 @@
+//! Rows of a figure, the table a reader sees and the JSON a program reads.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::machine::Machine;
+
+/// What a row has to reach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Need {
+    /// Our value must be at least this many times better than the row's.
+    Times(f64),
+    /// The row's own value must not exceed this.
+    AtMost(f64),
+}
+
+/// One system's result in one case.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// What was done, for instance `1000 live threads`.
+    pub(crate) case: String,
+    /// Who did it.
+    pub(crate) system: String,
+    /// The median of the rounds, or why there is none.
+    pub(crate) value: Result<f64, String>,
+    /// The lowest and the highest of the rounds.
+    pub(crate) range: Option<(f64, f64)>,
+    /// The unit of `value`.
+    pub(crate) unit: &'static str,
+    /// How many times better ours is than this row (above 1: ours is better).
+    pub(crate) ratio: Option<f64>,
+    /// What the row has to reach, if anything.
+    pub(crate) need: Option<Need>,
+    /// How the row was obtained.
+    pub(crate) command: Option<String>,
+}
+
+impl Row {
+    /// Whether the requirement is met; `None` without a requirement or without the number it needs.
+    pub(crate) fn reached(&self) -> Option<bool> {
+        match self.need? {
+            Need::Times(times) => self.ratio.map(|ratio| ratio >= times),
+            Need::AtMost(limit) => self.value.as_ref().ok().map(|value| *value <= limit),
+        }
+    }
+}
+
+/// A measured figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    /// The name it is asked for by.
+    pub(crate) name: &'static str,
+    /// What is measured and how, in a sentence or two.
+    pub(crate) title: String,
+    /// The machine it was measured on.
+    pub(crate) machine: Machine,
+    /// The results, grouped by case.
+    pub(crate) rows: Vec<Row>,
+    /// What a reader has to know to judge the rows.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Table {
+    /// The table as text.
+    pub(crate) fn text(&self) -> String {
+        let header = ["case", "system", "median", "lowest .. highest", "unit", "ratio", "required", ""];
+        let mut lines = vec![header.map(str::to_owned)];
+        let mut previous = "";
+        for row in &self.rows {
+            let case = if row.case == previous { String::new() } else { row.case.clone() };
+            previous = &row.case;
+            lines.push([
+                case,
+                row.system.clone(),
+                row.value.as_ref().map_or_else(|_| "-".to_owned(), |value| number(*value)),
+                row.range
+                    .map(|(low, high)| format!("{} .. {}", number(low), number(high)))
+                    .unwrap_or_default(),
+                row.value.as_ref().map_or_else(|_| String::new(), |_| row.unit.to_owned()),
+                row.ratio.map(|ratio| format!("{ratio:.2}x")).unwrap_or_default(),
+                match row.need {
+                    Some(Need::Times(times)) => format!(">= {times}x"),
+                    Some(Need::AtMost(limit)) => format!("<= {} {}", number(limit), row.unit),
+                    None => String::new(),
+                },
+                match (&row.value, row.reached()) {
+                    (Err(why), _) => why,
+                    (_, Some(true)) => "reached",
+                    (_, Some(false)) => "MISSED",
+                    (_, None) if row.need.is_some() => "unknown",
+                    _ => "",
+                }
+                .to_owned(),
+            ]);
+        }
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..header.len()).map(width).collect();
+        let mut text = format!(
+            "{}: {}\nmachine: {}; load average {} at the start\n\n",
+            self.name, self.title, self.machine.description, self.machine.load
+        );
+        for (index, line) in lines.iter().enumerate() {
+            if index > 1 && !line[0].is_empty() {
+                text.push('\n');
+            }
+            let mut padded = String::new();
+            for (column, cell) in line.iter().enumerate() {
+                // Numbers are aligned on the right, words on the left.
+                let right = matches!(column, 2 | 3 | 5);
+                let width = widths[column];
+                let _ = if right {
+                    write!(padded, "{cell:>width$}  ")
+                } else {
+                    write!(padded, "{cell:<width$}  ")
+                };
+            }
+            text.push_str(padded.trim_end());
+            text.push('\n');
+        }
+        if !self.notes.is_empty() {
+            text.push('\n');
+            for note in &self.notes {
+                let _ = writeln!(text, "note: {note}");
+            }
+        }
+        text.push_str("\nratio: how many times better the first row of a case is than this one\n");
+        text.push_str("commands (each system's first; --json has that of every row):\n");
+        let mut seen = Vec::new();
+        for row in &self.rows {
+            if let Some(command) = &row.command
+                && !seen.contains(&&row.system)
+            {
+                let _ = writeln!(text, "  {}: {command}", row.system);
+                seen.push(&row.system);
+            }
+        }
+        text
+    }
+
+    /// The table for a program.
+    pub(crate) fn json(&self) -> Value {
+        let rows: Vec<Value> = self
+            .rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "case": row.case,
+                    "system": row.system,
+                    "value": row.value.as_ref().ok(),
+                    "absent": row.value.as_ref().err(),
+                    "low": row.range.map(|range| range.0),
+                    "high": row.range.map(|range| range.1),
+                    "unit": row.unit,
+                    "ratio": row.ratio,
+                    "required_ratio": match row.need { Some(Need::Times(times)) => Some(times), _ => None },
+                    "required_at_most": match row.need { Some(Need::AtMost(limit)) => Some(limit), _ => None },
+                    "reached": row.reached(),
+                    "command": row.command,
+                })
+            })
+            .collect();
+        json!({
+            "figure": self.name,
+            "title": self.title,
+            "machine": self.machine.description,
+            "load_average": self.machine.load,
+            "notes": self.notes,
+            "rows": rows,
+        })
+    }
+}
+
+/// Three significant digits, or whole numbers above that.
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(value: Result<f64, String>, ratio: Option<f64>, need: Option<Need>) -> Row {
+        Row {
+            case: "c".into(),
+            system: "s".into(),
+            value,
+            range: None,
+            unit: "ns",
+            ratio,
+            need,
+            command: None,
+        }
+    }
+
+    #[test]
+    fn a_requirement_is_judged_by_what_it_speaks_of() {
+        assert_eq!(row(Ok(60.0), Some(12.5), Some(Need::Times(12.0))).reached(), Some(true));
+        assert_eq!(row(Ok(60.0), Some(11.9), Some(Need::Times(12.0))).reached(), Some(false));
+        assert_eq!(row(Ok(16.01), None, Some(Need::AtMost(16.0))).reached(), Some(false));
+        assert_eq!(row(Err("missing".into()), None, Some(Need::Times(2.0))).reached(), None);
+        assert_eq!(row(Ok(1.0), Some(1.0), None).reached(), None);
+    }
+
+    #[test]
+    fn a_missing_peer_is_shown_and_not_skipped() {
+        let table = Table {
+            name: "f",
+            title: "t".into(),
+            machine: Machine { description: "m".into(), load: "0.1".into() },
+            rows: vec![row(Err("missing (apt-get install ghc)".into()), None, Some(Need::Times(2.0)))],
+            notes: vec![],
+        };
+        let text = table.text();
+        assert!(text.contains("missing (apt-get install ghc)"), "{text}");
+        assert!(text.contains(">= 2x"), "{text}");
+        assert_eq!(table.json()["rows"][0]["absent"], "missing (apt-get install ghc)");
+    }
+}

@@ -1,0 +1,225 @@
+//! The figures about the web server.
+//!
+//! Every server has one worker on one CPU; the load generator has the other CPU to itself and polls without ever
+//! sleeping, so that no server pays for waking it. All servers of a figure are up at the same time and take turns
+//! round by round. A run counts only if every reply had the right status and length, and the access log, where it is
+//! on, only if it has a line for every request.
+
+mod load;
+mod server;
+mod site;
+
+use crate::Effort;
+use crate::machine::Machine;
+use crate::measure::{Better, Contender, Metric, median, rows};
+use crate::table::{Need, Row, Table};
+
+use self::load::Load;
+use self::server::{Kind, Log, Running};
+use self::site::Site;
+
+/// The servers that have to be installed to be measured.
+pub(crate) const PEERS: [&str; 3] = ["nginx", "lighttpd", "h2o"];
+
+const RATE: Metric = Metric { key: "rate", unit: "requests/s", better: Better::Higher };
+const CPU: Metric = Metric { key: "cpu", unit: "us CPU/request", better: Better::Lower };
+
+/// A server of a figure and what the figure asks of ours against it.
+#[derive(Clone, Copy, Debug)]
+struct Entrant {
+    kind: Kind,
+    log: Log,
+    need: Option<f64>,
+}
+
+impl Entrant {
+    fn new(kind: Kind, log: Log) -> Entrant {
+        Entrant { kind, log, need: None }
+    }
+
+    fn times(self, times: f64) -> Entrant {
+        Entrant { need: Some(times), ..self }
+    }
+}
+
+/// Request rate and CPU time per request of one entrant, a pair per round; or why there is none.
+type Samples = Result<Vec<(f64, f64)>, String>;
+
+/// `web-small`.
+pub(crate) fn small(effort: Effort) -> Result<Table, String> {
+    let entrants = [
+        Entrant::new(Kind::Selvedge, Log::On),
+        Entrant::new(Kind::NginxTuned, Log::On).times(1.5),
+        Entrant::new(Kind::NginxSmallFiles, Log::On).times(1.3),
+        Entrant::new(Kind::Lighttpd, Log::On),
+        Entrant::new(Kind::H2o, Log::On),
+        Entrant::new(Kind::Limit, Log::Off),
+    ];
+    compare("web-small", "612-byte file", site::SMALL, 1, &entrants, effort)
+}
+
+/// `web-16k`.
+pub(crate) fn sixteen_k(effort: Effort) -> Result<Table, String> {
+    let entrants = [
+        Entrant::new(Kind::Selvedge, Log::On),
+        Entrant::new(Kind::NginxTuned, Log::On).times(1.25),
+        Entrant::new(Kind::NginxSmallFiles, Log::On),
+        Entrant::new(Kind::Lighttpd, Log::On),
+        Entrant::new(Kind::H2o, Log::On),
+    ];
+    compare("web-16k", "16 KiB file", site::SIXTEEN_K, 1, &entrants, effort)
+}
+
+/// `web-pipelined`.
+pub(crate) fn pipelined(effort: Effort) -> Result<Table, String> {
+    let entrants = [
+        Entrant::new(Kind::Selvedge, Log::On),
+        Entrant::new(Kind::NginxTuned, Log::On).times(5.0),
+        Entrant::new(Kind::NginxSmallFiles, Log::On).times(5.0),
+        Entrant::new(Kind::Lighttpd, Log::On).times(5.0),
+        Entrant::new(Kind::H2o, Log::On).times(5.0),
+    ];
+    compare(
+        "web-pipelined",
+        "612-byte file, 16 requests in flight per connection",
+        site::SMALL,
+        16,
+        &entrants,
+        effort,
+    )
+}
+
+/// Measures the entrants with one kind of request and makes the table of rates and CPU times.
+fn compare(
+    name: &'static str,
+    what: &str,
+    file: site::File,
+    depth: usize,
+    entrants: &[Entrant],
+    effort: Effort,
+) -> Result<Table, String> {
+    let machine = Machine::now();
+    let (contenders, samples) = measure(name, file, depth, entrants, effort)?;
+    let part = |pick: fn(&(f64, f64)) -> f64| -> Vec<Result<Vec<f64>, String>> {
+        samples.iter().map(|sample| sample.clone().map(|pairs| pairs.iter().map(pick).collect())).collect()
+    };
+    let mut table_rows = rows("request rate", &contenders, RATE, &part(|pair| pair.0));
+    let unasked: Vec<Contender> =
+        contenders.iter().map(|contender| Contender { need: None, ..contender.clone() }).collect();
+    table_rows.extend(rows("CPU of the server", &unasked, CPU, &part(|pair| pair.1)));
+    let title = format!(
+        "{what}, {} keep-alive connections, one worker on CPU 0, busy-polling client on CPU 1, combined log on",
+        load::CONNECTIONS
+    );
+    let mut notes = server::notes();
+    if entrants.iter().any(|entrant| entrant.kind == Kind::Limit) {
+        notes.push("limit: epoll, recv and send of a constant reply, no parsing, no file, no log".to_owned());
+    }
+    Ok(Table { name, title, machine, rows: table_rows, notes })
+}
+
+/// `web-log`.
+pub(crate) fn log(effort: Effort) -> Result<Table, String> {
+    const KINDS: [(Kind, &[Log]); 4] = [
+        (Kind::Selvedge, &[Log::Off, Log::On]),
+        (Kind::NginxTuned, &[Log::Off, Log::On, Log::Unbuffered]),
+        (Kind::Lighttpd, &[Log::Off, Log::On]),
+        (Kind::H2o, &[Log::Off, Log::On]),
+    ];
+    let machine = Machine::now();
+    let entrants: Vec<Entrant> =
+        KINDS.iter().flat_map(|(kind, logs)| logs.iter().map(|log| Entrant::new(*kind, *log))).collect();
+    let (contenders, samples) = measure("web-log", site::SMALL, 1, &entrants, effort)?;
+    let cpu: Vec<Result<Vec<f64>, String>> = samples
+        .iter()
+        .map(|sample| sample.clone().map(|pairs| pairs.iter().map(|pair| pair.1).collect()))
+        .collect();
+    let mut table_rows = rows("CPU per request", &contenders, CPU, &cpu);
+    for row in &mut table_rows {
+        // The figure compares each server with itself.
+        row.ratio = None;
+    }
+    // Each server's own cost: its run with the log against its run without in the same round.
+    for (index, entrant) in entrants.iter().enumerate().filter(|(_, entrant)| entrant.log != Log::Off) {
+        let without = entrants.iter().position(|other| other.kind == entrant.kind && other.log == Log::Off);
+        let without = without.expect("every server is also measured with its log off");
+        let percents: Result<Vec<f64>, String> = match (&cpu[without], &cpu[index]) {
+            (Ok(off), Ok(on)) => Ok(off.iter().zip(on).map(|(off, on)| (on / off - 1.0) * 100.0).collect()),
+            (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+        };
+        table_rows.push(Row {
+            case: "what the log costs".to_owned(),
+            system: contenders[index].system.clone(),
+            range: None,
+            value: percents.map(|percents| median(&percents)),
+            unit: "% CPU",
+            ratio: None,
+            need: (entrant.kind == Kind::Selvedge).then_some(Need::AtMost(3.0)),
+            command: None,
+        });
+    }
+    Ok(Table {
+        name: "web-log",
+        title: "CPU per request for the 612-byte file, access log off and on; what it costs is the median of rounds"
+            .to_owned(),
+        machine,
+        rows: table_rows,
+        notes: server::notes(),
+    })
+}
+
+/// Starts every entrant, loads them in turn, stops them and checks their logs.
+fn measure(
+    name: &str,
+    file: site::File,
+    depth: usize,
+    entrants: &[Entrant],
+    effort: Effort,
+) -> Result<(Vec<Contender>, Vec<Samples>), String> {
+    let site = Site::create()?;
+    let load = Load::new(file, depth, effort.seconds)?;
+    let start = |entrant: &Entrant| {
+        let mut server = server::start(entrant.kind, entrant.log, &site)?;
+        // The limit has no file.
+        if entrant.kind != Kind::Limit {
+            server.check(file, &site)?;
+        }
+        Ok(server)
+    };
+    let mut running: Vec<Result<Running, String>> = entrants.iter().map(start).collect();
+    let mut samples: Vec<Samples> =
+        running.iter().map(|server| server.as_ref().map(|_| Vec::new()).map_err(Clone::clone)).collect();
+    for round in 1..=effort.rounds {
+        for (index, server) in running.iter_mut().enumerate() {
+            let (Ok(server), Ok(pairs)) = (server, &mut samples[index]) else { continue };
+            eprintln!("{name}: round {round}: {}", server.name());
+            match load.run(server) {
+                Ok(pair) => pairs.push(pair),
+                // A wrong reply from ours means the figure is worthless; from a peer it is a fact to show.
+                Err(why) if entrants[index].kind == Kind::Selvedge => {
+                    return Err(format!("{}: {why}", server.name()));
+                }
+                Err(why) => samples[index] = Err(why),
+            }
+        }
+    }
+    let mut contenders = Vec::new();
+    for ((entrant, server), sample) in entrants.iter().zip(running).zip(&mut samples) {
+        let system = server::name(entrant.kind, entrant.log);
+        let command = match server {
+            Ok(server) => {
+                let command = server.command().to_vec();
+                if let Err(why) = server.stop(file)
+                    && sample.is_ok()
+                {
+                    *sample = Err(why);
+                }
+                Ok(command)
+            }
+            Err(why) => Err(why),
+        };
+        let need = entrant.need.map(Need::Times);
+        contenders.push(Contender { system, command, environment: vec![], answers: vec![], need });
+    }
+    Ok((contenders, samples))
+}

@@ -1,0 +1,100 @@
+//! One run of the load generator against one server.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::peers::target_directory;
+use crate::pinned;
+
+use super::server::Running;
+use super::site::File;
+
+/// Keep-alive connections of every run.
+pub(super) const CONNECTIONS: usize = 64;
+
+/// A load generator that is built and knows what to ask.
+#[derive(Debug)]
+pub(super) struct Load {
+    program: String,
+    file: File,
+    depth: usize,
+    seconds: u64,
+}
+
+impl Load {
+    /// Builds the load generator if need be.
+    pub(super) fn new(file: File, depth: usize, seconds: u64) -> Result<Load, String> {
+        Ok(Load { program: built("selvedge-load")?, file, depth, seconds })
+    }
+
+    /// Loads a server and returns its requests per second and its CPU time per request in microseconds.
+    ///
+    /// # Errors
+    ///
+    /// What was wrong: a reply with another status or length, a load generator that failed.
+    pub(super) fn run(&self, server: &mut Running) -> Result<(f64, f64), String> {
+        let mut words =
+            vec![self.program.clone(), format!("http://127.0.0.1:{}{}", server.port(), self.file.path)];
+        words.extend(["-c", &CONNECTIONS.to_string(), "-d", &self.seconds.to_string()].map(str::to_owned));
+        if self.depth > 1 {
+            words.extend(["--pipeline".to_owned(), self.depth.to_string()]);
+        }
+        words.extend(["--busy-poll", "--json"].map(str::to_owned));
+        let before = server.cpu_ns()?;
+        let output = pinned::command(pinned::CLIENT_CPU, &words)
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|error| format!("{}: {error}", self.program))?;
+        let used = server.cpu_ns()? - before;
+        if !output.status.success() {
+            return Err(format!("the load generator says: {}", output.status));
+        }
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("unreadable load report: {error}"))?;
+        let number =
+            |name: &str| report[name].as_f64().ok_or_else(|| format!("no {name} in the load report"));
+        let requests = number("requests")?;
+        if requests < 1.0 {
+            return Err("no request was answered".to_owned());
+        }
+        let bytes = number("body_bytes")?;
+        let expected = requests * self.file.bytes as f64;
+        if bytes != expected {
+            return Err(format!("{bytes} bytes of bodies instead of {expected}"));
+        }
+        server.answered(requests as u64, CONNECTIONS * self.depth);
+        Ok((number("requests_per_second")?, used as f64 / 1e3 / requests))
+    }
+}
+
+/// The path of a program of the web server's package, built now if it is not up to date.
+///
+/// # Errors
+///
+/// When cargo cannot build it.
+pub(super) fn built(program: &str) -> Result<String, String> {
+    let target = target_directory();
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let status = Command::new(cargo)
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            "selvedge-httpd",
+            "--bin",
+            program,
+            "--target-dir",
+        ])
+        .arg(&target)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .status()
+        .map_err(|error| format!("cargo: {error}"))?;
+    if !status.success() {
+        return Err(format!("{program} does not build"));
+    }
+    Ok(target.join("release").join(program).display().to_string())
+}

@@ -1,0 +1,363 @@
+//! The servers: how each is configured, started, accounted for and stopped.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getuid, kill_process};
+
+use crate::peers::{self, program_path};
+use crate::pinned;
+
+use super::load::built;
+use super::site::{self, Site};
+
+/// A server and the way it is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Ours.
+    Selvedge,
+    /// nginx as its guides tune it: `sendfile`, `tcp_nopush`, `open_file_cache`, buffered log.
+    NginxTuned,
+    /// nginx at its best for small files: the same without `sendfile`.
+    NginxSmallFiles,
+    /// lighttpd, one process.
+    Lighttpd,
+    /// h2o, one thread.
+    H2o,
+    /// Not a server: epoll, recv and send of a constant reply, as a bound to what is possible.
+    Limit,
+}
+
+/// What becomes of the access log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Log {
+    /// No log.
+    Off,
+    /// The combined format, buffered where the server can do that.
+    On,
+    /// One write per line (nginx's default).
+    Unbuffered,
+}
+
+/// The name of a server in a table.
+pub(super) fn name(kind: Kind, log: Log) -> String {
+    let name = match kind {
+        Kind::Selvedge => "selvedge-httpd",
+        Kind::NginxTuned => "nginx tuned",
+        Kind::NginxSmallFiles => "nginx, sendfile off",
+        Kind::Lighttpd => "lighttpd",
+        Kind::H2o => "h2o",
+        Kind::Limit => "limit (no server)",
+    };
+    match log {
+        Log::On => name.to_owned(),
+        Log::Off => format!("{name}, no log"),
+        Log::Unbuffered => format!("{name}, unbuffered log"),
+    }
+}
+
+/// What a reader should know about the set-up.
+pub(super) fn notes() -> Vec<String> {
+    vec![
+        "nginx tuned: sendfile on, tcp_nopush on, open_file_cache, access_log buffer=64k flush=1s; one worker".to_owned(),
+        "lighttpd: max-worker 0; h2o: num-threads 1, which writes its log line by line".to_owned(),
+        "CPU is what the scheduler charged to the server's processes, kernel time of their system calls included".to_owned(),
+    ]
+}
+
+/// A started server.
+#[derive(Debug)]
+pub(super) struct Running {
+    name: String,
+    command: Vec<String>,
+    process: Child,
+    port: u16,
+    log: Option<PathBuf>,
+    answered: u64,
+    in_flight: u64,
+}
+
+/// Configures and starts a server, and waits until it accepts connections.
+///
+/// # Errors
+///
+/// What the table shows instead of numbers: a missing package, a failed start.
+pub(super) fn start(kind: Kind, log: Log, site: &Site) -> Result<Running, String> {
+    let port = free_port()?;
+    let directory = site.directory_for(&name(kind, log))?;
+    let set_up = SetUp { directory, root: site.root().display().to_string(), port, log };
+    let command = match kind {
+        Kind::Selvedge => set_up.selvedge()?,
+        Kind::NginxTuned => set_up.nginx(true)?,
+        Kind::NginxSmallFiles => set_up.nginx(false)?,
+        Kind::Lighttpd => set_up.lighttpd()?,
+        Kind::H2o => set_up.h2o()?,
+        Kind::Limit => vec![peers::LIMIT.executable()?, port.to_string(), site::SMALL.bytes.to_string()],
+    };
+    let output = File::create(set_up.file("output")).map_err(|error| format!("output: {error}"))?;
+    let errors = output.try_clone().map_err(|error| format!("output: {error}"))?;
+    let process = pinned::command(pinned::SERVER_CPU, &command)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .spawn()
+        .map_err(|error| format!("did not start: {error}"))?;
+    let log = (log != Log::Off).then(|| set_up.file("access.log"));
+    let mut running =
+        Running { name: name(kind, set_up.log), command, process, port, log, answered: 0, in_flight: 0 };
+    running.wait_until_up(&set_up.file("output"))?;
+    Ok(running)
+}
+
+/// A port nobody listens on now.
+fn free_port() -> Result<u16, String> {
+    let listener =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| format!("no free port: {error}"))?;
+    Ok(listener.local_addr().map_err(|error| format!("no free port: {error}"))?.port())
+}
+
+/// What every configuration is made from.
+struct SetUp {
+    /// For its configuration, its log and whatever else it writes.
+    directory: PathBuf,
+    /// What it serves.
+    root: String,
+    port: u16,
+    log: Log,
+}
+
+impl SetUp {
+    /// A file of this server.
+    fn file(&self, what: &str) -> PathBuf {
+        self.directory.join(what)
+    }
+
+    fn shown(&self, what: &str) -> String {
+        self.file(what).display().to_string()
+    }
+
+    fn write(&self, what: &str, text: &str) -> Result<String, String> {
+        let path = self.shown(what);
+        fs::write(&path, text).map_err(|error| format!("{path}: {error}"))?;
+        Ok(path)
+    }
+
+    fn selvedge(&self) -> Result<Vec<String>, String> {
+        let log = if self.log == Log::Off { "off".to_owned() } else { self.shown("access.log") };
+        let listen = format!("127.0.0.1:{}", self.port);
+        let words = [&*self.root, "--listen", &listen, "--workers", "1", "--log", &log];
+        Ok([built("selvedge-httpd")?].into_iter().chain(words.map(str::to_owned)).collect())
+    }
+
+    fn nginx(&self, sendfile: bool) -> Result<Vec<String>, String> {
+        let program = program_path("nginx")?;
+        let log = match self.log {
+            Log::Off => "off".to_owned(),
+            Log::On => format!("{} combined buffer=64k flush=1s", self.shown("access.log")),
+            Log::Unbuffered => format!("{} combined", self.shown("access.log")),
+        };
+        let user = if getuid().is_root() { "user root;" } else { "" };
+        let copying = if sendfile { "sendfile on; tcp_nopush on;" } else { "sendfile off;" };
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|kind| format!("  {kind}_temp_path {};\n", self.shown(kind)))
+            .concat();
+        let text = format!(
+            "daemon off;\n{user}\nworker_processes 1;\npid {pid};\nerror_log {errors} error;\n\
+             events {{ worker_connections 1024; }}\n\
+             http {{\n{temporary}  types {{ text/html html; }}\n  {copying}\n\
+             \x20 keepalive_requests 1000000000;\n  keepalive_timeout 75s;\n\
+             \x20 open_file_cache max=1000 inactive=60s;\n  open_file_cache_valid 60s;\n  access_log {log};\n\
+             \x20 server {{ listen 127.0.0.1:{port}; root {root}; }}\n}}\n",
+            pid = self.shown("nginx.pid"),
+            errors = self.shown("errors.log"),
+            port = self.port,
+            root = self.root,
+        );
+        let configuration = self.write("nginx.conf", &text)?;
+        Ok([program, "-c".to_owned(), configuration, "-e".to_owned(), self.shown("errors.log")].into())
+    }
+
+    fn lighttpd(&self) -> Result<Vec<String>, String> {
+        let program = program_path("lighttpd")?;
+        let log = match self.log {
+            Log::Off => String::new(),
+            _ => format!(
+                "server.modules = (\"mod_accesslog\")\naccesslog.filename = \"{}\"\n",
+                self.shown("access.log")
+            ),
+        };
+        let text = format!(
+            "server.document-root = \"{root}\"\nserver.bind = \"127.0.0.1\"\nserver.port = {port}\n\
+             server.max-worker = 0\nserver.max-keep-alive-requests = 65535\nserver.max-keep-alive-idle = 75\n\
+             server.errorlog = \"{errors}\"\nmimetype.assign = (\".html\" => \"text/html\")\n{log}",
+            root = self.root,
+            port = self.port,
+            errors = self.shown("errors.log"),
+        );
+        let configuration = self.write("lighttpd.conf", &text)?;
+        Ok([program, "-D".to_owned(), "-f".to_owned(), configuration].into())
+    }
+
+    fn h2o(&self) -> Result<Vec<String>, String> {
+        let program = program_path("h2o")?;
+        let log = if self.log == Log::Off {
+            String::new()
+        } else {
+            format!("access-log: {}\n", self.shown("access.log"))
+        };
+        let user = if getuid().is_root() { "user: root\n" } else { "" };
+        let text = format!(
+            "{user}num-threads: 1\npid-file: {pid}\nerror-log: {errors}\n{log}\
+             listen:\n  host: 127.0.0.1\n  port: {port}\n\
+             hosts:\n  default:\n    paths:\n      /:\n        file.dir: {root}\n",
+            pid = self.shown("h2o.pid"),
+            errors = self.shown("errors.log"),
+            port = self.port,
+            root = self.root,
+        );
+        let configuration = self.write("h2o.conf", &text)?;
+        Ok([program, "-c".to_owned(), configuration].into())
+    }
+}
+
+impl Running {
+    /// Its name in the table.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The port it listens on.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The command it was started with.
+    pub(super) fn command(&self) -> &[String] {
+        &self.command
+    }
+
+    /// Notes that it answered so many requests more, and may have logged up to `in_flight` that nobody counted.
+    pub(super) fn answered(&mut self, requests: u64, in_flight: usize) {
+        self.answered += requests;
+        self.in_flight += in_flight as u64;
+    }
+
+    /// Asks for a file once and compares it with what is on the disk.
+    ///
+    /// # Errors
+    /// What is wrong with the reply.
+    pub(super) fn check(&mut self, file: site::File, site: &Site) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("the first reply: {error}");
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(failed)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(failed)?;
+        let request = format!("GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", file.path);
+        stream.write_all(request.as_bytes()).map_err(failed)?;
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).map_err(failed)?;
+        let expected = fs::read(site.path(file)).map_err(failed)?;
+        if !reply.starts_with(b"HTTP/1.1 200 ") || !reply.ends_with(&expected) {
+            let first = String::from_utf8_lossy(&reply);
+            return Err(format!(
+                "the first reply is not the file: {}",
+                first.lines().next().unwrap_or("it is empty")
+            ));
+        }
+        self.answered(1, 0);
+        Ok(())
+    }
+
+    /// The CPU time that all processes of its session have had so far, in nanoseconds.
+    pub(super) fn cpu_ns(&self) -> Result<u64, String> {
+        let lost = |error: std::io::Error| format!("/proc: {error}");
+        let session = self.process.id().to_string();
+        let mut sum = 0;
+        for entry in fs::read_dir("/proc").map_err(lost)? {
+            let path = entry.map_err(lost)?.path();
+            // A process may be gone by the time its files are read; then it is not one of ours.
+            let Ok(stat) = fs::read_to_string(path.join("stat")) else { continue };
+            // After the name in parentheses: state, parent, group, session.
+            let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+            if fields.split(' ').nth(3) == Some(session.as_str()) {
+                sum += tasks_cpu_ns(&path);
+            }
+        }
+        if sum == 0 { Err("no process of the server is left".to_owned()) } else { Ok(sum) }
+    }
+
+    /// Ends it and checks its access log: a line for every request, in the combined format.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the log.
+    pub(super) fn stop(mut self, file: site::File) -> Result<(), String> {
+        self.end();
+        let Some(path) = &self.log else { return Ok(()) };
+        let log = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let request = format!("\"GET {} HTTP/1.1\" 200 {} \"", file.path, file.bytes);
+        let mut lines = 0;
+        for line in BufReader::new(log).lines() {
+            let line = line.map_err(|error| format!("{}: {error}", path.display()))?;
+            if !line.contains(&request) {
+                return Err(format!("its log has the line {line:?}"));
+            }
+            lines += 1;
+        }
+        if lines < self.answered || lines > self.answered + self.in_flight {
+            return Err(format!("its log has {lines} lines for {} requests", self.answered));
+        }
+        Ok(())
+    }
+
+    /// Waits until the port is open.
+    fn wait_until_up(&mut self, output: &Path) -> Result<(), String> {
+        let start = Instant::now();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        loop {
+            if TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok() {
+                return Ok(());
+            }
+            let status = self.process.try_wait().map_err(|error| format!("lost: {error}"))?;
+            if status.is_some() || start.elapsed() > Duration::from_secs(5) {
+                let said = fs::read_to_string(output).unwrap_or_default();
+                let said = said.lines().last().unwrap_or("it does not accept connections").to_owned();
+                return Err(format!("did not start: {said}"));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Asks it to end, and makes it end if it does not within five seconds.
+    fn end(&mut self) {
+        if let Some(pid) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let start = Instant::now();
+        while matches!(self.process.try_wait(), Ok(None)) {
+            if start.elapsed() > Duration::from_secs(5) {
+                let _ = self.process.kill();
+                let _ = self.process.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The CPU time of all tasks of a process, in nanoseconds.
+fn tasks_cpu_ns(process: &Path) -> u64 {
+    let Ok(tasks) = fs::read_dir(process.join("task")) else { return 0 };
+    tasks
+        .filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
+        .filter_map(|text| text.split(' ').next()?.parse::<u64>().ok())
+        .sum()
+}

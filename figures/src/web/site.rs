@@ -1,0 +1,77 @@
+//! The files that are served, in a directory that lives as long as the figure is measured.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+/// A file of the site.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct File {
+    /// Its path in a URL.
+    pub(super) path: &'static str,
+    /// Its length.
+    pub(super) bytes: usize,
+}
+
+/// As long as nginx's own welcome page.
+pub(super) const SMALL: File = File { path: "/small.html", bytes: 612 };
+/// Sixteen kibibytes.
+pub(super) const SIXTEEN_K: File = File { path: "/16k.html", bytes: 16 * 1024 };
+
+/// A temporary directory with the site in `site/`; configurations and logs go beside it. Removed when dropped.
+#[derive(Debug)]
+pub(super) struct Site {
+    directory: PathBuf,
+}
+
+impl Site {
+    /// Writes the site.
+    pub(super) fn create() -> Result<Site, String> {
+        let directory = std::env::temp_dir().join(format!("selvedge-figures-{}", std::process::id()));
+        let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
+        // Readable by servers that give up root, whatever the umask says.
+        let open = fs::Permissions::from_mode(0o755);
+        let root = directory.join("site");
+        fs::create_dir_all(&root).map_err(failed)?;
+        for place in [&directory, &root] {
+            fs::set_permissions(place, open.clone()).map_err(failed)?;
+        }
+        for file in [SMALL, SIXTEEN_K] {
+            let line = "A line of a page that is as long as it has to be.\n";
+            let text: String = line.chars().cycle().take(file.bytes).collect();
+            let path = root.join(&file.path[1..]);
+            fs::write(&path, text).map_err(failed)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).map_err(failed)?;
+        }
+        Ok(Site { directory })
+    }
+
+    /// A new directory for a server's configuration and logs.
+    pub(super) fn directory_for(&self, server: &str) -> Result<PathBuf, String> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let path = self.directory.join(server.chars().map(plain).collect::<String>());
+        let open = fs::Permissions::from_mode(0o755);
+        fs::create_dir(&path)
+            .and_then(|()| fs::set_permissions(&path, open))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path)
+    }
+
+    /// Where a file of the site is.
+    pub(super) fn path(&self, file: File) -> PathBuf {
+        self.root().join(&file.path[1..])
+    }
+
+    /// The directory that is served.
+    pub(super) fn root(&self) -> PathBuf {
+        self.directory.join("site")
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.directory) {
+            eprintln!("{}: {error}", self.directory.display());
+        }
+    }
+}
