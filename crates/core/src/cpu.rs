@@ -273,31 +273,43 @@ impl Cpu {
         let polled = unsafe { thread::poll(key, head, cpu) };
         cpu.step.running.store(0, Ordering::Relaxed);
         CURRENT.set(outer);
-        let ask = cpu.slot.take();
+        // The usual ends of a step; `conclude` has them all.
         if cpu.step.flags.load(Ordering::Relaxed) == 0 {
+            let slot = &cpu.slot;
             // SAFETY: it is pending and we hold it; it goes to the handle.
             let hand_over = || unsafe { Thread::from_key(key) };
-            match (polled, ask) {
-                (Polled::Pending, Ask::Yield) => return Trace::Yield(hand_over()),
-                (Polled::Pending, Ask::Fork(child)) => {
-                    // SAFETY: the slot owned the child.
-                    return Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() };
+            if polled == Polled::Pending {
+                match slot.kind.get() {
+                    Kind::Yield => {
+                        slot.kind.set(Kind::Nothing);
+                        return Trace::Yield(hand_over());
+                    }
+                    Kind::BlockHere if head & STICKY == 0 => {
+                        slot.kind.set(Kind::Nothing);
+                        cpu.keep(key, head, WAITING_HERE, Place(slot.word.get()));
+                        return Trace::Blocked;
+                    }
+                    Kind::Wait if head & STICKY == 0 => {
+                        slot.kind.set(Kind::Nothing);
+                        return Trace::Wait(Wait::new(hand_over(), slot.readiness.get()));
+                    }
+                    Kind::Fork => {
+                        let Ask::Fork(child) = slot.take() else { unreachable!("just looked") };
+                        // SAFETY: the slot owned the child.
+                        return Trace::Fork {
+                            child: unsafe { Thread::from_key(child) },
+                            parent: hand_over(),
+                        };
+                    }
+                    _ => {}
                 }
-                (Polled::Pending, Ask::BlockHere(place)) if head & STICKY == 0 => {
-                    cpu.keep(key, head, WAITING_HERE, place);
-                    return Trace::Blocked;
-                }
-                (Polled::Pending, Ask::Wait(readiness)) if head & STICKY == 0 => {
-                    return Trace::Wait(Wait::new(hand_over(), readiness));
-                }
-                (Polled::Done, Ask::Nothing) => {
-                    // SAFETY: the body is dropped, and this CPU created the thread.
-                    unsafe { (*cpu.slab.get()).free(key, thread::vtable(head).granules as usize) };
-                    return Trace::Ret;
-                }
-                _ => {}
+            } else if polled == Polled::Done && slot.is_empty() {
+                // SAFETY: the body is dropped, and this CPU created the thread.
+                unsafe { (*cpu.slab.get()).free(key, thread::vtable(head).granules as usize) };
+                return Trace::Ret;
             }
         }
+        let ask = cpu.slot.take();
         cpu.conclude(key, head, polled, ask)
     }
 
@@ -572,6 +584,11 @@ impl CpuInner {
         self.spilled.borrow_mut().push_back(Detached { request, waker });
     }
 
+    /// The running thread: the CPU's number and its key.
+    pub(crate) fn running(&self) -> Option<(u32, Key)> {
+        Some((self.step.id, Key::new(self.step.running.load(Ordering::Relaxed))?))
+    }
+
     /// The running thread's own waker, for a queue that says so with [`ask_block`](CpuInner::ask_block).
     #[inline(always)]
     pub(crate) fn keyed_waker(&self) -> Waker {
@@ -599,7 +616,9 @@ impl CpuInner {
         }
         // SAFETY: pending, and held by us. Nothing of ours runs foreign code until it is passed on.
         let hand_over = || unsafe { Thread::from_key(key) };
-        let sticky = flags & SHARED != 0 || head & STICKY != 0;
+        // Once a waker for it is with others, or with an event source, it can be woken at any time.
+        let detaching = flags != 0 && matches!(ask, Ask::Wait(_) | Ask::Sleep(_) | Ask::Call);
+        let sticky = flags & SHARED != 0 || detaching || head & STICKY != 0;
         if sticky && head & STICKY == 0 {
             // SAFETY: the thread's header is ours while we hold it.
             unsafe { (*arena::header(key)).head |= STICKY };

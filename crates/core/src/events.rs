@@ -35,6 +35,9 @@ pub trait Events {
     /// unparked.
     fn armed(&self) -> usize;
 
+    /// Cancels the threads that are left in it, and forgets the wakers. A scheduler calls it before its CPU goes.
+    fn cancel_all(&mut self, cpu: &mut Cpu);
+
     /// What wakes a `poll` of this source from another OS thread.
     fn unparker(&self) -> Arc<dyn Unpark>;
 }
@@ -82,6 +85,8 @@ impl Events for NoEvents {
     fn armed(&self) -> usize {
         0
     }
+
+    fn cancel_all(&mut self, _: &mut Cpu) {}
 
     fn unparker(&self) -> Arc<dyn Unpark> {
         Arc::new(StdThread(std::thread::current()))

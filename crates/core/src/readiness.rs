@@ -1,5 +1,6 @@
 //! The system calls that wait for the world: a descriptor, a point in time.
 
+use crate::arena::Key;
 use crate::cpu::{Ask, current, direct, retract};
 use crate::time::{Deadline, Time};
 use crate::trace::{Interest, Readiness, Request};
@@ -99,7 +100,7 @@ pub fn sleep(duration: Duration) -> SleepUntil {
 
 /// Waits for a point in time. It never ends before it; how long after is up to the event source.
 pub fn sleep_until(until: Time) -> SleepUntil {
-    SleepUntil { until, state: Asking::Idle }
+    SleepUntil { until, asker: None }
 }
 
 /// The system call [`sleep`].
@@ -107,7 +108,8 @@ pub fn sleep_until(until: Time) -> SleepUntil {
 #[must_use = "nothing happens until it is awaited"]
 pub struct SleepUntil {
     until: Time,
-    state: Asking,
+    /// The thread that has asked. As long as the same one polls, its request stands.
+    asker: Option<(u32, Key)>,
 }
 
 impl Future for SleepUntil {
@@ -115,22 +117,30 @@ impl Future for SleepUntil {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if Time::now() >= self.until {
-            self.state = Asking::Done;
+            self.asker = None;
             return Poll::Ready(());
         }
-        self.state = Asking::Asked;
-        let until = self.until;
-        request(&raw const *self, cx, Ask::Sleep(until), Request::Sleep(until));
+        let asker = direct(cx).and_then(|cpu| cpu.running());
+        if asker.is_none() || asker != self.asker {
+            self.asker = asker;
+            let until = self.until;
+            request(&raw const *self, cx, Ask::Sleep(until), Request::Sleep(until));
+        }
         Poll::Pending
     }
 }
 
 impl Drop for SleepUntil {
     fn drop(&mut self) {
-        if self.state == Asking::Asked {
+        if self.asker.is_some() {
             retract(&raw const *self);
         }
     }
+}
+
+/// Whether the caller runs in a step of a thread of ours, so that [`spawn`](crate::spawn) and system calls are served here.
+pub fn in_thread() -> bool {
+    current().is_some()
 }
 
 /// The coarse time of the running CPU's last turn, without a system call; outside of a CPU, the clock.

@@ -31,28 +31,56 @@ pub fn round_robin_with<F: Future + 'static>(
     events: &mut impl Events,
     main: F,
 ) -> Result<F::Output, RunError> {
+    round_robin_until(events, main, || false).map(|output| output.expect("it is not stopped"))
+}
+
+/// As [`round_robin_with`], until `stop` says so at the beginning of a turn; then the result is `None`. Who makes it say so also
+/// [unparks](crate::Events::unparker) the event source.
+///
+/// # Errors
+/// See [`RunError`].
+///
+/// # Panics
+/// If `main` panics.
+pub fn round_robin_until<F: Future + 'static>(
+    events: &mut impl Events,
+    main: F,
+    stop: impl Fn() -> bool,
+) -> Result<Option<F::Output>, RunError> {
     let mut cpu = Cpu::new()?;
     let mut main = cpu.spawn(main)?;
-    loop {
-        turn(&mut cpu, events)?;
-        match main.try_join() {
-            Some(Ok(output)) => return Ok(output),
-            Some(Err(JoinError::Panicked(exception))) => exception.rethrow(),
-            Some(Err(JoinError::Cancelled)) => return Err(RunError::MainExited),
-            None => {}
+    let result = loop {
+        if stop() {
+            break Ok(None);
         }
+        if let Err(error) = steps(&mut cpu, events) {
+            break Err(error);
+        }
+        if let Some(end) = main.try_join() {
+            break Ok(Some(end));
+        }
+        if let Err(error) = cpu.poll(events, true) {
+            break Err(error);
+        }
+    };
+    events.cancel_all(&mut cpu);
+    match result? {
+        None => Ok(None),
+        Some(Ok(output)) => Ok(Some(output)),
+        Some(Err(JoinError::Panicked(exception))) => exception.rethrow(),
+        Some(Err(JoinError::Cancelled)) => Err(RunError::MainExited),
     }
 }
 
 /// How many steps a turn has before the event source is looked at again.
 const STEPS_PER_TURN: usize = 256;
 
-/// One turn of a round-robin scheduler: a number of steps, first come, first served; then a look at the event source, waiting for
-/// it if no thread is ready. False when no thread is left.
+/// The steps of one turn, first come, first served.
 ///
 /// # Errors
-/// See [`RunError`].
-pub fn turn(cpu: &mut Cpu, events: &mut impl Events) -> Result<bool, RunError> {
+/// If a thread asks for something that the event source does not know.
+#[inline]
+pub fn steps(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
     for _ in 0..STEPS_PER_TURN {
         let Some(thread) = cpu.woken() else { break };
         match thread.step(cpu) {
@@ -62,10 +90,11 @@ pub fn turn(cpu: &mut Cpu, events: &mut impl Events) -> Result<bool, RunError> {
                 cpu.make_ready(parent);
             }
             Trace::Nbio(action) => cpu.make_ready(action.perform()),
-            Trace::Blocked | Trace::Ret => {}
+            // Nothing is in them: forgotten, they spare a look for what to drop.
+            node @ (Trace::Blocked | Trace::Ret) => std::mem::forget(node),
             Trace::Panic(panic) => eprintln!("{panic}"),
             request => events.submit(cpu, request)?,
         }
     }
-    cpu.poll(events, true)
+    Ok(())
 }

@@ -357,7 +357,7 @@ const _: () = assert!(size_of::<Header>() == 8);
 impl Thread {
     /// Bytes that a thread running `F` takes in the arena: 8 + the size of the future rounded up to 8.
     ///
-    /// A future beyond 4,088 bytes, or one aligned to more than 8, lives on the heap; its thread takes 16 bytes here
+    /// A future beyond 4,080 bytes, or one aligned to more than 8, lives on the heap; its thread takes 16 bytes here
     /// besides. This is the size for [`fork`](crate::fork) and [`Cpu::thread`]; [`spawn`](crate::spawn) adds the result.
     pub const fn size_of<F>() -> usize {
         if fits::<F>() { granules_of::<F>() * GRANULE } else { size_of::<Header>() + size_of::<Heap<F>>() }

@@ -137,14 +137,6 @@ impl EventLoop {
     }
 }
 
-impl EventLoop {
-    /// Cancels all threads that wait in it, as dropping it does. To be called before the CPU of the threads is dropped, if
-    /// the loop is to serve another.
-    pub fn cancel_all(&mut self) {
-        self.driver.clear();
-    }
-}
-
 impl Drop for EventLoop {
     fn drop(&mut self) {
         HERE.set(LoopId::GLOBAL);
@@ -219,6 +211,10 @@ impl Events for EventLoop {
         }
         self.driver.expire(cpu.now(), |w| w.resume(cpu));
         Ok(())
+    }
+
+    fn cancel_all(&mut self, _: &mut Cpu) {
+        self.driver.clear();
     }
 
     fn armed(&self) -> usize {

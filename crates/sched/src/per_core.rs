@@ -1,6 +1,6 @@
 //! One loop per core: OS threads that share nothing.
 
-use selvedge_core::{Cpu, Events, JoinError, RunError, Unpark, turn};
+use selvedge_core::{Events, RunError, Unpark, round_robin_until};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -140,19 +140,8 @@ fn work<E: Events, F: Future + 'static>(
 ) -> Result<Option<F::Output>, RunError> {
     let mut events = events(worker)?;
     crew.enlist(events.unparker());
-    let mut cpu = Cpu::new()?;
-    let mut main = cpu.spawn(main(worker))?;
-    // A stop that comes before `enlist` is seen here; a later one unparks the turn.
-    while !crew.stopped.load(Ordering::SeqCst) {
-        turn(&mut cpu, &mut events)?;
-        match main.try_join() {
-            Some(Ok(output)) => return Ok(Some(output)),
-            Some(Err(JoinError::Panicked(exception))) => exception.rethrow(),
-            Some(Err(JoinError::Cancelled)) => return Err(RunError::MainExited),
-            None => {}
-        }
-    }
-    Ok(None)
+    // A stop that comes before `enlist` is seen here; a later one unparks the loop.
+    round_robin_until(&mut events, main(worker), || crew.stopped.load(Ordering::SeqCst))
 }
 
 #[cfg(test)]

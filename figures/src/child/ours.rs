@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use selvedge_core::{Cpu, Mode, NoEvents, fork, spawn as spawn_joinable, turn, yield_now};
+use selvedge_core::{Cpu, Mode, NoEvents, fork, spawn as spawn_joinable, steps, yield_now};
 use selvedge_sync::MVar;
 
 use super::clock::{Times, rss_bytes};
@@ -40,14 +40,20 @@ impl Runtime {
     fn steps(&mut self, at_least: u64) -> u64 {
         let turns = at_least.div_ceil(STEPS_PER_TURN);
         for _ in 0..turns {
-            turn(&mut self.cpu, &mut self.events).expect("these threads are always ready");
+            self.turn();
         }
         turns * STEPS_PER_TURN
     }
 
     /// Runs all threads to their ends.
     fn run(&mut self) {
-        while turn(&mut self.cpu, &mut self.events).expect("these threads wait only for one another") {}
+        while self.turn() {}
+    }
+
+    /// One turn of the reference scheduler; false if no thread is left.
+    fn turn(&mut self) -> bool {
+        let turned = steps(&mut self.cpu, &mut self.events).and_then(|()| self.cpu.poll(&mut self.events, true));
+        turned.expect("these threads wait only for one another")
     }
 
     /// Counts the threads that are ready, and ends the process without cancelling each.

@@ -1,7 +1,7 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use selvedge_core::{Cpu, Events, JoinError, Trace, spawn};
+use selvedge_core::{round_robin_with, spawn};
 use selvedge_io::EventLoop;
 use selvedge_io::net::{TcpListener, TcpStream};
 use std::future::Future;
@@ -20,27 +20,7 @@ pub(crate) fn run<F: Future + 'static>(main: F) -> F::Output {
 
 /// Runs `main` until it has ended, and cancels what is left.
 pub(crate) fn run_with<F: Future + 'static>(events: &mut EventLoop, main: F) -> F::Output {
-    let mut cpu = Cpu::new().unwrap();
-    let mut main = cpu.spawn(main).unwrap();
-    let output = loop {
-        for _ in 0..100 {
-            let Some(thread) = cpu.woken() else { break };
-            match thread.step(&mut cpu) {
-                Trace::Yield(thread) => cpu.make_ready(thread),
-                Trace::Blocked | Trace::Ret => {}
-                Trace::Panic(panic) => eprintln!("{panic}"),
-                node => events.submit(&mut cpu, node).unwrap(),
-            }
-        }
-        match main.try_join() {
-            Some(Ok(output)) => break output,
-            Some(Err(JoinError::Panicked(exception))) => exception.rethrow(),
-            Some(Err(JoinError::Cancelled)) => panic!("main was cancelled"),
-            None => assert!(cpu.poll(events, true).unwrap(), "main waits for nothing"),
-        }
-    };
-    events.cancel_all();
-    output
+    round_robin_with(events, main).unwrap()
 }
 
 pub(crate) fn listen() -> TcpListener {
