@@ -279,29 +279,24 @@ impl Cpu {
             // SAFETY: it is pending and we hold it; it goes to the handle.
             let hand_over = || unsafe { Thread::from_key(key) };
             if polled == Polled::Pending {
-                match slot.kind.get() {
-                    Kind::Yield => {
-                        slot.kind.set(Kind::Nothing);
-                        return Trace::Yield(hand_over());
-                    }
-                    Kind::BlockHere if head & STICKY == 0 => {
-                        slot.kind.set(Kind::Nothing);
-                        cpu.keep(key, head, WAITING_HERE, Place(slot.word.get()));
-                        return Trace::Blocked;
-                    }
-                    Kind::Wait if head & STICKY == 0 => {
-                        slot.kind.set(Kind::Nothing);
-                        return Trace::Wait(Wait::new(hand_over(), slot.readiness.get()));
-                    }
-                    Kind::Fork => {
-                        let Ask::Fork(child) = slot.take() else { unreachable!("just looked") };
-                        // SAFETY: the slot owned the child.
-                        return Trace::Fork {
-                            child: unsafe { Thread::from_key(child) },
-                            parent: hand_over(),
-                        };
-                    }
-                    _ => {}
+                let kind = slot.kind.get();
+                if kind == Kind::Yield {
+                    slot.kind.set(Kind::Nothing);
+                    return Trace::Yield(hand_over());
+                }
+                if kind == Kind::BlockHere && head & STICKY == 0 {
+                    slot.kind.set(Kind::Nothing);
+                    cpu.keep(key, head, WAITING_HERE, Place(slot.word.get()));
+                    return Trace::Blocked;
+                }
+                if kind == Kind::Wait && head & STICKY == 0 {
+                    slot.kind.set(Kind::Nothing);
+                    return Trace::Wait(Wait::new(hand_over(), slot.readiness.get()));
+                }
+                if kind == Kind::Fork {
+                    let Ask::Fork(child) = slot.take() else { unreachable!("just looked") };
+                    // SAFETY: the slot owned the child.
+                    return Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() };
                 }
             } else if polled == Polled::Done && slot.is_empty() {
                 // SAFETY: the body is dropped, and this CPU created the thread.

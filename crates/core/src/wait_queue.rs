@@ -344,24 +344,23 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
         let node = NonNull::from(&this.node);
         match this.node.state.load(Ordering::Acquire) {
             IDLE => {
-                let cpu = direct(cx);
+                let mut cpu = None;
                 let attempted = this.queue.with(|state, queue| {
                     // SAFETY: the node is idle, hence the owner's alone.
                     let attempted = R::attempt(state, queue, unsafe { &mut *this.node.payload.get() });
                     if attempted.is_none() {
+                        cpu = direct(cx);
                         let waker = cpu.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
                         // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under the lock.
                         unsafe { queue.push(node, waker) };
                     }
                     attempted
                 });
-                match attempted {
-                    Some(output) => {
-                        this.node.state.store(DONE, Ordering::Relaxed);
-                        return Poll::Ready(output);
-                    }
-                    None => this.block(cpu),
+                if let Some(output) = attempted {
+                    this.node.state.store(DONE, Ordering::Relaxed);
+                    return Poll::Ready(output);
                 }
+                this.block(cpu);
                 Poll::Pending
             }
             GRANTED => Poll::Ready(this.collect()),
