@@ -37,6 +37,20 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// A number that a paper gives, on its own machine.
+    pub(crate) fn paper(case: &str, place: &str, value: f64, unit: &'static str) -> Row {
+        Row {
+            case: case.to_owned(),
+            system: format!("paper [{place}]"),
+            value: Ok(value),
+            range: None,
+            unit,
+            ratio: None,
+            need: None,
+            command: None,
+        }
+    }
+
     /// Whether the requirement is met; `None` without a requirement or without the number it needs.
     pub(crate) fn reached(&self) -> Option<bool> {
         match self.need? {
