@@ -37,11 +37,28 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// A number that a paper gives, on its own machine.
+    pub(crate) fn paper(case: &str, place: &str, value: f64, unit: &'static str) -> Row {
+        Row {
+            case: case.to_owned(),
+            system: format!("paper [{place}]"),
+            value: Ok(value),
+            range: None,
+            unit,
+            ratio: None,
+            need: None,
+            command: None,
+        }
+    }
+
     /// Whether the requirement is met; `None` without a requirement or without the number it needs.
     pub(crate) fn reached(&self) -> Option<bool> {
         match self.need? {
             Need::Times(times) => self.ratio.map(|ratio| ratio >= times),
-            Need::AtMost(limit) => self.value.as_ref().ok().map(|value| *value <= limit),
+            // To two decimals: resident memory comes in pages, a few of which are not the threads'.
+            Need::AtMost(limit) => {
+                self.value.as_ref().ok().map(|value| (value * 100.0).round() <= limit * 100.0)
+            }
         }
     }
 }
@@ -202,6 +219,7 @@ mod tests {
         assert_eq!(row(Ok(60.0), Some(12.5), Some(Need::Times(12.0))).reached(), Some(true));
         assert_eq!(row(Ok(60.0), Some(11.9), Some(Need::Times(12.0))).reached(), Some(false));
         assert_eq!(row(Ok(16.01), None, Some(Need::AtMost(16.0))).reached(), Some(false));
+        assert_eq!(row(Ok(16.0004), None, Some(Need::AtMost(16.0))).reached(), Some(true));
         assert_eq!(row(Err("missing".into()), None, Some(Need::Times(2.0))).reached(), None);
         assert_eq!(row(Ok(1.0), Some(1.0), None).reached(), None);
     }

@@ -118,16 +118,8 @@ pub(crate) fn memory(effort: Effort) -> Result<Table, String> {
     )?;
     let ours = ten_million.first().and_then(|row| row.value.clone().ok());
     rows.extend(ten_million);
-    rows.push(Row {
-        case: threads(n),
-        system: "paper [LZ07 5.1], Haskell, 2007".to_owned(),
-        value: Ok(48.0),
-        range: None,
-        unit: "bytes",
-        ratio: ours.map(|ours| 48.0 / ours),
-        need: None,
-        command: None,
-    });
+    let paper = Row::paper(&threads(n), "LZ07 §5.1: Haskell, 2007", 48.0, "bytes");
+    rows.push(Row { ratio: ours.map(|ours| 48.0 / ours), ..paper });
     let n = 100_000_000;
     rows.extend(case(&threads(n), &[live(inner(OURS, "memory", &[n]), n).at_most(16.0)], BYTES, 1, LIMIT)?);
     rows.extend(billion()?);

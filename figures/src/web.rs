@@ -107,6 +107,13 @@ fn compare(
     let unasked: Vec<Contender> =
         contenders.iter().map(|contender| Contender { need: None, ..contender.clone() }).collect();
     table_rows.extend(rows("CPU of the server", &unasked, CPU, &part(|pair| pair.1)));
+    if file == site::SMALL && depth == 1 {
+        let place = |server: &str| format!("Mighty, Performance tuning: {server}, 2011, no log");
+        let papers = [("Mighttpd 2", 21_601.0), ("nginx", 22_713.0)]
+            .map(|(server, rate)| Row::paper("request rate", &place(server), rate, RATE.unit));
+        let rates = table_rows.len() / 2;
+        table_rows.splice(rates..rates, papers);
+    }
     let title = format!(
         "{what}, {} keep-alive connections, one worker on CPU 0, busy-polling client on CPU 1, combined log on",
         load::CONNECTIONS
@@ -157,6 +164,10 @@ pub(crate) fn log(effort: Effort) -> Result<Table, String> {
             need: (entrant.kind == Kind::Selvedge).then_some(Need::AtMost(3.0)),
             command: None,
         });
+    }
+    let place = |server: &str| format!("Mighty, Logging: {server}, 3 workers, 2011");
+    for (server, percent) in [("nginx", 18.0), ("Mighttpd 2", 49.0)] {
+        table_rows.push(Row::paper("what the log costs", &place(server), percent, "% of the rate"));
     }
     Ok(Table {
         name: "web-log",

@@ -186,7 +186,114 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::{SocketAddr, TcpListener};
+    use std::sync::{Arc, Mutex};
+
     use super::*;
+
+    /// A server that answers each request with `reply(path, number of the request on its connection)`, and ends the connection
+    /// when there is none.
+    fn serve(reply: impl Fn(&str, u32) -> Option<String> + Send + Sync + 'static) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let reply = Arc::new(reply);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map(Result::unwrap) {
+                let reply = Arc::clone(&reply);
+                std::thread::spawn(move || {
+                    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+                    let mut number = 0;
+                    while let Some(line) = lines.next() {
+                        let path = line.split(' ').nth(1).unwrap().to_owned();
+                        assert!(
+                            lines.by_ref().any(|line| line.is_empty()),
+                            "a request ends with an empty line"
+                        );
+                        let Some(text) = reply(&path, number) else { return };
+                        // The client may be gone: its time is over.
+                        if (&stream).write_all(text.as_bytes()).is_err() {
+                            return;
+                        }
+                        number += 1;
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    fn ok(body: &str) -> String {
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    }
+
+    fn plan(address: SocketAddr, paths: &[&str]) -> Plan {
+        let request = |path: &&str| format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").into_bytes().into();
+        Plan {
+            url: format!("http://{address}/"),
+            address,
+            requests: paths.iter().map(request).collect(),
+            connections: 3,
+            pipeline: 4,
+            duration: Duration::from_millis(100),
+            timeout: Duration::from_secs(5),
+            busy_poll: false,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn all_pages_are_asked_for_and_all_replies_counted() {
+        let seen = Arc::new(Mutex::new(HashSet::new()));
+        let paths = Arc::clone(&seen);
+        let address = serve(move |path, _| {
+            paths.lock().unwrap().insert(path.to_owned());
+            Some(ok(if path == "/a" { "12345" } else { "123" }))
+        });
+        for busy_poll in [false, true] {
+            let report = run(Plan { busy_poll, ..plan(address, &["/a", "/b"]) }).unwrap();
+            assert!(report.is_good(), "{:?}", report.first_error());
+            assert_eq!(report.requests() % 4, 0, "every batch was answered");
+            assert!(
+                report.body_bytes() > 3 * report.requests() && report.body_bytes() < 5 * report.requests()
+            );
+        }
+        assert_eq!(*seen.lock().unwrap(), HashSet::from(["/a".to_owned(), "/b".to_owned()]));
+    }
+
+    #[test]
+    fn a_server_that_closes_after_a_reply_is_connected_to_again() {
+        let closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx";
+        let address = serve(move |_, number| match number {
+            0 => Some(ok("x")),
+            1 => Some(closing.to_owned()),
+            _ => None,
+        });
+        let report = run(Plan { pipeline: 2, ..plan(address, &["/"]) }).unwrap();
+        assert!(report.is_good(), "{:?}", report.first_error());
+        assert!(report.reconnects() > 0);
+    }
+
+    #[test]
+    fn wrong_replies_make_a_bad_report() {
+        let address = serve(|_, number| Some(ok(if number == 7 { "four" } else { "three" })));
+        let report = run(plan(address, &["/"])).unwrap();
+        assert!(!report.is_good());
+        assert_eq!(report.first_error(), Some("a reply has 4 bytes of body, the page's first had 5"));
+        let address = serve(|_, _| None);
+        let report = run(plan(address, &["/"])).unwrap();
+        assert!(!report.is_good());
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_an_error_in_time() {
+        // It listens, and nobody accepts.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let timeout = Duration::from_millis(50);
+        let report = run(Plan { timeout, ..plan(listener.local_addr().unwrap(), &["/"]) }).unwrap();
+        assert!(!report.is_good() && report.first_error().is_some());
+    }
 
     #[test]
     fn every_page_gets_its_share() {

@@ -75,6 +75,21 @@ impl Report {
         self.tally.first_error.as_deref()
     }
 
+    #[cfg(test)]
+    pub(crate) fn requests(&self) -> u64 {
+        self.tally.requests
+    }
+
+    #[cfg(test)]
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.tally.body_bytes
+    }
+
+    #[cfg(test)]
+    pub(crate) fn reconnects(&self) -> u64 {
+        self.tally.reconnects
+    }
+
     fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.elapsed.as_secs_f64()
     }
