@@ -510,10 +510,15 @@ impl<'b> Target<'b> {
     #[inline]
     fn path_and_query(authority: Option<&'b [u8]>, target: &'b [u8]) -> Result<Target<'b>, Status> {
         // A fragment is never sent (RFC 9110 §7.1); whether it would belong to the path is anybody's guess.
-        if target.contains(&b'#') {
-            return Err(Status::BAD_REQUEST);
+        let mut mark = None;
+        for (at, &byte) in target.iter().enumerate() {
+            match byte {
+                b'#' => return Err(Status::BAD_REQUEST),
+                b'?' if mark.is_none() => mark = Some(at),
+                _ => {}
+            }
         }
-        let (path, query) = match target.iter().position(|&byte| byte == b'?') {
+        let (path, query) = match mark {
             Some(mark) => (&target[..mark], Some(&target[mark + 1..])),
             None => (target, None),
         };
