@@ -166,3 +166,35 @@ impl Entry {
         head.field("ETag", self.validators.etag.as_bytes()).field("Accept-Ranges", b"bytes")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Limits, parse};
+
+    fn head(seconds: i64, now: u64) -> String {
+        let entry = Entry::new("text/plain", 3, seconds, 0, now);
+        let request = parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap().unwrap();
+        let mut out = Vec::new();
+        entry.answer(&request, Persistence::Implied, &Clock::at(now), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn last_modified_is_never_in_the_future_nor_before_1970() {
+        assert!(head(0, 9).contains("\r\nLast-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n"));
+        assert!(head(99, 9).contains("\r\nLast-Modified: Thu, 01 Jan 1970 00:00:09 GMT\r\n"));
+        assert!(!head(-1, 9).contains("Last-Modified"));
+    }
+
+    #[test]
+    fn a_plain_answer_allocates_nothing_in_a_buffer_that_is_large_enough() {
+        let entry = Entry::new("text/plain", 3, 0, 0, 9);
+        let request = parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap().unwrap();
+        let mut out = Vec::with_capacity(entry.ok.len());
+        let buffer = out.as_ptr();
+        let answer = entry.answer(&request, Persistence::Implied, &Clock::at(9), &mut out);
+        assert_eq!((out.as_ptr(), out.len()), (buffer, entry.ok.len()));
+        assert!(matches!(answer.content, Content::Span(Span { start: 0, end: 3 })));
+    }
+}

@@ -278,6 +278,7 @@ mod tests {
         assert_eq!(resolved("bytes=0-1,4-5", 10), Some(Many(vec![span(0, 2), span(4, 6)])));
         assert_eq!(resolved("bytes=4-5,0-1", 10), Some(Many(vec![span(4, 6), span(0, 2)])));
         assert_eq!(resolved("bytes=0-1,2-3", 10), Some(Many(vec![span(0, 2), span(2, 4)])));
+        assert_eq!(resolved("bytes=2-3,0-1", 10), Some(Many(vec![span(2, 4), span(0, 2)])));
         assert_eq!(resolved("bytes=5-7,0-1,6-9", 10), Some(Many(vec![span(0, 2), span(5, 10)])));
         assert_eq!(resolved("bytes=0-5,-8", 10), Some(One(span(0, 10))));
         let many = |n| format!("bytes={}", vec!["0-"; n].join(","));
