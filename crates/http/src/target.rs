@@ -64,6 +64,28 @@ pub fn resolve(path: &[u8], name: &mut Vec<u8>) -> Result<(), Status> {
     if hidden { Err(Status::NOT_FOUND) } else { Ok(()) }
 }
 
+/// The name that [`resolve`] gives for `path`, where that is all of `path` behind its first `/`: nothing is encoded, no
+/// component is empty or starts with a dot. `None` says nothing about the path.
+///
+/// # Examples
+/// ```
+/// use selvedge_http::target::plain;
+/// assert_eq!(plain(b"/a/b.html"), Some(&b"a/b.html"[..]));
+/// assert_eq!([plain(b"/%61"), plain(b"/a//b"), plain(b"/../b"), plain(b"*")], [None; 4]);
+/// ```
+#[inline]
+pub fn plain(path: &[u8]) -> Option<&[u8]> {
+    let (b'/', name) = path.split_first()? else { return None };
+    let mut before = b'/';
+    for &byte in name {
+        if byte == b'%' || byte == 0 || (before == b'/' && (byte == b'.' || byte == b'/')) {
+            return None;
+        }
+        before = byte;
+    }
+    Some(name)
+}
+
 /// Appends the percent-decoded `segment` to `name`.
 fn decode(segment: &[u8], name: &mut Vec<u8>) -> Result<(), Status> {
     if segment.contains(&0) {
