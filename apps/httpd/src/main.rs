@@ -9,15 +9,15 @@ mod listeners;
 mod options;
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use selvedge_core::{RunError, round_robin_with, spawn};
+use selvedge_core::spawn;
 use selvedge_http::{Config, LogFile, Site, Stop, Tree};
 use selvedge_io::signal::{Signal, Signals, signals};
 use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, blocking};
+use selvedge_sched::per_core;
 
 use listeners::Listeners;
 use options::{Log, Options, Refusal, Request};
@@ -54,7 +54,7 @@ struct Server {
 fn serve(options: &Options) -> Result<(), Refusal> {
     let workers = match options.workers {
         Some(workers) => workers,
-        None => thread::available_parallelism()?.get(),
+        None => std::thread::available_parallelism()?.get(),
     };
     let server = Server {
         tree: Tree::new(&options.directory)?,
@@ -76,31 +76,25 @@ fn serve(options: &Options) -> Result<(), Refusal> {
             Log::Off | Log::File(_) => println!("{line}"),
         }
     }
-    // The first worker runs here, and hears the signals for all.
-    let first = bound.listeners.remove(0);
-    let others: Vec<_> = bound
-        .listeners
-        .drain(..)
-        .enumerate()
-        .map(|(index, listeners)| {
-            let server = server.clone();
-            let name = format!("worker-{}", index + 1);
-            thread::Builder::new().name(name).spawn(move || on_core(worker(server, listeners, None)))
-        })
-        .collect::<Result<_, _>>()?;
-    let mut result = on_core(worker(server.clone(), first, Some(signals)));
-    server.stop.request();
-    for other in others {
-        let other = other.join().unwrap_or_else(|_| Err(refusal("a worker has panicked")));
-        result = result.and(other);
+    // Each worker takes its listeners; the first one hears the signals for all.
+    let signals = Mutex::new(Some(signals));
+    let listeners: Vec<_> = bound.listeners.drain(..).map(|one| Mutex::new(Some(one))).collect();
+    let ended = per_core(
+        workers,
+        |_| EventLoop::new(),
+        |index| {
+            let listeners = take(&listeners[index]).unwrap_or_default();
+            worker(server.clone(), listeners, take(&signals))
+        },
+    );
+    match ended {
+        Ok(results) => results.into_iter().collect(),
+        Err(failure) => Err(refusal(&failure.to_string())),
     }
-    result
 }
 
-/// Runs a worker on this OS thread.
-fn on_core(main: impl Future<Output = Result<(), Refusal>> + 'static) -> Result<(), Refusal> {
-    let mut events = EventLoop::new()?;
-    round_robin_with(&mut events, main).map_err(|error: RunError| refusal(&error.to_string()))?
+fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// One worker, to its end.
