@@ -58,6 +58,16 @@ impl CachedFile {
         now < self.fresh_until.get()
     }
 
+    /// Whether head and content still belong together: what is in memory always does, an open file may have been
+    /// written to.
+    #[inline]
+    pub(crate) fn is_unchanged(&self) -> bool {
+        match &self.body {
+            Body::Memory(_) => true,
+            Body::Open(fd) => Identity::of(fd).is_ok_and(|found| found == Some(self.identity)),
+        }
+    }
+
     /// It has just been seen in this state.
     pub(crate) fn refresh(&self, until: Time) {
         self.fresh_until.set(until);

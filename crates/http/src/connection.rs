@@ -516,14 +516,18 @@ impl Reply<'_> {
         now: Time,
     ) -> Result<Target, Missed> {
         if let Some(name) = target::plain(request.path) {
-            if let Some(file) = worker.cache.fresh(name, now) {
+            if let Some(file) = worker.cache.fresh(name, now)
+                && file.is_unchanged()
+            {
                 return Ok(Target::File(file.clone()));
             }
             worker.name.clear();
             worker.name.extend_from_slice(name);
         } else {
             target::resolve(request.path, &mut worker.name).map_err(Missed::Refused)?;
-            if let Some(file) = worker.cache.fresh(&worker.name, now) {
+            if let Some(file) = worker.cache.fresh(&worker.name, now)
+                && file.is_unchanged()
+            {
                 return Ok(Target::File(file.clone()));
             }
         }

@@ -44,8 +44,9 @@ pub struct Config {
     pub cache_files: usize,
     /// The most bytes that one worker keeps of files, heads included.
     pub cache_bytes: usize,
-    /// Files up to this many bytes are kept in memory; of longer ones the descriptor is kept, and they are sent with
-    /// `sendfile`.
+    /// Files up to this many bytes are kept in memory and sent with their heads in one `send`; of longer ones the
+    /// descriptor is kept, and they are sent with `sendfile`. (On Linux 6.18 over loopback both cost the same at 8 KB;
+    /// at 4 KB memory is 7 % cheaper, at 16 KiB `sendfile` is 13 %.)
     pub memory_bytes: u64,
     /// The most connections of one worker; further ones wait in the kernel's queue.
     pub connections: usize,
