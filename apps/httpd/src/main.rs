@@ -1,2 +1,177 @@
-//! To come.
-fn main() {}
+//! `selvedge-httpd`: serves the files of a directory. `--help` tells how.
+//!
+//! The process is N workers: OS threads, each with a [`Cpu`](selvedge_core::Cpu), an event loop, listening sockets and a
+//! [`Site`] of its own. They share the log file and the word to stop, nothing else.
+
+#![forbid(unsafe_code)]
+
+mod listeners;
+mod options;
+
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use selvedge_core::spawn;
+use selvedge_http::{Config, LogFile, Site, Stop, Tree};
+use selvedge_io::signal::{Signal, Signals, signals};
+use selvedge_io::time::timeout;
+use selvedge_io::{EventLoop, blocking};
+use selvedge_sched::per_core;
+
+use listeners::Listeners;
+use options::{Log, Options, Refusal, Request};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Refusal { message, status }) => {
+            eprintln!("selvedge-httpd: {message}");
+            ExitCode::from(status)
+        }
+    }
+}
+
+fn run() -> Result<(), Refusal> {
+    match options::parse(std::env::args_os().skip(1))? {
+        Request::Help => println!("{}", options::HELP),
+        Request::Version => println!("selvedge-httpd {}", env!("CARGO_PKG_VERSION")),
+        Request::Serve(options) => serve(&options)?,
+    }
+    Ok(())
+}
+
+/// What all workers are made of.
+#[derive(Clone)]
+struct Server {
+    tree: Tree,
+    config: Config,
+    log: Option<Arc<LogFile>>,
+    drain: std::time::Duration,
+    stop: Stop,
+}
+
+fn serve(options: &Options) -> Result<(), Refusal> {
+    let workers = match options.workers {
+        Some(workers) => workers,
+        None => std::thread::available_parallelism()?.get(),
+    };
+    let server = Server {
+        tree: Tree::new(&options.directory)?,
+        config: config(options, workers),
+        log: match &options.log {
+            Log::Off => None,
+            Log::Stdout => Some(Arc::new(LogFile::stdout()?)),
+            Log::File(path) => Some(Arc::new(LogFile::open(path)?)),
+        },
+        drain: options.drain,
+        stop: Stop::new(),
+    };
+    let mut bound = listeners::bind(&options.listen, workers)?;
+    let signals = signals(&[Signal::TERM, Signal::INT, Signal::USR1])?;
+    for url in &bound.urls {
+        let line = format!("Serving {} at {url}", server.tree.path().display());
+        match options.log {
+            Log::Stdout => eprintln!("{line}"),
+            Log::Off | Log::File(_) => println!("{line}"),
+        }
+    }
+    // Each worker takes its listeners; the first one hears the signals for all.
+    let signals = Mutex::new(Some(signals));
+    let listeners: Vec<_> = bound.listeners.drain(..).map(|one| Mutex::new(Some(one))).collect();
+    let ended = per_core(
+        workers,
+        |_| EventLoop::new(),
+        |index| {
+            let listeners = take(&listeners[index]).unwrap_or_default();
+            worker(server.clone(), listeners, take(&signals))
+        },
+    );
+    match ended {
+        Ok(results) => results.into_iter().collect(),
+        Err(failure) => Err(refusal(&failure.to_string())),
+    }
+}
+
+fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// One worker, to its end.
+async fn worker(server: Server, listeners: Listeners, signals: Option<Signals>) -> Result<(), Refusal> {
+    let Server { tree, config, log, drain, stop } = server;
+    let site = Site::new(tree, config, log.clone());
+    if let Some(signals) = signals {
+        drop(spawn(obey(signals, stop.clone(), log)));
+    }
+    let mut acceptors = Vec::new();
+    for listener in listeners.tcp {
+        let (site, stop) = (site.clone(), stop.clone());
+        acceptors.push(spawn(async move { site.serve_tcp(listener, &stop).await }));
+    }
+    for listener in listeners.unix {
+        let (site, stop) = (site.clone(), stop.clone());
+        acceptors.push(spawn(async move { site.serve_unix(listener, &stop).await }));
+    }
+    let mut result = Ok(());
+    for acceptor in acceptors {
+        let accepted = acceptor.await.map_err(|error| refusal(&error.to_string()));
+        let accepted = accepted.and_then(|accepted| accepted.map_err(Refusal::from));
+        if accepted.is_err() {
+            // A listener that has failed is no reason to serve by halves.
+            stop.request();
+        }
+        result = result.and(accepted);
+    }
+    if timeout(drain, site.drain()).await.is_err() {
+        eprintln!("selvedge-httpd: {} connections were cut off", site.connections());
+        site.flush_log().await;
+    }
+    result
+}
+
+/// Does what signals ask for.
+async fn obey(mut signals: Signals, stop: Stop, log: Option<Arc<LogFile>>) {
+    while let Ok(signal) = signals.next().await {
+        match signal {
+            Signal::USR1 => {
+                let Some(log) = log.clone() else { continue };
+                if let Ok(Err(error)) = blocking(move || log.reopen()).await {
+                    eprintln!("selvedge-httpd: {error}");
+                }
+            }
+            _ if stop.is_requested() => std::process::exit(1),
+            _ => stop.request(),
+        }
+    }
+}
+
+fn refusal(message: &str) -> Refusal {
+    Refusal { message: message.to_owned(), status: 1 }
+}
+
+/// Descriptors for other things than connections and cached files: log, listeners, event loops, files on their way.
+const DESCRIPTORS_KEPT: u64 = 64;
+
+/// The configuration of each of `workers` workers, with the process's descriptors shared out among them.
+fn config(options: &Options, workers: usize) -> Config {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let limit = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => raised,
+        // It is the system's maximum that stands against it; what there is will do.
+        Err(_) => limit,
+    };
+    let defaults = Config::default();
+    let each = limit.current.unwrap_or(u64::MAX).saturating_sub(DESCRIPTORS_KEPT) / workers as u64;
+    let each = usize::try_from(each).unwrap_or(usize::MAX);
+    let cache_files = defaults.cache_files.min(each / 8);
+    Config {
+        validity: options.validity,
+        idle: options.idle,
+        head: options.head,
+        cache_files,
+        connections: (each - cache_files).max(1),
+        ..defaults
+    }
+}

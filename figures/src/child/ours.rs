@@ -52,7 +52,8 @@ impl Runtime {
 
     /// One turn of the reference scheduler; false if no thread is left.
     fn turn(&mut self) -> bool {
-        let turned = steps(&mut self.cpu, &mut self.events).and_then(|()| self.cpu.poll(&mut self.events, true));
+        let turned =
+            steps(&mut self.cpu, &mut self.events).and_then(|()| self.cpu.poll(&mut self.events, true));
         turned.expect("these threads wait only for one another")
     }
 

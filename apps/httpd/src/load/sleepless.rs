@@ -23,6 +23,10 @@ impl Events for Sleepless {
         self.0.poll(cpu, Some(Duration::ZERO))
     }
 
+    fn cancel_all(&mut self, cpu: &mut Cpu) {
+        self.0.cancel_all(cpu);
+    }
+
     fn armed(&self) -> usize {
         self.0.armed()
     }

@@ -1,0 +1,137 @@
+//! The sockets of all workers.
+//!
+//! At a TCP address every worker has a socket of its own (`SO_REUSEPORT`), over which the kernel spreads the connections
+//! evenly: with one shared socket the worker that happens to wake first takes most of a burst. Since such an address may be
+//! bound by several servers at once, a first socket without the option finds out whether the port is free. At a Unix
+//! address, where there is no such option, the workers share one socket, and the kernel wakes one of them.
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use selvedge_io::net::{ListenOptions, TcpListener, UnixListener};
+
+use crate::options::Address;
+
+/// The sockets of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    pub(crate) tcp: Vec<TcpListener>,
+    pub(crate) unix: Vec<UnixListener>,
+}
+
+/// The paths of Unix sockets, removed when the server ends.
+#[derive(Debug, Default)]
+pub(crate) struct Paths(Vec<PathBuf>);
+
+impl Drop for Paths {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // Somebody else may have removed it.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// All sockets of a server.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    /// One for each worker.
+    pub(crate) listeners: Vec<Listeners>,
+    /// Where they can be reached, as URLs as far as there are such.
+    pub(crate) urls: Vec<String>,
+    pub(crate) paths: Paths,
+}
+
+/// Binds all addresses for `workers` workers.
+///
+/// # Errors
+/// With the address in the message.
+pub(crate) fn bind(addresses: &[Address], workers: usize) -> io::Result<Bound> {
+    let mut bound = Bound {
+        listeners: (0..workers).map(|_| Listeners::default()).collect(),
+        urls: Vec::new(),
+        paths: Paths::default(),
+    };
+    for address in addresses {
+        match address {
+            Address::Tcp(address) => bound.tcp(*address)?,
+            Address::Port(port) => {
+                // One socket serves both families, unless this machine knows no IPv6.
+                let everywhere = SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port));
+                match bound.tcp(everywhere) {
+                    Err(error) if error.kind() != ErrorKind::AddrInUse => {
+                        bound.tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port)))?;
+                    }
+                    result => result?,
+                }
+            }
+            Address::Unix(path) => bound.unix(path)?,
+        }
+    }
+    Ok(bound)
+}
+
+impl Bound {
+    fn tcp(&mut self, address: SocketAddr) -> io::Result<()> {
+        let options = ListenOptions::new().only_v6(false);
+        let workers = self.listeners.len();
+        let sockets = match workers {
+            1 => vec![options.bind(address)?],
+            _ => {
+                if address.port() != 0 {
+                    drop(options.bind(address)?);
+                }
+                let options = options.reuse_port(true);
+                let first = options.bind(address)?;
+                let address = first.local_addr();
+                let others = (1..workers).map(|_| options.bind(address));
+                std::iter::once(Ok(first)).chain(others).collect::<io::Result<_>>()?
+            }
+        };
+        self.urls.push(url(sockets[0].local_addr()));
+        for (listeners, socket) in self.listeners.iter_mut().zip(sockets) {
+            listeners.tcp.push(socket);
+        }
+        Ok(())
+    }
+
+    fn unix(&mut self, path: &Path) -> io::Result<()> {
+        let first = match UnixListener::bind(path) {
+            // What a server left behind that was killed: nobody listens there.
+            Err(error) if error.kind() == ErrorKind::AddrInUse && is_abandoned(path) => {
+                std::fs::remove_file(path)?;
+                UnixListener::bind(path)?
+            }
+            result => result?,
+        };
+        self.paths.0.push(std::path::absolute(path)?);
+        self.urls.push(format!("unix:{}", path.display()));
+        let (last, others) = self.listeners.split_last_mut().expect("there is a worker");
+        for listeners in others {
+            listeners.unix.push(first.share()?);
+        }
+        last.unix.push(first);
+        Ok(())
+    }
+}
+
+fn is_abandoned(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
+    is_socket && UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
+/// What to type into a browser on this machine.
+fn url(address: SocketAddr) -> String {
+    let port = match address.port() {
+        80 => String::new(),
+        port => format!(":{port}"),
+    };
+    match address.ip() {
+        ip if ip.is_unspecified() => format!("http://localhost{port}/"),
+        IpAddr::V4(ip) => format!("http://{ip}{port}/"),
+        IpAddr::V6(ip) => format!("http://[{ip}]{port}/"),
+    }
+}

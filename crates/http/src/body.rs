@@ -1,0 +1,333 @@
+//! The framing of a request body: where it ends, and which bytes of it are content.
+//!
+//! The decoder is fed whatever has been read, in pieces of any size, and hands out content as slices of that input; it
+//! buffers nothing. A server that ignores a body calls it and drops the slices.
+//!
+//! Chunked coding (RFC 9112 §7.1) is read strictly: `1*16HEXDIG`, lines end in CRLF, white space only before the `;` of
+//! an extension, no control bytes. Extensions and trailer fields are checked for form and dropped.
+//!
+//! ```text
+//!            digit            CR            LF, size > 0      size bytes        CR          LF
+//!   Size ───────────▶ Size ───────▶ SizeLf ───────────▶ Data ───────────▶ DataCr ───▶ DataLf ───▶ Size
+//!    │ ";" / SP        ▲               │ LF, size = 0
+//!    ▼                 │               ▼         tchar           ":"            CR             LF
+//!   Pad ──";"──▶ Extension         Trailer ───────────▶ Name ─────────▶ Value ──────▶ ValueLf ──────▶ Trailer
+//!                (CR ▶ SizeLf)         │ CR
+//!                                      ▼          LF
+//!                                    EndLf ───────────▶ Done
+//! ```
+
+use crate::status::Status;
+
+/// How the length of a request body is known (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body.
+    None,
+    /// `Content-Length` bytes.
+    Length(u64),
+    /// Chunks until one of size 0.
+    Chunked,
+}
+
+/// The most bytes that the chunk extensions and trailer fields of one body may take together; beyond it 431.
+pub const OVERHEAD_BYTES_MAX: u32 = 16 << 10;
+
+/// Decodes one body.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    state: State,
+    /// Content bytes of this body, or of the chunk, that are still to come.
+    left: u64,
+    /// Content bytes that further chunks may bring.
+    allowance: u64,
+    overhead: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Length,
+    /// In the digits of a chunk size, of which so many were read.
+    Size(u8),
+    Pad,
+    Extension,
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    Trailer,
+    Name,
+    Value,
+    ValueLf,
+    EndLf,
+    Done,
+}
+
+/// What [`Decoder::decode`] made of its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'b> {
+    /// Bytes of the input that belong to the body and are dealt with, framing and content.
+    pub consumed: usize,
+    /// Content among them; it may be empty.
+    pub content: &'b [u8],
+    /// Whether the body is complete. If it is not and the input was consumed whole, more has to be read; if it is not
+    /// and input is left, call again.
+    pub done: bool,
+}
+
+impl Decoder {
+    /// A decoder for a body framed as `framing`, of at most `bytes_max` bytes of content.
+    ///
+    /// # Errors
+    /// 413 if the length is known to be larger.
+    pub fn new(framing: Framing, bytes_max: u64) -> Result<Decoder, Status> {
+        let (state, left) = match framing {
+            Framing::None | Framing::Length(0) => (State::Done, 0),
+            Framing::Length(length) if length > bytes_max => return Err(Status::CONTENT_TOO_LARGE),
+            Framing::Length(length) => (State::Length, length),
+            Framing::Chunked => (State::Size(0), 0),
+        };
+        Ok(Decoder { state, left, allowance: bytes_max, overhead: 0 })
+    }
+
+    /// Whether the body is complete.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Takes body bytes from the front of `input`, up to the end of one run of content.
+    ///
+    /// # Errors
+    /// 400 for framing that is not exactly as specified, 413 when the content exceeds its limit, 431 when extensions
+    /// and trailers exceed theirs. After an error the connection has to be closed.
+    pub fn decode<'b>(&mut self, input: &'b [u8]) -> Result<Piece<'b>, Status> {
+        let mut at = 0;
+        loop {
+            if let State::Length | State::Data = self.state {
+                let take = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - at);
+                self.left -= take as u64;
+                if self.left == 0 {
+                    self.state = if self.state == State::Data { State::DataCr } else { State::Done };
+                }
+                let content = &input[at..at + take];
+                return Ok(Piece { consumed: at + take, content, done: self.is_done() });
+            }
+            if self.is_done() || at == input.len() {
+                return Ok(Piece { consumed: at, content: &[], done: self.is_done() });
+            }
+            self.state = self.framing_byte(input[at])?;
+            at += 1;
+        }
+    }
+
+    /// The state after one byte that is not content.
+    fn framing_byte(&mut self, byte: u8) -> Result<State, Status> {
+        if let State::Pad | State::Extension | State::Name | State::Value = self.state {
+            self.overhead += 1;
+            if self.overhead > OVERHEAD_BYTES_MAX {
+                return Err(Status::FIELDS_TOO_LARGE);
+            }
+        }
+        Ok(match (self.state, byte) {
+            (State::Size(digits), b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 16 => {
+                let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
+                self.left = self.left << 4 | digit;
+                State::Size(digits + 1)
+            }
+            (State::Size(1..), b'\r') => State::SizeLf,
+            (State::Size(1..), b';') => State::Extension,
+            (State::Size(1..), b' ' | b'\t') => State::Pad,
+            (State::Pad, b' ' | b'\t') => State::Pad,
+            (State::Pad, b';') => State::Extension,
+            (State::Extension, b'\r') => State::SizeLf,
+            (State::Extension, byte) if is_text(byte) => State::Extension,
+            (State::SizeLf, b'\n') if self.left == 0 => State::Trailer,
+            (State::SizeLf, b'\n') => {
+                self.allowance = self.allowance.checked_sub(self.left).ok_or(Status::CONTENT_TOO_LARGE)?;
+                State::Data
+            }
+            (State::DataCr, b'\r') => State::DataLf,
+            (State::DataLf, b'\n') => State::Size(0),
+            (State::Trailer, b'\r') => State::EndLf,
+            (State::Trailer | State::Name, byte) if is_tchar(byte) => State::Name,
+            (State::Name, b':') => State::Value,
+            (State::Value, b'\r') => State::ValueLf,
+            (State::Value, byte) if is_text(byte) => State::Value,
+            (State::ValueLf, b'\n') => State::Trailer,
+            (State::EndLf, b'\n') => State::Done,
+            _ => return Err(Status::BAD_REQUEST),
+        })
+    }
+}
+
+/// Bytes of a field value or an extension: no control bytes but the tab.
+fn is_text(byte: u8) -> bool {
+    byte == b'\t' || byte >= b' ' && byte != 0x7f
+}
+
+/// Bytes of a token (RFC 9110 §5.6.2).
+fn is_tchar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The slow obvious version: the whole body at once, line by line. Gives content and the bytes behind the body.
+    fn oracle(input: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+        let mut content = Vec::new();
+        let mut rest = input;
+        loop {
+            let (line, behind) = line(rest)?;
+            let (size, extension) = match line.iter().position(|b| !b.is_ascii_hexdigit()) {
+                Some(end) => line.split_at(end),
+                None => (line, &b""[..]),
+            };
+            if size.len() > 16 || !(extension.is_empty() || extension.trim_ascii_start().starts_with(b";")) {
+                return None;
+            }
+            let size = usize::from_str_radix(std::str::from_utf8(size).ok()?, 16).ok()?;
+            if size == 0 {
+                rest = behind;
+                break;
+            }
+            content.extend_from_slice(behind.get(..size)?);
+            rest = behind.get(size..)?.strip_prefix(b"\r\n")?;
+        }
+        loop {
+            let (trailer, behind) = line(rest)?;
+            rest = behind;
+            if trailer.is_empty() {
+                return Some((content, rest));
+            }
+            let colon = trailer.iter().position(|&b| b == b':')?;
+            if colon == 0 || !trailer[..colon].iter().all(|&b| is_tchar(b)) {
+                return None;
+            }
+        }
+    }
+
+    fn line(input: &[u8]) -> Option<(&[u8], &[u8])> {
+        let end = input.windows(2).position(|pair| pair == b"\r\n")?;
+        let line = &input[..end];
+        line.iter().all(|&b| is_text(b)).then_some((line, &input[end + 2..]))
+    }
+
+    /// Feeds `input` in pieces that end at `cuts`; gives content, unread bytes and whether the body was complete.
+    fn run(framing: Framing, input: &[u8], cuts: &[usize]) -> Result<(Vec<u8>, Vec<u8>, bool), Status> {
+        let mut decoder = Decoder::new(framing, 1 << 20)?;
+        let (mut content, mut start) = (Vec::new(), 0);
+        for &cut in cuts.iter().chain([&input.len()]) {
+            while start < cut && !decoder.is_done() {
+                let piece = decoder.decode(&input[start..cut])?;
+                content.extend_from_slice(piece.content);
+                start += piece.consumed;
+            }
+        }
+        Ok((content, input[start..].to_vec(), decoder.is_done()))
+    }
+
+    #[test]
+    fn no_body_and_empty_body_are_done_at_once() {
+        for framing in [Framing::None, Framing::Length(0)] {
+            let mut decoder = Decoder::new(framing, 0).unwrap();
+            assert_eq!(decoder.decode(b"GET"), Ok(Piece { consumed: 0, content: b"", done: true }));
+        }
+    }
+
+    #[test]
+    fn a_length_ends_where_it_says_at_every_split() {
+        for cut in 0..=8 {
+            let expected = (b"hello".to_vec(), b"GET".to_vec(), true);
+            assert_eq!(run(Framing::Length(5), b"helloGET", &[cut]), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn limits() {
+        assert_eq!(Decoder::new(Framing::Length(11), 10).unwrap_err(), Status::CONTENT_TOO_LARGE);
+        let mut decoder = Decoder::new(Framing::Chunked, 10).unwrap();
+        assert_eq!(decoder.decode(b"6\r\n123456\r\n").unwrap().content, b"123456");
+        assert_eq!(decoder.decode(b"\r\n5\r\n"), Err(Status::CONTENT_TOO_LARGE));
+        let mut decoder = Decoder::new(Framing::Chunked, 10).unwrap();
+        assert_eq!(decoder.decode(b"ffffffffffffffff\r\n"), Err(Status::CONTENT_TOO_LARGE));
+        let long = [b"1;".to_vec(), vec![b'x'; OVERHEAD_BYTES_MAX as usize + 1]].concat();
+        assert_eq!(run(Framing::Chunked, &long, &[]), Err(Status::FIELDS_TOO_LARGE));
+    }
+
+    #[test]
+    fn chunks_with_extensions_and_trailers_at_every_split() {
+        let input = b"4;a=b;c=\"d\"\r\nWiki\r\n5 ;x\r\npedia\r\n0\r\nExpires: never\r\nA:\r\n\r\nGET";
+        for first in 0..input.len() {
+            for second in first..input.len() {
+                let expected = (b"Wikipedia".to_vec(), b"GET".to_vec(), true);
+                assert_eq!(run(Framing::Chunked, input, &[first, second]), Ok(expected));
+            }
+        }
+    }
+
+    #[test]
+    fn loose_chunks_are_refused() {
+        for input in [
+            &b"\r\n"[..],
+            b"5\nhello\r\n0\r\n\r\n",
+            b" 5\r\nhello\r\n",
+            b"5 \r\nhello\r\n",
+            b"0x5\r\nhello\r\n",
+            b"+5\r\nhello\r\n",
+            b"-1\r\n",
+            b"5\r\nhelloX\r\n",
+            b"5\r\nhello\n0\r\n\r\n",
+            b"5\r\nhello\r\r\n",
+            b"5\rhello",
+            b"5;a\nb\r\nhello\r\n",
+            b"5;a\0\r\nhello\r\n",
+            b"00000000000000005\r\nhello\r\n",
+            b"0\r\n\n",
+            b"0\r\n folded: x\r\n\r\n",
+            b"0\r\nname : x\r\n\r\n",
+            b"0\r\n: x\r\n\r\n",
+            b"0\r\nname\r\n\r\n",
+            b"0\r\nname: x\n\r\n",
+        ] {
+            for cut in 0..=input.len() {
+                assert_eq!(run(Framing::Chunked, input, &[cut]), Err(Status::BAD_REQUEST), "{input:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn decodes_as_the_oracle_does(
+            pieces in prop::collection::vec(
+                prop_oneof![
+                    4 => prop::collection::vec(any::<u8>(), 1..20).prop_map(|data| {
+                        [format!("{:x}\r\n", data.len()).as_bytes(), &data, b"\r\n"].concat()
+                    }),
+                    1 => "[0-9a-fA-F]{0,2}[ ]{0,1}(;[a-z=\"]{0,5})?(\r\n|\n|\r|x)".prop_map(String::into_bytes),
+                    1 => Just(b"0\r\n".to_vec()),
+                    1 => "[a-z ]{0,3}:[ a-z]{0,4}(\r\n|\n)".prop_map(String::into_bytes),
+                    1 => Just(b"\r\n".to_vec()),
+                ],
+                0..8,
+            ),
+            end in prop::bool::weighted(0.8),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        ) {
+            let mut input = pieces.concat();
+            if end {
+                input.extend_from_slice(b"0\r\n\r\nrest");
+            }
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(input.len() + 1)).collect();
+            cuts.sort_unstable();
+            let decoded = run(Framing::Chunked, &input, &cuts);
+            match oracle(&input) {
+                Some((content, rest)) => prop_assert_eq!(decoded, Ok((content, rest.to_vec(), true))),
+                None => prop_assert!(!matches!(decoded, Ok((.., true))), "{:?}", decoded),
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The files that a worker has looked up lately: status, prebuilt heads, and the content or an open descriptor.
+//!
+//! Each worker has its own cache, so that a look-up is one hash and no lock. It is bounded in number and in bytes. The
+//! file to leave is found by the second-chance rule: a hand goes round, takes a file that was not used since it last
+//! came by, and takes the mark from one that was.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use selvedge_core::Time;
+
+use crate::entry::Entry;
+use crate::mime;
+use crate::tree::{Body, Identity, OpenedFile};
+
+/// What a cached file costs besides its content and its name, roughly.
+const OVERHEAD_BYTES: usize = 1024;
+
+/// The file that stands for its directory, for its type.
+const INDEX: &[u8] = b"index.html";
+
+/// One file as it is served.
+#[derive(Debug)]
+pub(crate) struct CachedFile {
+    pub(crate) entry: Entry,
+    pub(crate) body: Body,
+    pub(crate) identity: Identity,
+    /// Whether the file was left alone long enough for its times to tell of every change.
+    settled: bool,
+    /// Until when it is served without looking whether it has changed.
+    fresh_until: Cell<Time>,
+    /// Until when its pages are taken to be in memory.
+    pub(crate) resident_until: Cell<Time>,
+    used: Cell<bool>,
+}
+
+impl CachedFile {
+    /// `file`, found under `name` at `second` (Unix time).
+    pub(crate) fn new(name: &[u8], file: OpenedFile, second: u64) -> CachedFile {
+        let OpenedFile { identity, body } = file;
+        let named = if name.is_empty() || name.ends_with(b"/") { INDEX } else { name };
+        let (seconds, nanos) = identity.modified;
+        CachedFile {
+            entry: Entry::new(mime::by_name(named), identity.len, seconds, nanos, second),
+            body,
+            identity,
+            settled: seconds.saturating_add(1) < i64::try_from(second).unwrap_or(i64::MAX),
+            fresh_until: Cell::new(Time::default()),
+            resident_until: Cell::new(Time::default()),
+            used: Cell::new(false),
+        }
+    }
+
+    /// Whether it may be served at `now` without looking again.
+    #[inline]
+    fn is_fresh(&self, now: Time) -> bool {
+        now < self.fresh_until.get()
+    }
+
+    /// Whether head and content still belong together: what is in memory always does, an open file may have been
+    /// written to.
+    #[inline]
+    pub(crate) fn is_unchanged(&self) -> bool {
+        match &self.body {
+            Body::Memory(_) => true,
+            Body::Open(fd) => Identity::of(fd).is_ok_and(|found| found == Some(self.identity)),
+        }
+    }
+
+    /// It has just been seen in this state.
+    pub(crate) fn refresh(&self, until: Time) {
+        self.fresh_until.set(until);
+    }
+
+    fn bytes(&self, name: &[u8]) -> usize {
+        let content = match &self.body {
+            Body::Memory(content) => content.len(),
+            Body::Open(_) => 0,
+        };
+        content + name.len() + OVERHEAD_BYTES
+    }
+}
+
+#[derive(Debug)]
+struct Held {
+    file: Rc<CachedFile>,
+    /// Its place in `order`.
+    place: usize,
+}
+
+/// The cache. Names are as [`target::resolve`](crate::target::resolve) gives them.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    held: HashMap<Rc<[u8]>, Held>,
+    order: Vec<Rc<[u8]>>,
+    hand: usize,
+    bytes: usize,
+    files_max: usize,
+    bytes_max: usize,
+}
+
+impl Cache {
+    pub(crate) fn new(files_max: usize, bytes_max: usize) -> Cache {
+        Cache { held: HashMap::new(), order: Vec::new(), hand: 0, bytes: 0, files_max, bytes_max }
+    }
+
+    /// The file called `name`, if it may be served at `now` without looking again.
+    #[inline]
+    pub(crate) fn fresh(&self, name: &[u8], now: Time) -> Option<&Rc<CachedFile>> {
+        let file = &self.held.get(name)?.file;
+        file.used.set(true);
+        file.is_fresh(now).then_some(file)
+    }
+
+    /// The file called `name`, if its times will tell whether it is still the same.
+    pub(crate) fn comparable(&self, name: &[u8]) -> Option<&Rc<CachedFile>> {
+        self.held.get(name).map(|held| &held.file).filter(|file| file.settled)
+    }
+
+    /// Takes in a file, in the place of an earlier one of that name.
+    pub(crate) fn insert(&mut self, name: &[u8], file: Rc<CachedFile>) {
+        self.remove(name);
+        let bytes = file.bytes(name);
+        if bytes > self.bytes_max || self.files_max == 0 {
+            return;
+        }
+        while self.order.len() >= self.files_max || self.bytes + bytes > self.bytes_max {
+            self.evict();
+        }
+        let name: Rc<[u8]> = name.into();
+        self.bytes += bytes;
+        self.held.insert(name.clone(), Held { file, place: self.order.len() });
+        self.order.push(name);
+    }
+
+    /// Forgets the file called `name`.
+    pub(crate) fn remove(&mut self, name: &[u8]) {
+        let Some(Held { file, place }) = self.held.remove(name) else { return };
+        self.bytes -= file.bytes(name);
+        self.order.swap_remove(place);
+        if let Some(moved) = self.order.get(place)
+            && let Some(held) = self.held.get_mut(moved)
+        {
+            held.place = place;
+        }
+    }
+
+    /// Forgets all files that hold a descriptor. Whether there were any.
+    pub(crate) fn close_files(&mut self) -> bool {
+        let open = |name: &&Rc<[u8]>| matches!(self.held[&name[..]].file.body, Body::Open(_));
+        let open: Vec<Rc<[u8]>> = self.order.iter().filter(open).cloned().collect();
+        open.iter().for_each(|name| self.remove(name));
+        !open.is_empty()
+    }
+
+    fn evict(&mut self) {
+        loop {
+            self.hand = if self.hand < self.order.len() { self.hand } else { 0 };
+            let name = self.order[self.hand].clone();
+            if !self.held[&name].file.used.replace(false) {
+                return self.remove(&name);
+            }
+            self.hand += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{Found, Patience, Tree};
+    use std::os::fd::AsFd;
+
+    fn names(cache: &Cache) -> Vec<String> {
+        let mut names: Vec<String> =
+            cache.order.iter().map(|name| String::from_utf8(name.to_vec()).unwrap()).collect();
+        names.sort();
+        for (at, name) in cache.order.iter().enumerate() {
+            assert_eq!(cache.held[name].place, at);
+        }
+        assert_eq!(cache.held.len(), cache.order.len());
+        assert_eq!(cache.bytes, cache.held.iter().map(|(name, held)| held.file.bytes(name)).sum::<usize>());
+        names
+    }
+
+    fn file(len: usize, memory_max: u64) -> Rc<CachedFile> {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("f"), vec![b'x'; len]).unwrap();
+        let tree = Tree::new(directory.path()).unwrap();
+        let root = tree.root(Patience::Disk).unwrap();
+        match tree.find(root.as_fd(), b"f", memory_max, Patience::Disk) {
+            Ok(Found::File(file)) => Rc::new(CachedFile::new(b"f", file, 0)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_used_stays() {
+        let mut cache = Cache::new(3, 1 << 20);
+        for name in ["a", "b", "c"] {
+            cache.insert(name.as_bytes(), file(10, 100));
+        }
+        assert!(cache.fresh(b"a", Time::default()).is_none(), "nothing is fresh before it is said to be");
+        cache.insert(b"d", file(10, 100));
+        assert_eq!(names(&cache), ["a", "c", "d"]);
+        cache.insert(b"a", file(20, 100));
+        assert_eq!(names(&cache), ["a", "c", "d"]);
+        cache.remove(b"c");
+        cache.remove(b"c");
+        assert_eq!(names(&cache), ["a", "d"]);
+    }
+
+    #[test]
+    fn bytes_are_bounded() {
+        let mut cache = Cache::new(100, 10 * OVERHEAD_BYTES);
+        for n in 0..50u8 {
+            cache.insert(&[b'a', n], file(3000, 4000));
+            assert!(cache.bytes <= 10 * OVERHEAD_BYTES);
+        }
+        cache.insert(b"huge", file(20 * OVERHEAD_BYTES, 1 << 20));
+        assert!(cache.held.len() >= 2 && !cache.held.contains_key(&b"huge"[..]));
+    }
+
+    #[test]
+    fn descriptors_can_be_given_up() {
+        let mut cache = Cache::new(10, 1 << 20);
+        cache.insert(b"memory", file(10, 100));
+        cache.insert(b"open", file(10, 5));
+        assert!(cache.close_files());
+        assert_eq!(names(&cache), ["memory"]);
+        assert!(!cache.close_files());
+    }
+}

@@ -1,0 +1,334 @@
+//! Conditional requests: entity tags and the order of preconditions (RFC 9110 §8.8.3, §13).
+
+use std::fmt;
+
+use crate::date;
+use crate::range::RangeSet;
+use crate::request::{Method, Request};
+
+/// The validators of a selected representation: what preconditions are compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Validators {
+    /// Its entity tag.
+    pub etag: ETag,
+    /// When it was last modified, in Unix seconds; `None` if that is not known or before 1970.
+    pub modified: Option<u64>,
+}
+
+/// An entity tag of ours, made from a file's modification time and length.
+///
+/// A file that was modified within the last second may be modified again without its time changing, as far as the
+/// resolution of the file system's clock goes. Its tag is weak until then: it answers `If-None-Match`, but no range is
+/// combined on its strength.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ETag {
+    /// `W/"` and up to 8 + 8 + 16 digits, two `-`, and `"`.
+    text: [u8; ETag::BYTES_MAX],
+    len: u8,
+}
+
+impl ETag {
+    const BYTES_MAX: usize = 3 + 16 + 1 + 8 + 1 + 16 + 1;
+
+    /// The tag of a file of `len` bytes that was modified at `seconds` and `nanos` (Unix time), as seen at `now`
+    /// (Unix seconds).
+    pub fn of_file(seconds: i64, nanos: u32, len: u64, now: u64) -> ETag {
+        let mut tag = ETag { text: [0; ETag::BYTES_MAX], len: 0 };
+        let settled = seconds.saturating_add(1) < i64::try_from(now).unwrap_or(i64::MAX);
+        tag.push(if settled { b"\"" } else { b"W/\"" });
+        tag.push_hex(seconds as u64);
+        tag.push(b"-");
+        tag.push_hex(u64::from(nanos));
+        tag.push(b"-");
+        tag.push_hex(len);
+        tag.push(b"\"");
+        tag
+    }
+
+    /// The tag as it stands in a field.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.text[..usize::from(self.len)]
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let at = usize::from(self.len);
+        self.text[at..at + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len() as u8;
+    }
+
+    fn push_hex(&mut self, n: u64) {
+        let digits = (64 - n.leading_zeros()).div_ceil(4).max(1);
+        for digit in (0..digits).rev() {
+            self.push(&[b"0123456789abcdef"[(n >> (4 * digit) & 15) as usize]]);
+        }
+    }
+
+    fn tag(&self) -> Tag<'_> {
+        let text = self.as_bytes();
+        match text.strip_prefix(b"W/") {
+            Some(opaque) => Tag { weak: true, opaque },
+            None => Tag { weak: false, opaque: text },
+        }
+    }
+}
+
+impl fmt::Debug for ETag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(self.as_bytes()))
+    }
+}
+
+/// An entity tag in a field; `opaque` includes the quotes.
+#[derive(Clone, Copy)]
+struct Tag<'b> {
+    weak: bool,
+    opaque: &'b [u8],
+}
+
+impl<'b> Tag<'b> {
+    /// Takes one tag off the front of `field`.
+    fn take(field: &'b [u8]) -> Option<(Tag<'b>, &'b [u8])> {
+        let (weak, quoted) = match field.strip_prefix(b"W/") {
+            Some(quoted) => (true, quoted),
+            None => (false, field),
+        };
+        let inner = quoted.strip_prefix(b"\"")?;
+        let end = inner.iter().position(|&byte| byte == b'"')?;
+        if inner[..end].iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
+            return None;
+        }
+        let (opaque, rest) = quoted.split_at(end + 2);
+        Some((Tag { weak, opaque }, rest))
+    }
+
+    fn matches_strongly(self, other: Tag<'_>) -> bool {
+        !self.weak && !other.weak && self.opaque == other.opaque
+    }
+
+    fn matches_weakly(self, other: Tag<'_>) -> bool {
+        self.opaque == other.opaque
+    }
+}
+
+/// How the tags of a list are compared with ours.
+#[derive(Clone, Copy, PartialEq)]
+enum Comparison {
+    Strong,
+    Weak,
+}
+
+/// Whether a field whose lines are `lines` is `*` or lists a tag that matches `etag`. What is malformed matches nothing.
+fn any_matches<'b>(lines: impl Iterator<Item = &'b [u8]>, etag: &ETag, comparison: Comparison) -> bool {
+    let ours = etag.tag();
+    for line in lines {
+        if line == b"*" {
+            return true;
+        }
+        let mut rest = line;
+        loop {
+            rest = rest.trim_ascii_start();
+            if let Some(behind) = rest.strip_prefix(b",") {
+                rest = behind;
+                continue;
+            }
+            let Some((tag, behind)) = Tag::take(rest) else { break };
+            let matches = match comparison {
+                Comparison::Strong => tag.matches_strongly(ours),
+                Comparison::Weak => tag.matches_weakly(ours),
+            };
+            if matches {
+                return true;
+            }
+            rest = behind.trim_ascii_start();
+            if !rest.starts_with(b",") {
+                break;
+            }
+        }
+    }
+    false
+}
+
+/// What the preconditions of a request allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Answer with the whole representation.
+    Whole,
+    /// Answer with these ranges of it.
+    Ranges(RangeSet),
+    /// Answer 304.
+    NotModified,
+    /// Answer 412.
+    PreconditionFailed,
+}
+
+/// Evaluates the preconditions of a `GET` or `HEAD` request for a representation that exists, in the order of RFC 9110
+/// §13.2.2. `now` is the Unix second that the answer's `Date` will show.
+///
+/// Dates that are malformed or given twice are ignored. `Range` is honoured for `GET` only, if it can be read, and if
+/// `If-Range`, where present, is our strong entity tag or exactly our modification date, which must lie before `now` to
+/// be strong.
+pub fn evaluate(request: &Request<'_>, validators: &Validators, now: u64) -> Outcome {
+    let later_than = |field: Option<&[u8]>| -> Option<bool> {
+        let date = date::parse(field?)?;
+        Some(validators.modified? > date)
+    };
+    if request.if_match {
+        if !any_matches(request.values("if-match"), &validators.etag, Comparison::Strong) {
+            return Outcome::PreconditionFailed;
+        }
+    } else if later_than(request.if_unmodified_since) == Some(true) {
+        return Outcome::PreconditionFailed;
+    }
+    if request.if_none_match {
+        if any_matches(request.values("if-none-match"), &validators.etag, Comparison::Weak) {
+            return Outcome::NotModified;
+        }
+    } else if later_than(request.if_modified_since) == Some(false) {
+        return Outcome::NotModified;
+    }
+    match request.range.and_then(RangeSet::parse) {
+        Some(ranges)
+            if request.method == Method::Get && if_range_holds(request.if_range, validators, now) =>
+        {
+            Outcome::Ranges(ranges)
+        }
+        _ => Outcome::Whole,
+    }
+}
+
+fn if_range_holds(field: Option<&[u8]>, validators: &Validators, now: u64) -> bool {
+    let Some(field) = field else { return true };
+    match Tag::take(field) {
+        Some((tag, rest)) => rest.is_empty() && tag.matches_strongly(validators.etag.tag()),
+        None => {
+            date::parse(field).is_some_and(|date| validators.modified == Some(date))
+                && validators.modified.is_some_and(|modified| modified < now)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Limits, parse};
+
+    const MODIFIED: u64 = 784_111_777;
+    const SAME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const EARLIER: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+    const LATER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
+    const OURS: &str = "\"2ebc98a1-5-264\"";
+
+    fn outcome_at(now: u64, method: &str, fields: &str) -> Outcome {
+        let head = format!("{method} / HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n", fields.replace('\n', "\r\n"));
+        let request = parse(head.as_bytes(), &Limits::default()).unwrap().unwrap();
+        let etag = ETag::of_file(MODIFIED as i64, 5, 612, now);
+        evaluate(&request, &Validators { etag, modified: Some(MODIFIED) }, now)
+    }
+
+    fn outcome(fields: &str) -> Outcome {
+        outcome_at(MODIFIED + 100, "GET", fields)
+    }
+
+    fn ranges(field: &str) -> Outcome {
+        Outcome::Ranges(RangeSet::parse(field.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn tags_of_files() {
+        assert_eq!(ETag::of_file(MODIFIED as i64, 5, 612, MODIFIED + 2).as_bytes(), OURS.as_bytes());
+        assert_eq!(ETag::of_file(MODIFIED as i64, 5, 612, MODIFIED + 1).as_bytes(), b"W/\"2ebc98a1-5-264\"");
+        let longest = ETag::of_file(-1, u32::MAX, u64::MAX, 9);
+        assert_eq!(longest.as_bytes(), b"\"ffffffffffffffff-ffffffff-ffffffffffffffff\"");
+        assert_eq!(ETag::of_file(0, 0, 0, 9).as_bytes(), b"\"0-0-0\"");
+    }
+
+    #[test]
+    fn single_preconditions() {
+        use Outcome::*;
+        for (fields, expected) in [
+            (format!("If-Match: {OURS}"), Whole),
+            ("If-Match: *".into(), Whole),
+            (format!("If-Match: \"x\", {OURS}"), Whole),
+            (format!("If-Match: \"x\"\nIf-Match: {OURS}"), Whole),
+            ("If-Match: \"x\"".into(), PreconditionFailed),
+            (format!("If-Match: W/{OURS}"), PreconditionFailed),
+            ("If-Match: 2ebc98a1-5-264".into(), PreconditionFailed),
+            ("If-Match:".into(), PreconditionFailed),
+            (format!("If-None-Match: {OURS}"), NotModified),
+            (format!("If-None-Match: W/{OURS}"), NotModified),
+            ("If-None-Match: *".into(), NotModified),
+            (format!("If-None-Match: \"x,y\" ,, W/\"z\",{OURS}"), NotModified),
+            (format!("If-None-Match: \"x\"\nIf-None-Match: {OURS}"), NotModified),
+            ("If-None-Match: \"x\"".into(), Whole),
+            ("If-None-Match: \"*\"".into(), Whole),
+            (format!("If-None-Match: x {OURS}"), Whole),
+            (format!("If-None-Match: \"x\" {OURS}"), Whole),
+            (format!("If-None-Match: w/{OURS}"), Whole),
+            (format!("If-Modified-Since: {SAME}"), NotModified),
+            (format!("If-Modified-Since: {LATER}"), NotModified),
+            (format!("If-Modified-Since: {EARLIER}"), Whole),
+            ("If-Modified-Since: yesterday".into(), Whole),
+            (format!("If-Modified-Since: {SAME}\nIf-Modified-Since: {SAME}"), Whole),
+            (format!("If-Unmodified-Since: {SAME}"), Whole),
+            (format!("If-Unmodified-Since: {LATER}"), Whole),
+            (format!("If-Unmodified-Since: {EARLIER}"), PreconditionFailed),
+            ("If-Unmodified-Since: yesterday".into(), Whole),
+        ] {
+            assert_eq!(outcome(&fields), expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn precedence() {
+        use Outcome::*;
+        for (fields, expected) in [
+            // An entity tag overrides the date of the same kind ...
+            (format!("If-Match: {OURS}\nIf-Unmodified-Since: {EARLIER}"), Whole),
+            (format!("If-None-Match: \"x\"\nIf-Modified-Since: {LATER}"), Whole),
+            // ... 412 comes before 304 ...
+            (format!("If-None-Match: {OURS}\nIf-Match: \"x\""), PreconditionFailed),
+            (format!("If-Modified-Since: {LATER}\nIf-Unmodified-Since: {EARLIER}"), PreconditionFailed),
+            // ... and both before the range.
+            (format!("If-None-Match: {OURS}\nRange: bytes=0-1"), NotModified),
+            (format!("If-Match: {OURS}\nIf-None-Match: \"x\"\nRange: bytes=0-1"), ranges("bytes=0-1")),
+        ] {
+            assert_eq!(outcome(&fields), expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn if_range() {
+        use Outcome::*;
+        for (fields, expected) in [
+            ("Range: bytes=0-1".into(), ranges("bytes=0-1")),
+            ("Range: lines=0-1".into(), Whole),
+            ("Range: bytes=0-1\nRange: bytes=2-3".into(), Whole),
+            (format!("Range: bytes=0-1\nIf-Range: {OURS}"), ranges("bytes=0-1")),
+            (format!("Range: bytes=0-1\nIf-Range: W/{OURS}"), Whole),
+            (format!("Range: bytes=0-1\nIf-Range: {OURS}, {OURS}"), Whole),
+            ("Range: bytes=0-1\nIf-Range: \"x\"".into(), Whole),
+            ("Range: bytes=0-1\nIf-Range: *".into(), Whole),
+            (format!("Range: bytes=0-1\nIf-Range: {SAME}"), ranges("bytes=0-1")),
+            (format!("Range: bytes=0-1\nIf-Range: {LATER}"), Whole),
+            (format!("Range: bytes=0-1\nIf-Range: {EARLIER}"), Whole),
+            (format!("Range: bytes=0-1\nIf-Range: {SAME}\nIf-Range: {SAME}"), Whole),
+            (format!("If-Range: {OURS}"), Whole),
+        ] {
+            assert_eq!(outcome(&fields), expected, "{fields}");
+        }
+        assert_eq!(outcome_at(MODIFIED + 9, "HEAD", "Range: bytes=0-1"), Whole);
+        // Within the second of its modification neither validator is strong.
+        let range = format!("Range: bytes=0-1\nIf-Range: {SAME}");
+        assert_eq!(outcome_at(MODIFIED, "GET", &range), Whole);
+        let range = format!("Range: bytes=0-1\nIf-Range: {OURS}");
+        assert_eq!(outcome_at(MODIFIED + 1, "GET", &range), Whole);
+    }
+
+    #[test]
+    fn without_a_date_only_tags_count() {
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: {LATER}\r\n\r\n");
+        let request = parse(head.as_bytes(), &Limits::default()).unwrap().unwrap();
+        let etag = ETag::of_file(-5, 0, 612, 9);
+        assert_eq!(evaluate(&request, &Validators { etag, modified: None }, 9), Outcome::Whole);
+    }
+}

@@ -1,0 +1,605 @@
+//! One connection: a thread that reads requests and sends replies.
+//!
+//! ```text
+//!              readable                      head incomplete, or body to come
+//!   idle ────────────────▶ exchange: recv ◀──────────────────────────────────┐
+//!    ▲  no buffers held        │                                             │
+//!    │                         ▼                                             │
+//!    │                      advance: parse, answer into `out` ───────▶ send ─┤
+//!    │                         │  a large file: send head, sendfile          │
+//!    │                         │  a cold file: look it up on the pool        │
+//!    └─────────────────────────┴──────────────────────── nothing is pending ─┘
+//! ```
+//!
+//! [`Exchange`] is the buffers and the protocol's state. It is borrowed from the worker's pool when bytes come in, and
+//! given back when all of them are dealt with, so an idle connection is its [`Link`] and its thread. Whatever has been
+//! read is answered in one `send`. Where a call cannot go on at once, a boxed future takes over: that keeps the thread small
+//! and the usual request free of allocation.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Shutdown};
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use rustix::net::SendFlags;
+use selvedge_core::{Time, now, yield_now};
+use selvedge_io::blocking;
+use selvedge_io::net::Stream;
+
+use crate::body::Decoder;
+use crate::cache::CachedFile;
+use crate::entry::{Answer, Content};
+use crate::log::Line;
+use crate::page::{self, Extra};
+use crate::range::{Parts, Span};
+use crate::request::{self, Method, Request};
+use crate::response::{self, Persistence};
+use crate::site::{Config, Site, Target, Worker, deadline, missing_root};
+use crate::status::Status;
+use crate::target;
+use crate::tree::{Body, Found, Identity, Missed, Patience, warm};
+
+/// Replies are sent when they have grown to this, though more requests are there to be answered.
+const OUT_BYTES: usize = 64 << 10;
+
+/// Room for replies in a new buffer.
+const OUT_START_BYTES: usize = 16 << 10;
+
+/// Buffers that have grown beyond this are not kept.
+const OUT_KEPT_BYTES: usize = 160 << 10;
+
+/// Room behind the longest head, so that one is refused before the buffer is full.
+const INPUT_EXTRA_BYTES: usize = 512;
+
+/// How much of a file is sent between two looks at the clock, the disk and the file's state.
+const PIECE_BYTES: u64 = 256 << 10;
+
+/// How long the pages of a file that were found in memory are taken to stay there.
+const RESIDENCE: Duration = Duration::from_secs(1);
+
+/// How long, and how many bytes, a refused client is listened to, so that it reads the refusal.
+const LINGER: (Duration, usize) = (Duration::from_secs(3), 4 << 20);
+
+/// A connection as the site knows it.
+pub(crate) struct Link {
+    stream: Stream,
+    peer: Option<IpAddr>,
+    /// It waits for a request of which no byte has come.
+    idle: Cell<bool>,
+    /// Its place in the site's list.
+    pub(crate) place: Cell<usize>,
+}
+
+/// Requests and replies on the way.
+pub(crate) struct Exchange {
+    /// What was read and, from `start` on, not yet dealt with.
+    input: Vec<u8>,
+    start: usize,
+    /// Replies, of which the first `sent` bytes are gone.
+    out: Vec<u8>,
+    sent: usize,
+    /// The body of the request answered last, while it is still coming.
+    body: Option<Decoder>,
+    /// When the message that is incomplete must be complete.
+    due: Option<Time>,
+    /// What was found for the next request that looks for a file.
+    found: Option<Result<Found, Missed>>,
+    /// The reply at hand is the last.
+    closing: bool,
+}
+
+/// What is to be done before the next request can be looked at.
+enum Next {
+    /// All of the input has been dealt with, or its rest is incomplete: send the replies and read.
+    Read,
+    /// Send the replies.
+    Flush,
+    /// Send the replies and a span of a file.
+    File(Rc<CachedFile>, Span),
+    /// Send the replies and several spans of a file.
+    Parts(Rc<CachedFile>, Box<Parts>),
+    /// Look up a name where waiting for the disk disturbs nobody.
+    Find(Vec<u8>),
+    /// Send the replies and close.
+    Close,
+}
+
+/// How an exchange went on.
+#[derive(PartialEq)]
+enum Outcome {
+    /// Nothing is pending.
+    Idle,
+    Over,
+}
+
+impl Link {
+    pub(crate) fn new(stream: Stream, peer: Option<IpAddr>, place: usize) -> Link {
+        Link { stream, peer, idle: Cell::new(false), place: Cell::new(place) }
+    }
+
+    /// Makes an idle connection read the end of its input.
+    pub(crate) fn end_if_idle(&self) {
+        if self.idle.get() {
+            // An error says that it is broken, which its thread will find out.
+            let _ = self.stream.shutdown(Shutdown::Read);
+        }
+    }
+
+    /// The connection thread.
+    pub(crate) async fn converse(&self, site: &Site) {
+        loop {
+            self.idle.set(true);
+            self.stream.set_read_deadline(deadline(site.config.idle));
+            let readable = self.stream.readable().await;
+            self.idle.set(false);
+            if readable.is_err() {
+                return;
+            }
+            let mut exchange = site.take_exchange();
+            let outcome = exchange.run(self, site).await;
+            site.give_back(exchange);
+            if outcome == Outcome::Over || site.is_draining() {
+                return;
+            }
+        }
+    }
+}
+
+impl Exchange {
+    pub(crate) fn new(config: &Config) -> Exchange {
+        Exchange {
+            input: Vec::with_capacity(config.limits.head_bytes + INPUT_EXTRA_BYTES),
+            start: 0,
+            out: Vec::with_capacity(OUT_START_BYTES),
+            sent: 0,
+            body: None,
+            due: None,
+            found: None,
+            closing: false,
+        }
+    }
+
+    /// Makes it as good as new; false if it is not worth keeping.
+    #[inline]
+    pub(crate) fn reset(&mut self) -> bool {
+        self.input.clear();
+        self.out.clear();
+        (self.start, self.sent) = (0, 0);
+        (self.body, self.due, self.found, self.closing) = (None, None, None, false);
+        self.out.capacity() <= OUT_KEPT_BYTES
+    }
+
+    /// Reads and answers until nothing is pending or the connection is over.
+    #[inline]
+    async fn run(&mut self, link: &Link, site: &Site) -> Outcome {
+        loop {
+            self.make_room();
+            match link.stream.try_read_to_spare(&mut self.input) {
+                // The client sends no more. All that it asked for has been answered.
+                Ok(0) => return Outcome::Over,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return Outcome::Over,
+            }
+            let full = self.input.len() == self.input.capacity();
+            loop {
+                let next = self.advance(link, site);
+                let (read, close) = (matches!(next, Next::Read), matches!(next, Next::Close));
+                let done = match self.perform(link, next) {
+                    Ok(None) => Ok(()),
+                    Ok(Some(next)) => Box::pin(self.finish(link, site, next)).await,
+                    Err(error) => Err(error),
+                };
+                if done.is_err() {
+                    return Outcome::Over;
+                }
+                if close {
+                    if self.start < self.input.len() || self.body.is_some() {
+                        Box::pin(self.linger(link)).await;
+                    }
+                    return Outcome::Over;
+                }
+                if read {
+                    break;
+                }
+            }
+            if full {
+                // There may be more already, of which no event tells.
+                yield_now().await;
+                continue;
+            }
+            if self.start == self.input.len() && self.body.is_none() {
+                return Outcome::Idle;
+            }
+            if !self.wait_for_more(link, site).await {
+                return Outcome::Over;
+            }
+        }
+    }
+
+    /// Waits for the rest of a message; false when it has taken too long.
+    async fn wait_for_more(&mut self, link: &Link, site: &Site) -> bool {
+        let limit = if self.body.is_some() { site.config.body } else { site.config.head };
+        let due = *self.due.get_or_insert_with(|| now() + limit);
+        link.stream.set_read_deadline(Some(due));
+        if link.stream.readable().await.is_ok() {
+            return true;
+        }
+        if self.body.is_none() {
+            let worker = &mut *site.worker.borrow_mut();
+            self.refuse(Status::REQUEST_TIMEOUT, link, worker);
+        }
+        if let Ok(Some(next)) = self.perform(link, Next::Close) {
+            // The client is slow in both directions: what does not fit is lost.
+            drop(next);
+        }
+        let _ = link.stream.shutdown(Shutdown::Write);
+        false
+    }
+
+    #[inline]
+    fn make_room(&mut self) {
+        if self.start == self.input.len() {
+            self.input.clear();
+        } else if self.start > 0 {
+            self.input.drain(..self.start);
+        }
+        self.start = 0;
+        if self.input.len() == self.input.capacity() {
+            self.input.reserve(INPUT_EXTRA_BYTES);
+        }
+    }
+
+    /// Answers requests from the input until something else has to be done first.
+    fn advance(&mut self, link: &Link, site: &Site) -> Next {
+        let worker = &mut *site.worker.borrow_mut();
+        let now = now();
+        worker.tell_time(now);
+        loop {
+            if self.closing {
+                return Next::Close;
+            }
+            if let Some(body) = &mut self.body {
+                match body.decode(&self.input[self.start..]) {
+                    Ok(piece) => {
+                        self.start += piece.consumed;
+                        if piece.done {
+                            self.body = None;
+                            self.due = None;
+                        } else if self.start == self.input.len() {
+                            return Next::Read;
+                        }
+                    }
+                    // Its request has been answered; where the next one would start is unknown.
+                    Err(_) => self.closing = true,
+                }
+                continue;
+            }
+            if self.start == self.input.len() {
+                return Next::Read;
+            }
+            if self.out.len() >= OUT_BYTES {
+                return Next::Flush;
+            }
+            match request::parse(&self.input[self.start..], &site.config.limits) {
+                Ok(None) => return Next::Read,
+                Ok(Some(request)) => {
+                    let mut reply = Reply {
+                        out: &mut self.out,
+                        found: &mut self.found,
+                        body: &mut self.body,
+                        closing: &mut self.closing,
+                    };
+                    let next = reply.answer(&request, link, site, worker, now);
+                    if !matches!(next, Some(Next::Find(_))) {
+                        self.start += request.len;
+                        self.due = None;
+                    }
+                    if let Some(next) = next {
+                        return next;
+                    }
+                }
+                Err(status) => {
+                    self.refuse(status, link, worker);
+                    self.closing = true;
+                }
+            }
+        }
+    }
+
+    /// Answers a request that could not be understood or did not come.
+    #[cold]
+    fn refuse(&mut self, status: Status, link: &Link, worker: &mut Worker) {
+        let clock = &worker.clock;
+        let content_bytes =
+            page::put(status, Extra::None, Method::Get, Persistence::Close, clock, &mut self.out);
+        if let Some(log) = &worker.log {
+            let request = request::first_line(&self.input[self.start..]);
+            let line =
+                Line { peer: link.peer, request, status, content_bytes, referer: None, user_agent: None };
+            log.put(&line, clock);
+        }
+    }
+
+    /// Does as much of `next` as goes at once; what is left is for [`finish`](Self::finish).
+    #[inline]
+    fn perform(&mut self, link: &Link, next: Next) -> io::Result<Option<Next>> {
+        let more = matches!(next, Next::File(..));
+        let left = match next {
+            Next::Find(_) | Next::Parts(..) => Some(next),
+            next if !self.send_now(link, more)? => Some(next),
+            Next::File(file, span) => send_file_now(link, &file, span)?.map(|left| Next::File(file, left)),
+            Next::Read | Next::Flush | Next::Close => None,
+        };
+        Ok(left)
+    }
+
+    /// Sends what there is room for; whether that was all.
+    #[inline]
+    fn send_now(&mut self, link: &Link, more: bool) -> io::Result<bool> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let flags = if more { flags | SendFlags::MORE } else { flags };
+        while self.sent < self.out.len() {
+            match rustix::net::send(&link.stream, &self.out[self.sent..], flags) {
+                Ok(sent) => self.sent += sent,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+        Ok(true)
+    }
+
+    /// Does `next` with all the waiting it takes.
+    async fn finish(&mut self, link: &Link, site: &Site, next: Next) -> io::Result<()> {
+        match next {
+            Next::Read | Next::Flush | Next::Close => self.send(link, site, false).await,
+            Next::File(file, span) => {
+                self.send(link, site, true).await?;
+                send_file(link, site, &file, span).await
+            }
+            Next::Parts(file, parts) => {
+                for (index, &span) in parts.spans().iter().enumerate() {
+                    parts.put_part_head(index, &mut self.out);
+                    match &file.body {
+                        Body::Memory(content) => {
+                            self.out.extend_from_slice(&content[span.start as usize..span.end as usize]);
+                        }
+                        Body::Open(_) => {
+                            self.send(link, site, true).await?;
+                            send_file(link, site, &file, span).await?;
+                        }
+                    }
+                }
+                parts.put_end(&mut self.out);
+                self.send(link, site, false).await
+            }
+            Next::Find(name) => {
+                let (tree, memory_max) = (site.tree.clone(), site.config.memory_bytes);
+                let found = blocking(move || {
+                    let root = tree.root(Patience::Disk).map_err(missing_root)?;
+                    tree.find(root.as_fd(), &name, memory_max, Patience::Disk)
+                });
+                let lost = Err(Missed::Refused(Status::INTERNAL_SERVER_ERROR));
+                self.found = Some(match found.await {
+                    Ok(Err(Missed::Cold)) => Err(Missed::Refused(Status::SERVICE_UNAVAILABLE)),
+                    Ok(found) => found,
+                    Err(_) => lost,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    async fn send(&mut self, link: &Link, site: &Site, more: bool) -> io::Result<()> {
+        link.stream.set_write_deadline(deadline(site.config.write));
+        let rest = &self.out[self.sent..];
+        match more {
+            true => link.stream.write_all_more(rest).await?,
+            false => link.stream.write_all(rest).await?,
+        }
+        self.out.clear();
+        self.sent = 0;
+        Ok(())
+    }
+
+    /// Closes so that the client reads the last reply: had it sent what nobody reads, closing would reset the
+    /// connection, and the reply might be lost.
+    async fn linger(&mut self, link: &Link) {
+        if link.stream.shutdown(Shutdown::Write).is_err() {
+            return;
+        }
+        link.stream.set_read_deadline(deadline(LINGER.0));
+        let mut left = LINGER.1;
+        loop {
+            self.input.clear();
+            match link.stream.read_to_spare(&mut self.input).await {
+                Ok(1..) if left > self.input.len() => left -= self.input.len(),
+                _ => return,
+            }
+        }
+    }
+}
+
+/// The parts of an exchange that an answer changes, while the request lies in its input.
+struct Reply<'e> {
+    out: &'e mut Vec<u8>,
+    found: &'e mut Option<Result<Found, Missed>>,
+    body: &'e mut Option<Decoder>,
+    closing: &'e mut bool,
+}
+
+impl Reply<'_> {
+    /// Answers one request; gives what has to be done before the next one is looked at.
+    #[inline]
+    fn answer(
+        &mut self,
+        request: &Request<'_>,
+        link: &Link,
+        site: &Site,
+        worker: &mut Worker,
+        now: Time,
+    ) -> Option<Next> {
+        let body = Decoder::new(request.framing, site.config.limits.body_bytes);
+        let mut file = None;
+        let mut status = body.as_ref().err().copied().or_else(|| page::instead_of_file(request));
+        let mut is_directory = false;
+        if status.is_none() {
+            match self.find(request, site, worker, now) {
+                Ok(Target::File(found)) => file = Some(found),
+                Ok(Target::Directory) => is_directory = true,
+                Err(Missed::Refused(refused)) => status = Some(refused),
+                Err(Missed::Cold) => return Some(Next::Find(std::mem::take(&mut worker.name))),
+            }
+        }
+        let persistence = Persistence::of(request, body.is_ok() && !site.is_draining());
+        *self.closing = !persistence.keeps();
+        if request.expects_continue && body.is_ok() {
+            self.out.extend_from_slice(response::CONTINUE);
+        }
+        *self.body = body.ok().filter(|body| !body.is_done());
+        let clock = &worker.clock;
+        let mut next = None;
+        let (status, content_bytes) = match file {
+            Some(file) => {
+                let Answer { status, content, content_bytes } =
+                    file.entry.answer(request, persistence, clock, self.out);
+                match (content, &file.body) {
+                    (Content::Nothing, _) => {}
+                    (Content::Span(span), Body::Memory(content)) => {
+                        self.out.extend_from_slice(&content[span.start as usize..span.end as usize]);
+                    }
+                    (Content::Span(span), Body::Open(_)) => next = Some(Next::File(file, span)),
+                    (Content::Parts(parts), _) => next = Some(Next::Parts(file, Box::new(parts))),
+                }
+                (status, content_bytes)
+            }
+            None if is_directory => {
+                let mut location = Vec::new();
+                target::directory_location(&worker.name, request.query, &mut location);
+                let (status, extra) = (Status::MOVED_PERMANENTLY, Extra::Location(&location));
+                (status, page::put(status, extra, request.method, persistence, clock, self.out))
+            }
+            None => {
+                let status = status.unwrap_or(Status::NOT_FOUND);
+                (status, page::put(status, Extra::None, request.method, persistence, clock, self.out))
+            }
+        };
+        if let Some(log) = &worker.log {
+            let line = Line {
+                peer: link.peer,
+                request: request.line,
+                status,
+                content_bytes,
+                referer: request.referer,
+                user_agent: request.user_agent,
+            };
+            log.put(&line, clock);
+        }
+        next
+    }
+
+    /// The file that the request names. When it is not in the cache, its name is left in `worker.name`.
+    #[inline]
+    fn find(
+        &mut self,
+        request: &Request<'_>,
+        site: &Site,
+        worker: &mut Worker,
+        now: Time,
+    ) -> Result<Target, Missed> {
+        if let Some(name) = target::plain(request.path) {
+            if let Some(file) = worker.cache.fresh(name, now)
+                && file.is_unchanged()
+            {
+                return Ok(Target::File(file.clone()));
+            }
+            worker.name.clear();
+            worker.name.extend_from_slice(name);
+        } else {
+            target::resolve(request.path, &mut worker.name).map_err(Missed::Refused)?;
+            if let Some(file) = worker.cache.fresh(&worker.name, now)
+                && file.is_unchanged()
+            {
+                return Ok(Target::File(file.clone()));
+            }
+        }
+        let name = std::mem::take(&mut worker.name);
+        let target = worker.look_up(site, &name, now, self.found.take());
+        worker.name = name;
+        target
+    }
+}
+
+/// Sends what there is room for of a file that is in memory; gives what is left.
+#[inline]
+fn send_file_now(link: &Link, file: &CachedFile, span: Span) -> io::Result<Option<Span>> {
+    let Body::Open(fd) = &file.body else { return Ok(Some(span)) };
+    if span.len() > PIECE_BYTES || !is_resident(file, fd, span) {
+        return Ok(Some(span));
+    }
+    let mut at = span.start;
+    while at < span.end {
+        let left = (span.end - at) as usize;
+        match rustix::fs::sendfile(&link.stream, fd, Some(&mut at), left) {
+            Ok(0) => return Err(changed()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(Some(Span { start: at, end: span.end })),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(None)
+}
+
+/// Sends a span of a file, with all the waiting it takes: for the client, and for the disk on the blocking pool.
+async fn send_file(link: &Link, site: &Site, file: &CachedFile, span: Span) -> io::Result<()> {
+    let Body::Open(fd) = &file.body else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let mut at = span.start;
+    while at < span.end {
+        let piece = Span { start: at, end: span.end.min(at + PIECE_BYTES) };
+        if !is_resident(file, fd, piece) {
+            let file = File::from(fd.try_clone()?);
+            blocking(move || warm(&file, piece.start, piece.len() as usize))
+                .await
+                .map_err(io::Error::from)?;
+        }
+        // The head describes the file as it was. If it is another now, the reply must not become complete.
+        if Identity::of(fd)? != Some(file.identity) {
+            return Err(changed());
+        }
+        link.stream.set_write_deadline(deadline(site.config.write));
+        link.stream.send_file(fd, piece.start, piece.len()).await?;
+        at = piece.end;
+    }
+    Ok(())
+}
+
+/// Whether a span of at most [`PIECE_BYTES`] seems to be in memory: its first and its last byte are, or were lately.
+fn is_resident(file: &CachedFile, fd: &OwnedFd, span: Span) -> bool {
+    let now = now();
+    if now < file.resident_until.get() {
+        return true;
+    }
+    let resident = [span.start, span.end - 1].iter().all(|&at| {
+        let mut byte = [0];
+        let mut byte = [IoSliceMut::new(&mut byte)];
+        // Other errors than this one are met again where they are reported.
+        preadv2(fd, &mut byte, at, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
+    });
+    if resident && file.identity.len <= PIECE_BYTES {
+        file.resident_until.set(now + RESIDENCE);
+    }
+    resident
+}
+
+#[cold]
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the file has changed while it was sent")
+}

@@ -1,0 +1,216 @@
+//! The access log: one line per request in Apache's combined format, formatted straight into a byte buffer.
+//!
+//! ```text
+//! 192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 612 "https://example.org/" "curl/8.5.0"
+//! ```
+//!
+//! A byte that comes from the client and is `"`, `\`, a control byte or not ASCII is written `\xNN`, so that a line
+//! stays a line and its fields stay apart whatever is sent.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::date::Clock;
+use crate::response::put_number;
+use crate::status::Status;
+
+/// What one line tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    /// The client; `None` (a Unix socket) prints `-`.
+    pub peer: Option<IpAddr>,
+    /// The request line; an empty one prints `-`.
+    pub request: &'a [u8],
+    /// The status answered.
+    pub status: Status,
+    /// Bytes of content sent; 0 prints `-`, as in Apache.
+    pub content_bytes: u64,
+    /// `Referer`
+    pub referer: Option<&'a [u8]>,
+    /// `User-Agent`
+    pub user_agent: Option<&'a [u8]>,
+}
+
+/// Appends `line` at the time that `clock` shows, with its newline.
+///
+/// # Paper
+/// \[Mighty\] "Logging": IP address and zoned time, no intermediate data between the values and the buffer.
+pub fn combined(line: &Line<'_>, clock: &Clock, out: &mut Vec<u8>) {
+    match line.peer.map(|peer| peer.to_canonical()) {
+        Some(IpAddr::V4(address)) => put_ipv4(address, out),
+        Some(IpAddr::V6(address)) => put_ipv6(address, out),
+        None => out.push(b'-'),
+    }
+    out.extend_from_slice(b" - - [");
+    out.extend_from_slice(clock.log());
+    out.extend_from_slice(b"] ");
+    put_quoted(Some(line.request), out);
+    out.push(b' ');
+    put_number(u64::from(line.status.code()), out);
+    out.push(b' ');
+    match line.content_bytes {
+        0 => out.push(b'-'),
+        bytes => put_number(bytes, out),
+    }
+    out.push(b' ');
+    put_quoted(line.referer, out);
+    out.push(b' ');
+    put_quoted(line.user_agent, out);
+    out.push(b'\n');
+}
+
+fn put_quoted(text: Option<&[u8]>, out: &mut Vec<u8>) {
+    out.push(b'"');
+    match text {
+        None | Some(b"") => out.push(b'-'),
+        // Nearly every text is clean, and to see that costs a few vector instructions.
+        Some(text) if !text.iter().fold(false, |dirty, &byte| dirty | needs_escape(byte)) => {
+            out.extend_from_slice(text);
+        }
+        Some(text) => {
+            const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+            for &byte in text {
+                if needs_escape(byte) {
+                    let (high, low) = (DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]);
+                    out.extend_from_slice(&[b'\\', b'x', high, low]);
+                } else {
+                    out.push(byte);
+                }
+            }
+        }
+    }
+    out.push(b'"');
+}
+
+#[inline]
+fn needs_escape(byte: u8) -> bool {
+    !(b' '..=b'~').contains(&byte) | (byte == b'"') | (byte == b'\\')
+}
+
+/// Appends `address` in dotted form.
+///
+/// # Paper
+/// \[Mighty\] "Logging" (own pretty printer instead of getNameInfo).
+pub fn put_ipv4(address: Ipv4Addr, out: &mut Vec<u8>) {
+    let mut text = [0; 16];
+    let mut at = 0;
+    for octet in address.octets() {
+        if octet >= 100 {
+            text[at] = b'0' + octet / 100;
+            at += 1;
+        }
+        if octet >= 10 {
+            text[at] = b'0' + octet / 10 % 10;
+            at += 1;
+        }
+        text[at] = b'0' + octet % 10;
+        text[at + 1] = b'.';
+        at += 2;
+    }
+    out.extend_from_slice(&text[..at - 1]);
+}
+
+/// Appends `address` as RFC 5952 says: lower case, no leading zeros, the first longest run of two or more zero groups
+/// as `::`.
+///
+/// # Paper
+/// \[Mighty\] "Logging" (own pretty printer instead of getNameInfo).
+pub fn put_ipv6(address: Ipv6Addr, out: &mut Vec<u8>) {
+    let groups = address.segments();
+    let (mut run_start, mut run_len) = (8, 1);
+    let mut start = 0;
+    while start < 8 {
+        let len = groups[start..].iter().take_while(|&&group| group == 0).count();
+        if len > run_len {
+            (run_start, run_len) = (start, len);
+        }
+        start += len.max(1);
+    }
+    let mut index = 0;
+    while index < 8 {
+        if index == run_start {
+            out.extend_from_slice(b"::");
+            index += run_len;
+            continue;
+        }
+        if index > 0 && index != run_start + run_len {
+            out.push(b':');
+        }
+        let digits = (16 - groups[index].leading_zeros()).div_ceil(4).max(1);
+        for digit in (0..digits).rev() {
+            out.push(b"0123456789abcdef"[usize::from(groups[index] >> (4 * digit) & 15)]);
+        }
+        index += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn logged(line: &Line<'_>) -> String {
+        let mut out = Vec::new();
+        combined(line, &Clock::at(971_186_136), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    const LINE: Line<'static> = Line {
+        peer: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))),
+        request: b"GET / HTTP/1.1",
+        status: Status::OK,
+        content_bytes: 612,
+        referer: Some(b"https://example.org/"),
+        user_agent: Some(b"curl/8.5.0"),
+    };
+
+    #[test]
+    fn lines() {
+        assert_eq!(
+            logged(&LINE),
+            "192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] \"GET / HTTP/1.1\" 200 612 \"https://example.org/\" \
+             \"curl/8.5.0\"\n"
+        );
+        let nothing = Line {
+            peer: None,
+            request: b"",
+            status: Status::REQUEST_TIMEOUT,
+            content_bytes: 0,
+            referer: None,
+            user_agent: Some(b""),
+        };
+        assert_eq!(logged(&nothing), "- - - [10/Oct/2000:13:55:36 +0000] \"-\" 408 - \"-\" \"-\"\n");
+    }
+
+    #[test]
+    fn nothing_a_client_sends_breaks_the_line() {
+        let nasty = Line { request: b"GET /\"\\\n\x1b\xff HTTP/1.1", ..LINE };
+        assert!(logged(&nasty).contains("\"GET /\\x22\\x5C\\x0A\\x1B\\xFF HTTP/1.1\" 200"));
+        let mapped = Line { peer: Some("::ffff:192.0.2.7".parse().unwrap()), ..LINE };
+        assert_eq!(logged(&mapped), logged(&LINE));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_one_quoted_word(text in prop::collection::vec(any::<u8>(), 0..40)) {
+            let line = logged(&Line { user_agent: Some(&text), ..LINE });
+            prop_assert_eq!(line.matches('"').count(), 6);
+            prop_assert_eq!(line.find('\n'), Some(line.len() - 1));
+            prop_assert!(line.trim_end().bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+        }
+
+        #[test]
+        fn addresses_print_as_std_prints_them(
+            v4: u32,
+            groups in prop::array::uniform8(prop_oneof![Just(0u16), Just(0), 0..0x20u16, any::<u16>()]),
+        ) {
+            let mut out = Vec::new();
+            put_ipv4(v4.into(), &mut out);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), Ipv4Addr::from(v4).to_string());
+            let address = Ipv6Addr::from(groups);
+            prop_assume!(address.to_ipv4_mapped().is_none());
+            let mut out = Vec::new();
+            put_ipv6(address, &mut out);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), address.to_string());
+        }
+    }
+}

@@ -1,0 +1,584 @@
+//! The request head: parsed in place, without allocation, strictly.
+//!
+//! [`parse`] looks at the front of a buffer. It gives a [`Request`] whose slices borrow the buffer and whose
+//! [`len`](Request::len) says where the head ends, so that pipelined requests are taken one after another from one
+//! read; or `None` when the head is not complete; or the [`Status`] that refuses it, after which the connection has to
+//! be closed, because where the next message starts is unknown.
+//!
+//! What is refused, beyond what `httparse` refuses (control bytes, white space before a colon, folded lines, wrong
+//! number of spaces): lines that end in a bare LF; in HTTP/1.1 anything but exactly one `Host`; a `Host` that is no
+//! authority; `Content-Length` that is no plain number or comes twice; `Transfer-Encoding` together with
+//! `Content-Length`, in HTTP/1.0, or not ending in exactly one `chunked`.
+
+use std::mem::MaybeUninit;
+use std::net::Ipv6Addr;
+
+use crate::body::Framing;
+use crate::status::Status;
+
+/// The most header fields one request may carry; one more is answered 431.
+pub const FIELDS_MAX: usize = 100;
+
+/// The longest method name that is looked at; a longer one is answered 501.
+const METHOD_BYTES_MAX: usize = 24;
+
+/// The most empty lines (CRLF) that are skipped before a request line (RFC 9112 §2.2 asks for at least one).
+const EMPTY_LINES_MAX: usize = 4;
+
+/// What a request may cost before it is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest head in bytes, request line and fields and empty line; beyond it 431.
+    pub head_bytes: usize,
+    /// Longest request target in bytes; beyond it 414. Leave room for it in `head_bytes`.
+    pub target_bytes: usize,
+    /// Longest body content in bytes; beyond it 413.
+    pub body_bytes: u64,
+}
+
+impl Default for Limits {
+    /// 16 KiB of head, 8 KiB of target, 1 MiB of body.
+    fn default() -> Limits {
+        Limits { head_bytes: 16 << 10, target_bytes: 8 << 10, body_bytes: 1 << 20 }
+    }
+}
+
+/// A request method (RFC 9110 §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `GET`
+    Get,
+    /// `HEAD`
+    Head,
+    /// `POST`
+    Post,
+    /// `PUT`
+    Put,
+    /// `DELETE`
+    Delete,
+    /// `OPTIONS`
+    Options,
+    /// `TRACE`
+    Trace,
+    /// `PATCH` (RFC 5789)
+    Patch,
+    /// Any other token. (`CONNECT` never gets this far: its target is an authority, which [`parse`] refuses with 501.)
+    Other,
+}
+
+impl Method {
+    fn from_token(token: &[u8]) -> Method {
+        match token {
+            b"GET" => Method::Get,
+            b"HEAD" => Method::Head,
+            b"POST" => Method::Post,
+            b"PUT" => Method::Put,
+            b"DELETE" => Method::Delete,
+            b"OPTIONS" => Method::Options,
+            b"TRACE" => Method::Trace,
+            b"PATCH" => Method::Patch,
+            _ => Method::Other,
+        }
+    }
+}
+
+/// The version of a request. A later minor version of HTTP/1 counts as 1.1 (RFC 9110 §2.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    Http11,
+}
+
+/// A parsed request head. Every slice lies in the buffer it was parsed from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request<'b> {
+    /// The method.
+    pub method: Method,
+    /// The path, still percent-encoded: it starts with `/`, or is `*` (only with `OPTIONS`). An absolute-form target is
+    /// reduced to its path.
+    pub path: &'b [u8],
+    /// What follows the first `?` of the target.
+    pub query: Option<&'b [u8]>,
+    /// The version.
+    pub version: Version,
+    /// Host and port asked for: from an absolute-form target, else from `Host`. Valid as `uri-host [":" port]`, or
+    /// empty.
+    pub host: Option<&'b [u8]>,
+    /// How the body is framed.
+    pub framing: Framing,
+    /// Whether the connection stays open after the reply, as far as the client is concerned.
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    pub expects_continue: bool,
+    /// Whether `If-Match`, `If-None-Match`, `If-Modified-Since`, `If-Unmodified-Since` or `Range` is present; without
+    /// them a found file is answered 200 whole.
+    pub conditional: bool,
+    /// `If-Match` is present; [`Request::values`] gives its lines.
+    pub if_match: bool,
+    /// `If-None-Match` is present; [`Request::values`] gives its lines.
+    pub if_none_match: bool,
+    /// `If-Modified-Since`; empty, which is no date, when it came more than once.
+    pub if_modified_since: Option<&'b [u8]>,
+    /// `If-Unmodified-Since`; empty when it came more than once.
+    pub if_unmodified_since: Option<&'b [u8]>,
+    /// `If-Range`; empty when it came more than once.
+    pub if_range: Option<&'b [u8]>,
+    /// `Range`; empty when it came more than once.
+    pub range: Option<&'b [u8]>,
+    /// `Referer`, the first if several.
+    pub referer: Option<&'b [u8]>,
+    /// `User-Agent`, the first if several.
+    pub user_agent: Option<&'b [u8]>,
+    /// The request line without its CRLF, for the log.
+    pub line: &'b [u8],
+    /// The head from its request line to the empty line.
+    pub head: &'b [u8],
+    /// Bytes of the buffer this head takes, including empty lines before it.
+    pub len: usize,
+}
+
+impl<'b> Request<'b> {
+    /// The values of every field line called `name` (lower or upper case alike), in order, trimmed.
+    ///
+    /// # Complexity
+    /// One pass over the head.
+    pub fn values<'n>(&self, name: &'n str) -> impl Iterator<Item = &'b [u8]> + Clone + use<'b, 'n> {
+        self.head.split(|&byte| byte == b'\n').skip(1).filter_map(move |line| {
+            let (found, value) = line.split_at_checked(name.len())?;
+            (found.eq_ignore_ascii_case(name.as_bytes())).then_some(())?;
+            Some(value.strip_prefix(b":")?.trim_ascii())
+        })
+    }
+
+    /// Whether the target is `*`: the server as a whole.
+    pub fn is_asterisk(&self) -> bool {
+        self.path == b"*"
+    }
+}
+
+/// Parses the request head at the front of `buf`.
+///
+/// `Ok(None)` asks for more bytes; call again with the same bytes and more behind them.
+///
+/// # Errors
+/// The status to answer before closing: 400, 413 (a `Content-Length` beyond 64 bits), 414, 417, 431, 501 or 505.
+///
+/// # Complexity
+/// One pass, no allocation. A partial head is parsed from its start at each call.
+///
+/// # Examples
+/// ```
+/// use selvedge_http::request::{self, Limits, Method};
+/// let read = b"GET /a?b HTTP/1.1\r\nHost: example.org\r\n\r\nGET /next HTT";
+/// let request = request::parse(read, &Limits::default())?.expect("a whole head");
+/// assert_eq!((request.method, request.path, request.query), (Method::Get, &b"/a"[..], Some(&b"b"[..])));
+/// assert!(request.keep_alive);
+/// assert_eq!(request::parse(&read[request.len..], &Limits::default()), Ok(None));
+/// # Ok::<(), selvedge_http::status::Status>(())
+/// ```
+pub fn parse<'b>(buf: &'b [u8], limits: &Limits) -> Result<Option<Request<'b>>, Status> {
+    let skipped = empty_lines(buf)?;
+    let head = &buf[skipped..];
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut parts = httparse::Request::new(&mut []);
+    match parts.parse_with_uninit_headers(head, &mut fields) {
+        Ok(httparse::Status::Complete(len)) => {
+            let (Some(method), Some(target), Some(minor)) = (parts.method, parts.path, parts.version) else {
+                return Err(Status::BAD_REQUEST);
+            };
+            if method.len() > METHOD_BYTES_MAX
+                || target.len() > limits.target_bytes
+                || len > limits.head_bytes
+            {
+                return Err(overlong(head, limits).unwrap_or(Status::FIELDS_TOO_LARGE));
+            }
+            let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
+            let line = method.len() + target.len() + " HTTP/1.1 ".len();
+            let mut request =
+                assemble(&head[..len], method.as_bytes(), target.as_bytes(), version, line, parts.headers)?;
+            request.len += skipped;
+            Ok(Some(request))
+        }
+        Ok(httparse::Status::Partial) => incomplete(head, limits),
+        Err(httparse::Error::TooManyHeaders) => {
+            Err(overlong(head, limits).unwrap_or(Status::FIELDS_TOO_LARGE))
+        }
+        Err(httparse::Error::Version) => {
+            let request = other_version(head, limits)?;
+            Ok(request.map(|request| Request { len: request.len + skipped, ..request }))
+        }
+        Err(_) => Err(overlong(head, limits).unwrap_or(Status::BAD_REQUEST)),
+    }
+}
+
+/// The first line in `buf` as far as it goes, without its line end: what to log of a refused request.
+pub fn first_line(buf: &[u8]) -> &[u8] {
+    let start = buf.iter().position(|&byte| byte != b'\r' && byte != b'\n').unwrap_or(buf.len());
+    let line = &buf[start..];
+    let end = line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len());
+    line[..end].strip_suffix(b"\r").unwrap_or(&line[..end])
+}
+
+fn empty_lines(buf: &[u8]) -> Result<usize, Status> {
+    let mut skipped = 0;
+    while buf[skipped..].starts_with(b"\r\n") {
+        skipped += 2;
+    }
+    if skipped > 2 * EMPTY_LINES_MAX || buf[skipped..].starts_with(b"\n") {
+        return Err(Status::BAD_REQUEST);
+    }
+    Ok(skipped)
+}
+
+fn incomplete<'b>(head: &[u8], limits: &Limits) -> Result<Option<Request<'b>>, Status> {
+    match overlong(head, limits) {
+        Some(status) => Err(status),
+        None if head.len() >= limits.head_bytes => Err(Status::FIELDS_TOO_LARGE),
+        None => Ok(None),
+    }
+}
+
+/// Whether the request line, complete or not, is already too long to be accepted, and the status that says so.
+fn overlong(head: &[u8], limits: &Limits) -> Option<Status> {
+    let line = first_line(head);
+    let method = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+    if method > METHOD_BYTES_MAX {
+        return Some(Status::NOT_IMPLEMENTED);
+    }
+    let target = line.get(method + 1..)?;
+    let target = target.iter().position(|&byte| byte == b' ').unwrap_or(target.len());
+    (target > limits.target_bytes).then_some(Status::URI_TOO_LONG)
+}
+
+/// A request line whose version is neither 1.0 nor 1.1: a later minor version of HTTP/1 is served as 1.1, a different
+/// major version is 505, anything else 400.
+fn other_version<'b>(head: &'b [u8], limits: &Limits) -> Result<Option<Request<'b>>, Status> {
+    if let Some(status) = overlong(head, limits) {
+        return Err(status);
+    }
+    let line = first_line(head);
+    let mut words = line.splitn(3, |&byte| byte == b' ');
+    let (Some(method), Some(target), Some(version)) = (words.next(), words.next(), words.next()) else {
+        return Err(Status::BAD_REQUEST);
+    };
+    let Some(fields_at) = head.iter().position(|&byte| byte == b'\n').map(|lf| lf + 1) else {
+        let (name, digits) = version.split_at(version.len().min(5));
+        let plausible = b"HTTP/".starts_with(name) && digits.len() <= 3;
+        return if plausible { incomplete(head, limits) } else { Err(Status::BAD_REQUEST) };
+    };
+    match version {
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] => {}
+        [b'H', b'T', b'T', b'P', b'/', b'0' | b'2'..=b'9', b'.', b'0'..=b'9'] => {
+            return Err(Status::VERSION_NOT_SUPPORTED);
+        }
+        _ => return Err(Status::BAD_REQUEST),
+    }
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    match httparse::parse_headers(&head[fields_at..], &mut fields) {
+        Ok(httparse::Status::Complete((len, fields))) => {
+            let len = fields_at + len;
+            if len > limits.head_bytes {
+                return Err(Status::FIELDS_TOO_LARGE);
+            }
+            assemble(&head[..len], method, target, Version::Http11, line.len(), fields).map(Some)
+        }
+        Ok(httparse::Status::Partial) => incomplete(head, limits),
+        Err(httparse::Error::TooManyHeaders) => Err(Status::FIELDS_TOO_LARGE),
+        Err(_) => Err(Status::BAD_REQUEST),
+    }
+}
+
+/// What the fields say about framing and persistence, gathered over one pass.
+#[derive(Default)]
+struct Gathered {
+    host_lines: u32,
+    length: Option<u64>,
+    length_lines: u32,
+    transfer: bool,
+    chunked: bool,
+    other_coding: bool,
+    close: bool,
+    keep_alive: bool,
+    unknown_expectation: bool,
+}
+
+/// Puts the parts of a complete `head` together and applies the rules that concern several of them.
+#[inline]
+fn assemble<'b>(
+    head: &'b [u8],
+    method: &'b [u8],
+    target: &'b [u8],
+    version: Version,
+    line_len: usize,
+    fields: &[httparse::Header<'b>],
+) -> Result<Request<'b>, Status> {
+    // `httparse` takes a bare LF for a line end. Every line starts right behind one, so it is enough to see that a
+    // CR comes before it; the last two line ends of the head are behind the last field.
+    if !head.ends_with(b"\r\n\r\n") {
+        return Err(Status::BAD_REQUEST);
+    }
+    let target = Target::parse(method, target)?;
+    let mut request = Request {
+        method: Method::from_token(method),
+        path: target.path,
+        query: target.query,
+        version,
+        host: None,
+        framing: Framing::None,
+        keep_alive: false,
+        expects_continue: false,
+        conditional: false,
+        if_match: false,
+        if_none_match: false,
+        if_modified_since: None,
+        if_unmodified_since: None,
+        if_range: None,
+        range: None,
+        referer: None,
+        user_agent: None,
+        line: &head[..line_len],
+        head,
+        len: head.len(),
+    };
+    let mut gathered = Gathered::default();
+    for field in fields {
+        let at = field.name.as_ptr().addr() - head.as_ptr().addr();
+        if head[at - 2] != b'\r' {
+            return Err(Status::BAD_REQUEST);
+        }
+        pick(&mut request, &mut gathered, field.name.as_bytes(), field.value)?;
+    }
+    if gathered.host_lines > 1 || gathered.host_lines == 0 && version == Version::Http11 {
+        return Err(Status::BAD_REQUEST);
+    }
+    if let Some(host) = request.host
+        && !host.is_empty()
+        && !is_authority(host)
+    {
+        return Err(Status::BAD_REQUEST);
+    }
+    if target.authority.is_some() {
+        request.host = target.authority;
+    }
+    request.framing = gathered.framing(version)?;
+    if gathered.unknown_expectation && version == Version::Http11 {
+        return Err(Status::EXPECTATION_FAILED);
+    }
+    request.expects_continue &= version == Version::Http11;
+    request.keep_alive = !gathered.close && (version == Version::Http11 || gathered.keep_alive);
+    Ok(request)
+}
+
+/// Takes one field line into the request, if it is one of those that the server knows.
+#[inline]
+fn pick<'b>(
+    request: &mut Request<'b>,
+    gathered: &mut Gathered,
+    name: &'b [u8],
+    value: &'b [u8],
+) -> Result<(), Status> {
+    let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+    match name.len() {
+        4 if is(b"host") => {
+            gathered.host_lines += 1;
+            request.host = Some(value);
+        }
+        5 if is(b"range") => {
+            only_once(&mut request.range, value);
+            request.conditional = true;
+        }
+        6 if is(b"expect") => {
+            request.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
+            gathered.unknown_expectation |= !request.expects_continue;
+        }
+        7 if is(b"referer") => {
+            request.referer.get_or_insert(value);
+        }
+        8 if is(b"if-match") => {
+            request.if_match = true;
+            request.conditional = true;
+        }
+        8 if is(b"if-range") => only_once(&mut request.if_range, value),
+        10 if is(b"connection") => {
+            for option in value.split(|&byte| byte == b',') {
+                let option = option.trim_ascii();
+                gathered.close |= option.eq_ignore_ascii_case(b"close");
+                gathered.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            }
+        }
+        10 if is(b"user-agent") => {
+            request.user_agent.get_or_insert(value);
+        }
+        13 if is(b"if-none-match") => {
+            request.if_none_match = true;
+            request.conditional = true;
+        }
+        14 if is(b"content-length") => {
+            gathered.length_lines += 1;
+            gathered.length = Some(content_length(value)?);
+        }
+        17 if is(b"transfer-encoding") => {
+            gathered.transfer = true;
+            for coding in value.split(|&byte| byte == b',') {
+                if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") && !gathered.chunked {
+                    gathered.chunked = true;
+                } else if gathered.chunked || coding.trim_ascii().is_empty() {
+                    return Err(Status::BAD_REQUEST);
+                } else {
+                    gathered.other_coding = true;
+                }
+            }
+        }
+        17 if is(b"if-modified-since") => {
+            only_once(&mut request.if_modified_since, value);
+            request.conditional = true;
+        }
+        19 if is(b"if-unmodified-since") => {
+            only_once(&mut request.if_unmodified_since, value);
+            request.conditional = true;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Stores the value of a field that must not come twice; the second time it becomes empty, which is never valid.
+fn only_once<'b>(slot: &mut Option<&'b [u8]>, value: &'b [u8]) {
+    *slot = Some(if slot.is_some() { b"" } else { value });
+}
+
+impl Gathered {
+    /// RFC 9112 §6.3, with every choice it leaves taken for refusal.
+    fn framing(&self, version: Version) -> Result<Framing, Status> {
+        if self.length_lines > 1 {
+            return Err(Status::BAD_REQUEST);
+        }
+        if !self.transfer {
+            return Ok(self.length.map_or(Framing::None, Framing::Length));
+        }
+        if self.length.is_some() || version == Version::Http10 || !self.chunked {
+            return Err(Status::BAD_REQUEST);
+        }
+        if self.other_coding { Err(Status::NOT_IMPLEMENTED) } else { Ok(Framing::Chunked) }
+    }
+}
+
+/// `1*DIGIT`, nothing else; a number beyond 64 bits is too large whatever the limit.
+fn content_length(value: &[u8]) -> Result<u64, Status> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return Err(Status::BAD_REQUEST);
+    }
+    value
+        .iter()
+        .try_fold(0u64, |n, digit| n.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+        .ok_or(Status::CONTENT_TOO_LARGE)
+}
+
+/// A request target taken apart (RFC 9112 §3.2).
+struct Target<'b> {
+    authority: Option<&'b [u8]>,
+    path: &'b [u8],
+    query: Option<&'b [u8]>,
+}
+
+impl<'b> Target<'b> {
+    fn parse(method: &[u8], target: &'b [u8]) -> Result<Target<'b>, Status> {
+        if method == b"CONNECT" {
+            return Err(Status::NOT_IMPLEMENTED);
+        }
+        if target[0] == b'/' {
+            return Target::path_and_query(None, target);
+        }
+        if target == b"*" {
+            let asterisk = Target { authority: None, path: target, query: None };
+            return if method == b"OPTIONS" { Ok(asterisk) } else { Err(Status::BAD_REQUEST) };
+        }
+        let rest = strip_scheme(target).ok_or(Status::BAD_REQUEST)?;
+        let end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at(end);
+        if !is_authority(authority) {
+            return Err(Status::BAD_REQUEST);
+        }
+        if rest.is_empty() && method == b"OPTIONS" {
+            return Ok(Target { authority: Some(authority), path: b"*", query: None });
+        }
+        Target::path_and_query(Some(authority), rest)
+    }
+
+    #[inline]
+    fn path_and_query(authority: Option<&'b [u8]>, target: &'b [u8]) -> Result<Target<'b>, Status> {
+        // A fragment is never sent (RFC 9110 §7.1); whether it would belong to the path is anybody's guess.
+        let mut mark = None;
+        for (at, &byte) in target.iter().enumerate() {
+            match byte {
+                b'#' => return Err(Status::BAD_REQUEST),
+                b'?' if mark.is_none() => mark = Some(at),
+                _ => {}
+            }
+        }
+        let (path, query) = match mark {
+            Some(mark) => (&target[..mark], Some(&target[mark + 1..])),
+            None => (target, None),
+        };
+        Ok(Target { authority, path: if path.is_empty() { b"/" } else { path }, query })
+    }
+}
+
+fn strip_scheme(target: &[u8]) -> Option<&[u8]> {
+    [&b"http://"[..], b"https://"].into_iter().find_map(|scheme| {
+        let (found, rest) = target.split_at_checked(scheme.len())?;
+        found.eq_ignore_ascii_case(scheme).then_some(rest)
+    })
+}
+
+/// Whether `value` is `uri-host [":" port]` with a host that is not empty (RFC 9110 §7.2, RFC 3986 §3.2). Address
+/// literals of a future version of IP are not known here.
+fn is_authority(value: &[u8]) -> bool {
+    let (host_ok, rest) = if let Some(literal) = value.strip_prefix(b"[") {
+        let Some(end) = literal.iter().position(|&byte| byte == b']') else { return false };
+        let address =
+            std::str::from_utf8(&literal[..end]).ok().and_then(|text| text.parse::<Ipv6Addr>().ok());
+        (address.is_some(), &literal[end + 1..])
+    } else {
+        let end = value.iter().position(|&byte| byte == b':').unwrap_or(value.len());
+        (is_reg_name(&value[..end]), &value[end..])
+    };
+    let port_ok = match rest {
+        [] => true,
+        [b':', port @ ..] => port.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    host_ok && port_ok
+}
+
+fn is_reg_name(name: &[u8]) -> bool {
+    const ALLOWED: [bool; 256] = {
+        let mut allowed = [false; 256];
+        let marks = b"-._~!$&'()*+,;=";
+        let mut byte = 0;
+        while byte < 128 {
+            allowed[byte] = (byte as u8).is_ascii_alphanumeric();
+            byte += 1;
+        }
+        let mut mark = 0;
+        while mark < marks.len() {
+            allowed[marks[mark] as usize] = true;
+            mark += 1;
+        }
+        allowed
+    };
+    let mut rest = name;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = match (byte, behind) {
+            (b'%', [high, low, behind @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => behind,
+            _ if ALLOWED[byte as usize] => behind,
+            _ => return false,
+        };
+    }
+    !name.is_empty()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! The directory that is served: looking up names below it, and nothing outside.
+//!
+//! A name is opened relative to a descriptor of the root with `openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)`. So a
+//! symbolic link is followed as long as it is relative and stays below the root; one that is absolute or climbs out is
+//! answered 404, whoever puts it there and whenever. On kernels that have no `openat2` (before Linux 5.6, or where a sandbox
+//! denies it) the name is walked one component at a time with `O_NOFOLLOW`, and no symbolic link is followed at all.
+//!
+//! A look-up is first made so that it does not wait for the disk (`RESOLVE_CACHED`, `RWF_NOWAIT`), on the worker itself: with the
+//! path and the content in memory it costs some microseconds, less than the way to another OS thread and back. If that is
+//! not enough it is [`Missed::Cold`], and is made again on the blocking pool.
+
+use std::fs::File;
+use std::io;
+use std::io::IoSliceMut;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
+
+use crate::status::Status;
+
+/// The file that stands for its directory.
+const INDEX: &[u8] = b"index.html";
+
+/// How often a look-up is repeated that failed because something was renamed meanwhile.
+const RACES_MAX: u32 = 8;
+
+/// The path of a directory whose files are served.
+///
+/// It is opened anew for look-ups that come later, so that a directory put in its place, or a symbolic link turned to
+/// another one, is seen.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    path: PathBuf,
+    /// Whether the kernel can keep a look-up below a directory.
+    beneath: bool,
+}
+
+/// Whether a look-up may wait for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    None,
+    Disk,
+}
+
+/// Why a look-up gave nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// It would have to wait for the disk.
+    Cold,
+    /// What the client is to be told.
+    Refused(Status),
+}
+
+/// What a name stands for.
+#[derive(Debug)]
+pub(crate) enum Found {
+    File(OpenedFile),
+    /// A directory, named without the `/` at its end.
+    Directory,
+}
+
+/// A regular file, as it was when it was looked up.
+#[derive(Debug)]
+pub(crate) struct OpenedFile {
+    pub(crate) identity: Identity,
+    pub(crate) body: Body,
+}
+
+/// The content of a file.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Memory(Box<[u8]>),
+    Open(OwnedFd),
+}
+
+/// What tells a file and its state from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    pub(crate) len: u64,
+    /// Seconds and nanoseconds of Unix time.
+    pub(crate) modified: (i64, u32),
+    changed: (i64, u32),
+}
+
+impl Identity {
+    /// `None` if `fd` is not a regular file.
+    pub(crate) fn of(fd: impl AsFd) -> Result<Option<Identity>, Errno> {
+        let stat = fstat(fd)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(None);
+        }
+        Ok(Some(Identity {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            len: stat.st_size as u64,
+            modified: (stat.st_mtime, stat.st_mtime_nsec as u32),
+            changed: (stat.st_ctime, stat.st_ctime_nsec as u32),
+        }))
+    }
+}
+
+impl Tree {
+    /// The tree at `path`.
+    ///
+    /// # Errors
+    /// With the path in the message: it is not there, no directory, or must not be searched.
+    pub fn new(path: impl AsRef<Path>) -> io::Result<Tree> {
+        let path = path.as_ref();
+        let naming = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let absolute = std::path::absolute(path).map_err(naming)?;
+        let mut tree = Tree { path: absolute, beneath: true };
+        let root = tree.root(Patience::Disk).map_err(|errno| naming(errno.into()))?;
+        match tree.open(root.as_fd(), b".", OFlags::PATH, Patience::Disk) {
+            Err(Errno::NOSYS | Errno::PERM) => tree.beneath = false,
+            Err(errno) => return Err(naming(errno.into())),
+            Ok(_) => {}
+        }
+        Ok(tree)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the root itself.
+    pub(crate) fn root(&self, patience: Patience) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match patience {
+            Patience::None if self.beneath => {
+                openat2(CWD, &self.path, flags, Mode::empty(), ResolveFlags::CACHED)
+            }
+            Patience::None => Err(Errno::AGAIN),
+            Patience::Disk => openat(CWD, &self.path, flags, Mode::empty()),
+        }
+    }
+
+    /// Looks up `name`, as [`target::resolve`](crate::target::resolve) gives names, and reads the content if it is not
+    /// longer than `memory_max`.
+    pub(crate) fn find(
+        &self,
+        root: BorrowedFd<'_>,
+        name: &[u8],
+        memory_max: u64,
+        patience: Patience,
+    ) -> Result<Found, Missed> {
+        let mut indexed;
+        let is_directory = name.is_empty() || name.ends_with(b"/");
+        let path = match is_directory {
+            true => {
+                indexed = name.to_vec();
+                indexed.extend_from_slice(INDEX);
+                &indexed[..]
+            }
+            false => name,
+        };
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self.open(root, path, flags, patience).map_err(missed)?;
+        let Some(identity) = Identity::of(&file).map_err(missed)? else {
+            let stat = fstat(&file).map_err(missed)?;
+            let plain_directory =
+                !is_directory && FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            return if plain_directory {
+                Ok(Found::Directory)
+            } else {
+                Err(Missed::Refused(Status::NOT_FOUND))
+            };
+        };
+        let body = match read_whole(&file, identity, memory_max, patience)? {
+            Some(content) => Body::Memory(content),
+            None => Body::Open(file),
+        };
+        Ok(Found::File(OpenedFile { identity, body }))
+    }
+
+    /// The state of what `name` stands for now, without opening it for reading.
+    pub(crate) fn identify(
+        &self,
+        root: BorrowedFd<'_>,
+        name: &[u8],
+        patience: Patience,
+    ) -> Result<Option<Identity>, Missed> {
+        let indexed;
+        let path = match name.is_empty() || name.ends_with(b"/") {
+            true => {
+                indexed = [name, INDEX].concat();
+                &indexed[..]
+            }
+            false => name,
+        };
+        let fd = self.open(root, path, OFlags::PATH, patience).map_err(missed)?;
+        Identity::of(fd).map_err(missed)
+    }
+
+    fn open(
+        &self,
+        root: BorrowedFd<'_>,
+        path: &[u8],
+        flags: OFlags,
+        patience: Patience,
+    ) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::CLOEXEC;
+        if !self.beneath {
+            return if patience == Patience::None { Err(Errno::AGAIN) } else { walk(root, path, flags) };
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        if patience == Patience::None {
+            return openat2(root, path, flags, Mode::empty(), resolve | ResolveFlags::CACHED);
+        }
+        let mut races = 0;
+        loop {
+            match openat2(root, path, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN) if races < RACES_MAX => races += 1,
+                result => return result,
+            }
+        }
+    }
+}
+
+/// Opens `path` one component at a time without following any symbolic link.
+fn walk(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut components = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).peekable();
+    let mut directory: Option<OwnedFd> = None;
+    while let Some(name) = components.next() {
+        let at = directory.as_ref().map_or(root, |fd| fd.as_fd());
+        let flags = match components.peek() {
+            Some(_) => OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            None => flags,
+        };
+        let opened = openat(at, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+        if components.peek().is_none() {
+            return Ok(opened);
+        }
+        directory = Some(opened);
+    }
+    Err(Errno::NOENT)
+}
+
+/// The content of a file if it is not longer than `memory_max` and stood still while it was read.
+fn read_whole(
+    file: &OwnedFd,
+    identity: Identity,
+    memory_max: u64,
+    patience: Patience,
+) -> Result<Option<Box<[u8]>>, Missed> {
+    if identity.len > memory_max {
+        return Ok(None);
+    }
+    let mut content = vec![0; identity.len as usize].into_boxed_slice();
+    let mut at = 0;
+    while at < content.len() {
+        let rest = &mut content[at..];
+        let read = match patience {
+            Patience::None => preadv2(file, &mut [IoSliceMut::new(rest)], at as u64, ReadWriteFlags::NOWAIT),
+            Patience::Disk => pread(file, rest, at as u64),
+        };
+        match read {
+            Ok(0) => return Ok(None),
+            Ok(n) => at += n,
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Err(Missed::Cold),
+            Err(errno) => return Err(missed(errno)),
+        }
+    }
+    let stood_still = Identity::of(file).map_err(missed)? == Some(identity);
+    Ok(stood_still.then_some(content))
+}
+
+/// Reads a stretch of a file on the blocking pool, so that it is in memory when it is sent.
+pub(crate) fn warm(file: &File, offset: u64, len: usize) {
+    use std::os::unix::fs::FileExt;
+    let mut scratch = vec![0; len.min(64 << 10)];
+    let mut done = 0;
+    while done < len {
+        let take = scratch.len().min(len - done);
+        match file.read_at(&mut scratch[..take], offset + done as u64) {
+            Ok(n) if n > 0 => done += n,
+            // Whatever it is, sending will meet it again and report it.
+            _ => return,
+        }
+    }
+}
+
+fn missed(errno: Errno) -> Missed {
+    Missed::Refused(match errno {
+        Errno::AGAIN => return Missed::Cold,
+        Errno::NOENT
+        | Errno::NOTDIR
+        | Errno::NAMETOOLONG
+        | Errno::LOOP
+        | Errno::XDEV
+        | Errno::NXIO
+        | Errno::INVAL => Status::NOT_FOUND,
+        Errno::ACCESS | Errno::PERM => Status::FORBIDDEN,
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => Status::SERVICE_UNAVAILABLE,
+        _ => Status::INTERNAL_SERVER_ERROR,
+    })
+}
