@@ -27,14 +27,15 @@ impl Times {
     }
 }
 
-/// The memory this process has resident now, in bytes.
+/// The memory this process has resident now, in bytes, without the pages of the executable, more of which come in as more of
+/// it runs. It is counted for the question: the running count in `/proc/self/statm` may be some hundred pages off.
 ///
 /// # Panics
 ///
-/// When `/proc/self/statm` is not as Linux writes it.
+/// When `/proc/self/smaps_rollup` is not as Linux writes it.
 pub(super) fn rss_bytes() -> u64 {
-    let text = fs::read_to_string("/proc/self/statm").expect("Linux tells a process its size");
-    let pages: u64 =
-        text.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("the second field is a number");
-    pages * rustix::param::page_size() as u64
+    let text = fs::read_to_string("/proc/self/smaps_rollup").expect("Linux tells a process its size");
+    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:")).expect("there is such a line");
+    let kib: u64 = line.trim().strip_suffix(" kB").and_then(|kib| kib.parse().ok()).expect("it is in kB");
+    kib * 1024
 }
