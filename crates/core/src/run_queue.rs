@@ -44,8 +44,9 @@ impl RunQueue {
         let key = self.head?;
         // SAFETY: the queue owns the threads in it, so the head is live; its link is the next thread or 0.
         self.head = Key::new(unsafe { (*arena::header(key)).link });
-        if self.head.is_none() {
-            self.tail = None;
+        match self.head {
+            Some(_) => arena::prefetch_behind(key),
+            None => self.tail = None,
         }
         // SAFETY: it was ours and is no longer in the queue.
         Some(unsafe { Thread::from_key(key) })
