@@ -136,7 +136,8 @@ pub struct Queue<P> {
     ends: Option<Ends<P>>,
     /// Who is to be resumed once the lock is released; and if there are several, the others.
     granted: Option<Waker>,
-    also_granted: Vec<Waker>,
+    #[expect(clippy::box_collection, reason = "one word to look at, for what is hardly ever there")]
+    also_granted: Option<Box<Vec<Waker>>>,
 }
 
 /// The first and the last of a list.
@@ -203,7 +204,7 @@ impl<P> Queue<P> {
         };
         match self.granted {
             None => self.granted = Some(waker),
-            Some(_) => self.also_granted.push(waker),
+            Some(_) => self.also_granted.get_or_insert_default().push(waker),
         }
     }
 
@@ -253,9 +254,7 @@ impl<P> Queue<P> {
 impl<S, P, M: Mode> WaitQueue<S, P, M> {
     /// An object in the given state, for which nobody waits.
     pub fn new(state: S) -> Self {
-        WaitQueue {
-            inner: M::Lock::new((state, Queue { ends: None, granted: None, also_granted: Vec::new() })),
-        }
+        WaitQueue { inner: M::Lock::new((state, Queue { ends: None, granted: None, also_granted: None })) }
     }
 
     /// Works on the state under the lock, then resumes those whom `f` has granted something.
@@ -263,14 +262,15 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<P>) -> T) -> T {
         let (result, granted, others) = self.inner.with(|(state, queue)| {
             let result = f(state, queue);
-            let granted = queue.granted.take();
-            let others = if granted.is_some() { std::mem::take(&mut queue.also_granted) } else { Vec::new() };
-            (result, granted, others)
+            match queue.granted {
+                None => (result, None, None),
+                Some(_) => (result, queue.granted.take(), queue.also_granted.take()),
+            }
         });
         if let Some(waker) = granted {
             waker::fire(waker);
-            if !others.is_empty() {
-                fire_all(others);
+            if let Some(others) = others {
+                fire_all(*others);
             }
         }
         result
