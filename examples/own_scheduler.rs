@@ -1,3 +1,117 @@
-//! Two schedulers of one's own, first in first out and with priorities.
+//! Two schedulers of one's own, in safe code: first in, first out; and with priorities, which threads set by a system call that
+//! the library knows nothing of. Both run the web server's own connection threads, beside threads that never wait.
 
-fn main() {}
+use selvedge::http::{Config, Site, Stop, Tree};
+use selvedge::net::TcpListener;
+use selvedge::{
+    Cpu, EventLoop, Events, JoinHandle, RunError, Syscall, Thread, Trace, blocking, call, fork, yield_now,
+};
+use std::collections::{HashMap, VecDeque};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// First in, first out.
+fn fifo(cpu: &mut Cpu, events: &mut impl Events, main: &JoinHandle<()>) -> Result<(), RunError> {
+    let mut ready = VecDeque::new();
+    while !main.is_finished() {
+        cpu.poll(events, ready.is_empty())?;
+        ready.extend(std::iter::from_fn(|| cpu.woken()));
+        for thread in std::mem::take(&mut ready) {
+            match thread.step(cpu) {
+                Trace::Yield(thread) => ready.push_back(thread),
+                Trace::Fork { child, parent } => ready.extend([child, parent]),
+                Trace::Blocked | Trace::Ret => {}
+                request => events.submit(cpu, request)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The system call by which a thread sets its priority: 0 runs first; without it, a thread has 1.
+struct SetLevel(usize);
+
+impl Syscall for SetLevel {
+    type Reply = ();
+}
+
+/// Strict priorities.
+fn priorities(cpu: &mut Cpu, events: &mut impl Events, main: &JoinHandle<()>) -> Result<(), RunError> {
+    let mut levels: HashMap<u32, usize> = HashMap::new();
+    let mut ready: [VecDeque<Thread>; 3] = Default::default();
+    while !main.is_finished() {
+        cpu.poll(events, ready.iter().all(VecDeque::is_empty))?;
+        while let Some(thread) = cpu.woken() {
+            ready[*levels.get(&thread.id()).unwrap_or(&1)].push_back(thread);
+        }
+        let Some(thread) = ready.iter_mut().find_map(VecDeque::pop_front) else { continue };
+        let id = thread.id();
+        match thread.step(cpu) {
+            Trace::Yield(thread) => cpu.make_ready(thread),
+            Trace::Fork { child, parent } => [child, parent].into_iter().for_each(|t| cpu.make_ready(t)),
+            Trace::Call(node) => {
+                let (SetLevel(level), answer) = node.take().map_err(Trace::Call)?;
+                levels.insert(id, level);
+                ready[level].extend(answer.reply(()));
+            }
+            Trace::Blocked => {}
+            Trace::Ret => drop(levels.remove(&id)),
+            request => events.submit(cpu, request)?,
+        }
+    }
+    Ok(())
+}
+
+/// A program of a web server, its clients, and threads that keep the scheduler busy.
+async fn program(has_levels: bool) {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+    let address = listener.local_addr();
+    let tree = Tree::new(env!("CARGO_MANIFEST_DIR")).expect("the examples are there");
+    let (site, stop) = (Site::new(tree, Config::default(), None), Stop::new());
+    for _ in 0..100 {
+        fork(async move {
+            if has_levels {
+                call(SetLevel(2)).await;
+            }
+            loop {
+                std::hint::black_box((0..2_000).sum::<u32>());
+                yield_now().await;
+            }
+        })
+        .await;
+    }
+    fork(async move { site.serve_tcp(listener, &stop).await.expect("it goes on accepting") }).await;
+    let took = blocking(move || download(address)).await.expect("the download does not panic");
+    println!("100 requests took {took:?}");
+}
+
+/// An ordinary client: blocking calls, on an OS thread of its own.
+fn download(address: SocketAddr) -> Duration {
+    let start = Instant::now();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(address).expect("the server listens");
+        stream
+            .write_all(b"GET /own_scheduler.rs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .expect("the server reads");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("the server answers");
+        assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+        assert!(reply.ends_with(include_str!("own_scheduler.rs")));
+    }
+    start.elapsed()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    print!("first in, first out: ");
+    let (mut cpu, mut events) = (Cpu::new()?, EventLoop::new()?);
+    let main = cpu.spawn(program(false))?;
+    fifo(&mut cpu, &mut events, &main)?;
+    drop((events, cpu));
+
+    print!("with priorities:     ");
+    let (mut cpu, mut events) = (Cpu::new()?, EventLoop::new()?);
+    let main = cpu.spawn(program(true))?;
+    priorities(&mut cpu, &mut events, &main)?;
+    Ok(())
+}

@@ -371,6 +371,13 @@ impl Thread {
         cpu.step(self)
     }
 
+    /// The number of the thread, by which a scheduler may keep what it knows of it. It stays the same for the thread's life; a later
+    /// thread may have it again.
+    #[inline(always)]
+    pub fn id(&self) -> u32 {
+        self.key.get()
+    }
+
     /// The name of the thread's code: the type name of its future.
     pub fn name(&self) -> &'static str {
         // SAFETY: a handle's thread is live and its header is its owner's to read.
