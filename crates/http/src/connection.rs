@@ -570,8 +570,9 @@ async fn send_file(link: &Link, site: &Site, file: &CachedFile, span: Span) -> i
                 .await
                 .map_err(io::Error::from)?;
         }
-        // The head describes the file as it was. If it is another now, the reply must not become complete.
-        if Identity::of(fd)? != Some(file.identity) {
+        // The head describes the file as it was. If it has been written to, the reply must not become complete. (That
+        // it was removed or another put in its place does no harm: this one is open.)
+        if !Identity::of(fd)?.is_some_and(|found| found.has_content_of(&file.identity)) {
             return Err(changed());
         }
         link.stream.set_write_deadline(deadline(site.config.write));
