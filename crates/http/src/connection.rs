@@ -90,6 +90,8 @@ pub(crate) struct Exchange {
     found: Option<Result<Found, Missed>>,
     /// The reply at hand is the last.
     closing: bool,
+    /// The client may be sending what nobody will read.
+    refused: bool,
 }
 
 /// What is to be done before the next request can be looked at.
@@ -111,8 +113,11 @@ enum Next {
 /// How an exchange went on.
 #[derive(PartialEq)]
 enum Outcome {
-    /// Nothing is pending.
+    /// What came has been dealt with: nothing is pending.
     Idle,
+    /// Nothing came.
+    Untouched,
+    /// The connection is of no more use.
     Over,
 }
 
@@ -131,9 +136,10 @@ impl Link {
 
     /// The connection thread.
     pub(crate) async fn converse(&self, site: &Site) {
+        let mut due = now() + site.config.idle;
         loop {
             self.idle.set(true);
-            self.stream.set_read_deadline(deadline(site.config.idle));
+            self.stream.set_read_deadline(Some(due));
             let readable = self.stream.readable().await;
             self.idle.set(false);
             if readable.is_err() {
@@ -142,8 +148,12 @@ impl Link {
             let mut exchange = site.take_exchange();
             let outcome = exchange.run(self, site).await;
             site.give_back(exchange);
-            if outcome == Outcome::Over || site.is_draining() {
-                return;
+            match outcome {
+                Outcome::Over => return,
+                Outcome::Idle if site.is_draining() => return,
+                Outcome::Idle => due = now() + site.config.idle,
+                // It was a hint without substance, or the time is up, which the next wait will say.
+                Outcome::Untouched => {}
             }
         }
     }
@@ -160,6 +170,7 @@ impl Exchange {
             due: None,
             found: None,
             closing: false,
+            refused: false,
         }
     }
 
@@ -169,19 +180,21 @@ impl Exchange {
         self.input.clear();
         self.out.clear();
         (self.start, self.sent) = (0, 0);
-        (self.body, self.due, self.found, self.closing) = (None, None, None, false);
+        (self.body, self.due, self.found) = (None, None, None);
+        (self.closing, self.refused) = (false, false);
         self.out.capacity() <= OUT_KEPT_BYTES
     }
 
     /// Reads and answers until nothing is pending or the connection is over.
     #[inline]
     async fn run(&mut self, link: &Link, site: &Site) -> Outcome {
+        let mut outcome = Outcome::Untouched;
         loop {
             self.make_room();
             match link.stream.try_read_to_spare(&mut self.input) {
                 // The client sends no more. All that it asked for has been answered.
                 Ok(0) => return Outcome::Over,
-                Ok(_) => {}
+                Ok(_) => outcome = Outcome::Idle,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return Outcome::Over,
@@ -199,7 +212,7 @@ impl Exchange {
                     return Outcome::Over;
                 }
                 if close {
-                    if self.start < self.input.len() || self.body.is_some() {
+                    if self.refused || self.start < self.input.len() || self.body.is_some() {
                         Box::pin(self.linger(link)).await;
                     }
                     return Outcome::Over;
@@ -214,7 +227,7 @@ impl Exchange {
                 continue;
             }
             if self.start == self.input.len() && self.body.is_none() {
-                return Outcome::Idle;
+                return outcome;
             }
             if !self.wait_for_more(link, site).await {
                 return Outcome::Over;
@@ -294,6 +307,7 @@ impl Exchange {
                         found: &mut self.found,
                         body: &mut self.body,
                         closing: &mut self.closing,
+                        refused: &mut self.refused,
                     };
                     let next = reply.answer(&request, link, site, worker, now);
                     if !matches!(next, Some(Next::Find(_))) {
@@ -306,7 +320,7 @@ impl Exchange {
                 }
                 Err(status) => {
                     self.refuse(status, link, worker);
-                    self.closing = true;
+                    (self.closing, self.refused) = (true, true);
                 }
             }
         }
@@ -434,6 +448,7 @@ struct Reply<'e> {
     found: &'e mut Option<Result<Found, Missed>>,
     body: &'e mut Option<Decoder>,
     closing: &'e mut bool,
+    refused: &'e mut bool,
 }
 
 impl Reply<'_> {
@@ -461,6 +476,7 @@ impl Reply<'_> {
         }
         let persistence = Persistence::of(request, body.is_ok() && !site.is_draining());
         *self.closing = !persistence.keeps();
+        *self.refused = body.is_err();
         if request.expects_continue && body.is_ok() {
             self.out.extend_from_slice(response::CONTINUE);
         }
