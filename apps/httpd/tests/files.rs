@@ -198,7 +198,7 @@ fn what_is_no_file_is_not_read() {
 #[test]
 fn more_files_than_the_cache_holds() {
     let site = tempfile::tempdir().unwrap();
-    let content = |n: usize| format!("file {n} ").repeat(if n % 3 == 0 { 2000 } else { 20 });
+    let content = |n: usize| format!("file {n} ").repeat(if n.is_multiple_of(3) { 2000 } else { 20 });
     for n in 0..2000 {
         fs::write(site.path().join(format!("{n}.txt")), content(n)).unwrap();
     }

@@ -88,6 +88,10 @@ pub(crate) struct Exchange {
     due: Option<Time>,
     /// What was found for the next request that looks for a file.
     found: Option<Result<Found, Missed>>,
+    /// The next step is to read.
+    reading: bool,
+    /// Something has been read.
+    touched: bool,
     /// The reply at hand is the last.
     closing: bool,
     /// The client may be sending what nobody will read.
@@ -110,14 +114,21 @@ enum Next {
     Close,
 }
 
-/// How an exchange went on.
-#[derive(PartialEq)]
-enum Outcome {
-    /// What came has been dealt with: nothing is pending.
+/// What an exchange waits for.
+enum Pause {
+    /// Nothing: what came has been dealt with.
     Idle,
-    /// Nothing came.
+    /// Nothing: nothing came.
     Untouched,
-    /// The connection is of no more use.
+    /// The rest of a message.
+    More,
+    /// A turn of the others; there may be more to read already.
+    Turn,
+    /// The client or the disk, with this still to be done.
+    Slow(Next),
+    /// The client's end, so that it reads the last reply.
+    Linger,
+    /// Nothing: the connection is of no more use.
     Over,
 }
 
@@ -134,7 +145,8 @@ impl Link {
         }
     }
 
-    /// The connection thread.
+    /// The connection thread. All of its waiting is here, and what it keeps meanwhile is a pointer or two: a connection
+    /// that waits costs little memory.
     pub(crate) async fn converse(&self, site: &Site) {
         let mut due = now() + site.config.idle;
         loop {
@@ -146,14 +158,34 @@ impl Link {
                 return;
             }
             let mut exchange = site.take_exchange();
-            let outcome = exchange.run(self, site).await;
+            let end = loop {
+                match exchange.proceed(self, site) {
+                    Pause::More => {
+                        if self.stream.readable().await.is_err() {
+                            exchange.give_up(self, site);
+                            break Pause::Over;
+                        }
+                    }
+                    // There may be more already, of which no event tells.
+                    Pause::Turn => yield_now().await,
+                    Pause::Slow(next) => {
+                        if Box::pin(exchange.finish(self, site, next)).await.is_err() {
+                            break Pause::Over;
+                        }
+                    }
+                    Pause::Linger => {
+                        Box::pin(exchange.linger(self)).await;
+                        break Pause::Over;
+                    }
+                    end => break end,
+                }
+            };
             site.give_back(exchange);
-            match outcome {
-                Outcome::Over => return,
-                Outcome::Idle if site.is_draining() => return,
-                Outcome::Idle => due = now() + site.config.idle,
+            match end {
+                Pause::Idle if !site.is_draining() => due = now() + site.config.idle,
                 // It was a hint without substance, or the time is up, which the next wait will say.
-                Outcome::Untouched => {}
+                Pause::Untouched => {}
+                _ => return,
             }
         }
     }
@@ -169,6 +201,8 @@ impl Exchange {
             body: None,
             due: None,
             found: None,
+            reading: true,
+            touched: false,
             closing: false,
             refused: false,
         }
@@ -181,78 +215,63 @@ impl Exchange {
         self.out.clear();
         (self.start, self.sent) = (0, 0);
         (self.body, self.due, self.found) = (None, None, None);
-        (self.closing, self.refused) = (false, false);
+        (self.reading, self.touched, self.closing, self.refused) = (true, false, false, false);
         self.out.capacity() <= OUT_KEPT_BYTES
     }
 
-    /// Reads and answers until nothing is pending or the connection is over.
-    #[inline]
-    async fn run(&mut self, link: &Link, site: &Site) -> Outcome {
-        let mut outcome = Outcome::Untouched;
-        loop {
+    /// Reads and answers for as long as that goes without waiting.
+    fn proceed(&mut self, link: &Link, site: &Site) -> Pause {
+        if self.reading {
             self.make_room();
             match link.stream.try_read_to_spare(&mut self.input) {
                 // The client sends no more. All that it asked for has been answered.
-                Ok(0) => return Outcome::Over,
-                Ok(_) => outcome = Outcome::Idle,
+                Ok(0) => return Pause::Over,
+                Ok(_) => self.touched = true,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Outcome::Over,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Pause::Turn,
+                Err(_) => return Pause::Over,
             }
-            let full = self.input.len() == self.input.capacity();
-            loop {
-                let next = self.advance(link, site);
-                let (read, close) = (matches!(next, Next::Read), matches!(next, Next::Close));
-                let done = match self.perform(link, next) {
-                    Ok(None) => Ok(()),
-                    Ok(Some(next)) => Box::pin(self.finish(link, site, next)).await,
-                    Err(error) => Err(error),
-                };
-                if done.is_err() {
-                    return Outcome::Over;
-                }
-                if close {
-                    if self.refused || self.start < self.input.len() || self.body.is_some() {
-                        Box::pin(self.linger(link)).await;
-                    }
-                    return Outcome::Over;
-                }
-                if read {
-                    break;
-                }
+            self.reading = false;
+        }
+        loop {
+            let next = self.advance(link, site);
+            let (read, close) = (matches!(next, Next::Read), matches!(next, Next::Close));
+            match self.perform(link, next) {
+                Ok(None) => {}
+                Ok(Some(next)) => return Pause::Slow(next),
+                Err(_) => return Pause::Over,
             }
-            if full {
-                // There may be more already, of which no event tells.
-                yield_now().await;
-                continue;
+            if close {
+                let unread = self.refused || self.start < self.input.len() || self.body.is_some();
+                return if unread { Pause::Linger } else { Pause::Over };
             }
-            if self.start == self.input.len() && self.body.is_none() {
-                return outcome;
-            }
-            if !self.wait_for_more(link, site).await {
-                return Outcome::Over;
+            if read {
+                break;
             }
         }
-    }
-
-    /// Waits for the rest of a message; false when it has taken too long.
-    async fn wait_for_more(&mut self, link: &Link, site: &Site) -> bool {
+        self.reading = true;
+        if self.input.len() == self.input.capacity() {
+            return Pause::Turn;
+        }
+        if self.start == self.input.len() && self.body.is_none() {
+            return if self.touched { Pause::Idle } else { Pause::Untouched };
+        }
         let limit = if self.body.is_some() { site.config.body } else { site.config.head };
         let due = *self.due.get_or_insert_with(|| now() + limit);
         link.stream.set_read_deadline(Some(due));
-        if link.stream.readable().await.is_ok() {
-            return true;
-        }
+        Pause::More
+    }
+
+    /// The rest of a message has taken too long.
+    #[cold]
+    fn give_up(&mut self, link: &Link, site: &Site) {
         if self.body.is_none() {
             let worker = &mut *site.worker.borrow_mut();
             self.refuse(Status::REQUEST_TIMEOUT, link, worker);
         }
-        if let Ok(Some(next)) = self.perform(link, Next::Close) {
-            // The client is slow in both directions: what does not fit is lost.
-            drop(next);
-        }
+        // A client that is slow in both directions loses what does not fit.
+        let _ = self.send_now(link, false);
         let _ = link.stream.shutdown(Shutdown::Write);
-        false
     }
 
     #[inline]
