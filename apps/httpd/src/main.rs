@@ -8,11 +8,12 @@
 mod listeners;
 mod options;
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use selvedge_core::spawn;
+use selvedge_core::{round_robin_with, spawn};
 use selvedge_http::{Config, LogFile, Site, Stop, Tree};
 use selvedge_io::signal::{Signal, Signals, signals};
 use selvedge_io::time::timeout;
@@ -71,20 +72,30 @@ fn serve(options: &Options) -> Result<(), Refusal> {
     let signals = signals(&[Signal::TERM, Signal::INT, Signal::USR1])?;
     for url in &bound.urls {
         let line = format!("Serving {} at {url}", server.tree.path().display());
-        match options.log {
-            Log::Stdout => eprintln!("{line}"),
-            Log::Off | Log::File(_) => println!("{line}"),
-        }
+        // Nobody may be there to read it, which is no reason not to serve.
+        let _ = match options.log {
+            Log::Stdout => writeln!(std::io::stderr(), "{line}"),
+            Log::Off | Log::File(_) => writeln!(std::io::stdout(), "{line}"),
+        };
     }
-    // Each worker takes its listeners; the first one hears the signals for all.
-    let signals = Mutex::new(Some(signals));
+    // Signals are heard on an OS thread of their own, to the end of the process, whichever worker ends first.
+    let (stop, log) = (server.stop.clone(), server.log.clone());
+    let hearing = move || match EventLoop::new() {
+        Ok(mut events) => round_robin_with(&mut events, obey(signals, stop, log)).map_err(|e| e.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        if let Err(error) = hearing() {
+            eprintln!("selvedge-httpd: signals: {error}");
+        }
+    })?;
     let listeners: Vec<_> = bound.listeners.drain(..).map(|one| Mutex::new(Some(one))).collect();
     let ended = per_core(
         workers,
         |_| EventLoop::new(),
         |index| {
             let listeners = take(&listeners[index]).unwrap_or_default();
-            worker(server.clone(), listeners, take(&signals))
+            worker(server.clone(), listeners)
         },
     );
     match ended {
@@ -98,12 +109,9 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
 }
 
 /// One worker, to its end.
-async fn worker(server: Server, listeners: Listeners, signals: Option<Signals>) -> Result<(), Refusal> {
+async fn worker(server: Server, listeners: Listeners) -> Result<(), Refusal> {
     let Server { tree, config, log, drain, stop } = server;
-    let site = Site::new(tree, config, log.clone());
-    if let Some(signals) = signals {
-        drop(spawn(obey(signals, stop.clone(), log)));
-    }
+    let site = Site::new(tree, config, log);
     let mut acceptors = Vec::new();
     for listener in listeners.tcp {
         let (site, stop) = (site.clone(), stop.clone());

@@ -88,8 +88,14 @@ pub(crate) struct Exchange {
     due: Option<Time>,
     /// What was found for the next request that looks for a file.
     found: Option<Result<Found, Missed>>,
+    /// The next step is to read.
+    reading: bool,
+    /// Something has been read.
+    touched: bool,
     /// The reply at hand is the last.
     closing: bool,
+    /// The client may be sending what nobody will read.
+    refused: bool,
 }
 
 /// What is to be done before the next request can be looked at.
@@ -108,11 +114,21 @@ enum Next {
     Close,
 }
 
-/// How an exchange went on.
-#[derive(PartialEq)]
-enum Outcome {
-    /// Nothing is pending.
+/// What an exchange waits for.
+enum Pause {
+    /// Nothing: what came has been dealt with.
     Idle,
+    /// Nothing: nothing came.
+    Untouched,
+    /// The rest of a message.
+    More,
+    /// A turn of the others; there may be more to read already.
+    Turn,
+    /// The client or the disk, with this still to be done.
+    Slow(Next),
+    /// The client's end, so that it reads the last reply.
+    Linger,
+    /// Nothing: the connection is of no more use.
     Over,
 }
 
@@ -129,21 +145,47 @@ impl Link {
         }
     }
 
-    /// The connection thread.
+    /// The connection thread. All of its waiting is here, and what it keeps meanwhile is a pointer or two: a connection
+    /// that waits costs little memory.
     pub(crate) async fn converse(&self, site: &Site) {
+        let mut due = now() + site.config.idle;
         loop {
             self.idle.set(true);
-            self.stream.set_read_deadline(deadline(site.config.idle));
+            self.stream.set_read_deadline(Some(due));
             let readable = self.stream.readable().await;
             self.idle.set(false);
             if readable.is_err() {
                 return;
             }
             let mut exchange = site.take_exchange();
-            let outcome = exchange.run(self, site).await;
+            let end = loop {
+                match exchange.proceed(self, site) {
+                    Pause::More => {
+                        if self.stream.readable().await.is_err() {
+                            exchange.give_up(self, site);
+                            break Pause::Over;
+                        }
+                    }
+                    // There may be more already, of which no event tells.
+                    Pause::Turn => yield_now().await,
+                    Pause::Slow(next) => {
+                        if Box::pin(exchange.finish(self, site, next)).await.is_err() {
+                            break Pause::Over;
+                        }
+                    }
+                    Pause::Linger => {
+                        Box::pin(exchange.linger(self)).await;
+                        break Pause::Over;
+                    }
+                    end => break end,
+                }
+            };
             site.give_back(exchange);
-            if outcome == Outcome::Over || site.is_draining() {
-                return;
+            match end {
+                Pause::Idle if !site.is_draining() => due = now() + site.config.idle,
+                // It was a hint without substance, or the time is up, which the next wait will say.
+                Pause::Untouched => {}
+                _ => return,
             }
         }
     }
@@ -159,7 +201,10 @@ impl Exchange {
             body: None,
             due: None,
             found: None,
+            reading: true,
+            touched: false,
             closing: false,
+            refused: false,
         }
     }
 
@@ -169,77 +214,64 @@ impl Exchange {
         self.input.clear();
         self.out.clear();
         (self.start, self.sent) = (0, 0);
-        (self.body, self.due, self.found, self.closing) = (None, None, None, false);
+        (self.body, self.due, self.found) = (None, None, None);
+        (self.reading, self.touched, self.closing, self.refused) = (true, false, false, false);
         self.out.capacity() <= OUT_KEPT_BYTES
     }
 
-    /// Reads and answers until nothing is pending or the connection is over.
-    #[inline]
-    async fn run(&mut self, link: &Link, site: &Site) -> Outcome {
-        loop {
+    /// Reads and answers for as long as that goes without waiting.
+    fn proceed(&mut self, link: &Link, site: &Site) -> Pause {
+        if self.reading {
             self.make_room();
             match link.stream.try_read_to_spare(&mut self.input) {
                 // The client sends no more. All that it asked for has been answered.
-                Ok(0) => return Outcome::Over,
-                Ok(_) => {}
+                Ok(0) => return Pause::Over,
+                Ok(_) => self.touched = true,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Outcome::Over,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Pause::Turn,
+                Err(_) => return Pause::Over,
             }
-            let full = self.input.len() == self.input.capacity();
-            loop {
-                let next = self.advance(link, site);
-                let (read, close) = (matches!(next, Next::Read), matches!(next, Next::Close));
-                let done = match self.perform(link, next) {
-                    Ok(None) => Ok(()),
-                    Ok(Some(next)) => Box::pin(self.finish(link, site, next)).await,
-                    Err(error) => Err(error),
-                };
-                if done.is_err() {
-                    return Outcome::Over;
-                }
-                if close {
-                    if self.start < self.input.len() || self.body.is_some() {
-                        Box::pin(self.linger(link)).await;
-                    }
-                    return Outcome::Over;
-                }
-                if read {
-                    break;
-                }
+            self.reading = false;
+        }
+        loop {
+            let next = self.advance(link, site);
+            let (read, close) = (matches!(next, Next::Read), matches!(next, Next::Close));
+            match self.perform(link, next) {
+                Ok(None) => {}
+                Ok(Some(next)) => return Pause::Slow(next),
+                Err(_) => return Pause::Over,
             }
-            if full {
-                // There may be more already, of which no event tells.
-                yield_now().await;
-                continue;
+            if close {
+                let unread = self.refused || self.start < self.input.len() || self.body.is_some();
+                return if unread { Pause::Linger } else { Pause::Over };
             }
-            if self.start == self.input.len() && self.body.is_none() {
-                return Outcome::Idle;
-            }
-            if !self.wait_for_more(link, site).await {
-                return Outcome::Over;
+            if read {
+                break;
             }
         }
-    }
-
-    /// Waits for the rest of a message; false when it has taken too long.
-    async fn wait_for_more(&mut self, link: &Link, site: &Site) -> bool {
+        self.reading = true;
+        if self.input.len() == self.input.capacity() {
+            return Pause::Turn;
+        }
+        if self.start == self.input.len() && self.body.is_none() {
+            return if self.touched { Pause::Idle } else { Pause::Untouched };
+        }
         let limit = if self.body.is_some() { site.config.body } else { site.config.head };
         let due = *self.due.get_or_insert_with(|| now() + limit);
         link.stream.set_read_deadline(Some(due));
-        if link.stream.readable().await.is_ok() {
-            return true;
-        }
+        Pause::More
+    }
+
+    /// The rest of a message has taken too long.
+    #[cold]
+    fn give_up(&mut self, link: &Link, site: &Site) {
         if self.body.is_none() {
             let worker = &mut *site.worker.borrow_mut();
             self.refuse(Status::REQUEST_TIMEOUT, link, worker);
         }
-        if let Ok(Some(next)) = self.perform(link, Next::Close) {
-            // The client is slow in both directions: what does not fit is lost.
-            drop(next);
-        }
+        // A client that is slow in both directions loses what does not fit.
+        let _ = self.send_now(link, false);
         let _ = link.stream.shutdown(Shutdown::Write);
-        false
     }
 
     #[inline]
@@ -294,6 +326,7 @@ impl Exchange {
                         found: &mut self.found,
                         body: &mut self.body,
                         closing: &mut self.closing,
+                        refused: &mut self.refused,
                     };
                     let next = reply.answer(&request, link, site, worker, now);
                     if !matches!(next, Some(Next::Find(_))) {
@@ -306,7 +339,7 @@ impl Exchange {
                 }
                 Err(status) => {
                     self.refuse(status, link, worker);
-                    self.closing = true;
+                    (self.closing, self.refused) = (true, true);
                 }
             }
         }
@@ -434,6 +467,7 @@ struct Reply<'e> {
     found: &'e mut Option<Result<Found, Missed>>,
     body: &'e mut Option<Decoder>,
     closing: &'e mut bool,
+    refused: &'e mut bool,
 }
 
 impl Reply<'_> {
@@ -461,6 +495,7 @@ impl Reply<'_> {
         }
         let persistence = Persistence::of(request, body.is_ok() && !site.is_draining());
         *self.closing = !persistence.keeps();
+        *self.refused = body.is_err();
         if request.expects_continue && body.is_ok() {
             self.out.extend_from_slice(response::CONTINUE);
         }
@@ -570,8 +605,9 @@ async fn send_file(link: &Link, site: &Site, file: &CachedFile, span: Span) -> i
                 .await
                 .map_err(io::Error::from)?;
         }
-        // The head describes the file as it was. If it is another now, the reply must not become complete.
-        if Identity::of(fd)? != Some(file.identity) {
+        // The head describes the file as it was. If it has been written to, the reply must not become complete. (That
+        // it was removed or another put in its place does no harm: this one is open.)
+        if !Identity::of(fd)?.is_some_and(|found| found.has_content_of(&file.identity)) {
             return Err(changed());
         }
         link.stream.set_write_deadline(deadline(site.config.write));

@@ -133,6 +133,7 @@ pub(crate) struct Worker {
     pub(crate) cache: Cache,
     /// The root as last opened, and until when that will do.
     root: Option<(OwnedFd, Time)>,
+    #[expect(clippy::vec_box, reason = "a thread that holds one is to hold a pointer, not all its fields")]
     exchanges: Vec<Box<Exchange>>,
     /// Scratch for names that have to be decoded.
     pub(crate) name: Vec<u8>,
@@ -253,10 +254,12 @@ impl Site {
         })
     }
 
-    /// Serves one connection to its end: the body of a connection thread. `peer` is for the log.
-    pub async fn serve(self: Rc<Site>, stream: Stream, peer: Option<IpAddr>) {
+    /// Serves one connection to its end: the body of a connection thread. `peer` is for the log. The connection counts
+    /// from the call on.
+    pub fn serve(self: &Rc<Site>, stream: Stream, peer: Option<IpAddr>) -> impl Future<Output = ()> + use<> {
+        // Not an async fn: its arguments would stay in the thread, beside what they became.
         let admitted = self.admit(stream, peer);
-        admitted.link.converse(&self).await;
+        async move { admitted.link.converse(&admitted.site).await }
     }
 
     /// Accepts connections, each with a thread of its own, until `stop` is requested; those that the kernel has
@@ -287,7 +290,7 @@ impl Site {
     ) -> io::Result<()> {
         while let Some(accepted) = before(accept(), stop.requested()).await {
             let (stream, peer) = accepted?;
-            fork(self.clone().serve(stream, peer)).await;
+            fork(self.serve(stream, peer)).await;
             while self.connections() >= self.config.connections && !stop.is_requested() {
                 sleep(FULL_PAUSE).await;
             }
@@ -296,7 +299,7 @@ impl Site {
         yield_now().await;
         while let Some(accepted) = before(accept(), std::future::ready(())).await {
             let (stream, peer) = accepted?;
-            fork(self.clone().serve(stream, peer)).await;
+            fork(self.serve(stream, peer)).await;
         }
         Ok(())
     }
@@ -409,4 +412,18 @@ async fn before<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>)
 #[inline]
 pub(crate) fn deadline(after: Duration) -> Option<Time> {
     Some(now() + after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_thread_is_small() {
+        let site = Site::new(Tree::new(".").unwrap(), Config::default(), None);
+        let (stream, _) = selvedge_io::net::UnixStream::pair().unwrap();
+        let thread = site.serve(stream.into(), None);
+        assert!(size_of_val(&thread) <= 152, "{}", size_of_val(&thread));
+        assert!(size_of::<Link>() <= 64, "{}", size_of::<Link>());
+    }
 }

@@ -103,6 +103,15 @@ impl Identity {
     }
 }
 
+impl Identity {
+    /// Whether the content is the same, as far as length and modification time tell, whatever happened to the names.
+    pub(crate) fn has_content_of(&self, other: &Identity) -> bool {
+        let content =
+            |identity: &Identity| (identity.device, identity.inode, identity.len, identity.modified);
+        content(self) == content(other)
+    }
+}
+
 impl Tree {
     /// The tree at `path`.
     ///

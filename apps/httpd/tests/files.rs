@@ -1,0 +1,213 @@
+//! Files that change while they are served, and names that lead elsewhere.
+
+mod common;
+
+use common::{bytes, ms, serve, site};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const BIG: &str = "GET /huge.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// A file that shrinks while it is sent: what was promised cannot be kept, so the reply must not become complete.
+#[test]
+fn a_file_truncated_while_it_is_sent() {
+    let site = site();
+    let path = site.path().join("huge.bin");
+    for (change, name) in [(0, "truncated"), (1, "overwritten")] {
+        let content = bytes(40_000_000);
+        fs::write(&path, &content).unwrap();
+        let server = serve(site.path(), &[]);
+        let mut client = server.connect();
+        client.send(BIG);
+        std::thread::sleep(ms(100)); // the socket's buffers are full by now
+        match change {
+            0 => fs::File::options().write(true).open(&path).unwrap().set_len(20_000_000).unwrap(),
+            _ => fs::write(&path, vec![0; 40_000_000]).unwrap(),
+        }
+        assert_eq!(client.try_reply(false), None, "{name}: the reply looks complete");
+        let reply = server.get("/huge.bin");
+        assert!(reply.body == fs::read(&path).unwrap(), "{name}: the next request sees the new file");
+    }
+}
+
+/// Replaced by renaming, as one should: whoever has begun gets the old file, whole.
+#[test]
+fn a_file_replaced_while_it_is_sent() {
+    let site = site();
+    let path = site.path().join("huge.bin");
+    let content = bytes(40_000_000);
+    fs::write(&path, &content).unwrap();
+    let server = serve(site.path(), &["--validity", "0.1"]);
+    let mut client = server.connect();
+    client.send(BIG);
+    std::thread::sleep(ms(100));
+    fs::write(site.path().join("new"), b"new").unwrap();
+    fs::rename(site.path().join("new"), &path).unwrap();
+    assert!(client.reply().body == content);
+    std::thread::sleep(ms(150));
+    assert_eq!(client.ask(BIG).body, b"new");
+    fs::remove_file(&path).unwrap();
+    std::thread::sleep(ms(150));
+    assert_eq!(client.ask(BIG).status, 404);
+}
+
+/// Small files are replaced and written over and over; every reply is one of the states, with the head that belongs to it.
+#[test]
+fn changes_are_seen_within_the_validity_time_and_never_half() {
+    let site = site();
+    let server = serve(site.path(), &["--validity", "0.05"]);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut round = 0u32;
+            while !done.load(Ordering::Relaxed) {
+                for (name, len) in [("small", 100), ("large", 100_000)] {
+                    let content = format!("{round:>9}\n").repeat(len / 10 + round as usize % 7);
+                    fs::write(site.path().join("new"), content).unwrap();
+                    fs::rename(site.path().join("new"), site.path().join(name)).unwrap();
+                }
+                round += 1;
+                std::thread::sleep(ms(2));
+            }
+        });
+        let mut client = server.connect();
+        let start = Instant::now();
+        let mut latest = [0, 0];
+        let mut changes = 0;
+        while start.elapsed() < ms(1500) {
+            for (which, name) in ["small", "large"].iter().enumerate() {
+                let reply = client.ask(&format!("GET /{name} HTTP/1.1\r\nHost: a\r\n\r\n"));
+                if reply.status == 404 && latest[which] == 0 {
+                    continue;
+                }
+                assert_eq!(reply.status, 200);
+                let text = String::from_utf8(reply.body).unwrap();
+                let round: u32 = text[..9].trim().parse().unwrap();
+                assert!(text.lines().all(|line| line.trim() == round.to_string()), "two states in one reply");
+                assert!(round >= latest[which], "an older state came back");
+                changes += u32::from(round > latest[which]);
+                latest[which] = round;
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(changes > 10, "{changes} changes were seen");
+    });
+}
+
+/// The served directory itself is put in place of another, by renaming and by turning a symbolic link.
+#[test]
+fn a_directory_replaced_while_it_is_served() {
+    let home = tempfile::tempdir().unwrap();
+    let release = |name: &str| {
+        fs::create_dir_all(home.path().join(name)).unwrap();
+        fs::write(home.path().join(name).join("index.html"), name).unwrap();
+        fs::write(home.path().join(name).join("large"), name.repeat(5000)).unwrap();
+    };
+    release("one");
+    release("two");
+    let link = |to: &str| {
+        symlink(to, home.path().join("next")).unwrap();
+        fs::rename(home.path().join("next"), home.path().join("current")).unwrap();
+    };
+    link("one");
+    let served = home.path().join("current");
+    let server = serve(&served, &["--validity", "0.1"]);
+    let mut client = server.connect();
+    let mut see = |expected: &str| {
+        let start = Instant::now();
+        for path in ["/", "/large"] {
+            loop {
+                let reply = client.ask(&format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+                let text = String::from_utf8(reply.body).unwrap();
+                if reply.status == 200 && text.starts_with(expected) {
+                    break;
+                }
+                assert!(reply.status == 503 || ["one", "two"].iter().any(|name| text.starts_with(name)));
+                assert!(start.elapsed() < Duration::from_secs(5), "{expected} is not seen, but {text}");
+                std::thread::sleep(ms(5));
+            }
+        }
+    };
+    see("one");
+    link("two");
+    see("two");
+    // A directory in the place of the link, then nothing, then a directory again.
+    fs::remove_file(&served).unwrap();
+    fs::rename(home.path().join("one"), &served).unwrap();
+    see("one");
+    fs::rename(&served, home.path().join("away")).unwrap();
+    std::thread::sleep(ms(250));
+    assert_eq!(server.get("/").status, 503);
+    fs::rename(home.path().join("two"), &served).unwrap();
+    see("two");
+}
+
+#[test]
+fn symbolic_links_lead_nowhere_else() {
+    let site = site();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("secret"), "secret").unwrap();
+    let at = |name: &str| site.path().join(name);
+    symlink("ten.txt", at("inside")).unwrap();
+    symlink("../ten.txt", at("docs/up")).unwrap();
+    symlink("docs", at("directory")).unwrap();
+    symlink(outside.path().join("secret"), at("absolute")).unwrap();
+    symlink(at("ten.txt"), at("absolute-inside")).unwrap();
+    symlink("../../../../../../../../etc/passwd", at("climbing")).unwrap();
+    symlink(outside.path(), at("elsewhere")).unwrap();
+    symlink("loop", at("loop")).unwrap();
+    symlink("/proc/self/root/etc", at("magic")).unwrap();
+    let server = serve(site.path(), &[]);
+    for (path, status) in [
+        ("/inside", 200),
+        ("/docs/up", 200),
+        ("/directory/", 200),
+        ("/directory", 301),
+        ("/absolute", 404),
+        ("/absolute-inside", 404),
+        ("/climbing", 404),
+        ("/elsewhere/secret", 404),
+        ("/elsewhere", 404),
+        ("/loop", 404),
+        ("/magic/passwd", 404),
+    ] {
+        let reply = server.get(path);
+        assert_eq!(reply.status, status, "{path}");
+        assert!(!String::from_utf8_lossy(&reply.body).contains("secret"));
+    }
+}
+
+#[test]
+fn what_is_no_file_is_not_read() {
+    let site = site();
+    let fifo = site.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o644.into(), 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(site.path().join("socket")).unwrap();
+    let server = serve(site.path(), &[]);
+    assert_eq!(server.get("/fifo").status, 404);
+    assert_eq!(server.get("/socket").status, 404);
+    let long = "a/".repeat(2000);
+    assert_eq!(server.get(&format!("/{long}")).status, 404);
+    let long = "a".repeat(300);
+    assert_eq!(server.get(&format!("/{long}")).status, 404);
+}
+
+/// More files than the cache takes, small and large, asked for in an order that suits no cache.
+#[test]
+fn more_files_than_the_cache_holds() {
+    let site = tempfile::tempdir().unwrap();
+    let content = |n: usize| format!("file {n} ").repeat(if n.is_multiple_of(3) { 2000 } else { 20 });
+    for n in 0..2000 {
+        fs::write(site.path().join(format!("{n}.txt")), content(n)).unwrap();
+    }
+    let server = serve(site.path(), &["--workers", "1"]);
+    let mut client = server.connect();
+    for turn in 0..5000usize {
+        let n = turn * 7919 % 2000;
+        let reply = client.ask(&format!("GET /{n}.txt HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_eq!(String::from_utf8(reply.body).unwrap(), content(n));
+    }
+    assert!(server.descriptors() < 1100, "{}", server.descriptors());
+}
