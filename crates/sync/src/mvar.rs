@@ -42,6 +42,7 @@ pub struct MVar<T, M: Mode = Shared> {
 struct State<T> {
     value: Option<T>,
     /// Values that were handed to a taker which then gave up; older than `value`. There only while `value` is too.
+    #[expect(clippy::box_collection, reason = "one word, for what is hardly ever there")]
     returned: Option<Box<VecDeque<T>>>,
 }
 
