@@ -280,7 +280,10 @@ fn a_waker_may_be_cloned_and_woken_on_another_os_thread_during_the_step() {
                 let waker: &Waker = cx.waker();
                 match rounds % 3 {
                     0 => s.spawn(|| waker.wake_by_ref()),
-                    1 => s.spawn(|| waker.clone().wake()),
+                    1 => s.spawn(|| {
+                        let clone = waker.clone();
+                        clone.wake()
+                    }),
                     _ => s.spawn(|| {
                         let waker = waker.clone();
                         std::thread::spawn(move || waker.wake());
