@@ -211,3 +211,23 @@ fn more_files_than_the_cache_holds() {
     }
     assert!(server.descriptors() < 1100, "{}", server.descriptors());
 }
+
+/// Files whose pages are not in memory come from the disk, by way of the blocking pool.
+#[test]
+fn cold_files_are_sent_whole() {
+    let site = site();
+    let cold = |name: &str| {
+        let file = fs::File::open(site.path().join(name)).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    };
+    let server = serve(site.path(), &["--validity", "0", "--workers", "1"]);
+    let mut client = server.connect();
+    for _ in 0..10 {
+        for name in ["ten.txt", "middle.bin", "big.bin"] {
+            cold(name);
+            let reply = client.ask(&format!("GET /{name} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            assert!(reply.body == fs::read(site.path().join(name)).unwrap(), "{name}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Where log lines go: a buffer per worker, a file for all.
 //!
 //! A worker formats its lines straight into its buffer. A full buffer, or one whose first line is most of a second old, is handed to a
-//! thread that writes it with one call on the blocking pool, so that a disk that stalls does not stall the event loop. Lines are
+//! thread that writes it with one call on an OS thread of the log's own, so that a disk that stalls does not stall the event loop. Lines are
 //! never split between two writes, so the workers' lines do not mix, and each worker's lines stay in their order.
 //!
 //! **When the disk cannot keep up.** At most [`BACKLOG_MAX`] buffers of a worker wait to be written (1 MiB). Beyond
@@ -20,13 +20,14 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use selvedge_core::{JoinHandle, spawn};
-use selvedge_io::blocking;
+use selvedge_io::pool::{Limits, Pool};
 use selvedge_io::time::sleep;
 
 use crate::date::Clock;
@@ -51,6 +52,8 @@ pub struct LogFile {
     path: Option<PathBuf>,
     /// Locked while a buffer is written: a pipe takes long writes in pieces.
     state: Mutex<LogState>,
+    /// One OS thread that writes for all workers, so that a log that stalls keeps no other blocking call waiting.
+    pool: Pool,
 }
 
 #[derive(Debug)]
@@ -67,8 +70,8 @@ impl LogFile {
     /// With the path in the message.
     pub fn open(path: impl AsRef<Path>) -> io::Result<LogFile> {
         let path = path.as_ref().to_owned();
-        let state = Mutex::new(LogState { file: append(&path)?, failing: false });
-        Ok(LogFile { path: Some(path), state })
+        let file = append(&path)?;
+        Ok(LogFile::over(Some(path), file))
     }
 
     /// Writes to the standard output stream.
@@ -78,7 +81,12 @@ impl LogFile {
     pub fn stdout() -> io::Result<LogFile> {
         use std::os::fd::AsFd;
         let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        Ok(LogFile { path: None, state: Mutex::new(LogState { file, failing: false }) })
+        Ok(LogFile::over(None, file))
+    }
+
+    fn over(path: Option<PathBuf>, file: File) -> LogFile {
+        let pool = Pool::new(Limits { threads_max: NonZeroUsize::MIN, ..Limits::default() });
+        LogFile { path, state: Mutex::new(LogState { file, failing: false }), pool }
     }
 
     /// Opens the file anew, for after it was renamed: what is written from now on goes to the new one. It blocks.
@@ -223,7 +231,7 @@ impl WorkerLog {
                 (lines, std::mem::take(&mut state.dropped))
             };
             let file = self.file.clone();
-            let written = blocking(move || {
+            let written = self.file.pool.run(move || {
                 file.write(&lines);
                 lines
             });

@@ -151,6 +151,9 @@ impl Link {
         let mut due = now() + site.config.idle;
         loop {
             self.idle.set(true);
+            if site.is_draining() {
+                self.end_if_idle();
+            }
             self.stream.set_read_deadline(Some(due));
             let readable = self.stream.readable().await;
             self.idle.set(false);

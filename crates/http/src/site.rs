@@ -262,8 +262,8 @@ impl Site {
         async move { admitted.link.converse(&admitted.site).await }
     }
 
-    /// Accepts connections, each with a thread of its own, until `stop` is requested; those that the kernel has
-    /// accepted by then are served too.
+    /// Accepts connections, each with a thread of its own, until `stop` is requested; requests that have come in by then,
+    /// on connections that only the kernel has accepted, are answered too.
     ///
     /// # Errors
     /// Only those that waiting does not mend.
@@ -417,6 +417,25 @@ pub(crate) fn deadline(after: Duration) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A connection that comes while the site is drained is answered if it has asked for something, and not waited for.
+    #[test]
+    fn late_connections() {
+        let text = selvedge_core::round_robin_with(&mut selvedge_io::EventLoop::new().unwrap(), async {
+            let site = Site::new(Tree::new(".").unwrap(), Config::default(), None);
+            site.drain().await;
+            let mut read = Vec::with_capacity(4096);
+            for request in ["", "GET /Cargo.toml HTTP/1.1\r\nHost: a\r\n\r\n"] {
+                let (client, server) = selvedge_io::net::UnixStream::pair().unwrap();
+                client.write_all(request.as_bytes()).await.unwrap();
+                site.serve(server.into(), None).await;
+                while client.read_to_spare(&mut read).await.unwrap() > 0 {}
+            }
+            String::from_utf8(read).unwrap()
+        });
+        let text = text.unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.contains("Connection: close\r\n"), "{text}");
+    }
 
     #[test]
     fn a_connection_thread_is_small() {

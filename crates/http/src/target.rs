@@ -264,6 +264,15 @@ mod tests {
         }
 
         #[test]
+        fn what_is_plain_is_resolved_to_itself(path in "/?([a.%/*]|\\.\\.|%61|\u{0}|\u{e9}){0,6}") {
+            let mut name = Vec::new();
+            if let Some(plain) = plain(path.as_bytes()) {
+                prop_assert_eq!(resolve(path.as_bytes(), &mut name), Ok(()));
+                prop_assert_eq!(plain, name);
+            }
+        }
+
+        #[test]
         fn never_escapes(path in prop::collection::vec(any::<u8>(), 0..40)) {
             let mut name = Vec::new();
             if resolve(&[b"/", &path[..]].concat(), &mut name).is_ok() {

@@ -309,3 +309,96 @@ fn missed(errno: Errno) -> Missed {
         _ => Status::INTERNAL_SERVER_ERROR,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn tree() -> (tempfile::TempDir, Tree) {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir_all(home.path().join("root/deep/er")).unwrap();
+        fs::write(home.path().join("secret"), "secret").unwrap();
+        fs::write(home.path().join("root/file"), "content").unwrap();
+        fs::write(home.path().join("root/deep/er/index.html"), "index").unwrap();
+        symlink("file", home.path().join("root/inside")).unwrap();
+        symlink("deep", home.path().join("root/through")).unwrap();
+        symlink("../secret", home.path().join("root/outside")).unwrap();
+        symlink("..", home.path().join("root/up")).unwrap();
+        let tree = Tree::new(home.path().join("root")).unwrap();
+        (home, tree)
+    }
+
+    fn found(tree: &Tree, name: &str, patience: Patience) -> Result<String, Missed> {
+        let root = tree.root(Patience::Disk).unwrap();
+        Ok(match tree.find(root.as_fd(), name.as_bytes(), 100, patience)? {
+            Found::Directory => "a directory".into(),
+            Found::File(OpenedFile { body: Body::Memory(content), .. }) => {
+                String::from_utf8(content.into()).unwrap()
+            }
+            Found::File(_) => "an open file".into(),
+        })
+    }
+
+    const NOT_FOUND: Result<String, Missed> = Err(Missed::Refused(Status::NOT_FOUND));
+
+    /// Both ways of looking up agree but for symbolic links, which only one of them follows.
+    #[test]
+    fn with_and_without_openat2() {
+        let (_home, kernel) = tree();
+        assert!(kernel.beneath, "this test wants a kernel with openat2");
+        let walking = Tree { beneath: false, ..kernel.clone() };
+        for tree in [&kernel, &walking] {
+            let find = |name| found(tree, name, Patience::Disk);
+            assert_eq!(find("file"), Ok("content".into()));
+            assert_eq!(find("deep/er/"), Ok("index".into()));
+            assert_eq!(find("deep/er/index.html"), Ok("index".into()));
+            assert_eq!(find("deep/er"), Ok("a directory".into()));
+            for name in ["", "deep/", "none", "none/file", "file/", "file/more", "outside", "up/secret"] {
+                assert_eq!(find(name), NOT_FOUND, "{name} {}", tree.beneath);
+            }
+        }
+        assert_eq!(found(&kernel, "inside", Patience::Disk), Ok("content".into()));
+        assert_eq!(found(&kernel, "through/er/", Patience::Disk), Ok("index".into()));
+        assert_eq!(found(&walking, "inside", Patience::Disk), NOT_FOUND);
+        assert_eq!(found(&walking, "through/er/", Patience::Disk), NOT_FOUND);
+    }
+
+    #[test]
+    fn what_is_in_memory_is_found_without_waiting() {
+        let (_home, kernel) = tree();
+        found(&kernel, "file", Patience::Disk).unwrap();
+        assert_eq!(found(&kernel, "file", Patience::None), Ok("content".into()));
+        let walking = Tree { beneath: false, ..kernel };
+        assert_eq!(found(&walking, "file", Patience::None), Err(Missed::Cold), "a walk may wait");
+        assert!(walking.root(Patience::None).is_err());
+    }
+
+    #[test]
+    fn identities_tell_states_apart() {
+        let (home, tree) = tree();
+        let root = tree.root(Patience::Disk).unwrap();
+        let identity = || tree.identify(root.as_fd(), b"file", Patience::Disk).unwrap().unwrap();
+        let first = identity();
+        assert_eq!(first, identity());
+        let path = home.path().join("root/file");
+        fs::hard_link(&path, home.path().join("root/link")).unwrap();
+        assert!(identity().has_content_of(&first), "another name is no other content");
+        fs::write(&path, "other content").unwrap();
+        assert!(!identity().has_content_of(&first));
+        fs::rename(home.path().join("secret"), &path).unwrap();
+        assert_ne!(identity(), first);
+        assert_eq!(tree.identify(root.as_fd(), b"deep", Patience::Disk), Ok(None));
+    }
+
+    #[test]
+    fn a_tree_is_a_directory() {
+        let (home, _) = tree();
+        for (name, text) in [("none", "No such file or directory"), ("secret", "Not a directory")] {
+            let path = home.path().join(name);
+            let error = Tree::new(&path).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("{}: {text}", path.display())), "{error}");
+        }
+    }
+}
