@@ -160,6 +160,42 @@ fn it_stops_gracefully() {
     }
 }
 
+/// Clients that ask all the time see whole replies until the connection is closed, small and large ones.
+#[test]
+fn it_stops_under_load() {
+    let site = site();
+    for _ in 0..5 {
+        let server = serve(site.path(), &["--workers", "2"]);
+        let served: usize = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..12)
+                .map(|n| {
+                    let (mut client, large) = (server.connect(), n % 3 == 0);
+                    scope.spawn(move || {
+                        let request = if large { "GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n" } else { GET };
+                        let mut served = 0;
+                        while client.stream.write_all(request.as_bytes()).is_ok()
+                            && let Some(reply) = client.try_reply(false)
+                        {
+                            assert_eq!(reply.body.len(), if large { 3_000_000 } else { 10 });
+                            served += 1;
+                            if reply.field("Connection") == Some("close") {
+                                break;
+                            }
+                        }
+                        assert!(!client.is_amid_reply(), "half a reply");
+                        served
+                    })
+                })
+                .collect();
+            std::thread::sleep(ms(150));
+            server.signal(Signal::TERM);
+            clients.into_iter().map(|client| client.join().unwrap()).sum()
+        });
+        assert!(served > 100, "{served} requests were served");
+        assert!(server.end().success());
+    }
+}
+
 /// A client that never finishes does not keep the server from stopping; a second signal ends it at once.
 #[test]
 fn stopping_takes_no_longer_than_it_may() {

@@ -86,8 +86,8 @@ pub(crate) struct Exchange {
     body: Option<Decoder>,
     /// When the message that is incomplete must be complete.
     due: Option<Time>,
-    /// What was found for the next request that looks for a file.
-    found: Option<Result<Found, Missed>>,
+    /// A name that was looked up for the next request, and what was found.
+    found: Option<Box<LookedUp>>,
     /// The next step is to read.
     reading: bool,
     /// Something has been read.
@@ -97,6 +97,9 @@ pub(crate) struct Exchange {
     /// The client may be sending what nobody will read.
     refused: bool,
 }
+
+/// A name, and what was found when it was looked up on the blocking pool.
+type LookedUp = (Vec<u8>, Result<Found, Missed>);
 
 /// What is to be done before the next request can be looked at.
 enum Next {
@@ -418,17 +421,21 @@ impl Exchange {
                 self.send(link, site, false).await
             }
             Next::Find(name) => {
+                // Replies that are ready do not wait for the disk.
+                self.send(link, site, false).await?;
                 let (tree, memory_max) = (site.tree.clone(), site.config.memory_bytes);
                 let found = blocking(move || {
-                    let root = tree.root(Patience::Disk).map_err(missing_root)?;
-                    tree.find(root.as_fd(), &name, memory_max, Patience::Disk)
+                    let root = tree.root(Patience::Disk).map_err(missing_root);
+                    let found =
+                        root.and_then(|root| tree.find(root.as_fd(), &name, memory_max, Patience::Disk));
+                    let found = match found {
+                        // Something below the root is renamed faster than it can be looked up.
+                        Err(Missed::Cold) => Err(Missed::Refused(Status::SERVICE_UNAVAILABLE)),
+                        found => found,
+                    };
+                    Box::new((name, found))
                 });
-                let lost = Err(Missed::Refused(Status::INTERNAL_SERVER_ERROR));
-                self.found = Some(match found.await {
-                    Ok(Err(Missed::Cold)) => Err(Missed::Refused(Status::SERVICE_UNAVAILABLE)),
-                    Ok(found) => found,
-                    Err(_) => lost,
-                });
+                self.found = Some(found.await.map_err(io::Error::from)?);
                 Ok(())
             }
         }
@@ -467,7 +474,7 @@ impl Exchange {
 /// The parts of an exchange that an answer changes, while the request lies in its input.
 struct Reply<'e> {
     out: &'e mut Vec<u8>,
-    found: &'e mut Option<Result<Found, Missed>>,
+    found: &'e mut Option<Box<LookedUp>>,
     body: &'e mut Option<Decoder>,
     closing: &'e mut bool,
     refused: &'e mut bool,
@@ -570,7 +577,8 @@ impl Reply<'_> {
             }
         }
         let name = std::mem::take(&mut worker.name);
-        let target = worker.look_up(site, &name, now, self.found.take());
+        let found = self.found.take().filter(|found| found.0 == name).map(|found| found.1);
+        let target = worker.look_up(site, &name, now, found);
         worker.name = name;
         target
     }

@@ -179,38 +179,28 @@ impl Worker {
         now: Time,
         found: Option<Result<Found, Missed>>,
     ) -> Result<Target, Missed> {
-        let until = now + site.config.validity;
-        let found = match found {
-            Some(found) => found,
-            None => {
-                if self.root.as_ref().is_none_or(|(_, until)| now >= *until) {
-                    let root = site.tree.root(Patience::None).map_err(missing_root)?;
-                    self.root = Some((root, until));
+        let seen = match found {
+            Some(found) => found.map(|found| (Seen::Found(found), now + site.config.validity)),
+            None => match self.look(site, name, now) {
+                // Descriptors have run out: those of cached files are the ones that can be spared.
+                Err(Missed::Refused(Status::SERVICE_UNAVAILABLE)) if self.cache.close_files() => {
+                    self.look(site, name, now)
                 }
-                let root = self.root.as_ref().expect("just opened").0.as_fd();
-                if let Some(file) = self.cache.comparable(name)
-                    && site.tree.identify(root, name, Patience::None)? == Some(file.identity)
-                {
-                    file.refresh(until);
-                    return Ok(Target::File(file.clone()));
-                }
-                let memory_max = site.config.memory_bytes;
-                match site.tree.find(root, name, memory_max, Patience::None) {
-                    Err(Missed::Refused(Status::SERVICE_UNAVAILABLE)) if self.cache.close_files() => {
-                        site.tree.find(root, name, memory_max, Patience::None)
-                    }
-                    found => found,
-                }
-            }
+                seen => seen,
+            },
         };
-        match found {
-            Ok(Found::File(file)) => {
+        match seen {
+            Ok((Seen::Unchanged(file), until)) => {
+                file.refresh(until);
+                Ok(Target::File(file))
+            }
+            Ok((Seen::Found(Found::File(file)), until)) => {
                 let file = Rc::new(CachedFile::new(name, file, self.clock.second()));
                 file.refresh(until);
                 self.cache.insert(name, file.clone());
                 Ok(Target::File(file))
             }
-            Ok(Found::Directory) => {
+            Ok((Seen::Found(Found::Directory), _)) => {
                 self.cache.remove(name);
                 Ok(Target::Directory)
             }
@@ -222,6 +212,30 @@ impl Worker {
             }
         }
     }
+
+    /// Looks at what `name` stands for now, and tells for how long that will do: no longer than the root it was found
+    /// below.
+    fn look(&mut self, site: &Site, name: &[u8], now: Time) -> Result<(Seen, Time), Missed> {
+        if self.root.as_ref().is_none_or(|(_, until)| now >= *until) {
+            let root = site.tree.root(Patience::None).map_err(missing_root)?;
+            self.root = Some((root, now + site.config.validity));
+        }
+        let (root, until) = self.root.as_ref().expect("just opened");
+        if let Some(file) = self.cache.comparable(name)
+            && site.tree.identify(root.as_fd(), name, Patience::None)? == Some(file.identity)
+        {
+            return Ok((Seen::Unchanged(file.clone()), *until));
+        }
+        let found = site.tree.find(root.as_fd(), name, site.config.memory_bytes, Patience::None)?;
+        Ok((Seen::Found(found), *until))
+    }
+}
+
+/// What a look at the directory has shown.
+enum Seen {
+    /// The cached file is still what its name stands for.
+    Unchanged(Rc<CachedFile>),
+    Found(Found),
 }
 
 /// While the root is being replaced it may be missing for a moment: that is no statement about the files in it.

@@ -241,6 +241,11 @@ impl Client {
         }
     }
 
+    /// Whether a part of a reply has come.
+    pub fn is_amid_reply(&self) -> bool {
+        !self.read.is_empty()
+    }
+
     /// Everything that comes until the server closes. Fails if the connection is reset.
     pub fn rest(&mut self) -> Vec<u8> {
         self.stream.read_to_end(&mut self.read).unwrap();
