@@ -10,6 +10,7 @@ mod fuzz;
 mod peers;
 mod publish;
 mod setup;
+mod soak;
 mod tidy;
 mod workspace;
 
@@ -23,6 +24,7 @@ cargo xtask COMMAND
   tidy [--write]          check layers, links, paper headings, glossary, changelog and stray paths;
                           --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
+  soak SECONDS            the web server under resets, half-closes and load; memory and descriptors stay constant
   peers                   install and build the systems the figures are measured against
   publish FILE..          put what `figures --json FILE` measured into the README and the site
   help                    this text
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ["tidy", "--write"] => tidy::run(tidy::Concordance::Rewrite),
         ["fuzz", seconds] => fuzz::run(seconds, None),
         ["fuzz", seconds, target] => fuzz::run(seconds, Some(target)),
+        ["soak", seconds] => soak::run(seconds),
         ["peers"] => peers::run(),
         ["publish", files @ ..] if !files.is_empty() => publish::run(files),
         ["help" | "--help" | "-h"] | [] => {
