@@ -46,6 +46,10 @@ pub const BACKLOG_MAX: usize = 16;
 const FLUSH_AFTER: Duration = Duration::from_millis(800);
 
 /// The file that the logs of all workers are appended to.
+///
+/// # Paper
+/// \[Mighty\] "Logging": the buffer that stores whole messages and is flushed before one would be split. How this differs
+/// is told at the head of the file: a buffer per worker, written off the event loop, within a second.
 #[derive(Debug)]
 pub struct LogFile {
     /// `None` for the standard output stream.
