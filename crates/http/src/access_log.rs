@@ -1,20 +1,4 @@
-//! Where log lines go: a buffer per worker, a file for all.
-//!
-//! A worker formats its lines straight into its buffer. A full buffer, or one whose first line is most of a second old, is handed to a
-//! thread that writes it with one call on an OS thread of the log's own, so that a disk that stalls does not stall the event loop. Lines are
-//! never split between two writes, so the workers' lines do not mix, and each worker's lines stay in their order.
-//!
-//! **When the disk cannot keep up.** At most [`BACKLOG_MAX`] buffers of a worker wait to be written (1 MiB). Beyond
-//! that whole buffers are dropped and their lines are counted: requests are answered rather than logged. The count is
-//! reported on the standard error stream when writing goes on.
-//!
-//! # Paper
-//! \[Mighty\] "Logging": block buffering used as "multi-line" buffering, a message is never split; the open problem is a
-//! logger whose cost is near nginx's.
-//!
-//! # Differences
-//! 1. A buffer per worker instead of one behind a lock; its writing happens off the event loop.
-//! 2. What was logged is on disk within a second also when no further line comes.
+//! Where log lines go: a buffer per worker, a file for all. See [`LogFile`].
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -46,6 +30,23 @@ pub const BACKLOG_MAX: usize = 16;
 const FLUSH_AFTER: Duration = Duration::from_millis(800);
 
 /// The file that the logs of all workers are appended to.
+///
+/// A worker formats its lines straight into a buffer of its own. A full buffer (64 KiB), or one whose first line is most
+/// of a second old, is handed to an OS thread of the log's own that writes it with one call, so that a disk that stalls does not
+/// stall an event loop. Lines are never split between two writes, so the workers' lines do not mix, and each worker's lines
+/// stay in their order.
+///
+/// When the disk cannot keep up, at most [`BACKLOG_MAX`] buffers of a worker wait to be written. Beyond that whole buffers are
+/// dropped and their lines counted: requests are answered rather than logged. The count is reported on the standard error
+/// stream when writing goes on; so is a failure to write, when it begins and when it is over.
+///
+/// # Paper
+/// \[Mighty\] "Logging": block buffering used as "multi-line" buffering, a message is never split; the open problem is a
+/// logger whose cost is near nginx's.
+///
+/// # Differences
+/// 1. A buffer per worker instead of one behind a lock; its writing happens off the event loop.
+/// 2. What was logged is in the file within a second also when no further line comes.
 #[derive(Debug)]
 pub struct LogFile {
     /// `None` for the standard output stream.
