@@ -703,9 +703,13 @@ impl CpuInner {
                 CURRENT.set(outer);
                 Trace::Ret
             }
-            Polled::Kept => {
+            Polled::Kept | Polled::Untold => {
                 // SAFETY: the block is ours until we mark it; then it is the join handle's.
                 unsafe { (*arena::header(key)).head = head & !STATE | OVER };
+                if polled == Polled::Untold {
+                    // SAFETY: just marked, and nothing has run since.
+                    unsafe { thread::tell(key, vtable) };
+                }
                 Trace::Ret
             }
             Polled::Done | Polled::Panicked => {

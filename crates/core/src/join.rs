@@ -7,8 +7,8 @@ use crate::arena::Key;
 use crate::cpu::{CpuInner, create_ready, current, direct, retract};
 use crate::exception::Exception;
 use crate::place::Place;
-use crate::thread::{self, Body, Polled, drop_quietly, poll_to_end};
-use crate::{ArenaFull, Cpu};
+use crate::thread::{self, Body, Polled, drop_quietly, poll_to_end, quietly};
+use crate::{ArenaFull, Cpu, waker};
 use std::any::type_name;
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -131,21 +131,27 @@ impl<T> JoinCell<T> {
         }
     }
 
-    /// The thread is over: leaves the result for the handle, if there is one. True if so.
-    fn conclude(&self, result: Result<T, JoinError>) -> bool {
+    /// The thread is over: leaves the result for the handle, if there is one.
+    ///
+    /// A joiner that is a thread of ours is told at once. Any other waker runs foreign code, which might drop the handle and with
+    /// it the block, or panic: it stays here until the block is marked.
+    fn conclude(&self, result: Result<T, JoinError>) -> Polled {
         if self.has_handle.get() {
             // SAFETY: written once, by the thread's end; read by the handle only after `over`, on the same OS thread.
             unsafe { *self.result.get() = Some(result) };
             self.over.set(true);
-            if let Some(joiner) = self.joiner.take() {
-                crate::waker::fire(joiner);
+            match self.joiner.take().map(waker::fire_here) {
+                Some(Err(foreign)) => {
+                    self.joiner.set(Some(foreign));
+                    Polled::Untold
+                }
+                _ => Polled::Kept,
             }
-            true
         } else {
             let mut result = std::mem::ManuallyDrop::new(result);
             // SAFETY: it is dropped here, once.
             unsafe { drop_quietly(&raw mut *result) };
-            false
+            Polled::Done
         }
     }
 }
@@ -165,14 +171,22 @@ impl<F: Future + 'static> Body for Joinable<F> {
                 return Polled::Panicked;
             }
         };
-        if cell.conclude(result) { Polled::Kept } else { Polled::Done }
+        cell.conclude(result)
     }
 
-    unsafe fn cancel(body: *mut Self) -> bool {
+    unsafe fn cancel(body: *mut Self) -> Polled {
         // SAFETY: live and not being polled, says the caller; afterwards it is over.
         unsafe { drop_quietly((*body).future.as_mut_ptr()) };
         // SAFETY: the cell is live until both thread and handle are gone.
         unsafe { (*body).cell.conclude(Err(JoinError::Cancelled)) }
+    }
+
+    unsafe fn tell(body: *mut Self) {
+        // SAFETY: over, and kept for the handle, which nothing has dropped yet. The borrow ends before the waker runs.
+        let joiner = unsafe { (*body).cell.joiner.take() };
+        if let Some(joiner) = joiner {
+            quietly(|| joiner.wake());
+        }
     }
 
     unsafe fn release(body: *mut Self) {
@@ -243,8 +257,10 @@ impl<T> Drop for JoinHandle<T> {
             // SAFETY: the thread is over and left its block to the handle, which is gone.
             unsafe { thread::release(self.key) };
         } else {
-            self.cell().joiner.set(None);
+            let joiner = self.cell().joiner.take();
             self.cell().has_handle.set(false);
+            // Last: it may be foreign, and the block is no longer the handle's.
+            drop(joiner);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::arena::{self, Key};
 use crate::thread::Thread;
+use std::marker::PhantomData;
 
 /// Threads that are ready to run, in order. It takes no memory of its own: any number of threads queue in 8 bytes.
 ///
@@ -16,12 +17,14 @@ use crate::thread::Thread;
 pub struct RunQueue {
     head: Option<Key>,
     tail: Option<Key>,
+    /// It owns threads, and stays on their OS thread as they do.
+    _threads: PhantomData<Thread>,
 }
 
 impl RunQueue {
     /// An empty queue.
     pub const fn new() -> RunQueue {
-        RunQueue { head: None, tail: None }
+        RunQueue { head: None, tail: None, _threads: PhantomData }
     }
 
     /// Adds a thread at the end.

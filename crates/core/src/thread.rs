@@ -58,8 +58,10 @@ const TAGS: u32 = 0b1111;
 pub(crate) struct VTable {
     /// Runs the future until it is pending or over; drops it when over.
     poll: unsafe fn(*mut u8, &CpuInner) -> Polled,
-    /// Drops the future; true if the block is still needed by a join handle.
-    cancel: unsafe fn(*mut u8) -> bool,
+    /// Drops the future.
+    cancel: unsafe fn(*mut u8) -> Polled,
+    /// Tells the joiner of a thread that is over, once its block is marked so.
+    tell: unsafe fn(*mut u8),
     /// Drops what is left for the join handle of a thread that is over.
     release: unsafe fn(*mut u8),
     pub(crate) granules: u16,
@@ -73,13 +75,21 @@ pub(crate) enum Polled {
     Done,
     /// Over, and a join handle needs the block.
     Kept,
+    /// As `Kept`, and its joiner is still to be told: by [`tell`], when the block is marked.
+    Untold,
     /// Over by a panic whose payload is with the CPU.
     Panicked,
 }
 
 /// Vtables are found at an offset from here.
-static ANCHOR: VTable =
-    VTable { poll: |_, _| Polled::Done, cancel: |_| false, release: |_| {}, granules: 0, name: || "" };
+static ANCHOR: VTable = VTable {
+    poll: |_, _| Polled::Done,
+    cancel: |_| Polled::Done,
+    tell: |_| {},
+    release: |_| {},
+    granules: 0,
+    name: || "",
+};
 
 /// The distance of a static object from the anchor, if 32 bits hold it: always within one executable.
 pub(crate) fn offset<T>(object: &'static T) -> Option<u32> {
@@ -110,11 +120,17 @@ pub(crate) trait Body: 'static {
     /// `body` is live, pinned, and polled by nobody else; it is over when the result says so.
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled;
 
-    /// Ends it before its time. True if a join handle still needs the block.
+    /// Ends it before its time.
     ///
     /// # Safety
     /// `body` is live and not being polled; it is over afterwards.
-    unsafe fn cancel(body: *mut Self) -> bool;
+    unsafe fn cancel(body: *mut Self) -> Polled;
+
+    /// Tells the joiner. This may run any code, and the handle may release the body meanwhile.
+    ///
+    /// # Safety
+    /// `body` is over, `Untold`, and its block is marked as over.
+    unsafe fn tell(body: *mut Self);
 
     /// Drops what is left for the join handle.
     ///
@@ -147,10 +163,14 @@ impl<F: Future<Output = ()> + 'static> Body for Forked<F> {
         }
     }
 
-    unsafe fn cancel(body: *mut Self) -> bool {
+    unsafe fn cancel(body: *mut Self) -> Polled {
         // SAFETY: live and exclusively ours, says the caller.
         unsafe { drop_quietly(&raw mut (*body).0) };
-        false
+        Polled::Done
+    }
+
+    unsafe fn tell(_: *mut Self) {
+        unreachable!("a forked thread has no handle");
     }
 
     unsafe fn release(_: *mut Self) {
@@ -190,8 +210,13 @@ pub(crate) unsafe fn poll_to_end<F: Future>(
 /// As for [`std::ptr::drop_in_place`].
 pub(crate) unsafe fn drop_quietly<T>(value: *mut T) {
     // SAFETY: the caller's contract.
-    let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { value.drop_in_place() }));
-    if let Err(payload) = dropped {
+    quietly(|| unsafe { value.drop_in_place() });
+}
+
+/// Runs code that is not ours where nothing may unwind; a panic ends there, after the panic hook has reported it.
+pub(crate) fn quietly(code: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
+        // Its destructor may panic too.
         std::mem::forget(payload);
     }
 }
@@ -225,15 +250,20 @@ impl<B: Body> Body for Heap<B> {
         }
     }
 
-    unsafe fn cancel(body: *mut Self) -> bool {
+    unsafe fn cancel(body: *mut Self) -> Polled {
         // SAFETY: as above.
         unsafe {
-            let kept = B::cancel((*body).0);
-            if !kept {
+            let ended = B::cancel((*body).0);
+            if ended == Polled::Done {
                 (*body).free();
             }
-            kept
+            ended
         }
+    }
+
+    unsafe fn tell(body: *mut Self) {
+        // SAFETY: as above; the body is not touched after the call.
+        unsafe { B::tell((*body).0) }
     }
 
     unsafe fn release(body: *mut Self) {
@@ -281,6 +311,8 @@ fn place<B: Body>(cpu: &CpuInner, body: B) -> Result<Key, (ArenaFull, B)> {
             poll: |body, cpu| unsafe { poll_body::<B>(body, cpu) },
             // SAFETY: as above.
             cancel: |body| unsafe { B::cancel(body.cast()) },
+            // SAFETY: as above.
+            tell: |body| unsafe { B::tell(body.cast()) },
             // SAFETY: as above.
             release: |body| unsafe { B::release(body.cast()) },
             granules: granules_of::<B>() as u16,
@@ -428,12 +460,26 @@ pub(crate) unsafe fn cancel(key: Key) {
         let vtable = vtable((*header).head);
         // Whatever its destructors wake, it is not to be resumed.
         (*header).head = (*header).head & !STATE | OWNED;
-        if (vtable.cancel)(body_of(key)) {
-            (*header).head |= OVER;
-        } else {
-            CpuInner::free(key, vtable.granules as usize);
+        match (vtable.cancel)(body_of(key)) {
+            Polled::Done => CpuInner::free(key, vtable.granules as usize),
+            ended => {
+                (*header).head |= OVER;
+                if ended == Polled::Untold {
+                    (vtable.tell)(body_of(key));
+                }
+            }
         }
     }
+}
+
+/// Tells the joiner of a thread that it is over.
+///
+/// # Safety
+/// The thread ended as `Untold`, and its block is marked as over since. The block may be gone afterwards.
+#[cold]
+pub(crate) unsafe fn tell(key: Key, vtable: &VTable) {
+    // SAFETY: the vtable is that of the body in this block.
+    unsafe { (vtable.tell)(body_of(key)) }
 }
 
 /// Frees what a thread that is over has left to its join handle.

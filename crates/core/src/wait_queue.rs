@@ -45,7 +45,9 @@ pub trait Mode: sealed::Sealed + 'static {
 
 /// The object stays on one OS thread: it is neither `Send` nor `Sync`, and costs no atomic operation.
 #[derive(Debug, Clone, Copy)]
-pub enum Local {}
+pub struct Local {
+    _stays: PhantomData<*mut ()>,
+}
 
 /// The object may be shared between OS threads.
 #[derive(Debug, Clone, Copy)]
@@ -108,13 +110,13 @@ pub trait Role<S, P> {
     type Output;
 
     /// Tries without waiting. `None` to wait: `payload` then goes into the queue.
-    fn attempt(state: &mut S, queue: &mut Queue<P>, payload: &mut P) -> Option<Self::Output>;
+    fn attempt(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P) -> Option<Self::Output>;
 
     /// The waiter has been granted what it waits for; `payload` is as the granter left it.
     fn granted(payload: &mut P) -> Self::Output;
 
     /// The waiter was granted it but is gone: pass it on, or back to the state.
-    fn abandoned(state: &mut S, queue: &mut Queue<P>, payload: &mut P);
+    fn abandoned(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P);
 }
 
 /// A state and the queue of those who wait for it to change, under one lock.
@@ -128,11 +130,24 @@ pub trait Role<S, P> {
 /// 2. Any number may wait; they are served first come, first served.
 /// 3. A waiter may give up at any time, in O(1): by being dropped.
 pub struct WaitQueue<S, P, M: Mode = Shared> {
-    inner: M::Lock<(S, Queue<P>)>,
+    inner: M::Lock<(S, List<P>)>,
+    _mode: PhantomData<M>,
 }
 
 /// The list of those who wait, in the order of their arrival. Reached only under the object's lock.
-pub struct Queue<P> {
+///
+/// It is a borrowed handle, not the list itself, so that safe code cannot exchange the lists of two objects: their nodes
+/// would then lie under the wrong locks.
+/// ```compile_fail
+/// # use selvedge_core::{Local, WaitQueue};
+/// let (a, b) = (WaitQueue::<(), (), Local>::new(()), WaitQueue::<(), (), Local>::new(()));
+/// a.with(|_, of_a| b.with(|_, of_b| std::mem::swap(of_a, of_b)));
+/// ```
+pub struct Queue<'a, P> {
+    list: &'a mut List<P>,
+}
+
+struct List<P> {
     ends: Option<Ends<P>>,
     /// Who is to be resumed once the lock is released; and if there are several, the others.
     granted: Option<Waker>,
@@ -143,9 +158,9 @@ pub struct Queue<P> {
 /// The first and the last of a list.
 type Ends<P> = (NonNull<Node<P>>, NonNull<Node<P>>);
 
-// SAFETY: the queue leads to nodes in futures that may have been created on other OS threads; it reaches them under the object's
+// SAFETY: the list leads to nodes in futures that may have been created on other OS threads; it reaches them under the object's
 // lock alone, and what it moves between OS threads are payloads of type P and wakers, which are Send.
-unsafe impl<P: Send> Send for Queue<P> {}
+unsafe impl<P: Send> Send for List<P> {}
 
 /// One waiter. Its links are written when it is queued: who need not wait does not pay for them. It lies in its future, pinned, for as long as it is in a list.
 struct Node<P> {
@@ -175,11 +190,11 @@ const QUEUED: u8 = 1;
 const GRANTED: u8 = 2;
 const DONE: u8 = 3;
 
-impl<P> Queue<P> {
+impl<P> Queue<'_, P> {
     /// Whether nobody waits.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.ends.is_none()
+        self.list.ends.is_none()
     }
 
     /// The payload of the first waiter.
@@ -187,14 +202,21 @@ impl<P> Queue<P> {
     pub fn front(&mut self) -> Option<&mut P> {
         // SAFETY: nodes in the list are live, since their futures unlink them before they go; we are under the lock
         // (the queue is reached in no other way), so nobody else touches the payload while `self` is borrowed.
-        self.ends.map(|(head, _)| unsafe { &mut *(*head.as_ptr()).payload.get() })
+        self.list.ends.map(|(head, _)| unsafe { &mut *(*head.as_ptr()).payload.get() })
     }
 
     /// Grants the first waiter what it waits for; it is resumed when the lock has been released. Nothing if nobody waits.
     #[inline(always)]
     pub fn grant(&mut self) {
+        self.list.grant();
+    }
+}
+
+impl<P> List<P> {
+    #[inline(always)]
+    fn grant(&mut self) {
         let Some((head, _)) = self.ends else { return };
-        // SAFETY: as in `front`. The waker is moved out, once: the node leaves the list. After the Release store the node is its
+        // SAFETY: as in `Queue::front`. The waker is moved out, once: the node leaves the list. After the Release store the node is its
         // owner's, and we do not touch it again.
         let waker = unsafe {
             let waker = (&raw const (*Node::links(head)).waker).read();
@@ -254,17 +276,18 @@ impl<P> Queue<P> {
 impl<S, P, M: Mode> WaitQueue<S, P, M> {
     /// An object in the given state, for which nobody waits.
     pub fn new(state: S) -> Self {
-        WaitQueue { inner: M::Lock::new((state, Queue { ends: None, granted: None, also_granted: None })) }
+        let list = List { ends: None, granted: None, also_granted: None };
+        WaitQueue { inner: M::Lock::new((state, list)), _mode: PhantomData }
     }
 
     /// Works on the state under the lock, then resumes those whom `f` has granted something.
     #[inline(always)]
-    pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<P>) -> T) -> T {
-        let (result, granted, others) = self.inner.with(|(state, queue)| {
-            let result = f(state, queue);
-            match queue.granted {
+    pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<'_, P>) -> T) -> T {
+        let (result, granted, others) = self.inner.with(|(state, list)| {
+            let result = f(state, &mut Queue { list });
+            match list.granted {
                 None => (result, None, None),
-                Some(_) => (result, queue.granted.take(), queue.also_granted.take()),
+                Some(_) => (result, list.granted.take(), list.also_granted.take()),
             }
         });
         if let Some(waker) = granted {
@@ -307,13 +330,16 @@ fn fire_all(wakers: Vec<Waker>) {
 
 impl<S: fmt::Debug, P, M: Mode> fmt::Debug for WaitQueue<S, P, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.with(|(state, queue)| {
-            f.debug_struct("WaitQueue").field("state", state).field("waited_for", &!queue.is_empty()).finish()
+        self.inner.with(|(state, list)| {
+            f.debug_struct("WaitQueue")
+                .field("state", state)
+                .field("waited_for", &list.ends.is_some())
+                .finish()
         })
     }
 }
 
-impl<P> fmt::Debug for Queue<P> {
+impl<P> fmt::Debug for Queue<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue").field("is_empty", &self.is_empty()).finish_non_exhaustive()
     }
@@ -352,7 +378,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
                         cpu = direct(cx);
                         let waker = cpu.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
                         // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under the lock.
-                        unsafe { queue.push(node, waker) };
+                        unsafe { queue.list.push(node, waker) };
                     }
                     attempted
                 });
@@ -414,7 +440,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
             if self.node.state.load(Ordering::Relaxed) == QUEUED {
                 // SAFETY: queued, and we are under the lock. The waker is moved out, once: the node is in no list any more.
                 unsafe {
-                    queue.unlink(node);
+                    queue.list.unlink(node);
                     Some((&raw const (*Node::links(node)).waker).read())
                 }
             } else {

@@ -90,11 +90,22 @@ pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
     Some((id, Key::new(key)?))
 }
 
+/// Wakes a waker if it is for a thread of the running CPU, which runs no foreign code; else gives it back.
+#[inline(always)]
+pub(crate) fn fire_here(waker: Waker) -> Result<(), Waker> {
+    match (key_of(&waker), current()) {
+        (Some((id, key)), Some(cpu)) if cpu.step.id == id => {
+            cpu.resume(key);
+            Ok(())
+        }
+        _ => Err(waker),
+    }
+}
+
 /// Wakes a waker, without the detour through its vtable if it is for a thread of the running CPU.
 #[inline(always)]
 pub(crate) fn fire(waker: Waker) {
-    match (key_of(&waker), current()) {
-        (Some((id, key)), Some(cpu)) if cpu.step.id == id => cpu.resume(key),
-        _ => waker.wake(),
+    if let Err(foreign) = fire_here(waker) {
+        foreign.wake();
     }
 }

@@ -87,7 +87,7 @@ impl<T> Role<VecDeque<T>, Option<T>> for Take {
     type Output = T;
 
     #[inline(always)]
-    fn attempt(values: &mut VecDeque<T>, _: &mut Queue<Option<T>>, _: &mut Option<T>) -> Option<T> {
+    fn attempt(values: &mut VecDeque<T>, _: &mut Queue<'_, Option<T>>, _: &mut Option<T>) -> Option<T> {
         values.pop_front()
     }
 
@@ -96,7 +96,7 @@ impl<T> Role<VecDeque<T>, Option<T>> for Take {
         payload.take().expect("a taker is granted with a value")
     }
 
-    fn abandoned(values: &mut VecDeque<T>, queue: &mut Queue<Option<T>>, payload: &mut Option<T>) {
+    fn abandoned(values: &mut VecDeque<T>, queue: &mut Queue<'_, Option<T>>, payload: &mut Option<T>) {
         match queue.front() {
             Some(taker) => {
                 *taker = payload.take();

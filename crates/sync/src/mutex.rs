@@ -124,7 +124,7 @@ enum Lock {}
 
 impl Lock {
     #[inline(always)]
-    fn unlock(locked: &mut bool, queue: &mut Queue<()>) {
+    fn unlock(locked: &mut bool, queue: &mut Queue<'_, ()>) {
         match queue.is_empty() {
             true => *locked = false,
             false => queue.grant(),
@@ -136,13 +136,13 @@ impl Role<bool, ()> for Lock {
     type Output = ();
 
     #[inline(always)]
-    fn attempt(locked: &mut bool, _: &mut Queue<()>, _: &mut ()) -> Option<()> {
+    fn attempt(locked: &mut bool, _: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
         (!std::mem::replace(locked, true)).then_some(())
     }
 
     fn granted(_: &mut ()) {}
 
-    fn abandoned(locked: &mut bool, queue: &mut Queue<()>, _: &mut ()) {
+    fn abandoned(locked: &mut bool, queue: &mut Queue<'_, ()>, _: &mut ()) {
         Lock::unlock(locked, queue);
     }
 }

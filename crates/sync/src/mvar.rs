@@ -110,7 +110,7 @@ impl<T, M: Mode> MVar<T, M> {
 impl<T> State<T> {
     /// Takes the oldest value, and lets the first who waits put his.
     #[inline(always)]
-    fn take(&mut self, queue: &mut Queue<Option<T>>) -> Option<T> {
+    fn take(&mut self, queue: &mut Queue<'_, Option<T>>) -> Option<T> {
         if let Some(returned) = &mut self.returned {
             let value = returned.pop_front();
             if returned.is_empty() {
@@ -128,7 +128,7 @@ impl<T> State<T> {
 
     /// Moves `value` to the first who waits, or into the empty variable; leaves it if the variable is full.
     #[inline(always)]
-    fn put(&mut self, queue: &mut Queue<Option<T>>, value: &mut Option<T>) {
+    fn put(&mut self, queue: &mut Queue<'_, Option<T>>, value: &mut Option<T>) {
         if self.value.is_some() {
             return;
         }
@@ -150,7 +150,7 @@ impl<T> Role<State<T>, Option<T>> for Take {
     type Output = T;
 
     #[inline(always)]
-    fn attempt(state: &mut State<T>, queue: &mut Queue<Option<T>>, _: &mut Option<T>) -> Option<T> {
+    fn attempt(state: &mut State<T>, queue: &mut Queue<'_, Option<T>>, _: &mut Option<T>) -> Option<T> {
         state.take(queue)
     }
 
@@ -159,7 +159,7 @@ impl<T> Role<State<T>, Option<T>> for Take {
         payload.take().expect("a taker is granted with a value")
     }
 
-    fn abandoned(state: &mut State<T>, queue: &mut Queue<Option<T>>, payload: &mut Option<T>) {
+    fn abandoned(state: &mut State<T>, queue: &mut Queue<'_, Option<T>>, payload: &mut Option<T>) {
         if state.value.is_none() {
             state.put(queue, payload);
         } else if let Some(value) = payload.take() {
@@ -174,7 +174,11 @@ impl<T> Role<State<T>, Option<T>> for Put {
     type Output = ();
 
     #[inline(always)]
-    fn attempt(state: &mut State<T>, queue: &mut Queue<Option<T>>, payload: &mut Option<T>) -> Option<()> {
+    fn attempt(
+        state: &mut State<T>,
+        queue: &mut Queue<'_, Option<T>>,
+        payload: &mut Option<T>,
+    ) -> Option<()> {
         state.put(queue, payload);
         payload.is_none().then_some(())
     }
@@ -182,7 +186,7 @@ impl<T> Role<State<T>, Option<T>> for Put {
     fn granted(_: &mut Option<T>) {}
 
     /// The value has been taken: it was put.
-    fn abandoned(_: &mut State<T>, _: &mut Queue<Option<T>>, _: &mut Option<T>) {}
+    fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Option<T>>, _: &mut Option<T>) {}
 }
 
 impl<T, M: Mode> Default for MVar<T, M> {

@@ -1,0 +1,108 @@
+//! What may leave its OS thread and what must not. An auto trait that appears by accident is a hole in soundness.
+
+use selvedge_core::*;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+/// Finds out whether a type has an auto trait: the inherent method is there only if it has, else the one behind `Deref` is found.
+struct Has<T: ?Sized>(Neither<T>);
+struct Neither<T: ?Sized>(PhantomData<*const T>);
+
+impl<T: ?Sized> Deref for Has<T> {
+    type Target = Neither<T>;
+    fn deref(&self) -> &Neither<T> {
+        &self.0
+    }
+}
+
+impl<T: ?Sized + Send> Has<T> {
+    fn send(&self) -> bool {
+        true
+    }
+}
+impl<T: ?Sized + Sync> Has<T> {
+    fn sync(&self) -> bool {
+        true
+    }
+}
+impl<T: ?Sized> Neither<T> {
+    fn send(&self) -> bool {
+        false
+    }
+    fn sync(&self) -> bool {
+        false
+    }
+}
+
+macro_rules! has {
+    ($t:ty) => {{
+        let has = Has::<$t>(Neither(PhantomData));
+        (has.send(), has.sync())
+    }};
+}
+
+const BOTH: (bool, bool) = (true, true);
+const NONE: (bool, bool) = (false, false);
+
+enum Get {}
+impl<P> Role<(), P> for Get {
+    type Output = ();
+    fn attempt(_: &mut (), _: &mut Queue<'_, P>, _: &mut P) -> Option<()> {
+        None
+    }
+    fn granted(_: &mut P) {}
+    fn abandoned(_: &mut (), _: &mut Queue<'_, P>, _: &mut P) {}
+}
+
+struct Request;
+impl Syscall for Request {
+    type Reply = ();
+}
+
+#[test]
+fn what_holds_threads_stays_on_its_os_thread() {
+    assert_eq!(has!(Cpu), NONE);
+    assert_eq!(has!(Thread), NONE);
+    assert_eq!(has!(RunQueue), NONE);
+    assert_eq!(has!(Trace), NONE);
+    assert_eq!(has!(Wait), NONE);
+    assert_eq!(has!(selvedge_core::Sleep), NONE);
+    assert_eq!(has!(Nbio), NONE);
+    assert_eq!(has!(selvedge_core::Call), NONE);
+    assert_eq!(has!(Answer<Request>), NONE);
+    assert_eq!(has!(Detached), NONE);
+    assert_eq!(has!(selvedge_core::Request), NONE);
+    assert_eq!(has!(JoinHandle<()>), NONE);
+    assert_eq!(has!(Fork), NONE);
+    assert_eq!(has!(Calling<Request>), NONE);
+    assert_eq!(has!(Performing<()>), NONE);
+}
+
+#[test]
+fn what_is_only_data_may_go_anywhere() {
+    assert_eq!(has!(YieldNow), BOTH);
+    assert_eq!(has!(SleepUntil), BOTH);
+    assert_eq!(has!(WaitFd), BOTH);
+    assert_eq!(has!(ThreadInfo), BOTH);
+    assert_eq!(has!(Deadlock), BOTH);
+    assert_eq!(has!(Exception), BOTH);
+    assert_eq!(has!(Panic), BOTH);
+    assert_eq!(has!(JoinError), BOTH);
+    assert_eq!(has!(RunError), BOTH);
+    assert_eq!(has!(ArenaFull), BOTH);
+    assert_eq!(has!(Time), BOTH);
+}
+
+#[test]
+fn a_wait_queue_is_shared_if_its_mode_and_payloads_allow() {
+    type NotSync = std::cell::Cell<u8>;
+    type NotSend = std::rc::Rc<u8>;
+    assert_eq!(has!(WaitQueue<(), NotSync, Shared>), BOTH);
+    assert_eq!(has!(WaitQueue<NotSync, (), Shared>), BOTH);
+    assert_eq!(has!(WaitQueue<(), NotSend, Shared>), NONE);
+    assert_eq!(has!(WaitQueue<NotSend, (), Shared>), NONE);
+    assert_eq!(has!(WaitQueue<(), (), Local>), NONE);
+    assert_eq!(has!(Waiting<'static, (), NotSync, Get, Shared>), (true, false));
+    assert_eq!(has!(Waiting<'static, (), NotSend, Get, Shared>), NONE);
+    assert_eq!(has!(Waiting<'static, (), (), Get, Local>), NONE);
+}
