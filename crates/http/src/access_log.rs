@@ -24,7 +24,9 @@ const BUFFER_BYTES: usize = 64 << 10;
 const LINE_BYTES: usize = 4 << 10;
 
 /// The most full buffers of one worker that wait to be written.
-pub const BACKLOG_MAX: usize = 16;
+/// (16 MiB: with pipelined requests a worker fills 200 MB a second, and on a machine with one processor the writer may have
+/// to wait tens of milliseconds for its turn.)
+pub const BACKLOG_MAX: usize = 256;
 
 /// How long the first line of a buffer waits.
 const FLUSH_AFTER: Duration = Duration::from_millis(800);
@@ -221,28 +223,30 @@ impl WorkerLog {
         }
     }
 
+    /// Writes full buffers, all that there are at a time, until there are none.
     async fn write(self: Rc<WorkerLog>) {
         loop {
-            let (lines, dropped) = {
+            let (buffers, dropped) = {
                 let state = &mut *self.state.borrow_mut();
-                let Some(lines) = state.full.pop_front() else {
+                if state.full.is_empty() {
                     state.writing = false;
                     return;
-                };
-                (lines, std::mem::take(&mut state.dropped))
+                }
+                (std::mem::take(&mut state.full), std::mem::take(&mut state.dropped))
             };
             let file = self.file.clone();
             let written = self.file.pool.run(move || {
-                file.write(&lines);
-                lines
+                buffers.iter().for_each(|lines| file.write(lines));
+                buffers
             });
-            let lines = written.await;
+            let written = written.await;
             if dropped > 0 {
                 eprintln!(
                     "selvedge: {dropped} lines of the access log were dropped: it was written too slowly"
                 );
             }
-            if let Ok(mut lines) = lines
+            let reused = written.ok().and_then(|mut buffers| buffers.pop_back());
+            if let Some(mut lines) = reused
                 && lines.capacity() <= 2 * BUFFER_BYTES
             {
                 lines.clear();
