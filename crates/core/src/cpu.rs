@@ -174,8 +174,8 @@ pub(crate) struct CpuInner {
     waiting: Cell<usize>,
     now: Cell<Time>,
     pub(crate) entry: &'static Entry,
-    /// The event source whose unparker the entry has.
-    events: Cell<*const ()>,
+    /// The unparker that the entry has, by address.
+    unparker: Cell<*const ()>,
 }
 
 /// A processor for threads: it runs their steps, keeps those that wait for one another, and holds their memory.
@@ -239,7 +239,7 @@ impl Cpu {
                 waiting: Cell::new(0),
                 now: Cell::new(Time::now()),
                 entry,
-                events: Cell::new(ptr::null()),
+                unparker: Cell::new(ptr::null()),
             });
             Ok(Cpu { inner: NonNull::new_unchecked(inner) })
         }
@@ -263,10 +263,12 @@ impl Cpu {
     #[inline(always)]
     pub(crate) fn step(&mut self, thread: Thread) -> Trace {
         let cpu = self.inner();
+        if cfg!(debug_assertions) && arena::owner(thread.key()) != cpu.step.id {
+            strayed(thread);
+        }
         let key = thread.into_key();
         // SAFETY: the handle owned the thread, so it is live and its header ours to read.
         let head = unsafe { (*arena::header(key)).head };
-        debug_assert_eq!(arena::owner(key), cpu.step.id, "a thread is stepped by the CPU that created it");
         let outer = CURRENT.replace(self.inner.as_ptr());
         cpu.step.running.store(key.get(), Ordering::Relaxed);
         // SAFETY: as above; we hold the thread until we pass it on below, according to the result.
@@ -299,8 +301,8 @@ impl Cpu {
                     return Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() };
                 }
             } else if polled == Polled::Done && slot.is_empty() {
-                // SAFETY: the body is dropped, and this CPU created the thread.
-                unsafe { (*cpu.slab.get()).free(key, thread::vtable(head).granules as usize) };
+                // SAFETY: the body is dropped, and the block was held by us.
+                unsafe { cpu.free_block(key, thread::vtable(head).granules as usize) };
                 return Trace::Ret;
             }
         }
@@ -380,6 +382,13 @@ impl Cpu {
     }
 }
 
+/// The thread is cancelled.
+#[cold]
+#[inline(never)]
+fn strayed(thread: Thread) -> ! {
+    panic!("{thread:?} was created by another CPU: only that one can step it")
+}
+
 impl fmt::Debug for Cpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cpu")
@@ -403,7 +412,7 @@ impl Drop for Cpu {
             if woken.is_empty() && spilled.is_empty() && kept.is_empty() {
                 break;
             }
-            drop((woken, spilled));
+            thread::quietly(|| drop((woken, spilled)));
             for key in kept.into_iter().filter_map(Key::new) {
                 // A destructor before it may have woken it.
                 if let Some(thread) = cpu.release(key) {
@@ -437,10 +446,25 @@ impl CpuInner {
     /// As for [`Slab::free`], for the block's owner.
     pub(crate) unsafe fn free(key: Key, granules: usize) {
         match current() {
-            // SAFETY: the caller's contract; we are on the owner's OS thread, where alone the slab is touched.
-            Some(cpu) if cpu.step.id == arena::owner(key) => unsafe { (*cpu.slab.get()).free(key, granules) },
             // SAFETY: the caller's contract.
-            _ => unsafe { arena::free_elsewhere(key) },
+            Some(cpu) => unsafe { cpu.free_block(key, granules) },
+            // SAFETY: the caller's contract.
+            None => unsafe { arena::free_elsewhere(key) },
+        }
+    }
+
+    /// Frees a block wherever it belongs: mostly here.
+    ///
+    /// # Safety
+    /// As for [`Slab::free`], for the block's owner; and this CPU is on the calling OS thread.
+    #[inline(always)]
+    unsafe fn free_block(&self, key: Key, granules: usize) {
+        if arena::owner(key) == self.step.id {
+            // SAFETY: the caller's contract, and the block's chunk is ours.
+            unsafe { (*self.slab.get()).free(key, granules) }
+        } else {
+            // SAFETY: the caller's contract.
+            unsafe { arena::free_elsewhere(key) }
         }
     }
 
@@ -500,6 +524,11 @@ impl CpuInner {
     /// Takes a pending thread into the CPU's keeping.
     #[inline(always)]
     fn keep(&self, key: Key, head: u32, state: u32, place: Place) {
+        // Only the owner of its chunk could ever release it, and might be doing so on another OS thread.
+        if arena::owner(key) != self.step.id {
+            // SAFETY: called at the end of a step, when the thread is held by us.
+            strayed(unsafe { Thread::from_key(key) });
+        }
         let count = if state == WAITING_HERE { &self.waiting_here } else { &self.waiting };
         count.set(count.get() + 1);
         // SAFETY: called at the end of a step, when the thread is held by us.
@@ -515,10 +544,12 @@ impl CpuInner {
         unsafe { !(*self.woken.get()).is_empty() }
     }
 
-    /// Makes sure that mail unparks this event source.
-    pub(crate) fn know_unparker(&self, events: *const (), unparker: impl FnOnce() -> Arc<dyn Unpark>) {
-        if self.events.replace(events) != events {
-            self.entry.set_unpark(Some(unparker()));
+    /// Makes sure that mail unparks whom this one does.
+    pub(crate) fn know_unparker(&self, unparker: Arc<dyn Unpark>) {
+        // The entry holds on to it, so that no other has its address.
+        let address = Arc::as_ptr(&unparker).cast();
+        if self.unparker.replace(address) != address {
+            self.entry.set_unpark(Some(unparker));
         }
     }
 
@@ -551,6 +582,8 @@ impl CpuInner {
     pub(crate) fn ask_exit(&self) {
         self.retract(self.slot.asker.get());
         self.slot.fill(Ask::Exit);
+        // Nobody takes it back; least of all a leaf at the address of an earlier asker.
+        self.slot.asker.set(ptr::null());
     }
 
     /// Empties the slot again if this leaf has filled it in this step: it is being dropped.
@@ -612,7 +645,9 @@ impl CpuInner {
         // SAFETY: pending, and held by us. Nothing of ours runs foreign code until it is passed on.
         let hand_over = || unsafe { Thread::from_key(key) };
         // Once a waker for it is with others, or with an event source, it can be woken at any time.
-        let detaching = flags != 0 && matches!(ask, Ask::Wait(_) | Ask::Sleep(_) | Ask::Call);
+        // So it can when it waits in a queue, but was woken in this very step and goes on to something else.
+        let detaching = flags != 0
+            && matches!(ask, Ask::Wait(_) | Ask::Sleep(_) | Ask::Call | Ask::Block(_) | Ask::BlockHere(_));
         let sticky = flags & SHARED != 0 || detaching || head & STICKY != 0;
         if sticky && head & STICKY == 0 {
             // SAFETY: the thread's header is ours while we hold it.
@@ -653,7 +688,10 @@ impl CpuInner {
                 self.detach(key, Request::Call(call));
             }
             Ask::Nbio => {
+                // If the action panics, the thread is cancelled.
+                let thread = hand_over();
                 nbio.expect("put into the slot with Ask::Nbio").perform_detached();
+                thread.into_key();
                 runnable = true;
             }
             Ask::Fork(child) => {
@@ -713,8 +751,8 @@ impl CpuInner {
                 Trace::Ret
             }
             Polled::Done | Polled::Panicked => {
-                // SAFETY: the body is dropped, and this CPU created the thread.
-                unsafe { (*self.slab.get()).free(key, vtable.granules as usize) };
+                // SAFETY: the body is dropped, and the block was held by us.
+                unsafe { self.free_block(key, vtable.granules as usize) };
                 match self.payload.take() {
                     Some(payload) => Trace::Panic(Box::new(Panic::new((vtable.name)(), payload))),
                     None => Trace::Ret,

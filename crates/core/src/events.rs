@@ -262,7 +262,7 @@ impl Cpu {
         wait: impl FnOnce(&mut Cpu, &mut E) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
         let entry = self.inner().entry;
-        self.inner().know_unparker((&raw const *events).cast(), || events.unparker());
+        self.inner().know_unparker(events.unparker());
         if !entry.inbox.sleep() {
             return Ok(());
         }
