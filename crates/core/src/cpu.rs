@@ -49,7 +49,8 @@ struct Slot {
     word: Cell<u32>,
     readiness: Cell<Readiness>,
     until: Cell<Time>,
-    /// The leaf future that filled the slot: it alone may empty it.
+    /// The leaf future that filled the slot: it alone may empty it. An address that is its own for as long as it lives: where it is
+    /// pinned, or something on the heap that it owns. (A leaf that is `Unpin` and has moved asks again, or ends, when polled.)
     asker: Cell<*const ()>,
 }
 
@@ -553,6 +554,11 @@ impl CpuInner {
         }
     }
 
+    /// Whether [`Cpu::detached`] would find a request.
+    pub(crate) fn has_detached(&self) -> bool {
+        !self.spilled.borrow().is_empty()
+    }
+
     fn open_inbox(&self) {
         for key in self.entry.inbox.open().into_iter().filter_map(Key::new) {
             self.resume(key);
@@ -615,6 +621,12 @@ impl CpuInner {
     /// The running thread: the CPU's number and its key.
     pub(crate) fn running(&self) -> Option<(u32, Key)> {
         Some((self.step.id, Key::new(self.step.running.load(Ordering::Relaxed))?))
+    }
+
+    /// Whether a request in the slot will be detached at the end of the step, because others can wake the thread already.
+    pub(crate) fn will_detach(&self) -> bool {
+        // SAFETY: the header of the running thread, which this CPU holds during its step.
+        self.running().is_some_and(|(_, key)| unsafe { (*arena::header(key)).head } & STICKY != 0)
     }
 
     /// The running thread's own waker, for a queue that says so with [`ask_block`](CpuInner::ask_block).
@@ -721,8 +733,11 @@ impl CpuInner {
     fn also_any(&self, end: Trace) -> Trace {
         match end {
             Trace::Ret => Trace::Any,
-            // The panic is reported first; the requests stay for the next `detached`, which finds them.
-            end => end,
+            // The panic is reported first; the requests come with the next step, or when the scheduler is idle.
+            end => {
+                self.step.flags.fetch_or(SPILLED, Ordering::Relaxed);
+                end
+            }
         }
     }
 

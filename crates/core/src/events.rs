@@ -235,6 +235,11 @@ impl Cpu {
             }
             return Ok(true);
         }
+        if self.inner().has_detached() {
+            // Left by a thread that panicked, or by a destructor.
+            events.submit(self, Trace::Any)?;
+            return Ok(true);
+        }
         if events.armed() > 0 {
             self.sleep(events, |cpu, events| Ok(events.poll(cpu, None)?))?;
             return Ok(true);
