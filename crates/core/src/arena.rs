@@ -7,11 +7,13 @@
 //! - **A key, once handed out, is for ever the address of a block header.** Memory is never unmapped and a chunk
 //!   never changes its block size, so a stale key finds a header: of a free block, or of another thread.
 //! - **Only a chunk's owner touches the headers and free list in it.** A block freed elsewhere goes onto the
-//!   chunk's own lock-free list, which the owner takes over when it runs dry.
+//!   chunk's own lock-free list, which the owner takes over when it runs dry. (Blocks in a chunk are held by handles on its
+//!   owner's OS thread only: when the owner goes, the chunk waits until they are gone too, and only then finds another.)
 //!
 //! Fresh memory reads as zeros, and a zero head word means "free": walking a chunk finds the live threads.
 
 use crate::thread::Header;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -54,19 +56,34 @@ static CHUNKS: [Chunk; CHUNKS_MAX] =
 static BASE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static CENTRAL: OnceLock<Result<Mutex<Central>, Unavailable>> = OnceLock::new();
 
-/// What all CPUs share: the next unused chunk, and chunks whose owner is gone.
+/// What all CPUs share: the next unused chunk, and chunks whose owner is gone, by block size.
 struct Central {
     next: usize,
     end: usize,
-    abandoned: Vec<Abandoned>,
+    abandoned: BTreeMap<usize, Vec<Abandoned>>,
 }
 
-/// All chunks of one block size that a CPU left behind, with its free list for them.
+/// A chunk that a CPU left behind. It finds a new owner when all its blocks are free: until then handles on the old
+/// owner's OS thread write to headers in it, which the new one must not read.
 #[derive(Debug)]
 struct Abandoned {
-    granules: usize,
-    spans: Vec<Span>,
-    free: u32,
+    span: Span,
+    /// How many of its blocks were still held when it was last looked at.
+    held: usize,
+}
+
+impl Abandoned {
+    /// Notes what has been freed meanwhile; whether nothing is held any more.
+    fn is_free(&mut self) -> bool {
+        // Acquire: the blocks' last users wrote their headers before the Release push.
+        let mut freed = CHUNKS[self.span.chunk as usize].freed_elsewhere.swap(0, Ordering::Acquire);
+        while let Some(key) = Key::new(freed) {
+            self.held -= 1;
+            // SAFETY: the list is ours since the swap, and with it the headers of the blocks in it.
+            freed = unsafe { (*header(key)).link };
+        }
+        self.held == 0
+    }
 }
 
 /// The part of a chunk that has been handed out at least once, and how far it reaches.
@@ -162,7 +179,7 @@ fn reserve() -> Result<Central, Unavailable> {
         match map((chunks + SPARE_CHUNKS) * CHUNK_BYTES) {
             Ok(base) => {
                 BASE.store(base, Ordering::Relaxed);
-                return Ok(Central { next: 0, end: chunks, abandoned: Vec::new() });
+                return Ok(Central { next: 0, end: chunks, abandoned: BTreeMap::new() });
             }
             Err(e) if chunks / 2 < CHUNKS_MIN => {
                 return Err(Unavailable(format!("cannot reserve address space for threads: {e}")));
@@ -268,9 +285,6 @@ impl Slab {
                 return self.alloc(granules);
             }
             self.take_chunk(granules)?;
-            if self.free[granules] != 0 || self.take_freed_elsewhere(granules) {
-                return self.alloc(granules);
-            }
         }
     }
 
@@ -288,17 +302,14 @@ impl Slab {
         false
     }
 
-    /// Takes over what a dead CPU left of this size, or the next unused chunk.
+    /// Takes over a chunk that a dead CPU left of this size, or the next unused one.
     fn take_chunk(&mut self, granules: usize) -> Result<(), ArenaFull> {
         let mut central = central().expect("checked in new").lock().expect("no panic under this lock");
-        if let Some(at) = central.abandoned.iter().position(|a| a.granules == granules) {
-            let left = central.abandoned.swap_remove(at);
-            for span in &left.spans {
-                CHUNKS[span.chunk as usize].owner.store(self.owner, Ordering::Relaxed);
-            }
-            self.free[granules] = left.free;
-            self.spans[granules].1.extend(left.spans);
-            self.spans[granules].0 = self.spans[granules].1.pop();
+        let left = central.abandoned.entry(granules).or_default();
+        if let Some(at) = left.iter_mut().position(Abandoned::is_free) {
+            let span = left.swap_remove(at).span;
+            CHUNKS[span.chunk as usize].owner.store(self.owner, Ordering::Relaxed);
+            self.spans[granules].0 = Some(Span { next: span.first, ..span });
             return Ok(());
         }
         if central.next == central.end {
@@ -344,19 +355,21 @@ impl Slab {
 }
 
 impl Drop for Slab {
-    /// Hands the chunks and the free lists on to the next CPU that needs the size.
+    /// Hands the chunks on to the next CPU that needs the size.
     fn drop(&mut self) {
         let Ok(central) = central() else { return };
         let mut central = central.lock().expect("no panic under this lock");
         for (granules, (current, full)) in self.spans.drain(..).enumerate() {
-            let spans: Vec<Span> = full.into_iter().chain(current).collect();
-            if spans.is_empty() {
-                continue;
+            for span in full.into_iter().chain(current) {
+                let chunk = &CHUNKS[span.chunk as usize];
+                // What is in the list is free, says its header; only later frees are to be noted.
+                chunk.freed_elsewhere.store(0, Ordering::Relaxed);
+                let keys = (span.first..span.next).step_by(granules).filter_map(Key::new);
+                // SAFETY: keys of our own chunk, all of whose blocks are held and freed on this OS thread alone.
+                let held = keys.filter(|&key| unsafe { (*header(key)).head } != 0).count();
+                chunk.owner.store(NOBODY, Ordering::Relaxed);
+                central.abandoned.entry(granules).or_default().push(Abandoned { span, held });
             }
-            for span in &spans {
-                CHUNKS[span.chunk as usize].owner.store(NOBODY, Ordering::Relaxed);
-            }
-            central.abandoned.push(Abandoned { granules, spans, free: self.free[granules] });
         }
     }
 }

@@ -97,10 +97,12 @@ impl<C: Syscall> Future for Calling<C> {
             reply: Cell::new(None),
             waker: RefCell::new(None),
         });
+        // The future may move; what it shares does not.
+        let leaf = Rc::as_ptr(&shared);
         self.shared = Some(Rc::clone(&shared));
         let mut call = Box::new(Call { name: type_name::<C>(), exchange: shared, thread: None });
         match (direct(cx), current()) {
-            (Some(cpu), _) if cpu.ask(&raw const *self, Ask::Call) => cpu.put_call(call),
+            (Some(cpu), _) if cpu.ask(leaf, Ask::Call) => cpu.put_call(call),
             (_, Some(cpu)) => {
                 call.detach(cx.waker().clone());
                 cpu.spill(Request::Call(call), Waker::noop().clone());
@@ -115,8 +117,8 @@ impl<C: Syscall> Future for Calling<C> {
 
 impl<C: Syscall> Drop for Calling<C> {
     fn drop(&mut self) {
-        if self.shared.is_some() {
-            retract(&raw const *self);
+        if let Some(shared) = &self.shared {
+            retract(Rc::as_ptr(shared));
         }
     }
 }

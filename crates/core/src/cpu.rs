@@ -49,7 +49,8 @@ struct Slot {
     word: Cell<u32>,
     readiness: Cell<Readiness>,
     until: Cell<Time>,
-    /// The leaf future that filled the slot: it alone may empty it.
+    /// The leaf future that filled the slot: it alone may empty it. An address that is its own for as long as it lives: where it is
+    /// pinned, or something on the heap that it owns. (A leaf that is `Unpin` and has moved asks again, or ends, when polled.)
     asker: Cell<*const ()>,
 }
 
@@ -174,8 +175,8 @@ pub(crate) struct CpuInner {
     waiting: Cell<usize>,
     now: Cell<Time>,
     pub(crate) entry: &'static Entry,
-    /// The event source whose unparker the entry has.
-    events: Cell<*const ()>,
+    /// The unparker that the entry has, by address.
+    unparker: Cell<*const ()>,
 }
 
 /// A processor for threads: it runs their steps, keeps those that wait for one another, and holds their memory.
@@ -239,7 +240,7 @@ impl Cpu {
                 waiting: Cell::new(0),
                 now: Cell::new(Time::now()),
                 entry,
-                events: Cell::new(ptr::null()),
+                unparker: Cell::new(ptr::null()),
             });
             Ok(Cpu { inner: NonNull::new_unchecked(inner) })
         }
@@ -263,10 +264,12 @@ impl Cpu {
     #[inline(always)]
     pub(crate) fn step(&mut self, thread: Thread) -> Trace {
         let cpu = self.inner();
+        if cfg!(debug_assertions) && arena::owner(thread.key()) != cpu.step.id {
+            strayed(thread);
+        }
         let key = thread.into_key();
         // SAFETY: the handle owned the thread, so it is live and its header ours to read.
         let head = unsafe { (*arena::header(key)).head };
-        debug_assert_eq!(arena::owner(key), cpu.step.id, "a thread is stepped by the CPU that created it");
         let outer = CURRENT.replace(self.inner.as_ptr());
         cpu.step.running.store(key.get(), Ordering::Relaxed);
         // SAFETY: as above; we hold the thread until we pass it on below, according to the result.
@@ -299,8 +302,8 @@ impl Cpu {
                     return Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() };
                 }
             } else if polled == Polled::Done && slot.is_empty() {
-                // SAFETY: the body is dropped, and this CPU created the thread.
-                unsafe { (*cpu.slab.get()).free(key, thread::vtable(head).granules as usize) };
+                // SAFETY: the body is dropped, and the block was held by us.
+                unsafe { cpu.free_block(key, thread::vtable(head).granules as usize) };
                 return Trace::Ret;
             }
         }
@@ -380,6 +383,13 @@ impl Cpu {
     }
 }
 
+/// The thread is cancelled.
+#[cold]
+#[inline(never)]
+fn strayed(thread: Thread) -> ! {
+    panic!("{thread:?} was created by another CPU: only that one can step it")
+}
+
 impl fmt::Debug for Cpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cpu")
@@ -403,7 +413,7 @@ impl Drop for Cpu {
             if woken.is_empty() && spilled.is_empty() && kept.is_empty() {
                 break;
             }
-            drop((woken, spilled));
+            thread::quietly(|| drop((woken, spilled)));
             for key in kept.into_iter().filter_map(Key::new) {
                 // A destructor before it may have woken it.
                 if let Some(thread) = cpu.release(key) {
@@ -437,10 +447,25 @@ impl CpuInner {
     /// As for [`Slab::free`], for the block's owner.
     pub(crate) unsafe fn free(key: Key, granules: usize) {
         match current() {
-            // SAFETY: the caller's contract; we are on the owner's OS thread, where alone the slab is touched.
-            Some(cpu) if cpu.step.id == arena::owner(key) => unsafe { (*cpu.slab.get()).free(key, granules) },
             // SAFETY: the caller's contract.
-            _ => unsafe { arena::free_elsewhere(key) },
+            Some(cpu) => unsafe { cpu.free_block(key, granules) },
+            // SAFETY: the caller's contract.
+            None => unsafe { arena::free_elsewhere(key) },
+        }
+    }
+
+    /// Frees a block wherever it belongs: mostly here.
+    ///
+    /// # Safety
+    /// As for [`Slab::free`], for the block's owner; and this CPU is on the calling OS thread.
+    #[inline(always)]
+    unsafe fn free_block(&self, key: Key, granules: usize) {
+        if arena::owner(key) == self.step.id {
+            // SAFETY: the caller's contract, and the block's chunk is ours.
+            unsafe { (*self.slab.get()).free(key, granules) }
+        } else {
+            // SAFETY: the caller's contract.
+            unsafe { arena::free_elsewhere(key) }
         }
     }
 
@@ -500,6 +525,11 @@ impl CpuInner {
     /// Takes a pending thread into the CPU's keeping.
     #[inline(always)]
     fn keep(&self, key: Key, head: u32, state: u32, place: Place) {
+        // Only the owner of its chunk could ever release it, and might be doing so on another OS thread.
+        if arena::owner(key) != self.step.id {
+            // SAFETY: called at the end of a step, when the thread is held by us.
+            strayed(unsafe { Thread::from_key(key) });
+        }
         let count = if state == WAITING_HERE { &self.waiting_here } else { &self.waiting };
         count.set(count.get() + 1);
         // SAFETY: called at the end of a step, when the thread is held by us.
@@ -515,11 +545,18 @@ impl CpuInner {
         unsafe { !(*self.woken.get()).is_empty() }
     }
 
-    /// Makes sure that mail unparks this event source.
-    pub(crate) fn know_unparker(&self, events: *const (), unparker: impl FnOnce() -> Arc<dyn Unpark>) {
-        if self.events.replace(events) != events {
-            self.entry.set_unpark(Some(unparker()));
+    /// Makes sure that mail unparks whom this one does.
+    pub(crate) fn know_unparker(&self, unparker: Arc<dyn Unpark>) {
+        // The entry holds on to it, so that no other has its address.
+        let address = Arc::as_ptr(&unparker).cast();
+        if self.unparker.replace(address) != address {
+            self.entry.set_unpark(Some(unparker));
         }
+    }
+
+    /// Whether [`Cpu::detached`] would find a request.
+    pub(crate) fn has_detached(&self) -> bool {
+        !self.spilled.borrow().is_empty()
     }
 
     fn open_inbox(&self) {
@@ -551,6 +588,8 @@ impl CpuInner {
     pub(crate) fn ask_exit(&self) {
         self.retract(self.slot.asker.get());
         self.slot.fill(Ask::Exit);
+        // Nobody takes it back; least of all a leaf at the address of an earlier asker.
+        self.slot.asker.set(ptr::null());
     }
 
     /// Empties the slot again if this leaf has filled it in this step: it is being dropped.
@@ -584,6 +623,12 @@ impl CpuInner {
         Some((self.step.id, Key::new(self.step.running.load(Ordering::Relaxed))?))
     }
 
+    /// Whether a request in the slot will be detached at the end of the step, because others can wake the thread already.
+    pub(crate) fn will_detach(&self) -> bool {
+        // SAFETY: the header of the running thread, which this CPU holds during its step.
+        self.running().is_some_and(|(_, key)| unsafe { (*arena::header(key)).head } & STICKY != 0)
+    }
+
     /// The running thread's own waker, for a queue that says so with [`ask_block`](CpuInner::ask_block).
     #[inline(always)]
     pub(crate) fn keyed_waker(&self) -> Waker {
@@ -612,7 +657,9 @@ impl CpuInner {
         // SAFETY: pending, and held by us. Nothing of ours runs foreign code until it is passed on.
         let hand_over = || unsafe { Thread::from_key(key) };
         // Once a waker for it is with others, or with an event source, it can be woken at any time.
-        let detaching = flags != 0 && matches!(ask, Ask::Wait(_) | Ask::Sleep(_) | Ask::Call);
+        // So it can when it waits in a queue, but was woken in this very step and goes on to something else.
+        let detaching = flags != 0
+            && matches!(ask, Ask::Wait(_) | Ask::Sleep(_) | Ask::Call | Ask::Block(_) | Ask::BlockHere(_));
         let sticky = flags & SHARED != 0 || detaching || head & STICKY != 0;
         if sticky && head & STICKY == 0 {
             // SAFETY: the thread's header is ours while we hold it.
@@ -653,7 +700,10 @@ impl CpuInner {
                 self.detach(key, Request::Call(call));
             }
             Ask::Nbio => {
+                // If the action panics, the thread is cancelled.
+                let thread = hand_over();
                 nbio.expect("put into the slot with Ask::Nbio").perform_detached();
+                thread.into_key();
                 runnable = true;
             }
             Ask::Fork(child) => {
@@ -683,8 +733,11 @@ impl CpuInner {
     fn also_any(&self, end: Trace) -> Trace {
         match end {
             Trace::Ret => Trace::Any,
-            // The panic is reported first; the requests stay for the next `detached`, which finds them.
-            end => end,
+            // The panic is reported first; the requests come with the next step, or when the scheduler is idle.
+            end => {
+                self.step.flags.fetch_or(SPILLED, Ordering::Relaxed);
+                end
+            }
         }
     }
 
@@ -713,8 +766,8 @@ impl CpuInner {
                 Trace::Ret
             }
             Polled::Done | Polled::Panicked => {
-                // SAFETY: the body is dropped, and this CPU created the thread.
-                unsafe { (*self.slab.get()).free(key, vtable.granules as usize) };
+                // SAFETY: the body is dropped, and the block was held by us.
+                unsafe { self.free_block(key, vtable.granules as usize) };
                 match self.payload.take() {
                     Some(payload) => Trace::Panic(Box::new(Panic::new((vtable.name)(), payload))),
                     None => Trace::Ret,

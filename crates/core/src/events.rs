@@ -235,6 +235,11 @@ impl Cpu {
             }
             return Ok(true);
         }
+        if self.inner().has_detached() {
+            // Left by a thread that panicked, or by a destructor.
+            events.submit(self, Trace::Any)?;
+            return Ok(true);
+        }
         if events.armed() > 0 {
             self.sleep(events, |cpu, events| Ok(events.poll(cpu, None)?))?;
             return Ok(true);
@@ -262,7 +267,7 @@ impl Cpu {
         wait: impl FnOnce(&mut Cpu, &mut E) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
         let entry = self.inner().entry;
-        self.inner().know_unparker((&raw const *events).cast(), || events.unparker());
+        self.inner().know_unparker(events.unparker());
         if !entry.inbox.sleep() {
             return Ok(());
         }

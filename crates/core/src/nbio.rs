@@ -39,7 +39,7 @@ impl<T> Future for Performing<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         if let Some(action) = self.action.take() {
             match direct(cx) {
-                Some(cpu) if cpu.ask(&raw const *self, Ask::Nbio) => {
+                Some(cpu) if cpu.ask(Rc::as_ptr(&self.result), Ask::Nbio) => {
                     self.asked = true;
                     cpu.put_nbio(Box::new(Nbio { action, thread: None }));
                     return Poll::Pending;
@@ -61,7 +61,8 @@ impl<T> Future for Performing<T> {
 impl<T> Drop for Performing<T> {
     fn drop(&mut self) {
         if self.asked {
-            retract(&raw const *self);
+            // The future may have moved; what it shares has not.
+            retract(Rc::as_ptr(&self.result));
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The system calls that wait for the world: a descriptor, a point in time.
 
-use crate::arena::Key;
+use crate::arena::{Key, NOBODY};
 use crate::cpu::{Ask, current, direct, retract};
 use crate::time::{Deadline, Time};
 use crate::trace::{Interest, Readiness, Request};
 use crate::yield_now::Asking;
 use std::future::Future;
+use std::marker::PhantomPinned;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::OnceLock;
@@ -21,13 +22,15 @@ pub fn set_fallback(serve: fn(Request, Waker)) {
     let _ = FALLBACK.set(serve);
 }
 
-/// A request as a leaf future makes it: in the slot, detached, or of the fallback.
-fn request<T>(leaf: *const T, cx: &mut Context<'_>, ask: Ask, request: Request) {
+/// A request as a leaf future makes it: in the slot, detached, or of the fallback. Whether it will surely be served through
+/// a waker, rather than perhaps with the thread itself.
+fn request<T>(leaf: *const T, cx: &mut Context<'_>, ask: Ask, request: Request) -> bool {
     match (direct(cx), current()) {
         (Some(cpu), _) => {
-            if !cpu.ask(leaf, ask) {
-                cpu.spill(request, cpu.shared_waker());
+            if cpu.ask(leaf, ask) {
+                return cpu.will_detach();
             }
+            cpu.spill(request, cpu.shared_waker());
         }
         (None, Some(cpu)) => cpu.spill(request, cx.waker().clone()),
         (None, None) => match FALLBACK.get() {
@@ -37,6 +40,7 @@ fn request<T>(leaf: *const T, cx: &mut Context<'_>, ask: Ask, request: Request) 
             }
         },
     }
+    true
 }
 
 /// Waits until a descriptor is ready. The answer is a hint: try, and wait again if it was too early.
@@ -100,7 +104,7 @@ pub fn sleep(duration: Duration) -> SleepUntil {
 
 /// Waits for a point in time. It never ends before it; how long after is up to the event source.
 pub fn sleep_until(until: Time) -> SleepUntil {
-    SleepUntil { until, asker: None }
+    SleepUntil { until, asker: None, _pinned: PhantomPinned }
 }
 
 /// The system call [`sleep`].
@@ -108,23 +112,30 @@ pub fn sleep_until(until: Time) -> SleepUntil {
 #[must_use = "nothing happens until it is awaited"]
 pub struct SleepUntil {
     until: Time,
-    /// The thread that has asked. As long as the same one polls, its request stands.
+    /// The thread whose request stands: as long as the same one polls, it need not ask again. Or [`ONCE`].
     asker: Option<(u32, Key)>,
+    /// It is known by its address to the slot it has asked in.
+    _pinned: PhantomPinned,
 }
+
+/// A request was made that may have gone with the thread itself: if a scheduler runs the thread before its time, it no longer stands.
+const ONCE: (u32, Key) = (NOBODY, Key::MIN);
 
 impl Future for SleepUntil {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if Time::now() >= self.until {
-            self.asker = None;
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: nothing is moved out of it.
+        let this = unsafe { self.get_unchecked_mut() };
+        let until = this.until;
+        if Time::now() >= until {
+            this.asker = None;
             return Poll::Ready(());
         }
         let asker = direct(cx).and_then(|cpu| cpu.running());
-        if asker.is_none() || asker != self.asker {
-            self.asker = asker;
-            let until = self.until;
-            request(&raw const *self, cx, Ask::Sleep(until), Request::Sleep(until));
+        if asker.is_none() || asker != this.asker {
+            let stands = request(&raw const *this, cx, Ask::Sleep(until), Request::Sleep(until));
+            this.asker = if stands { asker } else { Some(ONCE) };
         }
         Poll::Pending
     }

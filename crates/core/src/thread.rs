@@ -215,8 +215,9 @@ pub(crate) unsafe fn drop_quietly<T>(value: *mut T) {
 
 /// Runs code that is not ours where nothing may unwind; a panic ends there, after the panic hook has reported it.
 pub(crate) fn quietly(code: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
-        // Its destructor may panic too.
+    let Err(payload) = catch_unwind(AssertUnwindSafe(code)) else { return };
+    // Its destructor may panic too.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(payload);
     }
 }
@@ -397,7 +398,10 @@ impl Thread {
 
     /// Runs the thread to its next system call. A step of a thread that yields takes 4-5 ns.
     ///
-    /// A panic ends this thread alone: it becomes [`Trace::Panic`], or reaches the thread's joiner.
+    /// A panic in it ends this thread alone: it becomes [`Trace::Panic`], or reaches the thread's joiner.
+    ///
+    /// # Panics
+    /// If another CPU created the thread, when this one would have to keep it (in a debug build: always). It is cancelled.
     #[inline(always)]
     pub fn step(self, cpu: &mut Cpu) -> Trace {
         cpu.step(self)

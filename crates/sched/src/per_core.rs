@@ -1,6 +1,6 @@
 //! One loop per core: OS threads that share nothing.
 
-use selvedge_core::{Events, RunError, Unpark, round_robin_until};
+use selvedge_core::{Events, Quiet, RunError, Unpark, round_robin_until};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -87,6 +87,8 @@ where
         if started.iter().any(Result::is_err) {
             crew.stop();
         }
+        // While it waits here it wakes no thread of ours, so that a deadlock of all workers can be told.
+        let _quiet = Quiet::new();
         // All are joined before any panic goes on.
         started.into_iter().map(|s| s.map(|handle| handle.join())).collect()
     });

@@ -1,0 +1,21 @@
+//! A deadlock across OS threads is reported, not waited for. It can be told only while no other OS thread is about, so this is
+//! a program of its own, without the test harness.
+
+use selvedge_core::{NoEvents, RunError, park};
+use selvedge_sched::per_core;
+use std::sync::Mutex;
+
+fn main() {
+    // Each waits behind a waker that any OS thread might wake, and that only the other worker could reach.
+    let wakers = Mutex::new(Vec::new());
+    let wakers: &'static _ = Box::leak(Box::new(wakers));
+    let ended = per_core(
+        2,
+        |_| Ok(NoEvents::new()),
+        move |_| async move { park(move |waker| wakers.lock().unwrap().push(waker)).await },
+    );
+    let failure = ended.expect_err("they wait for one another");
+    let RunError::Deadlock(deadlock) = &failure.error else { panic!("{failure}") };
+    assert_eq!(deadlock.threads.len(), 1, "{deadlock}");
+    println!("test a_deadlock_of_all_workers_is_reported ... ok");
+}
