@@ -229,7 +229,7 @@ impl Cpu {
     ///   one: no event is awaited, no message is under way, and no other OS thread could send one. (While the process
     ///   has OS threads of which that is not known, this waits, and looks again four times a second.)
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
-        if !idle || self.has_woken() {
+        if self.has_woken() || !idle {
             if events.armed() > 0 {
                 events.poll(self, Some(Duration::ZERO))?;
             }
