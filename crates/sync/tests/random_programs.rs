@@ -145,7 +145,10 @@ fn thread<M: Mode>(world: Rc<World<M>>, ops: Vec<Op>) -> Pin<Box<dyn Future<Outp
                 }
                 Op::Foreign => {
                     let (send, receive) = oneshot::channel();
-                    world.os_threads.borrow_mut().push(std::thread::spawn(move || drop(send.send(()))));
+                    world
+                        .os_threads
+                        .borrow_mut()
+                        .push(std::thread::spawn(move || send.send(()).unwrap_or(())));
                     receive.await.unwrap();
                 }
                 Op::Fork(ops) => fork(thread(world.clone(), ops)).await,
