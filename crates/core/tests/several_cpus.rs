@@ -20,7 +20,7 @@ fn another_cpu_never_reads_a_block_that_a_handle_here_still_holds() {
     let (begin, begun) = mpsc::channel::<()>();
     let other = std::thread::spawn(move || {
         begun.recv().unwrap();
-        for _ in 0..20 {
+        for _ in 0..if cfg!(miri) { 4 } else { 20 } {
             let mut cpu = Cpu::new().unwrap();
             drop(cpu.spawn(async { [1u64; 7] }).unwrap());
             assert_eq!(cpu.threads().len(), 1);
@@ -39,7 +39,8 @@ fn another_cpu_never_reads_a_block_that_a_handle_here_still_holds() {
     begin.send(()).unwrap();
     while let Some(mut handle) = over.pop() {
         assert_eq!(handle.try_join().unwrap().unwrap(), [1; 7]);
-        std::thread::yield_now();
+        // Time for the other one to look.
+        (0..200).for_each(|_| std::thread::yield_now());
     }
     drop(held);
     other.join().unwrap();
@@ -94,7 +95,7 @@ fn a_scheduler_runs_within_a_thread_of_another() {
 #[test]
 fn a_stale_waker_is_no_harm_to_a_later_cpu() {
     let mut wakers = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..if cfg!(miri) { 5 } else { 20 } {
         let (sender, given) = mpsc::channel();
         let mut cpu = Cpu::new().unwrap();
         let thread = cpu.thread(park(move |waker| sender.send(waker).unwrap())).unwrap();
