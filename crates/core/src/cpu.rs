@@ -312,18 +312,15 @@ impl Cpu {
     }
 
     /// The next thread that was made ready by others: created by [`spawn`](crate::spawn), handed a value, woken by a waker
-    /// or given back by an event source. In the order in which they became ready. What other OS threads have woken is looked for
-    /// when there is no other, and by [`poll`](Cpu::poll).
+    /// or given back by an event source. In the order in which they became ready.
     #[inline(always)]
     pub fn woken(&mut self) -> Option<Thread> {
         let cpu = self.inner();
-        // SAFETY: the queue is touched on this OS thread alone, and `pop` runs no foreign code.
-        let thread = unsafe { (*cpu.woken.get()).pop() };
-        if thread.is_none() && cpu.has_woken() {
-            // SAFETY: as above.
-            return unsafe { (*cpu.woken.get()).pop() };
+        if cpu.entry.inbox.has_mail() {
+            cpu.open_inbox();
         }
-        thread
+        // SAFETY: the queue is touched on this OS thread alone, and `pop` runs no foreign code.
+        unsafe { (*cpu.woken.get()).pop() }
     }
 
     /// Puts a thread behind those already [woken](Cpu::woken). An event source returns threads this way; a scheduler may use
