@@ -51,8 +51,9 @@ struct Chunk {
     freed_elsewhere: AtomicU32,
 }
 
-static CHUNKS: [Chunk; CHUNKS_MAX] =
-    [const { Chunk { owner: AtomicU32::new(NOBODY), freed_elsewhere: AtomicU32::new(0) } }; CHUNKS_MAX];
+/// One more than are handed out, so that whatever the key no bound need be checked.
+static CHUNKS: [Chunk; CHUNKS_MAX + 1] =
+    [const { Chunk { owner: AtomicU32::new(NOBODY), freed_elsewhere: AtomicU32::new(0) } }; CHUNKS_MAX + 1];
 static BASE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static CENTRAL: OnceLock<Result<Mutex<Central>, Unavailable>> = OnceLock::new();
 
