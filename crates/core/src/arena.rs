@@ -29,9 +29,9 @@ const CHUNK_GRANULES: u32 = 1 << CHUNK_SHIFT;
 const CHUNK_BYTES: usize = CHUNK_GRANULES as usize * GRANULE;
 /// 32 GiB in all, less one chunk, so that the end of the arena still is a 32-bit key.
 const CHUNKS_MAX: usize = if cfg!(miri) { 256 } else { (1 << (32 - CHUNK_SHIFT)) - 1 };
-/// From so many chunks of one size on (1 GiB), further ones ask for huge pages: fewer page faults, and what may be
+/// From so many chunks of one size on (4 GiB), further ones ask for huge pages: fewer page faults, and what may be
 /// touched in vain no longer counts.
-const CHUNKS_BEFORE_HUGE_PAGES: usize = 1024;
+const CHUNKS_BEFORE_HUGE_PAGES: usize = 4096;
 /// Reserved behind the last chunk, for the advice on huge pages.
 const SPARE_CHUNKS: usize = 4;
 /// The smallest reservation worth starting with.

@@ -92,7 +92,8 @@ struct Held {
 /// The cache. Names are as [`target::resolve`](crate::target::resolve) gives them.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    held: HashMap<Rc<[u8]>, Held>,
+    /// Seeded at random for each cache, and quick: the usual request is one look-up and not much else.
+    held: HashMap<Rc<[u8]>, Held, foldhash::fast::RandomState>,
     order: Vec<Rc<[u8]>>,
     hand: usize,
     bytes: usize,
@@ -102,7 +103,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub(crate) fn new(files_max: usize, bytes_max: usize) -> Cache {
-        Cache { held: HashMap::new(), order: Vec::new(), hand: 0, bytes: 0, files_max, bytes_max }
+        Cache { held: HashMap::default(), order: Vec::new(), hand: 0, bytes: 0, files_max, bytes_max }
     }
 
     /// The file called `name`, if it may be served at `now` without looking again.

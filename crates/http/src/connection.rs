@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::net::SendFlags;
-use selvedge_core::{Time, now, yield_now};
+use selvedge_core::{Time, now, spawn, yield_now};
 use selvedge_io::blocking;
 use selvedge_io::net::Stream;
 
@@ -424,7 +424,7 @@ impl Exchange {
                 // Replies that are ready do not wait for the disk.
                 self.send(link, site, false).await?;
                 let (tree, memory_max) = (site.tree.clone(), site.config.memory_bytes);
-                let found = blocking(move || {
+                let found = aside(move || {
                     let root = tree.root(Patience::Disk).map_err(missing_root);
                     let found =
                         root.and_then(|root| tree.find(root.as_fd(), &name, memory_max, Patience::Disk));
@@ -435,7 +435,7 @@ impl Exchange {
                     };
                     Box::new((name, found))
                 });
-                self.found = Some(found.await.map_err(io::Error::from)?);
+                self.found = Some(found.await?);
                 Ok(())
             }
         }
@@ -604,6 +604,15 @@ fn send_file_now(link: &Link, file: &CachedFile, span: Span) -> io::Result<Optio
     Ok(None)
 }
 
+/// Runs a call that may block on the pool, on behalf of a thread of its own: the connection's thread then waits for that
+/// thread only, and no waker of its own stays behind that would make its later waits dearer.
+async fn aside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    match spawn(blocking(call)).await {
+        Ok(result) => result.map_err(io::Error::from),
+        Err(ended) => Err(io::Error::other(ended)),
+    }
+}
+
 /// Sends a span of a file, with all the waiting it takes: for the client, and for the disk on the blocking pool.
 async fn send_file(link: &Link, site: &Site, file: &CachedFile, span: Span) -> io::Result<()> {
     let Body::Open(fd) = &file.body else { return Err(io::ErrorKind::InvalidInput.into()) };
@@ -612,9 +621,7 @@ async fn send_file(link: &Link, site: &Site, file: &CachedFile, span: Span) -> i
         let piece = Span { start: at, end: span.end.min(at + PIECE_BYTES) };
         if !is_resident(file, fd, piece) {
             let file = File::from(fd.try_clone()?);
-            blocking(move || warm(&file, piece.start, piece.len() as usize))
-                .await
-                .map_err(io::Error::from)?;
+            aside(move || warm(&file, piece.start, piece.len() as usize)).await?;
         }
         // The head describes the file as it was. If it has been written to, the reply must not become complete. (That
         // it was removed or another put in its place does no harm: this one is open.)
