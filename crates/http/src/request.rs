@@ -569,6 +569,10 @@ fn is_reg_name(name: &[u8]) -> bool {
         }
         allowed
     };
+    // Nearly always there is nothing percent-encoded.
+    if name.iter().all(|&byte| ALLOWED[usize::from(byte)]) {
+        return !name.is_empty();
+    }
     let mut rest = name;
     while let Some((&byte, behind)) = rest.split_first() {
         rest = match (byte, behind) {
@@ -577,7 +581,7 @@ fn is_reg_name(name: &[u8]) -> bool {
             _ => return false,
         };
     }
-    !name.is_empty()
+    true
 }
 
 #[cfg(test)]
