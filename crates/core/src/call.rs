@@ -141,7 +141,7 @@ impl<C: Syscall> AnyExchange for Exchange<C> {
 
 /// A system call of the program's own, as the scheduler gets it: the request and the right to answer it.
 ///
-/// Dropping it cancels the caller.
+/// Dropping it cancels the caller; one that made the call within a `join!` or the like waits on, for the other things.
 pub struct Call {
     name: &'static str,
     exchange: Rc<dyn AnyExchange>,
@@ -191,7 +191,7 @@ impl fmt::Debug for Call {
     }
 }
 
-/// The right to answer a call, once. Dropping it cancels the caller.
+/// The right to answer a call, once. Dropping it cancels the caller, as dropping the [`Call`] does.
 pub struct Answer<C: Syscall> {
     exchange: Rc<Exchange<C>>,
     thread: Option<Thread>,
