@@ -9,7 +9,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::date::Clock;
+use crate::date::{Clock, LOG_LEN};
 use crate::response::put_number;
 use crate::status::Status;
 
@@ -40,13 +40,13 @@ pub fn combined(line: &Line<'_>, clock: &Clock, out: &mut Vec<u8>) {
         Some(IpAddr::V6(address)) => put_ipv6(address, out),
         None => out.push(b'-'),
     }
-    out.extend_from_slice(b" - - [");
-    out.extend_from_slice(clock.log());
-    out.extend_from_slice(b"] ");
+    let mut when = *b" - - [00/Mon/0000:00:00:00 +0000] ";
+    when[6..][..LOG_LEN].copy_from_slice(clock.log());
+    out.extend_from_slice(&when);
     put_quoted(Some(line.request), out);
-    out.push(b' ');
-    put_number(u64::from(line.status.code()), out);
-    out.push(b' ');
+    let code = line.status.code();
+    let digit = |n: u16| b'0' + (n % 10) as u8;
+    out.extend_from_slice(&[b' ', digit(code / 100), digit(code / 10), digit(code), b' ']);
     match line.content_bytes {
         0 => out.push(b'-'),
         bytes => put_number(bytes, out),
@@ -59,12 +59,15 @@ pub fn combined(line: &Line<'_>, clock: &Clock, out: &mut Vec<u8>) {
 }
 
 fn put_quoted(text: Option<&[u8]>, out: &mut Vec<u8>) {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        out.extend_from_slice(b"\"-\"");
+        return;
+    };
     out.push(b'"');
     match text {
-        None | Some(b"") => out.push(b'-'),
         // Nearly every text is.
-        Some(text) if is_clean(text) => out.extend_from_slice(text),
-        Some(text) => {
+        text if is_clean(text) => out.extend_from_slice(text),
+        text => {
             const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
             for &byte in text {
                 if needs_escape(byte) {
