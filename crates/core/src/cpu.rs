@@ -665,7 +665,7 @@ impl CpuInner {
             // SAFETY: the thread's header is ours while we hold it.
             unsafe { (*arena::header(key)).head |= STICKY };
         }
-        // Read again: running the thread may have changed nothing else in it.
+        // For `keep`, which writes the whole word.
         let head = if sticky { head | STICKY } else { head };
         let alone = flags == 0 && !sticky;
         match ask {

@@ -23,9 +23,10 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Room behind that for the line that fills the buffer; a longer line makes the buffer grow.
 const LINE_BYTES: usize = 4 << 10;
 
-/// The most full buffers of one worker that wait to be written.
-/// (16 MiB: with pipelined requests a worker fills 200 MB a second, and on a machine with one processor the writer may have
-/// to wait tens of milliseconds for its turn.)
+/// The most full buffers of one worker that wait to be written; as many again may be with the writer.
+///
+/// That is 16 MiB: with pipelined requests a worker fills 200 MB a second, and on a machine with one processor the writer
+/// may have to wait tens of milliseconds for its turn.
 pub const BACKLOG_MAX: usize = 256;
 
 /// How long the first line of a buffer waits.
