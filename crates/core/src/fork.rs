@@ -35,6 +35,15 @@ pub fn fork(future: impl Future<Output = ()> + 'static) -> Fork {
     Fork { child: Some(cpu.forked(future).unwrap_or_else(|full| panic!("{full}"))), asked: false }
 }
 
+/// As [`fork`], for a future that must stay on its OS thread.
+///
+/// # Panics
+/// As [`fork`].
+#[inline(always)]
+pub fn fork_local(future: impl Future<Output = ()> + 'static) -> Fork {
+    fork(future)
+}
+
 /// The system call [`fork`].
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]

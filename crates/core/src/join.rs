@@ -86,6 +86,15 @@ pub fn spawn<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
     try_spawn(future).unwrap_or_else(|full| panic!("{full}"))
 }
 
+/// As [`spawn`], for a future that must stay on its OS thread.
+///
+/// # Panics
+/// As [`spawn`].
+#[inline]
+pub fn spawn_local<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
+    spawn(future)
+}
+
 /// As [`spawn`], for programs that go on when there is no room for another thread.
 ///
 /// # Errors

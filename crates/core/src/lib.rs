@@ -48,10 +48,10 @@ pub use call::{Answer, Call, Calling, Syscall, call};
 pub use cpu::Cpu;
 pub use events::{Deadlock, Events, NoEvents, Quiet, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
-pub use fork::{Fork, fork};
+pub use fork::{Fork, fork, fork_local};
 #[doc(hidden)]
 pub use inbox::Inbox;
-pub use join::{JoinError, JoinHandle, spawn, try_spawn};
+pub use join::{JoinError, JoinHandle, spawn, spawn_local, try_spawn};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
 pub use place::ThreadInfo;

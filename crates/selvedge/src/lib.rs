@@ -33,7 +33,8 @@ pub use selvedge_core::{
     Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Interest, JoinError,
     JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Readiness, Request, Role, RunError, RunQueue,
     Shared, Sleep, Syscall, Thread, ThreadInfo, Time, Trace, Unavailable, Unpark, Wait, WaitQueue, call,
-    catch, exit, fork, nbio, now, park, sleep, sleep_until, spawn, steps, throw, try_spawn, wait, yield_now,
+    catch, exit, fork, fork_local, nbio, now, park, sleep, sleep_until, spawn, spawn_local, steps, throw,
+    try_spawn, wait, yield_now,
 };
 #[doc(inline)]
 pub use selvedge_http as http;
