@@ -29,6 +29,7 @@ mod exception;
 mod fork;
 mod inbox;
 mod join;
+mod lock;
 mod nbio;
 mod park;
 mod place;
@@ -52,14 +53,17 @@ pub use fork::{Fork, fork, fork_local};
 #[doc(hidden)]
 pub use inbox::Inbox;
 pub use join::{JoinError, JoinHandle, spawn, spawn_local, try_spawn};
+pub use lock::{LocalLock, Lock, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
 pub use place::ThreadInfo;
-pub use readiness::{SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, wait};
+pub use readiness::{
+    SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
+};
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::RunQueue;
 pub use thread::Thread;
 pub use time::{Deadline, Time};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
-pub use wait_queue::{Local, Lock, Mode, Queue, Role, Shared, WaitQueue, Waiting};
+pub use wait_queue::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 pub use yield_now::{Exit, YieldNow, exit, yield_now};
