@@ -8,11 +8,19 @@
 //! lock. All of them
 //! work under foreign executors too.
 
+mod blocking;
 mod fifo;
+mod holder;
 mod mutex;
 mod mvar;
+mod rw_lock;
+mod semaphore;
 
+pub use blocking::{wait_blocking, wait_blocking_for};
 pub use fifo::Fifo;
-pub use mutex::{Guard, Mutex};
+pub use holder::{Holder, Recursion};
+pub use mutex::{Guard, Mutex, OwnedGuard};
 pub use mvar::MVar;
+pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use selvedge_core::{Local, Shared};
+pub use semaphore::{OwnedPermit, Permit, Semaphore};
