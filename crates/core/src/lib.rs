@@ -59,7 +59,7 @@ pub use readiness::{SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sle
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::RunQueue;
 pub use thread::Thread;
-pub use time::{Deadline, Time};
+pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
 pub use wait_queue::{Local, Lock, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 pub use yield_now::{Exit, YieldNow, exit, yield_now};
