@@ -66,7 +66,7 @@ pub use run_queue::RunQueue;
 #[doc(hidden)]
 pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
 pub use thread::{SendThread, Thread};
-pub use time::{Deadline, Time};
+pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
 pub use wait_queue::{Local, Lock, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 pub use yield_now::{Exit, YieldNow, exit, yield_now};

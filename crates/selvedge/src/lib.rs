@@ -13,7 +13,7 @@
 //! # Examples
 //! ```
 //! use selvedge::{MVar, sleep, spawn};
-//! use std::{rc::Rc, time::Duration};
+//! use std::{sync::Arc, time::Duration};
 //!
 //! fn main() -> Result<(), selvedge::RunError> {
 //!     selvedge::run(async {
