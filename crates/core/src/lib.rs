@@ -27,6 +27,7 @@ mod directory;
 mod events;
 mod exception;
 mod fork;
+mod group;
 mod inbox;
 mod join;
 mod lock;
@@ -37,6 +38,7 @@ mod primitives;
 mod readiness;
 mod round_robin;
 mod run_queue;
+mod state;
 mod thread;
 mod time;
 mod trace;
@@ -50,9 +52,12 @@ pub use cpu::Cpu;
 pub use events::{Deadlock, Events, NoEvents, Quiet, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, fork, fork_local};
+pub use group::Group;
 #[doc(hidden)]
 pub use inbox::Inbox;
-pub use join::{JoinError, JoinHandle, spawn, spawn_local, try_spawn};
+pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_spawn};
+#[doc(hidden)]
+pub use join::{Joiner, Meeting};
 pub use lock::{LocalLock, Lock, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
@@ -62,8 +67,10 @@ pub use readiness::{
 };
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::RunQueue;
-pub use thread::Thread;
-pub use time::{Deadline, Time};
+#[doc(hidden)]
+pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
+pub use thread::{SendThread, Thread};
+pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
 pub use wait_queue::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 pub use yield_now::{Exit, YieldNow, exit, yield_now};

@@ -26,7 +26,7 @@ pub trait Lock<T> {
     /// Works on the value and the word under the lock.
     fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R;
 
-    /// The word, without the lock: out of date as soon as it is there.
+    /// The word, without the lock: out of date as soon as it is there. What was done under the lock before it became that is seen.
     fn word(&self) -> u32;
 
     /// Exchanges the word, without the lock, for what `change` makes of it; gives the old one.
@@ -85,7 +85,7 @@ impl<T> Lock<T> for WordLock<T> {
 
     #[inline(always)]
     fn word(&self) -> u32 {
-        self.word.load(Ordering::Relaxed) & !HELD
+        self.word.load(Ordering::Acquire) & !HELD
     }
 
     #[inline(always)]

@@ -273,7 +273,7 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
         WaitQueue { inner: M::Lock::new((state, list), word), _mode: PhantomData }
     }
 
-    /// The word, without the lock: out of date as soon as it is there.
+    /// The word, without the lock: out of date as soon as it is there. What was done under the lock before it became that is seen.
     #[inline(always)]
     pub fn word(&self) -> u32 {
         self.inner.word()

@@ -213,6 +213,11 @@ impl<T, M: Mode> Mutex<T, M> {
         self.value.into_inner()
     }
 
+    /// Whose guard was made by waiting on behalf of this OS thread.
+    pub(crate) fn locked_by_os_thread(&self) {
+        self.holder.set(holder::os_thread());
+    }
+
     #[inline(always)]
     fn lock_at_once(&self) -> bool {
         self.queue.exchange(|word| (word == 0).then_some(LOCKED)).is_ok()
