@@ -26,8 +26,12 @@
 //!
 //! # When to use it
 //! For code that cannot be made `async`: recursion, callbacks of a foreign library, what was written to block. A switch takes
-//! two to three times as long as that of an `async` thread, and a thread at least one page of memory instead of some ten
-//! bytes. A process holds about 32,000 stacks with the kernel's usual limit of 65,530 mappings.
+//! one and a half to three times as long as that of an `async` thread, and a thread at least one page of memory instead of some
+//! ten bytes. A process can have some 30,000 stacks with the kernel's usual limit of 65,530 mappings.
+//!
+//! A switch in the middle of `n` nested calls costs the processor about `n` mispredicted returns besides, some 8 ns each, if they all
+//! return before the next one: it remembers where calls return to in a stack of its own, which does not switch with ours. A loop
+//! that waits, with what waits inlined into it, has none.
 //!
 //! # It stays on its OS thread
 //! A stack may hold references into thread-local storage, and values that are not `Send`. So the future is not `Send`, and a

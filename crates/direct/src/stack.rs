@@ -17,6 +17,7 @@ use corosensei::stack::{STACK_ALIGNMENT, StackPointer};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::{ManuallyDrop, size_of};
 use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 use std::{fmt, io};
@@ -99,19 +100,32 @@ impl Control {
 #[derive(Debug)]
 pub(crate) struct NoStack {
     bytes: usize,
-    error: io::Error,
+    /// `None` if there are too many.
+    error: Option<io::Error>,
 }
 
 impl fmt::Display for NoStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let live = LIVE.load(Ordering::Relaxed);
-        write!(f, "no stack of {} KiB for another direct-style thread: {}", self.bytes / 1024, self.error)?;
-        write!(f, " (this process has {live} stacks; each takes two mappings of vm.max_map_count")?;
-        match std::fs::read_to_string("/proc/sys/vm/max_map_count") {
-            Ok(max) => write!(f, ", which is {})", max.trim()),
-            Err(_) => write!(f, ")"),
+        write!(f, "no stack of {} KiB for another direct-style thread: ", self.bytes / 1024)?;
+        match &self.error {
+            Some(error) => write!(f, "{error}")?,
+            None => write!(f, "there are too many")?,
         }
+        let live = LIVE.load(Ordering::Relaxed);
+        write!(f, "; this process has {live}, and vm.max_map_count allows {}", live_max())
     }
+}
+
+/// How many stacks the process may have: each takes two mappings, and the rest of the program needs some too.
+fn live_max() -> usize {
+    /// Mappings left to others.
+    const OTHERS: usize = 4096;
+    static MAX: OnceLock<usize> = OnceLock::new();
+    *MAX.get_or_init(|| {
+        let mappings = std::fs::read_to_string("/proc/sys/vm/max_map_count");
+        let mappings = mappings.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(65_530_usize);
+        mappings.saturating_sub(OTHERS) / 2
+    })
 }
 
 /// A stack in use.
@@ -126,7 +140,7 @@ impl Stack {
         let kept = KEPT.try_with(|kept| kept.borrow_mut().0[bytes.trailing_zeros() as usize].pop());
         let control = match kept {
             Ok(Some(control)) => control,
-            _ => map(bytes).map_err(|error| NoStack { bytes, error })?,
+            _ => map(bytes)?,
         };
         let stack = Stack { control };
         let fresh = stack.control();
@@ -180,21 +194,25 @@ unsafe impl corosensei::stack::Stack for Stack {
 const _: () = assert!(LINE.is_multiple_of(STACK_ALIGNMENT) && size_of::<Control>() <= 2 * LINE);
 
 /// Maps a stack and its guard pages.
-fn map(bytes: usize) -> io::Result<NonNull<Control>> {
+fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
     /// Numbers the stacks, for their colours.
     static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
+    if LIVE.load(Ordering::Relaxed) >= live_max() {
+        return Err(NoStack { bytes, error: None });
+    }
     overflow::expect();
+    let failed = || NoStack { bytes, error: Some(io::Error::last_os_error()) };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
     let start = unsafe { libc::mmap(ptr::null_mut(), GUARD + bytes, libc::PROT_NONE, flags, -1, 0) };
     if start == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
+        return Err(failed());
     }
     let start = start.cast::<u8>();
     // SAFETY: the upper part of the mapping just made.
     if unsafe { libc::mprotect(start.add(GUARD).cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
-        let error = io::Error::last_os_error();
+        let error = failed();
         // SAFETY: the mapping just made, which nobody else knows.
         unsafe { libc::munmap(start.cast(), GUARD + bytes) };
         return Err(error);
