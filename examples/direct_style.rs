@@ -67,12 +67,12 @@ fn main() -> Result<(), RunError> {
             let keyboard = Keyboard { keys: keys.clone(), next: None };
             let parser = Options::new().name("parser").stack_bytes(64 * 1024);
             results.push(spawn_local(parser.direct(move || sum(&mut { keyboard }))));
-            spawn_local(async move {
+            drop(spawn_local(async move {
                 for key in text.chars() {
                     keys.put(key).await;
                     yield_now().await;
                 }
-            });
+            }));
         }
         let mut values = Vec::new();
         for result in results {
