@@ -5,6 +5,7 @@
 //! same rows for programs. The peers and how to install them: `figures/peers/README.md`.
 #![forbid(unsafe_code)]
 
+mod abstractions;
 mod child;
 mod contender;
 mod cores;
@@ -57,7 +58,7 @@ struct Figure {
     measure: fn(Effort) -> Result<Table, String>,
 }
 
-const FIGURES: [Figure; 17] = [
+const FIGURES: &[Figure] = &[
     Figure {
         name: "threads-memory",
         about: "bytes per yield-loop thread; a billion at once",
@@ -103,6 +104,11 @@ const FIGURES: [Figure; 17] = [
     Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
     Figure { name: "server-echo", about: "TCP echo, 1 to 9000 connections", measure: echo::echo },
     Figure { name: "skynet", about: "a tree of a million threads", measure: cores::skynet },
+    Figure {
+        name: "cost-of-abstractions",
+        about: "join, select, time-out, a foreign future",
+        measure: abstractions::costs,
+    },
     Figure { name: "web-small", about: "a 612-byte file over 64 connections, log on", measure: web::small },
     Figure { name: "web-16k", about: "a 16 KiB file over 64 connections, log on", measure: web::sixteen_k },
     Figure {
@@ -159,8 +165,8 @@ fn command_line() -> Result<(), (String, u8)> {
     match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => Err((format!("which figure?\n\n{HELP}"), 2)),
         ["list"] => {
-            for figure in &FIGURES {
-                println!("{:<18} {}", figure.name, figure.about);
+            for figure in FIGURES {
+                println!("{:<21} {}", figure.name, figure.about);
             }
             Ok(())
         }

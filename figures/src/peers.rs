@@ -99,7 +99,7 @@ pub(crate) const GHC_CORES: Compiled = Compiled {
 };
 
 /// Every compiled peer.
-pub(crate) const COMPILED: [Compiled; 8] = [CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, GO_CORES, GHC_CORES];
+pub(crate) const COMPILED: &[Compiled] = &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, GO_CORES, GHC_CORES];
 
 impl Compiled {
     /// Whether it takes its number of processors from `GOMAXPROCS`.
@@ -150,9 +150,9 @@ impl Compiled {
 /// The names of the peers that do not compile. One whose compiler, or which itself, is not installed is only reported.
 pub(crate) fn build_all() -> Result<(), String> {
     let mut broken = Vec::new();
-    let built = COMPILED.map(|peer| (peer.name, peer.executable()));
+    let built = COMPILED.iter().map(|peer| (peer.name, peer.executable()));
     let servers = crate::web::PEERS.map(|program| (program, program_path(program)));
-    for (name, found) in built.into_iter().chain(servers) {
+    for (name, found) in built.chain(servers) {
         match found {
             Ok(path) => println!("{name}: {path}"),
             Err(why) => {

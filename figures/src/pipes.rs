@@ -72,7 +72,7 @@ pub(crate) fn idle(effort: Effort) -> Result<Table, String> {
     let waiting = [million.ours(ONE, "fifo-mvars", 0), million.ours(TWO, "fifo-mvars", 2)];
     all.extend(case("1 million idle on MVars", &waiting, RATE, effort.rounds, LIMIT)?);
     all.extend([ONE, TWO].into_iter().filter_map(|system| spread(&all, system)).collect::<Vec<_>>());
-    all.push(Row::paper("throughput", "LZ07 §5.2, Figure 20: Haskell, 2007", 1.3, "x POSIX threads"));
+    all.push(Row::paper("throughput", "LZ07 §5.1, Figure 20: Haskell, 2007", 1.3, "x POSIX threads"));
     let mut table = table(
         "fifo-idle",
         "128 pairs of threads exchange messages of 32 KB through pipes of 4 KB, beside idle threads",

@@ -107,7 +107,7 @@ impl Table {
                 row.value.as_ref().map_or_else(|_| String::new(), |_| row.unit.to_owned()),
                 row.ratio.map(|ratio| format!("{ratio:.2}x")).unwrap_or_default(),
                 match row.need {
-                    Some(Need::Times(times)) => format!(">= {times}x"),
+                    Some(Need::Times(times)) => format!(">= {}x", (times * 100.0).round() / 100.0),
                     Some(Need::AtMost(limit)) => format!("<= {} {}", number(limit), row.unit),
                     Some(Need::AtLeast(limit)) => format!(">= {} {}", number(limit), row.unit),
                     None => String::new(),

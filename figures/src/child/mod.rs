@@ -1,6 +1,7 @@
 //! The programs that are measured: ours and tokio's. Each runs as a process of its own and prints `name value`
 //! lines, like the peers in `figures/peers`.
 
+mod abstractions;
 mod clock;
 pub(crate) mod cores;
 mod echo;
@@ -69,6 +70,20 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("echo-load", &[port, process, connections, millis, busy]) => {
             load::echo_load(port, process, connections, millis, busy)?;
         }
+        ("join-ready", &[n]) => abstractions::join_ready::<Ours>(n),
+        ("join-later", &[n]) => abstractions::join_later::<Ours>(n),
+        ("select-ready", &[n]) => abstractions::select_ready::<Ours>(n),
+        ("select-later", &[n]) => abstractions::select_later::<Ours>(n),
+        ("timeout-ready", &[n]) => abstractions::timeout_ready::<Ours>(n),
+        ("timeout-later", &[n]) => abstractions::timeout_later::<Ours>(n),
+        ("oneshot", &[n]) => abstractions::oneshot::<Ours>(n),
+        ("tokio-join-ready", &[n]) => abstractions::join_ready::<Tokio>(n),
+        ("tokio-join-later", &[n]) => abstractions::join_later::<Tokio>(n),
+        ("tokio-select-ready", &[n]) => abstractions::select_ready::<Tokio>(n),
+        ("tokio-select-later", &[n]) => abstractions::select_later::<Tokio>(n),
+        ("tokio-timeout-ready", &[n]) => abstractions::timeout_ready::<Tokio>(n),
+        ("tokio-timeout-later", &[n]) => abstractions::timeout_later::<Tokio>(n),
+        ("tokio-oneshot", &[n]) => abstractions::oneshot::<Tokio>(n),
         ("timers-cancel", &[n]) => timers::cancel::<Ours>(n),
         ("timers-fire", &[n, millis]) => timers::fire::<Ours>(n, millis),
         ("timers-threads", &[n, millis]) => timers::threads::<Ours>(n, millis),
