@@ -85,7 +85,7 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
         all.push(Row {
             value: Ok(100.0 * median(ours) / median(most)),
             unit: "%",
-            ..Row::plain("speed-up", "selvedge, of what the machine gives")
+            ..Row::plain("speed-up", "selvedge of what the machine gives")
         });
     }
     all.push(Row::paper("speed-up", "LZ07 §5.1: 4 processors, 2007", 3.65, "x of 4"));
@@ -122,9 +122,9 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
         all.extend(case(
             &format!("yield, {}, 1 worker", threads(n)),
             &[
-                done(inner("selvedge, threads that may move", "cores-switch", &[1, n, ours])),
+                done(inner("selvedge threads that may move", "cores-switch", &[1, n, ours])),
                 // At most twice as much, that is.
-                inner("selvedge, round-robin", "switch", &[n, 20_000_000]).answers("live", n).times(0.5),
+                inner("selvedge round-robin", "switch", &[n, 20_000_000]).answers("live", n).times(0.5),
                 done(inner(TOKIO, "tokio-cores-switch", &[1, n, peers])),
             ],
             WALL_NS,
@@ -156,7 +156,7 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
                 ring("selvedge MVar", "cores-ring", ours),
                 ring("tokio, hand-made MVar", "tokio-cores-ring-handmade", peers).times(4.0),
                 ring("tokio mpsc(1)", "tokio-cores-ring-mpsc", peers).times(4.0),
-                ring("selvedge, hand-made MVar", "cores-ring-handmade", ours),
+                ring("selvedge hand-made MVar", "cores-ring-handmade", ours),
                 outer_on(2, GO_CORES, "Go chan(1)", "ring", &[1000, tokens, peers]).answers("token", peers),
                 outer_on(2, GHC_CORES, "GHC MVar", "ring", &[1000, tokens, peers]).answers("token", peers),
             ],

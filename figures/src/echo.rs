@@ -36,10 +36,10 @@ pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
         let n = workers as u64;
         let tokio = if workers == 1 { "tokio, current thread" } else { "tokio, multi-thread" };
         let entrants = [
-            server("selvedge, work stealing", "echo", workers, n),
+            server("selvedge work stealing", "echo", workers, n),
             server(tokio, "tokio-echo", workers, if workers == 1 { 0 } else { n }),
             outer_on(workers, GO_CORES, "Go", "echo", &[]),
-            server("selvedge, per core", "echo-per-core", workers, n),
+            server("selvedge per core", "echo-per-core", workers, n),
         ];
         for connections in CONNECTIONS {
             let mut samples: Vec<Reports> = entrants

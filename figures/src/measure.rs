@@ -185,8 +185,12 @@ fn run(contender: &Contender, keys: &[&str], limit: Duration) -> Result<Report, 
     let command = contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
     let mut process = pinned::command_on(contender.cpus, command);
     process.envs(contender.environment.iter().copied());
-    let report = report(process, limit)?;
-    for (name, expected) in &contender.answers {
+    checked(report(process, limit)?, &contender.answers, keys)
+}
+
+/// A report that has the right answers and all of `keys`.
+fn checked(report: Report, answers: &[(&str, f64)], keys: &[&str]) -> Result<Report, Failure> {
+    for (name, expected) in answers {
         match report.get(*name) {
             Some(value) if value == expected => {}
             Some(value) => return Err(Failure::Wrong(format!("{name} is {value}, not {expected}"))),
@@ -272,6 +276,20 @@ mod tests {
         assert_eq!(rows("c", &contenders, lower, &samples)[1].ratio, Some(12.0));
         let higher = Metric { key: "rate", unit: "/s", better: Better::Higher };
         assert_eq!(rows("c", &contenders, higher, &samples)[1].ratio, Some(5.0 / 60.0));
+    }
+
+    #[test]
+    fn a_wrong_or_missing_answer_counts_for_nothing() {
+        let check = |text, answers: &[(&str, f64)], keys: &[&str]| match checked(parse(text), answers, keys) {
+            Ok(report) => Ok(report["ns"]),
+            Err(Failure::Wrong(what)) => Err(what),
+            Err(Failure::Absent(why)) => panic!("{why}"),
+        };
+        let right = "ns 4.5\nsum 6\n";
+        assert_eq!(check(right, &[("sum", 6.0)], &["ns"]), Ok(4.5));
+        assert_eq!(check(right, &[("sum", 7.0)], &["ns"]), Err("sum is 6, not 7".to_owned()));
+        assert_eq!(check(right, &[("bytes", 7.0)], &["ns"]), Err("it printed no bytes".to_owned()));
+        assert_eq!(check(right, &[("sum", 6.0)], &["ns", "rate"]), Err("it printed no rate".to_owned()));
     }
 
     #[test]

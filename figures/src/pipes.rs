@@ -39,8 +39,8 @@ impl Point {
     }
 }
 
-const ONE: &str = "selvedge, 1 worker";
-const TWO: &str = "selvedge, 2 workers";
+const ONE: &str = "selvedge 1 worker";
+const TWO: &str = "selvedge 2 workers";
 const TOKIO_ONE: &str = "tokio, current thread";
 const TOKIO_TWO: &str = "tokio, 2 workers";
 
