@@ -88,10 +88,7 @@ impl Runtime for Ours {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let cell = std::sync::Arc::new(selvedge_sync::MVar::empty());
-        let here = cell.clone();
-        drop(selvedge_core::spawn(async move { here.put(future.await).await }));
-        OurHandle(Box::pin(async move { cell.take().await }))
+        OurHandle(selvedge_core::spawn(future))
     }
 
     #[inline]
@@ -106,14 +103,14 @@ impl Runtime for Ours {
 }
 
 /// A handle of ours.
-pub(super) struct OurHandle<T>(Pin<Box<dyn Future<Output = T> + Send>>);
+pub(super) struct OurHandle<T>(selvedge_core::JoinHandle<T>);
 
 impl<T> Future for OurHandle<T> {
     type Output = T;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll(context)))
+        Poll::Ready(ready!(Pin::new(&mut self.0).poll(context)).expect("the thread does not panic"))
     }
 }
 
