@@ -5,9 +5,17 @@
 //!   be `Send`.
 //!
 //! A scheduler of one's own is a loop over [`Thread::step`](selvedge_core::Thread::step): see the example `own_scheduler`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+#[expect(unsafe_code, reason = "the ring's slots are exclusive by protocol")]
+mod deque;
+mod injector;
 mod per_core;
+mod primitives;
+mod sleep;
 
+pub use deque::{Claim, Deque, Stealer};
+pub use injector::Injector;
 pub use per_core::{Failure, per_core};
 pub use selvedge_core::{round_robin, round_robin_with};
+pub use sleep::Crew;
