@@ -15,9 +15,9 @@
 //! ```
 //!
 //! 1. [`push`](Deque::push) (owner) writes the slot at the tail, then moves the tail with a Release store. No read-modify-write.
-//! 2. [`claim`](Deque::claim) (owner) moves `real` over an eighth of what is there, 16 at most, by one exchange of the head;
+//! 2. [`claim`](Deque::claim) (owner) moves `real` over its share of what is there, 16 items at most, by one exchange of the head;
 //!    [`next`](Deque::next) then takes those items one by one and touches nothing that is shared. Of a long queue, a claim is paid for once
-//!    in 16 items; of a short one the rest stays where thieves can get it.
+//!    in 16 items; of a short one the other workers' shares stay where they can get them.
 //! 3. [`steal_into`](Stealer::steal_into) (thief) moves `real` over half of what is there and writes down as `stolen` how much, by one
 //!    exchange; it copies; then it clears `stolen`. While that is not 0 no other thief begins, and the owner, who may go on
 //!    claiming (and adds to `stolen` what it claims), does not write to slots that far back.
@@ -38,9 +38,7 @@ use std::mem::MaybeUninit;
 /// Items in a ring.
 pub(crate) const SLOTS: usize = 256;
 
-/// A claim takes one of so many items,
-const CLAIM_DIVISOR: u32 = 8;
-/// and not more than this.
+/// The most that a claim takes.
 const CLAIM_MAX: u32 = 16;
 
 const STOLEN_SHIFT: u32 = 32;
@@ -237,11 +235,12 @@ impl<T, const N: usize> Deque<T, N> {
         Some(unsafe { self.ring.read(index) })
     }
 
-    /// Claims items for the owner, once those claimed before are taken: an eighth of what is there, at least one and at most 16.
+    /// Claims items for the owner, once those claimed before are taken: one worker's share of what is there if there are `workers`
+    /// of them, at least one item and at most 16.
     ///
     /// It takes part in the [protocol of the sleepers](crate::Crew): whoever set the mark before is heard of here, and whoever sets it
     /// later sees what has been pushed until now.
-    pub fn claim(&mut self) -> Claim {
+    pub fn claim(&mut self, workers: u32) -> Claim {
         debug_assert_eq!(self.next, self.claimed, "claimed items are taken before there is another claim");
         let word = &self.ring.head.0;
         let mut head = Head(word.load(Ordering::Relaxed));
@@ -251,7 +250,7 @@ impl<T, const N: usize> Deque<T, N> {
             if len == 0 {
                 return Claim { taken: 0, left: 0, wanted };
             }
-            let taken = (len / CLAIM_DIVISOR).clamp(1, CLAIM_MAX);
+            let taken = (len / workers).clamp(1, CLAIM_MAX);
             let stolen = if stolen == 0 { 0 } else { stolen + taken };
             let claimed = Head::new(real.wrapping_add(taken), stolen, wanted);
             match word.compare_exchange_weak(head.0, claimed.0, Ordering::AcqRel, Ordering::Relaxed) {
@@ -267,15 +266,21 @@ impl<T, const N: usize> Deque<T, N> {
     /// Takes the first item.
     pub fn pop(&mut self) -> Option<T> {
         self.next().or_else(|| {
-            self.claim();
+            self.claim(u32::MAX);
             self.next()
         })
+    }
+
+    /// How many items are claimed and not yet taken.
+    #[inline(always)]
+    pub fn claimed(&self) -> usize {
+        self.claimed.wrapping_sub(self.next) as usize
     }
 
     /// How many items are in it, those claimed among them.
     pub fn len(&self) -> usize {
         let head = Head(self.ring.head.0.load(Ordering::Relaxed));
-        (self.tail.wrapping_sub(head.real()) + self.claimed.wrapping_sub(self.next)) as usize
+        self.tail.wrapping_sub(head.real()) as usize + self.claimed()
     }
 
     /// Whether no item is in it.
@@ -392,15 +397,15 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_is_claimed_in_batches_and_a_short_one_item_by_item() {
+    fn of_a_long_queue_a_batch_is_claimed_and_of_a_short_one_a_share() {
         let mut ring = Deque::<u32>::new();
         (0..200).for_each(|i| ring.push(i).unwrap());
-        assert_eq!(ring.claim(), Claim { taken: 16, left: 184, wanted: false });
+        assert_eq!(ring.claim(4), Claim { taken: 16, left: 184, wanted: false });
         (0..16).for_each(|i| assert_eq!(ring.next(), Some(i)));
-        while ring.len() > 15 {
+        while ring.len() > 7 {
             ring.pop();
         }
-        assert_eq!(ring.claim(), Claim { taken: 1, left: 14, wanted: false });
+        assert_eq!(ring.claim(4), Claim { taken: 1, left: 6, wanted: false });
     }
 
     #[test]
@@ -410,7 +415,7 @@ mod tests {
         (0..3).for_each(|i| ring.push(i).unwrap());
         assert_eq!(ring.pop(), Some(0));
         assert!(ring.is_wanted());
-        assert_eq!(ring.claim(), Claim { taken: 1, left: 1, wanted: true });
+        assert_eq!(ring.claim(2), Claim { taken: 1, left: 1, wanted: true });
         ring.stealer().satisfied();
         assert!(!ring.is_wanted());
     }
@@ -420,7 +425,7 @@ mod tests {
         let item = std::rc::Rc::new(());
         let mut ring = Deque::<_, 8>::new();
         (0..7).for_each(|_| ring.push(item.clone()).unwrap());
-        ring.claim();
+        ring.claim(1);
         let thieves = ring.stealer();
         drop(ring);
         assert!(thieves.is_empty());
@@ -432,6 +437,7 @@ mod tests {
         Push(usize),
         PushFrom(usize, usize),
         Pop(usize),
+        Claim(u32),
         Steal,
         PopStolen(usize),
     }
@@ -441,6 +447,7 @@ mod tests {
             (1..12usize).prop_map(Op::Push),
             (0..12usize, 0..12usize).prop_map(|(n, max)| Op::PushFrom(n, max)),
             (1..12usize).prop_map(Op::Pop),
+            (1..5u32).prop_map(Op::Claim),
             Just(Op::Steal),
             (1..6usize).prop_map(Op::PopStolen),
         ]
@@ -455,7 +462,7 @@ mod tests {
             let (mut ring, mut thief) = (Deque::<Box<u32>, N>::new(), Deque::<Box<u32>, N>::new());
             let (mut model, mut stolen) = (VecDeque::new(), VecDeque::new());
             // Claimed items cannot be stolen, and as long as there are any, what was stolen behind them leaves holes.
-            let (mut claimed, mut holes) = (0, 0);
+            let (mut claimed, mut holes) = (0usize, 0);
             let mut fresh = 0..;
             for op in ops {
                 match op {
@@ -473,13 +480,16 @@ mod tests {
                         model.extend(expected);
                     }
                     Op::Pop(n) => for _ in 0..n {
-                        if claimed == 0 {
-                            claimed = (model.len() / 8).clamp(model.len().min(1), 16);
-                        }
                         prop_assert_eq!(ring.pop().map(|b| *b), model.pop_front());
                         claimed = claimed.saturating_sub(1);
                         if claimed == 0 { holes = 0 }
                     },
+                    Op::Claim(workers) if claimed == 0 => {
+                        claimed = (model.len() / workers as usize).clamp(model.len().min(1), 16);
+                        let claim = ring.claim(workers);
+                        prop_assert_eq!((claim.taken as usize, claim.left as usize), (claimed, model.len() - claimed));
+                    }
+                    Op::Claim(_) => {}
                     Op::Steal => {
                         let open = model.len() - claimed;
                         let n = (open - open / 2).min(N - stolen.len() + 1);

@@ -111,10 +111,12 @@ impl<T, J, const N: usize> Crew<T, J, N> {
     }
 
     /// Adds something from outside (step I). The worker to unpark, if any.
-    #[must_use = "the worker must be unparked"]
-    pub fn inject(&self, item: J) -> Option<usize> {
-        self.injector.push(item);
-        self.with_sleepers(|sleepers| self.call(sleepers))
+    ///
+    /// # Errors
+    /// Gives the item back if the injector is closed.
+    pub fn inject(&self, item: J) -> Result<Option<usize>, J> {
+        self.injector.push(item)?;
+        Ok(self.with_sleepers(|sleepers| self.call(sleepers)))
     }
 
     /// A worker's claim has left something in its ring, which is wanted (step C). The worker to unpark, if any.
@@ -191,7 +193,7 @@ impl<T, J, const N: usize> Crew<T, J, N> {
         })
     }
 
-    /// How many workers sleep.
+    /// How many workers sleep. One that has been called does not count, though it may not know yet.
     pub fn sleeping(&self) -> usize {
         self.with_sleepers(|sleepers| sleepers.list.len())
     }
@@ -232,7 +234,7 @@ mod tests {
         let (crew, mut deques) = Crew::<u32, u32>::new(2);
         assert!(crew.fall_asleep(1, false));
         (0..3).for_each(|i| deques[0].push(i).unwrap());
-        let claim = deques[0].claim();
+        let claim = deques[0].claim(2);
         assert!(claim.wanted && claim.left == 2);
         assert_eq!(crew.surplus(0), Some(1));
         assert_eq!(crew.surplus(0), None, "one searches already");
@@ -246,7 +248,7 @@ mod tests {
     #[test]
     fn a_worker_that_sees_work_at_the_last_look_gets_up_as_a_searcher() {
         let (crew, _deques) = Crew::<u32, u32>::new(2);
-        assert_eq!(crew.inject(7), None);
+        assert_eq!(crew.inject(7), Ok(None));
         assert!(!crew.fall_asleep(1, false));
         assert_eq!(crew.sleeping(), 0);
         assert_eq!(crew.injector().take(2, 9), [7]);
@@ -257,8 +259,8 @@ mod tests {
     fn the_last_searcher_passes_the_search_on() {
         let (crew, mut deques) = Crew::<u32, u32>::new(3);
         assert!(crew.fall_asleep(2, false) && crew.fall_asleep(1, false));
-        assert_eq!(crew.inject(1), Some(1), "who fell asleep last is woken first");
-        assert_eq!(crew.inject(2), None);
+        assert_eq!(crew.inject(1), Ok(Some(1)), "who fell asleep last is woken first");
+        assert_eq!(crew.inject(2), Ok(None));
         (0..8).for_each(|i| deques[0].push(i).unwrap());
         assert_eq!(crew.injector().take(3, 1), [1]);
         assert_eq!(crew.found(), Some(2));

@@ -67,7 +67,7 @@ fn what_a_claim_leaves_wakes_a_sleeper() {
         };
         mine.push(1).unwrap();
         mine.push(2).unwrap();
-        let claim = mine.claim();
+        let claim = mine.claim(2);
         if claim.left > 0 && claim.wanted {
             shared.unpark(shared.crew.surplus(0));
         }
@@ -86,7 +86,7 @@ fn what_is_injected_wakes_a_sleeper() {
             let shared = shared.clone();
             thread::spawn(move || shared.get_one(1, &mut other))
         };
-        shared.unpark(shared.crew.inject(7));
+        shared.unpark(shared.crew.inject(7).unwrap());
         assert_eq!(sleeper.join().unwrap(), 7);
     });
 }
@@ -108,8 +108,8 @@ fn two_sleepers_get_one_each() {
                 })
             })
             .collect();
-        shared.unpark(shared.crew.inject(1));
-        shared.unpark(shared.crew.inject(2));
+        shared.unpark(shared.crew.inject(1).unwrap());
+        shared.unpark(shared.crew.inject(2).unwrap());
         let mut items: Vec<u32> = sleepers.into_iter().map(|s| s.join().unwrap()).collect();
         items.sort();
         assert_eq!(items, [1, 2]);
