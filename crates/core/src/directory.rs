@@ -2,6 +2,7 @@
 //!
 //! Entries are never freed, so that a waker may look one up at any time; a number is used again by a later CPU.
 
+use crate::alarm::GivenUp;
 use crate::inbox::Inbox;
 use crate::{Unavailable, Unpark};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ const CPUS_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) inbox: Inbox,
+    pub(crate) given_up: GivenUp,
     /// How to wake the CPU's OS thread when it sleeps; known from the first sleep on.
     unpark: Mutex<Option<Arc<dyn Unpark>>>,
     in_use: AtomicBool,

@@ -166,7 +166,7 @@ impl Events for EventLoop {
                         Request::Wait(readiness) => {
                             self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
                         }
-                        Request::Sleep(until) => self.driver.sleep(waiter, until),
+                        Request::Sleep(alarm) => self.driver.set(waiter, alarm),
                         Request::Call(call) => return Err(Trace::Call(call)),
                         _ => {}
                     }
@@ -183,7 +183,11 @@ impl Events for EventLoop {
     /// # Errors
     /// None in practice: `epoll_wait` fails only on misuse.
     fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
+        self.driver.tidy();
         let mut wait = timeout.map_or(WAIT_MAX, |t| t.min(WAIT_MAX));
+        if self.driver.resolve() {
+            wait = Duration::ZERO; // there seemed to be something to wait for
+        }
         if wait > Duration::ZERO
             && let Some(next) = self.driver.next()
         {
@@ -210,6 +214,7 @@ impl Events for EventLoop {
             }
         }
         self.driver.expire(cpu.now(), |w| w.resume(cpu));
+        self.driver.left().clear();
         Ok(())
     }
 

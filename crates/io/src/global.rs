@@ -91,11 +91,13 @@ impl Global {
         let mut ready = Vec::new();
         match request {
             Request::Wait(readiness) => driver.wait(waker, readiness, Time::now(), |waker| ready.push(waker)),
-            Request::Sleep(until) => driver.sleep(waker, until),
+            Request::Sleep(alarm) => driver.set(waker, alarm),
             other => panic!("{other:?} was asked outside of a Selvedge thread, where no scheduler serves it"),
         }
+        let left = std::mem::take(driver.left());
         let sooner = driver.next().is_some_and(|next| before.is_none_or(|before| next < before));
         drop(driver);
+        drop(left);
         if sooner {
             self.caller.unpark();
         }
@@ -109,7 +111,9 @@ impl Global {
         let mut ready: Vec<Waker> = Vec::new();
         loop {
             let (armed, next) = {
-                let driver = lock(&self.driver);
+                let mut driver = lock(&self.driver);
+                driver.tidy();
+                driver.resolve();
                 (driver.armed(), driver.next())
             };
             let asleep = self.caller.fall_asleep();
@@ -136,7 +140,9 @@ impl Global {
                 }
             }
             driver.expire(Time::now(), |waker| ready.push(waker));
+            let left = std::mem::take(driver.left());
             drop(driver);
+            drop(left);
             // Without the lock: waking may poll the future at once, which may come back with its next request.
             for waker in ready.drain(..) {
                 waker.wake();

@@ -52,6 +52,7 @@ pub mod nonblocking;
 pub mod pool;
 mod readiness;
 pub mod signal;
+mod sleepers;
 pub mod time;
 mod unpark;
 pub mod wheel;
