@@ -49,6 +49,7 @@ pub mod fs;
 mod global;
 pub mod net;
 pub mod nonblocking;
+mod places;
 pub mod pool;
 mod readiness;
 pub mod signal;
