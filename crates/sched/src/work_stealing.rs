@@ -477,7 +477,10 @@ impl<'a, E: Events> Worker<'a, E> {
 
     #[inline]
     fn step(&mut self, thread: Thread) -> Result<(), RunError> {
-        match thread.step(&mut self.cpu) {
+        let node = thread.step(&mut self.cpu);
+        // Before the thread itself, which may have let them go first.
+        self.take_woken();
+        match node {
             Trace::Yield(thread) => self.enqueue(thread),
             Trace::Fork { child, parent } => {
                 self.enqueue(child);
@@ -489,7 +492,6 @@ impl<'a, E: Events> Worker<'a, E> {
             Trace::Panic(panic) => eprintln!("{panic}"),
             request => self.events.submit(&mut self.cpu, request)?,
         }
-        self.take_woken();
         Ok(())
     }
 
@@ -499,6 +501,7 @@ impl<'a, E: Events> Worker<'a, E> {
         if let Some(thread) = self.lifo.take() {
             self.lifo_run += 1;
             if self.lifo_run <= LIFO_MAX {
+                self.offer();
                 return Some(thread);
             }
             self.enqueue(thread);
@@ -508,6 +511,7 @@ impl<'a, E: Events> Worker<'a, E> {
         if self.turn_is_local
             && let Some(thread) = self.local.pop()
         {
+            self.offer();
             return Some(thread);
         }
         self.next_mobile().or_else(|| self.local.pop())
@@ -564,7 +568,13 @@ impl<'a, E: Events> Worker<'a, E> {
         while let Some(thread) = self.cpu.woken() {
             self.enqueue(thread);
         }
-        if self.deque.is_wanted() && self.deque.len() > 1 {
+        self.offer();
+    }
+
+    /// Wakes a sleeper if there is something to steal here, and this worker has other things to do first. (A claim does the same.)
+    #[inline]
+    fn offer(&self) {
+        if self.deque.is_wanted() && self.deque.len() > self.deque.claimed() {
             self.shared.unpark(self.shared.crew.surplus(self.me));
         }
     }

@@ -10,7 +10,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 /// Runs a main thread and what it creates.
-pub trait Scheduler {
+pub(crate) trait Scheduler {
     /// # Errors
     /// As the scheduler's.
     fn run<F>(main: F) -> Result<F::Output, RunError>
@@ -19,7 +19,7 @@ pub trait Scheduler {
         F::Output: Send;
 }
 
-pub struct RoundRobin;
+pub(crate) struct RoundRobin;
 
 impl Scheduler for RoundRobin {
     fn run<F: Future + Send + 'static>(main: F) -> Result<F::Output, RunError> {
@@ -28,7 +28,7 @@ impl Scheduler for RoundRobin {
 }
 
 /// The main thread is on the first of two workers; that of the other ends at once.
-pub struct PerCore;
+pub(crate) struct PerCore;
 
 impl Scheduler for PerCore {
     fn run<F>(main: F) -> Result<F::Output, RunError>
@@ -55,7 +55,7 @@ impl Scheduler for PerCore {
     }
 }
 
-pub struct Priorities;
+pub(crate) struct Priorities;
 
 impl Scheduler for Priorities {
     fn run<F: Future + Send + 'static>(main: F) -> Result<F::Output, RunError> {
@@ -63,7 +63,7 @@ impl Scheduler for Priorities {
     }
 }
 
-pub struct Stealing<const WORKERS: usize>;
+pub(crate) struct Stealing<const WORKERS: usize>;
 
 impl<const WORKERS: usize> Scheduler for Stealing<WORKERS> {
     fn run<F>(main: F) -> Result<F::Output, RunError>
@@ -77,7 +77,7 @@ impl<const WORKERS: usize> Scheduler for Stealing<WORKERS> {
 
 /// An event source for `sleep`.
 #[derive(Debug)]
-pub struct Naps {
+pub(crate) struct Naps {
     nobody: NoEvents,
     /// By their time, and numbered.
     sleepers: BTreeMap<(Time, u64), Sleeper>,
@@ -91,7 +91,7 @@ enum Sleeper {
 }
 
 impl Naps {
-    pub fn new() -> Naps {
+    pub(crate) fn new() -> Naps {
         Naps { nobody: NoEvents::new(), sleepers: BTreeMap::new(), number: 0 }
     }
 
