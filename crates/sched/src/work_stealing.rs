@@ -171,7 +171,7 @@ impl WorkStealing {
                 Ok(())
             });
             let others = started.into_iter().map(|started| match started {
-                Ok(worker) => worker.join().unwrap_or_else(|panic| Ended::panicked(panic)),
+                Ok(worker) => worker.join().unwrap_or_else(Ended::panicked),
                 Err(error) => Ended::failed(error.into()),
             });
             (std::iter::once(first).chain(others).collect::<Vec<_>>(), handle)
@@ -519,7 +519,7 @@ impl<'a, E: Events> Worker<'a, E> {
 
     #[inline]
     fn next_mobile(&mut self) -> Option<Thread> {
-        if let Some(thread) = self.deque.next() {
+        if let Some(thread) = self.deque.take() {
             return Some(thread.into_thread());
         }
         self.claim()
@@ -535,7 +535,7 @@ impl<'a, E: Events> Worker<'a, E> {
         if claim.wanted && claim.left > 0 {
             self.shared.unpark(self.shared.crew.surplus(self.me));
         }
-        self.deque.next().map(SendThread::into_thread)
+        self.deque.take().map(SendThread::into_thread)
     }
 
     /// Puts a thread behind those that are ready.
