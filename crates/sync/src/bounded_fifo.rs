@@ -24,12 +24,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::BoundedFifo;
 ///
 /// let words = round_robin(async {
 ///     let (putter, taker) = BoundedFifo::ends_local(2);
-///     spawn(async move {
+///     spawn_local(async move {
 ///         for word in ["warp", "weft", "selvedge"] {
 ///             putter.put(word).await.unwrap();
 ///         }

@@ -17,13 +17,13 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::{ListenError, broadcast_local};
 ///
 /// round_robin(async {
 ///     let (broadcaster, mut one) = broadcast_local(2);
 ///     let mut other = one.clone();
-///     let listener = spawn(async move { [one.listen().await, one.listen().await] });
+///     let listener = spawn_local(async move { [one.listen().await, one.listen().await] });
 ///     broadcaster.send("warp");
 ///     broadcaster.send("weft");
 ///     assert_eq!(listener.await.unwrap(), [Ok("warp"), Ok("weft")]);

@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::Promise;
 ///
 /// let lengths = round_robin(async {
@@ -35,7 +35,7 @@ use std::sync::{Arc, OnceLock};
 ///     let mut readers = vec![];
 ///     for _ in 0..3 {
 ///         let promise = promise.clone();
-///         readers.push(spawn(async move { promise.claim().await.map(|text: &String| text.len()) }));
+///         readers.push(spawn_local(async move { promise.claim().await.map(|text: &String| text.len()) }));
 ///     }
 ///     fulfiller.fulfil("weft".to_string());
 ///     let mut lengths = vec![];

@@ -16,12 +16,12 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::watch_local;
 ///
 /// let seen = round_robin(async {
 ///     let (setter, mut watcher) = watch_local(0);
-///     let thread = spawn(async move {
+///     let thread = spawn_local(async move {
 ///         let mut seen = vec![*watcher.latest()];
 ///         while watcher.changed().await.is_ok() {
 ///             seen.push(*watcher.latest());
