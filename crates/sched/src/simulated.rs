@@ -334,7 +334,7 @@ impl World {
     ) -> Result<Run<F::Output>, Why> {
         let start = Time::now();
         let mut cpu = Cpu::new().map_err(RunError::from)?;
-        let mut main = cpu.spawn(main).map_err(RunError::from)?;
+        let mut main = cpu.spawn_local(main).map_err(RunError::from)?;
         cpu.tick();
         let ended = loop {
             if let Err(why) = self.turn(&mut cpu, events, steps_max) {
