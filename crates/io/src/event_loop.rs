@@ -213,21 +213,23 @@ impl Events for EventLoop {
     /// None in practice: `epoll_wait` fails only on misuse.
     fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
         self.driver.tidy();
-        let mut wait = timeout.map_or(WAIT_MAX, |t| t.min(WAIT_MAX));
+        let mut wait = timeout.map(|t| t.min(WAIT_MAX));
         if self.driver.resolve() {
-            wait = Duration::ZERO; // there seemed to be something to wait for
+            wait = Some(Duration::ZERO); // there seemed to be something to wait for
         }
-        if wait > Duration::ZERO
+        if wait != Some(Duration::ZERO)
             && let Some(next) = self.driver.next()
         {
-            wait = wait.min(next.since(Time::now()));
+            let left = next.since(Time::now()).min(WAIT_MAX);
+            wait = Some(wait.map_or(left, |wait| wait.min(left)));
         }
-        let asleep = wait > Duration::ZERO && self.caller.fall_asleep();
+        let asleep = wait != Some(Duration::ZERO) && self.caller.fall_asleep();
         if !asleep {
-            wait = Duration::ZERO;
+            wait = Some(Duration::ZERO);
         }
-        let timespec = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let taken = sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], Some(&timespec));
+        let timespec = wait
+            .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
+        let taken = sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref());
         if asleep {
             self.caller.wake_up();
         }

@@ -40,7 +40,7 @@ impl Events for Naps {
             Trace::Any => {
                 while let Some(Detached { request, waker }) = cpu.detached() {
                     match request {
-                        Request::Sleep(until) => self.add(until, Sleeper::Waker(waker)),
+                        Request::Sleep(alarm) => self.add(alarm.until(), Sleeper::Waker(waker)),
                         Request::Call(call) => return Err(Trace::Call(call)),
                         other => panic!("{other:?}"),
                     }
