@@ -24,24 +24,25 @@ struct Waiter<'a, T> {
 
 impl<T> Waiter<'_, T> {
     fn poll(&mut self) -> Poll<T> {
+        self.bell.0.store(false, Ordering::Relaxed);
         let waker = Waker::from(self.bell.clone());
         self.future.as_mut().poll(&mut Context::from_waker(&waker))
     }
 }
 
 /// Those who wait, numbered in the order of their coming.
-pub struct Waiters<'a, T> {
+pub(crate) struct Waiters<'a, T> {
     next: usize,
     all: Vec<Waiter<'a, T>>,
 }
 
 impl<'a, T> Waiters<'a, T> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Waiters { next: 0, all: Vec::new() }
     }
 
     /// Polls a new future: its number, and its result unless it has to wait.
-    pub fn begin(&mut self, future: impl Future<Output = T> + 'a) -> (usize, Option<T>) {
+    pub(crate) fn begin(&mut self, future: impl Future<Output = T> + 'a) -> (usize, Option<T>) {
         let id = self.next;
         self.next += 1;
         let mut waiter = Waiter { id, future: Box::pin(future), bell: Arc::default() };
@@ -55,7 +56,7 @@ impl<'a, T> Waiters<'a, T> {
     }
 
     /// Polls one of them, if there is any; it is gone when it is ready.
-    pub fn poll(&mut self, at: usize) -> Option<(usize, Option<T>)> {
+    pub(crate) fn poll(&mut self, at: usize) -> Option<(usize, Option<T>)> {
         let at = at.checked_rem(self.all.len())?;
         let id = self.all[at].id;
         match self.all[at].poll() {
@@ -68,13 +69,13 @@ impl<'a, T> Waiters<'a, T> {
     }
 
     /// Drops one of them, if there is any.
-    pub fn give_up(&mut self, at: usize) -> Option<usize> {
+    pub(crate) fn give_up(&mut self, at: usize) -> Option<usize> {
         let at = at.checked_rem(self.all.len())?;
         Some(self.all.remove(at).id)
     }
 
     /// Who has been woken and not polled since.
-    pub fn woken(&self) -> BTreeSet<usize> {
+    pub(crate) fn woken(&self) -> BTreeSet<usize> {
         self.all.iter().filter(|w| w.bell.0.load(Ordering::Relaxed)).map(|w| w.id).collect()
     }
 }
