@@ -14,7 +14,7 @@ use std::fmt;
 ///
 /// # Cancellation
 /// Dropping a `take` that waits leaves the queue. If it had been handed a value, that goes to the next who waits, or back to the
-/// front.
+/// front; values that others have taken in between have then come before it.
 ///
 /// # Complexity
 /// One critical section for each operation.
