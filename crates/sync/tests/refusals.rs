@@ -54,7 +54,7 @@ fn a_thread_that_would_wait_for_itself() {
     round_robin(async {
         let mutex = Rc::new(Mutex::new_local(()));
         let guard = mutex.checked_lock().await.unwrap();
-        let recursion = mutex.checked_lock().await.err().expect("it holds it");
+        let recursion = mutex.checked_lock().await.expect_err("it holds it");
         assert_eq!(Some(recursion.holder()), mutex.holder());
         assert_eq!(format!("{:?}", mutex), format!("Mutex(locked by {})", recursion.holder()));
         // Another thread just waits.
