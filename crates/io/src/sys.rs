@@ -595,7 +595,23 @@ pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Whether a call that is to take only what is in memory (`RWF_NOWAIT`, `RESOLVE_CACHED`) is made as it is. In a simulation it is not: chance
+/// To be asked before a call on a file that is not made here and may wait for the disk.
+///
+/// # Errors
+/// What was injected into `call`, or is wrong with the simulated disk.
+#[inline]
+pub fn may_wait(call: Call) -> Result<()> {
+    if !is_disturbed() {
+        return Ok(());
+    }
+    faults::of(call)?;
+    if kernel::is_here() {
+        kernel::with(Kernel::disk)?;
+    }
+    Ok(())
+}
+
+/// To be asked before a call on a file that is not made here and must not wait for the disk: whether a call that is to take only what is in memory (`RWF_NOWAIT`, `RESOLVE_CACHED`) is made as it is. In a simulation it is not: chance
 /// says what is in memory, not the page cache, and what is said to be is read by the ordinary call.
 ///
 /// # Errors
