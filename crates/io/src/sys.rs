@@ -466,7 +466,11 @@ pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize> {
 /// The beginning of the concatenation of `parts`.
 #[cold]
 fn joined(parts: &[IoSlice<'_>], limit: usize) -> Vec<u8> {
-    parts.iter().flat_map(|part| part.iter().copied()).take(limit).collect()
+    let mut all = Vec::new();
+    for part in parts {
+        all.extend_from_slice(&part[..part.len().min(limit - all.len())]);
+    }
+    all
 }
 
 /// Sends at most `count` bytes of a file from `offset` on, which is moved.
