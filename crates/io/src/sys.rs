@@ -466,7 +466,11 @@ pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize> {
 /// The beginning of the concatenation of `parts`.
 #[cold]
 fn joined(parts: &[IoSlice<'_>], limit: usize) -> Vec<u8> {
-    parts.iter().flat_map(|part| part.iter().copied()).take(limit).collect()
+    let mut all = Vec::new();
+    for part in parts {
+        all.extend_from_slice(&part[..part.len().min(limit - all.len())]);
+    }
+    all
 }
 
 /// Sends at most `count` bytes of a file from `offset` on, which is moved.
@@ -595,7 +599,23 @@ pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Whether a call that is to take only what is in memory (`RWF_NOWAIT`, `RESOLVE_CACHED`) is made as it is. In a simulation it is not: chance
+/// To be asked before a call on a file that is not made here and may wait for the disk.
+///
+/// # Errors
+/// What was injected into `call`, or is wrong with the simulated disk.
+#[inline]
+pub fn may_wait(call: Call) -> Result<()> {
+    if !is_disturbed() {
+        return Ok(());
+    }
+    faults::of(call)?;
+    if kernel::is_here() {
+        kernel::with(Kernel::disk)?;
+    }
+    Ok(())
+}
+
+/// To be asked before a call on a file that is not made here and must not wait for the disk: whether a call that is to take only what is in memory (`RWF_NOWAIT`, `RESOLVE_CACHED`) is made as it is. In a simulation it is not: chance
 /// says what is in memory, not the page cache, and what is said to be is read by the ordinary call.
 ///
 /// # Errors
