@@ -114,14 +114,15 @@ pub(crate) fn busy(effort: Effort) -> Result<Table, String> {
         let conversations = (2048 * effort.seconds / pairs).max(3);
         let point = Point { pairs, idle: 0, conversations };
         all.extend(case(
-            &format!("{pairs} pairs"),
-            &[
-                point.ours(ONE, "fifo", 0),
-                point.posix(1).times(1.0),
-                point.posix(2).times(1.0),
-                point.ours(TOKIO_ONE, "tokio-fifo", 0),
-                point.ours(TWO, "fifo", 2),
-            ],
+            &format!("{pairs} pairs, 1 CPU"),
+            &[point.ours(ONE, "fifo", 0), point.posix(1).times(1.0), point.ours(TOKIO_ONE, "tokio-fifo", 0)],
+            RATE,
+            effort.rounds,
+            LIMIT,
+        )?);
+        all.extend(case(
+            &format!("{pairs} pairs, 2 CPUs"),
+            &[point.ours(TWO, "fifo", 2), point.posix(2).times(1.0), point.ours(TOKIO_TWO, "tokio-fifo", 2)],
             RATE,
             effort.rounds,
             LIMIT,
