@@ -343,3 +343,14 @@ pub(super) fn counter_std_mutex(threads: u64, total: u64) {
     });
     print_count(counter.into_inner().expect("no panic under this lock"), seconds);
 }
+
+/// OS threads that count under our mutex.
+pub(super) fn counter_os_mutex(threads: u64, total: u64) {
+    let counter = selvedge_sync::Mutex::new(0_u64);
+    let seconds = os_threads(threads, total, |part| {
+        for _ in 0..part {
+            *counter.lock_blocking() += 1;
+        }
+    });
+    print_count(counter.into_inner(), seconds);
+}

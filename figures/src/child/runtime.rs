@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use selvedge_core::{NoEvents, round_robin_with};
 use selvedge_io::EventLoop;
+use selvedge_sched::work_stealing;
 use tokio::runtime::Builder;
 
 /// What the threads of a program wait for besides one another.
@@ -37,6 +38,9 @@ pub(super) trait Runtime: Sized + 'static {
         F: Future + Send + 'static,
         F::Output: Send + 'static;
 
+    /// Cancels a thread that is waiting.
+    fn cancel<T: Send + 'static>(handle: &Self::Handle<T>);
+
     /// Starts a thread that nobody joins.
     fn detach(future: impl Future<Output = ()> + Send + 'static);
 
@@ -58,12 +62,15 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let _ = workers;
-    single(waits, main)
+    let ended = match waits {
+        Waits::Nothing => work_stealing(workers, |_| Ok(NoEvents::new()), main),
+        Waits::World => work_stealing(workers, |_| EventLoop::new(), main),
+    };
+    ended.expect("no worker fails")
 }
 
 /// Runs `main` on this OS thread.
-pub(super) fn single<F: Future + 'static>(waits: Waits, main: F) -> F::Output {
+fn single<F: Future + 'static>(waits: Waits, main: F) -> F::Output {
     let ended = match waits {
         Waits::Nothing => round_robin_with(&mut NoEvents::new(), main),
         Waits::World => round_robin_with(&mut EventLoop::new().expect("there are descriptors left"), main),
@@ -89,6 +96,10 @@ impl Runtime for Ours {
         F::Output: Send + 'static,
     {
         OurHandle(selvedge_core::spawn(future))
+    }
+
+    fn cancel<T: Send + 'static>(handle: &OurHandle<T>) {
+        handle.0.cancel();
     }
 
     #[inline]
@@ -146,6 +157,10 @@ impl Runtime for Tokio {
         F::Output: Send + 'static,
     {
         TokioHandle(tokio::spawn(future))
+    }
+
+    fn cancel<T: Send + 'static>(handle: &TokioHandle<T>) {
+        handle.0.abort();
     }
 
     #[inline]
