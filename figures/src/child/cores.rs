@@ -67,7 +67,8 @@ pub(super) fn switch<R: Runtime>(workers: u64, n: u64, per: u64) {
                 if FINISHED.fetch_add(1, Ordering::SeqCst) + 1 == n {
                     END.get_or_init(Times::now);
                 }
-            });
+            })
+            .await;
         }
         while STARTED.load(Ordering::Relaxed) < n {
             R::yield_now().await;

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use selvedge_core::{NoEvents, round_robin_with};
+use selvedge_core::{NoEvents, fork, round_robin_with};
 use selvedge_io::EventLoop;
 use selvedge_sched::work_stealing;
 use tokio::runtime::Builder;
@@ -42,7 +42,9 @@ pub(super) trait Runtime: Sized + 'static {
     fn cancel<T: Send + 'static>(handle: &Self::Handle<T>);
 
     /// Starts a thread that nobody joins.
-    fn detach(future: impl Future<Output = ()> + Send + 'static);
+    fn detach<F>(future: F) -> impl Future<Output = ()> + Send
+    where
+        F: Future<Output = ()> + Send + 'static;
 
     /// Lets the others run.
     fn yield_now() -> impl Future<Output = ()> + Send;
@@ -103,8 +105,11 @@ impl Runtime for Ours {
     }
 
     #[inline]
-    fn detach(future: impl Future<Output = ()> + Send + 'static) {
-        drop(selvedge_core::spawn(future));
+    fn detach<F>(future: F) -> impl Future<Output = ()> + Send
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        fork(future)
     }
 
     #[inline]
@@ -164,8 +169,12 @@ impl Runtime for Tokio {
     }
 
     #[inline]
-    fn detach(future: impl Future<Output = ()> + Send + 'static) {
+    fn detach<F>(future: F) -> impl Future<Output = ()> + Send
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         drop(tokio::spawn(future));
+        std::future::ready(())
     }
 
     #[inline]

@@ -131,7 +131,8 @@ pub(super) fn threads<R: Timers>(n: u64, millis: u64) {
                     EARLY.fetch_add(1, Ordering::Relaxed);
                 }
                 AWAKE.fetch_add(1, Ordering::Relaxed);
-            });
+            })
+            .await;
         }
         while ASLEEP.load(Ordering::Relaxed) < n {
             R::yield_now().await;
