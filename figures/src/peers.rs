@@ -66,6 +66,9 @@ pub(crate) const C_CORES: Compiled = c_with_threads("cores-c", "c/cores.c");
 /// C with POSIX threads that talk over pipes.
 pub(crate) const C_FIFO: Compiled = c_with_threads("fifo-c", "c/fifo.c");
 
+/// The least work that answers a message: a bound, not a server.
+pub(crate) const C_ECHO: Compiled = c_with_threads("echo-c", "c/echo.c");
+
 /// A program in C with POSIX threads.
 const fn c_with_threads(name: &'static str, source: &'static str) -> Compiled {
     Compiled {
@@ -99,7 +102,7 @@ pub(crate) const GHC_CORES: Compiled = Compiled {
 };
 
 /// Every compiled peer.
-pub(crate) const COMPILED: &[Compiled] = &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, GO_CORES, GHC_CORES];
+pub(crate) const COMPILED: &[Compiled] = &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, C_ECHO, GO_CORES, GHC_CORES];
 
 impl Compiled {
     /// Whether it takes its number of processors from `GOMAXPROCS`.
