@@ -73,6 +73,11 @@ impl<W: Wakes> Driver<W> {
         self.waiting + self.sleeping
     }
 
+    /// How many wait for a descriptor.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
     /// When `expire` is to be called next.
     pub(crate) fn next(&self) -> Option<Time> {
         let next = self.wheel.next()?;

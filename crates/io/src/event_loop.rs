@@ -12,6 +12,7 @@
 //! See [`crate`] for how to add a source of one's own.
 
 use crate::epoll::{BATCH, Driver, UNPARK};
+use crate::fs::disk::{self, Disk};
 use crate::readiness::Wakes;
 use crate::unpark::Caller;
 use rustix::event::{Timespec, epoll};
@@ -21,6 +22,7 @@ use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
@@ -53,6 +55,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct EventLoop {
     driver: Driver<Waiter>,
+    disk: Disk,
     caller: Arc<Caller>,
     batch: Box<[MaybeUninit<epoll::Event>; BATCH]>,
     /// It must be dropped where it was made.
@@ -122,6 +125,14 @@ impl EventLoop {
     /// # Errors
     /// If the process has no descriptors left (it takes two), or if the OS thread has an event loop already.
     pub fn new() -> io::Result<EventLoop> {
+        EventLoop::with_driver(disk::Driver::default())
+    }
+
+    /// A new event loop for the calling OS thread, whose disk operations take this way to the kernel.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new). It is none that the kernel has no rings.
+    pub fn with_driver(disk: disk::Driver) -> io::Result<EventLoop> {
         if LoopId::here() != LoopId::GLOBAL {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
@@ -132,8 +143,9 @@ impl EventLoop {
         let caller = Arc::new(Caller::new()?);
         driver.add_unpark(&*caller)?;
         HERE.set(LoopId::new());
+        let disk = Disk::new(disk, caller.clone());
         let batch = Box::new([MaybeUninit::uninit(); BATCH]);
-        Ok(EventLoop { driver, caller, batch, _local: PhantomData })
+        Ok(EventLoop { driver, disk, caller, batch, _local: PhantomData })
     }
 }
 
@@ -193,14 +205,26 @@ impl Events for EventLoop {
         if !asleep {
             wait = Duration::ZERO;
         }
+        let others = self.driver.waiting() > 0;
+        let look = match self.disk.turn(cpu, wait, self.driver.epoll().as_fd(), others)? {
+            disk::Wait::Whole => true,
+            look => {
+                wait = Duration::ZERO;
+                look == disk::Wait::Look
+            }
+        };
         let timespec = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let taken = epoll::wait(self.driver.epoll(), &mut self.batch[..], Some(&timespec));
+        let taken = match look {
+            true => epoll::wait(self.driver.epoll(), &mut self.batch[..], Some(&timespec))
+                .map(|(events, _)| &*events),
+            false => Ok(&[][..]),
+        };
         if asleep {
             self.caller.wake_up();
         }
         cpu.tick();
         let events = match taken {
-            Ok((events, _)) => &*events,
+            Ok(events) => events,
             Err(Errno::INTR) => &[],
             Err(error) => return Err(error.into()),
         };
@@ -215,10 +239,11 @@ impl Events for EventLoop {
 
     fn cancel_all(&mut self, _: &mut Cpu) {
         self.driver.clear();
+        self.disk.cancel_all();
     }
 
     fn armed(&self) -> usize {
-        self.driver.armed()
+        self.driver.armed() + self.disk.awaited()
     }
 
     fn unparker(&self) -> Arc<dyn Unpark> {

@@ -54,6 +54,7 @@ mod readiness;
 pub mod signal;
 pub mod time;
 mod unpark;
+mod uring;
 pub mod wheel;
 
 pub use event_loop::EventLoop;

@@ -1,0 +1,237 @@
+//! An event loop's part in disk operations: it carries them between the [queue](super::queue) and the [ring](crate::uring).
+
+use super::operation::Operation;
+use super::queue::{Performer, Queue, Ticket};
+use crate::uring::Ring;
+use rustix::io::Errno;
+use selvedge_core::{Cpu, Unpark};
+use std::env;
+use std::io;
+use std::mem;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+/// How the disk operations of an event loop reach the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Driver {
+    /// Through a ring of the event loop's own (io_uring). Where the kernel has none for this process, as `Pool`.
+    Ring,
+    /// By the [blocking pool](crate::blocking), but for reads of what is in memory, which are done at once.
+    Pool,
+}
+
+impl Default for Driver {
+    /// `Ring`, unless the environment says `SELVEDGE_IO=epoll`.
+    fn default() -> Driver {
+        if env::var_os("SELVEDGE_IO").is_some_and(|io| io == "epoll") { Driver::Pool } else { Driver::Ring }
+    }
+}
+
+/// The most operations of one event loop that the kernel has at once; the others wait in the queue. A disk has its full
+/// throughput at some dozens. What goes beyond the block layer's own queue, often 256, is passed on to OS threads
+/// of the kernel, which costs several times as much.
+const DEPTH: usize = 128;
+
+/// The disk side of an event loop.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    queue: Arc<Queue>,
+    ring: Option<Ring>,
+    depth: usize,
+    /// Kept for its memory.
+    told: Vec<(Ticket, i32)>,
+    /// Kept for its memory.
+    woken: Vec<Waker>,
+}
+
+/// What is left of an event loop's wait once its disk side has had its turn.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// All of it: nothing is going on with the disk.
+    Whole,
+    /// Nothing of it, and the epoll set has nothing to tell either.
+    Over,
+    /// Nothing of it, but the epoll set is to be looked at.
+    Look,
+}
+
+impl Disk {
+    /// The disk side of the event loop of the calling OS thread.
+    pub(crate) fn new(driver: Driver, unparker: Arc<dyn Unpark>) -> Disk {
+        Disk::with_depth(driver, unparker, DEPTH)
+    }
+
+    fn with_depth(driver: Driver, unparker: Arc<dyn Unpark>, depth: usize) -> Disk {
+        let performer = match driver {
+            Driver::Ring => Performer::Loop,
+            Driver::Pool => Performer::Pool,
+        };
+        let queue = Arc::new(Queue::new(performer, Some(unparker)));
+        Queue::set_here(Some(queue.clone()));
+        Disk { queue, ring: None, depth, told: Vec::new(), woken: Vec::new() }
+    }
+
+    /// How many operations somebody waits for.
+    pub(crate) fn awaited(&self) -> usize {
+        self.queue.awaited()
+    }
+
+    /// One turn: what threads have asked for goes to the kernel, what it has done comes back, and if `wait` is not zero this waits for
+    /// something to come, from the disk or the epoll set. `others` says whether anybody waits for the latter, so that it must not
+    /// be late.
+    ///
+    /// # Errors
+    /// If the ring is misused.
+    pub(crate) fn turn(
+        &mut self,
+        cpu: &mut Cpu,
+        wait: Duration,
+        epoll: BorrowedFd<'_>,
+        others: bool,
+    ) -> io::Result<Wait> {
+        if self.ring.is_none() && !self.open() {
+            return Ok(Wait::Whole);
+        }
+        self.push();
+        let Some(ring) = &mut self.ring else { return Ok(Wait::Whole) };
+        if ring.pending() == 0 {
+            // With nothing under way this hands over cancellations that came too late, at most.
+            ring.enter()?;
+            return Ok(Wait::Whole);
+        }
+        if wait == Duration::ZERO || !ring.has_room() {
+            ring.enter()?;
+        } else {
+            ring.watch(epoll);
+            let batch = if others { 1 } else { (ring.pending() / BATCHES).max(1) };
+            ring.wait(batch, wait)?;
+        }
+        let readable = self.take_in();
+        for waker in self.woken.drain(..) {
+            cpu.wake(waker);
+        }
+        Ok(if readable || others { Wait::Look } else { Wait::Over })
+    }
+
+    /// Makes the ring, if there is something to do for it. If there is none to be had, the pool does it.
+    #[cold]
+    fn open(&mut self) -> bool {
+        {
+            let state = self.queue.lock();
+            if state.listed() == 0 || state.performer() == Performer::Pool {
+                return false;
+            }
+        }
+        // Besides operations it takes cancellations and the watch.
+        match Ring::new(2 * self.depth as u32) {
+            Ok(ring) => self.ring = Some(ring),
+            Err(_) => self.queue.leave_to_pool(),
+        }
+        self.ring.is_some()
+    }
+
+    /// Moves what is to be done from the queue into the ring.
+    fn push(&mut self) {
+        let Some(ring) = &mut self.ring else { return };
+        Disk::push_cancelled(&self.queue, ring);
+        let mut passed_on = Vec::new();
+        let mut state = self.queue.lock();
+        while ring.pending() < self.depth
+            && ring.has_room()
+            && let Some(ticket) = state.begin()
+        {
+            let operation = state.operation(ticket);
+            if ring.supports(operation) {
+                // SAFETY: the queue keeps what has begun until it is completed, which `take_in` does when the outcome is
+                // told; what the operation owns lies on the heap, where it does not move with the slot.
+                unsafe { ring.push(operation, ticket.to_bits()) };
+            } else {
+                passed_on.push(ticket);
+            }
+        }
+        drop(state);
+        for ticket in passed_on {
+            self.queue.pass_on(ticket);
+        }
+    }
+
+    /// Passes on which operations nobody wants any more.
+    fn push_cancelled(queue: &Queue, ring: &mut Ring) {
+        let mut state = queue.lock();
+        while ring.has_room()
+            && let Some(ticket) = state.take_cancelled()
+        {
+            ring.push_cancel(ticket.to_bits());
+        }
+    }
+
+    /// Takes in what has been done. Whether the epoll set has something to tell.
+    fn take_in(&mut self) -> bool {
+        let Some(ring) = &mut self.ring else { return false };
+        let told = &mut self.told;
+        let readable = ring.outcomes(|bits, outcome| told.push((Ticket::from_bits(bits), outcome)));
+        let mut passed_on = Vec::new();
+        let mut unwanted = Vec::new();
+        let mut state = self.queue.lock();
+        for (ticket, mut outcome) in told.drain(..) {
+            let operation = state.operation(ticket);
+            match operation {
+                Operation::Open(_) if outcome >= 0 => {
+                    // SAFETY: the kernel has just opened it for us.
+                    *operation = Operation::Opened(unsafe { OwnedFd::from_raw_fd(outcome) });
+                    outcome = 0;
+                }
+                // The kernel has taken the descriptor back, whatever it says; unless it never came to it.
+                Operation::Close(fd) if outcome != -Errno::CANCELED.raw_os_error() => mem::forget(fd.take()),
+                // A file that cannot be waited for, of a file system that only knows calls that block.
+                _ if outcome == -Errno::AGAIN.raw_os_error() => {
+                    passed_on.push(ticket);
+                    continue;
+                }
+                _ => {}
+            }
+            let completed = state.complete(ticket, outcome);
+            self.woken.extend(completed.waker);
+            unwanted.extend(completed.unwanted);
+        }
+        drop(state);
+        drop(unwanted);
+        for ticket in passed_on {
+            self.queue.pass_on(ticket);
+        }
+        readable
+    }
+
+    /// Nobody is to be woken any more.
+    pub(crate) fn cancel_all(&mut self) {
+        self.queue.cancel_all();
+    }
+}
+
+/// One wait takes in this part of what is under way, if that comes quickly: so that the disk never runs dry, and a thousand
+/// reads are not a thousand system calls.
+const BATCHES: usize = 8;
+
+impl Drop for Disk {
+    /// The kernel may still be writing into buffers: this waits until it has done with them. Threads elsewhere that wait for an
+    /// operation get their answers, those that had not begun from the pool.
+    fn drop(&mut self) {
+        Queue::set_here(None);
+        self.queue.leave_to_pool();
+        while let Some(ring) = &mut self.ring
+            && ring.pending() > 0
+        {
+            Disk::push_cancelled(&self.queue, ring);
+            if let Err(error) = ring.wait(1, Duration::from_secs(1)) {
+                // It cannot be told when the buffers are free, nor whether it is safe to go on.
+                eprintln!("io_uring_enter: {error}");
+                std::process::abort();
+            }
+            self.take_in();
+            self.woken.drain(..).for_each(Waker::wake);
+        }
+    }
+}
