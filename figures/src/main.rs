@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod child;
+mod disk;
 mod machine;
 mod measure;
 mod peers;
@@ -52,7 +53,7 @@ struct Figure {
     measure: fn(Effort) -> Result<Table, String>,
 }
 
-const FIGURES: [Figure; 9] = [
+const FIGURES: [Figure; 10] = [
     Figure {
         name: "threads-memory",
         about: "bytes per yield-loop thread; a billion at once",
@@ -80,6 +81,11 @@ const FIGURES: [Figure; 9] = [
         name: "web-pipelined",
         about: "the 612-byte file, 16 requests at a time",
         measure: web::pipelined,
+    },
+    Figure {
+        name: "disk-random",
+        about: "random 4 KB reads past the page cache, 1 to 65536 threads; a million that wait",
+        measure: disk::random,
     },
     Figure { name: "web-log", about: "CPU per request, access log on against off", measure: web::log },
 ];

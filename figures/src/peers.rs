@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 6] = ["golang-go", "ghc", "g++", "nginx-light", "lighttpd", "h2o"];
+pub(crate) const PACKAGES: [&str; 8] =
+    ["golang-go", "ghc", "g++", "gcc", "fio", "nginx-light", "lighttpd", "h2o"];
 
 /// A peer program that is compiled from a source file of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +61,17 @@ pub(crate) const LIMIT: Compiled = Compiled {
     arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
 };
 
+/// Random reads of a disk by POSIX threads.
+pub(crate) const PTHREADS_DISK: Compiled = Compiled {
+    name: "disk-pthread",
+    source: "c/disk_pthread.c",
+    compiler: &["gcc"],
+    package: "gcc",
+    arguments: &["-O2", "-pthread", "-o", "{out}", "{source}"],
+};
+
 /// Every compiled peer.
-pub(crate) const COMPILED: [Compiled; 4] = [CPP, GO, GHC, LIMIT];
+pub(crate) const COMPILED: [Compiled; 5] = [CPP, GO, GHC, LIMIT, PTHREADS_DISK];
 
 impl Compiled {
     /// The path of the executable, which is built first when it is absent or older than its source.

@@ -55,7 +55,8 @@ fn a_file_is_created_written_read_and_described() {
     both(|| async {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new");
-        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path).await.unwrap();
+        let file =
+            File::options().read(true).write(true).create_new(true).mode(0o600).open(&path).await.unwrap();
         assert_eq!(file.path(), path);
         assert_eq!(file.len().await.unwrap(), 0);
         let (written, bytes) = file.write_all_at(b"hello world".to_vec(), 0).await;
@@ -92,7 +93,10 @@ fn a_file_is_created_written_read_and_described() {
                 (mine.len(), mine.ino(), mine.dev(), mine.mode(), mine.nlink()),
                 (14, std.ino(), std.dev(), std.mode(), 1)
             );
-            assert_eq!((mine.modified(), mine.uid(), mine.blocks()), (std.modified().unwrap(), std.uid(), std.blocks()));
+            assert_eq!(
+                (mine.modified(), mine.uid(), mine.blocks()),
+                (std.modified().unwrap(), std.uid(), std.blocks())
+            );
             assert_eq!(mine.mode() & 0o777, 0o600);
             assert!(mine.is_file() && !mine.is_dir());
         }
@@ -265,15 +269,16 @@ fn dropped_before_it_began_while_it_runs_and_after_it_is_done() {
         let file = File::options().read(true).direct(true).open(on_disk.path()).await.unwrap();
         let before = open_descriptors();
         for wait in 0..3 {
-            let mut reads: Vec<Pin<Box<dyn Future<Output = (std::io::Result<usize>, AlignedBuf)>>>> = (0..300)
+            let mut reads: Vec<Pin<Box<dyn Future<Output = (std::io::Result<usize>, AlignedBuf)>>>> = (0
+                ..300)
                 .map(|i| Box::pin(file.read_at(AlignedBuf::new(4096), i % 256 * 4096)) as Pin<Box<_>>)
                 .collect();
             for read in &mut reads {
                 assert!(futures::poll!(read).is_pending());
             }
             match wait {
-                0 => {}                                          // queued
-                1 => yield_now().await,                          // some in the kernel, some queued
+                0 => {}                                      // queued
+                1 => yield_now().await,                      // some in the kernel, some queued
                 _ => selvedge_io::time::sleep(ms(30)).await, // done, unseen
             }
             drop(reads);
