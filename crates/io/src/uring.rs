@@ -8,6 +8,7 @@
 //! an operation refers to stays where it is until its outcome is told is the contract of [`Ring::push`].
 
 use crate::fs::operation::{Operation, Outcome, STAT_MASK};
+use crate::fs::region::Region;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode, squeue};
 use std::fmt;
@@ -23,6 +24,8 @@ const WATCH: u64 = u64::MAX - 1;
 /// A ring that is shared by the calling OS thread and the kernel.
 pub(crate) struct Ring {
     ring: IoUring,
+    /// Memory that the kernel knows; after the ring, so that it goes after it.
+    region: Option<Region>,
     supported: Supported,
     /// A readable descriptor will end a wait.
     watching: bool,
@@ -110,14 +113,27 @@ impl Ring {
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         let supported = Supported {
-            transfer: probe.is_supported(opcode::Read::CODE) && probe.is_supported(opcode::Write::CODE),
+            transfer: [
+                opcode::Read::CODE,
+                opcode::Write::CODE,
+                opcode::ReadFixed::CODE,
+                opcode::WriteFixed::CODE,
+            ]
+            .iter()
+            .all(|&code| probe.is_supported(code)),
             sync: probe.is_supported(opcode::Fsync::CODE),
             open: probe.is_supported(opcode::OpenAt::CODE),
             stat: probe.is_supported(opcode::Statx::CODE),
             close: probe.is_supported(opcode::Close::CODE),
             cancel: probe.is_supported(opcode::AsyncCancel::CODE),
         };
-        Ok(Ring { ring, supported, watching: false, pending: 0, batches })
+        let region = Region::new().filter(|region| {
+            let (start, length) = region.memory();
+            let memory = libc::iovec { iov_base: start.cast(), iov_len: length };
+            // SAFETY: the region is freed after the ring.
+            unsafe { ring.submitter().register_buffers(&[memory]) }.is_ok()
+        });
+        Ok(Ring { ring, region, supported, watching: false, pending: 0, batches })
     }
 
     /// How many operations the kernel has.
@@ -155,14 +171,25 @@ impl Ring {
         let fd = |fd: BorrowedFd<'_>| Fd(fd.as_raw_fd());
         let entry = match operation {
             Operation::Read(transfer) => {
+                if let Some(region) = &self.region {
+                    transfer.come_from(region);
+                }
                 let part = transfer.part();
                 let (start, length) = (part.as_mut_ptr(), part.len() as u32);
-                opcode::Read::new(fd(transfer.file()), start, length).offset(transfer.offset()).build()
+                let (file, offset) = (fd(transfer.file()), transfer.offset());
+                match self.region.as_ref().is_some_and(|region| region.contains(start)) {
+                    true => opcode::ReadFixed::new(file, start, length, 0).offset(offset).build(),
+                    false => opcode::Read::new(file, start, length).offset(offset).build(),
+                }
             }
             Operation::Write(transfer) => {
                 let part = transfer.part();
                 let (start, length) = (part.as_ptr(), part.len() as u32);
-                opcode::Write::new(fd(transfer.file()), start, length).offset(transfer.offset()).build()
+                let (file, offset) = (fd(transfer.file()), transfer.offset());
+                match self.region.as_ref().is_some_and(|region| region.contains(start)) {
+                    true => opcode::WriteFixed::new(file, start, length, 0).offset(offset).build(),
+                    false => opcode::Write::new(file, start, length).offset(offset).build(),
+                }
             }
             Operation::Sync { file, data } => {
                 let flags = if *data {

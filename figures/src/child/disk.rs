@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use selvedge_core::{round_robin_with, sleep, spawn_local, yield_now};
+use selvedge_core::{fork_local, round_robin_with, sleep, yield_now};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::{Driver, File};
 
@@ -60,6 +60,6 @@ async fn start(n: u64, path: PathBuf) {
     let file = File::options().read(true).direct(true).open(path).await.expect("the file was made");
     let file: &'static File = Box::leak(Box::new(file));
     for i in 1..=n {
-        drop(spawn_local(reader(file, i.wrapping_mul(0x9e37_79b9_7f4a_7c15))));
+        fork_local(reader(file, i.wrapping_mul(0x9e37_79b9_7f4a_7c15))).await;
     }
 }

@@ -1,5 +1,6 @@
 //! Buffers that operations own while the kernel works on them.
 
+use super::region::{self, Region};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 use std::fmt;
@@ -23,9 +24,12 @@ use std::ptr::NonNull;
 /// ```
 pub struct AlignedBuf {
     start: NonNull<u8>,
-    length: usize,
-    capacity: usize,
+    length: u32,
+    /// Its capacity, in units of [`ALIGNMENT`](Self::ALIGNMENT); 0 for a block of a region.
+    pages: u32,
 }
+
+const _: () = assert!(size_of::<Bytes>() == 24, "a buffer in an operation takes no more than a Vec");
 
 // SAFETY: it owns its bytes, as a Vec does.
 unsafe impl Send for AlignedBuf {}
@@ -47,8 +51,8 @@ fn class(length: usize) -> Option<usize> {
     (class < CLASSES).then_some(class)
 }
 
-fn layout(capacity: usize) -> Layout {
-    Layout::from_size_align(capacity, AlignedBuf::ALIGNMENT)
+fn layout(pages: u32) -> Layout {
+    Layout::from_size_align(pages as usize * AlignedBuf::ALIGNMENT, AlignedBuf::ALIGNMENT)
         .expect("a buffer is smaller than half the address space")
 }
 
@@ -59,7 +63,7 @@ impl AlignedBuf {
     /// A buffer of `length` zeros.
     ///
     /// # Panics
-    /// If that is more than half the address space.
+    /// If that is 4 GiB or more.
     pub fn new(length: usize) -> AlignedBuf {
         let mut buffer = AlignedBuf::recycled(length);
         buffer.fill(0);
@@ -68,50 +72,55 @@ impl AlignedBuf {
 
     /// A buffer with whatever was in it.
     pub(super) fn recycled(length: usize) -> AlignedBuf {
-        let capacity = match class(length) {
-            Some(class) => AlignedBuf::ALIGNMENT << class,
-            None => length.checked_next_multiple_of(AlignedBuf::ALIGNMENT).unwrap_or(usize::MAX),
+        let pages = match class(length) {
+            Some(class) => 1 << class,
+            None => length.div_ceil(AlignedBuf::ALIGNMENT) as u32,
         };
-        let kept =
-            class(length).and_then(|class| FREE.try_with(|free| free.borrow_mut()[class].pop()).ok()?);
+        let length = u32::try_from(length).expect("an aligned buffer has less than 4 GiB");
+        let kept = class(length as usize)
+            .and_then(|class| FREE.try_with(|free| free.borrow_mut()[class].pop()).ok()?);
         let start = kept.unwrap_or_else(|| {
             // SAFETY: the size is at least one page.
-            let start = unsafe { alloc_zeroed(layout(capacity)) };
-            NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout(capacity)))
+            let start = unsafe { alloc_zeroed(layout(pages)) };
+            NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout(pages)))
         });
-        AlignedBuf { start, length, capacity }
+        AlignedBuf { start, length, pages }
     }
 
     /// How many bytes it has room for.
     pub fn capacity(&self) -> usize {
-        self.capacity
+        self.pages.max(1) as usize * AlignedBuf::ALIGNMENT
     }
 
     /// Makes it shorter, or longer by bytes that were in it before, or zeros.
     ///
     /// # Panics
-    /// If `length` is more than its capacity.
+    /// If `length` is more than its capacity, or 4 GiB.
     pub fn set_len(&mut self, length: usize) {
-        assert!(length <= self.capacity, "{length} bytes in a buffer of {}", self.capacity);
-        self.length = length;
+        assert!(length <= self.capacity(), "{length} bytes in a buffer of {}", self.capacity());
+        self.length = u32::try_from(length).expect("an aligned buffer has less than 4 GiB");
     }
 }
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
+        if self.pages == 0 {
+            // SAFETY: taken from a region, and owned.
+            return unsafe { region::give_back(self.start) };
+        }
         let keep = |class: usize| {
             FREE.try_with(|free| {
                 let free = &mut free.borrow_mut()[class];
-                let room = free.len() * self.capacity < KEPT_MAX;
+                let room = free.len() * self.capacity() < KEPT_MAX;
                 if room {
                     free.push(self.start);
                 }
                 room
             })
         };
-        if !class(self.capacity).is_some_and(|class| keep(class) == Ok(true)) {
+        if !class(self.capacity()).is_some_and(|class| keep(class) == Ok(true)) {
             // SAFETY: allocated in `recycled` with this layout, and owned.
-            unsafe { dealloc(self.start.as_ptr(), layout(self.capacity)) };
+            unsafe { dealloc(self.start.as_ptr(), layout(self.pages)) };
         }
     }
 }
@@ -121,20 +130,20 @@ impl Deref for AlignedBuf {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: that many bytes were initialised when they were allocated, and are owned.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length as usize) }
     }
 }
 
 impl DerefMut for AlignedBuf {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `deref`.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length as usize) }
     }
 }
 
 impl fmt::Debug for AlignedBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AlignedBuf({} of {} bytes)", self.length, self.capacity)
+        write!(f, "AlignedBuf({} of {} bytes)", self.length, self.capacity())
     }
 }
 
@@ -164,7 +173,19 @@ pub enum Bytes {
     ToCome(u32),
 }
 
+const _: () = assert!(region::BLOCK == AlignedBuf::ALIGNMENT);
+
 impl Bytes {
+    /// A buffer that is to come is taken from a region, if it fits into one of its blocks and one is in.
+    pub(super) fn come_from(&mut self, region: &Region) {
+        if let Bytes::ToCome(length) = *self
+            && length as usize <= region::BLOCK
+            && let Some(start) = region.take()
+        {
+            *self = Bytes::Aligned(AlignedBuf { start, length, pages: 0 });
+        }
+    }
+
     pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
         if let Bytes::ToCome(length) = *self {
             *self = Bytes::Aligned(AlignedBuf::recycled(length as usize));
@@ -199,7 +220,7 @@ impl Sealed for AlignedBuf {
         match bytes {
             Bytes::Aligned(bytes) => bytes,
             // The operation never began.
-            Bytes::ToCome(_) => AlignedBuf { length: 0, ..AlignedBuf::recycled(0) },
+            Bytes::ToCome(_) => AlignedBuf::recycled(0),
             other => unreachable!("an aligned buffer went in, {other:?} came out"),
         }
     }

@@ -35,6 +35,9 @@ impl Default for Driver {
 /// of the kernel, which costs several times as much.
 const DEPTH: usize = 128;
 
+/// With more operations than this done and not yet looked after, a busy event loop begins no new ones.
+const UNSEEN_MAX: usize = 1024;
+
 /// The disk side of an event loop.
 #[derive(Debug)]
 pub(crate) struct Disk {
@@ -95,7 +98,7 @@ impl Disk {
         if self.ring.is_none() && !self.open() {
             return Ok(Wait::Whole);
         }
-        self.push();
+        self.push(wait == Duration::ZERO);
         let Some(ring) = &mut self.ring else { return Ok(Wait::Whole) };
         if ring.pending() == 0 {
             // With nothing under way this hands over cancellations that came too late, at most.
@@ -134,12 +137,16 @@ impl Disk {
     }
 
     /// Moves what is to be done from the queue into the ring.
-    fn push(&mut self) {
+    ///
+    /// While the scheduler is `busy`, threads may be ready sooner than they come to run, each with a buffer. Then the disk may as
+    /// well wait for them: but never quite, for it is not said that they look after what is done.
+    fn push(&mut self, busy: bool) {
         let Some(ring) = &mut self.ring else { return };
         Disk::push_cancelled(&self.queue, ring);
         let mut passed_on = Vec::new();
         let mut state = self.queue.lock();
-        while ring.pending() < self.depth
+        let depth = if busy && state.unseen() > UNSEEN_MAX { 1 } else { self.depth };
+        while ring.pending() < depth
             && ring.has_room()
             && let Some(ticket) = state.begin()
         {

@@ -130,7 +130,7 @@ impl File {
     #[doc(alias = "sys_aio_read")]
     pub fn read(&self, offset: u64, length: u32) -> impl Future<Output = io::Result<AlignedBuf>> + '_ {
         let transfer = Transfer { file: self.opened.clone(), bytes: Bytes::ToCome(length), offset, start: 0 };
-        Reading { path: self.path(), doing: Doing::new(Operation::Read(transfer)) }
+        Reading { file: self, doing: Doing::new(Operation::Read(transfer)) }
     }
 
     /// Writes at `offset` from the beginning of `buffer`; returns how much, and the buffer.
@@ -224,7 +224,7 @@ impl AsFd for File {
 /// The future of [`File::read`].
 #[derive(Debug)]
 struct Reading<'a> {
-    path: &'a Path,
+    file: &'a File,
     doing: Doing,
 }
 
@@ -233,7 +233,7 @@ impl Future for Reading<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<AlignedBuf>> {
         let (read, transfer) = transferred(ready!(Pin::new(&mut self.doing).poll(cx)));
-        let read = read.map_err(at("read", self.path));
+        let read = read.map_err(at("read", self.file.path()));
         Poll::Ready(read.map(|length| {
             let Bytes::Aligned(mut buffer) = transfer.bytes else { unreachable!("the operation has begun") };
             buffer.set_len(length);

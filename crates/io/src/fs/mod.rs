@@ -40,6 +40,7 @@ mod metadata;
 pub(crate) mod operation;
 mod options;
 mod queue;
+pub(crate) mod region;
 
 pub use buffer::{AlignedBuf, Buffer};
 pub use disk::Driver;

@@ -1,6 +1,7 @@
 //! The operations on files: what each owns, and how an OS thread that may block performs it.
 
 use super::buffer::Bytes;
+use super::region::Region;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::ffi::CString;
@@ -106,6 +107,11 @@ impl Transfer {
     /// The part of the buffer that is still to be filled or written. Its address does not change when this moves.
     pub(crate) fn part(&mut self) -> &mut [u8] {
         part(&mut self.bytes, self.start)
+    }
+
+    /// A buffer that is to come is taken from a region, if there is one in.
+    pub(crate) fn come_from(&mut self, region: &Region) {
+        self.bytes.come_from(region);
     }
 
     pub(crate) fn file(&self) -> BorrowedFd<'_> {

@@ -22,7 +22,7 @@
 //! another OS thread than the performer's: everything here is under one lock, which is never held while somebody is
 //! woken, something is dropped or the kernel is called.
 //!
-//! A thread that waits costs its slot, 96 bytes, and what its future takes; the buffer of a
+//! A thread that waits costs its slot, 88 bytes, and what its future takes; the buffer of a
 //! [`File::read`](super::File::read) comes with `begin`.
 
 use super::operation::{Operation, Outcome};
@@ -68,7 +68,7 @@ struct Slot {
     waker: Option<Waker>,
 }
 
-const _: () = assert!(size_of::<Slot>() <= 96, "a million threads may wait for the disk");
+const _: () = assert!(size_of::<Slot>() <= 88, "a million threads may wait for the disk");
 
 /// One operation of a queue, as its performer names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +113,8 @@ pub(crate) struct State {
     listed: usize,
     /// Somebody waits for them, and the event loop performs them.
     awaited: usize,
+    /// Done, and not yet taken.
+    unseen: usize,
     performer: Performer,
     /// What the event loop has begun and is to cancel.
     cancel: Vec<Ticket>,
@@ -197,6 +199,11 @@ impl State {
         self.listed
     }
 
+    /// How many are done, with their buffers, and have not been taken.
+    pub(crate) fn unseen(&self) -> usize {
+        self.unseen
+    }
+
     /// Whether the event loop has been asked to cancel something.
     pub(crate) fn take_cancelled(&mut self) -> Option<Ticket> {
         loop {
@@ -224,16 +231,13 @@ impl State {
                 slot.stage = Stage::Done;
                 slot.outcome = outcome;
                 let waker = slot.waker.take();
-                self.no_longer_awaited();
+                self.awaited -= 1;
+                self.unseen += 1;
                 Completed { waker, unwanted: None }
             }
             Stage::Orphaned => Completed { waker: None, unwanted: self.set_free(ticket.slot) },
             stage => unreachable!("{stage:?} is not performed"),
         }
-    }
-
-    fn no_longer_awaited(&mut self) {
-        self.awaited -= 1;
     }
 }
 
@@ -272,6 +276,7 @@ impl Queue {
             last: NONE,
             listed: 0,
             awaited: 0,
+            unseen: 0,
             performer,
             cancel: Vec::new(),
             runners: 0,
@@ -400,6 +405,7 @@ impl Queue {
         let slot = &mut state.slots[index as usize];
         if slot.stage == Stage::Done {
             let outcome = slot.outcome;
+            state.unseen -= 1;
             let operation = state.set_free(index).expect("what is done has its operation");
             return Some((outcome, operation));
         }
@@ -422,7 +428,7 @@ impl Queue {
             Stage::Queued => {
                 slot.stage = Stage::Withdrawn;
                 let dropped = slot.operation.take();
-                state.no_longer_awaited();
+                state.awaited -= 1;
                 dropped
             }
             Stage::Performed => {
@@ -432,10 +438,13 @@ impl Queue {
                 if cancel {
                     state.cancel.push(ticket);
                 }
-                state.no_longer_awaited();
+                state.awaited -= 1;
                 None
             }
-            Stage::Done => state.set_free(index),
+            Stage::Done => {
+                state.unseen -= 1;
+                state.set_free(index)
+            }
             stage => unreachable!("{stage:?} is nobody's"),
         };
         drop(state);
