@@ -14,6 +14,7 @@
 use crate::epoll::{BATCH, Driver, UNPARK};
 use crate::fs::disk::{self, Disk};
 use crate::readiness::Wakes;
+use crate::sys;
 use crate::unpark::Caller;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -215,8 +216,7 @@ impl Events for EventLoop {
         };
         let timespec = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         let taken = match look {
-            true => epoll::wait(self.driver.epoll(), &mut self.batch[..], Some(&timespec))
-                .map(|(events, _)| &*events),
+            true => sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], Some(&timespec)),
             false => Ok(&[][..]),
         };
         if asleep {

@@ -158,8 +158,8 @@ impl Ring {
         !self.ring.submission().is_full()
     }
 
-    /// Puts an operation into the ring, which the kernel sees with the next [`enter`](Self::enter). Its outcome will be told with
-    /// `bits`.
+    /// Puts an operation into the ring, which the kernel sees with the next [`enter`](Self::enter). It transfers at most `limit` bytes.
+    /// Its outcome will be told with `bits`.
     ///
     /// # Panics
     /// If there is no room for it, or it is not [supported](Self::supports).
@@ -167,7 +167,7 @@ impl Ring {
     /// # Safety
     /// The operation is not dropped, and what it owns (buffers, paths, descriptors) stays where it is and is touched by nobody
     /// until its outcome has been told. The operation itself may move.
-    pub(crate) unsafe fn push(&mut self, operation: &mut Operation, bits: u64) {
+    pub(crate) unsafe fn push(&mut self, operation: &mut Operation, limit: usize, bits: u64) {
         let fd = |fd: BorrowedFd<'_>| Fd(fd.as_raw_fd());
         let entry = match operation {
             Operation::Read(transfer) => {
@@ -175,7 +175,7 @@ impl Ring {
                     transfer.come_from(region);
                 }
                 let part = transfer.part();
-                let (start, length) = (part.as_mut_ptr(), part.len() as u32);
+                let (start, length) = (part.as_mut_ptr(), part.len().min(limit) as u32);
                 let (file, offset) = (fd(transfer.file()), transfer.offset());
                 match self.region.as_ref().is_some_and(|region| region.contains(start)) {
                     true => opcode::ReadFixed::new(file, start, length, 0).offset(offset).build(),
@@ -184,7 +184,7 @@ impl Ring {
             }
             Operation::Write(transfer) => {
                 let part = transfer.part();
-                let (start, length) = (part.as_ptr(), part.len() as u32);
+                let (start, length) = (part.as_ptr(), part.len().min(limit) as u32);
                 let (file, offset) = (fd(transfer.file()), transfer.offset());
                 match self.region.as_ref().is_some_and(|region| region.contains(start)) {
                     true => opcode::WriteFixed::new(file, start, length, 0).offset(offset).build(),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | starting a program | [`run`], [`per_core`] |
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`] |
+//! | threads that block like ordinary code | [`direct`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`] |
 //! | the world | [`net`], [`fs`], [`time`], [`signal`], [`blocking`] |
 //! | a web server | [`http`] |
@@ -13,11 +14,11 @@
 //! # Examples
 //! ```
 //! use selvedge::{MVar, sleep, spawn};
-//! use std::{rc::Rc, time::Duration};
+//! use std::{sync::Arc, time::Duration};
 //!
 //! fn main() -> Result<(), selvedge::RunError> {
 //!     selvedge::run(async {
-//!         let loom = Rc::new(MVar::empty());
+//!         let loom = Arc::new(MVar::empty());
 //!         let shuttle = loom.clone();
 //!         let weaver = spawn(async move { format!("{} and weft", shuttle.take().await) });
 //!         sleep(Duration::from_millis(1)).await;
@@ -36,6 +37,8 @@ pub use selvedge_core::{
     catch, exit, fork, fork_local, nbio, now, park, sleep, sleep_until, spawn, spawn_local, steps, throw,
     try_spawn, wait, yield_now,
 };
+#[doc(inline)]
+pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]

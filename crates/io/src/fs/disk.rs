@@ -2,6 +2,7 @@
 
 use super::operation::Operation;
 use super::queue::{Performer, Queue, Ticket};
+use crate::sys;
 use crate::uring::Ring;
 use rustix::io::Errno;
 use selvedge_core::{Cpu, Unpark};
@@ -100,12 +101,12 @@ impl Disk {
         }
         self.push(wait == Duration::ZERO);
         let Some(ring) = &mut self.ring else { return Ok(Wait::Whole) };
-        if ring.pending() == 0 {
+        if ring.pending() == 0 && self.told.is_empty() {
             // With nothing under way this hands over cancellations that came too late, at most.
             ring.enter()?;
             return Ok(Wait::Whole);
         }
-        if wait == Duration::ZERO || !ring.has_room() {
+        if wait == Duration::ZERO || !self.told.is_empty() || !ring.has_room() {
             ring.enter()?;
         } else {
             ring.watch(epoll);
@@ -151,12 +152,15 @@ impl Disk {
             && let Some(ticket) = state.begin()
         {
             let operation = state.operation(ticket);
-            if ring.supports(operation) {
+            if !ring.supports(operation) {
+                passed_on.push(ticket);
+                continue;
+            }
+            match operation.call().map_or(Ok(usize::MAX), sys::through_ring) {
                 // SAFETY: the queue keeps what has begun until it is completed, which `take_in` does when the outcome is
                 // told; what the operation owns lies on the heap, where it does not move with the slot.
-                unsafe { ring.push(operation, ticket.to_bits()) };
-            } else {
-                passed_on.push(ticket);
+                Ok(limit) => unsafe { ring.push(operation, limit, ticket.to_bits()) },
+                Err(errno) => self.told.push((ticket, -errno.raw_os_error())),
             }
         }
         drop(state);
@@ -193,8 +197,8 @@ impl Disk {
                 }
                 // The kernel has taken the descriptor back, whatever it says; unless it never came to it.
                 Operation::Close(fd) if outcome != -Errno::CANCELED.raw_os_error() => mem::forget(fd.take()),
-                // A file that cannot be waited for, of a file system that only knows calls that block.
-                _ if outcome == -Errno::AGAIN.raw_os_error() => {
+                // It has been interrupted; or the file cannot be waited for, of a file system that only knows calls that block.
+                _ if [Errno::AGAIN, Errno::INTR].map(|e| -e.raw_os_error()).contains(&outcome) => {
                     passed_on.push(ticket);
                     continue;
                 }

@@ -2,11 +2,11 @@
 
 use super::buffer::Bytes;
 use super::region::Region;
+use crate::sys::{self, Call};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::Errno;
 use std::ffi::CString;
 use std::fmt;
-use std::io::IoSliceMut;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -162,17 +162,16 @@ impl Operation {
     pub(super) fn perform(&mut self) -> Outcome {
         match self {
             Operation::Read(Transfer { file, bytes, offset, start }) => {
-                retry(|| rustix::io::pread(&*file, &mut *part(bytes, *start), *offset))
+                retry(|| sys::pread(&*file, part(bytes, *start), *offset))
             }
             Operation::Write(Transfer { file, bytes, offset, start }) => {
-                retry(|| rustix::io::pwrite(&*file, part(bytes, *start), *offset))
+                retry(|| sys::pwrite(&*file, part(bytes, *start), *offset))
             }
-            Operation::Sync { file, data: true } => retry(|| rustix::fs::fdatasync(&*file).map(|()| 0)),
-            Operation::Sync { file, data: false } => retry(|| rustix::fs::fsync(&*file).map(|()| 0)),
+            Operation::Sync { file, data } => retry(|| sys::sync(&*file, *data).map(|()| 0)),
             Operation::Open(open) => {
                 let mut opened = None;
                 let outcome = retry(|| {
-                    opened = Some(rustix::fs::openat(CWD, &*open.path, open.flags, open.mode)?);
+                    opened = Some(sys::open(&open.path, open.flags, open.mode)?);
                     Ok(0)
                 });
                 if let Some(fd) = opened {
@@ -184,7 +183,7 @@ impl Operation {
                 let stat = &mut **stat;
                 let mut result = None;
                 let outcome = retry(|| {
-                    result = Some(rustix::fs::statx(stat.directory(), &*stat.path, stat.flags(), STAT_MASK)?);
+                    result = Some(sys::stat(stat.directory(), &stat.path, stat.flags(), STAT_MASK)?);
                     Ok(0)
                 });
                 stat.result = result.unwrap_or(stat.result);
@@ -198,6 +197,18 @@ impl Operation {
         }
     }
 
+    /// What it is called, if it is one of those that can be disturbed.
+    pub(super) fn call(&self) -> Option<Call> {
+        match self {
+            Operation::Read(_) => Some(Call::Pread),
+            Operation::Write(_) => Some(Call::Pwrite),
+            Operation::Sync { .. } => Some(Call::Sync),
+            Operation::Open(_) => Some(Call::Open),
+            Operation::Stat(_) => Some(Call::Stat),
+            Operation::Opened(_) | Operation::Close(_) => None,
+        }
+    }
+
     /// Performs a read of what is in memory already; `None` if it would have to wait for the disk.
     pub(super) fn perform_cached(&mut self) -> Option<Outcome> {
         let Operation::Read(Transfer { file, bytes, offset, start }) = self else { return None };
@@ -207,8 +218,7 @@ impl Operation {
         }
         let part = part(bytes, *start);
         let wanted = part.len();
-        let read = rustix::io::preadv2(&*file, &mut [IoSliceMut::new(part)], *offset, ReadWriteFlags::NOWAIT);
-        match read {
+        match sys::pread_cached(&*file, part, *offset) {
             // Short, it may be the end of the file, or of what is in memory.
             Ok(n) if n == wanted || n == 0 => Some(n as Outcome),
             _ => None,
