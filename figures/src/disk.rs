@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::Effort;
+use crate::contender::{OURS, inner};
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Failure, Metric, output, report, rows};
 use crate::peers::{PTHREADS_DISK, program_path, target_directory};
@@ -26,7 +27,7 @@ const CPU: Metric = Metric { key: "cpu_us", unit: "us CPU", better: Better::Lowe
 const MEMORY: Metric = Metric { key: "bytes", unit: "MB", better: Better::Lower };
 
 /// How long one run may take.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(20);
 /// How long one run is measured.
 const MILLISECONDS: u64 = 800;
 /// The most requests that fio's io_uring engine takes at once.
@@ -76,17 +77,7 @@ struct Reader {
 }
 
 fn ours(system: &str, program: &str, threads: u64) -> Reader {
-    let command = std::env::current_exe().map_err(|error| error.to_string()).map(|path| {
-        [
-            path.display().to_string(),
-            "child".into(),
-            program.into(),
-            threads.to_string(),
-            MILLISECONDS.to_string(),
-        ]
-        .to_vec()
-    });
-    reader(system, command, false)
+    Reader { contender: inner(system, program, &[threads, MILLISECONDS]), fio: false }
 }
 
 fn fio(threads: u64) -> Reader {
@@ -123,9 +114,8 @@ fn pthreads(threads: u64) -> Reader {
 }
 
 fn reader(system: &str, command: Result<Vec<String>, String>, fio: bool) -> Reader {
-    let contender =
-        Contender { system: system.to_owned(), command, environment: vec![], answers: vec![], need: None };
-    Reader { contender, fio }
+    // As ours, but for the command.
+    Reader { contender: Contender { command, ..inner(system, "", &[]) }, fio }
 }
 
 /// What one run told: the rate, the CPU time of one read in microseconds, and the memory in MB, if asked for.
@@ -143,7 +133,7 @@ impl Reader {
 
     fn run(&self) -> Result<Told, Failure> {
         let words = self.contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
-        let process = pinned::command(pinned::SERVER_CPU, words);
+        let process = pinned::command_on(self.contender.cpus, words);
         if self.fio {
             return fio_told(process);
         }
@@ -241,7 +231,6 @@ pub(crate) fn random(effort: Effort) -> Result<Table, String> {
     })
 }
 
-const OURS: &str = "selvedge";
 /// More rounds would make one run longer than two minutes.
 const ROUNDS_MAX: usize = 3;
 

@@ -117,12 +117,12 @@ const FIGURES: &[Figure] = &[
         about: "the 612-byte file, 16 requests at a time",
         measure: web::pipelined,
     },
+    Figure { name: "web-log", about: "CPU per request, access log on against off", measure: web::log },
     Figure {
         name: "disk-random",
         about: "random 4 KB reads past the page cache, 1 to 65536 threads; a million that wait",
         measure: disk::random,
     },
-    Figure { name: "web-log", about: "CPU per request, access log on against off", measure: web::log },
 ];
 
 fn main() -> ExitCode {

@@ -18,6 +18,8 @@ enum { BLOCK = 4096, WARM_UP_MS = 200, STACK = 32 << 10 };
 
 static int file;
 static uint64_t blocks;
+// Held until all threads are there.
+static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 
 // A counter of its own cache line for each thread.
 struct reader {
@@ -29,6 +31,8 @@ struct reader {
 static void *reader(void *argument) {
     struct reader *self = argument;
     _Alignas(BLOCK) uint64_t buffer[BLOCK / sizeof(uint64_t)];
+    pthread_rwlock_rdlock(&gate);
+    pthread_rwlock_unlock(&gate);
     for (;;) {
         self->random ^= self->random << 13;
         self->random ^= self->random >> 7;
@@ -73,6 +77,7 @@ int main(int count, char **words) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK);
+    pthread_rwlock_wrlock(&gate);
     for (int i = 0; i < threads; i++) {
         readers[i].random = 0x9e3779b97f4a7c15u * (i + 1);
         pthread_t thread;
@@ -82,6 +87,7 @@ int main(int count, char **words) {
             return 1;
         }
     }
+    pthread_rwlock_unlock(&gate);
     rest(WARM_UP_MS);
     double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
     uint64_t before = all_reads(readers, threads);
