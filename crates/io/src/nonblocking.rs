@@ -1,12 +1,13 @@
 //! Descriptors that threads can wait for, and how a blocking call is made of non-blocking ones.
 
 use crate::event_loop::LoopId;
+use crate::places::Places;
 use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 /// An owned descriptor in non-blocking mode: a socket, a pipe, a terminal, an eventfd.
@@ -36,8 +37,7 @@ use std::task::{Context, Poll, ready};
 /// 2. A wait may end by a deadline.
 pub struct NonBlocking<T> {
     io: T,
-    /// The event loop in whose epoll set it is: [`LoopId::to_bits`].
-    home: AtomicU32,
+    places: Places,
     // All of these are advice, and right in the end whatever is read: relaxed atomics.
     read_drained: AtomicBool,
     write_drained: AtomicBool,
@@ -69,7 +69,7 @@ impl<T: AsFd> NonBlocking<T> {
         crate::global::install();
         NonBlocking {
             io,
-            home: AtomicU32::new(LoopId::NONE.to_bits()),
+            places: Places::default(),
             read_drained: AtomicBool::new(false),
             write_drained: AtomicBool::new(false),
             streak: AtomicU8::new(0),
@@ -191,15 +191,16 @@ pub struct Waiting<'a, T> {
     of: &'a NonBlocking<T>,
     /// Present while it waits.
     wait: Option<WaitFd>,
-    /// The event loop that was asked.
-    asked: u32,
+    /// The event loop that was asked, and whether that knew nothing of the descriptor.
+    asked: LoopId,
+    fresh: bool,
     interest: Interest,
 }
 
 impl<'a, T> Waiting<'a, T> {
     #[inline]
     fn new(of: &'a NonBlocking<T>, interest: Interest) -> Waiting<'a, T> {
-        Waiting { of, wait: None, asked: 0, interest }
+        Waiting { of, wait: None, asked: LoopId::GLOBAL, fresh: false, interest }
     }
 }
 
@@ -214,19 +215,32 @@ impl<T: AsFd> Future for Waiting<'_, T> {
             Some(wait) => wait,
             None => {
                 let deadline = of.deadline(this.interest)?;
-                this.asked = LoopId::here().to_bits();
-                let fresh = of.home.load(Relaxed) != this.asked || crate::global::strayed();
-                let fd = of.io.as_fd().as_raw_fd();
-                this.wait.insert(WaitFd::new(Readiness { fd, deadline, interest: this.interest, fresh }))
+                let fd = of.io.as_fd();
+                this.asked = LoopId::here();
+                this.fresh = of.places.begin(this.asked, fd);
+                let (fd, interest, fresh) = (fd.as_raw_fd(), this.interest, this.fresh);
+                this.wait.insert(WaitFd::new(Readiness { fd, deadline, interest, fresh }))
             }
         };
         ready!(Pin::new(wait).poll(cx));
         this.wait = None;
         // Only now has the loop surely served the request and registered the descriptor.
-        of.home.store(this.asked, Relaxed);
+        of.places.end(this.asked, this.fresh, true);
         of.streak.store(0, Relaxed);
         of.is_drained(this.interest).store(false, Relaxed);
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<T> Drop for Waiting<'_, T> {
+    /// A wait that is given up may have been resumed already, by an edge that does not come again. So whoever is next tries
+    /// before it waits.
+    #[inline]
+    fn drop(&mut self) {
+        if self.wait.is_some() {
+            self.of.is_drained(self.interest).store(false, Relaxed);
+            self.of.places.end(self.asked, self.fresh, false);
+        }
     }
 }
 

@@ -27,6 +27,7 @@
 
 use super::operation::{Operation, Outcome};
 use crate::pool;
+use crate::sys;
 use rustix::io::Errno;
 use selvedge_core::{Unpark, in_thread};
 use std::cell::{Cell, RefCell};
@@ -469,8 +470,8 @@ impl Completed {
 
 /// Closes a descriptor: aside, if a thread of ours would have to wait for it.
 pub(super) fn close_aside(fd: OwnedFd) {
-    let here = if in_thread() { HERE.with_borrow(Option::clone) } else { None };
-    match here {
+    let aside = in_thread() && !sys::is_simulated();
+    match HERE.with_borrow(Option::clone).filter(|_| aside) {
         Some(queue) => {
             queue.submit(Operation::Close(Some(fd)), None);
         }
@@ -483,11 +484,31 @@ pub(super) fn close_aside(fd: OwnedFd) {
 #[must_use = "nothing happens until it is awaited"]
 pub(super) struct Doing(Progress);
 
-#[derive(Debug)]
 enum Progress {
     Unsent(Operation),
     Sent(Arc<Queue>, u32),
+    /// In a simulation, where calls that may block are made in place and take virtual time.
+    Simulated(Pin<Box<dyn Future<Output = (Outcome, Operation)> + Send + Sync>>),
     Over,
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Progress::Unsent(_) => "unsent",
+            Progress::Sent(..) => "sent",
+            Progress::Simulated(_) => "simulated",
+            Progress::Over => "over",
+        })
+    }
+}
+
+async fn simulated(mut operation: Operation) -> (Outcome, Operation) {
+    let performed = pool::blocking(move || {
+        let outcome = operation.perform();
+        (outcome, operation)
+    });
+    performed.await.expect("an operation does not panic")
 }
 
 impl Doing {
@@ -507,9 +528,16 @@ impl Future for Doing {
             self.0 = Progress::Over;
             return Poll::Ready(answer);
         }
+        if let Progress::Simulated(simulated) = &mut self.0 {
+            return simulated.as_mut().poll(cx);
+        }
         let Progress::Unsent(mut operation) = std::mem::replace(&mut self.0, Progress::Over) else {
             panic!("an operation is not polled after it has ended");
         };
+        if sys::is_simulated() {
+            self.0 = Progress::Simulated(Box::pin(simulated(operation)));
+            return self.poll(cx);
+        }
         let queue = Queue::here();
         // A ring tries that itself.
         if queue.lock().performer == Performer::Pool {
