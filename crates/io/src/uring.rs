@@ -330,3 +330,60 @@ impl Drop for Ring {
         debug_assert!(self.pending == 0 || std::thread::panicking(), "{} operations left", self.pending);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn an_older_kernel_is_asked_for_less_and_less() {
+        let asked = RefCell::new(Vec::new());
+        let old = |known: u32| {
+            let asked = &asked;
+            move |entries: u32, flags: u32| {
+                asked.borrow_mut().push(flags);
+                if flags & !known != 0 {
+                    return Err(io::Error::from_raw_os_error(libc::EINVAL));
+                }
+                setup(entries, flags)
+            }
+        };
+        Ring::with(4, &old(u32::MAX)).unwrap();
+        assert_eq!(asked.take(), WISHES[..1]);
+        Ring::with(4, &old(COOP_TASKRUN)).unwrap();
+        assert_eq!(asked.take(), WISHES[..3]);
+        Ring::with(4, &old(0)).unwrap();
+        assert_eq!(asked.take(), WISHES);
+    }
+
+    #[test]
+    fn where_rings_are_forbidden_there_is_none_and_one_asks_once() {
+        for errno in [libc::EPERM, libc::ENOSYS, libc::ENOMEM, libc::EMFILE] {
+            let asked = RefCell::new(0);
+            let error = Ring::with(4, &|_, _| {
+                *asked.borrow_mut() += 1;
+                Err(io::Error::from_raw_os_error(errno))
+            })
+            .unwrap_err();
+            assert_eq!((error.raw_os_error(), asked.take()), (Some(errno), 1));
+        }
+    }
+
+    #[test]
+    fn a_watched_descriptor_ends_a_wait_once() {
+        let mut ring = Ring::new(4).unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let reader = std::os::fd::AsFd::as_fd(&reader);
+        for _ in 0..3 {
+            ring.watch(reader);
+            ring.watch(reader);
+            ring.wait(1, Duration::from_millis(1)).unwrap();
+            assert!(!ring.outcomes(|_, _| panic!("nothing was asked")), "nothing to read yet");
+            rustix::io::write(&writer, b"x").unwrap();
+            ring.wait(1, Duration::from_secs(60)).unwrap();
+            assert!(ring.outcomes(|_, _| panic!("nothing was asked")));
+            rustix::io::read(reader, &mut [0]).unwrap();
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ms, open_descriptors};
+use common::ms;
 use futures::future::{Either, join_all, select};
 use selvedge_core::{Events, round_robin_with, spawn, yield_now};
 use selvedge_io::EventLoop;
@@ -11,7 +11,7 @@ use std::future::Future;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 
 /// Runs `main` with either driver. A test that hangs fails after a minute.
 fn both<F: Future<Output = ()> + 'static>(main: impl Fn() -> F) {
@@ -260,75 +260,6 @@ fn within_combinators() {
         let timed = selvedge_io::time::timeout(ms(10_000), file.read(0, 4096)).await;
         assert!(is_pattern(&timed.unwrap().unwrap(), 0));
     });
-}
-
-#[test]
-fn dropped_before_it_began_while_it_runs_and_after_it_is_done() {
-    both(|| async {
-        let on_disk = pattern(1 << 20);
-        let file = File::options().read(true).direct(true).open(on_disk.path()).await.unwrap();
-        let before = open_descriptors();
-        for wait in 0..3 {
-            let mut reads: Vec<Pin<Box<dyn Future<Output = (std::io::Result<usize>, AlignedBuf)>>>> = (0
-                ..300)
-                .map(|i| Box::pin(file.read_at(AlignedBuf::new(4096), i % 256 * 4096)) as Pin<Box<_>>)
-                .collect();
-            for read in &mut reads {
-                assert!(futures::poll!(read).is_pending());
-            }
-            match wait {
-                0 => {}                                      // queued
-                1 => yield_now().await,                      // some in the kernel, some queued
-                _ => selvedge_io::time::sleep(ms(30)).await, // done, unseen
-            }
-            drop(reads);
-            // An opening that nobody waits for leaves no descriptor.
-            let mut opens: Vec<_> = (0..50).map(|_| Box::pin(File::open(on_disk.path()))).collect();
-            for open in &mut opens {
-                assert!(futures::poll!(open).is_pending());
-            }
-            if wait > 0 {
-                selvedge_io::time::sleep(ms(5 * wait)).await;
-            }
-            drop(opens);
-        }
-        // The queue is of use afterwards.
-        assert!(is_pattern(&file.read(4096, 4096).await.unwrap(), 4096));
-        // Both drivers close aside.
-        for _ in 0..100 {
-            if open_descriptors() <= before + 2 {
-                return;
-            }
-            selvedge_io::time::sleep(ms(10)).await;
-        }
-        panic!("{} descriptors, {before} before", open_descriptors());
-    });
-}
-
-#[test]
-fn a_program_that_ends_first_leaves_nothing_behind() {
-    for driver in [Driver::Ring, Driver::Pool] {
-        let on_disk = pattern(1 << 20);
-        let path: PathBuf = on_disk.path().into();
-        let mut events = EventLoop::with_driver(driver).unwrap();
-        for _ in 0..3 {
-            let path = path.clone();
-            round_robin_with(&mut events, async move {
-                let file = File::options().read(true).direct(true).open(&path).await.unwrap();
-                for i in 0..1000 {
-                    let file = file.clone();
-                    drop(spawn(async move {
-                        file.read(i % 256 * 4096, 4096).await.unwrap();
-                        std::future::pending::<()>().await;
-                    }));
-                }
-                yield_now().await;
-                yield_now().await;
-            })
-            .unwrap();
-            assert_eq!(events.armed(), 0);
-        }
-    }
 }
 
 #[test]

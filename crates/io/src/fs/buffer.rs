@@ -41,8 +41,22 @@ const CLASSES: usize = 9;
 /// How many bytes of each size an OS thread keeps.
 const KEPT_MAX: usize = 2 << 20;
 
+/// The buffers that an OS thread keeps, by size.
+struct Kept([Vec<NonNull<u8>>; CLASSES]);
+
 thread_local! {
-    static FREE: RefCell<[Vec<NonNull<u8>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
+    static FREE: RefCell<Kept> = const { RefCell::new(Kept([const { Vec::new() }; CLASSES])) };
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for (class, kept) in self.0.iter().enumerate() {
+            for start in kept {
+                // SAFETY: allocated in `recycled` with this layout, and owned by the list.
+                unsafe { dealloc(start.as_ptr(), layout(1 << class)) };
+            }
+        }
+    }
 }
 
 /// The recycled size that holds `length` bytes.
@@ -78,7 +92,7 @@ impl AlignedBuf {
         };
         let length = u32::try_from(length).expect("an aligned buffer has less than 4 GiB");
         let kept = class(length as usize)
-            .and_then(|class| FREE.try_with(|free| free.borrow_mut()[class].pop()).ok()?);
+            .and_then(|class| FREE.try_with(|free| free.borrow_mut().0[class].pop()).ok()?);
         let start = kept.unwrap_or_else(|| {
             // SAFETY: the size is at least one page.
             let start = unsafe { alloc_zeroed(layout(pages)) };
@@ -110,7 +124,7 @@ impl Drop for AlignedBuf {
         }
         let keep = |class: usize| {
             FREE.try_with(|free| {
-                let free = &mut free.borrow_mut()[class];
+                let free = &mut free.borrow_mut().0[class];
                 let room = free.len() * self.capacity() < KEPT_MAX;
                 if room {
                     free.push(self.start);
@@ -257,6 +271,6 @@ mod tests {
     fn what_an_os_thread_keeps_is_bounded() {
         let many: Vec<_> = (0..1000).map(|_| AlignedBuf::new(4096)).collect();
         drop(many);
-        assert_eq!(FREE.with_borrow(|free| free[0].len()), KEPT_MAX / 4096);
+        assert_eq!(FREE.with_borrow(|free| free.0[0].len()), KEPT_MAX / 4096);
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Disk {
     queue: Arc<Queue>,
     ring: Option<Ring>,
     depth: usize,
+    /// Of the ring, for what is handed over at once.
+    entries: u32,
     /// Kept for its memory.
     told: Vec<(Ticket, i32)>,
     /// Kept for its memory.
@@ -65,17 +67,18 @@ pub(crate) enum Wait {
 impl Disk {
     /// The disk side of the event loop of the calling OS thread.
     pub(crate) fn new(driver: Driver, unparker: Arc<dyn Unpark>) -> Disk {
-        Disk::with_depth(driver, unparker, DEPTH)
+        // Besides operations the ring takes cancellations and the watch.
+        Disk::with(driver, unparker, DEPTH, 2 * DEPTH as u32)
     }
 
-    fn with_depth(driver: Driver, unparker: Arc<dyn Unpark>, depth: usize) -> Disk {
+    fn with(driver: Driver, unparker: Arc<dyn Unpark>, depth: usize, entries: u32) -> Disk {
         let performer = match driver {
             Driver::Ring => Performer::Loop,
             Driver::Pool => Performer::Pool,
         };
         let queue = Arc::new(Queue::new(performer, Some(unparker)));
         Queue::set_here(Some(queue.clone()));
-        Disk { queue, ring: None, depth, told: Vec::new(), woken: Vec::new() }
+        Disk { queue, ring: None, depth, entries, told: Vec::new(), woken: Vec::new() }
     }
 
     /// How many operations somebody waits for.
@@ -129,8 +132,7 @@ impl Disk {
                 return false;
             }
         }
-        // Besides operations it takes cancellations and the watch.
-        match Ring::new(2 * self.depth as u32) {
+        match Ring::new(self.entries) {
             Ok(ring) => self.ring = Some(ring),
             Err(_) => self.queue.leave_to_pool(),
         }
@@ -244,5 +246,70 @@ impl Drop for Disk {
             self.take_in();
             self.woken.drain(..).for_each(Waker::wake);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::buffer::Bytes;
+    use super::super::operation::{Opened, Transfer};
+    use super::super::queue::Doing;
+    use super::*;
+    use rustix::event::epoll;
+    use selvedge_core::Events;
+    use selvedge_core::{NoEvents, Trace};
+    use std::cell::Cell;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+    use std::rc::Rc;
+
+    /// Runs threads that read each block of a file with its number in every byte, until all have.
+    fn read_all(disk: &mut Disk, threads: u8) {
+        let mut file = tempfile::tempfile().unwrap();
+        (0..threads).for_each(|i| file.write_all(&[i; 4096]).unwrap());
+        let file = Arc::new(Opened::new(file.into(), "blocks".into(), false));
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let mut cpu = Cpu::new().unwrap();
+        let done = Rc::new(Cell::new(0));
+        for i in 0..threads {
+            let (file, done) = (file.clone(), done.clone());
+            let thread = cpu.thread(async move {
+                let bytes = Bytes::ToCome(4096);
+                let read = Operation::Read(Transfer { file, bytes, offset: u64::from(i) * 4096, start: 0 });
+                let (outcome, operation) = Doing::new(read).await;
+                let Operation::Read(mut read) = operation else { panic!("{operation:?}") };
+                assert_eq!((outcome, &*read.part()), (4096, &[i; 4096][..]));
+                done.set(done.get() + 1);
+            });
+            cpu.make_ready(thread.unwrap());
+        }
+        while done.get() < usize::from(threads) {
+            while let Some(thread) = cpu.woken() {
+                assert!(matches!(thread.step(&mut cpu), Trace::Blocked | Trace::Ret));
+            }
+            disk.turn(&mut cpu, Duration::from_millis(10), epoll.as_fd(), false).unwrap();
+        }
+        assert_eq!(disk.awaited(), 0);
+    }
+
+    fn unparker() -> Arc<dyn Unpark> {
+        NoEvents::new().unparker()
+    }
+
+    #[test]
+    fn a_ring_that_is_much_too_small_only_takes_longer() {
+        // Two go in at once, four come out at once; the kernel keeps the others.
+        let mut disk = Disk::with(Driver::Ring, unparker(), 64, 2);
+        read_all(&mut disk, 200);
+        assert!(disk.ring.is_some());
+    }
+
+    #[test]
+    fn without_a_ring_the_pool_does_it() {
+        // No ring has so many entries: this kernel has none for us.
+        let mut disk = Disk::with(Driver::Ring, unparker(), 64, u32::MAX);
+        read_all(&mut disk, 200);
+        assert!(disk.ring.is_none());
+        read_all(&mut disk, 5);
     }
 }
