@@ -28,8 +28,10 @@ mod directory;
 mod events;
 mod exception;
 mod fork;
+mod group;
 mod inbox;
 mod join;
+mod lock;
 mod nbio;
 mod park;
 mod place;
@@ -37,6 +39,7 @@ mod primitives;
 mod readiness;
 mod round_robin;
 mod run_queue;
+mod state;
 mod thread;
 mod time;
 mod trace;
@@ -51,17 +54,25 @@ pub use cpu::Cpu;
 pub use events::{Deadlock, Events, NoEvents, Quiet, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, fork, fork_local};
+pub use group::Group;
 #[doc(hidden)]
 pub use inbox::Inbox;
-pub use join::{JoinError, JoinHandle, spawn, spawn_local, try_spawn};
+pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_spawn};
+#[doc(hidden)]
+pub use join::{Joiner, Meeting};
+pub use lock::{LocalLock, Lock, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
 pub use place::ThreadInfo;
-pub use readiness::{SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, wait};
+pub use readiness::{
+    SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
+};
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::RunQueue;
-pub use thread::Thread;
-pub use time::{Deadline, Time};
+#[doc(hidden)]
+pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
+pub use thread::{SendThread, Thread};
+pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
-pub use wait_queue::{Local, Lock, Mode, Queue, Role, Shared, WaitQueue, Waiting};
+pub use wait_queue::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 pub use yield_now::{Exit, YieldNow, exit, yield_now};

@@ -13,11 +13,11 @@
 //! # Examples
 //! ```
 //! use selvedge::{MVar, sleep, spawn};
-//! use std::{rc::Rc, time::Duration};
+//! use std::{sync::Arc, time::Duration};
 //!
 //! fn main() -> Result<(), selvedge::RunError> {
 //!     selvedge::run(async {
-//!         let loom = Rc::new(MVar::empty());
+//!         let loom = Arc::new(MVar::empty());
 //!         let shuttle = loom.clone();
 //!         let weaver = spawn(async move { format!("{} and weft", shuttle.take().await) });
 //!         sleep(Duration::from_millis(1)).await;
