@@ -8,6 +8,12 @@
 //! disturbed, and one branch that is predicted. They are public for crates that make non-blocking calls of their own on the sockets of
 //! this one; programs have no use for them.
 
+mod datagram;
+mod pipe;
+
+pub use datagram::*;
+pub use pipe::*;
+
 use crate::sim::faults::{self, DISTURBED};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
@@ -85,11 +91,19 @@ pub enum Call {
     EpollWait,
     /// `eventfd`
     Eventfd,
+    /// `pipe2`
+    Pipe,
+    /// `read`, of a pipe or a standard stream.
+    Read,
+    /// `write`, to a pipe or a standard stream.
+    Write,
+    /// `fork`, `exec` and `pidfd_open`
+    Spawn,
 }
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 27] = [
+    pub const ALL: [Call; 31] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -117,6 +131,10 @@ impl Call {
         Call::EpollControl,
         Call::EpollWait,
         Call::Eventfd,
+        Call::Pipe,
+        Call::Read,
+        Call::Write,
+        Call::Spawn,
     ];
 }
 
