@@ -151,7 +151,8 @@ impl Stdin {
             }
         };
         let bytes: Vec<u8> = self.ahead.drain(..length).collect();
-        let text = String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let text =
+            String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         line.push_str(&text);
         Ok(length)
     }

@@ -113,8 +113,7 @@ impl UdpSocket {
     }
 
     async fn receive(&self, buffer: &mut [u8], peek: bool) -> io::Result<(usize, SocketAddr)> {
-        let (length, from) =
-            self.io.read_with(|fd| Ok(sys::receive_from(fd, &mut *buffer, peek)?)).await?;
+        let (length, from) = self.io.read_with(|fd| Ok(sys::receive_from(fd, &mut *buffer, peek)?)).await?;
         Ok((length, address_of(from)?))
     }
 

@@ -113,8 +113,7 @@ impl UnixDatagram {
     /// # Errors
     /// Those of `recvfrom`; `TimedOut` after the [read deadline](Self::set_read_deadline).
     pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, Option<PathBuf>)> {
-        let (length, from) =
-            self.io.read_with(|fd| Ok(sys::receive_from(fd, &mut *buffer, false)?)).await?;
+        let (length, from) = self.io.read_with(|fd| Ok(sys::receive_from(fd, &mut *buffer, false)?)).await?;
         let from = from.and_then(|from| SocketAddrUnix::try_from(from).ok());
         let path = from.and_then(|from| Some(PathBuf::from(OsStr::from_bytes(from.path()?.to_bytes()))));
         Ok((length, path))

@@ -90,9 +90,7 @@ pub fn set_datagram_option(fd: impl AsFd, option: DatagramOption) -> Result<()> 
         DatagramOption::JoinV4(group, interface) => sockopt::set_ip_add_membership(fd, &group, &interface),
         DatagramOption::LeaveV4(group, interface) => sockopt::set_ip_drop_membership(fd, &group, &interface),
         DatagramOption::JoinV6(group, interface) => sockopt::set_ipv6_add_membership(fd, &group, interface),
-        DatagramOption::LeaveV6(group, interface) => {
-            sockopt::set_ipv6_drop_membership(fd, &group, interface)
-        }
+        DatagramOption::LeaveV6(group, interface) => sockopt::set_ipv6_drop_membership(fd, &group, interface),
         DatagramOption::MulticastTtlV4(hops) => sockopt::set_ip_multicast_ttl(fd, hops),
         DatagramOption::MulticastHopsV6(hops) => sockopt::set_ipv6_multicast_hops(fd, hops),
         DatagramOption::MulticastLoopV4(yes) => sockopt::set_ip_multicast_loop(fd, yes),
