@@ -186,6 +186,136 @@ impl<T> NonBlocking<T> {
         }
         Ok(Deadline::after(now, at.since(now)))
     }
+
+    /// A wait has ended that was asked of the event loop `asked`.
+    #[inline]
+    fn waited(&self, interest: Interest, asked: u32) {
+        // Only now has the loop surely served the request and registered the descriptor.
+        self.home.store(asked, Relaxed);
+        self.streak.store(0, Relaxed);
+        self.is_drained(interest).store(false, Relaxed);
+    }
+
+    /// Makes a call, again while it is interrupted; `None` if it would block.
+    #[inline]
+    fn attempt<R>(
+        &self,
+        interest: Interest,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&T) -> io::Result<R>,
+    ) -> Option<Poll<io::Result<R>>> {
+        loop {
+            let streak = self.streak.load(Relaxed);
+            if streak >= STREAK_MAX {
+                self.streak.store(0, Relaxed);
+                cx.waker().wake_by_ref();
+                return Some(Poll::Pending);
+            }
+            self.streak.store(streak + 1, Relaxed);
+            match call(&self.io) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_drained(interest).store(true, Relaxed);
+                    return None;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Some(Poll::Ready(result)),
+            }
+        }
+    }
+}
+
+/// The wait of a caller that polls instead of awaiting: it keeps one for each direction, from poll to poll. See
+/// [`NonBlocking::poll_read_with`].
+///
+/// It may move between polls, and between tasks: each poll that finds nothing asks for the task that made it.
+#[derive(Debug, Default)]
+pub struct PollState {
+    /// On the heap, because a request is known by its address. Made by the first wait, and used again for all others.
+    wait: Option<Box<WaitFd>>,
+    waiting: bool,
+    /// The event loop that was asked.
+    asked: u32,
+}
+
+impl<T: AsFd> NonBlocking<T> {
+    /// [`read_with`](Self::read_with) for who polls, as the traits of other libraries want it: `Pending` when there is
+    /// nothing to read, and the task of `cx` is woken when there may be.
+    ///
+    /// # Errors
+    /// As for [`read_with`](Self::read_with).
+    #[inline]
+    pub fn poll_read_with<R>(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        call: impl FnMut(&T) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.poll_with(Interest::READ, state, cx, call)
+    }
+
+    /// [`write_with`](Self::write_with) for who polls.
+    ///
+    /// # Errors
+    /// As for [`write_with`](Self::write_with).
+    #[inline]
+    pub fn poll_write_with<R>(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        call: impl FnMut(&T) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.poll_with(Interest::WRITE, state, cx, call)
+    }
+
+    #[inline]
+    fn poll_with<R>(
+        &self,
+        interest: Interest,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&T) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        loop {
+            if state.waiting || self.is_drained(interest).load(Relaxed) {
+                ready!(self.poll_wait(interest, state, cx))?;
+            }
+            if let Some(result) = self.attempt(interest, cx, &mut call) {
+                return result;
+            }
+        }
+    }
+
+    fn poll_wait(
+        &self,
+        interest: Interest,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !state.waiting {
+            let (wait, asked) = self.wait(interest)?;
+            state.asked = asked;
+            match &mut state.wait {
+                Some(place) => **place = wait,
+                place => *place = Some(Box::new(wait)),
+            }
+            state.waiting = true;
+        }
+        let wait = state.wait.as_mut().expect("it waits");
+        ready!(Pin::new(&mut **wait).poll(cx));
+        state.waiting = false;
+        self.waited(interest, state.asked);
+        Poll::Ready(Ok(()))
+    }
+
+    /// A wait that begins now, and the event loop it will be asked of.
+    #[inline]
+    fn wait(&self, interest: Interest) -> io::Result<(WaitFd, u32)> {
+        let deadline = self.deadline(interest)?;
+        let asked = LoopId::here().to_bits();
+        let fresh = self.home.load(Relaxed) != asked || crate::global::strayed();
+        let fd = self.io.as_fd().as_raw_fd();
+        Ok((WaitFd::new(Readiness { fd, deadline, interest, fresh }), asked))
+    }
 }
 
 /// The future of [`NonBlocking::readable`] and [`NonBlocking::writable`].
@@ -212,23 +342,17 @@ impl<T: AsFd> Future for Waiting<'_, T> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let of = this.of;
         let wait = match &mut this.wait {
             Some(wait) => wait,
             None => {
-                let deadline = of.deadline(this.interest)?;
-                this.asked = LoopId::here().to_bits();
-                let fresh = of.home.load(Relaxed) != this.asked || crate::global::strayed();
-                let fd = of.io.as_fd().as_raw_fd();
-                this.wait.insert(WaitFd::new(Readiness { fd, deadline, interest: this.interest, fresh }))
+                let (wait, asked) = this.of.wait(this.interest)?;
+                this.asked = asked;
+                this.wait.insert(wait)
             }
         };
         ready!(Pin::new(wait).poll(cx));
         this.wait = None;
-        // Only now has the loop surely served the request and registered the descriptor.
-        of.home.store(this.asked, Relaxed);
-        of.streak.store(0, Relaxed);
-        of.is_drained(this.interest).store(false, Relaxed);
+        this.of.waited(this.interest, this.asked);
         Poll::Ready(Ok(()))
     }
 }
@@ -256,23 +380,13 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
         let this = self.get_mut();
-        let of = this.wait.of;
-        let drained = of.is_drained(this.wait.interest);
+        let (of, interest) = (this.wait.of, this.wait.interest);
         loop {
-            if this.wait.wait.is_some() || drained.load(Relaxed) {
+            if this.wait.wait.is_some() || of.is_drained(interest).load(Relaxed) {
                 ready!(Pin::new(&mut this.wait).poll(cx))?;
             }
-            let streak = of.streak.load(Relaxed);
-            if streak >= STREAK_MAX {
-                of.streak.store(0, Relaxed);
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            of.streak.store(streak + 1, Relaxed);
-            match (this.call)(&of.io) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => drained.store(true, Relaxed),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return Poll::Ready(result),
+            if let Some(result) = of.attempt(interest, cx, &mut this.call) {
+                return result;
             }
         }
     }
