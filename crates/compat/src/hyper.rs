@@ -46,7 +46,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Time-outs within hyper ([`header_read_timeout`](hyper::server::conn::http1::Builder::header_read_timeout), say) need the
+//! Time-outs within hyper (`header_read_timeout`, say) need the
 //! [`Clock`]; HTTP/2 needs an executor besides, [`Spawn`] or [`SpawnLocal`].
 
 use crate::{Compat, PollRead, PollWrite};
@@ -207,7 +207,7 @@ impl Future for Sleep {
 impl hyper::rt::Sleep for Sleep {}
 
 /// An executor for futures that may move between OS threads: each becomes a thread of ours, created as by
-/// [`spawn`](selvedge_core::spawn).
+/// [`spawn`].
 ///
 /// A future that nobody is waiting for any more runs on; its panic is reported and ends that thread alone.
 ///
@@ -227,7 +227,7 @@ where
 }
 
 /// An executor for all futures: each becomes a thread that stays on its OS thread, created as by
-/// [`spawn_local`](selvedge_core::spawn_local). As [`Spawn`] otherwise.
+/// [`spawn_local`]. As [`Spawn`] otherwise.
 ///
 /// # Panics
 /// When it is used outside of a thread of ours.

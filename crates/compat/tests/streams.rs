@@ -155,12 +155,13 @@ fn who_polls_for_other_reasons_is_woken_all_the_same() {
     run(async {
         let (one, other) = UnixStream::pair().unwrap();
         let mut one = Compat::new(one);
-        spawn_local(async move {
+        let writer = async move {
             sleep(ms(30)).await;
             other.write_all(b"!").await.unwrap();
             // It stays open for longer than the test may take: the end must not be what wakes the reader.
             sleep(ms(100_000)).await;
-        });
+        };
+        drop(spawn_local(writer));
         let mut buffer = [0];
         let mut polls = 0;
         let mut beat = pin!(async {
@@ -196,11 +197,12 @@ fn a_stream_that_moves_while_it_waits_is_woken() {
             if other_first {
                 drop(streams);
             }
-            spawn_local(async move {
+            let writer = async move {
                 sleep(ms(5)).await;
                 peers[0].write_all(b"!").await.unwrap();
                 sleep(ms(100_000)).await;
-            });
+            };
+            drop(spawn_local(writer));
             let mut asked = false;
             // One poll that only waits for what was asked before.
             poll_fn(|_| match std::mem::replace(&mut asked, true) {
