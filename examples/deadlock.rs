@@ -1,6 +1,6 @@
 //! Two threads that wait for each other: the run ends with a report that names them and the lines they wait on.
 
-use selvedge::{MVar, RunError, spawn};
+use selvedge::{MVar, RunError, spawn_local};
 use std::rc::Rc;
 
 fn main() {
@@ -8,7 +8,7 @@ fn main() {
     let right = Rc::new(MVar::<u32, _>::empty_local());
     let ended = selvedge::run(async move {
         let (l, r) = (left.clone(), right.clone());
-        let other = spawn(async move {
+        let other = spawn_local(async move {
             let got = l.take().await;
             r.put(got).await;
         });

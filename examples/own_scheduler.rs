@@ -4,7 +4,8 @@
 use selvedge::http::{Config, Site, Stop, Tree};
 use selvedge::net::TcpListener;
 use selvedge::{
-    Cpu, EventLoop, Events, JoinHandle, RunError, Syscall, Thread, Trace, blocking, call, fork, yield_now,
+    Cpu, EventLoop, Events, JoinHandle, RunError, Syscall, Thread, Trace, blocking, call, fork, fork_local,
+    yield_now,
 };
 use std::collections::{HashMap, VecDeque};
 use std::io::{Read, Write};
@@ -81,7 +82,7 @@ async fn program(has_levels: bool) {
         })
         .await;
     }
-    fork(async move { site.serve_tcp(listener, &stop).await.expect("it goes on accepting") }).await;
+    fork_local(async move { site.serve_tcp(listener, &stop).await.expect("it goes on accepting") }).await;
     let took = blocking(move || download(address)).await.expect("the download does not panic");
     println!("100 requests took {took:?}");
 }
@@ -105,13 +106,13 @@ fn download(address: SocketAddr) -> Duration {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     print!("first in, first out: ");
     let (mut cpu, mut events) = (Cpu::new()?, EventLoop::new()?);
-    let main = cpu.spawn(program(false))?;
+    let main = cpu.spawn_local(program(false))?;
     fifo(&mut cpu, &mut events, &main)?;
     drop((events, cpu));
 
     print!("with priorities:     ");
     let (mut cpu, mut events) = (Cpu::new()?, EventLoop::new()?);
-    let main = cpu.spawn(program(true))?;
+    let main = cpu.spawn_local(program(true))?;
     priorities(&mut cpu, &mut events, &main)?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Ten thousand threads hand a number around a ring of MVars, each adding one.
 
-use selvedge::{MVar, RunError, Thread, fork};
+use selvedge::{MVar, RunError, Thread, fork_local};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), RunError> {
     let sum = selvedge::run(async {
         let vars: Vec<_> = (0..THREADS).map(|_| Rc::new(MVar::empty_local())).collect();
         for i in 1..THREADS {
-            fork(pass_on(vars[i].clone(), vars[(i + 1) % THREADS].clone())).await;
+            fork_local(pass_on(vars[i].clone(), vars[(i + 1) % THREADS].clone())).await;
         }
         for lap in 0..LAPS {
             vars[1].put(lap * (THREADS - 1)).await;

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use selvedge_core::{round_robin_with, spawn};
+use selvedge_core::{round_robin_with, spawn_local};
 use selvedge_http::{Config, LogFile, Site, Stop, Tree};
 use selvedge_io::signal::{Signal, Signals, signals};
 use selvedge_io::time::timeout;
@@ -115,11 +115,11 @@ async fn worker(server: Server, listeners: Listeners) -> Result<(), Refusal> {
     let mut acceptors = Vec::new();
     for listener in listeners.tcp {
         let (site, stop) = (site.clone(), stop.clone());
-        acceptors.push(spawn(async move { site.serve_tcp(listener, &stop).await }));
+        acceptors.push(spawn_local(async move { site.serve_tcp(listener, &stop).await }));
     }
     for listener in listeners.unix {
         let (site, stop) = (site.clone(), stop.clone());
-        acceptors.push(spawn(async move { site.serve_unix(listener, &stop).await }));
+        acceptors.push(spawn_local(async move { site.serve_unix(listener, &stop).await }));
     }
     let mut result = Ok(());
     for acceptor in acceptors {

@@ -6,16 +6,18 @@
 //!
 //! - **A key, once handed out, is for ever the address of a block header.** Memory is never unmapped and a chunk
 //!   never changes its block size, so a stale key finds a header: of a free block, or of another thread.
-//! - **Only a chunk's owner touches the headers and free list in it.** A block freed elsewhere goes onto the
-//!   chunk's own lock-free list, which the owner takes over when it runs dry. (Blocks in a chunk are held by handles on its
-//!   owner's OS thread only: when the owner goes, the chunk waits until they are gone too, and only then finds another.)
+//! - **Only a chunk's owner cuts blocks from it and has its free list.** A block freed elsewhere goes onto the
+//!   chunk's own lock-free list, which the owner takes over when it runs dry. When the owner goes, the chunk waits until
+//!   all blocks that were held then are freed too, and only then finds another.
 //!
-//! Fresh memory reads as zeros, and a zero head word means "free": walking a chunk finds the live threads.
+//! Fresh memory reads as zeros, and a zero head word means "free": walking a chunk finds the live threads. A header is two
+//! atomic words, so that a stale key, on whatever OS thread, reads something and no more; who may write them is said in
+//! [`thread`](crate::thread).
 
-use crate::thread::Header;
+use crate::thread::{FREE, Header};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// Bytes per granule: the unit of keys and of block sizes.
@@ -45,15 +47,12 @@ pub(crate) const NOBODY: u32 = u32::MAX;
 /// The address of a thread's block: its offset from the arena's base in granules. Never 0.
 pub(crate) type Key = NonZeroU32;
 
-struct Chunk {
-    owner: AtomicU32,
-    /// Head of the list of blocks freed by others than the owner, linked through the headers.
-    freed_elsewhere: AtomicU32,
-}
-
-/// One more than are handed out, so that whatever the key no bound need be checked.
-static CHUNKS: [Chunk; CHUNKS_MAX + 1] =
-    [const { Chunk { owner: AtomicU32::new(NOBODY), freed_elsewhere: AtomicU32::new(0) } }; CHUNKS_MAX + 1];
+/// Who owns each chunk: its CPU, and in the upper half that CPU's group (0 for none). One more than are handed out, so that whatever
+/// the key no bound need be checked.
+static OWNERS: [AtomicU64; CHUNKS_MAX + 1] = [const { AtomicU64::new(NOBODY as u64) }; CHUNKS_MAX + 1];
+/// Heads of each chunk's list of blocks freed by others than the owner, linked through the headers. Apart from the owners, which
+/// every wake-up reads.
+static FREED_ELSEWHERE: [AtomicU32; CHUNKS_MAX + 1] = [const { AtomicU32::new(0) }; CHUNKS_MAX + 1];
 static BASE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static CENTRAL: OnceLock<Result<Mutex<Central>, Unavailable>> = OnceLock::new();
 
@@ -64,8 +63,7 @@ struct Central {
     abandoned: BTreeMap<usize, Vec<Abandoned>>,
 }
 
-/// A chunk that a CPU left behind. It finds a new owner when all its blocks are free: until then handles on the old
-/// owner's OS thread write to headers in it, which the new one must not read.
+/// A chunk that a CPU left behind. It finds a new owner when all its blocks are free.
 #[derive(Debug)]
 struct Abandoned {
     span: Span,
@@ -77,11 +75,10 @@ impl Abandoned {
     /// Notes what has been freed meanwhile; whether nothing is held any more.
     fn is_free(&mut self) -> bool {
         // Acquire: the blocks' last users wrote their headers before the Release push.
-        let mut freed = CHUNKS[self.span.chunk as usize].freed_elsewhere.swap(0, Ordering::Acquire);
+        let mut freed = FREED_ELSEWHERE[self.span.chunk as usize].swap(0, Ordering::Acquire);
         while let Some(key) = Key::new(freed) {
             self.held -= 1;
-            // SAFETY: the list is ours since the swap, and with it the headers of the blocks in it.
-            freed = unsafe { (*header(key)).link };
+            freed = header(key).link();
         }
         self.held == 0
     }
@@ -136,15 +133,28 @@ impl std::fmt::Display for ArenaFull {
 
 impl std::error::Error for ArenaFull {}
 
-/// The header at `key`.
-///
-/// The result points into the arena whatever the key; what it may be used for is up to the chunk's ownership.
+/// The block at `key`. The result points into the arena whatever the key.
 #[inline(always)]
-pub(crate) fn header(key: Key) -> *mut Header {
+fn block(key: Key) -> *mut u8 {
     let base = BASE.load(Ordering::Relaxed);
     // SAFETY: keys are made only in `Slab`, from chunks inside the reservation that starts at BASE (which is set
     // before the first chunk is handed out and never changes), so the offset stays inside one mapping.
-    unsafe { base.add(key.get() as usize * GRANULE).cast() }
+    unsafe { base.add(key.get() as usize * GRANULE) }
+}
+
+/// The header at `key`.
+#[inline(always)]
+pub(crate) fn header(key: Key) -> &'static Header {
+    // SAFETY: a key is the address of a header for ever; the memory is never unmapped, and nothing but the atomic words of a header
+    // ever lies there.
+    unsafe { &*block(key).cast() }
+}
+
+/// What lies behind the header at `key`.
+#[inline(always)]
+pub(crate) fn body(key: Key) -> *mut u8 {
+    // SAFETY: every block is at least a header long, so that what comes after it is in or at the end of the block.
+    unsafe { block(key).add(size_of::<Header>()) }
 }
 
 /// Fetches what lies some way behind a block into the cache. Threads mostly queue in the order in which they were created, so
@@ -155,7 +165,7 @@ pub(crate) fn prefetch_behind(key: Key) {
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         const BEHIND: usize = 2048;
-        let ahead = header(key).cast::<i8>().wrapping_add(BEHIND);
+        let ahead = block(key).cast::<i8>().wrapping_add(BEHIND);
         // SAFETY: a prefetch reads nothing, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead) };
     }
@@ -166,7 +176,13 @@ pub(crate) fn prefetch_behind(key: Key) {
 /// The owner of the chunk that `key` lies in.
 #[inline(always)]
 pub(crate) fn owner(key: Key) -> u32 {
-    CHUNKS[(key.get() >> CHUNK_SHIFT) as usize].owner.load(Ordering::Relaxed)
+    OWNERS[(key.get() >> CHUNK_SHIFT) as usize].load(Ordering::Relaxed) as u32
+}
+
+/// The group of the CPU that owns the chunk; 0 if it is in none, or nobody owns it.
+#[inline(always)]
+pub(crate) fn group(key: Key) -> u32 {
+    (OWNERS[(key.get() >> CHUNK_SHIFT) as usize].load(Ordering::Relaxed) >> 32) as u32
 }
 
 fn central() -> Result<&'static Mutex<Central>, Unavailable> {
@@ -228,11 +244,11 @@ fn map(bytes: usize) -> Result<*mut u8, String> {
 /// The block at `key` holds nothing that still needs dropping, and the caller gives up its right to it.
 #[cold]
 pub(crate) unsafe fn free_elsewhere(key: Key) {
-    let list = &CHUNKS[(key.get() >> CHUNK_SHIFT) as usize].freed_elsewhere;
+    let list = &FREED_ELSEWHERE[(key.get() >> CHUNK_SHIFT) as usize];
     let mut head = list.load(Ordering::Relaxed);
+    header(key).set_head(FREE);
     loop {
-        // SAFETY: the block is the caller's, so nobody else reads or writes its header.
-        unsafe { header(key).write(Header::free(head)) };
+        header(key).set_link(head);
         match list.compare_exchange_weak(head, key.get(), Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return,
             Err(now) => head = now,
@@ -243,15 +259,17 @@ pub(crate) unsafe fn free_elsewhere(key: Key) {
 /// One CPU's stock of blocks: a free list per size, and the chunks it owns.
 #[derive(Debug)]
 pub(crate) struct Slab {
-    owner: u32,
+    /// The CPU, and its group in the upper half.
+    owner: u64,
     free: [u32; GRANULES_MAX + 1],
     /// The chunk each size is being cut from; the full ones before it.
     spans: Vec<(Option<Span>, Vec<Span>)>,
 }
 
 impl Slab {
-    pub(crate) fn new(owner: u32) -> Result<Slab, Unavailable> {
+    pub(crate) fn new(cpu: u32, group: u32) -> Result<Slab, Unavailable> {
         central()?;
+        let owner = u64::from(group) << 32 | u64::from(cpu);
         let spans = (0..=GRANULES_MAX).map(|_| (None, Vec::new())).collect();
         Ok(Slab { owner, free: [0; GRANULES_MAX + 1], spans })
     }
@@ -261,8 +279,7 @@ impl Slab {
     pub(crate) fn alloc(&mut self, granules: usize) -> Result<Key, ArenaFull> {
         match Key::new(self.free[granules]) {
             Some(key) => {
-                // SAFETY: the block is on our free list, so its header holds the list's link and is ours to read.
-                self.free[granules] = unsafe { (*header(key)).link };
+                self.free[granules] = header(key).link();
                 Ok(key)
             }
             None => self.alloc_fresh(granules),
@@ -293,7 +310,7 @@ impl Slab {
     fn take_freed_elsewhere(&mut self, granules: usize) -> bool {
         let (current, full) = &self.spans[granules];
         for span in full.iter().chain(current) {
-            let list = &CHUNKS[span.chunk as usize].freed_elsewhere;
+            let list = &FREED_ELSEWHERE[span.chunk as usize];
             if list.load(Ordering::Relaxed) != 0 {
                 // Acquire: the blocks' last users wrote their headers before the Release push.
                 self.free[granules] = list.swap(0, Ordering::Acquire);
@@ -309,7 +326,7 @@ impl Slab {
         let left = central.abandoned.entry(granules).or_default();
         if let Some(at) = left.iter_mut().position(Abandoned::is_free) {
             let span = left.swap_remove(at).span;
-            CHUNKS[span.chunk as usize].owner.store(self.owner, Ordering::Relaxed);
+            OWNERS[span.chunk as usize].store(self.owner, Ordering::Relaxed);
             self.spans[granules].0 = Some(Span { next: span.first, ..span });
             return Ok(());
         }
@@ -318,7 +335,7 @@ impl Slab {
         }
         let chunk = central.next as u32;
         central.next += 1;
-        CHUNKS[chunk as usize].owner.store(self.owner, Ordering::Relaxed);
+        OWNERS[chunk as usize].store(self.owner, Ordering::Relaxed);
         if self.spans[granules].1.len() >= CHUNKS_BEFORE_HUGE_PAGES {
             advise_huge_pages(chunk);
         }
@@ -339,8 +356,8 @@ impl Slab {
     pub(crate) unsafe fn free(&mut self, key: Key, granules: usize) {
         // The mask, which changes nothing, spares the check of the bound.
         let free = &mut self.free[granules & GRANULES_MAX];
-        // SAFETY: the caller gives up the block; nobody else may touch its header.
-        unsafe { header(key).write(Header::free(*free)) };
+        header(key).set_head(FREE);
+        header(key).set_link(*free);
         *free = key.get();
     }
 
@@ -361,14 +378,17 @@ impl Drop for Slab {
         let Ok(central) = central() else { return };
         let mut central = central.lock().expect("no panic under this lock");
         for (granules, (current, full)) in self.spans.drain(..).enumerate() {
+            let mut free_here = BTreeMap::<u32, usize>::new();
+            let mut next = self.free[granules];
+            while let Some(key) = Key::new(next) {
+                *free_here.entry(key.get() >> CHUNK_SHIFT).or_default() += 1;
+                next = header(key).link();
+            }
             for span in full.into_iter().chain(current) {
-                let chunk = &CHUNKS[span.chunk as usize];
-                // What is in the list is free, says its header; only later frees are to be noted.
-                chunk.freed_elsewhere.store(0, Ordering::Relaxed);
-                let keys = (span.first..span.next).step_by(granules).filter_map(Key::new);
-                // SAFETY: keys of our own chunk, all of whose blocks are held and freed on this OS thread alone.
-                let held = keys.filter(|&key| unsafe { (*header(key)).head } != 0).count();
-                chunk.owner.store(NOBODY, Ordering::Relaxed);
+                let used = (span.next - span.first) as usize / granules;
+                // What others have freed meanwhile, or do so now, is counted by who looks into the list next.
+                let held = used - free_here.get(&span.chunk).copied().unwrap_or(0);
+                OWNERS[span.chunk as usize].store(NOBODY.into(), Ordering::Relaxed);
                 central.abandoned.entry(granules).or_default().push(Abandoned { span, held });
             }
         }
@@ -381,7 +401,7 @@ mod tests {
 
     #[test]
     fn blocks_are_distinct_and_come_back() {
-        let mut slab = Slab::new(7_000).unwrap();
+        let mut slab = Slab::new(7_000, 0).unwrap();
         let keys: Vec<Key> = (0..5_000).map(|_| slab.alloc(2).unwrap()).collect();
         let mut sorted = keys.clone();
         sorted.sort();
@@ -398,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_block_freed_elsewhere_is_found_before_a_new_chunk_is_taken() {
-        let mut slab = Slab::new(7_001).unwrap();
+        let mut slab = Slab::new(7_001, 0).unwrap();
         let first = slab.alloc(50).unwrap();
         // SAFETY: just allocated and unused.
         unsafe { free_elsewhere(first) };
@@ -409,13 +429,13 @@ mod tests {
 
     #[test]
     fn chunks_of_a_dead_cpu_serve_the_next() {
-        let mut slab = Slab::new(7_002).unwrap();
+        let mut slab = Slab::new(7_002, 0).unwrap();
         let key = slab.alloc(61).unwrap();
         // SAFETY: just allocated and unused.
         unsafe { slab.free(key, 61) };
         drop(slab);
         assert_eq!(owner(key), NOBODY);
-        let mut slab = Slab::new(7_003).unwrap();
+        let mut slab = Slab::new(7_003, 0).unwrap();
         assert_eq!(slab.alloc(61).unwrap(), key);
     }
 }

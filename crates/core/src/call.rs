@@ -4,11 +4,10 @@ use crate::cpu::{Ask, current, direct, retract};
 use crate::thread::Thread;
 use crate::trace::Request;
 use std::any::{Any, type_name};
-use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 /// A system call of the program's own: the type is the request.
@@ -65,15 +64,20 @@ pub fn call<C: Syscall>(request: C) -> Calling<C> {
 #[must_use = "nothing happens until it is awaited"]
 pub struct Calling<C: Syscall> {
     request: Option<C>,
-    shared: Option<Rc<Exchange<C>>>,
+    shared: Option<Arc<Exchange<C>>>,
 }
 
 /// What caller and scheduler share: each way is used once.
 struct Exchange<C: Syscall> {
-    request: Cell<Option<C>>,
-    reply: Cell<Option<C::Reply>>,
-    /// The caller, if it waits for other things too.
-    waker: RefCell<Option<Waker>>,
+    request: Mutex<Option<C>>,
+    reply: Mutex<Option<C::Reply>>,
+    /// The caller, if it waits for other things too, or may move.
+    waker: Mutex<Option<Waker>>,
+}
+
+/// What lies behind a lock that is held for a moment, and never while code of the program's runs.
+fn of<T>(cell: &Mutex<T>) -> MutexGuard<'_, T> {
+    cell.lock().expect("no panic under this lock")
 }
 
 impl<C: Syscall> Unpin for Calling<C> {}
@@ -83,23 +87,30 @@ impl<C: Syscall> Future for Calling<C> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Reply> {
         if let Some(shared) = &self.shared {
-            if let Some(reply) = shared.reply.take() {
-                self.shared = None;
-                return Poll::Ready(reply);
-            }
-            // Woken for something else.
-            *shared.waker.borrow_mut() = Some(cx.waker().clone());
-            return Poll::Pending;
+            let take = || of(&shared.reply).take();
+            let reply = take().or_else(|| {
+                // Woken for something else. A reply from another OS thread that came before the waker is found after it.
+                let replaced = of(&shared.waker).replace(cx.waker().clone());
+                drop(replaced);
+                take()
+            });
+            return match reply {
+                Some(reply) => {
+                    self.shared = None;
+                    Poll::Ready(reply)
+                }
+                None => Poll::Pending,
+            };
         }
         let request = self.request.take().expect("a call is not polled after it has ended");
-        let shared = Rc::new(Exchange {
-            request: Cell::new(Some(request)),
-            reply: Cell::new(None),
-            waker: RefCell::new(None),
+        let shared = Arc::new(Exchange {
+            request: Mutex::new(Some(request)),
+            reply: Mutex::new(None),
+            waker: Mutex::new(None),
         });
         // The future may move; what it shares does not.
-        let leaf = Rc::as_ptr(&shared);
-        self.shared = Some(Rc::clone(&shared));
+        let leaf = Arc::as_ptr(&shared);
+        self.shared = Some(Arc::clone(&shared));
         let mut call = Box::new(Call { name: type_name::<C>(), exchange: shared, thread: None });
         match (direct(cx), current()) {
             (Some(cpu), _) if cpu.ask(leaf, Ask::Call) => cpu.put_call(call),
@@ -118,7 +129,7 @@ impl<C: Syscall> Future for Calling<C> {
 impl<C: Syscall> Drop for Calling<C> {
     fn drop(&mut self) {
         if let Some(shared) = &self.shared {
-            retract(Rc::as_ptr(shared));
+            retract(Arc::as_ptr(shared));
         }
     }
 }
@@ -135,7 +146,7 @@ trait AnyExchange: Any {
 
 impl<C: Syscall> AnyExchange for Exchange<C> {
     fn set_waker(&self, waker: Waker) {
-        *self.waker.borrow_mut() = Some(waker);
+        *of(&self.waker) = Some(waker);
     }
 }
 
@@ -144,7 +155,7 @@ impl<C: Syscall> AnyExchange for Exchange<C> {
 /// Dropping it cancels the caller; one that made the call within a `join!` or the like waits on, for the other things.
 pub struct Call {
     name: &'static str,
-    exchange: Rc<dyn AnyExchange>,
+    exchange: Arc<dyn AnyExchange>,
     /// `None` if the caller waits for other things too, and is to be woken.
     thread: Option<Thread>,
 }
@@ -164,9 +175,10 @@ impl Call {
         if !self.is::<C>() {
             return Err(self);
         }
-        let exchange: Rc<dyn Any> = self.exchange;
-        let exchange = exchange.downcast::<Exchange<C>>().expect("just looked at its type");
-        let request = exchange.request.take().expect("a call is made once");
+        let exchange = Arc::into_raw(self.exchange).cast::<Exchange<C>>();
+        // SAFETY: it is of this type, as `is` has just found, and came out of an Arc.
+        let exchange = unsafe { Arc::from_raw(exchange) };
+        let request = of(&exchange.request).take().expect("a call is made once");
         Ok((request, Answer { exchange, thread: self.thread }))
     }
 
@@ -193,7 +205,7 @@ impl fmt::Debug for Call {
 
 /// The right to answer a call, once. Dropping it cancels the caller, as dropping the [`Call`] does.
 pub struct Answer<C: Syscall> {
-    exchange: Rc<Exchange<C>>,
+    exchange: Arc<Exchange<C>>,
     thread: Option<Thread>,
 }
 
@@ -203,8 +215,9 @@ impl<C: Syscall> Answer<C> {
     /// `None` if the caller made the call within a `join!` or the like: it has been woken, and comes through
     /// [`Cpu::woken`](crate::Cpu::woken).
     pub fn reply(self, reply: C::Reply) -> Option<Thread> {
-        self.exchange.reply.set(Some(reply));
-        if let Some(waker) = self.exchange.waker.take() {
+        *of(&self.exchange.reply) = Some(reply);
+        let waker = of(&self.exchange.waker).take();
+        if let Some(waker) = waker {
             waker.wake();
         }
         self.thread

@@ -2,11 +2,16 @@
 
 use crate::arena::{self, Key, Slab};
 use crate::directory::{self, Entry};
+use crate::group::Members;
 use crate::place::Place;
-use crate::thread::{self, Body, OVER, OWNED, Polled, STATE, STICKY, Thread, WAITING, WAITING_HERE, create};
+use crate::state::{self, Woken};
+use crate::thread::{
+    self, Body, CANCELLABLE, FREE, MOBILE, NOTED, OVER, OWNED, Polled, STATE, STICKY, Thread, WAITING,
+    WAITING_HERE, create,
+};
 use crate::trace::{Detached, Readiness, Request, Sleep, Trace, Wait};
 use crate::waker;
-use crate::{ArenaFull, Call, Nbio, Panic, RunQueue, Time, Unavailable, Unpark};
+use crate::{ArenaFull, Call, Group, Nbio, Panic, RunQueue, ThreadInfo, Time, Unavailable, Unpark};
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::fmt;
@@ -170,10 +175,12 @@ pub(crate) struct CpuInner {
     nbio: Cell<Option<Box<Nbio>>>,
     payload: Cell<Option<Box<dyn Any + Send>>>,
     spilled: RefCell<std::collections::VecDeque<Detached>>,
-    /// Threads the CPU keeps that only its own threads can resume; and those that anybody can.
-    waiting_here: Cell<usize>,
-    waiting: Cell<usize>,
     now: Cell<Time>,
+    /// The running thread is within a [`shield`](crate::shield()).
+    pub(crate) shielded: Cell<bool>,
+    /// The number of its group, 0 without one; and the group.
+    group: u32,
+    pub(crate) members: Option<Arc<Members>>,
     pub(crate) entry: &'static Entry,
     /// The unparker that the entry has, by address.
     unparker: Cell<*const ()>,
@@ -220,8 +227,21 @@ impl Cpu {
     /// # Errors
     /// If the process can reserve no address space for threads, or has 4,096 CPUs already.
     pub fn new() -> Result<Cpu, Unavailable> {
-        let (id, entry) = directory::enter()?;
-        let slab = Slab::new(id).inspect_err(|_| directory::leave(id))?;
+        Cpu::with(None)
+    }
+
+    /// A new CPU of a group, among whose CPUs `Send` threads move.
+    ///
+    /// # Errors
+    /// As [`new`](Cpu::new).
+    pub fn new_in(group: &Group) -> Result<Cpu, Unavailable> {
+        Cpu::with(Some(Arc::clone(&group.members)))
+    }
+
+    fn with(members: Option<Arc<Members>>) -> Result<Cpu, Unavailable> {
+        let group = members.as_ref().map_or(0, |members| members.id.get());
+        let (id, entry) = directory::enter(members.clone())?;
+        let slab = Slab::new(id, group).inspect_err(|_| directory::leave(id))?;
         let inner = Box::into_raw(Box::<CpuInner>::new_uninit()).cast::<CpuInner>();
         // SAFETY: `inner` is a fresh allocation of the right size; the waker refers to it by address only, and is lent
         // out during steps, when it is initialised. The waker functions accept a pointer to a CpuInner.
@@ -236,9 +256,10 @@ impl Cpu {
                 nbio: Cell::new(None),
                 payload: Cell::new(None),
                 spilled: RefCell::default(),
-                waiting_here: Cell::new(0),
-                waiting: Cell::new(0),
                 now: Cell::new(Time::now()),
+                shielded: Cell::new(false),
+                group,
+                members,
                 entry,
                 unparker: Cell::new(ptr::null()),
             });
@@ -252,27 +273,47 @@ impl Cpu {
         unsafe { self.inner.as_ref() }
     }
 
-    /// Creates a thread. It does not run until it is stepped.
+    /// Creates a thread that stays on this CPU. It does not run until it is stepped.
     ///
     /// # Errors
     /// If no room is left in the arena.
     #[inline]
     pub fn thread(&mut self, future: impl Future<Output = ()> + 'static) -> Result<Thread, ArenaFull> {
-        self.inner().forked(future)
+        self.inner().forked(future, 0)
+    }
+
+    /// As [`thread`](Cpu::thread); if the CPU is of a [`Group`], the thread may move among its CPUs.
+    ///
+    /// # Errors
+    /// If no room is left in the arena.
+    #[inline]
+    pub fn send_thread(
+        &mut self,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Thread, ArenaFull> {
+        let tags = self.inner().mobility();
+        self.inner().forked(future, tags)
     }
 
     #[inline(always)]
     pub(crate) fn step(&mut self, thread: Thread) -> Trace {
         let cpu = self.inner();
-        if cfg!(debug_assertions) && arena::owner(thread.key()) != cpu.step.id {
+        if cfg!(debug_assertions)
+            && arena::owner(thread.key()) != cpu.step.id
+            && !cpu.is_home_to(thread.key())
+        {
             strayed(thread);
         }
         let key = thread.into_key();
-        // SAFETY: the handle owned the thread, so it is live and its header ours to read.
-        let head = unsafe { (*arena::header(key)).head };
+        let header = arena::header(key);
+        let mut head = header.head();
+        if head & (MOBILE | NOTED) == MOBILE | NOTED {
+            state::heed(&header.head);
+            head &= !NOTED;
+        }
         let outer = CURRENT.replace(self.inner.as_ptr());
         cpu.step.running.store(key.get(), Ordering::Relaxed);
-        // SAFETY: as above; we hold the thread until we pass it on below, according to the result.
+        // SAFETY: the handle owned the thread, so it is live; we hold it until we pass it on below, according to the result.
         let polled = unsafe { thread::poll(key, head, cpu) };
         cpu.step.running.store(0, Ordering::Relaxed);
         CURRENT.set(outer);
@@ -287,12 +328,19 @@ impl Cpu {
                     slot.kind.set(Kind::Nothing);
                     return Trace::Yield(hand_over());
                 }
-                if kind == Kind::BlockHere && head & STICKY == 0 {
+                if kind == Kind::BlockHere && head & (STICKY | MOBILE) == 0 {
                     slot.kind.set(Kind::Nothing);
                     cpu.keep(key, head, WAITING_HERE, Place(slot.word.get()));
                     return Trace::Blocked;
                 }
-                if kind == Kind::Wait && head & STICKY == 0 {
+                if kind == Kind::Block && head & MOBILE != 0 {
+                    slot.kind.set(Kind::Nothing);
+                    return match cpu.keep_mobile(key, head, Place(slot.word.get())) {
+                        true => Trace::Blocked,
+                        false => Trace::Yield(hand_over()),
+                    };
+                }
+                if kind == Kind::Wait && head & (STICKY | MOBILE | CANCELLABLE) == 0 {
                     slot.kind.set(Kind::Nothing);
                     return Trace::Wait(Wait::new(hand_over(), slot.readiness.get()));
                 }
@@ -330,12 +378,34 @@ impl Cpu {
         self.inner().push_woken(thread);
     }
 
-    /// Wakes a waker; shorter than [`Waker::wake`] if it belongs to a thread of this CPU.
+    /// Wakes a waker; shorter than [`Waker::wake`] if it belongs to a thread that may run on this CPU, which is then the next
+    /// [woken](Cpu::woken) here.
     pub fn wake(&mut self, waker: Waker) {
         match waker::key_of(&waker) {
-            Some((id, key)) if id == self.inner().step.id => self.inner().resume(key),
-            _ => waker.wake(),
+            Some((id, key)) => waker::resume(Some(self.inner()), id, key),
+            None => waker.wake(),
         }
+    }
+
+    /// Takes a thread into the CPU's keeping, and returns the waker that makes it ready again: for event sources that would rather hold
+    /// a waker than the thread.
+    ///
+    /// # Errors
+    /// Gives the thread back if it has been woken since its step: it is to run again.
+    ///
+    /// # Panics
+    /// If another CPU, that is not of this one's group, created the thread. It is cancelled.
+    pub fn keep(&mut self, thread: Thread) -> Result<Waker, Thread> {
+        let cpu = self.inner();
+        let key = thread.into_key();
+        let head = arena::header(key).head();
+        if head & MOBILE == 0 {
+            cpu.keep(key, head, WAITING, Place::UNKNOWN);
+        } else if !cpu.keep_mobile(key, head, Place::UNKNOWN) {
+            // SAFETY: it was the handle's, and nobody has taken it.
+            return Err(unsafe { Thread::from_key(key) });
+        }
+        Ok(waker::of(cpu.step.id, key.get()))
     }
 
     /// The next request made on behalf of a waker; to be asked after [`Trace::Any`] until there is none.
@@ -343,14 +413,18 @@ impl Cpu {
         self.inner().spilled.borrow_mut().pop_front()
     }
 
-    /// How many threads the CPU keeps because they wait for other threads or behind wakers.
+    /// How many threads the CPU keeps because they wait for other threads or behind wakers. For a CPU of a [`Group`]: how many the
+    /// group keeps, exact when no other CPU of it runs a step.
     pub fn waiting(&self) -> usize {
-        self.inner().waiting_here.get() + self.inner().waiting.get()
+        match &self.inner().members {
+            Some(members) => members.waiting(),
+            None => self.inner().entry.waiting() as usize,
+        }
     }
 
     /// How many of them only other threads of this CPU can resume.
     pub(crate) fn waiting_here(&self) -> usize {
-        self.inner().waiting_here.get()
+        self.inner().entry.waiting_here.get() as usize
     }
 
     /// Reads the clock for [`now`](crate::now) in the steps to come. An event source calls it once per turn.
@@ -367,19 +441,12 @@ impl Cpu {
     ///
     /// # Complexity
     /// Looks at every block ever used: not for every turn of a loop.
-    pub fn threads(&self) -> Vec<crate::ThreadInfo> {
+    pub fn threads(&self) -> Vec<ThreadInfo> {
         let cpu = self.inner();
         // SAFETY: the slab is touched on this OS thread alone; `ranges` runs no foreign code.
         let ranges = unsafe { (*cpu.slab.get()).ranges() };
         let keys = ranges.into_iter().flat_map(|(first, end, step)| (first..end).step_by(step));
-        let headers = keys.filter_map(Key::new).map(|key| {
-            // SAFETY: a key from our own chunks; its header is written on this OS thread alone.
-            (key, unsafe { *arena::header(key) })
-        });
-        headers
-            .filter(|(_, h)| h.head != 0 && h.head & STATE != OVER)
-            .map(|(k, h)| crate::ThreadInfo::of(k, h))
-            .collect()
+        keys.filter_map(Key::new).filter_map(|key| cpu.look_at(key)).collect()
     }
 }
 
@@ -409,7 +476,8 @@ impl Drop for Cpu {
             // SAFETY: the queue is touched on this OS thread alone, and the borrow ends before anything is dropped.
             let woken = std::mem::take(unsafe { &mut *cpu.woken.get() });
             let spilled = std::mem::take(&mut *cpu.spilled.borrow_mut());
-            let kept: Vec<u32> = self.threads().iter().filter(|t| t.is_waiting()).map(|t| t.id()).collect();
+            let kept: Vec<u32> =
+                self.threads().iter().filter(|t| t.is_waiting()).map(ThreadInfo::id).collect();
             if woken.is_empty() && spilled.is_empty() && kept.is_empty() {
                 break;
             }
@@ -470,8 +538,12 @@ impl CpuInner {
     }
 
     #[inline(always)]
-    pub(crate) fn forked<F: Future<Output = ()> + 'static>(&self, future: F) -> Result<Thread, ArenaFull> {
-        let (key, _) = create(self, thread::forked(future))?;
+    pub(crate) fn forked<F: Future<Output = ()> + 'static>(
+        &self,
+        future: F,
+        tags: u32,
+    ) -> Result<Thread, ArenaFull> {
+        let (key, _) = create(self, thread::forked(future), tags)?;
         // SAFETY: just created and ours.
         Ok(unsafe { Thread::from_key(key) })
     }
@@ -490,7 +562,19 @@ impl CpuInner {
         self.now.get()
     }
 
-    /// Lets another thread know that `key` is to run: wakes it if the CPU keeps it, marks it if it is running.
+    /// The tag of a new thread whose future is `Send`.
+    #[inline(always)]
+    pub(crate) fn mobility(&self) -> u32 {
+        if self.group == 0 { 0 } else { MOBILE }
+    }
+
+    /// Whether the thread at `key`, if it is mobile, may run here.
+    #[inline(always)]
+    pub(crate) fn is_home_to(&self, key: Key) -> bool {
+        self.group != 0 && arena::group(key) == self.group && arena::header(key).head() & MOBILE != 0
+    }
+
+    /// Lets another thread know that `key` is to run: wakes it if it waits, marks it if it is running.
     #[inline(always)]
     pub(crate) fn resume(&self, key: Key) {
         if let Some(thread) = self.release(key) {
@@ -500,26 +584,44 @@ impl CpuInner {
         }
     }
 
-    /// Takes a thread out of the CPU's keeping, if it is there. A stale key is no harm.
+    /// Takes a thread that waits, if it is one, out of the CPU's keeping or the group's. A stale key is no harm.
     #[inline(always)]
     fn release(&self, key: Key) -> Option<Thread> {
+        let header = arena::header(key);
+        let head = header.head();
+        if head & MOBILE != 0 {
+            return self.release_mobile(key);
+        }
         if arena::owner(key) != self.step.id {
             return None;
         }
-        let header = arena::header(key);
-        // SAFETY: a key is the address of a header for ever, and headers in our chunks are touched on this OS thread
-        // alone. In a waiting state the thread is the CPU's, which gives it to the handle.
-        unsafe {
-            let head = (*header).head;
-            let count = match head & STATE {
-                WAITING_HERE => &self.waiting_here,
-                WAITING => &self.waiting,
-                _ => return None,
-            };
-            count.set(count.get() - 1);
-            (*header).head = head & !STATE | OWNED;
-            Some(Thread::from_key(key))
+        let count = match head & STATE {
+            WAITING_HERE => &self.entry.waiting_here,
+            WAITING => &self.entry.waiting,
+            _ => return None,
+        };
+        count.add(-1);
+        header.set_head(head & !STATE | OWNED);
+        // SAFETY: in a waiting state the thread is its CPU's, which is this one and gives it to the handle. It is not mobile, so that its
+        // state is written on this OS thread alone.
+        Some(unsafe { Thread::from_key(key) })
+    }
+
+    #[inline(always)]
+    fn release_mobile(&self, key: Key) -> Option<Thread> {
+        if self.step.running.load(Ordering::Relaxed) == key.get() {
+            return None;
         }
+        if !self.is_home_to(key) {
+            directory::post_mobile(arena::owner(key), self.step.id, key.get());
+            return None;
+        }
+        if state::wake(&arena::header(key).head) != Woken::Ours {
+            return None;
+        }
+        self.entry.waiting.add(-1);
+        // SAFETY: the wake has made it ours.
+        Some(unsafe { Thread::from_key(key) })
     }
 
     /// Takes a pending thread into the CPU's keeping.
@@ -530,10 +632,54 @@ impl CpuInner {
             // SAFETY: called at the end of a step, when the thread is held by us.
             strayed(unsafe { Thread::from_key(key) });
         }
-        let count = if state == WAITING_HERE { &self.waiting_here } else { &self.waiting };
-        count.set(count.get() + 1);
-        // SAFETY: called at the end of a step, when the thread is held by us.
-        unsafe { arena::header(key).write(thread::Header { head: head & !STATE | state, link: place.0 }) };
+        let count = if state == WAITING_HERE { &self.entry.waiting_here } else { &self.entry.waiting };
+        count.add(1);
+        let header = arena::header(key);
+        header.set_link(place.0);
+        header.set_head(head & !STATE | state);
+    }
+
+    /// Lets go of a pending mobile thread, until somebody wakes it; false if that has happened, and it must run again.
+    #[inline(always)]
+    fn keep_mobile(&self, key: Key, head: u32, place: Place) -> bool {
+        if arena::group(key) != self.group {
+            // SAFETY: called at the end of a step, when the thread is held by us.
+            strayed(unsafe { Thread::from_key(key) });
+        }
+        let header = arena::header(key);
+        header.set_link(place.0);
+        // Counted first: it may be resumed elsewhere before `park` returns.
+        self.entry.waiting.add(1);
+        let parked = state::park(&header.head, head);
+        if !parked {
+            self.entry.waiting.add(-1);
+        }
+        parked
+    }
+
+    /// What is to be said of the thread at `key`, in a chunk of this CPU.
+    fn look_at(&self, key: Key) -> Option<ThreadInfo> {
+        let header = arena::header(key);
+        let head = header.head();
+        if head == FREE || head & STATE == OVER {
+            return None;
+        }
+        if head & (MOBILE | STATE) != MOBILE | WAITING {
+            return Some(ThreadInfo::of(key, head, header.link()));
+        }
+        // Another CPU may be about to run it, and to queue it through its link. Who holds it may read that.
+        match self.release_mobile(key) {
+            Some(thread) => {
+                let (key, place) = (thread.into_key(), Place(header.link()));
+                let info = ThreadInfo::of(key, head, place.0);
+                if !self.keep_mobile(key, head, place) {
+                    // SAFETY: we hold it still.
+                    self.push_woken(unsafe { Thread::from_key(key) });
+                }
+                Some(info)
+            }
+            None => Some(ThreadInfo::of(key, head & !STATE | OWNED, 0)),
+        }
     }
 
     /// Whether [`Cpu::woken`] would find a thread.
@@ -625,8 +771,8 @@ impl CpuInner {
 
     /// Whether a request in the slot will be detached at the end of the step, because others can wake the thread already.
     pub(crate) fn will_detach(&self) -> bool {
-        // SAFETY: the header of the running thread, which this CPU holds during its step.
-        self.running().is_some_and(|(_, key)| unsafe { (*arena::header(key)).head } & STICKY != 0)
+        const DETACHES: u32 = STICKY | MOBILE | CANCELLABLE;
+        self.running().is_some_and(|(_, key)| arena::header(key).head() & DETACHES != 0)
     }
 
     /// The running thread's own waker, for a queue that says so with [`ask_block`](CpuInner::ask_block).
@@ -660,14 +806,15 @@ impl CpuInner {
         // So it can when it waits in a queue, but was woken in this very step and goes on to something else.
         let detaching = flags != 0
             && matches!(ask, Ask::Wait(_) | Ask::Sleep(_) | Ask::Call | Ask::Block(_) | Ask::BlockHere(_));
-        let sticky = flags & SHARED != 0 || detaching || head & STICKY != 0;
+        // A mobile thread can be woken at any time anyway.
+        let mobile = head & MOBILE != 0;
+        let sticky = !mobile && (flags & SHARED != 0 || detaching || head & STICKY != 0);
         if sticky && head & STICKY == 0 {
-            // SAFETY: the thread's header is ours while we hold it.
-            unsafe { (*arena::header(key)).head |= STICKY };
+            arena::header(key).set_head(head | STICKY);
         }
         // For `keep`, which writes the whole word.
         let head = if sticky { head | STICKY } else { head };
-        let alone = flags == 0 && !sticky;
+        let alone = flags == 0 && !sticky && head & (MOBILE | CANCELLABLE) == 0;
         match ask {
             Ask::Sleep(until) if alone => return Trace::Sleep(Sleep::new(hand_over(), until)),
             Ask::Call if alone => {
@@ -721,6 +868,13 @@ impl CpuInner {
                 return Trace::Yield(hand_over());
             }
             self.push_woken(hand_over());
+        } else if mobile {
+            if !self.keep_mobile(key, head, place) {
+                if !any {
+                    return Trace::Yield(hand_over());
+                }
+                self.push_woken(hand_over());
+            }
         } else {
             let state =
                 if matches!(ask, Ask::BlockHere(_)) && !sticky && !any { WAITING_HERE } else { WAITING };
@@ -756,13 +910,9 @@ impl CpuInner {
                 CURRENT.set(outer);
                 Trace::Ret
             }
-            Polled::Kept | Polled::Untold => {
-                // SAFETY: the block is ours until we mark it; then it is the join handle's.
-                unsafe { (*arena::header(key)).head = head & !STATE | OVER };
-                if polled == Polled::Untold {
-                    // SAFETY: just marked, and nothing has run since.
-                    unsafe { thread::tell(key, vtable) };
-                }
+            Polled::Untold => {
+                // SAFETY: it was held by us, and has just ended.
+                unsafe { thread::conclude(key, head, vtable) };
                 Trace::Ret
             }
             Polled::Done | Polled::Panicked => {
@@ -803,8 +953,8 @@ pub(crate) fn retract<T>(leaf: *const T) {
 
 /// Creates a thread in the running CPU and makes it ready.
 #[inline(always)]
-pub(crate) fn create_ready<B: Body>(cpu: &CpuInner, body: B) -> Result<(Key, *mut B), ArenaFull> {
-    let (key, body) = create(cpu, body)?;
+pub(crate) fn create_ready<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<(Key, *mut B), ArenaFull> {
+    let (key, body) = create(cpu, body, tags)?;
     // SAFETY: just created and ours.
     cpu.push_woken(unsafe { Thread::from_key(key) });
     Ok((key, body))

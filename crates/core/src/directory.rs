@@ -2,26 +2,55 @@
 //!
 //! Entries are never freed, so that a waker may look one up at any time; a number is used again by a later CPU.
 
+use crate::group::Members;
 use crate::inbox::Inbox;
 use crate::{Unavailable, Unpark};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 const CPUS_MAX: usize = 4096;
 
-#[derive(Debug, Default)]
+/// Entries are written by different OS threads all the time, so none shares a cache line with another.
+#[derive(Default)]
+#[repr(align(128))]
 pub(crate) struct Entry {
     pub(crate) inbox: Inbox,
+    /// Threads the CPU keeps that only its own threads can resume; and those that anybody can. Written on the CPU's OS thread alone. In
+    /// a group a thread kept by one CPU may be resumed by another, so that only the sum over the group counts.
+    pub(crate) waiting_here: Count,
+    pub(crate) waiting: Count,
+    /// The group the CPU belongs to.
+    group: Mutex<Option<Arc<Members>>>,
     /// How to wake the CPU's OS thread when it sleeps; known from the first sleep on.
     unpark: Mutex<Option<Arc<dyn Unpark>>>,
     in_use: AtomicBool,
+}
+
+/// A number that one OS thread changes and others may read.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicIsize);
+
+impl Count {
+    #[inline(always)]
+    pub(crate) fn add(&self, n: isize) {
+        self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self) -> isize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
 }
 
 static ENTRIES: [OnceLock<Entry>; CPUS_MAX] = [const { OnceLock::new() }; CPUS_MAX];
 /// Numbers to be used again, and the next never used.
 static NUMBERS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), 0));
 
-pub(crate) fn enter() -> Result<(u32, &'static Entry), Unavailable> {
+pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry), Unavailable> {
     let mut numbers = NUMBERS.lock().expect("no panic under this lock");
     let id = match numbers.0.pop() {
         Some(id) => id,
@@ -33,6 +62,12 @@ pub(crate) fn enter() -> Result<(u32, &'static Entry), Unavailable> {
     };
     let entry = ENTRIES[id as usize].get_or_init(Entry::default);
     entry.inbox.open();
+    entry.waiting.reset();
+    entry.waiting_here.reset();
+    if let Some(group) = &group {
+        group.add(id, entry);
+    }
+    *entry.group.lock().expect("no panic under this lock") = group;
     entry.in_use.store(true, Ordering::Release);
     Ok((id, entry))
 }
@@ -41,14 +76,36 @@ pub(crate) fn leave(id: u32) {
     if let Some(entry) = ENTRIES[id as usize].get() {
         entry.in_use.store(false, Ordering::Release);
         entry.set_unpark(None);
+        let group = entry.group.lock().expect("no panic under this lock").take();
+        if let Some(group) = group {
+            group.remove(id);
+        }
     }
     NUMBERS.lock().expect("no panic under this lock").0.push(id);
 }
 
+fn entry(id: u32) -> Option<&'static Entry> {
+    ENTRIES.get(id as usize).and_then(OnceLock::get).filter(|entry| entry.in_use.load(Ordering::Acquire))
+}
+
 /// Tells a CPU to resume a thread.
 pub(crate) fn post(id: u32, key: u32) {
-    let Some(entry) = ENTRIES.get(id as usize).and_then(OnceLock::get) else { return };
-    if entry.in_use.load(Ordering::Acquire) && entry.inbox.post(key) {
+    if let Some(entry) = entry(id) {
+        post_to(entry, key);
+    }
+}
+
+/// Tells the group of CPU `home`, in whose memory the mobile thread lies, to resume it. It ran last on CPU `last`.
+#[cold]
+pub(crate) fn post_mobile(home: u32, last: u32, key: u32) {
+    let group = entry(home).and_then(|e| e.group.lock().expect("no panic under this lock").clone());
+    if let Some(group) = group {
+        group.post(last, key);
+    }
+}
+
+pub(crate) fn post_to(entry: &Entry, key: u32) {
+    if entry.inbox.post(key) {
         let unpark = entry.unpark.lock().expect("no panic under this lock").clone();
         if let Some(unpark) = unpark {
             unpark.unpark();
@@ -63,6 +120,11 @@ pub(crate) fn all_asleep_but(me: &Entry) -> bool {
 }
 
 impl Entry {
+    /// How many threads the CPU keeps: of a group, its share of the sum.
+    pub(crate) fn waiting(&self) -> isize {
+        self.waiting_here.get() + self.waiting.get()
+    }
+
     pub(crate) fn set_unpark(&self, unpark: Option<Arc<dyn Unpark>>) {
         *self.unpark.lock().expect("no panic under this lock") = unpark;
     }

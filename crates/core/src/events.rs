@@ -221,13 +221,17 @@ const SUSPICION: Duration = Duration::from_millis(250);
 
 impl Cpu {
     /// A scheduler's turn at the event source: it looks for events, and waits for one if the scheduler is `idle`, that is, has
-    /// no thread to run but those that [`woken`](Cpu::woken) may return. False when no thread is left.
+    /// no thread to run but those that [`woken`](Cpu::woken) may return. False when no thread is left; in a [`Group`](crate::Group) the
+    /// others may have some, so that it is always true.
+    ///
+    /// Mail, as that of a waker on another OS thread, ends the wait; so does unparking the event source.
     ///
     /// # Errors
     /// - [`RunError::Io`] if the event source fails.
     /// - [`RunError::Deadlock`] if the scheduler is idle, threads wait for other threads, and nothing is left that could wake
     ///   one: no event is awaited, no message is under way, and no other OS thread could send one. (While the process
-    ///   has OS threads of which that is not known, this waits, and looks again four times a second.)
+    ///   has OS threads of which that is not known, this waits, and looks again four times a second.) In a group it is reported by one CPU,
+    ///   or by several, when all of them sleep.
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
         if self.has_woken() || !idle {
             if events.armed() > 0 {
@@ -244,18 +248,22 @@ impl Cpu {
             self.sleep(events, |cpu, events| Ok(events.poll(cpu, None)?))?;
             return Ok(true);
         }
-        if self.waiting() == 0 {
+        let alone = self.inner().members.is_none();
+        if alone && self.waiting() == 0 {
             return Ok(false);
         }
-        if self.waiting() == self.waiting_here() {
+        if alone && self.waiting() == self.waiting_here() {
             return Err(RunError::Deadlock(self.deadlock()));
         }
         self.sleep(events, |cpu, events| {
             let _quiet = Quiet::new();
-            match cpu.nobody_else_is_awake() {
-                true => Err(RunError::Deadlock(cpu.deadlock())),
-                false => Ok(events.poll(cpu, Some(SUSPICION))?),
+            if cpu.nobody_else_is_awake() && cpu.waiting() > 0 {
+                return Err(RunError::Deadlock(cpu.deadlock()));
             }
+            // A CPU of the group that is awake looks for itself before it sleeps.
+            let members = cpu.inner().members.as_ref();
+            let suspicious = members.is_none_or(|members| members.all_asleep_but(cpu.inner().entry));
+            Ok(events.poll(cpu, suspicious.then_some(SUSPICION))?)
         })?;
         Ok(true)
     }

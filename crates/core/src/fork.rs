@@ -1,7 +1,7 @@
 //! The system call that creates a thread.
 
 use crate::cpu::{Ask, current, direct, retract};
-use crate::thread::Thread;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -30,9 +30,8 @@ use std::task::{Context, Poll};
 /// ```
 #[doc(alias = "sys_fork")]
 #[inline(always)]
-pub fn fork(future: impl Future<Output = ()> + 'static) -> Fork {
-    let cpu = current().expect("fork() is a system call of a thread: here is none");
-    Fork { child: Some(cpu.forked(future).unwrap_or_else(|full| panic!("{full}"))), asked: false }
+pub fn fork<F: Future<Output = ()> + Send + 'static>(future: F) -> Fork<F> {
+    Fork { state: State::Idle(future), mobile: true }
 }
 
 /// As [`fork`], for a future that must stay on its OS thread.
@@ -40,48 +39,58 @@ pub fn fork(future: impl Future<Output = ()> + 'static) -> Fork {
 /// # Panics
 /// As [`fork`].
 #[inline(always)]
-pub fn fork_local(future: impl Future<Output = ()> + 'static) -> Fork {
-    fork(future)
+pub fn fork_local<F: Future<Output = ()> + 'static>(future: F) -> Fork<F> {
+    Fork { state: State::Idle(future), mobile: false }
 }
 
 /// The system call [`fork`].
-#[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
-pub struct Fork {
-    child: Option<Thread>,
-    asked: bool,
+pub struct Fork<F> {
+    state: State<F>,
+    mobile: bool,
 }
 
-impl Future for Fork {
+enum State<F> {
+    Idle(F),
+    Asked,
+    Done,
+}
+
+// The child's future is moved into its thread, never polled in here.
+impl<F> Unpin for Fork<F> {}
+
+impl<F: Future<Output = ()> + 'static> Future for Fork<F> {
     type Output = ();
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(child) = self.child.take() else {
-            self.asked = false;
+        let State::Idle(future) = std::mem::replace(&mut self.state, State::Done) else {
             return Poll::Ready(());
         };
-        let leaf = &raw const *self;
-        match (direct(cx), current()) {
-            (Some(cpu), _) if cpu.ask(leaf, Ask::Fork(child.key())) => {
-                child.into_key();
-                self.asked = true;
-                Poll::Pending
-            }
-            (_, Some(cpu)) => {
-                cpu.push_woken(child);
-                Poll::Ready(())
-            }
-            (_, None) => panic!("fork() was begun in a thread, and awaited elsewhere"),
+        let cpu = current().expect("fork() is a system call of a thread: here is none");
+        let tags = if self.mobile { cpu.mobility() } else { 0 };
+        let child = cpu.forked(future, tags).unwrap_or_else(|full| panic!("{full}"));
+        if direct(cx).is_some_and(|cpu| cpu.ask(&raw const *self, Ask::Fork(child.key()))) {
+            child.into_key();
+            self.state = State::Asked;
+            return Poll::Pending;
+        }
+        cpu.push_woken(child);
+        Poll::Ready(())
+    }
+}
+
+impl<F> Drop for Fork<F> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if matches!(self.state, State::Asked) {
+            retract(&raw const *self);
         }
     }
 }
 
-impl Drop for Fork {
-    #[inline(always)]
-    fn drop(&mut self) {
-        if self.asked {
-            retract(&raw const *self);
-        }
+impl<F> fmt::Debug for Fork<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fork").field("asked", &matches!(self.state, State::Asked)).finish_non_exhaustive()
     }
 }

@@ -54,12 +54,12 @@ impl Inbox {
 
     /// Whether the owner sleeps and no mail has come since.
     pub fn is_asleep(&self) -> bool {
-        self.state.load(Ordering::Acquire) == ASLEEP
+        self.state.load(Ordering::SeqCst) == ASLEEP
     }
 
     /// Announces that the owner is about to block; false if there is mail, and it must not.
     pub fn sleep(&self) -> bool {
-        self.state.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.state.compare_exchange(AWAKE, ASLEEP, Ordering::SeqCst, Ordering::Acquire).is_ok()
     }
 
     /// The owner is awake; mail that came meanwhile stays to be opened.

@@ -2,30 +2,149 @@
 //!
 //! Such a thread is still one block: before its future lies a [`Cell`](JoinCell) for the result, which the handle
 //! reaches. The block goes when both the thread and the handle are gone.
+//!
+//! Thread and handle may be on different OS threads. All that passes between them passes through one word of the cell, which each
+//! exchanges as a whole:
+//!
+//! ```text
+//!            handle: who awaits              handle: dropped
+//!   NOBODY ─────────────────▶ a joiner ───────────────────────▶ GONE ── thread ends: it frees the block
+//!      │                         │
+//!      └── thread ends ──────────┴──▶ OVER ── handle takes the result; dropped, it frees the block
+//! ```
+//!
+//! Whoever finds the other's last word there frees the block; whoever finds a joiner there has it. The result is written before the
+//! exchange to OVER (Release), and read after it was seen (Acquire). `tests/loom_join.rs` checks it.
 
-use crate::arena::Key;
+use crate::arena::{self, Key};
 use crate::cpu::{CpuInner, create_ready, current, direct, retract};
 use crate::exception::Exception;
 use crate::place::Place;
-use crate::thread::{self, Body, Polled, drop_quietly, poll_to_end, quietly};
+use crate::primitives::{AtomicU64, Ordering};
+use crate::thread::{self, Body, CANCELLABLE, MOBILE, Polled, drop_quietly, poll_to_end, quietly};
 use crate::{ArenaFull, Cpu, waker};
 use std::any::type_name;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU8;
 use std::task::{Context, Poll, Waker};
 
 /// What a joinable thread and its handle share, at the start of the thread's body.
 struct JoinCell<T> {
+    meeting: Meeting,
+    /// [`CANCELLED`] and [`SHIELDED`].
+    flags: AtomicU8,
+    /// Written once, before the thread says OVER.
     result: UnsafeCell<Option<Result<T, JoinError>>>,
-    /// Who awaits the handle.
-    joiner: Cell<Option<Waker>>,
-    over: Cell<bool>,
-    has_handle: Cell<bool>,
+}
+
+/// The handle has asked for the thread's end.
+const CANCELLED: u8 = 1;
+/// The thread has last stopped within a [`shield`](crate::shield()).
+const SHIELDED: u8 = 2;
+
+/// The word through which a thread and its handle meet.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Meeting(AtomicU64);
+
+/// Whom a thread finds at its end.
+#[derive(Debug)]
+#[doc(hidden)]
+pub enum Joiner {
+    /// The handle, which nobody awaits.
+    None,
+    /// Somebody to be told.
+    Waits(Waker),
+    /// No handle any more: the cell is the thread's.
+    Gone,
+}
+
+const NOBODY: u64 = 0;
+const OVER: u64 = 1;
+const GONE: u64 = 2;
+
+impl Default for Meeting {
+    fn default() -> Meeting {
+        Meeting(AtomicU64::new(NOBODY))
+    }
+}
+
+impl Meeting {
+    /// The thread has ended.
+    pub fn end(&self) -> Joiner {
+        match self.0.swap(OVER, Ordering::AcqRel) {
+            GONE => Joiner::Gone,
+            joiner => waker_of(joiner).map_or(Joiner::None, Joiner::Waits),
+        }
+    }
+
+    /// The handle is dropped. True if the thread is over: the cell is the handle's.
+    pub fn leave(&self) -> bool {
+        match self.0.swap(GONE, Ordering::AcqRel) {
+            OVER => true,
+            joiner => {
+                drop(waker_of(joiner));
+                false
+            }
+        }
+    }
+
+    /// Has `waker` told of the end. False if the thread is over.
+    pub fn join(&self, waker: Waker) -> bool {
+        let joiner = word_of(waker);
+        let mut now = self.0.load(Ordering::Acquire);
+        loop {
+            if now == OVER {
+                drop(waker_of(joiner));
+                return false;
+            }
+            match self.0.compare_exchange(now, joiner, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    drop(waker_of(now));
+                    return true;
+                }
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// Whether the thread is over.
+    #[inline(always)]
+    pub fn is_over(&self) -> bool {
+        self.0.load(Ordering::Acquire) == OVER
+    }
+
+    /// Whether the handle is gone.
+    fn is_alone(&self) -> bool {
+        self.0.load(Ordering::Acquire) == GONE
+    }
+}
+
+/// A keyed waker as its two numbers, with the lowest bit set, which is left over since a CPU's number is small; any other in a box, whose
+/// address is a multiple of 8.
+fn word_of(waker: Waker) -> u64 {
+    match waker::key_of(&waker) {
+        Some((id, key)) => u64::from(id) << 33 | u64::from(key.get()) << 1 | 1,
+        None => Box::into_raw(Box::new(waker)).expose_provenance() as u64,
+    }
+}
+
+/// Takes the waker out of a word that is no longer in the cell.
+fn waker_of(word: u64) -> Option<Waker> {
+    match word {
+        NOBODY | OVER | GONE => None,
+        keyed if keyed & 1 == 1 => Some(waker::of((keyed >> 33) as u32, (keyed >> 1) as u32)),
+        // SAFETY: made in `word_of` from a box, and exchanged out of the cell (or never put there), so that it is ours alone.
+        boxed => {
+            Some(unsafe { *Box::from_raw(std::ptr::with_exposed_provenance_mut::<Waker>(boxed as usize)) })
+        }
+    }
 }
 
 /// A joinable thread's body. The cell comes first, so that a handle finds it without knowing the future.
@@ -58,7 +177,10 @@ impl std::error::Error for JoinError {}
 /// Creates a thread that runs `future`, and returns a handle to wait for its result.
 ///
 /// The thread is ready at once, behind those that are ready already; dropping the handle lets it run on unobserved. Its
-/// block holds the result beside the future: 8 + 24 + the sizes of both, rounded up to 8.
+/// block holds the result beside the future: 8 + 16 + the sizes of both, rounded up to 8.
+///
+/// On a CPU of a [`Group`](crate::Group) the thread may move among the group's; under other schedulers it stays where it was created. A
+/// future that is not `Send` goes to [`spawn_local`].
 ///
 /// # Panics
 /// Outside of a thread of ours, and if the arena is full: see [`try_spawn`].
@@ -82,7 +204,11 @@ impl std::error::Error for JoinError {}
 /// # Ok::<(), selvedge_core::RunError>(())
 /// ```
 #[inline]
-pub fn spawn<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
     try_spawn(future).unwrap_or_else(|full| panic!("{full}"))
 }
 
@@ -92,7 +218,7 @@ pub fn spawn<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
 /// As [`spawn`].
 #[inline]
 pub fn spawn_local<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
-    spawn(future)
+    create_joinable(here(), future, CANCELLABLE).unwrap_or_else(|full| panic!("{full}"))
 }
 
 /// As [`spawn`], for programs that go on when there is no room for another thread.
@@ -103,8 +229,18 @@ pub fn spawn_local<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
 /// # Panics
 /// Outside of a thread of ours.
 #[inline]
-pub fn try_spawn<F: Future + 'static>(future: F) -> Result<JoinHandle<F::Output>, ArenaFull> {
-    create_joinable(current().expect("spawn() needs a thread of ours to be called in"), future)
+pub fn try_spawn<F>(future: F) -> Result<JoinHandle<F::Output>, ArenaFull>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    let cpu = here();
+    create_joinable(cpu, future, cpu.mobility() | CANCELLABLE)
+}
+
+#[inline(always)]
+fn here<'a>() -> &'a CpuInner {
+    current().expect("spawn() needs a thread of ours to be called in")
 }
 
 impl Cpu {
@@ -113,8 +249,24 @@ impl Cpu {
     ///
     /// # Errors
     /// If the arena is full.
-    pub fn spawn<F: Future + 'static>(&mut self, future: F) -> Result<JoinHandle<F::Output>, ArenaFull> {
-        create_joinable(self.inner(), future)
+    pub fn spawn<F>(&mut self, future: F) -> Result<JoinHandle<F::Output>, ArenaFull>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        let cpu = self.inner();
+        create_joinable(cpu, future, cpu.mobility() | CANCELLABLE)
+    }
+
+    /// As [`spawn_local`], from outside.
+    ///
+    /// # Errors
+    /// If the arena is full.
+    pub fn spawn_local<F: Future + 'static>(
+        &mut self,
+        future: F,
+    ) -> Result<JoinHandle<F::Output>, ArenaFull> {
+        create_joinable(self.inner(), future, CANCELLABLE)
     }
 }
 
@@ -122,63 +274,76 @@ impl Cpu {
 fn create_joinable<F: Future + 'static>(
     cpu: &CpuInner,
     future: F,
+    tags: u32,
 ) -> Result<JoinHandle<F::Output>, ArenaFull> {
     let future = MaybeUninit::new(future);
-    let (key, body) = create_ready(cpu, Joinable { cell: JoinCell::new(), future })?;
+    let (key, body) = create_ready(cpu, Joinable { cell: JoinCell::new(), future }, tags)?;
     // SAFETY: the body was just created; its cell is the first field.
     let cell = unsafe { NonNull::new_unchecked(&raw mut (*body).cell) };
-    Ok(JoinHandle { key, cell, _local: PhantomData })
+    Ok(JoinHandle { key, cell, _result: PhantomData })
 }
 
 impl<T> JoinCell<T> {
     fn new() -> JoinCell<T> {
-        JoinCell {
-            result: UnsafeCell::new(None),
-            joiner: Cell::new(None),
-            over: Cell::new(false),
-            has_handle: Cell::new(true),
-        }
+        JoinCell { meeting: Meeting::default(), flags: AtomicU8::new(0), result: UnsafeCell::new(None) }
     }
 
-    /// The thread is over: leaves the result for the handle, if there is one.
-    ///
-    /// A joiner that is a thread of ours is told at once. Any other waker runs foreign code, which might drop the handle and with
-    /// it the block, or panic: it stays here until the block is marked.
+    /// The thread is over: leaves the result for the handle, if there is one. The joiner is told when the block is marked, since
+    /// from then on the block may go.
     fn conclude(&self, result: Result<T, JoinError>) -> Polled {
-        if self.has_handle.get() {
-            // SAFETY: written once, by the thread's end; read by the handle only after `over`, on the same OS thread.
-            unsafe { *self.result.get() = Some(result) };
-            self.over.set(true);
-            match self.joiner.take().map(waker::fire_here) {
-                Some(Err(foreign)) => {
-                    self.joiner.set(Some(foreign));
-                    Polled::Untold
-                }
-                _ => Polled::Kept,
-            }
-        } else {
+        if self.meeting.is_alone() {
             let mut result = std::mem::ManuallyDrop::new(result);
             // SAFETY: it is dropped here, once.
             unsafe { drop_quietly(&raw mut *result) };
-            Polled::Done
+            return Polled::Done;
+        }
+        // SAFETY: written once, by the thread's end; read by the handle only after OVER.
+        unsafe { *self.result.get() = Some(result) };
+        Polled::Untold
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & (CANCELLED | SHIELDED) == CANCELLED
+    }
+
+    /// Notes whether the thread has stopped within a shield.
+    fn set_shielded(&self, shielded: bool) {
+        let flags = self.flags.load(Ordering::Relaxed);
+        if (flags & SHIELDED != 0) != shielded {
+            self.flags.fetch_xor(SHIELDED, Ordering::AcqRel);
         }
     }
 }
 
 impl<F: Future + 'static> Body for Joinable<F> {
+    #[inline]
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled {
         // SAFETY: the body is live and pinned, says the caller. The future is touched by its thread alone; the cell is shared
         // with the handle, by reference only.
         let (cell, future) = unsafe { (&(*body).cell, (*body).future.as_mut_ptr()) };
+        if cell.is_cancelled() {
+            // SAFETY: live and not being polled; afterwards it is over.
+            unsafe { drop_quietly(future) };
+            return cell.conclude(Err(JoinError::Cancelled));
+        }
+        cpu.shielded.set(false);
         // SAFETY: as above; if it is not pending it is over, and not polled again.
         let result = match unsafe { poll_to_end(future, cx) } {
-            Ok(None) => return Polled::Pending,
+            Ok(None) => {
+                cell.set_shielded(cpu.shielded.get());
+                if !cell.is_cancelled() {
+                    return Polled::Pending;
+                }
+                // SAFETY: pending, hence live and no longer being polled.
+                unsafe { drop_quietly(future) };
+                Err(JoinError::Cancelled)
+            }
             Ok(Some(output)) => Ok(output),
-            Err(payload) if cell.has_handle.get() => Err(JoinError::Panicked(Exception::new(payload))),
-            Err(payload) => {
+            Err(payload) if cell.meeting.is_alone() => {
                 cpu.panicked(payload);
                 return Polled::Panicked;
             }
+            Err(payload) => Err(JoinError::Panicked(Exception::new(payload))),
         };
         cell.conclude(result)
     }
@@ -190,11 +355,19 @@ impl<F: Future + 'static> Body for Joinable<F> {
         unsafe { (*body).cell.conclude(Err(JoinError::Cancelled)) }
     }
 
-    unsafe fn tell(body: *mut Self) {
-        // SAFETY: over, and kept for the handle, which nothing has dropped yet. The borrow ends before the waker runs.
-        let joiner = unsafe { (*body).cell.joiner.take() };
-        if let Some(joiner) = joiner {
-            quietly(|| joiner.wake());
+    unsafe fn tell(body: *mut Self) -> bool {
+        // SAFETY: over, and kept for the handle, which has not seen so yet. The borrow ends with the exchange.
+        match unsafe { (*body).cell.meeting.end() } {
+            Joiner::None => false,
+            Joiner::Waits(joiner) => {
+                quietly(|| waker::fire(joiner));
+                false
+            }
+            Joiner::Gone => {
+                // SAFETY: the handle has gone meanwhile, so that nobody but us reaches the cell.
+                unsafe { drop_quietly(&raw mut (*body).cell) };
+                true
+            }
         }
     }
 
@@ -210,8 +383,7 @@ impl<F: Future + 'static> Body for Joinable<F> {
 
 /// The right to wait for a thread's result: a future of `Result<T, JoinError>`.
 ///
-/// Dropping it lets the thread run on. The handle stays on the OS thread of the thread it is for; it may be awaited
-/// under any executor there.
+/// Dropping it lets the thread run on. It may be awaited under any executor, on any OS thread if `T` is `Send`.
 ///
 /// # Panics
 /// When awaited again after it has returned the result.
@@ -219,18 +391,25 @@ impl<F: Future + 'static> Body for Joinable<F> {
 pub struct JoinHandle<T> {
     key: Key,
     cell: NonNull<JoinCell<T>>,
-    _local: PhantomData<*mut T>,
+    _result: PhantomData<T>,
 }
+
+// SAFETY: thread and handle share the cell's atomic words, and pass the result, a T, from one to the other.
+unsafe impl<T: Send> Send for JoinHandle<T> {}
+// SAFETY: by reference one can only read and set atomic words.
+unsafe impl<T: Send> Sync for JoinHandle<T> {}
+
+impl<T> Unpin for JoinHandle<T> {}
 
 impl<T> JoinHandle<T> {
     fn cell(&self) -> &JoinCell<T> {
-        // SAFETY: the block is kept until the handle goes; the cell is touched on this OS thread only.
+        // SAFETY: the block is kept until the handle goes; what others change in the cell meanwhile is atomic.
         unsafe { self.cell.as_ref() }
     }
 
     /// Whether the thread is over.
     pub fn is_finished(&self) -> bool {
-        self.cell().over.get()
+        self.cell().meeting.is_over()
     }
 
     /// The result, if the thread is over and it has not been taken before.
@@ -238,38 +417,59 @@ impl<T> JoinHandle<T> {
         // SAFETY: once the thread is over, only the handle reaches the result.
         self.is_finished().then(|| unsafe { (*self.cell().result.get()).take() }).flatten()
     }
+
+    /// Cancels the thread: whatever it waits for, it does not run on, and its destructors run. Who joins it is told
+    /// [`JoinError::Cancelled`], unless it has come to its end before.
+    ///
+    /// It happens when the scheduler next comes to the thread, which is made ready. A thread that is running finishes its step; one
+    /// within a [`shield`](crate::shield()) leaves that first. To wait until the destructors have run, await the handle.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge_core::{JoinError, round_robin, spawn};
+    ///
+    /// round_robin(async {
+    ///     let idle = spawn(std::future::pending::<()>());
+    ///     idle.cancel();
+    ///     assert!(matches!(idle.await, Err(JoinError::Cancelled)));
+    /// })?;
+    /// # Ok::<(), selvedge_core::RunError>(())
+    /// ```
+    ///
+    /// # Complexity
+    /// Constant, as a wake-up.
+    pub fn cancel(&self) {
+        self.cell().flags.fetch_or(CANCELLED, Ordering::AcqRel);
+        if !self.is_finished() {
+            waker::resume(current(), arena::owner(self.key), self.key);
+        }
+    }
 }
 
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.is_finished() {
-            return Poll::Ready(self.try_join().expect("a join handle is not polled after it has ended"));
-        }
-        let cell = self.cell();
-        match direct(cx) {
-            Some(cpu) => {
-                cell.joiner.set(Some(cpu.keyed_waker()));
-                cpu.ask_block(&raw const *self, Place::JOIN, true);
+        let direct = direct(cx);
+        let waker = direct.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
+        if !self.is_finished() && self.cell().meeting.join(waker) {
+            if let Some(cpu) = direct {
+                let here =
+                    cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
+                cpu.ask_block(&raw const *self, Place::JOIN, here);
             }
-            None => cell.joiner.set(Some(cx.waker().clone())),
+            return Poll::Pending;
         }
-        Poll::Pending
+        Poll::Ready(self.try_join().expect("a join handle is not polled after it has ended"))
     }
 }
 
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         retract(&raw const *self);
-        if self.cell().over.get() {
+        if self.cell().meeting.leave() {
             // SAFETY: the thread is over and left its block to the handle, which is gone.
             unsafe { thread::release(self.key) };
-        } else {
-            let joiner = self.cell().joiner.take();
-            self.cell().has_handle.set(false);
-            // Last: it may be foreign, and the block is no longer the handle's.
-            drop(joiner);
         }
     }
 }
@@ -277,5 +477,60 @@ impl<T> Drop for JoinHandle<T> {
 impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JoinHandle({}{})", self.key, if self.is_finished() { ", over" } else { "" })
+    }
+}
+
+/// Runs `future` where the thread cannot be [cancelled](JoinHandle::cancel): a cancellation takes effect when it has ended.
+///
+/// For a section that must not be left half-way. It does not protect from being dropped: by a combinator around it, or with
+/// the scheduler.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, shield, spawn, yield_now};
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// static BALANCE: AtomicU32 = AtomicU32::new(0);
+/// round_robin(async {
+///     let transfer = spawn(async {
+///         shield(async {
+///             BALANCE.fetch_add(1, Ordering::Relaxed);
+///             yield_now().await;
+///             BALANCE.fetch_sub(1, Ordering::Relaxed);
+///         })
+///         .await;
+///         std::future::pending::<()>().await;
+///     });
+///     yield_now().await;
+///     transfer.cancel();
+///     assert!(transfer.await.is_err());
+///     assert_eq!(BALANCE.load(Ordering::Relaxed), 0);
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub fn shield<F: Future>(future: F) -> Shield<F> {
+    Shield { future }
+}
+
+/// The future of [`shield`].
+#[derive(Debug)]
+#[must_use = "nothing happens until it is awaited"]
+pub struct Shield<F> {
+    future: F,
+}
+
+impl<F: Future> Future for Shield<F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: the future is pinned with the shield; nothing moves out of it.
+        let polled = unsafe { self.map_unchecked_mut(|shield| &mut shield.future) }.poll(cx);
+        if polled.is_pending()
+            && let Some(cpu) = current()
+        {
+            cpu.shielded.set(true);
+        }
+        polled
     }
 }

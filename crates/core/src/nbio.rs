@@ -2,11 +2,10 @@
 
 use crate::cpu::{Ask, direct, retract};
 use crate::thread::Thread;
-use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 /// Has the scheduler perform a non-blocking action, and returns its result.
@@ -17,38 +16,43 @@ use std::task::{Context, Poll};
 /// # Paper
 /// [LZ07 Figure 10] `sys_nbio`; where it runs: [LZ07 §4.1].
 #[doc(alias = "sys_nbio")]
-pub fn nbio<T: 'static>(action: impl FnOnce() -> T + 'static) -> Performing<T> {
-    let result = Rc::new(Cell::new(None));
-    let to = Rc::clone(&result);
-    Performing { action: Some(Box::new(move || to.set(Some(action())))), result, asked: false }
+pub fn nbio<T: 'static, A: FnOnce() -> T + 'static>(action: A) -> Performing<T, A> {
+    Performing { action: Some(action), result: Arc::default(), asked: false }
 }
 
 /// The future of [`nbio`].
 #[must_use = "nothing happens until it is awaited"]
-pub struct Performing<T> {
-    action: Option<Box<dyn FnOnce()>>,
-    result: Rc<Cell<Option<T>>>,
+pub struct Performing<T, A> {
+    action: Option<A>,
+    /// Behind a lock, which nobody ever waits for, so that the thread may go on with another CPU.
+    result: Arc<Mutex<Option<T>>>,
     asked: bool,
 }
 
-impl<T> Unpin for Performing<T> {}
+impl<T, A> Unpin for Performing<T, A> {}
 
-impl<T> Future for Performing<T> {
+impl<T: 'static, A: FnOnce() -> T + 'static> Future for Performing<T, A> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         if let Some(action) = self.action.take() {
             match direct(cx) {
-                Some(cpu) if cpu.ask(Rc::as_ptr(&self.result), Ask::Nbio) => {
+                Some(cpu) if cpu.ask(Arc::as_ptr(&self.result), Ask::Nbio) => {
                     self.asked = true;
+                    let to = Arc::clone(&self.result);
+                    let action = Box::new(move || {
+                        let result = action();
+                        *to.lock().expect("no panic under this lock") = Some(result);
+                    });
                     cpu.put_nbio(Box::new(Nbio { action, thread: None }));
                     return Poll::Pending;
                 }
                 // Within a combinator, or elsewhere: at once.
-                _ => action(),
+                _ => return Poll::Ready(action()),
             }
         }
-        match self.result.take() {
+        let result = self.result.lock().expect("no panic under this lock").take();
+        match result {
             Some(result) => {
                 self.asked = false;
                 Poll::Ready(result)
@@ -58,16 +62,16 @@ impl<T> Future for Performing<T> {
     }
 }
 
-impl<T> Drop for Performing<T> {
+impl<T, A> Drop for Performing<T, A> {
     fn drop(&mut self) {
         if self.asked {
             // The future may have moved; what it shares has not.
-            retract(Rc::as_ptr(&self.result));
+            retract(Arc::as_ptr(&self.result));
         }
     }
 }
 
-impl<T> fmt::Debug for Performing<T> {
+impl<T, A> fmt::Debug for Performing<T, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Performing").field("asked", &self.asked).finish_non_exhaustive()
     }

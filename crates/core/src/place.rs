@@ -1,7 +1,7 @@
 //! Where threads wait, and the list of them.
 
 use crate::arena::Key;
-use crate::thread::{self, Header, STATE, WAITING, WAITING_HERE};
+use crate::thread::{self, STATE, WAITING, WAITING_HERE};
 use std::fmt;
 use std::panic::Location;
 
@@ -36,11 +36,12 @@ pub struct ThreadInfo {
 }
 
 impl ThreadInfo {
-    pub(crate) fn of(key: Key, header: Header) -> ThreadInfo {
-        let state = header.head & STATE;
+    /// `link` is what the header holds beside `head`.
+    pub(crate) fn of(key: Key, head: u32, link: u32) -> ThreadInfo {
+        let state = head & STATE;
         let waiting = state == WAITING || state == WAITING_HERE;
-        let place = if waiting { Place(header.link) } else { Place::UNKNOWN };
-        ThreadInfo { key, name: (thread::vtable(header.head).name)(), state, place }
+        let place = if waiting { Place(link) } else { Place::UNKNOWN };
+        ThreadInfo { key, name: (thread::vtable(head).name)(), state, place }
     }
 
     /// The number of the thread; a later thread may have it again.

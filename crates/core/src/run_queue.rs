@@ -31,11 +31,10 @@ impl RunQueue {
     #[inline(always)]
     pub fn push(&mut self, thread: Thread) {
         let key = thread.into_key();
-        // SAFETY: the queue took the thread over from its handle, so its header is the queue's to write.
-        unsafe { (*arena::header(key)).link = 0 };
+        // The queue owns the threads in it, and with them their links.
+        arena::header(key).set_link(0);
         match self.tail {
-            // SAFETY: the queue owns the threads in it, so the tail is live and its link ours to write.
-            Some(tail) => unsafe { (*arena::header(tail)).link = key.get() },
+            Some(tail) => arena::header(tail).set_link(key.get()),
             None => self.head = Some(key),
         }
         self.tail = Some(key);
@@ -45,8 +44,7 @@ impl RunQueue {
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Thread> {
         let key = self.head?;
-        // SAFETY: the queue owns the threads in it, so the head is live; its link is the next thread or 0.
-        self.head = Key::new(unsafe { (*arena::header(key)).link });
+        self.head = Key::new(arena::header(key).link());
         match self.head {
             Some(_) => arena::prefetch_behind(key),
             None => self.tail = None,
@@ -59,8 +57,7 @@ impl RunQueue {
     pub fn append(&mut self, other: &mut RunQueue) {
         let Some(head) = other.head.take() else { return };
         match self.tail {
-            // SAFETY: as in `push`.
-            Some(tail) => unsafe { (*arena::header(tail)).link = head.get() },
+            Some(tail) => arena::header(tail).set_link(head.get()),
             None => self.head = Some(head),
         }
         self.tail = other.tail.take();

@@ -7,8 +7,8 @@
 //! bits     31                 4   3    0    32                     8 + round_up_8(size of the future) bytes in all
 //! ```
 //!
-//! The offset is taken from [`ANCHOR`], so that the pointer to the vtable fits in 28 bits (vtables are aligned to
-//! 16). The state bits say who owns the thread:
+//! The offset is taken from [`ANCHOR`], so that the pointer to the vtable fits in 27 bits (vtables are aligned to
+//! 32). The state bits say who owns the thread:
 //!
 //! | bits | name | meaning | set by | link holds |
 //! |---|---|---|---|---|
@@ -17,6 +17,12 @@
 //! | 0-1 = 2 | waiting | its CPU keeps it; anybody may resume it | end of a step | where it waits |
 //! | 0-1 = 3 | over | the future is gone, a join handle still needs the block | end of a step, cancellation | nothing |
 //! | 2 | sticky | a waker for it was once cloned, so that it can be woken at any time | end of a step | |
+//! | 2 | noted | the same bit of a mobile thread: it was woken while it was owned | a waker | |
+//! | 3 | mobile | it may run on any CPU of its group | creation | |
+//! | 4 | cancellable | a join handle may cancel it, so that an event source gets its waker, not the thread | creation | |
+//!
+//! A thread that is not mobile is touched on its CPU's OS thread alone; its words are atomic only so that a stale key may be looked at.
+//! The head of a mobile one changes by the protocol in [`state`](crate::state), its link belongs to whoever owns the thread.
 
 use crate::arena::{self, GRANULE, GRANULES_MAX, Key};
 use crate::cpu::CpuInner;
@@ -26,24 +32,46 @@ use std::any::{Any, type_name};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
+use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 
 /// The two words before every future.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 #[repr(C, align(8))]
 pub(crate) struct Header {
-    pub(crate) head: u32,
-    pub(crate) link: u32,
+    pub(crate) head: AtomicU32,
+    link: AtomicU32,
 }
 
 impl Header {
-    /// A block that holds no thread, in a free list.
-    pub(crate) const fn free(link: u32) -> Header {
-        Header { head: 0, link }
+    #[inline(always)]
+    pub(crate) fn head(&self) -> u32 {
+        self.head.load(Ordering::Relaxed)
+    }
+
+    /// For who owns the thread or the free block, unless the thread is mobile and may be woken meanwhile.
+    #[inline(always)]
+    pub(crate) fn set_head(&self, head: u32) {
+        self.head.store(head, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn link(&self) -> u32 {
+        self.link.load(Ordering::Relaxed)
+    }
+
+    /// For who owns the thread or the free block.
+    #[inline(always)]
+    pub(crate) fn set_link(&self, link: u32) {
+        self.link.store(link, Ordering::Relaxed);
     }
 }
+
+/// The head of a block that holds no thread.
+pub(crate) const FREE: u32 = 0;
 
 pub(crate) const STATE: u32 = 0b11;
 pub(crate) const OWNED: u32 = 0;
@@ -51,17 +79,20 @@ pub(crate) const WAITING_HERE: u32 = 1;
 pub(crate) const WAITING: u32 = 2;
 pub(crate) const OVER: u32 = 3;
 pub(crate) const STICKY: u32 = 0b100;
-const TAGS: u32 = 0b1111;
+pub(crate) const NOTED: u32 = 0b100;
+pub(crate) const MOBILE: u32 = 0b1000;
+pub(crate) const CANCELLABLE: u32 = 0b1_0000;
+const TAGS: u32 = 0b1_1111;
 
 /// What is known of a future once its type is forgotten.
-#[repr(align(16))]
+#[repr(align(32))]
 pub(crate) struct VTable {
     /// Runs the future until it is pending or over; drops it when over.
     poll: unsafe fn(*mut u8, &CpuInner) -> Polled,
     /// Drops the future.
     cancel: unsafe fn(*mut u8) -> Polled,
-    /// Tells the joiner of a thread that is over, once its block is marked so.
-    tell: unsafe fn(*mut u8),
+    /// Tells the joiner of a thread that is over, once its block is marked so; whether nobody needs the block any more.
+    tell: unsafe fn(*mut u8) -> bool,
     /// Drops what is left for the join handle of a thread that is over.
     release: unsafe fn(*mut u8),
     pub(crate) granules: u16,
@@ -73,9 +104,7 @@ pub(crate) struct VTable {
 pub(crate) enum Polled {
     Pending,
     Done,
-    /// Over, and a join handle needs the block.
-    Kept,
-    /// As `Kept`, and its joiner is still to be told: by [`tell`], when the block is marked.
+    /// Over, and its joiner is still to be told: by [`tell`], when the block is marked.
     Untold,
     /// Over by a panic whose payload is with the CPU.
     Panicked,
@@ -85,7 +114,7 @@ pub(crate) enum Polled {
 static ANCHOR: VTable = VTable {
     poll: |_, _| Polled::Done,
     cancel: |_| Polled::Done,
-    tell: |_| {},
+    tell: |_| true,
     release: |_| {},
     granules: 0,
     name: || "",
@@ -109,7 +138,7 @@ pub(crate) unsafe fn at_offset<T>(offset: u32) -> &'static T {
 }
 
 pub(crate) fn vtable(head: u32) -> &'static VTable {
-    // SAFETY: a live header's head is made in `create`, from the offset of a vtable and tags in the low 4 bits,
+    // SAFETY: a live header's head is made in `create`, from the offset of a vtable and tags in the low 5 bits,
     // which the alignment of vtables keeps free.
     unsafe { at_offset(head & !TAGS) }
 }
@@ -126,11 +155,12 @@ pub(crate) trait Body: 'static {
     /// `body` is live and not being polled; it is over afterwards.
     unsafe fn cancel(body: *mut Self) -> Polled;
 
-    /// Tells the joiner. This may run any code, and the handle may release the body meanwhile.
+    /// Tells the joiner. If there is none any more, drops what is left and returns true: the block is the caller's to free. Else
+    /// the handle may release the body at any time, and this may run any code.
     ///
     /// # Safety
-    /// `body` is over, `Untold`, and its block is marked as over.
-    unsafe fn tell(body: *mut Self);
+    /// `body` is over, `Untold`, and its block is marked as over; this is called once.
+    unsafe fn tell(body: *mut Self) -> bool;
 
     /// Drops what is left for the join handle.
     ///
@@ -169,7 +199,7 @@ impl<F: Future<Output = ()> + 'static> Body for Forked<F> {
         Polled::Done
     }
 
-    unsafe fn tell(_: *mut Self) {
+    unsafe fn tell(_: *mut Self) -> bool {
         unreachable!("a forked thread has no handle");
     }
 
@@ -262,9 +292,15 @@ impl<B: Body> Body for Heap<B> {
         }
     }
 
-    unsafe fn tell(body: *mut Self) {
-        // SAFETY: as above; the body is not touched after the call.
-        unsafe { B::tell((*body).0) }
+    unsafe fn tell(body: *mut Self) -> bool {
+        // SAFETY: as above. If it is false, the body may be gone; else it is ours.
+        unsafe {
+            let free = B::tell((*body).0);
+            if free {
+                (*body).free();
+            }
+            free
+        }
     }
 
     unsafe fn release(body: *mut Self) {
@@ -282,14 +318,14 @@ impl<B: Body> Body for Heap<B> {
 
 /// Creates a thread, not yet run, owned by the caller: its key, and where its body lies.
 #[inline(always)]
-pub(crate) fn create<B: Body>(cpu: &CpuInner, body: B) -> Result<(Key, *mut B), ArenaFull> {
+pub(crate) fn create<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<(Key, *mut B), ArenaFull> {
     if const { fits::<B>() } {
-        let key = place(cpu, body).map_err(|(full, _)| full)?;
+        let key = place(cpu, body, tags).map_err(|(full, _)| full)?;
         Ok((key, body_of(key)))
     } else {
         let heap = Heap::new(body);
         let body = heap.0;
-        match place(cpu, heap) {
+        match place(cpu, heap, tags) {
             Ok(key) => Ok((key, body)),
             Err((full, heap)) => {
                 // SAFETY: the body was never polled and is given up: dropped, then freed.
@@ -305,7 +341,7 @@ pub(crate) fn create<B: Body>(cpu: &CpuInner, body: B) -> Result<(Key, *mut B), 
 
 /// Places a body in a block of the CPU's slab.
 #[inline(always)]
-fn place<B: Body>(cpu: &CpuInner, body: B) -> Result<Key, (ArenaFull, B)> {
+fn place<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<Key, (ArenaFull, B)> {
     let vtable: &'static VTable = const {
         &VTable {
             // SAFETY: the vtable is stored only in the head of a block that holds a `B`.
@@ -326,10 +362,8 @@ fn place<B: Body>(cpu: &CpuInner, body: B) -> Result<Key, (ArenaFull, B)> {
         Err(full) => return Err((full, body)),
     };
     // SAFETY: the block is fresh from our slab, large enough (granules_of) and aligned (fits), and only ours.
-    unsafe {
-        arena::header(key).write(Header { head: head | OWNED, link: 0 });
-        body_of::<B>(key).write(body);
-    }
+    unsafe { body_of::<B>(key).write(body) };
+    arena::header(key).set_head(head | OWNED | tags);
     Ok(key)
 }
 
@@ -344,8 +378,7 @@ unsafe fn poll_body<B: Body>(body: *mut u8, cpu: &CpuInner) -> Polled {
 /// Where the body of the thread `key` lies.
 #[inline(always)]
 pub(crate) fn body_of<B>(key: Key) -> *mut B {
-    // SAFETY: every block is at least a header long, so that one past it is in or at the end of the block.
-    unsafe { arena::header(key).add(1).cast() }
+    arena::body(key).cast()
 }
 
 /// Whether a body can live in the arena itself.
@@ -416,8 +449,7 @@ impl Thread {
 
     /// The name of the thread's code: the type name of its future.
     pub fn name(&self) -> &'static str {
-        // SAFETY: a handle's thread is live and its header is its owner's to read.
-        (vtable(unsafe { (*arena::header(self.key)).head }).name)()
+        (vtable(arena::header(self.key).head()).name)()
     }
 
     #[inline(always)]
@@ -447,6 +479,74 @@ impl Drop for Thread {
     }
 }
 
+impl Thread {
+    /// The thread in a form that may go to another OS thread, if it may run there: if it was created by
+    /// [`spawn`](crate::spawn), [`fork`](crate::fork) or [`Cpu::send_thread`] on a CPU of a [`Group`](crate::Group).
+    ///
+    /// # Errors
+    /// Gives the thread back if it belongs to one CPU.
+    #[inline(always)]
+    pub fn into_send(self) -> Result<SendThread, Thread> {
+        if arena::header(self.key).head() & MOBILE == 0 {
+            return Err(self);
+        }
+        Ok(SendThread { key: self.into_key() })
+    }
+}
+
+/// A [`Thread`] that may be on its way to another CPU of its group: its future is `Send`.
+///
+/// A handle is 4 bytes, as is an `Option` of one. Dropping it cancels the thread.
+pub struct SendThread {
+    key: Key,
+}
+
+const _: () = assert!(size_of::<Option<SendThread>>() == 4);
+
+impl SendThread {
+    /// The thread, to be stepped by a CPU of its group on this OS thread.
+    #[inline(always)]
+    pub fn into_thread(self) -> Thread {
+        // SAFETY: the handle owned the thread.
+        unsafe { Thread::from_key(self.into_key()) }
+    }
+
+    /// The number of the thread, as [`Thread::id`], in the place of the handle: for queues that hold words.
+    #[inline(always)]
+    pub fn into_raw(self) -> NonZeroU32 {
+        self.into_key()
+    }
+
+    /// The handle again.
+    ///
+    /// # Safety
+    /// `raw` came from [`into_raw`](SendThread::into_raw), and is used once.
+    #[inline(always)]
+    pub unsafe fn from_raw(raw: NonZeroU32) -> SendThread {
+        SendThread { key: raw }
+    }
+
+    #[inline(always)]
+    fn into_key(self) -> Key {
+        let key = self.key;
+        std::mem::forget(self);
+        key
+    }
+}
+
+impl Drop for SendThread {
+    fn drop(&mut self) {
+        // SAFETY: the handle owned the thread, and is gone. Its future is Send, so that it may be dropped on any OS thread.
+        unsafe { cancel(self.key) }
+    }
+}
+
+impl std::fmt::Debug for SendThread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SendThread({}: {})", self.key, (vtable(arena::header(self.key).head()).name)())
+    }
+}
+
 impl std::fmt::Debug for Thread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Thread({}: {})", self.key, self.name())
@@ -458,32 +558,31 @@ impl std::fmt::Debug for Thread {
 /// # Safety
 /// The thread is live, not running, and owned by the caller, who gives it up.
 pub(crate) unsafe fn cancel(key: Key) {
-    // SAFETY: the thread is live and ours, so is its header; its body is not being polled.
-    unsafe {
-        let header = arena::header(key);
-        let vtable = vtable((*header).head);
-        // Whatever its destructors wake, it is not to be resumed.
-        (*header).head = (*header).head & !STATE | OWNED;
-        match (vtable.cancel)(body_of(key)) {
-            Polled::Done => CpuInner::free(key, vtable.granules as usize),
-            ended => {
-                (*header).head |= OVER;
-                if ended == Polled::Untold {
-                    (vtable.tell)(body_of(key));
-                }
-            }
-        }
+    let header = arena::header(key);
+    let head = header.head();
+    let vtable = vtable(head);
+    // Whatever its destructors wake, it is not to be resumed.
+    header.set_head(head & !STATE | OWNED);
+    // SAFETY: the thread is live and ours; its body is not being polled.
+    match unsafe { (vtable.cancel)(body_of(key)) } {
+        // SAFETY: the body is dropped, and the block was ours.
+        Polled::Done => unsafe { CpuInner::free(key, vtable.granules as usize) },
+        // SAFETY: it ended as untold.
+        _ => unsafe { conclude(key, head, vtable) },
     }
 }
 
-/// Tells the joiner of a thread that it is over.
+/// The end of a thread that is joined: marks its block, tells the joiner, and frees the block if nobody needs it.
 ///
 /// # Safety
-/// The thread ended as `Untold`, and its block is marked as over since. The block may be gone afterwards.
-#[cold]
-pub(crate) unsafe fn tell(key: Key, vtable: &VTable) {
-    // SAFETY: the vtable is that of the body in this block.
-    unsafe { (vtable.tell)(body_of(key)) }
+/// The thread was owned by the caller and has just ended as `Untold`.
+pub(crate) unsafe fn conclude(key: Key, head: u32, vtable: &VTable) {
+    arena::header(key).set_head(head & !STATE | OVER);
+    // SAFETY: the vtable is that of the body in this block, which is marked.
+    if unsafe { (vtable.tell)(body_of(key)) } {
+        // SAFETY: nobody else needs the block.
+        unsafe { CpuInner::free(key, vtable.granules as usize) };
+    }
 }
 
 /// Frees what a thread that is over has left to its join handle.
@@ -491,9 +590,9 @@ pub(crate) unsafe fn tell(key: Key, vtable: &VTable) {
 /// # Safety
 /// The thread is over and was kept; the caller is the handle, and does this once.
 pub(crate) unsafe fn release(key: Key) {
+    let vtable = vtable(arena::header(key).head());
     // SAFETY: the block is the handle's until this frees it.
     unsafe {
-        let vtable = vtable((*arena::header(key)).head);
         (vtable.release)(body_of(key));
         CpuInner::free(key, vtable.granules as usize);
     }

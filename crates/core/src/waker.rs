@@ -8,9 +8,10 @@
 //! A keyed waker may outlive its thread, and then wakes nobody, or a later thread at the same key once too often. Futures
 //! must bear being polled without cause, so that this is no harm.
 
-use crate::arena::Key;
+use crate::arena::{self, Key};
 use crate::cpu::{CpuInner, Step, current};
 use crate::directory;
+use crate::thread::MOBILE;
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
@@ -43,13 +44,20 @@ unsafe fn step_of<'a>(cpu: *const ()) -> &'a Step {
 
 fn wake(data: *const ()) {
     let (id, key) = unpack(data);
-    match current() {
-        Some(cpu) if cpu.step.id == id => {
-            if let Some(key) = Key::new(key) {
-                cpu.resume(key);
-            }
+    if let Some(key) = Key::new(key) {
+        resume(current(), id, key);
+    }
+}
+
+/// Resumes a thread of CPU `id`, or a mobile one that ran there last: here if it may run here, else through an inbox.
+#[inline(always)]
+pub(crate) fn resume(here: Option<&CpuInner>, id: u32, key: Key) {
+    match here {
+        Some(cpu) if cpu.step.id == id || cpu.is_home_to(key) => cpu.resume(key),
+        _ if arena::header(key).head() & MOBILE != 0 => {
+            directory::post_mobile(arena::owner(key), id, key.get())
         }
-        _ => directory::post(id, key),
+        _ => directory::post(id, key.get()),
     }
 }
 
@@ -90,19 +98,19 @@ pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
     Some((id, Key::new(key)?))
 }
 
-/// Wakes a waker if it is for a thread of the running CPU, which runs no foreign code; else gives it back.
+/// Wakes a waker if it is for a thread of ours, which runs no code of the program's; else gives it back.
 #[inline(always)]
 pub(crate) fn fire_here(waker: Waker) -> Result<(), Waker> {
     match (key_of(&waker), current()) {
-        (Some((id, key)), Some(cpu)) if cpu.step.id == id => {
-            cpu.resume(key);
+        (Some((id, key)), cpu) => {
+            resume(cpu, id, key);
             Ok(())
         }
         _ => Err(waker),
     }
 }
 
-/// Wakes a waker, without the detour through its vtable if it is for a thread of the running CPU.
+/// Wakes a waker, without the detour through its vtable if it is for a thread of ours.
 #[inline(always)]
 pub(crate) fn fire(waker: Waker) {
     if let Err(foreign) = fire_here(waker) {

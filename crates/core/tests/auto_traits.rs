@@ -54,6 +54,14 @@ impl<P> Role<(), P> for Get {
     fn abandoned(_: &mut (), _: &mut Queue<'_, P>, _: &mut P) {}
 }
 
+type NotSync = std::cell::Cell<u8>;
+type NotSend = std::rc::Rc<u8>;
+
+struct NotSendRequest(#[expect(dead_code, reason = "its type is what counts")] NotSend);
+impl Syscall for NotSendRequest {
+    type Reply = ();
+}
+
 struct Request;
 impl Syscall for Request {
     type Reply = ();
@@ -72,10 +80,23 @@ fn what_holds_threads_stays_on_its_os_thread() {
     assert_eq!(has!(Answer<Request>), NONE);
     assert_eq!(has!(Detached), NONE);
     assert_eq!(has!(selvedge_core::Request), NONE);
-    assert_eq!(has!(JoinHandle<()>), NONE);
-    assert_eq!(has!(Fork), NONE);
-    assert_eq!(has!(Calling<Request>), NONE);
-    assert_eq!(has!(Performing<()>), NONE);
+    assert_eq!(has!(JoinHandle<NotSend>), NONE);
+    assert_eq!(has!(Fork<NotSend>), NONE);
+    assert_eq!(has!(Calling<NotSendRequest>), NONE);
+    assert_eq!(has!(Performing<(), NotSend>), NONE);
+    assert_eq!(has!(Performing<NotSend, ()>), NONE);
+}
+
+#[test]
+fn what_a_mobile_thread_holds_may_move_with_it() {
+    assert_eq!(has!(SendThread), BOTH);
+    assert_eq!(has!(Group), BOTH);
+    assert_eq!(has!(JoinHandle<()>), BOTH);
+    assert_eq!(has!(JoinHandle<NotSync>), BOTH);
+    assert_eq!(has!(Fork<NotSync>), (true, false));
+    assert_eq!(has!(Calling<Request>), BOTH);
+    assert_eq!(has!(Performing<(), NotSync>), (true, false));
+    assert_eq!(has!(Shield<NotSync>), (true, false));
 }
 
 #[test]
@@ -95,8 +116,6 @@ fn what_is_only_data_may_go_anywhere() {
 
 #[test]
 fn a_wait_queue_is_shared_if_its_mode_and_payloads_allow() {
-    type NotSync = std::cell::Cell<u8>;
-    type NotSend = std::rc::Rc<u8>;
     assert_eq!(has!(WaitQueue<(), NotSync, Shared>), BOTH);
     assert_eq!(has!(WaitQueue<NotSync, (), Shared>), BOTH);
     assert_eq!(has!(WaitQueue<(), NotSend, Shared>), NONE);

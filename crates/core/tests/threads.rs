@@ -49,7 +49,7 @@ fn yields_take_turns_and_forks_run() {
     let (seen, say) = log();
     run(&mut Cpu::new().unwrap(), async move {
         let other = say.clone();
-        fork(async move {
+        fork_local(async move {
             other("b1");
             yield_now().await;
             other("b2");
@@ -156,7 +156,7 @@ fn exit_ends_the_thread_from_within_and_catch_does_not_stop_it() {
     let (seen, say) = log();
     let result = round_robin(async move {
         let told = say.clone();
-        let inner = spawn(async move {
+        let inner = spawn_local(async move {
             let caught = catch(async { exit().await }).await;
             told("after exit");
             drop(caught);
@@ -203,7 +203,7 @@ fn a_deadlock_is_reported_with_its_threads() {
     }
     let line = line!() + 4;
     let error = round_robin(async {
-        let stuck = spawn(async {
+        let stuck = spawn_local(async {
             let door = WaitQueue::<(), (), Local>::new(());
             door.wait::<Never>(()).await;
         });
@@ -390,7 +390,7 @@ fn many_threads_come_and_go() {
     round_robin(async move {
         for _ in 0..n {
             let to = to.clone();
-            fork(async move {
+            fork_local(async move {
                 yield_now().await;
                 to.set(to.get() + 1);
             })

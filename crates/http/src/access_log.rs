@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use selvedge_core::{JoinHandle, spawn};
+use selvedge_core::{JoinHandle, spawn_local};
 use selvedge_io::pool::{Limits, Pool};
 use selvedge_io::time::sleep;
 
@@ -196,7 +196,7 @@ impl WorkerLog {
         if !state.alarm {
             state.alarm = true;
             let log = self.clone();
-            drop(spawn(async move {
+            drop(spawn_local(async move {
                 sleep(FLUSH_AFTER).await;
                 let state = &mut *log.state.borrow_mut();
                 state.alarm = false;
@@ -220,7 +220,7 @@ impl WorkerLog {
         if !state.writing {
             state.writing = true;
             let log = self.clone();
-            state.writer = Some(spawn(async move { log.write().await }));
+            state.writer = Some(spawn_local(async move { log.write().await }));
         }
     }
 

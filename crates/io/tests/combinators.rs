@@ -6,7 +6,7 @@ use common::{ms, run, tcp_pair};
 use futures::FutureExt;
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
-use selvedge_core::spawn;
+use selvedge_core::{spawn, spawn_local};
 use selvedge_io::blocking;
 use selvedge_io::net::UnixStream;
 use selvedge_io::time::sleep;
@@ -106,7 +106,7 @@ fn waiters_of_one_socket_do_not_starve_each_other() {
         let readers: Vec<_> = (0..10)
             .map(|i| {
                 let one = one.clone();
-                spawn(async move {
+                spawn_local(async move {
                     let mut byte = [0];
                     if i % 2 == 0 {
                         one.read_exact(&mut byte).await.unwrap();

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{ms, run, tcp_pair};
-use selvedge_core::{Time, spawn};
+use selvedge_core::{Time, spawn, spawn_local};
 use selvedge_io::net::{TcpListener, TcpStream};
 use selvedge_io::time::{interval, sleep, sleep_until, timeout};
 use std::io::ErrorKind;
@@ -90,7 +90,7 @@ fn a_write_gives_up_at_its_deadline_while_a_read_waits_on() {
         let server = std::rc::Rc::new(server);
         let reader = {
             let server = server.clone();
-            spawn(async move { server.read(&mut [0; 10]).await.unwrap() })
+            spawn_local(async move { server.read(&mut [0; 10]).await.unwrap() })
         };
         server.set_write_deadline(Some(Time::now() + ms(20)));
         let (written, took) = timed(server.write_all(&vec![0; 30_000_000])).await;

@@ -16,7 +16,7 @@ fn accepting_slows_down_and_recovers() {
         let clients: Vec<StdStream> = (0..10).map(|_| StdStream::connect(address).unwrap()).collect();
         let accepting = {
             let listener = listener.clone();
-            selvedge_core::spawn(async move {
+            selvedge_core::spawn_local(async move {
                 let mut accepted = Vec::new();
                 while accepted.len() < 10 {
                     accepted.push(listener.accept().await.unwrap());

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{listen, run};
-use selvedge_core::{JoinHandle, spawn};
+use selvedge_core::{JoinHandle, spawn, spawn_local};
 use selvedge_io::net::{Stream, TcpStream, UnixListener, UnixStream};
 use std::rc::Rc;
 
@@ -88,7 +88,7 @@ fn a_full_backlog_makes_clients_wait() {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
                 let path = path.clone();
-                spawn(async move { UnixStream::connect(&*path).await.unwrap() })
+                spawn_local(async move { UnixStream::connect(&*path).await.unwrap() })
             })
             .collect();
         selvedge_io::time::sleep(common::ms(20)).await;
@@ -110,7 +110,7 @@ fn threads_share_a_listener() {
         let acceptors: Vec<_> = (0..4)
             .map(|_| {
                 let listener = listener.clone();
-                spawn(async move {
+                spawn_local(async move {
                     let mut taken = 0;
                     loop {
                         let (stream, _) = listener.accept().await.unwrap();

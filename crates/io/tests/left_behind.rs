@@ -3,7 +3,7 @@
 mod common;
 
 use common::{ms, run_with};
-use selvedge_core::{Events, spawn};
+use selvedge_core::{Events, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixStream;
 use selvedge_io::time::sleep;
@@ -27,12 +27,12 @@ fn they_are_cancelled() {
         run_with(&mut events, async move {
             for _ in 0..10 {
                 let [one, other] = [Counted(counter.clone()), Counted(counter.clone())];
-                drop(spawn(async move {
+                drop(spawn_local(async move {
                     let _one = one;
                     let (a, _b) = UnixStream::pair().unwrap();
                     a.read(&mut [0]).await.unwrap();
                 }));
-                drop(spawn(async move {
+                drop(spawn_local(async move {
                     let _other = other;
                     sleep(ms(60_000)).await;
                 }));

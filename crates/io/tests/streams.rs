@@ -3,7 +3,7 @@
 mod common;
 
 use common::{listen, localhost, ms, run, tcp_pair};
-use selvedge_core::spawn;
+use selvedge_core::{spawn, spawn_local};
 use selvedge_io::net::{TcpListener, TcpStream, UnixStream, resolve};
 use selvedge_io::time::sleep;
 use std::io::{ErrorKind, IoSlice};
@@ -111,13 +111,13 @@ fn reader_and_writer_wait_side_by_side() {
         let one = std::rc::Rc::new(one);
         let reader = {
             let one = one.clone();
-            spawn(async move {
+            spawn_local(async move {
                 let mut byte = [0];
                 one.read_exact(&mut byte).await.unwrap();
                 byte[0]
             })
         };
-        let writer = spawn(async move { one.write_all(&vec![7; 3_000_000]).await.unwrap() });
+        let writer = spawn_local(async move { one.write_all(&vec![7; 3_000_000]).await.unwrap() });
         sleep(ms(10)).await;
         other.write_all(b"!").await.unwrap();
         assert_eq!(reader.await.unwrap(), b'!');
@@ -182,7 +182,7 @@ fn a_thread_that_never_waits_lets_others_run() {
         let (done, other_runs) =
             (std::rc::Rc::new(std::cell::Cell::new(false)), std::rc::Rc::new(std::cell::Cell::new(0)));
         let (stop, count) = (done.clone(), other_runs.clone());
-        drop(spawn(async move {
+        drop(spawn_local(async move {
             while !stop.get() {
                 count.set(count.get() + 1);
                 selvedge_core::yield_now().await;

@@ -17,7 +17,7 @@
 //!
 //! fn main() -> Result<(), selvedge::RunError> {
 //!     selvedge::run(async {
-//!         let loom = Rc::new(MVar::empty());
+//!         let loom = Arc::new(MVar::empty());
 //!         let shuttle = loom.clone();
 //!         let weaver = spawn(async move { format!("{} and weft", shuttle.take().await) });
 //!         sleep(Duration::from_millis(1)).await;

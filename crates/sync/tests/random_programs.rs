@@ -151,12 +151,12 @@ fn thread<M: Mode>(world: Rc<World<M>>, ops: Vec<Op>) -> Pin<Box<dyn Future<Outp
                         .push(std::thread::spawn(move || send.send(()).unwrap_or(())));
                     receive.await.unwrap();
                 }
-                Op::Fork(ops) => fork(thread(world.clone(), ops)).await,
-                Op::Join(ops) => spawn(thread(world.clone(), ops)).await.unwrap(),
-                Op::SpawnUnobserved(ops) => drop(spawn(thread(world.clone(), ops))),
+                Op::Fork(ops) => fork_local(thread(world.clone(), ops)).await,
+                Op::Join(ops) => spawn_local(thread(world.clone(), ops)).await.unwrap(),
+                Op::SpawnUnobserved(ops) => drop(spawn_local(thread(world.clone(), ops))),
                 Op::JoinCancelled(ops) => {
                     let inner = thread(world.clone(), ops);
-                    let ended = spawn(async move {
+                    let ended = spawn_local(async move {
                         futures::future::select(inner, yield_now()).await;
                         exit().await
                     });

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use selvedge_core::{Cpu, Mode, NoEvents, fork, spawn as spawn_joinable, steps, yield_now};
+use selvedge_core::{Cpu, Mode, NoEvents, fork, spawn_local as spawn_joinable, steps, yield_now};
 use selvedge_sync::MVar;
 
 use super::clock::{Times, rss_bytes};

@@ -9,7 +9,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use selvedge_core::{Time, round_robin_with, spawn};
+use selvedge_core::{Time, round_robin_with, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::net::TcpStream;
 use selvedge_io::time::sleep;
@@ -62,7 +62,8 @@ pub(crate) fn run(plan: Plan) -> Result<Report, Box<dyn Error>> {
 async fn clients(shared: Rc<Shared>) -> Duration {
     let start = Time::now();
     let seeds = 1..=shared.plan.connections as u64;
-    let clients: Vec<_> = seeds.map(|seed| spawn(client(Rc::clone(&shared), Random::new(seed)))).collect();
+    let clients: Vec<_> =
+        seeds.map(|seed| spawn_local(client(Rc::clone(&shared), Random::new(seed)))).collect();
     sleep(shared.plan.duration).await;
     shared.over.set(true);
     for client in clients {

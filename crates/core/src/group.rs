@@ -1,0 +1,95 @@
+//! Groups of CPUs, among which threads move.
+
+use crate::directory::{self, Entry};
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// CPUs among which threads move whose futures are `Send`.
+///
+/// A CPU of a group, [`Cpu::new_in`](crate::Cpu::new_in), creates **mobile** threads: those of [`spawn`](crate::spawn) and
+/// [`fork`](crate::fork). Such a thread becomes a [`SendThread`](crate::SendThread), crosses to another OS thread, and goes on with
+/// a CPU of the group there. While it waits it belongs to no CPU: whoever wakes it makes it ready on its own CPU, if that is of the group;
+/// a wake-up from elsewhere goes to a CPU of the group that sleeps, or else to the one where the thread ran last.
+///
+/// Threads of [`spawn_local`](crate::spawn_local) and [`fork_local`](crate::fork_local) stay on their CPU, in a group too.
+///
+/// The CPUs of a group are to be dropped together, when none of them runs a step any more: what waits is then cancelled, by
+/// whichever CPU's memory it lies in.
+///
+/// # Paper
+/// [LZ07 §4.4, Figure 17]: several `worker_main` loops on the same threads.
+#[derive(Clone)]
+pub struct Group {
+    pub(crate) members: Arc<Members>,
+}
+
+/// What the CPUs of a group know of each other.
+pub(crate) struct Members {
+    pub(crate) id: NonZeroU32,
+    entries: Mutex<Vec<(u32, &'static Entry)>>,
+}
+
+impl Group {
+    /// A group without CPUs.
+    #[expect(clippy::new_without_default, reason = "each is another group: it has an identity")]
+    pub fn new() -> Group {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        // After four thousand million groups numbers come again; two that live at once still differ.
+        let id = NonZeroU32::new(NEXT.fetch_add(1, Ordering::Relaxed)).unwrap_or(NonZeroU32::MAX);
+        Group { members: Arc::new(Members { id, entries: Mutex::default() }) }
+    }
+
+    /// How many threads of the group wait for other threads or behind wakers. Exact when none of its CPUs runs a step.
+    pub fn waiting(&self) -> usize {
+        self.members.waiting()
+    }
+}
+
+impl Members {
+    fn entries(&self) -> MutexGuard<'_, Vec<(u32, &'static Entry)>> {
+        self.entries.lock().expect("no panic under this lock")
+    }
+
+    pub(crate) fn add(&self, id: u32, entry: &'static Entry) {
+        self.entries().push((id, entry));
+    }
+
+    pub(crate) fn remove(&self, id: u32) {
+        self.entries().retain(|(member, _)| *member != id);
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        let sum: isize = self.entries().iter().map(|(_, entry)| entry.waiting()).sum();
+        sum.max(0) as usize
+    }
+
+    /// Whether all members but `me` sleep without mail.
+    pub(crate) fn all_asleep_but(&self, me: &Entry) -> bool {
+        self.entries().iter().all(|(_, entry)| std::ptr::eq(*entry, me) || entry.inbox.is_asleep())
+    }
+
+    /// Has a member resume a mobile thread: one that sleeps, `last` if possible, or else `last`.
+    pub(crate) fn post(&self, last: u32, key: u32) {
+        let entries = self.entries();
+        let asleep = |&&(_, entry): &&(u32, &Entry)| entry.inbox.is_asleep();
+        let of_last = entries.iter().find(|(id, _)| *id == last);
+        let chosen = of_last
+            .filter(asleep)
+            .or_else(|| entries.iter().find(asleep))
+            .or(of_last)
+            .or_else(|| entries.first())
+            .map(|&(_, entry)| entry);
+        drop(entries);
+        if let Some(entry) = chosen {
+            directory::post_to(entry, key);
+        }
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("id", &self.members.id).field("waiting", &self.waiting()).finish()
+    }
+}
