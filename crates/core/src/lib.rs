@@ -31,6 +31,7 @@ mod group;
 mod inbox;
 mod join;
 mod nbio;
+pub mod observe;
 mod park;
 mod place;
 mod primitives;
