@@ -15,6 +15,7 @@
 //! | `hyper_server` | hyper's server and client, each connection a thread |
 //! | `rustls_echo` | TLS by rustls |
 //! | `workers` | one scheduler for each core |
+//! | `direct_style` | ordinary recursive code that blocks, as a thread on a stack of its own |
 //!
 //! # A system call of one's own
 //! The three steps of [LZ07 §4.2], as in `own_syscall`: a request type with its reply type, a node of the trace that carries

@@ -141,9 +141,10 @@ fn waker_of(word: u64) -> Option<Waker> {
     match word {
         NOBODY | OVER | GONE => None,
         keyed if keyed & 1 == 1 => Some(waker::of((keyed >> 33) as u32, (keyed >> 1) as u32)),
-        // SAFETY: made in `word_of` from a box, and exchanged out of the cell (or never put there), so that it is ours alone.
         boxed => {
-            Some(unsafe { *Box::from_raw(std::ptr::with_exposed_provenance_mut::<Waker>(boxed as usize)) })
+            let boxed = std::ptr::with_exposed_provenance_mut::<Waker>(boxed as usize);
+            // SAFETY: made in `word_of` from a box, and exchanged out of the cell (or never put there), so that it is ours alone.
+            Some(*unsafe { Box::from_raw(boxed) })
         }
     }
 }

@@ -30,6 +30,7 @@ mod fork;
 mod group;
 mod inbox;
 mod join;
+mod lock;
 mod nbio;
 pub mod observe;
 mod park;
@@ -58,16 +59,19 @@ pub use inbox::Inbox;
 pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_spawn};
 #[doc(hidden)]
 pub use join::{Joiner, Meeting};
+pub use lock::{LocalLock, Lock, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
 pub use place::ThreadInfo;
-pub use readiness::{SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, wait};
+pub use readiness::{
+    SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
+};
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::RunQueue;
 #[doc(hidden)]
 pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
 pub use thread::{SendThread, Thread};
-pub use time::{Deadline, Time};
+pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
-pub use wait_queue::{Local, Lock, Mode, Queue, Role, Shared, WaitQueue, Waiting};
+pub use wait_queue::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 pub use yield_now::{Exit, YieldNow, exit, yield_now};

@@ -154,6 +154,12 @@ pub fn in_thread() -> bool {
     current().is_some()
 }
 
+/// The number of the thread in whose step the caller runs; outside of a step, `None`. A later thread may have it again.
+#[inline]
+pub fn this_thread() -> Option<u32> {
+    Some(current()?.running()?.1.get())
+}
+
 /// The coarse time of the running CPU's last turn, without a system call; outside of a CPU, the clock.
 pub fn now() -> Time {
     current().map_or_else(Time::now, |cpu| cpu.now())

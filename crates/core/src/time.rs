@@ -1,9 +1,11 @@
 //! The clock of the system calls: monotonic time in nanoseconds, and a coarse form of it for time-outs.
 
+use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Add;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A point on the monotonic clock: nanoseconds since the process first asked for the time.
 ///
@@ -19,10 +21,21 @@ use std::time::{Duration, Instant};
 pub struct Time(u64);
 
 impl Time {
-    /// Reads the clock (20-30 ns).
+    /// Reads the clock (20-30 ns): the [virtual](VirtualClock) one, if this OS thread has one.
     pub fn now() -> Time {
+        if let Some(now) = VirtualClock::now() {
+            return now;
+        }
         static START: OnceLock<Instant> = OnceLock::new();
         Time(START.get_or_init(Instant::now).elapsed().as_nanos() as u64)
+    }
+
+    /// The time of day, for people. It may jump; where time is [virtual](VirtualClock), so is this, and begins with the year 2000.
+    pub fn of_day() -> SystemTime {
+        match VirtualClock::now() {
+            Some(now) => UNIX_EPOCH + YEAR_2000 + Duration::from_nanos(now.0),
+            None => SystemTime::now(),
+        }
     }
 
     /// The point `nanoseconds` after the clock's origin.
@@ -47,6 +60,72 @@ impl Add<Duration> for Time {
     /// Saturates at the clock's end, 584 years after its origin.
     fn add(self, d: Duration) -> Time {
         Time(self.0.saturating_add(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// The first second of the year 2000, from 1970.
+const YEAR_2000: Duration = Duration::from_secs(946_684_800);
+
+thread_local! {
+    /// What the clock says on this OS thread; `REAL` if it is the real one.
+    static VIRTUAL: Cell<u64> = const { Cell::new(REAL) };
+}
+
+const REAL: u64 = u64::MAX;
+
+/// A clock that stands still until it is told to move on: for as long as it lives, [`Time::now`] and all that waits for time on
+/// this OS thread go by it. Simulations set it.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{Time, VirtualClock};
+/// use std::time::Duration;
+///
+/// let clock = VirtualClock::install();
+/// let before = Time::now();
+/// VirtualClock::advance(before + Duration::from_secs(3600));
+/// assert_eq!(Time::now().since(before), Duration::from_secs(3600));
+/// drop(clock);
+/// ```
+#[derive(Debug)]
+#[must_use = "dropping it brings the real clock back"]
+pub struct VirtualClock {
+    /// It is taken away where it was installed.
+    _local: PhantomData<*const ()>,
+}
+
+impl VirtualClock {
+    /// Makes the clock of this OS thread a virtual one. It begins with its first second.
+    ///
+    /// # Panics
+    /// If it is a virtual one already.
+    pub fn install() -> VirtualClock {
+        assert!(VirtualClock::now().is_none(), "this OS thread has a virtual clock already");
+        VIRTUAL.set(Duration::from_secs(1).as_nanos() as u64);
+        VirtualClock { _local: PhantomData }
+    }
+
+    /// What the virtual clock of this OS thread says; `None` if it has none.
+    #[inline]
+    pub fn now() -> Option<Time> {
+        let now = VIRTUAL.get();
+        (now != REAL).then_some(Time(now))
+    }
+
+    /// Moves the virtual clock of this OS thread on; it never goes back.
+    ///
+    /// # Panics
+    /// If it has none.
+    #[inline]
+    pub fn advance(until: Time) {
+        let now = VirtualClock::now().expect("a virtual clock is installed on this OS thread");
+        VIRTUAL.set(until.max(now).0.min(REAL - 1));
+    }
+}
+
+impl Drop for VirtualClock {
+    fn drop(&mut self) {
+        VIRTUAL.set(REAL);
     }
 }
 
@@ -101,6 +180,20 @@ impl Deadline {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_virtual_clock_never_goes_back_and_leaves_the_real_one_as_it_was() {
+        let real = Time::now();
+        let clock = VirtualClock::install();
+        let start = Time::now();
+        VirtualClock::advance(start + Duration::from_secs(5));
+        VirtualClock::advance(start);
+        assert_eq!(Time::now(), start + Duration::from_secs(5));
+        assert_eq!(Time::of_day(), Time::of_day());
+        assert!(std::thread::spawn(Time::now).join().unwrap() >= real, "it is this OS thread's alone");
+        drop(clock);
+        assert!(Time::now() >= real);
+    }
 
     #[test]
     fn deadlines_order_across_the_wrap() {

@@ -20,10 +20,11 @@
 //! it.
 
 use crate::cpu::direct;
+use crate::lock::{LocalLock, Lock, WordLock};
 use crate::place::Place;
-use crate::primitives::{AtomicU8, Mutex, Ordering};
+use crate::primitives::{AtomicU8, Ordering};
 use crate::waker;
-use std::cell::{RefCell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::future::Future;
 use std::marker::{PhantomData, PhantomPinned};
@@ -54,12 +55,12 @@ pub struct Local {
 pub enum Shared {}
 
 impl Mode for Local {
-    type Lock<T> = RefCell<T>;
+    type Lock<T> = LocalLock<T>;
     const LOCAL: bool = true;
 }
 
 impl Mode for Shared {
-    type Lock<T> = Mutex<T>;
+    type Lock<T> = WordLock<T>;
     const LOCAL: bool = false;
 }
 
@@ -68,37 +69,6 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Local {}
     impl Sealed for super::Shared {}
-}
-
-/// The lock of a [`Mode`].
-pub trait Lock<T> {
-    /// Puts a value under the lock.
-    fn new(value: T) -> Self;
-    /// Works on the value under the lock.
-    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
-}
-
-impl<T> Lock<T> for RefCell<T> {
-    fn new(value: T) -> Self {
-        RefCell::new(value)
-    }
-
-    #[inline(always)]
-    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        f(&mut self.borrow_mut())
-    }
-}
-
-impl<T> Lock<T> for Mutex<T> {
-    fn new(value: T) -> Self {
-        Mutex::new(value)
-    }
-
-    #[inline(always)]
-    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        // A panic under the lock leaves the list as it was before or after a whole operation on it.
-        f(&mut self.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
-    }
 }
 
 /// One way to wait for an object with state `S`, whose queue holds payloads `P`: taking from an MVar, putting into it.
@@ -117,6 +87,12 @@ pub trait Role<S, P> {
 
     /// The waiter was granted it but is gone: pass it on, or back to the state.
     fn abandoned(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P);
+
+    /// The waiter has left the queue, without having been granted anything. Those behind it may now have what they wait for.
+    #[inline(always)]
+    fn withdrawn(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P) {
+        let _ = (state, queue, payload);
+    }
 }
 
 /// A state and the queue of those who wait for it to change, under one lock.
@@ -129,6 +105,11 @@ pub trait Role<S, P> {
 /// 1. What waits is a thread of ours, or whatever polls the future elsewhere and has a waker.
 /// 2. Any number may wait; they are served first come, first served.
 /// 3. A waiter may give up at any time, in O(1): by being dropped.
+///
+/// # The word
+/// Beside its state an object has a word of 31 bits, which is under the lock too ([`Queue::word`]) and may also be changed
+/// without it, in one atomic operation, as long as nobody holds it ([`exchange`](WaitQueue::exchange)). An object that keeps
+/// there whether it is free and whether anybody waits needs the lock only when somebody does.
 pub struct WaitQueue<S, P, M: Mode = Shared> {
     inner: M::Lock<(S, List<P>)>,
     _mode: PhantomData<M>,
@@ -145,6 +126,7 @@ pub struct WaitQueue<S, P, M: Mode = Shared> {
 /// ```
 pub struct Queue<'a, P> {
     list: &'a mut List<P>,
+    word: &'a mut u32,
 }
 
 struct List<P> {
@@ -191,6 +173,12 @@ const GRANTED: u8 = 2;
 const DONE: u8 = 3;
 
 impl<P> Queue<'_, P> {
+    /// The object's word, bits 0 to 30.
+    #[inline(always)]
+    pub fn word(&mut self) -> &mut u32 {
+        self.word
+    }
+
     /// Whether nobody waits.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
@@ -276,15 +264,39 @@ impl<P> List<P> {
 impl<S, P, M: Mode> WaitQueue<S, P, M> {
     /// An object in the given state, for which nobody waits.
     pub fn new(state: S) -> Self {
+        WaitQueue::with_word(state, 0)
+    }
+
+    /// The same, with a word: bits 0 to 30.
+    pub fn with_word(state: S, word: u32) -> Self {
         let list = List { ends: None, granted: None, also_granted: None };
-        WaitQueue { inner: M::Lock::new((state, list)), _mode: PhantomData }
+        WaitQueue { inner: M::Lock::new((state, list), word), _mode: PhantomData }
+    }
+
+    /// The word, without the lock: out of date as soon as it is there. What was done under the lock before it became that is seen.
+    #[inline(always)]
+    pub fn word(&self) -> u32 {
+        self.inner.word()
+    }
+
+    /// Exchanges the word, without the lock, for what `change` makes of it, and gives the old one. `change` may be called
+    /// several times.
+    ///
+    /// # Errors
+    /// The word, if `change` makes nothing of it; `None` if somebody holds the lock: then [`with`](WaitQueue::with) is the way.
+    ///
+    /// # Complexity
+    /// One atomic operation; for a [`Local`] object none.
+    #[inline(always)]
+    pub fn exchange(&self, change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>> {
+        self.inner.exchange(change)
     }
 
     /// Works on the state under the lock, then resumes those whom `f` has granted something.
     #[inline(always)]
     pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<'_, P>) -> T) -> T {
-        let (result, granted, others) = self.inner.with(|(state, list)| {
-            let result = f(state, &mut Queue { list });
+        let (result, granted, others) = self.inner.with(|(state, list), word| {
+            let result = f(state, &mut Queue { list, word });
             match list.granted {
                 None => (result, None, None),
                 Some(_) => (result, list.granted.take(), list.also_granted.take()),
@@ -309,9 +321,19 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     #[inline(always)]
     #[track_caller]
     pub fn wait<R: Role<S, P>>(&self, payload: P) -> Waiting<'_, S, P, R, M> {
+        self.wait_at(payload, Location::caller())
+    }
+
+    /// The same on behalf of a caller at `place`, with which the thread is listed while it waits.
+    #[inline(always)]
+    pub fn wait_at<R: Role<S, P>>(
+        &self,
+        payload: P,
+        place: &'static Location<'static>,
+    ) -> Waiting<'_, S, P, R, M> {
         Waiting {
             queue: self,
-            place: Place::of(Location::caller()),
+            place: Place::of(place),
             node: Node {
                 state: AtomicU8::new(IDLE),
                 links: UnsafeCell::new(MaybeUninit::uninit()),
@@ -330,7 +352,7 @@ fn fire_all(wakers: Vec<Waker>) {
 
 impl<S: fmt::Debug, P, M: Mode> fmt::Debug for WaitQueue<S, P, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.with(|(state, list)| {
+        self.inner.with(|(state, list), _| {
             f.debug_struct("WaitQueue")
                 .field("state", state)
                 .field("waited_for", &list.ends.is_some())
@@ -438,9 +460,11 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         let node = NonNull::from(&self.node);
         let waker = self.queue.with(|state, queue| {
             if self.node.state.load(Ordering::Relaxed) == QUEUED {
-                // SAFETY: queued, and we are under the lock. The waker is moved out, once: the node is in no list any more.
+                // SAFETY: queued, and we are under the lock. The waker is moved out, once: the node is in no list any more, and thus
+                // the owner's alone.
                 unsafe {
                     queue.list.unlink(node);
+                    R::withdrawn(state, queue, &mut *self.node.payload.get());
                     Some((&raw const (*Node::links(node)).waker).read())
                 }
             } else {

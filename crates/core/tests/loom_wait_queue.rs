@@ -123,3 +123,113 @@ fn a_value_given_to_one_who_gives_up_is_not_lost() {
         assert!(taken.is_none() || left.is_none(), "the value was doubled");
     });
 }
+
+/// A gate for one at a time: the word says whether it is passed and whether anybody waits, so that who finds it as he expects
+/// does without the lock.
+struct Gate {
+    queue: WaitQueue<(), (), Shared>,
+    inside: loom::cell::UnsafeCell<u32>,
+}
+
+const PASSED: u32 = 1;
+const WAITED: u32 = 2;
+
+enum Enter {}
+
+impl Enter {
+    fn leave(queue: &mut Queue<()>) {
+        let handed_over = !queue.is_empty();
+        queue.grant();
+        let still_waited = !queue.is_empty();
+        *queue.word() = if handed_over { PASSED } else { 0 } | if still_waited { WAITED } else { 0 };
+    }
+}
+
+impl Role<(), ()> for Enter {
+    type Output = ();
+
+    fn attempt(_: &mut (), queue: &mut Queue<()>, _: &mut ()) -> Option<()> {
+        let passed = *queue.word() & PASSED != 0;
+        *queue.word() |= if passed { WAITED } else { PASSED };
+        (!passed).then_some(())
+    }
+
+    fn granted(_: &mut ()) {}
+
+    fn abandoned(_: &mut (), queue: &mut Queue<()>, _: &mut ()) {
+        Enter::leave(queue);
+    }
+
+    fn withdrawn(_: &mut (), queue: &mut Queue<()>, _: &mut ()) {
+        if queue.is_empty() {
+            *queue.word() &= !WAITED;
+        }
+    }
+}
+
+impl Gate {
+    fn new() -> Arc<Gate> {
+        Arc::new(Gate { queue: WaitQueue::new(()), inside: loom::cell::UnsafeCell::new(0) })
+    }
+
+    fn enter_at_once(&self) -> bool {
+        self.queue.exchange(|word| (word == 0).then_some(PASSED)).is_ok()
+    }
+
+    async fn enter(&self) {
+        if !self.enter_at_once() {
+            self.queue.wait::<Enter>(()).await;
+        }
+    }
+
+    fn leave(&self) {
+        // loom sees to it that nobody else is inside.
+        self.inside.with_mut(|inside| unsafe { *inside += 1 });
+        if self.queue.exchange(|word| (word == PASSED).then_some(0)).is_err() {
+            self.queue.with(|_, queue| Enter::leave(queue));
+        }
+    }
+}
+
+#[test]
+fn past_the_lock_or_through_it_one_at_a_time_gets_in() {
+    loom::model(|| {
+        let gate = Gate::new();
+        let other = {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                block_on(gate.enter());
+                gate.leave();
+            })
+        };
+        block_on(gate.enter());
+        gate.leave();
+        other.join().unwrap();
+        assert!(gate.enter_at_once(), "free in the end");
+        assert_eq!(gate.inside.with(|inside| unsafe { *inside }), 2);
+    });
+}
+
+#[test]
+fn one_who_gives_up_before_the_gate_leaves_it_as_it_was() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let gate = Gate::new();
+        let others = [0, 1].map(|_| {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                block_on(gate.enter());
+                gate.leave();
+            })
+        });
+        {
+            let entering = pin!(gate.enter());
+            if entering.poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+                gate.leave();
+            }
+        }
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert!(gate.enter_at_once(), "free in the end");
+    });
+}

@@ -25,10 +25,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
-use rustix::net::SendFlags;
 use selvedge_core::{Time, now, spawn, yield_now};
-use selvedge_io::blocking;
 use selvedge_io::net::Stream;
+use selvedge_io::{blocking, sys};
 
 use crate::body::Decoder;
 use crate::cache::CachedFile;
@@ -381,10 +380,8 @@ impl Exchange {
     /// Sends what there is room for; whether that was all.
     #[inline]
     fn send_now(&mut self, link: &Link, more: bool) -> io::Result<bool> {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let flags = if more { flags | SendFlags::MORE } else { flags };
         while self.sent < self.out.len() {
-            match rustix::net::send(&link.stream, &self.out[self.sent..], flags) {
+            match sys::send(&link.stream, &self.out[self.sent..], more) {
                 Ok(sent) => self.sent += sent,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(false),
@@ -594,7 +591,7 @@ fn send_file_now(link: &Link, file: &CachedFile, span: Span) -> io::Result<Optio
     let mut at = span.start;
     while at < span.end {
         let left = (span.end - at) as usize;
-        match rustix::fs::sendfile(&link.stream, fd, Some(&mut at), left) {
+        match sys::send_file(&link.stream, fd, &mut at, left) {
             Ok(0) => return Err(changed()),
             Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return Ok(Some(Span { start: at, end: span.end })),

@@ -1,5 +1,6 @@
 //! Dates: the coarse clock whose two printed forms are made once a second, and the reading of HTTP dates.
 
+use selvedge_core::Time;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Length of an IMF-fixdate such as `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -46,7 +47,7 @@ impl Clock {
 
     /// A clock that shows the system's time.
     pub fn now() -> Clock {
-        Clock::at(seconds(SystemTime::now()))
+        Clock::at(seconds(Time::of_day()))
     }
 
     /// Sets the clock. Costs a comparison when the second has not changed.

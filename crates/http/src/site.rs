@@ -171,7 +171,7 @@ impl Worker {
 
     #[cold]
     fn set_clock(&mut self, now: Time) {
-        let time = std::time::SystemTime::now();
+        let time = Time::of_day();
         self.clock.set(crate::date::seconds(time));
         let into = time.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
         self.clock_due = now + Duration::from_nanos(u64::from(1_000_000_000 - into));

@@ -5,13 +5,14 @@
 
 use crate::exclusive;
 use crate::readiness::{Crowd, Entry, Ready, Wait, Wakes};
+use crate::sys::{self, Fd};
 use crate::wheel::{Tick, TimerKey, Wheel};
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::epoll::{Event, EventFlags};
 use rustix::io::Errno;
 use selvedge_core::{Readiness, Time};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,8 +30,8 @@ const WITHOUT_KERNEL: Duration = Duration::from_millis(10);
 enum Due<W> {
     /// It ends the sleep of one.
     Sleeper(W),
-    /// It looks after the deadlines of a descriptor.
-    Deadlines(RawFd),
+    /// It looks after the deadlines of the descriptor with this entry.
+    Deadlines(usize),
 }
 
 /// An epoll set, the table of its descriptors and the wheel of its timers. Those who wait are of type `W`; wherever a
@@ -38,10 +39,11 @@ enum Due<W> {
 #[derive(Debug)]
 pub(crate) struct Driver<W> {
     /// Shared with the OS thread that waits in it, where that is not the owner of the table.
-    epoll: Arc<OwnedFd>,
+    epoll: Arc<Fd>,
+    /// By the descriptor's [`sys::index`].
     entries: Vec<Entry<W>>,
-    /// By descriptor; only of those whose entry says so.
-    crowds: HashMap<RawFd, Crowd<W>>,
+    /// Likewise; only of those whose entry says so.
+    crowds: HashMap<usize, Crowd<W>>,
     wheel: Wheel<Due<W>>,
     waiting: usize,
     sleeping: usize,
@@ -59,12 +61,12 @@ fn tick_at(until: Time) -> Tick {
 
 impl<W: Wakes> Driver<W> {
     pub(crate) fn new() -> io::Result<Driver<W>> {
-        let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
+        let epoll = Arc::new(sys::epoll_create()?);
         let wheel = Wheel::new(tick(Time::now()));
         Ok(Driver { epoll, entries: Vec::new(), crowds: HashMap::new(), wheel, waiting: 0, sleeping: 0 })
     }
 
-    pub(crate) fn epoll(&self) -> &Arc<OwnedFd> {
+    pub(crate) fn epoll(&self) -> &Arc<Fd> {
         &self.epoll
     }
 
@@ -83,13 +85,13 @@ impl<W: Wakes> Driver<W> {
     pub(crate) fn add_unpark(&self, fd: impl AsFd) -> io::Result<()> {
         // Edge-triggered: every write to it is an event of its own, so it need not be read.
         let flags = EventFlags::IN | EventFlags::ET;
-        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(UNPARK), flags)?)
+        Ok(sys::epoll_add(&self.epoll, fd, UNPARK, flags)?)
     }
 
     /// `waiter` waits for a descriptor.
     #[inline]
     pub(crate) fn wait(&mut self, waiter: W, readiness: Readiness, now: Time, mut resume: impl FnMut(W)) {
-        let Ok(index) = usize::try_from(readiness.fd) else {
+        let Some(index) = sys::index(readiness.fd) else {
             return resume(waiter); // not a descriptor: the call that follows says so
         };
         if index >= self.entries.len() {
@@ -100,11 +102,11 @@ impl<W: Wakes> Driver<W> {
                 self.waiting -= 1;
                 resume(earlier);
             }
-            for earlier in self.crowds.remove(&readiness.fd).into_iter().flat_map(Crowd::disperse) {
+            for earlier in self.crowds.remove(&index).into_iter().flat_map(Crowd::disperse) {
                 self.waiting -= 1;
                 resume(earlier);
             }
-            if !self.register(readiness.fd) {
+            if !self.register(index, readiness.fd) {
                 return self.sleep(waiter, now + WITHOUT_KERNEL);
             }
         }
@@ -113,13 +115,12 @@ impl<W: Wakes> Driver<W> {
             Wait::Over(waiter) => return resume(waiter),
             Wait::Begun { again } => self.waiting += usize::from(!again),
             Wait::Taken(waiter) => {
-                let replaced =
-                    self.crowds.entry(readiness.fd).or_insert_with(Crowd::new).join(waiter, readiness);
+                let replaced = self.crowds.entry(index).or_insert_with(Crowd::new).join(waiter, readiness);
                 self.waiting += usize::from(replaced.is_none());
             }
         }
         if let Some(deadline) = readiness.deadline.time(now) {
-            self.look_after(readiness.fd, deadline);
+            self.look_after(index, deadline);
         }
     }
 
@@ -133,8 +134,8 @@ impl<W: Wakes> Driver<W> {
     /// An event has come from the epoll set.
     #[inline]
     pub(crate) fn event(&mut self, event: Event, mut resume: impl FnMut(W)) {
-        let (fd, generation) = (event.data.u64() as u32, (event.data.u64() >> 32) as u32);
-        let Some(entry) = self.entries.get_mut(fd as usize) else { return };
+        let (index, generation) = (event.data.u64() as u32 as usize, (event.data.u64() >> 32) as u32);
+        let Some(entry) = self.entries.get_mut(index) else { return };
         if entry.generation != generation {
             return; // of a file that had this descriptor before and is open elsewhere still
         }
@@ -152,7 +153,7 @@ impl<W: Wakes> Driver<W> {
             resume(waiter);
         }
         if entry.crowded() {
-            self.with_crowd(fd as RawFd, |crowd| crowd.event(ready).collect(), resume);
+            self.with_crowd(index, |crowd| crowd.event(ready).collect(), resume);
         }
     }
 
@@ -164,19 +165,19 @@ impl<W: Wakes> Driver<W> {
                     self.sleeping -= 1;
                     resume(waiter);
                 }
-                Due::Deadlines(fd) => {
-                    let (expired, mut next) = self.entries[fd as usize].expire(now);
+                Due::Deadlines(index) => {
+                    let (expired, mut next) = self.entries[index].expire(now);
                     for waiter in expired.into_iter().flatten() {
                         self.waiting -= 1;
                         resume(waiter);
                     }
-                    if self.entries[fd as usize].crowded() {
-                        self.with_crowd(fd, |crowd| crowd.expire(now).collect(), &mut resume);
-                        let others = self.crowds.get(&fd).and_then(|crowd| crowd.next(now));
+                    if self.entries[index].crowded() {
+                        self.with_crowd(index, |crowd| crowd.expire(now).collect(), &mut resume);
+                        let others = self.crowds.get(&index).and_then(|crowd| crowd.next(now));
                         next = next.into_iter().chain(others).min();
                     }
                     if let Some(next) = next {
-                        self.look_after(fd, next);
+                        self.look_after(index, next);
                     }
                 }
             }
@@ -197,15 +198,15 @@ impl<W: Wakes> Driver<W> {
     #[cold]
     fn with_crowd(
         &mut self,
-        fd: RawFd,
+        index: usize,
         take: impl FnOnce(&mut Crowd<W>) -> Vec<W>,
         mut resume: impl FnMut(W),
     ) {
-        let Some(crowd) = self.crowds.get_mut(&fd) else { return };
+        let Some(crowd) = self.crowds.get_mut(&index) else { return };
         let taken = take(crowd);
         if crowd.is_empty() {
-            self.crowds.remove(&fd);
-            self.entries[fd as usize].set_uncrowded();
+            self.crowds.remove(&index);
+            self.entries[index].set_uncrowded();
         }
         for waiter in taken {
             self.waiting -= 1;
@@ -215,9 +216,9 @@ impl<W: Wakes> Driver<W> {
 
     /// Sees to it that the descriptor's timer goes off at `deadline` or before. A timer that is early already is left
     /// alone: when it goes off it is set again. So a deadline that moves on with every request costs nothing.
-    fn look_after(&mut self, fd: RawFd, deadline: Time) {
+    fn look_after(&mut self, index: usize, deadline: Time) {
         let at = tick_at(deadline);
-        let entry = &mut self.entries[fd as usize];
+        let entry = &mut self.entries[index];
         let early = |key: TimerKey| self.wheel.due(key).is_some_and(|due| due <= at);
         if entry.timer.is_some_and(early) {
             return;
@@ -225,13 +226,13 @@ impl<W: Wakes> Driver<W> {
         if let Some(key) = entry.timer.take() {
             self.wheel.cancel(key);
         }
-        entry.timer = Some(self.wheel.insert(at, Due::Deadlines(fd)));
+        entry.timer = Some(self.wheel.insert(at, Due::Deadlines(index)));
     }
 
     /// Puts a descriptor into the epoll set, for good; false if the kernel has no room for it.
     #[cold]
-    fn register(&mut self, fd: RawFd) -> bool {
-        let entry = &mut self.entries[fd as usize];
+    fn register(&mut self, index: usize, fd: RawFd) -> bool {
+        let entry = &mut self.entries[index];
         // SAFETY: the owner of the descriptor waits for it and so keeps it open; were it closed, the calls below would fail
         // or name another file of this process, which the table's generation tells apart.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -239,12 +240,12 @@ impl<W: Wakes> Driver<W> {
             false => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
             true => EventFlags::IN | EventFlags::ET | EventFlags::EXCLUSIVE,
         };
-        let data = EventData::new_u64(u64::from(entry.generation) << 32 | fd as u64);
-        let mut added = epoll::add(&self.epoll, borrowed, data, flags);
+        let data = u64::from(entry.generation) << 32 | index as u64;
+        let mut added = sys::epoll_add(&self.epoll, borrowed, data, flags);
         if added == Err(Errno::EXIST) {
             // Its owner has moved it between event loops and back. Adding it anew reports again what is ready now.
-            let _ = epoll::delete(&self.epoll, borrowed);
-            added = epoll::add(&self.epoll, borrowed, data, flags);
+            let _ = sys::epoll_delete(&self.epoll, borrowed);
+            added = sys::epoll_add(&self.epoll, borrowed, data, flags);
         }
         match added {
             Ok(()) => entry.set_registered(),
@@ -259,7 +260,7 @@ impl<W: Wakes> Driver<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::Timespec;
+    use rustix::event::{Timespec, epoll};
     use selvedge_core::{Deadline, Interest};
     use std::os::fd::AsRawFd;
 

@@ -13,6 +13,7 @@
 
 use crate::epoll::{BATCH, Driver, UNPARK};
 use crate::readiness::Wakes;
+use crate::sys;
 use crate::unpark::Caller;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -194,13 +195,13 @@ impl Events for EventLoop {
             wait = Duration::ZERO;
         }
         let timespec = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let taken = epoll::wait(self.driver.epoll(), &mut self.batch[..], Some(&timespec));
+        let taken = sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], Some(&timespec));
         if asleep {
             self.caller.wake_up();
         }
         cpu.tick();
         let events = match taken {
-            Ok((events, _)) => &*events,
+            Ok(events) => events,
             Err(Errno::INTR) => &[],
             Err(error) => return Err(error.into()),
         };

@@ -3,10 +3,11 @@
 
 use crate::blocking;
 use crate::error::doing;
+use crate::sys;
 use std::fs::{Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ impl File {
     pub async fn open_with(path: impl Into<PathBuf>, options: &OpenOptions) -> io::Result<File> {
         let (path, options) = (path.into(), options.clone());
         on_pool("open", path, move |path| {
-            let file = options.open(path)?;
+            let file = sys::open(path, &options)?;
             Ok(File { opened: Arc::new(Opened { file, path: path.to_owned() }) })
         })
         .await
@@ -65,7 +66,7 @@ impl File {
     /// # Errors
     /// With the path in the message; only a network file system has any.
     pub async fn metadata(&self) -> io::Result<Metadata> {
-        self.on_pool("stat", |file| file.metadata()).await
+        self.on_pool("stat", sys::fstat).await
     }
 
     /// Reads what there is from `offset` on, into the initialised part of `buffer`; returns how much, which is 0 at the
@@ -77,7 +78,7 @@ impl File {
     /// comes back.
     pub async fn read_at(&self, mut buffer: Vec<u8>, offset: u64) -> (io::Result<usize>, Vec<u8>) {
         let read = self.on_pool("read", move |file| {
-            let read = file.read_at(&mut buffer, offset);
+            let read = sys::pread(file, &mut buffer, offset);
             Ok((read, buffer))
         });
         match read.await {
@@ -91,7 +92,19 @@ impl File {
     /// # Errors
     /// With the path in the message; how much was written is not known then.
     pub async fn write_all_at(&self, bytes: Vec<u8>, offset: u64) -> io::Result<Vec<u8>> {
-        self.on_pool("write", move |file| file.write_all_at(&bytes, offset).map(|()| bytes)).await
+        let write = move |file: &std::fs::File| {
+            let mut written = 0;
+            while written < bytes.len() {
+                match sys::pwrite(file, &bytes[written..], offset + written as u64) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(more) => written += more,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(bytes)
+        };
+        self.on_pool("write", write).await
     }
 
     /// The path it was opened by.
@@ -125,7 +138,7 @@ impl AsFd for File {
 /// # Errors
 /// With the path in the message: not there, not permitted.
 pub async fn metadata(path: impl Into<PathBuf>) -> io::Result<Metadata> {
-    on_pool("stat", path.into(), |path| path.metadata()).await
+    on_pool("stat", path.into(), sys::stat).await
 }
 
 /// The whole content of the file at a path.
@@ -133,7 +146,7 @@ pub async fn metadata(path: impl Into<PathBuf>) -> io::Result<Metadata> {
 /// # Errors
 /// With the path in the message: not there, not permitted, a directory.
 pub async fn read(path: impl Into<PathBuf>) -> io::Result<Vec<u8>> {
-    on_pool("read", path.into(), |path| std::fs::read(path)).await
+    on_pool("read", path.into(), sys::read_whole).await
 }
 
 async fn on_pool<T, F>(what: &'static str, path: PathBuf, call: F) -> io::Result<T>

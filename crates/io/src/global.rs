@@ -7,8 +7,9 @@
 use crate::epoll::{BATCH, Driver, UNPARK};
 use crate::event_loop::LoopId;
 use crate::readiness::Wakes;
+use crate::sys::{self, Fd};
 use crate::unpark::Caller;
-use rustix::event::{Timespec, epoll};
+use rustix::event::Timespec;
 use rustix::io::Errno;
 use selvedge_core::{Quiet, Request, Time, Unpark, set_fallback};
 use std::io;
@@ -104,7 +105,7 @@ impl Global {
         }
     }
 
-    fn run(&self, epoll: &std::os::fd::OwnedFd) {
+    fn run(&self, epoll: &Fd) {
         let mut batch = Box::new([MaybeUninit::uninit(); BATCH]);
         let mut ready: Vec<Waker> = Vec::new();
         loop {
@@ -119,13 +120,13 @@ impl Global {
             };
             let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
             let quiet = (armed == 0).then(Quiet::new);
-            let taken = epoll::wait(epoll, &mut batch[..], wait.as_ref());
+            let taken = sys::epoll_wait(epoll, &mut batch[..], wait.as_ref());
             drop(quiet);
             if asleep {
                 self.caller.wake_up();
             }
             let events = match taken {
-                Ok((events, _)) => &*events,
+                Ok(events) => events,
                 Err(Errno::INTR) => &[],
                 Err(error) => panic!("epoll_wait: {error}"),
             };

@@ -52,6 +52,8 @@ pub mod nonblocking;
 pub mod pool;
 mod readiness;
 pub mod signal;
+pub mod sim;
+pub mod sys;
 pub mod time;
 mod unpark;
 pub mod wheel;

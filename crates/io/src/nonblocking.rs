@@ -60,10 +60,7 @@ impl<T: AsFd> NonBlocking<T> {
     /// # Errors
     /// If the kernel refuses the mode.
     pub fn new(io: T) -> io::Result<NonBlocking<T>> {
-        let flags = rustix::fs::fcntl_getfl(&io)?;
-        if !flags.contains(rustix::fs::OFlags::NONBLOCK) {
-            rustix::fs::fcntl_setfl(&io, flags | rustix::fs::OFlags::NONBLOCK)?;
-        }
+        crate::sys::set_nonblocking(&io)?;
         Ok(NonBlocking::assume(io))
     }
 

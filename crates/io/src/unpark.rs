@@ -1,6 +1,6 @@
 //! Ending a wait of an event loop from another OS thread.
 
-use rustix::event::{EventfdFlags, eventfd};
+use crate::sys;
 use selvedge_core::Unpark;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,7 +31,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn new() -> io::Result<Caller> {
-        let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let eventfd = sys::eventfd()?;
         Ok(Caller { state: AtomicU8::new(AWAKE), eventfd })
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | starting a program | [`run`], [`per_core`] |
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`] |
+//! | threads that block like ordinary code | [`direct`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`] |
 //! | the world | [`net`], [`fs`], [`time`], [`signal`], [`blocking`] |
 //! | a web server | [`http`] |
@@ -13,7 +14,7 @@
 //! # Examples
 //! ```
 //! use selvedge::{MVar, sleep, spawn};
-//! use std::{rc::Rc, time::Duration};
+//! use std::{sync::Arc, time::Duration};
 //!
 //! fn main() -> Result<(), selvedge::RunError> {
 //!     selvedge::run(async {
@@ -36,6 +37,8 @@ pub use selvedge_core::{
     catch, exit, fork, fork_local, nbio, now, park, sleep, sleep_until, spawn, spawn_local, steps, throw,
     try_spawn, wait, yield_now,
 };
+#[doc(inline)]
+pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]

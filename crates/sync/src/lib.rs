@@ -8,11 +8,27 @@
 //! lock. All of them
 //! work under foreign executors too.
 
+mod barrier;
+mod blocking;
+mod condition;
+mod event;
 mod fifo;
+mod holder;
 mod mutex;
 mod mvar;
+mod once_cell;
+mod rw_lock;
+mod semaphore;
 
+pub use barrier::{Barrier, Passed};
+pub use blocking::{wait_blocking, wait_blocking_for};
+pub use condition::Condition;
+pub use event::{Event, Latch};
 pub use fifo::Fifo;
-pub use mutex::{Guard, Mutex};
+pub use holder::{Holder, Recursion};
+pub use mutex::{Guard, Mutex, OwnedGuard};
 pub use mvar::MVar;
+pub use once_cell::OnceCell;
+pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use selvedge_core::{Local, Shared};
+pub use semaphore::{OwnedPermit, Permit, Semaphore};

@@ -1,18 +1,37 @@
 //! The mutex: one thread at a time.
 
+use crate::blocking::wait_blocking;
+use crate::holder::{self, Holder, Record, Recursion};
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+use std::sync::Arc;
 
 /// A lock that only one thread holds at a time, across system calls if need be. The one that has waited longest gets it next.
 ///
-/// Unlocking is dropping the [`Guard`]: nobody can unlock what he does not hold, and a panic or cancellation while holding it unlocks
-/// it. A thread that locks it twice waits for itself: a deadlock, which the scheduler reports.
+/// # Ownership
+/// 1. Unlocking is dropping the [`Guard`], so that nobody can unlock what he does not hold, or twice.
+/// 2. A panic or a cancellation while holding it unlocks it. There is no poisoning: the next one finds the value as it was left, and who
+///    changes it in several steps with system calls between them must bear that.
+/// 3. A thread that asks for a mutex which it holds itself waits for itself. [`lock`](Mutex::lock) lets it, because the other one may
+///    be another branch of the same thread's `join!`, which nobody can tell apart; the scheduler's deadlock report names the line.
+///    [`checked_lock`](Mutex::checked_lock) gives an error instead, and [`lock_blocking`](Mutex::lock_blocking) panics.
+///    [`holder`](Mutex::holder) tells who holds it.
+/// 4. Dropping a `lock()` that waits leaves the queue; if the mutex had been handed to it, it goes on to the next.
 ///
 /// # Paper
 /// [LZ07 §4.3]: `sys_mutex_lock`, `sys_mutex_unlock`. As in its footnote 1, no event loop of its own serves it.
+///
+/// # Differences
+/// 1. The paper does not say what unlocking by a stranger, recursion, an exception while holding, and the end of a waiter do: see above.
+/// 2. A free mutex is locked, and one that nobody waits for is unlocked, without its queue.
+///
+/// # Complexity
+/// One atomic operation to lock and one to unlock if nobody else wants it, none for a local one; one critical section each
+/// otherwise.
 ///
 /// # Examples
 /// ```
@@ -40,23 +59,43 @@ use std::ops::{Deref, DerefMut};
 /// assert_eq!(total, 10);
 /// # Ok::<(), selvedge_core::RunError>(())
 /// ```
+#[doc(alias = "sys_mutex_lock")]
+#[doc(alias = "sys_mutex_unlock")]
 pub struct Mutex<T, M: Mode = Shared> {
-    /// Whether it is locked; it stays so while it is handed from one to the next.
-    queue: WaitQueue<bool, (), M>,
+    /// Its word is [`LOCKED`] and [`WAITED`].
+    queue: WaitQueue<(), (), M>,
+    holder: Record,
     value: UnsafeCell<T>,
 }
 
+/// Somebody holds the mutex, or it is being handed to one who waits.
+const LOCKED: u32 = 1;
+/// Somebody waits: only while it is locked.
+const WAITED: u32 = 2;
+
 // SAFETY: the value is reached through a guard alone, of which there is one at a time (`queue` sees to it), so that sharing the
 // mutex only moves access to the T from one OS thread to another.
-unsafe impl<T: Send, M: Mode> Sync for Mutex<T, M> where WaitQueue<bool, (), M>: Sync {}
+unsafe impl<T: Send, M: Mode> Sync for Mutex<T, M> where WaitQueue<(), (), M>: Sync {}
 
 /// Holds a [`Mutex`] until it is dropped.
 #[must_use = "the mutex is unlocked when this is dropped"]
-pub struct Guard<'a, T, M: Mode> {
-    mutex: &'a Mutex<T, M>,
+pub struct Guard<'a, T, M: Mode = Shared> {
+    pub(crate) mutex: &'a Mutex<T, M>,
     /// Shared between OS threads only if the value may be.
     _value: PhantomData<&'a mut T>,
 }
+
+/// Holds a [`Mutex`] until it is dropped, and keeps it alive.
+#[must_use = "the mutex is unlocked when this is dropped"]
+pub struct OwnedGuard<T, M: Mode = Shared> {
+    mutex: Arc<Mutex<T, M>>,
+    _value: PhantomData<*mut T>,
+}
+
+// SAFETY: as a `Guard`: a handle of the mutex and the only access to its value.
+unsafe impl<T: Send, M: Mode> Send for OwnedGuard<T, M> where Mutex<T, M>: Send + Sync {}
+// SAFETY: likewise; shared, it gives out `&T`.
+unsafe impl<T: Send + Sync, M: Mode> Sync for OwnedGuard<T, M> where Mutex<T, M>: Send + Sync {}
 
 impl<T> Mutex<T> {
     /// An unlocked mutex.
@@ -74,24 +113,99 @@ impl<T> Mutex<T, Local> {
 
 impl<T, M: Mode> Mutex<T, M> {
     fn guarding(value: T) -> Self {
-        Mutex { queue: WaitQueue::new(false), value: UnsafeCell::new(value) }
+        Mutex { queue: WaitQueue::new(()), holder: Record::default(), value: UnsafeCell::new(value) }
     }
 
     /// Locks it, waiting if need be.
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> impl Future<Output = Guard<'_, T, M>> {
-        let waiting = self.queue.wait::<Lock>(());
+        self.lock_at(Location::caller())
+    }
+
+    #[inline]
+    pub(crate) async fn lock_at(&self, place: &'static Location<'static>) -> Guard<'_, T, M> {
+        self.acquire(place).await;
+        self.guard(holder::thread())
+    }
+
+    #[inline(always)]
+    async fn acquire(&self, place: &'static Location<'static>) {
+        if !self.lock_at_once() {
+            self.queue.wait_at::<Lock>((), place).await;
+        }
+    }
+
+    /// Locks it, unless this thread holds it already.
+    ///
+    /// # Errors
+    /// When the thread that runs is the one that has locked it. All branches of a `join!` are one thread.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge_core::round_robin;
+    /// use selvedge_sync::Mutex;
+    ///
+    /// round_robin(async {
+    ///     let mutex = Mutex::new_local(());
+    ///     let guard = mutex.checked_lock().await.unwrap();
+    ///     assert!(mutex.checked_lock().await.is_err(), "it would wait for itself");
+    ///     drop(guard);
+    ///     assert!(mutex.checked_lock().await.is_ok());
+    /// })?;
+    /// # Ok::<(), selvedge_core::RunError>(())
+    /// ```
+    #[track_caller]
+    pub fn checked_lock(&self) -> impl Future<Output = Result<Guard<'_, T, M>, Recursion>> {
+        let place = Location::caller();
         async move {
-            waiting.await;
-            self.guard()
+            holder::check(&self.holder, holder::thread())?;
+            Ok(self.lock_at(place).await)
         }
     }
 
     /// Locks it if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T, M>> {
-        self.queue.with(|locked, _| !std::mem::replace(locked, true)).then(|| self.guard())
+        self.try_acquire().then(|| self.guard(holder::thread()))
+    }
+
+    /// Locks it, blocking this OS thread if need be.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads; and when this OS thread has locked it already, and would wait for itself.
+    #[track_caller]
+    pub fn lock_blocking(&self) -> Guard<'_, T, M> {
+        let me = holder::os_thread();
+        holder::refuse_recursion(&self.holder, me);
+        wait_blocking(self.acquire(Location::caller()));
+        self.guard(me)
+    }
+
+    /// Locks it with a guard that owns a handle of the mutex rather than borrowing it.
+    #[track_caller]
+    pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedGuard<T, M>> {
+        let place = Location::caller();
+        async move {
+            self.acquire(place).await;
+            self.holder.set(holder::thread());
+            OwnedGuard { mutex: self, _value: PhantomData }
+        }
+    }
+
+    /// Who holds it, as far as that is known: `None` if nobody does, or somebody under a foreign executor.
+    pub fn holder(&self) -> Option<Holder> {
+        self.holder.get()
+    }
+
+    /// Whether somebody holds it: out of date as soon as it is told.
+    pub fn is_locked(&self) -> bool {
+        self.queue.word() & LOCKED != 0
+    }
+
+    /// The value, which nobody else can reach.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
     }
 
     /// The value, which nobody else can reach.
@@ -99,12 +213,65 @@ impl<T, M: Mode> Mutex<T, M> {
         self.value.into_inner()
     }
 
-    fn guard(&self) -> Guard<'_, T, M> {
+    /// Whose guard was made by waiting on behalf of this OS thread.
+    pub(crate) fn locked_by_os_thread(&self) {
+        self.holder.set(holder::os_thread());
+    }
+
+    #[inline(always)]
+    fn lock_at_once(&self) -> bool {
+        self.queue.exchange(|word| (word == 0).then_some(LOCKED)).is_ok()
+    }
+
+    #[inline(always)]
+    fn try_acquire(&self) -> bool {
+        match self.queue.exchange(|word| (word == 0).then_some(LOCKED)) {
+            Ok(_) => true,
+            Err(Some(_)) => false,
+            // Under its lock it may well be about to become free.
+            Err(None) => self.queue.with(|state, queue| Lock::attempt(state, queue, &mut ()).is_some()),
+        }
+    }
+
+    #[inline(always)]
+    fn guard(&self, me: Option<Holder>) -> Guard<'_, T, M> {
+        self.holder.set(me);
         Guard { mutex: self, _value: PhantomData }
+    }
+
+    #[inline(always)]
+    fn unlock(&self) {
+        self.holder.set(None);
+        if self.queue.exchange(|word| (word == LOCKED).then_some(0)).is_err() {
+            self.unlock_late();
+        }
+    }
+
+    #[cold]
+    fn unlock_late(&self) {
+        self.queue.with(|_, queue| Lock::unlock(queue));
     }
 }
 
 impl<T, M: Mode> Deref for Guard<'_, T, M> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: while a guard lives the mutex is locked for it alone.
+        unsafe { &*self.mutex.value.get() }
+    }
+}
+
+impl<T, M: Mode> DerefMut for Guard<'_, T, M> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and the guard is borrowed exclusively.
+        unsafe { &mut *self.mutex.value.get() }
+    }
+}
+
+impl<T, M: Mode> Deref for OwnedGuard<T, M> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -113,7 +280,7 @@ impl<T, M: Mode> Deref for Guard<'_, T, M> {
     }
 }
 
-impl<T, M: Mode> DerefMut for Guard<'_, T, M> {
+impl<T, M: Mode> DerefMut for OwnedGuard<T, M> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above, and the guard is borrowed exclusively.
         unsafe { &mut *self.mutex.value.get() }
@@ -123,40 +290,68 @@ impl<T, M: Mode> DerefMut for Guard<'_, T, M> {
 enum Lock {}
 
 impl Lock {
+    /// Hands the mutex to the first who waits; it is free if nobody does.
     #[inline(always)]
-    fn unlock(locked: &mut bool, queue: &mut Queue<'_, ()>) {
-        match queue.is_empty() {
-            true => *locked = false,
-            false => queue.grant(),
+    fn unlock(queue: &mut Queue<'_, ()>) {
+        if queue.is_empty() {
+            *queue.word() = 0;
+        } else {
+            queue.grant();
+            Lock::note_waiters(queue);
+        }
+    }
+
+    fn note_waiters(queue: &mut Queue<'_, ()>) {
+        if queue.is_empty() {
+            *queue.word() &= !WAITED;
         }
     }
 }
 
-impl Role<bool, ()> for Lock {
+impl Role<(), ()> for Lock {
     type Output = ();
 
     #[inline(always)]
-    fn attempt(locked: &mut bool, _: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
-        (!std::mem::replace(locked, true)).then_some(())
+    fn attempt(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
+        let word = queue.word();
+        let free = *word & LOCKED == 0;
+        *word |= if free { LOCKED } else { WAITED };
+        free.then_some(())
     }
 
     fn granted(_: &mut ()) {}
 
-    fn abandoned(locked: &mut bool, queue: &mut Queue<'_, ()>, _: &mut ()) {
-        Lock::unlock(locked, queue);
+    fn abandoned(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) {
+        Lock::unlock(queue);
+    }
+
+    fn withdrawn(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) {
+        Lock::note_waiters(queue);
     }
 }
 
 impl<T, M: Mode> Drop for Guard<'_, T, M> {
     #[inline]
     fn drop(&mut self) {
-        self.mutex.queue.with(Lock::unlock);
+        self.mutex.unlock();
+    }
+}
+
+impl<T, M: Mode> Drop for OwnedGuard<T, M> {
+    fn drop(&mut self) {
+        self.mutex.unlock();
     }
 }
 
 impl<T: fmt::Debug, M: Mode> fmt::Debug for Guard<'_, T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Guard").field(&**self).finish()
+    }
+}
+
+impl<T: fmt::Debug, M: Mode> fmt::Debug for OwnedGuard<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OwnedGuard").field(&**self).finish()
     }
 }
 
@@ -168,6 +363,10 @@ impl<T: Default, M: Mode> Default for Mutex<T, M> {
 
 impl<T, M: Mode> fmt::Debug for Mutex<T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.queue.with(|locked, _| *locked) { "Mutex(locked)" } else { "Mutex(free)" })
+        match (self.is_locked(), self.holder()) {
+            (true, Some(holder)) => write!(f, "Mutex(locked by {holder})"),
+            (true, None) => f.write_str("Mutex(locked)"),
+            (false, _) => f.write_str("Mutex(free)"),
+        }
     }
 }

@@ -19,6 +19,11 @@ impl Times {
         Times { cpu_ns: cpu.tv_sec as f64 * 1e9 + cpu.tv_nsec as f64, wall: Instant::now() }
     }
 
+    /// Prints the CPU time from this moment to `last` under a name of its own, divided by the number of operations between them.
+    pub(super) fn print_as(self, name: &str, last: Times, operations: u64) {
+        println!("{name} {:.4}", (last.cpu_ns - self.cpu_ns) / operations as f64);
+    }
+
     /// Prints the time from this moment to `last`, divided by the number of operations between them.
     pub(super) fn print_until(self, last: Times, operations: u64) {
         let operations = operations as f64;

@@ -1,14 +1,15 @@
 //! Accepting connections, whatever state the process and the network are in.
 
 use crate::error::doing;
+use crate::sys::{self, Fd};
 use crate::time::sleep;
 use crate::{NonBlocking, exclusive::Exclusive};
 use rustix::io::Errno;
-use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
+use rustix::net::SocketAddrAny;
 use selvedge_core::yield_now;
 use std::fmt::Display;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -21,13 +22,13 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_m
 pub(crate) struct Acceptor {
     /// Declared first, so that it is dropped before the descriptor is closed.
     exclusive: OnceLock<Exclusive>,
-    io: NonBlocking<OwnedFd>,
+    io: NonBlocking<Fd>,
     pauses: AtomicU64,
 }
 
 impl Acceptor {
     /// Takes over a listening socket in non-blocking mode.
-    pub(crate) fn new(fd: OwnedFd) -> Acceptor {
+    pub(crate) fn new(fd: Fd) -> Acceptor {
         Acceptor { exclusive: OnceLock::new(), io: NonBlocking::assume(fd), pauses: AtomicU64::new(0) }
     }
 
@@ -35,11 +36,10 @@ impl Acceptor {
     ///
     /// A connection that was broken off before it was accepted is passed over. When descriptors or memory have run out,
     /// the connection stays in the kernel's queue, and is tried for again after a pause.
-    pub(crate) async fn accept(&self, at: impl Display) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    pub(crate) async fn accept(&self, at: impl Display) -> io::Result<(Fd, Option<SocketAddrAny>)> {
         let mut pause = PAUSES.0;
         loop {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let error = match self.io.read_with(|fd| Ok(acceptfrom_with(fd, flags)?)).await {
+            let error = match self.io.read_with(|fd| Ok(sys::accept(fd)?)).await {
                 Ok(accepted) => return Ok(accepted),
                 Err(error) => error,
             };
@@ -73,7 +73,7 @@ impl Acceptor {
 
     /// Another handle of the same socket, for another event loop.
     pub(crate) fn share(&self) -> io::Result<Acceptor> {
-        let share = Acceptor::new(rustix::io::fcntl_dupfd_cloexec(&self.io, 0)?);
+        let share = Acceptor::new(sys::duplicate(&self.io)?);
         for one in [self, &share] {
             one.exclusive.get_or_init(|| Exclusive::note(one.io.as_fd().as_raw_fd()));
         }

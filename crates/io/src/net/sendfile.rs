@@ -1,6 +1,7 @@
 //! Sending a file without carrying its bytes through the process.
 
 use super::Stream;
+use crate::sys;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -36,7 +37,7 @@ impl Stream {
                 return Ok(());
             }
             let chunk = (end - position).min(CHUNK);
-            match rustix::fs::sendfile(socket, &file, Some(&mut position), chunk as usize)? as u64 {
+            match sys::send_file(socket, &file, &mut position, chunk as usize)? as u64 {
                 0 => {
                     let text = format!(
                         "the file shrank: it ends {} bytes before what was to be sent",

@@ -2,8 +2,8 @@
 
 use crate::NonBlocking;
 use crate::nonblocking::PollState;
+use crate::sys::{self, Fd};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use selvedge_core::{Interest, Time};
 use std::io::{self, IoSlice};
 use std::mem::{self, MaybeUninit};
@@ -22,17 +22,17 @@ use std::task::{Context, Poll};
 /// [LZ07 Figure 11]: blocking calls built from non-blocking ones; `sock_send`, `sock_recv`.
 #[derive(Debug)]
 pub struct Stream {
-    io: NonBlocking<OwnedFd>,
+    io: NonBlocking<Fd>,
 }
 
 impl Stream {
     /// Takes over a connected stream socket in non-blocking mode.
-    pub(crate) fn assume(fd: OwnedFd) -> Stream {
+    pub(crate) fn assume(fd: Fd) -> Stream {
         Stream { io: NonBlocking::assume(fd) }
     }
 
     /// A stream over a descriptor that is one.
-    pub(crate) fn over(io: NonBlocking<OwnedFd>) -> Stream {
+    pub(crate) fn over(io: NonBlocking<Fd>) -> Stream {
         Stream { io }
     }
 
@@ -42,7 +42,7 @@ impl Stream {
     /// # Errors
     /// If the descriptor does not take the mode.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
-        Ok(Stream { io: NonBlocking::new(fd)? })
+        Ok(Stream { io: NonBlocking::new(fd.into())? })
     }
 
     /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 when the peer has closed its
@@ -99,7 +99,7 @@ impl Stream {
     #[inline]
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let room = buffer.len();
-        let (read, _) = recv(&self.io, buffer, RecvFlags::DONTWAIT)?;
+        let read = sys::recv(&self.io, buffer)?;
         self.note_read(read, room);
         Ok(read)
     }
@@ -111,7 +111,7 @@ impl Stream {
     #[inline]
     pub fn try_read_to_spare(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let room = buffer.capacity() - buffer.len();
-        let (read, _) = recv(&self.io, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?;
+        let read = sys::recv_to_spare(&self.io, buffer)?;
         self.note_read(read, room);
         Ok(read)
     }
@@ -124,8 +124,7 @@ impl Stream {
     #[inline]
     pub fn try_read_uninit(&self, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
         let room = buffer.len();
-        let ((read, _), _) = recv(&self.io, buffer, RecvFlags::DONTWAIT)?;
-        let read = read.len();
+        let read = sys::recv_uninit(&self.io, buffer)?;
         self.note_read(read, room);
         Ok(read)
     }
@@ -144,7 +143,7 @@ impl Stream {
     /// Those of `send`, and `TimedOut` after the [write deadline](Self::set_write_deadline).
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.io.write_with(|_| self.try_send(bytes, SendFlags::empty()))
+        self.io.write_with(|_| self.try_send(bytes, false))
     }
 
     /// Writes all of `bytes`.
@@ -153,7 +152,7 @@ impl Stream {
     /// As for [`write`](Self::write); how much was written is not known then.
     #[inline]
     pub fn write_all(&self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
-        self.send_all(bytes, SendFlags::empty())
+        self.send_all(bytes, false)
     }
 
     /// Writes all of `bytes`, of which the rest of a message is to follow at once: a head whose body comes with
@@ -164,7 +163,7 @@ impl Stream {
     /// As for [`write_all`](Self::write_all).
     #[inline]
     pub fn write_all_more(&self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
-        self.send_all(bytes, SendFlags::MORE)
+        self.send_all(bytes, true)
     }
 
     /// Writes as much of the concatenation of `parts` as there is room for, and returns how much.
@@ -204,7 +203,7 @@ impl Stream {
     /// Those of `send`, `WouldBlock` among them.
     #[inline]
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.try_send(bytes, SendFlags::empty())
+        self.try_send(bytes, false)
     }
 
     /// Writes from several places without waiting.
@@ -213,19 +212,18 @@ impl Stream {
     /// Those of `sendmsg`, `WouldBlock` among them; `InvalidInput` for more than 1,024 parts.
     #[inline]
     pub fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        let written = sendmsg(&self.io, parts, &mut SendAncillaryBuffer::default(), flags)?;
+        let written = sys::send_vectored(&self.io, parts)?;
         self.note_written(written, length_of(parts));
         Ok(written)
     }
 
     #[inline]
-    fn send_all(&self, mut bytes: &[u8], flags: SendFlags) -> impl Future<Output = io::Result<()>> {
+    fn send_all(&self, mut bytes: &[u8], more: bool) -> impl Future<Output = io::Result<()>> {
         self.io.write_with(move |_| {
             if bytes.is_empty() {
                 return Ok(());
             }
-            let written = self.try_send(bytes, flags)?;
+            let written = self.try_send(bytes, more)?;
             bytes = &bytes[written..];
             // A short write has filled the socket.
             if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
@@ -233,8 +231,8 @@ impl Stream {
     }
 
     #[inline]
-    fn try_send(&self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
-        let written = send(&self.io, bytes, flags | SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+    fn try_send(&self, bytes: &[u8], more: bool) -> io::Result<usize> {
+        let written = sys::send(&self.io, bytes, more)?;
         self.note_written(written, bytes.len());
         Ok(written)
     }
@@ -285,7 +283,7 @@ impl Stream {
             Shutdown::Write => rustix::net::Shutdown::Write,
             Shutdown::Both => rustix::net::Shutdown::Both,
         };
-        Ok(rustix::net::shutdown(&self.io, how)?)
+        Ok(sys::shutdown(&self.io, how)?)
     }
 
     /// Waits until there is something to read, or the peer has closed; so an idle connection need hold no buffer. It is a hint:
@@ -312,13 +310,13 @@ impl Stream {
         self.io.set_write_deadline(deadline);
     }
 
-    pub(crate) fn io(&self) -> &NonBlocking<OwnedFd> {
+    pub(crate) fn io(&self) -> &NonBlocking<Fd> {
         &self.io
     }
 
     /// Gives up the stream for its descriptor, which stays in non-blocking mode.
     pub fn into_fd(self) -> OwnedFd {
-        self.io.into_inner()
+        self.io.into_inner().into()
     }
 }
 
@@ -336,11 +334,11 @@ impl AsFd for Stream {
 }
 
 /// Whether the connection asked for is there: waits for the outcome of a `connect` that is under way.
-pub(crate) async fn connected(io: &NonBlocking<OwnedFd>) -> io::Result<()> {
+pub(crate) async fn connected(io: &NonBlocking<Fd>) -> io::Result<()> {
     loop {
         io.writable().await?;
-        rustix::net::sockopt::socket_error(io)??;
-        match rustix::net::getpeername(io) {
+        sys::socket_error(io)??;
+        match sys::peer_address(io) {
             Ok(_) => return Ok(()),
             Err(Errno::NOTCONN) => {} // resumed too early
             Err(error) => return Err(error.into()),

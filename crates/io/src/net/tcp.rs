@@ -3,14 +3,15 @@
 use super::accept::Acceptor;
 use super::stream::{Stream, connected};
 use crate::error::doing;
+use crate::sys::{self, Fd, SocketOption};
 use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use rustix::net::AddressFamily;
 use selvedge_core::Time;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// A TCP socket that connections come in at.
@@ -66,7 +67,7 @@ impl TcpListener {
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
         let peer = match peer {
             Some(peer) => peer,
-            None => address_of(rustix::net::getpeername(&fd).ok().flatten())?,
+            None => address_of(sys::peer_address(&fd).ok().flatten())?,
         };
         Ok((TcpStream { stream: Stream::assume(fd) }, peer))
     }
@@ -169,17 +170,17 @@ impl ListenOptions {
     pub fn bind(&self, address: SocketAddr) -> io::Result<TcpListener> {
         let listen = || -> io::Result<TcpListener> {
             let fd = tcp_socket(address)?;
-            sockopt::set_socket_reuseaddr(&fd, true)?;
+            sys::set_option(&fd, SocketOption::ReuseAddress(true))?;
             if self.reuse_port {
-                sockopt::set_socket_reuseport(&fd, true)?;
+                sys::set_option(&fd, SocketOption::ReusePort(true))?;
             }
             if let (SocketAddr::V6(_), Some(only)) = (address, self.only_v6) {
-                sockopt::set_ipv6_v6only(&fd, only)?;
+                sys::set_option(&fd, SocketOption::OnlyV6(only))?;
             }
-            sockopt::set_tcp_nodelay(&fd, self.nodelay)?;
-            rustix::net::bind(&fd, &address)?;
-            rustix::net::listen(&fd, self.backlog)?;
-            let local = address_of(Some(rustix::net::getsockname(&fd)?))?;
+            sys::set_option(&fd, SocketOption::NoDelay(self.nodelay))?;
+            sys::bind(&fd, &address.into())?;
+            sys::listen(&fd, self.backlog)?;
+            let local = address_of(Some(sys::local_address(&fd)?))?;
             Ok(TcpListener { acceptor: Acceptor::new(fd), local })
         };
         listen().map_err(doing(format_args!("bind {address}")))
@@ -212,8 +213,8 @@ impl TcpStream {
     async fn connect_until(address: SocketAddr, deadline: Option<Time>) -> io::Result<TcpStream> {
         let connect = async {
             let io = NonBlocking::assume(tcp_socket(address)?);
-            sockopt::set_tcp_nodelay(&io, true)?;
-            match rustix::net::connect(&io, &address) {
+            sys::set_option(&io, SocketOption::NoDelay(true))?;
+            match sys::connect(&io, &address.into()) {
                 Ok(()) => {}
                 Err(Errno::INPROGRESS | Errno::INTR) => {
                     io.set_write_deadline(deadline);
@@ -232,7 +233,7 @@ impl TcpStream {
     /// # Errors
     /// None for a live connection.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        address_of(Some(rustix::net::getsockname(self)?))
+        address_of(Some(sys::local_address(self)?))
     }
 
     /// The address of the other end.
@@ -240,7 +241,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected` when the connection is broken.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        address_of(rustix::net::getpeername(self)?)
+        address_of(sys::peer_address(self)?)
     }
 
     /// Whether small packets are sent at once (`TCP_NODELAY`).
@@ -248,7 +249,7 @@ impl TcpStream {
     /// # Errors
     /// None for a live connection.
     pub fn set_nodelay(&self, yes: bool) -> io::Result<()> {
-        Ok(sockopt::set_tcp_nodelay(self, yes)?)
+        Ok(sys::set_option(self, SocketOption::NoDelay(yes))?)
     }
 
     /// What closing does with bytes that are still to be sent: `None`, the default, sends them in the background; zero
@@ -257,7 +258,7 @@ impl TcpStream {
     /// # Errors
     /// None for a live connection.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
-        Ok(sockopt::set_socket_linger(self, linger)?)
+        Ok(sys::set_option(self, SocketOption::Linger(linger))?)
     }
 }
 
@@ -288,14 +289,13 @@ impl AsFd for TcpStream {
 /// With the name in the message: unknown, or without a port.
 pub async fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     let name = host_and_port.to_owned();
-    let found = blocking(move || name.to_socket_addrs().map(Iterator::collect)).await;
+    let found = blocking(move || sys::resolve(&name)).await;
     found.map_err(io::Error::from).flatten().map_err(doing(format_args!("look up {host_and_port}")))
 }
 
-fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
+fn tcp_socket(address: SocketAddr) -> io::Result<Fd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(socket_with(family, SocketType::STREAM, flags, None)?)
+    Ok(sys::socket(family)?)
 }
 
 fn address_of(address: Option<rustix::net::SocketAddrAny>) -> io::Result<SocketAddr> {

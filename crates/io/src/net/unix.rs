@@ -4,12 +4,13 @@ use super::accept::Acceptor;
 use super::stream::{Stream, connected};
 use crate::NonBlocking;
 use crate::error::doing;
+use crate::sys;
 use crate::time::sleep;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, socketpair};
+use rustix::net::{AddressFamily, SocketAddrUnix};
 use std::io;
 use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,10 +32,10 @@ impl UnixListener {
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixListener> {
         let path = path.as_ref();
         let listen = || -> io::Result<UnixListener> {
-            let address = SocketAddrUnix::new(path)?;
-            let fd = unix_socket()?;
-            rustix::net::bind(&fd, &address)?;
-            rustix::net::listen(&fd, BACKLOG)?;
+            let address = SocketAddrUnix::new(path)?.into();
+            let fd = sys::socket(AddressFamily::UNIX)?;
+            sys::bind(&fd, &address)?;
+            sys::listen(&fd, BACKLOG)?;
             Ok(UnixListener { acceptor: Acceptor::new(fd), path: path.to_owned() })
         };
         listen().map_err(doing(format_args!("bind {}", path.display())))
@@ -89,10 +90,10 @@ impl UnixStream {
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<UnixStream> {
         let path = path.as_ref();
         let connect = async {
-            let address = SocketAddrUnix::new(path)?;
-            let io = NonBlocking::assume(unix_socket()?);
+            let address = SocketAddrUnix::new(path)?.into();
+            let io = NonBlocking::assume(sys::socket(AddressFamily::UNIX)?);
             loop {
-                match rustix::net::connect(&io, &address) {
+                match sys::connect(&io, &address) {
                     Ok(()) => break,
                     // The kernel tells nobody when the backlog has room again.
                     Err(Errno::AGAIN) => sleep(Duration::from_millis(1)).await,
@@ -110,8 +111,7 @@ impl UnixStream {
     /// # Errors
     /// If the process has no descriptors left.
     pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let (one, other) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let (one, other) = sys::socket_pair()?;
         Ok((UnixStream { stream: Stream::assume(one) }, UnixStream { stream: Stream::assume(other) }))
     }
 }
@@ -135,9 +135,4 @@ impl AsFd for UnixStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
-}
-
-fn unix_socket() -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }

@@ -1,0 +1,181 @@
+//! The lock around an object that threads block on, and the word in it that can be changed without it.
+//!
+//! A critical section of a wait queue is a few instructions long, so the lock is one 32-bit word: its highest bit says that somebody
+//! holds the lock, and the other 31 are the object's own. While somebody holds the lock the word is his alone. While
+//! nobody does, anyone may exchange it, in one atomic operation, for another unlocked one: that is the way past the lock that
+//! a mutex without contention takes.
+//!
+//! Who holds the lock need not look at the word again to release it, since nobody else writes to a locked word: a critical
+//! section is one read-modify-write and one store. Nobody can then leave word that he sleeps, so who finds it locked
+//! looks again: at once, then after giving up its time slice, and in the end after naps, so that a holder that the operating
+//! system has stopped in the middle gets to run under every policy of scheduling.
+//! `tests/loom_wait_queue.rs` checks both ways.
+
+use crate::primitives::{AtomicU32, Late, Ordering, UnsafeCell};
+use std::cell::Cell;
+use std::fmt;
+
+/// Set in the word while somebody holds the lock.
+const HELD: u32 = 1 << 31;
+
+/// The lock of a [`Mode`](crate::Mode).
+pub trait Lock<T> {
+    /// Puts a value under the lock, beside a word.
+    fn new(value: T, word: u32) -> Self;
+
+    /// Works on the value and the word under the lock.
+    fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R;
+
+    /// The word, without the lock: out of date as soon as it is there. What was done under the lock before it became that is seen.
+    fn word(&self) -> u32;
+
+    /// Exchanges the word, without the lock, for what `change` makes of it; gives the old one.
+    ///
+    /// # Errors
+    /// The word, if `change` makes nothing of it; or `None` if somebody holds the lock.
+    fn exchange(&self, change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>>;
+}
+
+/// The lock of objects that are shared between OS threads.
+pub struct WordLock<T> {
+    word: AtomicU32,
+    late: Late,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached under the lock alone, by one OS thread at a time, each of which sees what the one before has
+// done (Release and Acquire of the word); so sharing the lock only moves the value around.
+unsafe impl<T: Send> Sync for WordLock<T> {}
+
+/// Releases the lock when it is dropped, by a panic too.
+struct Held<'a> {
+    lock: &'a AtomicU32,
+    word: u32,
+}
+
+impl Drop for Held<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.lock.store(self.word & !HELD, Ordering::Release);
+    }
+}
+
+impl<T> Lock<T> for WordLock<T> {
+    fn new(value: T, word: u32) -> Self {
+        WordLock { word: AtomicU32::new(word & !HELD), late: Late::new(), value: UnsafeCell::new(value) }
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R {
+        let _turn = self.late.turn();
+        let word = self.word.load(Ordering::Relaxed);
+        let word = match word & HELD == 0
+            && self
+                .word
+                .compare_exchange_weak(word, word | HELD, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+        {
+            true => word,
+            false => acquire_late(&self.word, &self.late),
+        };
+        let mut held = Held { lock: &self.word, word };
+        // SAFETY: we have set HELD where it was not set, and whoever wants to do the same waits until `held` is dropped.
+        self.value.with_mut(|value| f(unsafe { &mut *value }, &mut held.word))
+    }
+
+    #[inline(always)]
+    fn word(&self) -> u32 {
+        self.word.load(Ordering::Acquire) & !HELD
+    }
+
+    #[inline(always)]
+    fn exchange(&self, mut change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>> {
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            if word & HELD != 0 {
+                return Err(None);
+            }
+            let new = change(word).ok_or(Some(word))? & !HELD;
+            // AcqRel: it may give out what the word guards, or give it back.
+            match self.word.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Ok(word),
+                Err(now) => word = now,
+            }
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn acquire_late(lock: &AtomicU32, late: &Late) -> u32 {
+    late.acquire(|| {
+        let word = lock.load(Ordering::Relaxed);
+        let taken = word & HELD == 0
+            && lock.compare_exchange_weak(word, word | HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        taken.then_some(word)
+    })
+}
+
+impl<T> fmt::Debug for WordLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WordLock").field("word", &self.word()).finish_non_exhaustive()
+    }
+}
+
+/// The lock of objects that stay on one OS thread: it only sees to it that nobody comes in twice.
+pub struct LocalLock<T> {
+    word: Cell<u32>,
+    value: std::cell::UnsafeCell<T>,
+}
+
+/// As [`Held`].
+struct Entered<'a> {
+    lock: &'a Cell<u32>,
+    word: u32,
+}
+
+impl Drop for Entered<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.lock.set(self.word & !HELD);
+    }
+}
+
+impl<T> Lock<T> for LocalLock<T> {
+    fn new(value: T, word: u32) -> Self {
+        LocalLock { word: Cell::new(word & !HELD), value: std::cell::UnsafeCell::new(value) }
+    }
+
+    /// # Panics
+    /// When `f` comes back to the object.
+    #[inline(always)]
+    fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R {
+        let word = self.word.get();
+        assert!(word & HELD == 0, "an object was reached from within an operation on it");
+        self.word.set(word | HELD);
+        let mut entered = Entered { lock: &self.word, word };
+        // SAFETY: the lock stays on its OS thread (`Cell`), where HELD keeps out whoever comes while `entered` is there.
+        f(unsafe { &mut *self.value.get() }, &mut entered.word)
+    }
+
+    #[inline(always)]
+    fn word(&self) -> u32 {
+        self.word.get() & !HELD
+    }
+
+    #[inline(always)]
+    fn exchange(&self, mut change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>> {
+        let word = self.word.get();
+        if word & HELD != 0 {
+            return Err(None);
+        }
+        self.word.set(change(word).ok_or(Some(word))? & !HELD);
+        Ok(word)
+    }
+}
+
+impl<T> fmt::Debug for LocalLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalLock").field("word", &self.word()).finish_non_exhaustive()
+    }
+}

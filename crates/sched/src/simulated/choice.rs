@@ -1,0 +1,135 @@
+//! Which of the ready threads is next.
+
+use super::Random;
+use selvedge_core::Thread;
+
+/// A thread that is ready, with its number in this run.
+pub(super) type Ready = (Thread, u32);
+
+/// How many steps in a row a thread may make that is always preferred, while others are ready: one that yields until something has
+/// happened must not keep that from happening.
+const STREAK_MAX: u32 = 200;
+
+#[derive(Debug)]
+pub(super) enum Chooser {
+    /// Any of them.
+    Random(Random),
+    /// The one with the highest priority.
+    Pct(Pct),
+    /// Those of a given list; then the first.
+    Replay(Replay),
+}
+
+impl Chooser {
+    /// Takes one out of `ready`, which is not empty; with the choice that was made. `last` is who made the last step.
+    #[inline]
+    pub(super) fn take(&mut self, ready: &mut Vec<Ready>, last: u32) -> (Ready, u32) {
+        match self {
+            Chooser::Random(random) => {
+                let chosen = if ready.len() == 1 { 0 } else { random.below(ready.len() as u64) as usize };
+                (ready.swap_remove(chosen), chosen as u32)
+            }
+            Chooser::Pct(pct) => {
+                let chosen = pct.choose(ready);
+                (ready.swap_remove(chosen), chosen as u32)
+            }
+            Chooser::Replay(replay) => {
+                let chosen = replay.choose(ready, last);
+                (ready.remove(chosen), chosen as u32)
+            }
+        }
+    }
+}
+
+/// Probabilistic concurrency testing: each thread has a priority drawn at random, the highest runs, and at a few steps drawn at
+/// random the running one sinks below all others. A bug that takes `d` ordered events is met with a probability of at least
+/// 1/(n k^(d-1)), for n threads and k steps (Burckhardt, Kothari, Musuvathi, Nagarakatte, ASPLOS 2010).
+#[derive(Debug)]
+pub(super) struct Pct {
+    random: Random,
+    /// By the threads' numbers.
+    priorities: Vec<u64>,
+    /// The steps at which the running thread sinks, in descending order.
+    changes: Vec<u64>,
+    /// The priority of the next one that sinks.
+    bottom: u64,
+    step: u64,
+    streak: (u32, u32),
+}
+
+impl Pct {
+    pub(super) fn new(mut random: Random, depth: usize, steps: u64) -> Pct {
+        let mut changes: Vec<u64> = (1..depth).map(|_| random.below(steps.max(1))).collect();
+        changes.sort_unstable_by(|a, b| b.cmp(a));
+        Pct { random, priorities: Vec::new(), changes, bottom: u64::MAX / 2, step: 0, streak: (0, 0) }
+    }
+
+    fn choose(&mut self, ready: &[Ready]) -> usize {
+        let newest = ready.iter().map(|r| r.1 as usize).max().unwrap_or(0);
+        while self.priorities.len() <= newest {
+            self.priorities.push(u64::MAX / 2 + self.random.below(u64::MAX / 2));
+        }
+        let highest = |priorities: &[u64]| {
+            let by_priority = |i: &usize| priorities[ready[*i].1 as usize];
+            (0..ready.len()).max_by_key(by_priority).expect("one is ready")
+        };
+        let mut chosen = highest(&self.priorities);
+        let number = ready[chosen].1;
+        self.streak = (number, if self.streak.0 == number { self.streak.1 + 1 } else { 0 });
+        let mut sink = self.streak.1 >= STREAK_MAX;
+        if self.changes.last().is_some_and(|&at| at <= self.step) {
+            self.changes.pop();
+            sink = true;
+        }
+        if sink {
+            self.bottom -= 1;
+            self.priorities[number as usize] = self.bottom;
+            self.streak.1 = 0;
+            chosen = highest(&self.priorities);
+        }
+        self.step += 1;
+        chosen
+    }
+}
+
+/// A schedule that is given, and what choices there were besides.
+#[derive(Debug)]
+pub(super) struct Replay {
+    given: Vec<u32>,
+    /// How often a thread that could go on may yet be kept from it.
+    preemptions: u32,
+    /// Each choice made where there was one, and among how many.
+    pub(super) made: Vec<(u32, u32)>,
+    streak: u32,
+}
+
+impl Replay {
+    pub(super) fn new(given: Vec<u32>, preemptions: u32) -> Replay {
+        Replay { given, preemptions, made: Vec::new(), streak: 0 }
+    }
+
+    /// Choice 0 is to let the last thread go on, if it can; the others follow in the order in which they became ready.
+    fn choose(&mut self, ready: &[Ready], last: u32) -> usize {
+        let goes_on = ready.iter().position(|r| r.1 == last);
+        self.streak = if goes_on.is_some() { self.streak + 1 } else { 0 };
+        let bounded = goes_on.is_some() && self.preemptions == 0;
+        if ready.len() == 1 || bounded && self.streak < STREAK_MAX {
+            return goes_on.unwrap_or(0);
+        }
+        if bounded {
+            self.streak = 0;
+            return usize::from(goes_on == Some(0));
+        }
+        let choice = self.given.get(self.made.len()).copied().unwrap_or(0).min(ready.len() as u32 - 1);
+        self.made.push((choice, ready.len() as u32));
+        match (goes_on, choice as usize) {
+            (None, choice) => choice,
+            (Some(goes_on), 0) => goes_on,
+            (Some(goes_on), choice) => {
+                self.preemptions -= 1;
+                self.streak = 0;
+                if choice <= goes_on { choice - 1 } else { choice }
+            }
+        }
+    }
+}

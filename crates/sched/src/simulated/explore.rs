@@ -1,0 +1,103 @@
+//! All orders, one after the other.
+
+use super::{Failed, Simulation, VirtualTime};
+use selvedge_core::Events;
+use std::future::Future;
+
+/// Runs a program in every order in which its threads can make their steps, by depth-first search: each run repeats the
+/// choices of the one before it up to the last that had an alternative, and takes that.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{spawn_local, yield_now};
+/// use selvedge_sched::Explorer;
+///
+/// let explored = Explorer::new().check(|| async {
+///     let threads = [0, 1].map(|_| spawn_local(async { yield_now().await }));
+///     for thread in threads {
+///         thread.await.unwrap();
+///     }
+/// });
+/// let explored = explored.unwrap();
+/// assert!(explored.complete && explored.schedules > 5, "{explored:?}");
+/// ```
+///
+/// # Complexity
+/// The number of orders grows exponentially with the number of steps at which several threads are ready:
+/// [`preemptions_max`](Explorer::preemptions_max) makes it polynomial.
+#[derive(Clone, Debug)]
+pub struct Explorer {
+    preemptions_max: u32,
+    schedules_max: u64,
+    steps_max: u64,
+}
+
+impl Default for Explorer {
+    fn default() -> Explorer {
+        Explorer { preemptions_max: u32::MAX, schedules_max: 1_000_000, steps_max: 10_000 }
+    }
+}
+
+/// How far an [`Explorer`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explored {
+    /// How many orders there were.
+    pub schedules: u64,
+    /// Whether they were all.
+    pub complete: bool,
+}
+
+impl Explorer {
+    /// Explores all orders, but a million at most.
+    pub fn new() -> Explorer {
+        Explorer::default()
+    }
+
+    /// Explores only the orders in which a thread that could go on is kept from it at most so many times. Most bugs take one or two.
+    pub fn preemptions_max(self, preemptions_max: u32) -> Explorer {
+        Explorer { preemptions_max, ..self }
+    }
+
+    /// Gives up after so many orders.
+    pub fn schedules_max(self, schedules_max: u64) -> Explorer {
+        Explorer { schedules_max, ..self }
+    }
+
+    /// A run of more steps than this (ten thousand, if nothing is said) is taken for one that never ends.
+    pub fn steps_max(self, steps_max: u64) -> Explorer {
+        Explorer { steps_max, ..self }
+    }
+
+    /// Runs the programs that `program` makes, which must all be the same.
+    ///
+    /// # Errors
+    /// The first run that failed.
+    pub fn check<F: Future + 'static>(&self, mut program: impl FnMut() -> F) -> Result<Explored, Failed> {
+        self.check_with(|| (VirtualTime::new(), program()))
+    }
+
+    /// As [`check`](Explorer::check), for programs with another event source.
+    ///
+    /// # Errors
+    /// The first run that failed.
+    pub fn check_with<E: Events, F: Future + 'static>(
+        &self,
+        mut program: impl FnMut() -> (E, F),
+    ) -> Result<Explored, Failed> {
+        let mut choices = Vec::new();
+        for schedules in 1..=self.schedules_max {
+            let (mut events, main) = program();
+            let simulation = Simulation::given(choices, self.preemptions_max).steps_max(self.steps_max);
+            let mut made = Vec::new();
+            simulation.run_noting(&mut events, main, &mut made)?;
+            while made.pop_if(|(choice, of)| *choice + 1 == *of).is_some() {}
+            let Some((last, _)) = made.last_mut() else {
+                return Ok(Explored { schedules, complete: true });
+            };
+            *last += 1;
+            choices = made.into_iter().map(|made| made.0).collect();
+        }
+        Ok(Explored { schedules: self.schedules_max, complete: false })
+    }
+}

@@ -1,0 +1,96 @@
+//! Time without waiting.
+
+use selvedge_core::{Cpu, Detached, Events, Request, Thread, Time, Trace, Unpark, VirtualClock};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+/// The event source of simulated programs that wait for one another and for time, but for no descriptor: a poll that would
+/// wait moves the [virtual clock](VirtualClock) on instead.
+#[derive(Debug, Default)]
+pub struct VirtualTime {
+    sleepers: BTreeMap<(Time, u64), Sleeper>,
+    /// Distinguishes those that sleep until the same time, who wake in the order in which they came.
+    next: u64,
+}
+
+#[derive(Debug)]
+enum Sleeper {
+    Thread(Thread),
+    Waker(Waker),
+}
+
+impl VirtualTime {
+    /// Nobody sleeps yet.
+    pub fn new() -> VirtualTime {
+        VirtualTime::default()
+    }
+
+    fn insert(&mut self, until: Time, sleeper: Sleeper) {
+        self.sleepers.insert((until, self.next), sleeper);
+        self.next += 1;
+    }
+}
+
+#[derive(Debug)]
+struct Nobody;
+
+impl Unpark for Nobody {
+    fn unpark(&self) {}
+}
+
+impl Events for VirtualTime {
+    fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace> {
+        match node {
+            Trace::Sleep(sleep) => self.insert(sleep.until(), Sleeper::Thread(sleep.into_thread())),
+            Trace::Any => {
+                while let Some(Detached { request, waker }) = cpu.detached() {
+                    match request {
+                        Request::Sleep(until) => self.insert(until, Sleeper::Waker(waker)),
+                        Request::Call(call) => return Err(Trace::Call(call)),
+                        // Without an answer it waits for ever, which is found when all do.
+                        _ => {}
+                    }
+                }
+            }
+            other => return Err(other),
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// None.
+    fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
+        let limit = timeout.map(|timeout| Time::now() + timeout);
+        let first = self.sleepers.keys().next().map(|(until, _)| *until);
+        if let Some(until) = first.into_iter().chain(limit).min()
+            && VirtualClock::now().is_some()
+        {
+            VirtualClock::advance(until);
+        }
+        cpu.tick();
+        while let Some(entry) = self.sleepers.first_entry()
+            && entry.key().0 <= cpu.now()
+        {
+            match entry.remove() {
+                Sleeper::Thread(thread) => cpu.make_ready(thread),
+                Sleeper::Waker(waker) => cpu.wake(waker),
+            }
+        }
+        Ok(())
+    }
+
+    fn armed(&self) -> usize {
+        self.sleepers.len()
+    }
+
+    fn cancel_all(&mut self, _: &mut Cpu) {
+        self.sleepers.clear();
+    }
+
+    fn unparker(&self) -> Arc<dyn Unpark> {
+        Arc::new(Nobody)
+    }
+}

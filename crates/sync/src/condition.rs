@@ -1,0 +1,199 @@
+//! The condition: waiting, without a mutex, for what is then looked at with it.
+
+use crate::blocking::wait_blocking;
+use crate::mutex::Guard;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use std::fmt;
+use std::future::poll_fn;
+use std::mem;
+use std::panic::Location;
+use std::pin::pin;
+
+/// What threads wait for that depends on the value in a [`Mutex`](crate::Mutex): a condition variable.
+///
+/// Who waits is in the queue before the mutex is unlocked, so that nobody can notify in between; and it has the mutex
+/// again when it goes on. It goes on only because of a notification, but somebody else may have had the mutex before it:
+/// look at the value again, as [`wait_while`](Condition::wait_while) does.
+///
+/// # Cancellation
+/// Dropping a wait leaves the queue; the mutex stays unlocked. A notification for one that had been given to it, also while it already waits
+/// for the mutex, goes on to the next who waits: it is not lost.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_sync::{Condition, Mutex};
+/// use std::rc::Rc;
+///
+/// let taken = round_robin(async {
+///     let stock = Rc::new((Mutex::new_local(0), Condition::new_local()));
+///     let theirs = stock.clone();
+///     let buyer = spawn(async move {
+///         let (amount, changed) = &*theirs;
+///         let mut amount = changed.wait_while(amount.lock().await, |amount| *amount < 3).await;
+///         std::mem::take(&mut *amount)
+///     });
+///     for _ in 0..3 {
+///         *stock.0.lock().await += 1;
+///         stock.1.notify_one();
+///     }
+///     buyer.await.unwrap()
+/// })?;
+/// assert_eq!(taken, 3);
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+#[doc(alias = "Condvar")]
+pub struct Condition<M: Mode = Shared> {
+    queue: WaitQueue<(), Notice, M>,
+}
+
+/// Whom a notification is for; nobody yet, while it waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Notice {
+    Waiting,
+    One,
+    All,
+}
+
+impl Condition {
+    /// A condition that nobody waits for.
+    pub fn new() -> Self {
+        Condition::default()
+    }
+}
+
+impl Condition<Local> {
+    /// A condition that stays on its OS thread.
+    pub fn new_local() -> Self {
+        Condition::default()
+    }
+}
+
+impl<M: Mode> Condition<M> {
+    /// Unlocks the mutex and waits to be notified; then locks it again.
+    ///
+    /// The mutex is unlocked when the future is first polled, or dropped.
+    #[track_caller]
+    pub fn wait<'a, T, N: Mode>(&self, guard: Guard<'a, T, N>) -> impl Future<Output = Guard<'a, T, N>> {
+        self.wait_at(guard, Location::caller())
+    }
+
+    async fn wait_at<'a, T, N: Mode>(
+        &self,
+        guard: Guard<'a, T, N>,
+        place: &'static Location<'static>,
+    ) -> Guard<'a, T, N> {
+        let mutex = guard.mutex;
+        let notice = {
+            let mut guard = Some(guard);
+            let mut waiting = pin!(self.queue.wait_at::<Notified>(Notice::Waiting, place));
+            // The first poll puts it into the queue; only then is the mutex unlocked.
+            poll_fn(|cx| {
+                let polled = waiting.as_mut().poll(cx);
+                guard = None;
+                polled
+            })
+            .await
+        };
+        let unused = PassOn { condition: self, notice };
+        let guard = mutex.lock_at(place).await;
+        mem::forget(unused);
+        guard
+    }
+
+    /// Waits, with the mutex unlocked, as long as the value is as `condition` says. It is looked at with the mutex locked,
+    /// and first at once.
+    #[track_caller]
+    pub fn wait_while<'a, T, N: Mode>(
+        &self,
+        guard: Guard<'a, T, N>,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> impl Future<Output = Guard<'a, T, N>> {
+        let place = Location::caller();
+        async move {
+            let mut guard = guard;
+            while condition(&mut guard) {
+                guard = self.wait_at(guard, place).await;
+            }
+            guard
+        }
+    }
+
+    /// Unlocks the mutex and waits, blocking this OS thread, to be notified; then locks it again.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn wait_blocking<'a, T, N: Mode>(&self, guard: Guard<'a, T, N>) -> Guard<'a, T, N> {
+        let mutex = guard.mutex;
+        let guard = wait_blocking(self.wait_at(guard, Location::caller()));
+        mutex.locked_by_os_thread();
+        guard
+    }
+
+    /// Lets the one go on that has waited longest. Nothing is kept for later if nobody waits.
+    pub fn notify_one(&self) {
+        self.queue.with(|_, queue| notify(queue, Notice::One));
+    }
+
+    /// Lets all go on that wait now. They get the mutex in the order of their waiting.
+    pub fn notify_all(&self) {
+        self.queue.with(|_, queue| while notify(queue, Notice::All) {});
+    }
+}
+
+/// Whether there was somebody.
+fn notify(queue: &mut Queue<'_, Notice>, notice: Notice) -> bool {
+    let Some(first) = queue.front() else { return false };
+    *first = notice;
+    queue.grant();
+    true
+}
+
+/// A notification that its waiter has not made use of yet.
+struct PassOn<'a, M: Mode> {
+    condition: &'a Condition<M>,
+    notice: Notice,
+}
+
+impl<M: Mode> Drop for PassOn<'_, M> {
+    fn drop(&mut self) {
+        if self.notice == Notice::One {
+            self.condition.notify_one();
+        }
+    }
+}
+
+enum Notified {}
+
+impl Role<(), Notice> for Notified {
+    type Output = Notice;
+
+    fn attempt(_: &mut (), _: &mut Queue<'_, Notice>, _: &mut Notice) -> Option<Notice> {
+        None
+    }
+
+    fn granted(notice: &mut Notice) -> Notice {
+        *notice
+    }
+
+    fn abandoned(_: &mut (), queue: &mut Queue<'_, Notice>, notice: &mut Notice) {
+        if *notice == Notice::One {
+            notify(queue, Notice::One);
+        }
+    }
+}
+
+impl<M: Mode> Default for Condition<M> {
+    /// A condition that nobody waits for.
+    fn default() -> Self {
+        Condition { queue: WaitQueue::new(()) }
+    }
+}
+
+impl<M: Mode> fmt::Debug for Condition<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waited = self.queue.with(|_, queue| !queue.is_empty());
+        f.write_str(if waited { "Condition(waited for)" } else { "Condition" })
+    }
+}

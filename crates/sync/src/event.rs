@@ -1,0 +1,221 @@
+//! What happens once, or happens until it is taken back: events and latches.
+
+use crate::blocking::wait_blocking;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use std::fmt;
+use std::panic::Location;
+
+/// Something that has happened or has not: who waits for it goes on when it does, and does not wait if it has.
+///
+/// # Cancellation
+/// Dropping a wait leaves the queue; nothing is lost by it.
+///
+/// # Complexity
+/// Waiting for what has happened is one atomic operation. Setting is one critical section, as long as threads wait.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_sync::Event;
+/// use std::rc::Rc;
+///
+/// round_robin(async {
+///     let open = Rc::new(Event::new_local());
+///     let theirs = open.clone();
+///     let waiter = spawn(async move { theirs.wait().await });
+///     open.set();
+///     waiter.await.unwrap();
+///     open.wait().await;
+///     open.reset();
+///     assert!(!open.is_set());
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub struct Event<M: Mode = Shared> {
+    /// Its word is how many times it must still happen: 1 or 0.
+    count: Countdown<M>,
+}
+
+/// A number that is counted down; who waits for it goes on when it is 0. It does not go up again.
+///
+/// # Cancellation
+/// As with an [`Event`].
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_sync::Latch;
+/// use std::rc::Rc;
+///
+/// round_robin(async {
+///     let done = Rc::new(Latch::new_local(3));
+///     for _ in 0..3 {
+///         let done = done.clone();
+///         spawn(async move { done.count_down() });
+///     }
+///     done.wait().await;
+///     assert_eq!(done.left(), 0);
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub struct Latch<M: Mode = Shared> {
+    count: Countdown<M>,
+}
+
+/// The word is the number, and nobody waits while it is 0.
+struct Countdown<M: Mode> {
+    queue: WaitQueue<(), (), M>,
+}
+
+impl<M: Mode> Countdown<M> {
+    fn new(count: u32) -> Self {
+        Countdown { queue: WaitQueue::with_word((), count) }
+    }
+
+    async fn wait(&self, place: &'static Location<'static>) {
+        if self.queue.word() != 0 {
+            self.queue.wait_at::<Zero>((), place).await;
+        }
+    }
+
+    /// Exchanges the number for what `change` makes of it.
+    fn change(&self, change: impl FnOnce(u32) -> u32) {
+        self.queue.with(|_, queue| {
+            *queue.word() = change(*queue.word());
+            while *queue.word() == 0 && !queue.is_empty() {
+                queue.grant();
+            }
+        });
+    }
+}
+
+enum Zero {}
+
+impl Role<(), ()> for Zero {
+    type Output = ();
+
+    fn attempt(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
+        (*queue.word() == 0).then_some(())
+    }
+
+    fn granted(_: &mut ()) {}
+
+    fn abandoned(_: &mut (), _: &mut Queue<'_, ()>, _: &mut ()) {}
+}
+
+impl Event {
+    /// An event that has not happened.
+    pub fn new() -> Self {
+        Event::default()
+    }
+}
+
+impl Event<Local> {
+    /// An event that stays on its OS thread and has not happened.
+    pub fn new_local() -> Self {
+        Event::default()
+    }
+}
+
+impl<M: Mode> Event<M> {
+    /// It has happened: all who wait go on.
+    pub fn set(&self) {
+        self.count.change(|_| 0);
+    }
+
+    /// It has not happened after all. Who was waiting before goes on all the same.
+    pub fn reset(&self) {
+        self.count.change(|_| 1);
+    }
+
+    /// Whether it has happened.
+    pub fn is_set(&self) -> bool {
+        self.count.queue.word() == 0
+    }
+
+    /// Waits until it has happened.
+    #[track_caller]
+    pub fn wait(&self) -> impl Future<Output = ()> {
+        self.count.wait(Location::caller())
+    }
+
+    /// Waits until it has happened, blocking this OS thread.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn wait_blocking(&self) {
+        wait_blocking(self.wait());
+    }
+}
+
+impl<M: Mode> Default for Event<M> {
+    /// An event that has not happened.
+    fn default() -> Self {
+        Event { count: Countdown::new(1) }
+    }
+}
+
+impl<M: Mode> fmt::Debug for Event<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_set() { "Event(set)" } else { "Event(not set)" })
+    }
+}
+
+impl Latch {
+    /// A latch with the number `count`, at most 2^31 - 1.
+    ///
+    /// # Panics
+    /// When it is larger.
+    pub fn new(count: u32) -> Self {
+        Latch::counting(count)
+    }
+}
+
+impl Latch<Local> {
+    /// A latch that stays on its OS thread.
+    ///
+    /// # Panics
+    /// As [`Latch::new`].
+    pub fn new_local(count: u32) -> Self {
+        Latch::counting(count)
+    }
+}
+
+impl<M: Mode> Latch<M> {
+    fn counting(count: u32) -> Self {
+        assert!(count >> 31 == 0, "a latch counts down from 2^31 - 1 at most");
+        Latch { count: Countdown::new(count) }
+    }
+
+    /// Counts down by one. At 0 nothing changes.
+    pub fn count_down(&self) {
+        self.count.change(|left| left.saturating_sub(1));
+    }
+
+    /// How far it is from 0.
+    pub fn left(&self) -> u32 {
+        self.count.queue.word()
+    }
+
+    /// Waits until it is 0.
+    #[track_caller]
+    pub fn wait(&self) -> impl Future<Output = ()> {
+        self.count.wait(Location::caller())
+    }
+
+    /// Waits until it is 0, blocking this OS thread.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn wait_blocking(&self) {
+        wait_blocking(self.wait());
+    }
+}
+
+impl<M: Mode> fmt::Debug for Latch<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Latch({})", self.left())
+    }
+}

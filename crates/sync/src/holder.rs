@@ -1,0 +1,109 @@
+//! Who holds a lock: the record that owner checks are made against.
+
+use selvedge_core::this_thread;
+use std::cell::Cell;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Who has locked something.
+///
+/// It is a record of who *locked*: a guard that was given to somebody else unlocks all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Holder {
+    /// The thread with this number ([`ThreadInfo::id`](selvedge_core::ThreadInfo::id)).
+    Thread(u32),
+    /// An OS thread, with one of the operations that block it; numbered in the order in which they first did.
+    OsThread(u32),
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Holder::Thread(id) => write!(f, "thread {id}"),
+            Holder::OsThread(id) => write!(f, "OS thread {id}"),
+        }
+    }
+}
+
+/// A thread has asked, with one of the operations that check it, for a lock that it holds already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recursion(pub(crate) Holder);
+
+impl Recursion {
+    /// Who holds the lock, and asked for it again.
+    pub fn holder(&self) -> Holder {
+        self.0
+    }
+}
+
+impl fmt::Display for Recursion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} would wait for itself: it has locked this already", self.0)
+    }
+}
+
+impl std::error::Error for Recursion {}
+
+/// The record: 0 for nobody, or somebody unknown; a thread's number; or an OS thread's above bit 32.
+///
+/// Written by who has just locked, and cleared before unlocking. So whoever reads himself there has written it himself.
+#[derive(Debug, Default)]
+pub(crate) struct Record(AtomicU64);
+
+/// Distinguishes an OS thread's number from a thread's.
+const OS: u64 = 1 << 32;
+
+impl Record {
+    #[inline]
+    pub(crate) fn set(&self, me: Option<Holder>) {
+        let me = match me {
+            None => 0,
+            Some(Holder::Thread(id)) => u64::from(id),
+            Some(Holder::OsThread(id)) => OS | u64::from(id),
+        };
+        self.0.store(me, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Option<Holder> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            id if id & OS != 0 => Some(Holder::OsThread(id as u32)),
+            id => Some(Holder::Thread(id as u32)),
+        }
+    }
+}
+
+/// The thread that runs; under a foreign executor nobody knows.
+#[inline]
+pub(crate) fn thread() -> Option<Holder> {
+    this_thread().map(Holder::Thread)
+}
+
+/// The OS thread that runs, as one that blocks.
+pub(crate) fn os_thread() -> Option<Holder> {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    thread_local!(static MINE: Cell<u32> = const { Cell::new(0) });
+    MINE.with(|mine| {
+        if mine.get() == 0 {
+            mine.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        Some(Holder::OsThread(mine.get()))
+    })
+}
+
+/// # Panics
+/// When `me` is the recorded holder.
+#[track_caller]
+pub(crate) fn refuse_recursion(record: &Record, me: Option<Holder>) {
+    if let Err(recursion) = check(record, me) {
+        panic!("{recursion}");
+    }
+}
+
+pub(crate) fn check(record: &Record, me: Option<Holder>) -> Result<(), Recursion> {
+    match me {
+        Some(me) if record.get() == Some(me) => Err(Recursion(me)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,245 @@
+//! A value that is made once, by whoever needs it first.
+
+use crate::blocking::wait_blocking;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use std::convert::Infallible;
+use std::fmt;
+use std::panic::Location;
+use std::sync::OnceLock;
+
+/// A cell whose value is made once, by whoever needs it first, with system calls if need be; the others wait for it.
+///
+/// If the maker fails, panics or is cancelled, the next of those who wait makes it in his own way.
+///
+/// # Cancellation
+/// Dropping a `get_or_init` that waits leaves the queue; dropping one that makes the value gives the turn to the next.
+///
+/// # Complexity
+/// When the value is there, reading it is one load.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn, yield_now};
+/// use selvedge_sync::OnceCell;
+/// use std::rc::Rc;
+///
+/// round_robin(async {
+///     let cell = Rc::new(OnceCell::new_local());
+///     let theirs = cell.clone();
+///     let other = spawn(async move { *theirs.get_or_init(|| async { 1 }).await });
+///     let make = || async {
+///         yield_now().await;
+///         2
+///     };
+///     assert_eq!(*cell.get_or_init(make).await, 2);
+///     assert_eq!(other.await.unwrap(), 2);
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+#[doc(alias = "Once")]
+pub struct OnceCell<T, M: Mode = Shared> {
+    value: OnceLock<T>,
+    queue: WaitQueue<Making, Option<Turn>, M>,
+}
+
+/// How far it has got. Who waits, waits for [`Making::Now`] to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Making {
+    NotYet,
+    Now,
+    Made,
+}
+
+/// What a waiter is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Make,
+    Made,
+}
+
+impl<T> OnceCell<T> {
+    /// An empty cell.
+    pub fn new() -> Self {
+        OnceCell::default()
+    }
+}
+
+impl<T> OnceCell<T, Local> {
+    /// An empty cell that stays on its OS thread.
+    pub fn new_local() -> Self {
+        OnceCell::default()
+    }
+}
+
+impl<T, M: Mode> OnceCell<T, M> {
+    /// The value, if it has been made.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
+    /// The value, which nobody else can reach.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        self.value.get_mut()
+    }
+
+    /// The value, which nobody else can reach.
+    pub fn into_inner(self) -> Option<T> {
+        self.value.into_inner()
+    }
+
+    /// Sets the value, if it has not been made and nobody is making it.
+    ///
+    /// # Errors
+    /// Gives the value back.
+    pub fn set(&self, value: T) -> Result<(), T> {
+        let attempt =
+            |making: &mut Making, queue: &mut Queue<'_, _>| Enter::attempt(making, queue, &mut None);
+        match self.queue.with(attempt) {
+            Some(Turn::Make) => {
+                self.finish(value);
+                Ok(())
+            }
+            _ => Err(value),
+        }
+    }
+
+    /// The value; makes it if need be, or waits for who is making it.
+    ///
+    /// `make` must not ask for the value of the same cell: it would wait for itself.
+    #[track_caller]
+    pub fn get_or_init<F: Future<Output = T>>(&self, make: impl FnOnce() -> F) -> impl Future<Output = &T> {
+        let place = Location::caller();
+        async move {
+            let make = || async { Ok::<T, Infallible>(make().await) };
+            match self.make(make, place).await {
+                Ok(value) => value,
+                Err(never) => match never {},
+            }
+        }
+    }
+
+    /// The same with a maker that can fail.
+    ///
+    /// # Errors
+    /// The maker's own. The cell is then as before, and the next who waits makes the value.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge_sync::{OnceCell, wait_blocking};
+    ///
+    /// let cell = OnceCell::<u32>::new();
+    /// assert_eq!(wait_blocking(cell.get_or_try_init(|| async { Err("not today") })), Err("not today"));
+    /// assert_eq!(wait_blocking(cell.get_or_try_init(|| async { Ok::<_, &str>(3) })), Ok(&3));
+    /// ```
+    #[track_caller]
+    pub fn get_or_try_init<E, F: Future<Output = Result<T, E>>>(
+        &self,
+        make: impl FnOnce() -> F,
+    ) -> impl Future<Output = Result<&T, E>> {
+        self.make(make, Location::caller())
+    }
+
+    /// The value, made by a function on this OS thread, which blocks while somebody else is making it.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn get_or_init_blocking(&self, make: impl FnOnce() -> T) -> &T {
+        wait_blocking(self.get_or_init(|| async { make() }))
+    }
+
+    async fn make<E, F: Future<Output = Result<T, E>>>(
+        &self,
+        make: impl FnOnce() -> F,
+        place: &'static Location<'static>,
+    ) -> Result<&T, E> {
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
+        if self.queue.wait_at::<Enter>(None, place).await == Turn::Make {
+            let unfinished = Unfinished(self);
+            let value = make().await?;
+            std::mem::forget(unfinished);
+            self.finish(value);
+        }
+        Ok(self.value.get().expect("it has been made"))
+    }
+
+    /// It is our turn, and here is the value.
+    fn finish(&self, value: T) {
+        let set = self.value.set(value);
+        debug_assert!(set.is_ok(), "one makes it at a time");
+        self.queue.with(|making, queue| {
+            *making = Making::Made;
+            while let Some(turn) = queue.front() {
+                *turn = Some(Turn::Made);
+                queue.grant();
+            }
+        });
+    }
+}
+
+/// The turn of one who is making the value; it goes to the next if nothing comes of it.
+struct Unfinished<'a, T, M: Mode>(&'a OnceCell<T, M>);
+
+impl<T, M: Mode> Drop for Unfinished<'_, T, M> {
+    fn drop(&mut self) {
+        self.0.queue.with(Enter::pass_on);
+    }
+}
+
+enum Enter {}
+
+impl Enter {
+    fn pass_on(making: &mut Making, queue: &mut Queue<'_, Option<Turn>>) {
+        match queue.front() {
+            Some(turn) => {
+                *turn = Some(Turn::Make);
+                queue.grant();
+            }
+            None => *making = Making::NotYet,
+        }
+    }
+}
+
+impl Role<Making, Option<Turn>> for Enter {
+    type Output = Turn;
+
+    fn attempt(making: &mut Making, _: &mut Queue<'_, Option<Turn>>, _: &mut Option<Turn>) -> Option<Turn> {
+        match making {
+            Making::NotYet => {
+                *making = Making::Now;
+                Some(Turn::Make)
+            }
+            Making::Now => None,
+            Making::Made => Some(Turn::Made),
+        }
+    }
+
+    fn granted(turn: &mut Option<Turn>) -> Turn {
+        turn.expect("who is granted is told what to do")
+    }
+
+    fn abandoned(making: &mut Making, queue: &mut Queue<'_, Option<Turn>>, turn: &mut Option<Turn>) {
+        if *turn == Some(Turn::Make) {
+            Enter::pass_on(making, queue);
+        }
+    }
+}
+
+impl<T, M: Mode> Default for OnceCell<T, M> {
+    /// An empty cell.
+    fn default() -> Self {
+        OnceCell { value: OnceLock::new(), queue: WaitQueue::new(Making::NotYet) }
+    }
+}
+
+impl<T: fmt::Debug, M: Mode> fmt::Debug for OnceCell<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.get() {
+            Some(value) => f.debug_tuple("OnceCell").field(value).finish(),
+            None => f.write_str("OnceCell(empty)"),
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! The readers-writer lock: many readers, or one writer.
+
+use crate::blocking::wait_blocking;
+use crate::holder::{self, Holder, Record, Recursion};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem;
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+
+/// A lock that many threads hold at a time to read, or one to write.
+///
+/// It is fair: who asks first is served first. A reader that comes after a writer who waits waits behind him, so that neither side starves the
+/// other. A thread that reads and asks to read once more may therefore wait for a writer who waits for it: read once, and pass the
+/// guard on.
+///
+/// # Ownership
+/// As with a [`Mutex`](crate::Mutex): unlocking is dropping a guard; a panic or a cancellation while holding one unlocks and does not poison;
+/// a thread that waits for itself is let wait by [`read`](RwLock::read) and [`write`](RwLock::write), and gets an
+/// error from [`checked_read`](RwLock::checked_read) and [`checked_write`](RwLock::checked_write) if it holds it to write.
+/// Who reads is counted, not recorded.
+///
+/// # Cancellation
+/// Dropping a `read()` or `write()` that waits leaves the queue, and readers behind a writer who has left go on. If the lock had been handed
+/// to it, it goes on to the next.
+///
+/// # Complexity
+/// One atomic operation to lock and one to unlock if nobody waits; one critical section each otherwise.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::round_robin;
+/// use selvedge_sync::RwLock;
+///
+/// round_robin(async {
+///     let lock = RwLock::new_local(5);
+///     {
+///         let (one, other) = (lock.read().await, lock.read().await);
+///         assert_eq!(*one + *other, 10);
+///         assert!(lock.try_write().is_none());
+///     }
+///     *lock.write().await += 1;
+///     assert_eq!(*lock.read().await, 6);
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub struct RwLock<T, M: Mode = Shared> {
+    /// Its word is the number of readers, [`WRITTEN`] and [`WAITED`].
+    queue: WaitQueue<(), Wish, M>,
+    writer: Record,
+    value: UnsafeCell<T>,
+}
+
+/// Somebody waits.
+const WAITED: u32 = 1 << 30;
+/// Somebody holds it to write. Then nobody reads.
+const WRITTEN: u32 = 1 << 29;
+const READERS_MAX: u32 = WRITTEN - 1;
+
+// SAFETY: the value is reached through guards alone: by several OS threads at once through `&T`, or by one through `&mut T`.
+unsafe impl<T: Send + Sync, M: Mode> Sync for RwLock<T, M> where WaitQueue<(), Wish, M>: Sync {}
+
+/// Reads what is in an [`RwLock`], until it is dropped.
+#[must_use = "the lock is released when this is dropped"]
+pub struct ReadGuard<'a, T, M: Mode = Shared> {
+    lock: &'a RwLock<T, M>,
+    _value: PhantomData<&'a T>,
+}
+
+/// Holds an [`RwLock`] to write, until it is dropped.
+#[must_use = "the lock is released when this is dropped"]
+pub struct WriteGuard<'a, T, M: Mode = Shared> {
+    lock: &'a RwLock<T, M>,
+    _value: PhantomData<&'a mut T>,
+}
+
+impl<T> RwLock<T> {
+    /// A free lock.
+    pub fn new(value: T) -> Self {
+        RwLock::guarding(value)
+    }
+}
+
+impl<T> RwLock<T, Local> {
+    /// A free lock that stays on its OS thread.
+    pub fn new_local(value: T) -> Self {
+        RwLock::guarding(value)
+    }
+}
+
+impl<T, M: Mode> RwLock<T, M> {
+    fn guarding(value: T) -> Self {
+        RwLock { queue: WaitQueue::new(()), writer: Record::default(), value: UnsafeCell::new(value) }
+    }
+
+    /// Locks it to read, waiting if need be.
+    #[inline]
+    #[track_caller]
+    pub fn read(&self) -> impl Future<Output = ReadGuard<'_, T, M>> {
+        let place = Location::caller();
+        async move {
+            self.acquire(Wish::Read, place).await;
+            self.read_guard()
+        }
+    }
+
+    /// Locks it to write, waiting if need be.
+    #[inline]
+    #[track_caller]
+    pub fn write(&self) -> impl Future<Output = WriteGuard<'_, T, M>> {
+        let place = Location::caller();
+        async move {
+            self.acquire(Wish::Write, place).await;
+            self.write_guard(holder::thread())
+        }
+    }
+
+    #[inline(always)]
+    async fn acquire(&self, wish: Wish, place: &'static Location<'static>) {
+        if self.queue.exchange(|word| wish.added(word)).is_err() {
+            self.queue.wait_at::<Acquire>(wish, place).await;
+        }
+    }
+
+    /// Locks it to read, unless this thread holds it to write.
+    ///
+    /// # Errors
+    /// When the thread that runs is the one that has locked it to write. All branches of a `join!` are one thread.
+    #[track_caller]
+    pub fn checked_read(&self) -> impl Future<Output = Result<ReadGuard<'_, T, M>, Recursion>> {
+        let place = Location::caller();
+        async move {
+            holder::check(&self.writer, holder::thread())?;
+            self.acquire(Wish::Read, place).await;
+            Ok(self.read_guard())
+        }
+    }
+
+    /// Locks it to write, unless this thread holds it to write already.
+    ///
+    /// # Errors
+    /// As [`checked_read`](RwLock::checked_read).
+    #[track_caller]
+    pub fn checked_write(&self) -> impl Future<Output = Result<WriteGuard<'_, T, M>, Recursion>> {
+        let place = Location::caller();
+        async move {
+            holder::check(&self.writer, holder::thread())?;
+            self.acquire(Wish::Write, place).await;
+            Ok(self.write_guard(holder::thread()))
+        }
+    }
+
+    /// Locks it to read if nobody writes or waits.
+    #[inline]
+    pub fn try_read(&self) -> Option<ReadGuard<'_, T, M>> {
+        self.try_acquire(Wish::Read).then(|| self.read_guard())
+    }
+
+    /// Locks it to write if nobody holds it.
+    #[inline]
+    pub fn try_write(&self) -> Option<WriteGuard<'_, T, M>> {
+        self.try_acquire(Wish::Write).then(|| self.write_guard(holder::thread()))
+    }
+
+    /// Locks it to read, blocking this OS thread if need be.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads; and when this OS thread holds it to write, and would wait for itself.
+    #[track_caller]
+    pub fn read_blocking(&self) -> ReadGuard<'_, T, M> {
+        holder::refuse_recursion(&self.writer, holder::os_thread());
+        wait_blocking(self.acquire(Wish::Read, Location::caller()));
+        self.read_guard()
+    }
+
+    /// Locks it to write, blocking this OS thread if need be.
+    ///
+    /// # Panics
+    /// As [`read_blocking`](RwLock::read_blocking).
+    #[track_caller]
+    pub fn write_blocking(&self) -> WriteGuard<'_, T, M> {
+        let me = holder::os_thread();
+        holder::refuse_recursion(&self.writer, me);
+        wait_blocking(self.acquire(Wish::Write, Location::caller()));
+        self.write_guard(me)
+    }
+
+    /// Who holds it to write, as far as that is known: `None` if nobody does, or somebody under a foreign executor.
+    pub fn writer(&self) -> Option<Holder> {
+        self.writer.get()
+    }
+
+    /// How many hold it to read: out of date as soon as it is told.
+    pub fn readers(&self) -> u32 {
+        self.queue.word() & READERS_MAX
+    }
+
+    /// The value, which nobody else can reach.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    /// The value, which nobody else can reach.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+
+    #[inline(always)]
+    fn try_acquire(&self, wish: Wish) -> bool {
+        match self.queue.exchange(|word| wish.added(word)) {
+            Ok(_) => true,
+            Err(Some(_)) => false,
+            Err(None) => self.queue.with(|_, queue| Acquire::take(queue, wish)),
+        }
+    }
+
+    fn read_guard(&self) -> ReadGuard<'_, T, M> {
+        ReadGuard { lock: self, _value: PhantomData }
+    }
+
+    #[inline(always)]
+    fn write_guard(&self, me: Option<Holder>) -> WriteGuard<'_, T, M> {
+        self.writer.set(me);
+        WriteGuard { lock: self, _value: PhantomData }
+    }
+
+    #[inline(always)]
+    fn unlock(&self, wish: Wish) {
+        if self.queue.exchange(|word| (word & WAITED == 0).then(|| wish.removed(word))).is_err() {
+            self.unlock_late(wish);
+        }
+    }
+
+    #[cold]
+    fn unlock_late(&self, wish: Wish) {
+        self.queue.with(|_, queue| Acquire::release(queue, wish));
+    }
+}
+
+impl<'a, T, M: Mode> WriteGuard<'a, T, M> {
+    /// Goes on to read, without letting anybody write in between. Readers at the head of the queue go on too.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge_sync::{RwLock, WriteGuard};
+    ///
+    /// let lock = RwLock::new(1);
+    /// let mut writer = lock.write_blocking();
+    /// *writer = 2;
+    /// let reader = WriteGuard::downgrade(writer);
+    /// assert_eq!((*reader, *lock.read_blocking()), (2, 2));
+    /// ```
+    pub fn downgrade(writer: WriteGuard<'a, T, M>) -> ReadGuard<'a, T, M> {
+        let lock = writer.lock;
+        mem::forget(writer);
+        lock.writer.set(None);
+        lock.queue.with(|_, queue| {
+            *queue.word() = Wish::Write.removed(*queue.word()) + 1;
+            Acquire::serve(queue);
+        });
+        lock.read_guard()
+    }
+}
+
+impl<T, M: Mode> Deref for ReadGuard<'_, T, M> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: while a reader's guard lives nobody has a writer's.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T, M: Mode> Deref for WriteGuard<'_, T, M> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: while a writer's guard lives nobody has another one.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T, M: Mode> DerefMut for WriteGuard<'_, T, M> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and the guard is borrowed exclusively.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+/// What one asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Read,
+    Write,
+}
+
+impl Wish {
+    /// The word with one more of this kind, if that can be; nobody waits.
+    #[inline(always)]
+    fn added(self, word: u32) -> Option<u32> {
+        match self {
+            Wish::Read => (word < READERS_MAX).then(|| word + 1),
+            Wish::Write => (word == 0).then_some(WRITTEN),
+        }
+    }
+
+    #[inline(always)]
+    fn removed(self, word: u32) -> u32 {
+        match self {
+            Wish::Read => word - 1,
+            Wish::Write => word & !WRITTEN,
+        }
+    }
+}
+
+enum Acquire {}
+
+impl Acquire {
+    /// `WAITED` and `WRITTEN` are too large for one more reader, or writer, to be added to.
+    fn take(queue: &mut Queue<'_, Wish>, wish: Wish) -> bool {
+        let added = wish.added(*queue.word());
+        added.into_iter().for_each(|word| *queue.word() = word);
+        added.is_some()
+    }
+
+    fn release(queue: &mut Queue<'_, Wish>, wish: Wish) {
+        *queue.word() = wish.removed(*queue.word());
+        Acquire::serve(queue);
+    }
+
+    /// Hands the lock to those at the head of the queue who may have it.
+    fn serve(queue: &mut Queue<'_, Wish>) {
+        let mut word = *queue.word() & !WAITED;
+        while let Some(added) = queue.front().and_then(|wish| wish.added(word)) {
+            word = added;
+            queue.grant();
+        }
+        *queue.word() = if queue.is_empty() { word } else { word | WAITED };
+    }
+}
+
+impl Role<(), Wish> for Acquire {
+    type Output = ();
+
+    fn attempt(_: &mut (), queue: &mut Queue<'_, Wish>, wish: &mut Wish) -> Option<()> {
+        if Acquire::take(queue, *wish) {
+            return Some(());
+        }
+        *queue.word() |= WAITED;
+        None
+    }
+
+    fn granted(_: &mut Wish) {}
+
+    fn abandoned(_: &mut (), queue: &mut Queue<'_, Wish>, wish: &mut Wish) {
+        Acquire::release(queue, *wish);
+    }
+
+    fn withdrawn(_: &mut (), queue: &mut Queue<'_, Wish>, _: &mut Wish) {
+        Acquire::serve(queue);
+    }
+}
+
+impl<T, M: Mode> Drop for ReadGuard<'_, T, M> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.unlock(Wish::Read);
+    }
+}
+
+impl<T, M: Mode> Drop for WriteGuard<'_, T, M> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.writer.set(None);
+        self.lock.unlock(Wish::Write);
+    }
+}
+
+impl<T: fmt::Debug, M: Mode> fmt::Debug for ReadGuard<'_, T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReadGuard").field(&**self).finish()
+    }
+}
+
+impl<T: fmt::Debug, M: Mode> fmt::Debug for WriteGuard<'_, T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WriteGuard").field(&**self).finish()
+    }
+}
+
+impl<T: Default, M: Mode> Default for RwLock<T, M> {
+    fn default() -> Self {
+        RwLock::guarding(T::default())
+    }
+}
+
+impl<T, M: Mode> fmt::Debug for RwLock<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.queue.word() & !WAITED, self.writer()) {
+            (0, _) => f.write_str("RwLock(free)"),
+            (WRITTEN, Some(writer)) => write!(f, "RwLock(written by {writer})"),
+            (WRITTEN, None) => f.write_str("RwLock(written)"),
+            (readers, _) => write!(f, "RwLock({readers} readers)"),
+        }
+    }
+}

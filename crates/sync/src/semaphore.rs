@@ -1,0 +1,344 @@
+//! The semaphore: a number of permits.
+
+use crate::blocking::wait_blocking;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use std::fmt;
+use std::mem;
+use std::ops::Deref;
+use std::panic::Location;
+
+/// A number of permits, of which threads acquire some, and wait if there are too few.
+///
+/// It is fair: who asks first is served first, also if he asks for more permits than who comes after him. Permits that are
+/// free while somebody waits are his.
+///
+/// # Cancellation
+/// Dropping an `acquire` that waits leaves the queue, and those behind it who now have enough permits go on. If it had been granted
+/// its permits they are released.
+///
+/// # Complexity
+/// One atomic operation to acquire what is there, and one to release what nobody waits for; one critical section each
+/// otherwise.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn, yield_now};
+/// use selvedge_sync::Semaphore;
+/// use std::{cell::Cell, rc::Rc};
+///
+/// round_robin(async {
+///     let two = Rc::new(Semaphore::new_local(2));
+///     let inside = Rc::new(Cell::new(0));
+///     let mut threads = vec![];
+///     for _ in 0..10 {
+///         let (two, inside) = (two.clone(), inside.clone());
+///         threads.push(spawn(async move {
+///             let _permit = two.acquire().await;
+///             inside.set(inside.get() + 1);
+///             assert!(inside.get() <= 2);
+///             yield_now().await;
+///             inside.set(inside.get() - 1);
+///         }));
+///     }
+///     for thread in threads {
+///         thread.await.unwrap();
+///     }
+///     assert_eq!(two.available(), 2);
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub struct Semaphore<M: Mode = Shared> {
+    /// Its word is the number of free permits, and [`WAITED`]; what waits is a number of permits.
+    queue: WaitQueue<(), u32, M>,
+}
+
+/// Somebody waits.
+const WAITED: u32 = 1 << 30;
+
+impl Semaphore {
+    /// The most permits that a semaphore can have: 2^30 - 1.
+    pub const PERMITS_MAX: u32 = WAITED - 1;
+
+    /// A semaphore with this many permits.
+    ///
+    /// # Panics
+    /// When they are more than [`PERMITS_MAX`](Semaphore::PERMITS_MAX).
+    pub fn new(permits: u32) -> Self {
+        Semaphore::with_permits(permits)
+    }
+}
+
+impl Semaphore<Local> {
+    /// A semaphore that stays on its OS thread.
+    ///
+    /// # Panics
+    /// When there are more permits than [`PERMITS_MAX`](Semaphore::PERMITS_MAX).
+    pub fn new_local(permits: u32) -> Self {
+        Semaphore::with_permits(permits)
+    }
+}
+
+impl<M: Mode> Semaphore<M> {
+    fn with_permits(permits: u32) -> Self {
+        Semaphore { queue: WaitQueue::with_word((), sum(0, permits)) }
+    }
+
+    /// Acquires one permit, waiting for it if need be.
+    #[inline]
+    #[track_caller]
+    pub fn acquire(&self) -> impl Future<Output = Permit<'_, M>> {
+        self.acquire_many(1)
+    }
+
+    /// Acquires several permits at once, waiting until they are there. No permit is set aside before all are.
+    #[inline]
+    #[track_caller]
+    pub fn acquire_many(&self, permits: u32) -> impl Future<Output = Permit<'_, M>> {
+        let place = Location::caller();
+        async move {
+            self.take(permits, place).await;
+            Permit { semaphore: self, permits }
+        }
+    }
+
+    /// The same with permits that own a handle of the semaphore, an `Arc` or `Rc` of it, say.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge_core::{round_robin, spawn};
+    /// use selvedge_sync::Semaphore;
+    /// use std::sync::Arc;
+    ///
+    /// round_robin(async {
+    ///     let connections = Arc::new(Semaphore::new(100));
+    ///     let permit = Semaphore::acquire_owned(connections.clone(), 1).await;
+    ///     let thread = spawn(async move { drop(permit) });
+    ///     thread.await.unwrap();
+    ///     assert_eq!(connections.available(), 100);
+    /// })?;
+    /// # Ok::<(), selvedge_core::RunError>(())
+    /// ```
+    #[track_caller]
+    pub fn acquire_owned<H>(semaphore: H, permits: u32) -> impl Future<Output = OwnedPermit<H, M>>
+    where
+        H: Deref<Target = Semaphore<M>>,
+    {
+        let place = Location::caller();
+        async move {
+            semaphore.take(permits, place).await;
+            OwnedPermit { semaphore, permits }
+        }
+    }
+
+    #[inline(always)]
+    async fn take(&self, permits: u32, place: &'static Location<'static>) {
+        if !self.take_at_once(permits) {
+            self.queue.wait_at::<Acquire>(permits, place).await;
+        }
+    }
+
+    /// Acquires this many permits if they are free and nobody waits.
+    #[inline]
+    pub fn try_acquire(&self, permits: u32) -> Option<Permit<'_, M>> {
+        let taken = match self.queue.exchange(|word| less(word, permits)) {
+            Ok(_) => true,
+            Err(Some(_)) => false,
+            Err(None) => self.queue.with(|_, queue| Acquire::take(queue, permits)),
+        };
+        taken.then_some(Permit { semaphore: self, permits })
+    }
+
+    /// Acquires this many permits, blocking this OS thread until they are there.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn acquire_blocking(&self, permits: u32) -> Permit<'_, M> {
+        wait_blocking(self.take(permits, Location::caller()));
+        Permit { semaphore: self, permits }
+    }
+
+    /// Adds permits: more than there were, or such as were [forgotten](Permit::forget).
+    ///
+    /// # Panics
+    /// When they would become more than [`PERMITS_MAX`](Semaphore::PERMITS_MAX).
+    #[inline]
+    pub fn release(&self, permits: u32) {
+        if self.queue.exchange(|word| (word & WAITED == 0).then(|| sum(word, permits))).is_err() {
+            self.release_late(permits);
+        }
+    }
+
+    #[cold]
+    fn release_late(&self, permits: u32) {
+        self.queue.with(|_, queue| Acquire::release(queue, permits));
+    }
+
+    /// How many permits are free: out of date as soon as it is told. While somebody waits for more than that, nobody else gets
+    /// them.
+    pub fn available(&self) -> u32 {
+        self.queue.word() & !WAITED
+    }
+
+    #[inline(always)]
+    fn take_at_once(&self, permits: u32) -> bool {
+        self.queue.exchange(|word| less(word, permits)).is_ok()
+    }
+}
+
+/// `free` permits and as many again.
+#[inline(always)]
+fn sum(free: u32, permits: u32) -> u32 {
+    match free.checked_add(permits) {
+        Some(sum) if sum <= Semaphore::PERMITS_MAX => sum,
+        _ => too_many(free, permits),
+    }
+}
+
+#[cold]
+fn too_many(free: u32, permits: u32) -> ! {
+    panic!("{free} permits of a semaphore and {permits} more are more than {}", Semaphore::PERMITS_MAX)
+}
+
+/// The word when so many permits have been taken: if nobody waits, and there are enough.
+#[inline(always)]
+fn less(word: u32, permits: u32) -> Option<u32> {
+    if word & WAITED == 0 { word.checked_sub(permits) } else { None }
+}
+
+enum Acquire {}
+
+impl Acquire {
+    fn take(queue: &mut Queue<'_, u32>, permits: u32) -> bool {
+        match less(*queue.word(), permits) {
+            Some(left) => {
+                *queue.word() = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn release(queue: &mut Queue<'_, u32>, permits: u32) {
+        *queue.word() = sum(*queue.word() & !WAITED, permits);
+        Acquire::serve(queue);
+    }
+
+    /// Grants those at the head of the queue what is free.
+    fn serve(queue: &mut Queue<'_, u32>) {
+        let mut free = *queue.word() & !WAITED;
+        while let Some(left) = queue.front().and_then(|permits| free.checked_sub(*permits)) {
+            free = left;
+            queue.grant();
+        }
+        *queue.word() = if queue.is_empty() { free } else { free | WAITED };
+    }
+}
+
+impl Role<(), u32> for Acquire {
+    type Output = ();
+
+    fn attempt(_: &mut (), queue: &mut Queue<'_, u32>, permits: &mut u32) -> Option<()> {
+        if Acquire::take(queue, *permits) {
+            return Some(());
+        }
+        *queue.word() |= WAITED;
+        None
+    }
+
+    fn granted(_: &mut u32) {}
+
+    fn abandoned(_: &mut (), queue: &mut Queue<'_, u32>, permits: &mut u32) {
+        Acquire::release(queue, *permits);
+    }
+
+    fn withdrawn(_: &mut (), queue: &mut Queue<'_, u32>, _: &mut u32) {
+        Acquire::serve(queue);
+    }
+}
+
+/// Permits of a [`Semaphore`], released when this is dropped.
+#[must_use = "the permits are released when this is dropped"]
+pub struct Permit<'a, M: Mode = Shared> {
+    semaphore: &'a Semaphore<M>,
+    permits: u32,
+}
+
+impl<M: Mode> Permit<'_, M> {
+    /// How many there are.
+    pub fn permits(&self) -> u32 {
+        self.permits
+    }
+
+    /// Takes some of them away into a permit of their own, if there are as many.
+    pub fn split(&mut self, permits: u32) -> Option<Self> {
+        self.permits = self.permits.checked_sub(permits)?;
+        Some(Permit { semaphore: self.semaphore, permits })
+    }
+
+    /// Takes them out of the semaphore for good, or until [`Semaphore::release`].
+    pub fn forget(self) {
+        mem::forget(self);
+    }
+}
+
+impl<M: Mode> Drop for Permit<'_, M> {
+    #[inline]
+    fn drop(&mut self) {
+        self.semaphore.release(self.permits);
+    }
+}
+
+/// Permits of a [`Semaphore`] with a handle of it, released when this is dropped.
+#[must_use = "the permits are released when this is dropped"]
+pub struct OwnedPermit<H: Deref<Target = Semaphore<M>>, M: Mode = Shared> {
+    semaphore: H,
+    permits: u32,
+}
+
+impl<H: Deref<Target = Semaphore<M>>, M: Mode> OwnedPermit<H, M> {
+    /// How many there are.
+    pub fn permits(&self) -> u32 {
+        self.permits
+    }
+
+    /// Takes some of them away into a permit of their own, if there are as many.
+    pub fn split(&mut self, permits: u32) -> Option<Self>
+    where
+        H: Clone,
+    {
+        self.permits = self.permits.checked_sub(permits)?;
+        Some(OwnedPermit { semaphore: self.semaphore.clone(), permits })
+    }
+
+    /// Takes them out of the semaphore for good, or until [`Semaphore::release`].
+    pub fn forget(mut self) {
+        self.permits = 0;
+    }
+}
+
+impl<H: Deref<Target = Semaphore<M>>, M: Mode> Drop for OwnedPermit<H, M> {
+    fn drop(&mut self) {
+        self.semaphore.release(self.permits);
+    }
+}
+
+impl<M: Mode> fmt::Debug for Semaphore<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.queue.word();
+        let waited = if word & WAITED != 0 { ", waited for" } else { "" };
+        write!(f, "Semaphore({} free{waited})", word & !WAITED)
+    }
+}
+
+impl<M: Mode> fmt::Debug for Permit<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Permit({})", self.permits)
+    }
+}
+
+impl<H: Deref<Target = Semaphore<M>>, M: Mode> fmt::Debug for OwnedPermit<H, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OwnedPermit({})", self.permits)
+    }
+}
