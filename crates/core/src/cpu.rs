@@ -1,5 +1,6 @@
 //! The CPU: what a scheduler has one of for each OS thread it runs threads on.
 
+use crate::alarm::GivenUp;
 use crate::arena::{self, Key, Slab};
 use crate::directory::{self, Entry};
 use crate::group::Members;
@@ -12,7 +13,9 @@ use crate::thread::{
 };
 use crate::trace::{Detached, Readiness, Request, Sleep, Trace, Wait};
 use crate::waker;
-use crate::{ArenaFull, Call, Group, Nbio, Panic, RunQueue, ThreadInfo, Time, Unavailable, Unpark};
+use crate::{
+    ArenaFull, Call, Group, Nbio, Panic, RunQueue, SleepUntil, ThreadInfo, Time, Unavailable, Unpark,
+};
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::fmt;
@@ -787,10 +790,9 @@ impl CpuInner {
         Some((self.step.id, Key::new(self.step.running.load(Ordering::Relaxed))?))
     }
 
-    /// Whether a request in the slot will be detached at the end of the step, because others can wake the thread already.
-    pub(crate) fn will_detach(&self) -> bool {
-        const DETACHES: u32 = STICKY | MOBILE | CANCELLABLE;
-        self.running().is_some_and(|(_, key)| arena::header(key).head() & DETACHES != 0)
+    /// Where those who ask here for a sleep count that they gave it up.
+    pub(crate) fn given_up(&self) -> &'static GivenUp {
+        &self.entry.given_up
     }
 
     /// The running thread's own waker, for a queue that says so with [`ask_block`](CpuInner::ask_block).
@@ -865,7 +867,12 @@ impl CpuInner {
         let mut place = Place::UNKNOWN;
         match ask {
             Ask::Wait(readiness) => self.detach(key, Request::Wait(readiness)),
-            Ask::Sleep(until) => self.detach(key, Request::Sleep(until)),
+            Ask::Sleep(until) => {
+                let waker = waker::of(self.step.id, key.get());
+                // SAFETY: whoever fills the slot with a sleep is a SleepUntil, which would have taken it back if it were gone.
+                let alarm = unsafe { SleepUntil::detach(self.slot.asker.get(), until, &waker, self) };
+                self.spilled.borrow_mut().push_back(Detached { request: Request::Sleep(alarm), waker });
+            }
             Ask::Call => {
                 let mut call = call.expect("put into the slot with Ask::Call");
                 call.detach(waker::of(self.step.id, key.get()));

@@ -2,6 +2,7 @@
 //!
 //! Entries are never freed, so that a waker may look one up at any time; a number is used again by a later CPU.
 
+use crate::alarm::GivenUp;
 use crate::group::Members;
 use crate::inbox::Inbox;
 use crate::{Unavailable, Unpark};
@@ -15,6 +16,7 @@ const CPUS_MAX: usize = 4096;
 #[repr(align(128))]
 pub(crate) struct Entry {
     pub(crate) inbox: Inbox,
+    pub(crate) given_up: GivenUp,
     /// Threads the CPU keeps that only its own threads can resume; and those that anybody can. Written on the CPU's OS thread alone. In
     /// a group a thread kept by one CPU may be resumed by another, so that only the sum over the group counts.
     pub(crate) waiting_here: Count,

@@ -20,6 +20,7 @@
 //! Any future runs as a thread: if it is pending without a system call of ours, the thread waits behind its waker. Our leaf futures run
 //! anywhere too: within `join!`, `select!` and the like, and those that need no scheduler of ours under any executor.
 
+mod alarm;
 mod arena;
 mod call;
 mod cpu;
@@ -47,6 +48,7 @@ mod wait_queue;
 mod waker;
 mod yield_now;
 
+pub use alarm::{Alarm, Bell, GivenUp};
 pub use arena::{ArenaFull, Unavailable};
 pub use call::{Answer, Call, Calling, Syscall, call};
 pub use cpu::Cpu;

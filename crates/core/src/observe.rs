@@ -117,8 +117,8 @@ pub trait Observer: Send {
     /// The running thread has said what it is called.
     fn named(&mut self, _thread: ThreadId, _name: &Arc<str>) {}
 
-    /// The running thread is about to wait for what `whom` is to do.
-    fn waits_for(&mut self, _whom: ThreadId) {}
+    /// The running thread is about to wait for what thread `whom` is to do.
+    fn waits_for(&mut self, _whom: u32) {}
 }
 
 /// Makes the observer of a CPU, by the CPU's number.
@@ -184,10 +184,10 @@ pub fn named(name: &Arc<str>) {
     }
 }
 
-/// Tells the observer, if there is one, that the running thread is about to wait for `whom`: who holds what it wants to have, or is to
-/// deliver it.
+/// Tells the observer, if there is one, that the running thread is about to wait for the thread with the number `whom`: the one that
+/// holds what it wants to have, or is to deliver it.
 #[inline]
-pub fn waits_for(whom: ThreadId) {
+pub fn waits_for(whom: u32) {
     if let Some(cpu) = current() {
         cpu.tell(|observer| observer.waits_for(whom));
     }
@@ -240,7 +240,7 @@ impl End {
         match request {
             None => End::Park,
             Some(Request::Wait(readiness)) => End::Wait(*readiness),
-            Some(Request::Sleep(until)) => End::Sleep(*until),
+            Some(Request::Sleep(alarm)) => End::Sleep(alarm.until()),
             Some(Request::Call(call)) => End::Call(call.name()),
         }
     }

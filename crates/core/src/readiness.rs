@@ -1,7 +1,7 @@
 //! The system calls that wait for the world: a descriptor, a point in time.
 
-use crate::arena::{Key, NOBODY};
-use crate::cpu::{Ask, current, direct, retract};
+use crate::alarm::{self, Alarm, Asker};
+use crate::cpu::{Ask, CpuInner, current, direct, retract};
 use crate::time::{Deadline, Time};
 use crate::trace::{Interest, Readiness, Request};
 use crate::yield_now::Asking;
@@ -22,25 +22,12 @@ pub fn set_fallback(serve: fn(Request, Waker)) {
     let _ = FALLBACK.set(serve);
 }
 
-/// A request as a leaf future makes it: in the slot, detached, or of the fallback. Whether it will surely be served through
-/// a waker, rather than perhaps with the thread itself.
-fn request<T>(leaf: *const T, cx: &mut Context<'_>, ask: Ask, request: Request) -> bool {
-    match (direct(cx), current()) {
-        (Some(cpu), _) => {
-            if cpu.ask(leaf, ask) {
-                return cpu.will_detach();
-            }
-            cpu.spill(request, cpu.shared_waker());
-        }
-        (None, Some(cpu)) => cpu.spill(request, cx.waker().clone()),
-        (None, None) => match FALLBACK.get() {
-            Some(serve) => serve(request, cx.waker().clone()),
-            None => {
-                panic!("{request:?} was asked outside of a Selvedge thread, where no event loop serves it")
-            }
-        },
+/// Has a request served that is made outside of any CPU.
+fn fall_back(request: Request, waker: Waker) {
+    match FALLBACK.get() {
+        Some(serve) => serve(request, waker),
+        None => panic!("{request:?} was asked outside of a Selvedge thread, where no event loop serves it"),
     }
-    true
 }
 
 /// Waits until a descriptor is ready. The answer is a hint: try, and wait again if it was too early.
@@ -83,7 +70,16 @@ impl Future for WaitFd {
             return Poll::Ready(());
         }
         self.state = Asking::Asked;
-        request(&raw const *self, cx, Ask::Wait(self.readiness), Request::Wait(self.readiness));
+        let request = Request::Wait(self.readiness);
+        match (direct(cx), current()) {
+            (Some(cpu), _) => {
+                if !cpu.ask(&raw const *self, Ask::Wait(self.readiness)) {
+                    cpu.spill(request, cpu.shared_waker());
+                }
+            }
+            (None, Some(cpu)) => cpu.spill(request, cx.waker().clone()),
+            (None, None) => fall_back(request, cx.waker().clone()),
+        }
         Poll::Pending
     }
 }
@@ -97,29 +93,67 @@ impl Drop for WaitFd {
     }
 }
 
-/// Lets at least `duration` pass.
+/// Lets at least `duration` pass; none at all if that is zero.
 pub fn sleep(duration: Duration) -> SleepUntil {
-    sleep_until(Time::now() + duration)
+    match duration {
+        Duration::ZERO => sleep_until(Time::default()),
+        duration => sleep_until(Time::now() + duration),
+    }
 }
 
 /// Waits for a point in time. It never ends before it; how long after is up to the event source.
 pub fn sleep_until(until: Time) -> SleepUntil {
-    SleepUntil { until, asker: None, _pinned: PhantomPinned }
+    SleepUntil { until, asked: Asked::Idle, _pinned: PhantomPinned }
 }
 
 /// The system call [`sleep`].
+///
+/// Dropping it takes its timer back, in constant time; on any OS thread.
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
 pub struct SleepUntil {
     until: Time,
-    /// The thread whose request stands: as long as the same one polls, it need not ask again. Or [`ONCE`].
-    asker: Option<(u32, Key)>,
+    asked: Asked,
     /// It is known by its address to the slot it has asked in.
     _pinned: PhantomPinned,
 }
 
-/// A request was made that may have gone with the thread itself: if a scheduler runs the thread before its time, it no longer stands.
-const ONCE: (u32, Key) = (NOBODY, Key::MIN);
+/// What has become of a sleep's request.
+#[derive(Debug)]
+enum Asked {
+    Idle,
+    /// It is in the slot, or has gone with the thread itself: if a scheduler runs the thread before its time, it no longer stands.
+    Slot,
+    /// It stands: as long as the same thread or task polls, it need not ask again.
+    Stands(Waker, Asker),
+}
+
+impl SleepUntil {
+    /// The request that was in the slot is served with a waker after all.
+    ///
+    /// # Safety
+    /// `asker` has filled the slot with [`Ask::Sleep`] in this step and has not taken it back; nobody refers to it now, since the step's
+    /// poll is over.
+    pub(crate) unsafe fn detach(asker: *const (), until: Time, waker: &Waker, cpu: &CpuInner) -> Alarm {
+        let (alarm, asker_side) = Alarm::new(until, cpu.given_up());
+        let this = asker.cast::<SleepUntil>().cast_mut();
+        // SAFETY: it is pinned and would have emptied the slot when dropped, so it is there; the pointer was made from a
+        // unique reference, and there is no other now. What is overwritten is `Slot`, which needs no drop.
+        unsafe { (&raw mut (*this).asked).write(Asked::Stands(waker.clone(), asker_side)) };
+        alarm
+    }
+
+    fn give_up(&mut self) {
+        if matches!(self.asked, Asked::Slot) {
+            retract(&raw const *self);
+        }
+        self.asked = Asked::Idle;
+    }
+
+    fn stands_for(&self, waker: &Waker) -> bool {
+        matches!(&self.asked, Asked::Stands(asked, asker) if !asker.is_over() && asked.will_wake(waker))
+    }
+}
 
 impl Future for SleepUntil {
     type Output = ();
@@ -128,14 +162,42 @@ impl Future for SleepUntil {
         // SAFETY: nothing is moved out of it.
         let this = unsafe { self.get_unchecked_mut() };
         let until = this.until;
-        if Time::now() >= until {
-            this.asker = None;
+        let cpu = current();
+        // The coarse time is never ahead. Before the first request it will do: one that is late by then is served at once.
+        let over = cpu.is_some_and(|cpu| cpu.now() >= until)
+            || (cpu.is_none() || !matches!(this.asked, Asked::Idle)) && Time::now() >= until;
+        if over {
+            this.give_up();
             return Poll::Ready(());
         }
-        let asker = direct(cx).and_then(|cpu| cpu.running());
-        if asker.is_none() || asker != this.asker {
-            let stands = request(&raw const *this, cx, Ask::Sleep(until), Request::Sleep(until));
-            this.asker = if stands { asker } else { Some(ONCE) };
+        let spill = match (direct(cx), cpu) {
+            (Some(cpu), _) => {
+                if this.stands_for(&cpu.keyed_waker()) {
+                    return Poll::Pending;
+                }
+                this.give_up();
+                // From a unique reference, for `detach`.
+                if cpu.ask((&raw mut *this).cast_const(), Ask::Sleep(until)) {
+                    this.asked = Asked::Slot;
+                    return Poll::Pending;
+                }
+                Some((cpu, cpu.shared_waker()))
+            }
+            (None, _) if this.stands_for(cx.waker()) => return Poll::Pending,
+            (None, Some(cpu)) => Some((cpu, cx.waker().clone())),
+            (None, None) => None,
+        };
+        match spill {
+            Some((cpu, waker)) => {
+                let (alarm, asker) = Alarm::new(until, cpu.given_up());
+                this.asked = Asked::Stands(waker.clone(), asker);
+                cpu.spill(Request::Sleep(alarm), waker);
+            }
+            None => {
+                let (alarm, asker) = Alarm::new(until, &alarm::ELSEWHERE);
+                this.asked = Asked::Stands(cx.waker().clone(), asker);
+                fall_back(Request::Sleep(alarm), cx.waker().clone());
+            }
         }
         Poll::Pending
     }
@@ -143,9 +205,7 @@ impl Future for SleepUntil {
 
 impl Drop for SleepUntil {
     fn drop(&mut self) {
-        if self.asker.is_some() {
-            retract(&raw const *self);
-        }
+        self.give_up();
     }
 }
 

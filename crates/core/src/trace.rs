@@ -1,7 +1,7 @@
 //! The trace: one node for each system call, owning what is left of the thread.
 
 use crate::time::{Deadline, Time};
-use crate::{Call, Nbio, Panic, Thread};
+use crate::{Alarm, Call, Nbio, Panic, Thread};
 use std::ops::BitOr;
 use std::os::fd::RawFd;
 use std::task::Waker;
@@ -146,8 +146,8 @@ impl BitOr for Interest {
 pub enum Request {
     /// Wait for a descriptor.
     Wait(Readiness),
-    /// Wait for a point in time.
-    Sleep(Time),
+    /// Wait for a point in time, unless it is given up before.
+    Sleep(Alarm),
     /// A call of the program's own, which knows whom to wake.
     Call(Box<Call>),
 }

@@ -70,8 +70,8 @@ impl Observer for Teller {
         tell(Told::Named(thread.get(), name.to_string()));
     }
 
-    fn waits_for(&mut self, whom: ThreadId) {
-        tell(Told::WaitsFor(whom.get()));
+    fn waits_for(&mut self, whom: u32) {
+        tell(Told::WaitsFor(whom));
     }
 }
 
@@ -279,7 +279,7 @@ fn it_begins_and_ends_while_a_scheduler_runs() {
         }
         assert_eq!(ends(), [""; 0]);
         // Of no observed CPU: nobody is told.
-        waits_for(ThreadId::current().unwrap());
+        waits_for(1);
         nudge(0);
     })
     .unwrap();

@@ -5,11 +5,12 @@
 
 use crate::exclusive;
 use crate::readiness::{Crowd, Entry, Ready, Wait, Wakes};
+use crate::sleepers::Sleepers;
 use crate::sys::{self, Fd};
 use crate::wheel::{Tick, TimerKey, Wheel};
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::io::Errno;
-use selvedge_core::{Readiness, Time};
+use selvedge_core::{Alarm, Readiness, Time};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
@@ -25,15 +26,6 @@ pub(crate) const UNPARK: u64 = u64::MAX;
 /// How long a wait lasts whose descriptor the kernel does not register, for lack of memory or of watches.
 const WITHOUT_KERNEL: Duration = Duration::from_millis(10);
 
-/// What a timer is for.
-#[derive(Debug)]
-enum Due<W> {
-    /// It ends the sleep of one.
-    Sleeper(W),
-    /// It looks after the deadlines of the descriptor with this entry.
-    Deadlines(usize),
-}
-
 /// An epoll set, the table of its descriptors and the wheel of its timers. Those who wait are of type `W`; wherever a
 /// `resume` is passed, it is called with each one that is to go on.
 #[derive(Debug)]
@@ -44,9 +36,10 @@ pub(crate) struct Driver<W> {
     entries: Vec<Entry<W>>,
     /// Likewise; only of those whose entry says so.
     crowds: HashMap<usize, Crowd<W>>,
-    wheel: Wheel<Due<W>>,
+    /// What looks after the deadlines of the descriptors with these entries.
+    wheel: Wheel<usize>,
     waiting: usize,
-    sleeping: usize,
+    sleepers: Sleepers<W>,
 }
 
 /// A tick of the wheel is a millisecond on the clock of [`Time`]. Rounded down: the last tick that has come.
@@ -62,22 +55,42 @@ fn tick_at(until: Time) -> Tick {
 impl<W: Wakes> Driver<W> {
     pub(crate) fn new() -> io::Result<Driver<W>> {
         let epoll = Arc::new(sys::epoll_create()?);
-        let wheel = Wheel::new(tick(Time::now()));
-        Ok(Driver { epoll, entries: Vec::new(), crowds: HashMap::new(), wheel, waiting: 0, sleeping: 0 })
+        let now = tick(Time::now());
+        let (entries, crowds) = (Vec::new(), HashMap::new());
+        let (wheel, sleepers) = (Wheel::new(now), Sleepers::new(now));
+        Ok(Driver { epoll, entries, crowds, wheel, waiting: 0, sleepers })
     }
 
     pub(crate) fn epoll(&self) -> &Arc<Fd> {
         &self.epoll
     }
 
-    /// How many wait or sleep.
+    /// How many wait or sleep, about: 0 is exact, and [`resolve`](Self::resolve) makes it so.
     pub(crate) fn armed(&self) -> usize {
-        self.waiting + self.sleeping
+        self.waiting + self.sleepers.len()
+    }
+
+    /// Clears away what is left of sleepers that have given up, if that is a good part of all.
+    #[inline]
+    pub(crate) fn tidy(&mut self) {
+        self.sleepers.tidy();
+    }
+
+    /// Looks whether anybody is left, if that is in doubt, since many have given up; false if somebody surely is.
+    #[inline]
+    pub(crate) fn resolve(&mut self) -> bool {
+        self.waiting == 0 && self.sleepers.resolve()
+    }
+
+    /// The waiters of sleepers that have given up, to be dropped.
+    #[inline]
+    pub(crate) fn left(&mut self) -> &mut Vec<W> {
+        self.sleepers.left()
     }
 
     /// When `expire` is to be called next.
     pub(crate) fn next(&self) -> Option<Time> {
-        let next = self.wheel.next()?;
+        let next = self.wheel.next().into_iter().chain(self.sleepers.next()).min()?;
         Some(Time::from_nanos(next.0.saturating_mul(Tick::RESOLUTION.as_nanos() as u64)))
     }
 
@@ -124,11 +137,18 @@ impl<W: Wakes> Driver<W> {
         }
     }
 
-    /// `waiter` sleeps.
+    /// `waiter` sleeps, whatever happens.
     #[inline]
     pub(crate) fn sleep(&mut self, waiter: W, until: Time) {
-        self.sleeping += 1;
-        self.wheel.insert(tick_at(until), Due::Sleeper(waiter));
+        self.sleepers.add(tick_at(until), waiter, None);
+    }
+
+    /// `waiter` sleeps, until it is time or it gives up.
+    #[inline]
+    pub(crate) fn set(&mut self, waiter: W, alarm: Alarm) {
+        let (until, bell) = alarm.into_parts();
+        self.sleepers.add(tick_at(until), waiter, Some(bell));
+        self.sleepers.tidy();
     }
 
     /// An event has come from the epoll set.
@@ -159,29 +179,22 @@ impl<W: Wakes> Driver<W> {
 
     /// Resumes those whose time has come.
     pub(crate) fn expire(&mut self, now: Time, mut resume: impl FnMut(W)) {
-        while let Some(due) = self.wheel.expire(tick(now)) {
-            match due {
-                Due::Sleeper(waiter) => {
-                    self.sleeping -= 1;
-                    resume(waiter);
-                }
-                Due::Deadlines(index) => {
-                    let (expired, mut next) = self.entries[index].expire(now);
-                    for waiter in expired.into_iter().flatten() {
-                        self.waiting -= 1;
-                        resume(waiter);
-                    }
-                    if self.entries[index].crowded() {
-                        self.with_crowd(index, |crowd| crowd.expire(now).collect(), &mut resume);
-                        let others = self.crowds.get(&index).and_then(|crowd| crowd.next(now));
-                        next = next.into_iter().chain(others).min();
-                    }
-                    if let Some(next) = next {
-                        self.look_after(index, next);
-                    }
-                }
+        while let Some(index) = self.wheel.expire(tick(now)) {
+            let (expired, mut next) = self.entries[index].expire(now);
+            for waiter in expired.into_iter().flatten() {
+                self.waiting -= 1;
+                resume(waiter);
+            }
+            if self.entries[index].crowded() {
+                self.with_crowd(index, |crowd| crowd.expire(now).collect(), &mut resume);
+                let others = self.crowds.get(&index).and_then(|crowd| crowd.next(now));
+                next = next.into_iter().chain(others).min();
+            }
+            if let Some(next) = next {
+                self.look_after(index, next);
             }
         }
+        self.sleepers.expire(tick(now), resume);
     }
 
     /// Drops all who wait or sleep. The descriptors stay registered.
@@ -190,8 +203,8 @@ impl<W: Wakes> Driver<W> {
             entry.clear();
         }
         self.crowds.clear();
-        self.wheel = Wheel::new(tick(Time::now()));
-        (self.waiting, self.sleeping) = (0, 0);
+        let now = tick(Time::now());
+        (self.wheel, self.sleepers, self.waiting) = (Wheel::new(now), Sleepers::new(now), 0);
     }
 
     /// Resumes those whom `take` takes out of a descriptor's crowd.
@@ -226,7 +239,7 @@ impl<W: Wakes> Driver<W> {
         if let Some(key) = entry.timer.take() {
             self.wheel.cancel(key);
         }
-        entry.timer = Some(self.wheel.insert(at, Due::Deadlines(index)));
+        entry.timer = Some(self.wheel.insert(at, index));
     }
 
     /// Puts a descriptor into the epoll set, for good; false if the kernel has no room for it.

@@ -13,7 +13,7 @@
 
 use crate::epoll::{BATCH, Driver, UNPARK};
 use crate::readiness::Wakes;
-use crate::sys;
+use crate::sys::{self, Fd};
 use crate::unpark::Caller;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -22,8 +22,10 @@ use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::num::NonZeroU32;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -91,29 +93,53 @@ thread_local! {
     static HERE: Cell<LoopId> = const { Cell::new(LoopId::GLOBAL) };
 }
 
-/// Numbers the event loops of the process, so that a descriptor knows in which of them it is registered.
+/// Numbers the event loops of the process, so that a descriptor knows in which of them it is registered. A number is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LoopId(u32);
+pub(crate) struct LoopId(NonZeroU32);
 
 impl LoopId {
-    /// No loop at all.
-    pub(crate) const NONE: LoopId = LoopId(0);
     /// The one loop that serves futures outside any scheduler of ours.
-    pub(crate) const GLOBAL: LoopId = LoopId(1);
+    pub(crate) const GLOBAL: LoopId = LoopId(NonZeroU32::MIN);
 
-    /// The loop that serves the waits begun on this OS thread.
+    /// The loop that serves the waits begun now: that of this OS thread in a thread of ours, and otherwise the one for the rest.
     #[inline]
     pub(crate) fn here() -> LoopId {
-        HERE.get()
+        if selvedge_core::in_thread() { HERE.get() } else { LoopId::GLOBAL }
     }
 
     fn new() -> LoopId {
         static NEXT: AtomicU32 = AtomicU32::new(2);
-        LoopId(NEXT.fetch_add(1, Ordering::Relaxed))
+        LoopId(
+            NonZeroU32::new(NEXT.fetch_add(1, Ordering::Relaxed))
+                .expect("no program makes so many event loops"),
+        )
     }
 
     pub(crate) const fn to_bits(self) -> u32 {
-        self.0
+        self.0.get()
+    }
+}
+
+/// The epoll sets of all event loops. A set in here is open.
+static SETS: RwLock<Vec<(LoopId, Arc<Fd>)>> = RwLock::new(Vec::new());
+
+/// A loop begins.
+pub(crate) fn enter(id: LoopId, epoll: &Arc<Fd>) {
+    SETS.write().unwrap_or_else(PoisonError::into_inner).push((id, epoll.clone()));
+}
+
+/// A loop ends.
+fn leave(id: LoopId) {
+    SETS.write().unwrap_or_else(PoisonError::into_inner).retain(|(other, _)| *other != id);
+}
+
+/// Takes a descriptor out of the epoll set of a loop, from any OS thread, if there is such a loop still. See
+/// [`Places`](crate::places::Places) for when that is right.
+pub(crate) fn take_out(id: LoopId, fd: BorrowedFd<'_>) {
+    let sets = SETS.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, epoll)) = sets.iter().find(|(other, _)| *other == id) {
+        // It may not be there: its wait was given up before it was registered.
+        let _ = sys::epoll_delete(epoll, fd);
     }
 }
 
@@ -123,7 +149,7 @@ impl EventLoop {
     /// # Errors
     /// If the process has no descriptors left (it takes two), or if the OS thread has an event loop already.
     pub fn new() -> io::Result<EventLoop> {
-        if LoopId::here() != LoopId::GLOBAL {
+        if HERE.get() != LoopId::GLOBAL {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
                 "this OS thread has an event loop already",
@@ -132,7 +158,9 @@ impl EventLoop {
         let driver = Driver::new()?;
         let caller = Arc::new(Caller::new()?);
         driver.add_unpark(&*caller)?;
-        HERE.set(LoopId::new());
+        let id = LoopId::new();
+        enter(id, driver.epoll());
+        HERE.set(id);
         let batch = Box::new([MaybeUninit::uninit(); BATCH]);
         Ok(EventLoop { driver, caller, batch, _local: PhantomData })
     }
@@ -140,7 +168,7 @@ impl EventLoop {
 
 impl Drop for EventLoop {
     fn drop(&mut self) {
-        HERE.set(LoopId::GLOBAL);
+        leave(HERE.replace(LoopId::GLOBAL));
     }
 }
 
@@ -167,7 +195,7 @@ impl Events for EventLoop {
                         Request::Wait(readiness) => {
                             self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
                         }
-                        Request::Sleep(until) => self.driver.sleep(waiter, until),
+                        Request::Sleep(alarm) => self.driver.set(waiter, alarm),
                         Request::Call(call) => return Err(Trace::Call(call)),
                         _ => {}
                     }
@@ -184,18 +212,24 @@ impl Events for EventLoop {
     /// # Errors
     /// None in practice: `epoll_wait` fails only on misuse.
     fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
-        let mut wait = timeout.map_or(WAIT_MAX, |t| t.min(WAIT_MAX));
-        if wait > Duration::ZERO
+        self.driver.tidy();
+        let mut wait = timeout.map(|t| t.min(WAIT_MAX));
+        if self.driver.resolve() {
+            wait = Some(Duration::ZERO); // there seemed to be something to wait for
+        }
+        if wait != Some(Duration::ZERO)
             && let Some(next) = self.driver.next()
         {
-            wait = wait.min(next.since(Time::now()));
+            let left = next.since(Time::now()).min(WAIT_MAX);
+            wait = Some(wait.map_or(left, |wait| wait.min(left)));
         }
-        let asleep = wait > Duration::ZERO && self.caller.fall_asleep();
+        let asleep = wait != Some(Duration::ZERO) && self.caller.fall_asleep();
         if !asleep {
-            wait = Duration::ZERO;
+            wait = Some(Duration::ZERO);
         }
-        let timespec = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let taken = sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], Some(&timespec));
+        let timespec = wait
+            .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
+        let taken = sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref());
         if asleep {
             self.caller.wake_up();
         }
@@ -211,6 +245,7 @@ impl Events for EventLoop {
             }
         }
         self.driver.expire(cpu.now(), |w| w.resume(cpu));
+        self.driver.left().clear();
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 //! wakers they were made with.
 
 use crate::epoll::{BATCH, Driver, UNPARK};
-use crate::event_loop::LoopId;
+use crate::event_loop::{self, LoopId};
 use crate::readiness::Wakes;
 use crate::sys::{self, Fd};
 use crate::unpark::Caller;
@@ -14,7 +14,6 @@ use rustix::io::Errno;
 use selvedge_core::{Quiet, Request, Time, Unpark, set_fallback};
 use std::io;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -44,24 +43,8 @@ impl Wakes for Waker {
 /// How long an executor's thread is held up per request while no event loop can be had, for lack of descriptors.
 const WITHOUT_LOOP: Duration = Duration::from_millis(10);
 
-/// Set once a wait has come here from an OS thread that has an event loop of its own, whose number the descriptor will
-/// take for its home: from then on no home can be relied on, and descriptors are registered anew for each wait.
-static STRAYED: AtomicBool = AtomicBool::new(false);
-
-/// Whether a descriptor's home may be wrong.
-#[inline]
-pub(crate) fn strayed() -> bool {
-    STRAYED.load(Ordering::Relaxed)
-}
-
 /// Takes over a request from outside any scheduler.
-fn serve(mut request: Request, waker: Waker) {
-    if let Request::Wait(readiness) = &mut request
-        && (strayed() || LoopId::here() != LoopId::GLOBAL)
-    {
-        STRAYED.store(true, Ordering::Relaxed);
-        readiness.fresh = true;
-    }
+fn serve(request: Request, waker: Waker) {
     let global = {
         let mut global = lock(&GLOBAL);
         global.or_else(|| Global::start().inspect(|new| *global = Some(new)).ok())
@@ -80,6 +63,7 @@ impl Global {
         let global = Global { driver: Mutex::new(Driver::new()?), caller: Caller::new()? };
         lock(&global.driver).add_unpark(&global.caller)?;
         let epoll = lock(&global.driver).epoll().clone();
+        event_loop::enter(LoopId::GLOBAL, &epoll);
         let global: &'static Global = Box::leak(Box::new(global));
         std::thread::Builder::new().name("selvedge-io".into()).spawn(move || global.run(&epoll))?;
         Ok(global)
@@ -92,11 +76,13 @@ impl Global {
         let mut ready = Vec::new();
         match request {
             Request::Wait(readiness) => driver.wait(waker, readiness, Time::now(), |waker| ready.push(waker)),
-            Request::Sleep(until) => driver.sleep(waker, until),
+            Request::Sleep(alarm) => driver.set(waker, alarm),
             other => panic!("{other:?} was asked outside of a Selvedge thread, where no scheduler serves it"),
         }
+        let left = std::mem::take(driver.left());
         let sooner = driver.next().is_some_and(|next| before.is_none_or(|before| next < before));
         drop(driver);
+        drop(left);
         if sooner {
             self.caller.unpark();
         }
@@ -110,7 +96,9 @@ impl Global {
         let mut ready: Vec<Waker> = Vec::new();
         loop {
             let (armed, next) = {
-                let driver = lock(&self.driver);
+                let mut driver = lock(&self.driver);
+                driver.tidy();
+                driver.resolve();
                 (driver.armed(), driver.next())
             };
             let asleep = self.caller.fall_asleep();
@@ -137,7 +125,9 @@ impl Global {
                 }
             }
             driver.expire(Time::now(), |waker| ready.push(waker));
+            let left = std::mem::take(driver.left());
             drop(driver);
+            drop(left);
             // Without the lock: waking may poll the future at once, which may come back with its next request.
             for waker in ready.drain(..) {
                 waker.wake();

@@ -1,12 +1,13 @@
 //! Descriptors that threads can wait for, and how a blocking call is made of non-blocking ones.
 
 use crate::event_loop::LoopId;
+use crate::places::Places;
 use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 /// An owned descriptor in non-blocking mode: a socket, a pipe, a terminal, an eventfd.
@@ -36,8 +37,7 @@ use std::task::{Context, Poll, ready};
 /// 2. A wait may end by a deadline.
 pub struct NonBlocking<T> {
     io: T,
-    /// The event loop in whose epoll set it is: [`LoopId::to_bits`].
-    home: AtomicU32,
+    places: Places,
     // All of these are advice, and right in the end whatever is read: relaxed atomics.
     read_drained: AtomicBool,
     write_drained: AtomicBool,
@@ -69,7 +69,7 @@ impl<T: AsFd> NonBlocking<T> {
         crate::global::install();
         NonBlocking {
             io,
-            home: AtomicU32::new(LoopId::NONE.to_bits()),
+            places: Places::default(),
             read_drained: AtomicBool::new(false),
             write_drained: AtomicBool::new(false),
             streak: AtomicU8::new(0),
@@ -186,9 +186,9 @@ impl<T> NonBlocking<T> {
 
     /// A wait has ended that was asked of the event loop `asked`.
     #[inline]
-    fn waited(&self, interest: Interest, asked: u32) {
+    fn waited(&self, interest: Interest, asked: LoopId, fresh: bool) {
         // Only now has the loop surely served the request and registered the descriptor.
-        self.home.store(asked, Relaxed);
+        self.places.end(asked, fresh, true);
         self.streak.store(0, Relaxed);
         self.is_drained(interest).store(false, Relaxed);
     }
@@ -224,14 +224,22 @@ impl<T> NonBlocking<T> {
 /// The wait of a caller that polls instead of awaiting: it keeps one for each direction, from poll to poll. See
 /// [`NonBlocking::poll_read_with`].
 ///
-/// It may move between polls, and between tasks: each poll that finds nothing asks for the task that made it.
-#[derive(Debug, Default)]
+/// It may move between polls, and between tasks: each poll that finds nothing asks for the task that made it. It belongs to the one
+/// descriptor that it was first used with.
+#[derive(Debug)]
 pub struct PollState {
     /// On the heap, because a request is known by its address. Made by the first wait, and used again for all others.
     wait: Option<Box<WaitFd>>,
     waiting: bool,
-    /// The event loop that was asked.
-    asked: u32,
+    /// The event loop that was asked, and whether that knew nothing of the descriptor.
+    asked: LoopId,
+    fresh: bool,
+}
+
+impl Default for PollState {
+    fn default() -> PollState {
+        PollState { wait: None, waiting: false, asked: LoopId::GLOBAL, fresh: false }
+    }
 }
 
 impl<T: AsFd> NonBlocking<T> {
@@ -289,29 +297,32 @@ impl<T: AsFd> NonBlocking<T> {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         if !state.waiting {
-            let (wait, asked) = self.wait(interest)?;
-            state.asked = asked;
+            let wait;
+            (wait, state.asked, state.fresh) = self.wait(interest)?;
             match &mut state.wait {
                 Some(place) => **place = wait,
                 place => *place = Some(Box::new(wait)),
             }
             state.waiting = true;
+            // The wait may be given up, which nothing tells, when it has been resumed by an edge that does not come again. So whoever
+            // is next tries before it waits.
+            self.is_drained(interest).store(false, Relaxed);
         }
         let wait = state.wait.as_mut().expect("it waits");
         ready!(Pin::new(&mut **wait).poll(cx));
         state.waiting = false;
-        self.waited(interest, state.asked);
+        self.waited(interest, state.asked, state.fresh);
         Poll::Ready(Ok(()))
     }
 
-    /// A wait that begins now, and the event loop it will be asked of.
+    /// A wait that begins now, the event loop it will be asked of, and whether that knows nothing of the descriptor.
     #[inline]
-    fn wait(&self, interest: Interest) -> io::Result<(WaitFd, u32)> {
+    fn wait(&self, interest: Interest) -> io::Result<(WaitFd, LoopId, bool)> {
         let deadline = self.deadline(interest)?;
-        let asked = LoopId::here().to_bits();
-        let fresh = self.home.load(Relaxed) != asked || crate::global::strayed();
-        let fd = self.io.as_fd().as_raw_fd();
-        Ok((WaitFd::new(Readiness { fd, deadline, interest, fresh }), asked))
+        let fd = self.io.as_fd();
+        let asked = LoopId::here();
+        let fresh = self.places.begin(asked, fd);
+        Ok((WaitFd::new(Readiness { fd: fd.as_raw_fd(), deadline, interest, fresh }), asked, fresh))
     }
 }
 
@@ -321,15 +332,16 @@ pub struct Waiting<'a, T> {
     of: &'a NonBlocking<T>,
     /// Present while it waits.
     wait: Option<WaitFd>,
-    /// The event loop that was asked.
-    asked: u32,
+    /// The event loop that was asked, and whether that knew nothing of the descriptor.
+    asked: LoopId,
+    fresh: bool,
     interest: Interest,
 }
 
 impl<'a, T> Waiting<'a, T> {
     #[inline]
     fn new(of: &'a NonBlocking<T>, interest: Interest) -> Waiting<'a, T> {
-        Waiting { of, wait: None, asked: 0, interest }
+        Waiting { of, wait: None, asked: LoopId::GLOBAL, fresh: false, interest }
     }
 }
 
@@ -342,15 +354,27 @@ impl<T: AsFd> Future for Waiting<'_, T> {
         let wait = match &mut this.wait {
             Some(wait) => wait,
             None => {
-                let (wait, asked) = this.of.wait(this.interest)?;
-                this.asked = asked;
+                let wait;
+                (wait, this.asked, this.fresh) = this.of.wait(this.interest)?;
                 this.wait.insert(wait)
             }
         };
         ready!(Pin::new(wait).poll(cx));
         this.wait = None;
-        this.of.waited(this.interest, this.asked);
+        this.of.waited(this.interest, this.asked, this.fresh);
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<T> Drop for Waiting<'_, T> {
+    /// A wait that is given up may have been resumed already, by an edge that does not come again. So whoever is next tries
+    /// before it waits.
+    #[inline]
+    fn drop(&mut self) {
+        if self.wait.is_some() {
+            self.of.is_drained(self.interest).store(false, Relaxed);
+            self.of.places.end(self.asked, self.fresh, false);
+        }
     }
 }
 

@@ -16,7 +16,7 @@
 //!
 //! 1. [`push`](Deque::push) (owner) writes the slot at the tail, then moves the tail with a Release store. No read-modify-write.
 //! 2. [`claim`](Deque::claim) (owner) moves `real` over its share of what is there, 16 items at most, by one exchange of the head;
-//!    [`next`](Deque::next) then takes those items one by one and touches nothing that is shared. Of a long queue, a claim is paid for once
+//!    [`take`](Deque::take) then takes those items one by one and touches nothing that is shared. Of a long queue, a claim is paid for once
 //!    in 16 items; of a short one the other workers' shares stay where they can get them.
 //! 3. [`steal_into`](Stealer::steal_into) (thief) moves `real` over half of what is there and writes down as `stolen` how much, by one
 //!    exchange; it copies; then it clears `stolen`. While that is not 0 no other thief begins, and the owner, who may go on
@@ -146,7 +146,7 @@ pub struct Deque<T, const N: usize = SLOTS> {
 /// What a [`claim`](Deque::claim) has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// How many items are the owner's now, to be taken with [`Deque::next`].
+    /// How many items are the owner's now, to be taken with [`Deque::take`].
     pub taken: u32,
     /// How many were left in the ring.
     pub left: u32,
@@ -225,7 +225,7 @@ impl<T, const N: usize> Deque<T, N> {
 
     /// The next of the claimed items.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<T> {
+    pub fn take(&mut self) -> Option<T> {
         if self.next == self.claimed {
             return None;
         }
@@ -265,9 +265,9 @@ impl<T, const N: usize> Deque<T, N> {
 
     /// Takes the first item.
     pub fn pop(&mut self) -> Option<T> {
-        self.next().or_else(|| {
+        self.take().or_else(|| {
             self.claim(u32::MAX);
-            self.next()
+            self.take()
         })
     }
 
@@ -401,7 +401,7 @@ mod tests {
         let mut ring = Deque::<u32>::new();
         (0..200).for_each(|i| ring.push(i).unwrap());
         assert_eq!(ring.claim(4), Claim { taken: 16, left: 184, wanted: false });
-        (0..16).for_each(|i| assert_eq!(ring.next(), Some(i)));
+        (0..16).for_each(|i| assert_eq!(ring.take(), Some(i)));
         while ring.len() > 7 {
             ring.pop();
         }

@@ -4,13 +4,13 @@
 //! - [`per_core`]: several OS threads, each with its own CPU, its own event loop and its own threads, sharing nothing. Threads need not
 //!   be `Send`.
 //! - [`priority`]: one OS thread, urgent threads first, with deadlines.
+//! - [`simulated`]: one OS thread, a virtual clock and an order that a seed determines, for tests; [`Explorer`] for all orders.
 //! - [`round_robin`], the reference, on the calling OS thread; it lives in `selvedge-core`.
 //!
 //! Several may run side by side in one program, on OS threads of their own. A [`Handle`] takes work to a scheduler from elsewhere, and
 //! [`block_on`] waits for it in ordinary code.
 //!
 //! [`Deque`], [`Injector`] and [`Crew`] are the parts of the first, for multi-core schedulers of one's own.
-//! - [`simulated`]: one OS thread, a virtual clock and an order that a seed determines, for tests; [`Explorer`] for all orders.
 //!
 //! A scheduler of one's own is a loop over [`Thread::step`](selvedge_core::Thread::step): see the example `own_scheduler`.
 #![deny(unsafe_code)]

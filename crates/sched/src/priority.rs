@@ -269,7 +269,10 @@ impl Ready {
         mut rank: Rank,
     ) -> Result<(), RunError> {
         let id = thread.id();
-        match thread.step(cpu) {
+        let node = thread.step(cpu);
+        // Before the thread itself, which may have let them go first.
+        self.take_woken(cpu, rank);
+        match node {
             Trace::Yield(thread) => self.push(cpu, thread, rank),
             Trace::Fork { child, parent } => {
                 self.push(cpu, child, rank);
@@ -291,7 +294,6 @@ impl Ready {
                 submitted?;
             }
         }
-        self.take_woken(cpu, rank);
         Ok(())
     }
 
@@ -430,12 +432,13 @@ mod tests {
         let lines = log.clone();
         run(async move {
             let base = Time::now() + Duration::from_secs(10);
-            set_priority(3).await;
+            set_priority(0).await;
             for (seconds, line) in [(None, 9), (Some(30), 3), (Some(10), 1), (Some(20), 2)] {
                 let log = log.clone();
                 fork_local(async move {
                     let deadline = seconds.map(|s| base + Duration::from_secs(s));
                     assert_eq!(set_deadline(deadline).await, None);
+                    set_priority(3).await;
                     log.write(line);
                 })
                 .await;

@@ -1,6 +1,7 @@
 //! Several workers on the same threads: each has its own, and takes from the others when it has none.
 
 use crate::{Crew, Deque, Failure, Handle};
+use selvedge_core::observe::Note;
 use selvedge_core::{
     Cpu, Deadlock, Events, Group, JoinError, JoinHandle, RunError, RunQueue, SendThread, Thread, ThreadInfo,
     Time, Trace, Unpark,
@@ -171,7 +172,7 @@ impl WorkStealing {
                 Ok(())
             });
             let others = started.into_iter().map(|started| match started {
-                Ok(worker) => worker.join().unwrap_or_else(|panic| Ended::panicked(panic)),
+                Ok(worker) => worker.join().unwrap_or_else(Ended::panicked),
                 Err(error) => Ended::failed(error.into()),
             });
             (std::iter::once(first).chain(others).collect::<Vec<_>>(), handle)
@@ -477,7 +478,10 @@ impl<'a, E: Events> Worker<'a, E> {
 
     #[inline]
     fn step(&mut self, thread: Thread) -> Result<(), RunError> {
-        match thread.step(&mut self.cpu) {
+        let node = thread.step(&mut self.cpu);
+        // Before the thread itself, which may have let them go first.
+        self.take_woken();
+        match node {
             Trace::Yield(thread) => self.enqueue(thread),
             Trace::Fork { child, parent } => {
                 self.enqueue(child);
@@ -489,7 +493,6 @@ impl<'a, E: Events> Worker<'a, E> {
             Trace::Panic(panic) => eprintln!("{panic}"),
             request => self.events.submit(&mut self.cpu, request)?,
         }
-        self.take_woken();
         Ok(())
     }
 
@@ -499,6 +502,7 @@ impl<'a, E: Events> Worker<'a, E> {
         if let Some(thread) = self.lifo.take() {
             self.lifo_run += 1;
             if self.lifo_run <= LIFO_MAX {
+                self.offer();
                 return Some(thread);
             }
             self.enqueue(thread);
@@ -508,6 +512,7 @@ impl<'a, E: Events> Worker<'a, E> {
         if self.turn_is_local
             && let Some(thread) = self.local.pop()
         {
+            self.offer();
             return Some(thread);
         }
         self.next_mobile().or_else(|| self.local.pop())
@@ -515,7 +520,7 @@ impl<'a, E: Events> Worker<'a, E> {
 
     #[inline]
     fn next_mobile(&mut self) -> Option<Thread> {
-        if let Some(thread) = self.deque.next() {
+        if let Some(thread) = self.deque.take() {
             return Some(thread.into_thread());
         }
         self.claim()
@@ -531,7 +536,7 @@ impl<'a, E: Events> Worker<'a, E> {
         if claim.wanted && claim.left > 0 {
             self.shared.unpark(self.shared.crew.surplus(self.me));
         }
-        self.deque.next().map(SendThread::into_thread)
+        self.deque.take().map(SendThread::into_thread)
     }
 
     /// Puts a thread behind those that are ready.
@@ -564,7 +569,13 @@ impl<'a, E: Events> Worker<'a, E> {
         while let Some(thread) = self.cpu.woken() {
             self.enqueue(thread);
         }
-        if self.deque.is_wanted() && self.deque.len() > 1 {
+        self.offer();
+    }
+
+    /// Wakes a sleeper if there is something to steal here, and this worker has other things to do first. (A claim does the same.)
+    #[inline]
+    fn offer(&self) {
+        if self.deque.is_wanted() && self.deque.len() > self.deque.claimed() {
             self.shared.unpark(self.shared.crew.surplus(self.me));
         }
     }
@@ -610,6 +621,7 @@ impl<'a, E: Events> Worker<'a, E> {
         for _ in 0..SEARCHES {
             self.victim = self.victim.wrapping_add(1);
             if let Some(thread) = crew.steal(self.me, &mut self.deque, self.victim) {
+                self.cpu.note(Note::Stole(1 + self.deque.len()));
                 self.lifo = Some(thread.into_thread());
                 return true;
             }

@@ -1,5 +1,6 @@
 //! The same programs under every scheduler.
 
+mod naps;
 mod schedulers;
 
 use proptest::prelude::*;
@@ -192,10 +193,10 @@ fn a_panic_of_main_goes_on<S: Scheduler>() {
     let guard = drops.guard();
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         S::run(async move {
-            spawn(async move {
+            drop(spawn(async move {
                 let _guard = guard;
                 std::future::pending::<()>().await
-            });
+            }));
             yield_now().await;
             throw("main's")
         })

@@ -95,7 +95,7 @@ fn what_a_claim_has_taken_is_written_over_only_when_it_is_read() {
                 seen.push(*refused);
             }
         }
-        seen.extend(ring.next().map(|item| *item));
+        seen.extend(ring.take().map(|item| *item));
         seen.extend(all(ring));
         seen.extend(thief.join().unwrap());
         seen.sort();

@@ -141,7 +141,7 @@ pub fn dump() -> Dump {
                     format!("{}{several}", describe(end, now, &mut descriptors))
                 }
             },
-            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting).map(ThreadId::get),
+            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting),
             cpu: Some(record.cpu).filter(|_| record.steps > 0),
             steps: record.steps,
             called: record.called,

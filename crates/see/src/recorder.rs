@@ -23,7 +23,7 @@ pub(crate) struct Record {
     pub(crate) since: Time,
     /// The CPU it ran on.
     pub(crate) cpu: u32,
-    pub(crate) waits_for: Option<ThreadId>,
+    pub(crate) waits_for: Option<u32>,
     pub(crate) called: Option<Arc<str>>,
     pub(crate) steps: u64,
 }
@@ -90,7 +90,7 @@ struct Recorder {
     /// The thread of the step before.
     before: Option<ThreadId>,
     /// What the running thread has said.
-    waits_for: Option<ThreadId>,
+    waits_for: Option<u32>,
 }
 
 /// Makes the observer of a CPU.
@@ -222,7 +222,7 @@ impl Observer for Recorder {
         });
     }
 
-    fn waits_for(&mut self, whom: ThreadId) {
+    fn waits_for(&mut self, whom: u32) {
         self.waits_for = Some(whom);
     }
 }

@@ -11,14 +11,14 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::Fifo;
 /// use std::rc::Rc;
 ///
 /// let words = round_robin(async {
 ///     let fifo = Rc::new(Fifo::new_local());
 ///     let from = fifo.clone();
-///     let reader = spawn(async move { [from.take().await, from.take().await] });
+///     let reader = spawn_local(async move { [from.take().await, from.take().await] });
 ///     fifo.put("warp");
 ///     fifo.put("weft");
 ///     reader.await.unwrap()

@@ -10,6 +10,8 @@
 
 mod barrier;
 mod blocking;
+mod bounded_fifo;
+mod broadcast;
 mod condition;
 mod event;
 mod fifo;
@@ -17,11 +19,15 @@ mod holder;
 mod mutex;
 mod mvar;
 mod once_cell;
+mod promise;
 mod rw_lock;
 mod semaphore;
+mod watch;
 
 pub use barrier::{Barrier, Passed};
 pub use blocking::{wait_blocking, wait_blocking_for};
+pub use bounded_fifo::{BoundedFifo, Closed, Putter, Taker, TryPutError, TryTakeError};
+pub use broadcast::{Broadcaster, ListenError, Listener, TryListenError, broadcast, broadcast_local};
 pub use condition::Condition;
 pub use event::{Event, Latch};
 pub use fifo::Fifo;
@@ -29,6 +35,8 @@ pub use holder::{Holder, Recursion};
 pub use mutex::{Guard, Mutex, OwnedGuard};
 pub use mvar::MVar;
 pub use once_cell::OnceCell;
+pub use promise::{Broken, Fulfiller, Promise};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use selvedge_core::{Local, Shared};
 pub use semaphore::{OwnedPermit, Permit, Semaphore};
+pub use watch::{Setter, Unwatchable, Watcher, watch, watch_local};

@@ -19,14 +19,14 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::MVar;
 /// use std::rc::Rc;
 ///
 /// let sum = round_robin(async {
 ///     let var = Rc::new(MVar::<u32, _>::empty_local());
 ///     let from = var.clone();
-///     let taker = spawn(async move { from.take().await + from.take().await });
+///     let taker = spawn_local(async move { from.take().await + from.take().await });
 ///     var.put(40).await;
 ///     var.put(2).await;
 ///     taker.await.unwrap()

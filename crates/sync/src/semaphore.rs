@@ -22,7 +22,7 @@ use std::panic::Location;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn, yield_now};
+/// use selvedge_core::{round_robin, spawn_local, yield_now};
 /// use selvedge_sync::Semaphore;
 /// use std::{cell::Cell, rc::Rc};
 ///
@@ -32,7 +32,7 @@ use std::panic::Location;
 ///     let mut threads = vec![];
 ///     for _ in 0..10 {
 ///         let (two, inside) = (two.clone(), inside.clone());
-///         threads.push(spawn(async move {
+///         threads.push(spawn_local(async move {
 ///             let _permit = two.acquire().await;
 ///             inside.set(inside.get() + 1);
 ///             assert!(inside.get() <= 2);

@@ -180,8 +180,8 @@ impl Clock {
             Trace::Sleep(sleep) => self.threads.push(sleep),
             Trace::Any => {
                 while let Some(Detached { request, waker, .. }) = cpu.detached() {
-                    let Request::Sleep(until) = request else { panic!("{request:?}") };
-                    self.wakers.push((until, waker));
+                    let Request::Sleep(alarm) = request else { panic!("{request:?}") };
+                    self.wakers.push((alarm.until(), waker));
                 }
             }
             other => panic!("{other:?}"),
