@@ -60,7 +60,7 @@ fn factor(keys: &mut Keyboard) -> u64 {
 
 fn main() -> Result<(), RunError> {
     let typed = ["2*(3+4)*3=", "1+2*(3+4*(5+6*(7+8)))=", "((((((6))))))*7="];
-    let results = selvedge::run(async move {
+    let results = selvedge::run_local(async move {
         let mut results = Vec::new();
         for text in typed {
             let keys = Rc::new(MVar::empty_local());
