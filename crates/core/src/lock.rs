@@ -90,14 +90,17 @@ impl<T> Lock<T> for WordLock<T> {
 
     #[inline(always)]
     fn exchange(&self, mut change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>> {
-        let mut word = self.word.load(Ordering::Relaxed);
+        let mut word = self.word.load(Ordering::Acquire);
         loop {
             if word & HELD != 0 {
                 return Err(None);
             }
             let new = change(word).ok_or(Some(word))? & !HELD;
+            if new == word {
+                return Ok(word);
+            }
             // AcqRel: it may give out what the word guards, or give it back.
-            match self.word.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.word.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Ok(word),
                 Err(now) => word = now,
             }

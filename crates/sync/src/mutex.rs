@@ -2,7 +2,7 @@
 
 use crate::blocking::wait_blocking;
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -130,10 +130,8 @@ impl<T, M: Mode> Mutex<T, M> {
     }
 
     #[inline(always)]
-    async fn acquire(&self, place: &'static Location<'static>) {
-        if !self.lock_at_once() {
-            self.queue.wait_at::<Lock>((), place).await;
-        }
+    fn acquire(&self, place: &'static Location<'static>) -> Waiting<'_, (), (), Lock, M> {
+        self.queue.wait_at((), place)
     }
 
     /// Locks it, unless this thread holds it already.
@@ -219,13 +217,8 @@ impl<T, M: Mode> Mutex<T, M> {
     }
 
     #[inline(always)]
-    fn lock_at_once(&self) -> bool {
-        self.queue.exchange(|word| (word == 0).then_some(LOCKED)).is_ok()
-    }
-
-    #[inline(always)]
     fn try_acquire(&self) -> bool {
-        match self.queue.exchange(|word| (word == 0).then_some(LOCKED)) {
+        match self.queue.exchange(|word| Lock::pass(word, &())) {
             Ok(_) => true,
             Err(Some(_)) => false,
             // Under its lock it may well be about to become free.
@@ -311,7 +304,13 @@ impl Lock {
 impl Role<(), ()> for Lock {
     type Output = ();
 
+    const PASSES: bool = true;
+
     #[inline(always)]
+    fn pass(word: u32, _: &()) -> Option<u32> {
+        (word == 0).then_some(LOCKED)
+    }
+
     fn attempt(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
         let word = queue.word();
         let free = *word & LOCKED == 0;
@@ -319,6 +318,7 @@ impl Role<(), ()> for Lock {
         free.then_some(())
     }
 
+    #[inline(always)]
     fn granted(_: &mut ()) {}
 
     fn abandoned(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) {
