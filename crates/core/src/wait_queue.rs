@@ -82,6 +82,9 @@ pub trait Role<S, P> {
     /// Whether [`pass`](Role::pass) may let somebody in.
     const PASSES: bool = false;
 
+    /// The word that one who passes mostly finds, if there is such a one: then it is exchanged without having been looked at.
+    const USUAL: Option<u32> = None;
+
     /// The object's word when one with this payload has got what it waits for without the lock, if `word` says that it can: it is then
     /// exchanged for that, and the waiter goes on as if it had been granted.
     #[inline(always)]
@@ -300,7 +303,16 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     /// One atomic operation; for a [`Local`] object none.
     #[inline(always)]
     pub fn exchange(&self, change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>> {
-        self.inner.exchange(change)
+        self.inner.exchange(None, change)
+    }
+
+    /// Exchanges the word, without the lock, for `new` if it is `usual`; it is not looked at before. Tells whether it was.
+    ///
+    /// # Complexity
+    /// As [`exchange`](WaitQueue::exchange), without the load.
+    #[inline(always)]
+    pub fn replace(&self, usual: u32, new: u32) -> bool {
+        self.inner.exchange(Some(usual), |word| (word == usual).then_some(new)).is_ok()
     }
 
     /// Works on the state under the lock, then resumes those whom `f` has granted something.
@@ -405,7 +417,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
         if self.node.state.load(Ordering::Relaxed) == IDLE {
             // SAFETY: the node is idle, hence the owner's alone.
             let payload = unsafe { &mut *self.node.payload.get() };
-            if self.queue.exchange(|word| R::pass(word, payload)).is_ok() {
+            if self.queue.inner.exchange(R::USUAL, |word| R::pass(word, payload)).is_ok() {
                 self.node.state.store(DONE, Ordering::Relaxed);
                 return Poll::Ready(R::granted(payload));
             }

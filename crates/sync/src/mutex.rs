@@ -235,7 +235,7 @@ impl<T, M: Mode> Mutex<T, M> {
     #[inline(always)]
     fn unlock(&self) {
         self.holder.set(None);
-        if self.queue.exchange(|word| (word == LOCKED).then_some(0)).is_err() {
+        if !self.queue.replace(LOCKED, 0) {
             self.unlock_late();
         }
     }
@@ -305,6 +305,8 @@ impl Role<(), ()> for Lock {
     type Output = ();
 
     const PASSES: bool = true;
+
+    const USUAL: Option<u32> = Some(0);
 
     #[inline(always)]
     fn pass(word: u32, _: &()) -> Option<u32> {
