@@ -2,7 +2,7 @@
 
 use crate::blocking::wait_blocking;
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -130,8 +130,8 @@ impl<T, M: Mode> Mutex<T, M> {
     }
 
     #[inline(always)]
-    fn acquire(&self, place: &'static Location<'static>) -> Waiting<'_, (), (), Lock, M> {
-        self.queue.wait_at((), place)
+    fn acquire(&self, place: &'static Location<'static>) -> impl Future<Output = ()> {
+        self.holder.told(self.queue.wait_at::<Lock>((), place))
     }
 
     /// Locks it, unless this thread holds it already.

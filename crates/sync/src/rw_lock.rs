@@ -2,7 +2,7 @@
 
 use crate::blocking::wait_blocking;
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -118,8 +118,8 @@ impl<T, M: Mode> RwLock<T, M> {
     }
 
     #[inline(always)]
-    fn acquire(&self, wish: Wish, place: &'static Location<'static>) -> Waiting<'_, (), Wish, Acquire, M> {
-        self.queue.wait_at(wish, place)
+    fn acquire(&self, wish: Wish, place: &'static Location<'static>) -> impl Future<Output = ()> {
+        self.writer.told(self.queue.wait_at::<Acquire>(wish, place))
     }
 
     /// Locks it to read, unless this thread holds it to write.
