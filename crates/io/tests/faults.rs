@@ -211,7 +211,8 @@ async fn tcp() -> io::Result<()> {
         let addresses = resolve(&format!("127.0.0.1:{port}")).await?;
         let stream = TcpStream::connect(addresses[0]).await?;
         stream.set_nodelay(false)?;
-        (stream.local_addr()?, stream.peer_addr()?);
+        stream.local_addr()?;
+        stream.peer_addr()?;
         let sent = content();
         let (head, body) = sent.split_at(7);
         let mut echoed = vec![0; 30];
