@@ -67,6 +67,9 @@ pub(crate) const C_CORES: Compiled = c_with_threads("cores-c", "c/cores.c");
 /// C with POSIX threads that talk over pipes.
 pub(crate) const C_FIFO: Compiled = c_with_threads("fifo-c", "c/fifo.c");
 
+/// The least work that answers a message: a bound, not a server.
+pub(crate) const C_ECHO: Compiled = c_with_threads("echo-c", "c/echo.c");
+
 /// Random reads of a disk by POSIX threads.
 pub(crate) const PTHREADS_DISK: Compiled = c_with_threads("disk-pthread", "c/disk_pthread.c");
 
@@ -104,7 +107,7 @@ pub(crate) const GHC_CORES: Compiled = Compiled {
 
 /// Every compiled peer.
 pub(crate) const COMPILED: &[Compiled] =
-    &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, PTHREADS_DISK, GO_CORES, GHC_CORES];
+    &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, C_ECHO, PTHREADS_DISK, GO_CORES, GHC_CORES];
 
 impl Compiled {
     /// Whether it takes its number of processors from `GOMAXPROCS`.

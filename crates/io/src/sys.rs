@@ -10,6 +10,12 @@
 //! disturbed, and one branch that is predicted. They are public for crates that make non-blocking calls of their own on the sockets of
 //! this one; programs have no use for them.
 
+mod datagram;
+mod pipe;
+
+pub use datagram::*;
+pub use pipe::*;
+
 use crate::sim::faults::{self, DISTURBED};
 use crate::sim::kernel::{self, Kernel};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -88,11 +94,19 @@ pub enum Call {
     EpollWait,
     /// `eventfd`
     Eventfd,
+    /// `pipe2`
+    Pipe,
+    /// `read`, of a pipe or a standard stream.
+    Read,
+    /// `write`, to a pipe or a standard stream.
+    Write,
+    /// `fork`, `exec` and `pidfd_open`
+    Spawn,
 }
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 28] = [
+    pub const ALL: [Call; 32] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -121,6 +135,10 @@ impl Call {
         Call::EpollControl,
         Call::EpollWait,
         Call::Eventfd,
+        Call::Pipe,
+        Call::Read,
+        Call::Write,
+        Call::Spawn,
     ];
 }
 
@@ -245,6 +263,19 @@ fn on_disk<T, E: From<Errno>>(
     let limit = faults::of(call)?;
     let disk = if kernel::is_here() { kernel::with(Kernel::disk)? } else { usize::MAX };
     real(limit.min(disk))
+}
+
+/// A call that the simulated kernel does not know: there it fails with `OPNOTSUPP`.
+#[inline(always)]
+fn through<T, E: From<Errno>>(
+    call: Call,
+    real: impl FnOnce(usize) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    if !is_disturbed() {
+        return real(usize::MAX);
+    }
+    let limit = faults::of(call)?;
+    if kernel::is_here() { Err(Errno::OPNOTSUPP.into()) } else { real(limit) }
 }
 
 /// A stream socket in non-blocking mode.
@@ -404,6 +435,23 @@ pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     Ok(bytes.len())
 }
 
+/// As [`recv`], into memory that need not be initialised: as much of it as is returned is, from the start.
+///
+/// # Errors
+/// Those of `recv`.
+#[inline]
+pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
+    if !is_disturbed() {
+        let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
+        return Ok(read.len());
+    }
+    let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
+    for (place, byte) in buffer.iter_mut().zip(&bytes) {
+        place.write(*byte);
+    }
+    Ok(bytes.len())
+}
+
 /// Receives what is there behind what is in a vector, within its capacity, without waiting.
 ///
 /// # Errors
@@ -470,7 +518,11 @@ pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize> {
 /// The beginning of the concatenation of `parts`.
 #[cold]
 fn joined(parts: &[IoSlice<'_>], limit: usize) -> Vec<u8> {
-    parts.iter().flat_map(|part| part.iter().copied()).take(limit).collect()
+    let mut all = Vec::new();
+    for part in parts {
+        all.extend_from_slice(&part[..part.len().min(limit - all.len())]);
+    }
+    all
 }
 
 /// Sends at most `count` bytes of a file from `offset` on, which is moved.
@@ -606,7 +658,23 @@ pub(crate) fn through_ring(call: Call) -> Result<usize> {
     if is_disturbed() { faults::of(call) } else { Ok(usize::MAX) }
 }
 
-/// Whether a call that is to take only what is in memory (`RWF_NOWAIT`, `RESOLVE_CACHED`) is made as it is. In a simulation it is not: chance
+/// To be asked before a call on a file that is not made here and may wait for the disk.
+///
+/// # Errors
+/// What was injected into `call`, or is wrong with the simulated disk.
+#[inline]
+pub fn may_wait(call: Call) -> Result<()> {
+    if !is_disturbed() {
+        return Ok(());
+    }
+    faults::of(call)?;
+    if kernel::is_here() {
+        kernel::with(Kernel::disk)?;
+    }
+    Ok(())
+}
+
+/// To be asked before a call on a file that is not made here and must not wait for the disk: whether a call that is to take only what is in memory (`RWF_NOWAIT`, `RESOLVE_CACHED`) is made as it is. In a simulation it is not: chance
 /// says what is in memory, not the page cache, and what is said to be is read by the ordinary call.
 ///
 /// # Errors

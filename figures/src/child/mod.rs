@@ -67,6 +67,7 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("skynet", &[w]) => cores::skynet::<Ours>(w),
         ("counter-mutex", &[w, threads, total]) => cores::counter_mutex(w, threads, total),
         ("counter-atomic", &[w, threads, total]) => cores::counter_atomic(w, threads, total),
+        ("counter-os-mutex", &[threads, total]) => cores::counter_os_mutex(threads, total),
         ("counter-std-mutex", &[threads, total]) => cores::counter_std_mutex(threads, total),
         ("fifo", &[w, pairs, idle, times]) => pipes::fifo::<Ours>(w, pairs, idle, times),
         ("fifo-mvars", &[w, pairs, idle, times]) => pipes::fifo_mvars(w, pairs, idle, times),
@@ -92,6 +93,8 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("timers-cancel", &[n]) => timers::cancel::<Ours>(n),
         ("timers-fire", &[n, millis]) => timers::fire::<Ours>(n, millis),
         ("timers-threads", &[n, millis]) => timers::threads::<Ours>(n, millis),
+        ("timers-cancel-threads", &[n]) => timers::cancel_threads::<Ours>(n),
+        ("tokio-timers-cancel-threads", &[n]) => timers::cancel_threads::<Tokio>(n),
         ("tokio-compute", &[w, threads, bursts, steps]) => {
             cores::compute::<Tokio>(w, threads, bursts, steps);
         }
