@@ -6,7 +6,7 @@ use std::rc::Rc;
 fn main() {
     let left = Rc::new(MVar::<u32, _>::empty_local());
     let right = Rc::new(MVar::<u32, _>::empty_local());
-    let ended = selvedge::run(async move {
+    let ended = selvedge::run_local(async move {
         let (l, r) = (left.clone(), right.clone());
         let other = spawn_local(async move {
             let got = l.take().await;

@@ -1,6 +1,6 @@
 //! Exceptions that cross system calls: thrown deep inside, caught by type, with the rest thrown on.
 
-use selvedge::{RunError, catch, spawn, throw, yield_now};
+use selvedge::{Failure, catch, spawn, throw, yield_now};
 
 #[derive(Debug)]
 struct OutOfYarn {
@@ -17,7 +17,7 @@ async fn weave(rows: u32) -> u32 {
     rows
 }
 
-fn main() -> Result<(), RunError> {
+fn main() -> Result<(), Failure> {
     selvedge::run(async {
         for rows in [5, 50] {
             match catch(weave(rows)).await {

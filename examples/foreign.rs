@@ -3,10 +3,10 @@
 use futures::channel::mpsc;
 use futures::stream::FuturesUnordered;
 use futures::{SinkExt, StreamExt, select_biased};
-use selvedge::{RunError, sleep, spawn};
+use selvedge::{Failure, sleep, spawn};
 use std::time::Duration;
 
-fn main() -> Result<(), RunError> {
+fn main() -> Result<(), Failure> {
     selvedge::run(async {
         let (mut to, mut from) = mpsc::channel(2);
         let sender = spawn(async move {

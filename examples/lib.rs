@@ -12,6 +12,7 @@
 //! | `echo` | a TCP echo server and a thousand clients |
 //! | `foreign` | channels and combinators of the `futures` crate in our threads |
 //! | `workers` | one scheduler for each core |
+//! | `direct_style` | ordinary recursive code that blocks, as a thread on a stack of its own |
 //!
 //! # A system call of one's own
 //! The three steps of [LZ07 §4.2], as in `own_syscall`: a request type with its reply type, a node of the trace that carries

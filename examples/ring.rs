@@ -22,7 +22,7 @@ fn size_of_thread<F>(
 
 fn main() -> Result<(), RunError> {
     let start = Instant::now();
-    let sum = selvedge::run(async {
+    let sum = selvedge::run_local(async {
         let vars: Vec<_> = (0..THREADS).map(|_| Rc::new(MVar::empty_local())).collect();
         for i in 1..THREADS {
             fork_local(pass_on(vars[i].clone(), vars[(i + 1) % THREADS].clone())).await;

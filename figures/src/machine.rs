@@ -1,6 +1,7 @@
 //! On what machine, and beside how much other work, a figure was measured.
 
 use std::fs;
+use std::path::Path;
 
 /// Where and when a figure was measured.
 #[derive(Clone, Debug)]
@@ -36,4 +37,13 @@ fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
     Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The CPU time of all tasks of a process, in nanoseconds.
+pub(crate) fn tasks_cpu_ns(process: &Path) -> u64 {
+    let Ok(tasks) = fs::read_dir(process.join("task")) else { return 0 };
+    tasks
+        .filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
+        .filter_map(|text| text.split(' ').next()?.parse::<u64>().ok())
+        .sum()
 }

@@ -5,13 +5,20 @@
 //! same rows for programs. The peers and how to install them: `figures/peers/README.md`.
 #![forbid(unsafe_code)]
 
+mod abstractions;
 mod child;
+mod contender;
+mod cores;
+mod disk;
+mod echo;
 mod machine;
 mod measure;
 mod peers;
 mod pinned;
+mod pipes;
 mod table;
 mod threads;
+mod timers;
 mod web;
 
 use std::fs;
@@ -52,7 +59,7 @@ struct Figure {
     measure: fn(Effort) -> Result<Table, String>,
 }
 
-const FIGURES: [Figure; 9] = [
+const FIGURES: &[Figure] = &[
     Figure {
         name: "threads-memory",
         about: "bytes per yield-loop thread; a billion at once",
@@ -74,6 +81,35 @@ const FIGURES: [Figure; 9] = [
         about: "ping-pong through a waker-based primitive",
         measure: threads::foreign_wake,
     },
+    Figure {
+        name: "mp-speedup",
+        about: "1024 threads that compute, on one worker and on two",
+        measure: cores::speed_up,
+    },
+    Figure {
+        name: "threads-switch-mc",
+        about: "yields, spawn + join, rings with two workers",
+        measure: cores::switch,
+    },
+    Figure {
+        name: "fifo-idle",
+        about: "128 pairs over 4 KB pipes, beside up to a million idle threads",
+        measure: pipes::idle,
+    },
+    Figure { name: "fifo-busy", about: "4 to 4096 pairs over 4 KB pipes", measure: pipes::busy },
+    Figure {
+        name: "stm-counter",
+        about: "a shared counter: mutex and atomic, the base lines",
+        measure: cores::counter,
+    },
+    Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
+    Figure { name: "server-echo", about: "TCP echo, 1 to 9000 connections", measure: echo::echo },
+    Figure { name: "skynet", about: "a tree of a million threads", measure: cores::skynet },
+    Figure {
+        name: "cost-of-abstractions",
+        about: "join, select, time-out, a foreign future",
+        measure: abstractions::costs,
+    },
     Figure { name: "web-small", about: "a 612-byte file over 64 connections, log on", measure: web::small },
     Figure { name: "web-16k", about: "a 16 KiB file over 64 connections, log on", measure: web::sixteen_k },
     Figure {
@@ -82,15 +118,20 @@ const FIGURES: [Figure; 9] = [
         measure: web::pipelined,
     },
     Figure { name: "web-log", about: "CPU per request, access log on against off", measure: web::log },
+    Figure {
+        name: "disk-random",
+        about: "random 4 KB reads past the page cache, 1 to 65536 threads; a million that wait",
+        measure: disk::random,
+    },
 ];
 
 fn main() -> ExitCode {
     // The two ways this program is its own tool: running a program pinned to a CPU, and being one of our programs.
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["pinned", cpu, program, ..] => match cpu.parse() {
-            Ok(cpu) => Err((pinned::exec(cpu, program, &words[3..]), 127)),
-            Err(_) => Err((format!("not a CPU: {cpu}"), 2)),
+        ["pinned", cpus, program, ..] => match pinned::list(cpus) {
+            Some(cpus) => Err((pinned::exec(&cpus, program, &words[3..]), 127)),
+            None => Err((format!("no CPUs: {cpus}"), 2)),
         },
         ["child", ..] => child::run(&words[1..]).map_err(|error| (error, 2)),
         _ => command_line(),
@@ -130,8 +171,8 @@ fn command_line() -> Result<(), (String, u8)> {
     match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => Err((format!("which figure?\n\n{HELP}"), 2)),
         ["list"] => {
-            for figure in &FIGURES {
-                println!("{:<16} {}", figure.name, figure.about);
+            for figure in FIGURES {
+                println!("{:<21} {}", figure.name, figure.about);
             }
             Ok(())
         }

@@ -24,6 +24,8 @@ pub(crate) struct Contender {
     pub(crate) command: Result<Vec<String>, String>,
     /// Environment variables it needs.
     pub(crate) environment: Vec<(&'static str, &'static str)>,
+    /// The CPUs it may use.
+    pub(crate) cpus: &'static [usize],
     /// What it must print for its times to count.
     pub(crate) answers: Vec<(&'static str, f64)>,
     /// What its row has to reach.
@@ -59,6 +61,9 @@ pub(crate) enum Failure {
     Wrong(String),
 }
 
+/// What the rounds of one contender reported, or why there is nothing.
+pub(crate) type Reports = Result<Vec<Report>, String>;
+
 /// Runs the contenders `rounds` times in turn and returns the rows of one case. The first contender is ours; the
 /// others' ratios are taken against it.
 ///
@@ -74,7 +79,31 @@ pub(crate) fn case(
     rounds: usize,
     limit: Duration,
 ) -> Result<Vec<Row>, String> {
-    let mut samples: Vec<Result<Vec<f64>, String>> = contenders
+    let reports = reports(name, contenders, &[metric.key], rounds, limit)?;
+    Ok(rows(name, contenders, metric, &values(&reports, metric.key)))
+}
+
+/// One number of every report.
+pub(crate) fn values(reports: &[Reports], key: &str) -> Vec<Result<Vec<f64>, String>> {
+    let pick = |reports: &Vec<Report>| reports.iter().map(|report| report[key]).collect();
+    reports.iter().map(|reports| reports.as_ref().map(pick).map_err(Clone::clone)).collect()
+}
+
+/// Runs the contenders `rounds` times in turn and returns what they report; every report has all of `keys`.
+///
+/// A contender that is missing, fails or runs out of time is not tried again.
+///
+/// # Errors
+///
+/// A description of the first wrong answer.
+pub(crate) fn reports(
+    name: &str,
+    contenders: &[Contender],
+    keys: &[&str],
+    rounds: usize,
+    limit: Duration,
+) -> Result<Vec<Reports>, String> {
+    let mut samples: Vec<Reports> = contenders
         .iter()
         .map(|contender| contender.command.as_ref().map(|_| Vec::new()).map_err(Clone::clone))
         .collect();
@@ -82,14 +111,14 @@ pub(crate) fn case(
         for (contender, sample) in contenders.iter().zip(&mut samples) {
             let Ok(values) = sample else { continue };
             eprintln!("{name}: {}", contender.system);
-            match run(contender, metric.key, limit) {
-                Ok(value) => values.push(value),
+            match run(contender, keys, limit) {
+                Ok(report) => values.push(report),
                 Err(Failure::Absent(why)) => *sample = Err(why),
                 Err(Failure::Wrong(what)) => return Err(format!("{name}: {}: {what}", contender.system)),
             }
         }
     }
-    Ok(rows(name, contenders, metric, &samples))
+    Ok(samples)
 }
 
 /// Makes the rows of one case and metric out of the contenders' samples, the first contender being ours.
@@ -151,20 +180,27 @@ fn shown(command: &[String], environment: &[(&str, &str)]) -> String {
     words.join(" ")
 }
 
-/// Runs a contender once, checks its answers and returns the value of `key`.
-fn run(contender: &Contender, key: &str, limit: Duration) -> Result<f64, Failure> {
+/// Runs a contender once, checks its answers and returns its report, in which all of `keys` are.
+fn run(contender: &Contender, keys: &[&str], limit: Duration) -> Result<Report, Failure> {
     let command = contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
-    let mut process = pinned::command(pinned::SERVER_CPU, command);
+    let mut process = pinned::command_on(contender.cpus, command);
     process.envs(contender.environment.iter().copied());
-    let report = report(process, limit)?;
-    for (name, expected) in &contender.answers {
+    checked(report(process, limit)?, &contender.answers, keys)
+}
+
+/// A report that has the right answers and all of `keys`.
+fn checked(report: Report, answers: &[(&str, f64)], keys: &[&str]) -> Result<Report, Failure> {
+    for (name, expected) in answers {
         match report.get(*name) {
             Some(value) if value == expected => {}
             Some(value) => return Err(Failure::Wrong(format!("{name} is {value}, not {expected}"))),
             None => return Err(Failure::Wrong(format!("it printed no {name}"))),
         }
     }
-    report.get(key).copied().ok_or_else(|| Failure::Wrong(format!("it printed no {key}")))
+    match keys.iter().find(|key| !report.contains_key(**key)) {
+        Some(key) => Err(Failure::Wrong(format!("it printed no {key}"))),
+        None => Ok(report),
+    }
 }
 
 /// Runs a process to its end and reads what it printed.
@@ -172,7 +208,16 @@ fn run(contender: &Contender, key: &str, limit: Duration) -> Result<f64, Failure
 /// # Errors
 ///
 /// [`Failure::Absent`] when it cannot be started, fails or is still running after `limit` (it is then killed).
-pub(crate) fn report(mut process: Command, limit: Duration) -> Result<Report, Failure> {
+pub(crate) fn report(process: Command, limit: Duration) -> Result<Report, Failure> {
+    output(process, limit).map(|text| parse(&text))
+}
+
+/// Runs a process to its end and returns what it printed.
+///
+/// # Errors
+///
+/// As for [`report`].
+pub(crate) fn output(mut process: Command, limit: Duration) -> Result<String, Failure> {
     let absent = |what: String| Failure::Absent(what);
     let mut child = process
         .stdin(Stdio::null())
@@ -199,7 +244,7 @@ pub(crate) fn report(mut process: Command, limit: Duration) -> Result<Report, Fa
     if !status.success() {
         return Err(absent(format!("failed: {status}")));
     }
-    Ok(parse(&text))
+    Ok(text)
 }
 
 /// Reads `name value` lines; others are ignored.
@@ -220,6 +265,7 @@ mod tests {
             system: command[0].to_owned(),
             command: Ok(command.iter().map(|&word| word.to_owned()).collect()),
             environment: vec![],
+            cpus: &[pinned::SERVER_CPU],
             answers,
             need: None,
         }
@@ -239,6 +285,20 @@ mod tests {
         assert_eq!(rows("c", &contenders, lower, &samples)[1].ratio, Some(12.0));
         let higher = Metric { key: "rate", unit: "/s", better: Better::Higher };
         assert_eq!(rows("c", &contenders, higher, &samples)[1].ratio, Some(5.0 / 60.0));
+    }
+
+    #[test]
+    fn a_wrong_or_missing_answer_counts_for_nothing() {
+        let check = |text, answers: &[(&str, f64)], keys: &[&str]| match checked(parse(text), answers, keys) {
+            Ok(report) => Ok(report["ns"]),
+            Err(Failure::Wrong(what)) => Err(what),
+            Err(Failure::Absent(why)) => panic!("{why}"),
+        };
+        let right = "ns 4.5\nsum 6\n";
+        assert_eq!(check(right, &[("sum", 6.0)], &["ns"]), Ok(4.5));
+        assert_eq!(check(right, &[("sum", 7.0)], &["ns"]), Err("sum is 6, not 7".to_owned()));
+        assert_eq!(check(right, &[("bytes", 7.0)], &["ns"]), Err("it printed no bytes".to_owned()));
+        assert_eq!(check(right, &[("sum", 6.0)], &["ns", "rate"]), Err("it printed no rate".to_owned()));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 6] = ["golang-go", "ghc", "g++", "nginx-light", "lighttpd", "h2o"];
+pub(crate) const PACKAGES: [&str; 8] =
+    ["golang-go", "ghc", "gcc", "g++", "fio", "nginx-light", "lighttpd", "h2o"];
 
 /// A peer program that is compiled from a source file of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +61,60 @@ pub(crate) const LIMIT: Compiled = Compiled {
     arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
 };
 
+/// C with POSIX threads that compute and count.
+pub(crate) const C_CORES: Compiled = c_with_threads("cores-c", "c/cores.c");
+
+/// C with POSIX threads that talk over pipes.
+pub(crate) const C_FIFO: Compiled = c_with_threads("fifo-c", "c/fifo.c");
+
+/// The least work that answers a message: a bound, not a server.
+pub(crate) const C_ECHO: Compiled = c_with_threads("echo-c", "c/echo.c");
+
+/// Random reads of a disk by POSIX threads.
+pub(crate) const PTHREADS_DISK: Compiled = c_with_threads("disk-pthread", "c/disk_pthread.c");
+
+/// A program in C with POSIX threads.
+const fn c_with_threads(name: &'static str, source: &'static str) -> Compiled {
+    Compiled {
+        name,
+        source,
+        compiler: &["gcc"],
+        package: "gcc",
+        arguments: &["-O2", "-pthread", "-o", "{out}", "{source}"],
+    }
+}
+
+/// Goroutines on several processors.
+pub(crate) const GO_CORES: Compiled = Compiled { name: "cores-go", source: "go/cores.go", ..GO };
+
+/// GHC's threads, in its threaded runtime.
+pub(crate) const GHC_CORES: Compiled = Compiled {
+    name: "cores-ghc",
+    source: "haskell/Cores.hs",
+    arguments: &[
+        "-v0",
+        "-O2",
+        "-threaded",
+        "-rtsopts",
+        "-outputdir",
+        "{out}.objects",
+        "-o",
+        "{out}",
+        "{source}",
+    ],
+    ..GHC
+};
+
 /// Every compiled peer.
-pub(crate) const COMPILED: [Compiled; 4] = [CPP, GO, GHC, LIMIT];
+pub(crate) const COMPILED: &[Compiled] =
+    &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, C_ECHO, PTHREADS_DISK, GO_CORES, GHC_CORES];
 
 impl Compiled {
+    /// Whether it takes its number of processors from `GOMAXPROCS`.
+    pub(crate) fn is_go(self) -> bool {
+        self.compiler == GO.compiler
+    }
+
     /// The path of the executable, which is built first when it is absent or older than its source.
     ///
     /// # Errors
@@ -107,9 +158,9 @@ impl Compiled {
 /// The names of the peers that do not compile. One whose compiler, or which itself, is not installed is only reported.
 pub(crate) fn build_all() -> Result<(), String> {
     let mut broken = Vec::new();
-    let built = COMPILED.map(|peer| (peer.name, peer.executable()));
+    let built = COMPILED.iter().map(|peer| (peer.name, peer.executable()));
     let servers = crate::web::PEERS.map(|program| (program, program_path(program)));
-    for (name, found) in built.into_iter().chain(servers) {
+    for (name, found) in built.chain(servers) {
         match found {
             Ok(path) => println!("{name}: {path}"),
             Err(why) => {

@@ -1,6 +1,6 @@
-//! Processes that run on one CPU, away from the rest of the machine as far as this user may.
+//! Processes that run on one CPU, or on two, away from the rest of the machine as far as this user may.
 //!
-//! A measured process is started through this program's own `pinned` subcommand, which binds itself to a CPU, opens
+//! A measured process is started through this program's own `pinned` subcommand, which binds itself to its CPUs, opens
 //! a session of its own (a scheduler autogroup of its own, where the kernel has them), raises that group's priority
 //! if it may, and then becomes the program. It dies with its parent.
 
@@ -17,24 +17,44 @@ pub(crate) const SERVER_CPU: usize = 0;
 /// Where load generators run.
 pub(crate) const CLIENT_CPU: usize = 1;
 
+/// Where programs with two workers run.
+pub(crate) const BOTH_CPUS: [usize; 2] = [SERVER_CPU, CLIENT_CPU];
+
 /// A command that runs `words` on `cpu`.
 ///
 /// # Panics
 ///
 /// When this program's own executable cannot be named, or `words` is empty.
 pub(crate) fn command(cpu: usize, words: &[String]) -> Command {
+    command_on(&[cpu], words)
+}
+
+/// A command that runs `words` on any of `cpus`.
+///
+/// # Panics
+///
+/// When this program's own executable cannot be named, or `words` is empty.
+pub(crate) fn command_on(cpus: &[usize], words: &[String]) -> Command {
     assert!(!words.is_empty(), "a command has a program");
+    let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
     let mut command = Command::new(env::current_exe().expect("the running executable has a path"));
-    command.arg("pinned").arg(cpu.to_string()).args(words);
+    command.arg("pinned").arg(cpus.join(",")).args(words);
     command
 }
 
-/// Becomes `program` on `cpu`; returns only if that fails.
-pub(crate) fn exec(cpu: usize, program: &str, arguments: &[String]) -> String {
-    let mut cpus = CpuSet::new();
-    cpus.set(cpu);
-    if let Err(error) = rustix::thread::sched_setaffinity(None, &cpus) {
-        return format!("cannot run on CPU {cpu}: {error}");
+/// The CPUs of a list such as `0` or `0,1`.
+pub(crate) fn list(cpus: &str) -> Option<Vec<usize>> {
+    cpus.split(',').map(|cpu| cpu.parse().ok()).collect()
+}
+
+/// Becomes `program` on `cpus`; returns only if that fails.
+pub(crate) fn exec(cpus: &[usize], program: &str, arguments: &[String]) -> String {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        set.set(cpu);
+    }
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
+        return format!("cannot run on the CPUs {cpus:?}: {error}");
     }
     // Without a session of its own the process shares its priority group with the shell that started the figure;
     // without the right to raise it, the figure is measured at the ordinary priority. Both are only less quiet.

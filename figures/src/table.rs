@@ -13,6 +13,8 @@ pub(crate) enum Need {
     Times(f64),
     /// The row's own value must not exceed this.
     AtMost(f64),
+    /// The row's own value must not fall below this.
+    AtLeast(f64),
 }
 
 /// One system's result in one case.
@@ -39,12 +41,17 @@ pub(crate) struct Row {
 impl Row {
     /// A number that a paper gives, on its own machine.
     pub(crate) fn paper(case: &str, place: &str, value: f64, unit: &'static str) -> Row {
+        Row { value: Ok(value), unit, ..Row::plain(case, &format!("paper [{place}]")) }
+    }
+
+    /// A row without a number yet: one that is computed from others.
+    pub(crate) fn plain(case: &str, system: &str) -> Row {
         Row {
             case: case.to_owned(),
-            system: format!("paper [{place}]"),
-            value: Ok(value),
+            system: system.to_owned(),
+            value: Err("not computed".to_owned()),
             range: None,
-            unit,
+            unit: "",
             ratio: None,
             need: None,
             command: None,
@@ -54,10 +61,13 @@ impl Row {
     /// Whether the requirement is met; `None` without a requirement or without the number it needs.
     pub(crate) fn reached(&self) -> Option<bool> {
         match self.need? {
-            Need::Times(times) => self.ratio.map(|ratio| ratio >= times),
+            Need::Times(times) => self.ratio.map(|ratio| (ratio * 100.0).round() >= (times * 100.0).round()),
             // To two decimals: resident memory comes in pages, a few of which are not the threads'.
             Need::AtMost(limit) => {
                 self.value.as_ref().ok().map(|value| (value * 100.0).round() <= limit * 100.0)
+            }
+            Need::AtLeast(limit) => {
+                self.value.as_ref().ok().map(|value| (value * 100.0).round() >= limit * 100.0)
             }
         }
     }
@@ -97,8 +107,9 @@ impl Table {
                 row.value.as_ref().map_or_else(|_| String::new(), |_| row.unit.to_owned()),
                 row.ratio.map(|ratio| format!("{ratio:.2}x")).unwrap_or_default(),
                 match row.need {
-                    Some(Need::Times(times)) => format!(">= {times}x"),
+                    Some(Need::Times(times)) => format!(">= {}x", (times * 100.0).round() / 100.0),
                     Some(Need::AtMost(limit)) => format!("<= {} {}", number(limit), row.unit),
+                    Some(Need::AtLeast(limit)) => format!(">= {} {}", number(limit), row.unit),
                     None => String::new(),
                 },
                 match (&row.value, row.reached()) {
@@ -172,6 +183,7 @@ impl Table {
                     "ratio": row.ratio,
                     "required_ratio": match row.need { Some(Need::Times(times)) => Some(times), _ => None },
                     "required_at_most": match row.need { Some(Need::AtMost(limit)) => Some(limit), _ => None },
+                    "required_at_least": match row.need { Some(Need::AtLeast(limit)) => Some(limit), _ => None },
                     "reached": row.reached(),
                     "command": row.command,
                 })
@@ -220,6 +232,8 @@ mod tests {
         assert_eq!(row(Ok(60.0), Some(11.9), Some(Need::Times(12.0))).reached(), Some(false));
         assert_eq!(row(Ok(16.01), None, Some(Need::AtMost(16.0))).reached(), Some(false));
         assert_eq!(row(Ok(16.0004), None, Some(Need::AtMost(16.0))).reached(), Some(true));
+        assert_eq!(row(Ok(1.949), None, Some(Need::AtLeast(1.95))).reached(), Some(true));
+        assert_eq!(row(Ok(1.94), None, Some(Need::AtLeast(1.95))).reached(), Some(false));
         assert_eq!(row(Err("missing".into()), None, Some(Need::Times(2.0))).reached(), None);
         assert_eq!(row(Ok(1.0), Some(1.0), None).reached(), None);
     }

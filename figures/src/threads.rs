@@ -6,82 +6,18 @@
 use std::time::Duration;
 
 use crate::Effort;
+use crate::contender::{FORK_IO, GOROUTINES, LIMIT, NS, OURS, TOKIO, inner, outer, table, threads};
 use crate::machine::{Machine, memory_kib};
 use crate::measure::{Better, Contender, Metric, case};
-use crate::peers::{CPP, Compiled, GHC, GO};
+use crate::peers::{CPP, GHC, GO};
 use crate::table::{Need, Row, Table};
 
-const NS: Metric = Metric { key: "ns", unit: "ns", better: Better::Lower };
 const BYTES: Metric = Metric { key: "bytes", unit: "bytes", better: Better::Lower };
 
-/// How long one run may take.
-const LIMIT: Duration = Duration::from_secs(60);
 /// How long the run of a billion threads may take.
 const LIMIT_BILLION: Duration = Duration::from_secs(300);
 
-const OURS: &str = "selvedge";
-const TOKIO: &str = "tokio";
 const COROUTINES: &str = "C++20 coroutine queue";
-const GOROUTINES: &str = "Go";
-const FORK_IO: &str = "GHC forkIO";
-
-/// A program of this binary.
-fn inner(system: &str, program: &str, numbers: &[u64]) -> Contender {
-    let command = std::env::current_exe().map_err(|error| error.to_string()).map(|path| {
-        let mut words = vec![path.display().to_string(), "child".to_owned(), program.to_owned()];
-        words.extend(numbers.iter().map(u64::to_string));
-        words
-    });
-    Contender { system: system.to_owned(), command, environment: vec![], answers: vec![], need: None }
-}
-
-/// A compiled peer.
-fn outer(peer: Compiled, system: &str, program: &str, numbers: &[u64]) -> Contender {
-    let command = peer.executable().map(|path| {
-        let mut words = vec![path, program.to_owned()];
-        words.extend(numbers.iter().map(u64::to_string));
-        if peer == GHC {
-            words.extend(["+RTS", "-A64m"].map(str::to_owned));
-        }
-        words
-    });
-    let environment = if peer == GO { vec![("GOMAXPROCS", "1")] } else { vec![] };
-    Contender { system: system.to_owned(), command, environment, answers: vec![], need: None }
-}
-
-impl Contender {
-    /// The answer a run has to print.
-    fn answers(mut self, name: &'static str, value: u64) -> Contender {
-        self.answers.push((name, value as f64));
-        self
-    }
-
-    /// How many times better than it ours has to be.
-    fn times(mut self, times: f64) -> Contender {
-        self.need = Some(Need::Times(times));
-        self
-    }
-
-    /// What its value may be at most.
-    fn at_most(mut self, limit: f64) -> Contender {
-        self.need = Some(Need::AtMost(limit));
-        self
-    }
-}
-
-fn table(name: &'static str, title: &str, machine: Machine, rows: Vec<Row>) -> Table {
-    Table { name, title: title.to_owned(), machine, rows, notes: vec![] }
-}
-
-/// Threads in words: `1`, `1000`, `10 million`.
-fn threads(n: u64) -> String {
-    match n {
-        1 => "1 thread".to_owned(),
-        n if n >= 1_000_000_000 && n % 1_000_000_000 == 0 => format!("{} billion threads", n / 1_000_000_000),
-        n if n >= 1_000_000 && n % 1_000_000 == 0 => format!("{} million threads", n / 1_000_000),
-        n => format!("{n} threads"),
-    }
-}
 
 /// `threads-memory`.
 pub(crate) fn memory(effort: Effort) -> Result<Table, String> {

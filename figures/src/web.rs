@@ -12,6 +12,7 @@ mod site;
 use crate::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, median, rows};
+use crate::pinned::SERVER_CPU;
 use crate::table::{Need, Row, Table};
 
 use self::load::Load;
@@ -230,7 +231,14 @@ fn measure(
             Err(why) => Err(why),
         };
         let need = entrant.need.map(Need::Times);
-        contenders.push(Contender { system, command, environment: vec![], answers: vec![], need });
+        contenders.push(Contender {
+            system,
+            command,
+            environment: vec![],
+            cpus: &[SERVER_CPU],
+            answers: vec![],
+            need,
+        });
     }
     Ok((contenders, samples))
 }

@@ -87,7 +87,11 @@ fn cell(row: &Value, system: &str, unit: &str, absent: Option<&str>) -> Option<S
         match (number_at("required_ratio"), number_at("required_at_most")) {
             (Some(ratio), _) => drop(write!(cell, ", short of {}×", number(ratio))),
             (_, Some(most)) => drop(write!(cell, ", above the {} {unit} aimed at", number(most))),
-            _ => {}
+            _ => {
+                if let Some(least) = number_at("required_at_least") {
+                    let _ = write!(cell, ", below the {} {unit} aimed at", number(least));
+                }
+            }
         }
     }
     Some(cell)

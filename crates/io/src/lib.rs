@@ -61,6 +61,7 @@ pub mod stdio;
 pub mod sys;
 pub mod time;
 mod unpark;
+mod uring;
 pub mod wheel;
 
 pub use event_loop::EventLoop;

@@ -241,9 +241,12 @@ impl<T: AsFd> Future for Waiting<'_, T> {
 }
 
 impl<T> Drop for Waiting<'_, T> {
+    /// A wait that is given up may have been resumed already, by an edge that does not come again. So whoever is next tries
+    /// before it waits.
     #[inline]
     fn drop(&mut self) {
         if self.wait.is_some() {
+            self.of.is_drained(self.interest).store(false, Relaxed);
             self.of.places.end(self.asked, self.fresh, false);
         }
     }

@@ -17,7 +17,8 @@
 //! # Paper
 //! [LZ07 §4.2]: "blocking calls on a separate OS thread" (`worker_file_open`).
 
-use selvedge_core::Quiet;
+use crate::sys;
+use selvedge_core::{Quiet, SleepUntil};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
@@ -83,6 +84,16 @@ pub struct Load {
     pub taken: u64,
     /// The most OS threads it ever had at once.
     pub threads_most: usize,
+}
+
+/// Runs `f` on the process's blocking pool, for nobody who waits. It must not panic.
+///
+/// # Errors
+/// If no OS thread could be started.
+pub(crate) fn aside(f: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let job = Job { run: Box::new(f), id: std::ptr::null() };
+    let pool = &shared().shared;
+    pool.submit(&mut lock(&pool.state), job)
 }
 
 /// The bounds of a [`Pool`].
@@ -323,6 +334,8 @@ enum Stage<F> {
     Unsent(F),
     /// The queue was full; called up when the ticket is no longer in line.
     InLine(F, u64),
+    /// In a simulation, where the call is made here, when it would be over.
+    Simulated(F, Pin<Box<SleepUntil>>),
     Sent,
     Over,
 }
@@ -332,6 +345,7 @@ impl<T, F> fmt::Debug for Blocking<T, F> {
         let stage = match self.stage {
             Stage::Unsent(_) => "unsent",
             Stage::InLine(..) => "in line",
+            Stage::Simulated(..) => "simulated",
             Stage::Sent => "sent",
             Stage::Over => "over",
         };
@@ -352,6 +366,17 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         match std::mem::replace(&mut this.stage, Stage::Over) {
+            Stage::Unsent(f) if let Some(delay) = sys::simulated_delay() => {
+                this.stage = Stage::Simulated(f, Box::pin(crate::time::sleep(delay)));
+                self.poll(cx)
+            }
+            Stage::Simulated(f, mut delay) => match delay.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(catch_unwind(AssertUnwindSafe(f)).map_err(Lost::panicked)),
+                Poll::Pending => {
+                    this.stage = Stage::Simulated(f, delay);
+                    Poll::Pending
+                }
+            },
             stage @ (Stage::Unsent(_) | Stage::InLine(..)) => {
                 let mut state = lock(&this.pool.state);
                 let f = match stage {
@@ -362,7 +387,7 @@ where
                         return Poll::Pending;
                     }
                     Stage::Unsent(f) | Stage::InLine(f, _) => f,
-                    Stage::Sent | Stage::Over => unreachable!("matched above"),
+                    _ => unreachable!("matched above"),
                 };
                 if state.jobs.len() >= this.pool.limits.queue_max.get() {
                     let ticket = state.next_ticket;
@@ -407,7 +432,7 @@ where
 impl<T, F> Drop for Blocking<T, F> {
     fn drop(&mut self) {
         match self.stage {
-            Stage::Unsent(_) | Stage::Over => {}
+            Stage::Unsent(_) | Stage::Simulated(..) | Stage::Over => {}
             Stage::InLine(_, ticket) => {
                 let mut state = lock(&self.pool.state);
                 // Called up but gone before it came: the room is the next one's.

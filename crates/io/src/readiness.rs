@@ -13,8 +13,9 @@
 //!
 //! One rule keeps the end of a stream from being lost. A reader takes a short read as "nothing left" and waits before it
 //! reads again. When data and the end come together in one event, that wait would last for ever. So an event that
-//! tells of an end (hang-up, error, the peer's shutdown) resumes the waiter *and* leaves the bit set: after the end there
-//! is always one more read to do. Reading past an end never blocks, so the bit costs one call at most.
+//! tells of an end (hang-up, error, the peer's shutdown) resumes the waiter, or sets the bit if there is none, *and* sets another bit that
+//! lets one wait more go on: the first lets the reader read what was there, up to a short read; the second is for the read
+//! after that, which finds the end. Reading past an end never blocks, so it costs one call at most.
 //!
 //! This file makes no system calls and knows no threads: what waits is a `W`.
 
@@ -43,6 +44,8 @@ const ALWAYS: u8 = 8;
 const EITHER: u8 = 16;
 /// More wait than the two in the entry: see [`Crowd`].
 const CROWDED: u8 = 32;
+/// An end came: the read that finds it is still to be done.
+const READ_END: u8 = 64;
 
 /// One descriptor.
 #[derive(Debug)]
@@ -127,6 +130,10 @@ impl<W: Wakes> Entry<W> {
             self.state &= !wanted;
             return Wait::Over(waiter);
         }
+        if read && self.state & READ_END != 0 {
+            self.state &= !READ_END;
+            return Wait::Over(waiter);
+        }
         // Who waits for both stands in the reader's place and answers to either direction.
         let reads = read || !write;
         let (place, by) = if reads {
@@ -169,8 +176,11 @@ impl<W: Wakes> Entry<W> {
             write &= !either;
         }
         write &= writer.is_none();
-        if read || ready.read_end {
+        if read {
             self.state |= READ_READY;
+        }
+        if ready.read_end {
+            self.state |= READ_END;
         }
         if write || ready.write_end {
             self.state |= WRITE_READY;
@@ -309,6 +319,18 @@ mod tests {
         assert!(!at_once(entry.wait('a', for_(Interest::READ))));
         assert_eq!(entry.event(DATA_AND_END), [Some('a'), None]);
         assert!(at_once(entry.wait('a', for_(Interest::READ))), "the read that finds the end");
+        assert!(!at_once(entry.wait('a', for_(Interest::READ))), "and no spinning afterwards");
+    }
+
+    #[test]
+    fn an_end_that_nobody_waited_for_is_not_used_up_by_reading_what_came_before_it() {
+        let mut entry = Entry::default();
+        assert_eq!(entry.event(DATA_AND_END), [None, None]);
+        assert!(
+            at_once(entry.wait('a', for_(Interest::READ))),
+            "there is something to read, in several reads"
+        );
+        assert!(at_once(entry.wait('a', for_(Interest::READ))), "the last was short; this one finds the end");
         assert!(!at_once(entry.wait('a', for_(Interest::READ))), "and no spinning afterwards");
     }
 

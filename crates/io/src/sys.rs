@@ -2,7 +2,9 @@
 //!
 //! Behind the door there is the kernel; in a test there may be something else before it:
 //!
-//! - [Faults](crate::sim::Faults) make a call fail, be interrupted, or do less than it was asked to.
+//! - [Faults](crate::sim::Faults) make a call fail, be interrupted, or do less than it was asked to;
+//! - a [simulated kernel](crate::sim) has sockets, an epoll set and a network of its own. It belongs to an OS thread, and its descriptors
+//!   have numbers that the real kernel has for none.
 //!
 //! The functions are thin: they take and return what `rustix` does, and cost one load of a word that is never written while nothing is
 //! disturbed, and one branch that is predicted. They are public for crates that make non-blocking calls of their own on the sockets of
@@ -15,21 +17,20 @@ pub use datagram::*;
 pub use pipe::*;
 
 use crate::sim::faults::{self, DISTURBED};
+use crate::sim::kernel::{self, Kernel};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
-use rustix::fs::OFlags;
-use rustix::io::Result;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
+use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
     SocketType, sockopt,
 };
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, IoSlice};
+use std::ffi::CStr;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -79,10 +80,12 @@ pub enum Call {
     Open,
     /// `stat` and `fstat`
     Stat,
-    /// `pread`, and `read` of a whole file.
+    /// `pread` and `preadv2`
     Pread,
     /// `pwrite`
     Pwrite,
+    /// `fsync` and `fdatasync`
+    Sync,
     /// `epoll_create`
     EpollCreate,
     /// `epoll_ctl`
@@ -103,7 +106,7 @@ pub enum Call {
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 31] = [
+    pub const ALL: [Call; 32] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -127,6 +130,7 @@ impl Call {
         Call::Stat,
         Call::Pread,
         Call::Pwrite,
+        Call::Sync,
         Call::EpollCreate,
         Call::EpollControl,
         Call::EpollWait,
@@ -139,12 +143,23 @@ impl Call {
 }
 
 /// An owned descriptor of the kernel behind the door. Dropping it closes it.
+///
+/// Those of a simulated kernel are negative numbers: a system call with one fails with `EBADF`, and touches no file.
 #[derive(Debug)]
 pub struct Fd(RawFd);
+
+impl Fd {
+    fn is_simulated(&self) -> bool {
+        self.0 < 0
+    }
+}
 
 impl Drop for Fd {
     #[inline]
     fn drop(&mut self) {
+        if self.is_simulated() {
+            return kernel::close(self.0);
+        }
         // SAFETY: the number came from an `OwnedFd` that was given up for it, and is given up here.
         drop(unsafe { OwnedFd::from_raw_fd(self.0) });
     }
@@ -157,7 +172,10 @@ impl From<OwnedFd> for Fd {
 }
 
 impl From<Fd> for OwnedFd {
+    /// # Panics
+    /// If it is simulated: there is nothing that others could do with it.
     fn from(fd: Fd) -> OwnedFd {
+        assert!(!fd.is_simulated(), "a simulated descriptor cannot leave the simulation");
         let raw = fd.0;
         std::mem::forget(fd);
         // SAFETY: the number came from an `OwnedFd`, and the `Fd` that had it is gone without closing it.
@@ -168,7 +186,7 @@ impl From<Fd> for OwnedFd {
 impl AsFd for Fd {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: it is open until this is dropped.
+        // SAFETY: it is open until this is dropped; or it is simulated, and the number that of no file, nor -1.
         unsafe { BorrowedFd::borrow_raw(self.0) }
     }
 }
@@ -176,34 +194,88 @@ impl AsFd for Fd {
 /// Where a table of descriptors that are waited for has the one with this number; `None` if no descriptor has it.
 #[inline]
 pub(crate) fn index(fd: RawFd) -> Option<usize> {
-    usize::try_from(fd).ok()
+    usize::try_from(fd).ok().or_else(|| kernel::number(fd))
 }
 
-/// Makes a call, unless it is disturbed. `real` makes it, for at most so many bytes.
+/// Whether the calls of this OS thread go to a simulated kernel.
+#[inline]
+pub fn is_simulated() -> bool {
+    is_disturbed() && kernel::is_here()
+}
+
+/// How long a call that may block takes in the simulation of this OS thread; `None` if it has none, and the call is to
+/// be made elsewhere.
+#[inline]
+pub(crate) fn simulated_delay() -> Option<Duration> {
+    if !is_simulated() {
+        return None;
+    }
+    kernel::with(|kernel| Ok(kernel.disk_delay())).ok()
+}
+
+/// Whether anything at all stands before the kernel.
 #[inline(always)]
-fn through<T>(call: Call, real: impl FnOnce(usize) -> Result<T>) -> Result<T> {
-    if DISTURBED.load(Ordering::Relaxed) == 0 {
+fn is_disturbed() -> bool {
+    DISTURBED.load(Ordering::Relaxed) != 0
+}
+
+/// A call on a descriptor: `real` or `simulated`, for at most so many bytes.
+#[inline(always)]
+fn on<T>(
+    call: Call,
+    fd: impl AsFd,
+    real: impl FnOnce(BorrowedFd<'_>, usize) -> Result<T>,
+    simulated: impl FnOnce(&mut Kernel, RawFd, usize) -> Result<T>,
+) -> Result<T> {
+    let fd = fd.as_fd();
+    if !is_disturbed() {
+        return real(fd, usize::MAX);
+    }
+    let limit = faults::of(call)?;
+    match fd.as_raw_fd() {
+        raw if raw < 0 => kernel::with(|kernel| simulated(kernel, raw, limit)),
+        _ => real(fd, limit),
+    }
+}
+
+/// A call that makes a descriptor.
+fn make<T>(
+    call: Call,
+    real: impl FnOnce() -> Result<T>,
+    simulated: impl FnOnce(&mut Kernel) -> Result<T>,
+) -> Result<T> {
+    if !is_disturbed() {
+        return real();
+    }
+    faults::of(call)?;
+    if kernel::is_here() { kernel::with(simulated) } else { real() }
+}
+
+/// A call on files, which are real in a simulation too, but slow and not to be relied on.
+#[inline]
+fn on_disk<T, E: From<Errno>>(
+    call: Call,
+    real: impl FnOnce(usize) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    if !is_disturbed() {
         return real(usize::MAX);
     }
-    let limit = disturb(call)?;
-    real(limit)
+    let limit = faults::of(call)?;
+    let disk = if kernel::is_here() { kernel::with(Kernel::disk)? } else { usize::MAX };
+    real(limit.min(disk))
 }
 
-/// As [`through`], for calls that speak of [`io::Error`].
+/// A call that the simulated kernel does not know: there it fails with `OPNOTSUPP`.
 #[inline(always)]
-fn through_io<T>(call: Call, real: impl FnOnce(usize) -> io::Result<T>) -> io::Result<T> {
-    if DISTURBED.load(Ordering::Relaxed) == 0 {
+fn through<T, E: From<Errno>>(
+    call: Call,
+    real: impl FnOnce(usize) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    if !is_disturbed() {
         return real(usize::MAX);
     }
-    let limit = disturb(call)?;
-    real(limit)
-}
-
-/// How many bytes the call may transfer.
-#[cold]
-#[inline(never)]
-fn disturb(call: Call) -> Result<usize> {
-    faults::of(call)
+    let limit = faults::of(call)?;
+    if kernel::is_here() { Err(Errno::OPNOTSUPP.into()) } else { real(limit) }
 }
 
 /// A stream socket in non-blocking mode.
@@ -211,10 +283,11 @@ fn disturb(call: Call) -> Result<usize> {
 /// # Errors
 /// Those of `socket`.
 pub fn socket(family: AddressFamily) -> Result<Fd> {
-    through(Call::Socket, |_| {
+    let real = || {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?.into())
-    })
+    };
+    make(Call::Socket, real, |kernel| Ok(Fd(kernel.socket(family)?)))
 }
 
 /// Two Unix stream sockets in non-blocking mode, connected to each other.
@@ -222,10 +295,14 @@ pub fn socket(family: AddressFamily) -> Result<Fd> {
 /// # Errors
 /// Those of `socketpair`.
 pub fn socket_pair() -> Result<(Fd, Fd)> {
-    through(Call::SocketPair, |_| {
+    let real = || {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (one, other) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         Ok((one.into(), other.into()))
+    };
+    make(Call::SocketPair, real, |kernel| {
+        let (one, other) = kernel.socket_pair()?;
+        Ok((Fd(one), Fd(other)))
     })
 }
 
@@ -250,13 +327,14 @@ pub enum SocketOption {
 /// # Errors
 /// Those of `setsockopt`.
 pub fn set_option(fd: impl AsFd, option: SocketOption) -> Result<()> {
-    through(Call::SetOption, |_| match option {
+    let real = |fd: BorrowedFd<'_>, _| match option {
         SocketOption::ReuseAddress(yes) => sockopt::set_socket_reuseaddr(fd, yes),
         SocketOption::ReusePort(yes) => sockopt::set_socket_reuseport(fd, yes),
         SocketOption::OnlyV6(yes) => sockopt::set_ipv6_v6only(fd, yes),
         SocketOption::NoDelay(yes) => sockopt::set_tcp_nodelay(fd, yes),
         SocketOption::Linger(time) => sockopt::set_socket_linger(fd, time),
-    })
+    };
+    on(Call::SetOption, fd, real, |kernel, fd, _| kernel.set_option(fd, option))
 }
 
 /// What became of a connection that was under way: the outer result is that of the question.
@@ -264,7 +342,7 @@ pub fn set_option(fd: impl AsFd, option: SocketOption) -> Result<()> {
 /// # Errors
 /// Those of `getsockopt`.
 pub fn socket_error(fd: impl AsFd) -> Result<Result<()>> {
-    through(Call::SocketError, |_| sockopt::socket_error(fd))
+    on(Call::SocketError, fd, |fd, _| sockopt::socket_error(fd), |kernel, fd, _| kernel.socket_error(fd))
 }
 
 /// Gives a socket its address.
@@ -272,7 +350,7 @@ pub fn socket_error(fd: impl AsFd) -> Result<Result<()>> {
 /// # Errors
 /// Those of `bind`.
 pub fn bind(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
-    through(Call::Bind, |_| rustix::net::bind(fd, address))
+    on(Call::Bind, fd, |fd, _| rustix::net::bind(fd, address), |kernel, fd, _| kernel.bind(fd, address))
 }
 
 /// Makes a socket one that connections come in at.
@@ -280,7 +358,8 @@ pub fn bind(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
 /// # Errors
 /// Those of `listen`.
 pub fn listen(fd: impl AsFd, backlog: i32) -> Result<()> {
-    through(Call::Listen, |_| rustix::net::listen(fd, backlog))
+    let real = |fd: BorrowedFd<'_>, _| rustix::net::listen(fd, backlog);
+    on(Call::Listen, fd, real, |kernel, fd, _| kernel.listen(fd, backlog))
 }
 
 /// The next connection, in non-blocking mode.
@@ -289,19 +368,39 @@ pub fn listen(fd: impl AsFd, backlog: i32) -> Result<()> {
 /// Those of `accept4`.
 #[inline]
 pub fn accept(fd: impl AsFd) -> Result<(Fd, Option<SocketAddrAny>)> {
-    through(Call::Accept, |_| {
+    let real = |fd: BorrowedFd<'_>, _| {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (fd, peer) = rustix::net::acceptfrom_with(fd, flags)?;
         Ok((fd.into(), peer))
+    };
+    on(Call::Accept, fd, real, |kernel, fd, _| {
+        kernel.interrupt()?;
+        let (fd, peer) = kernel.accept(fd)?;
+        Ok((Fd(fd), peer))
     })
 }
 
 /// Begins to connect.
 ///
 /// # Errors
-/// Those of `connect`.
+/// Those of `connect`. After an interruption (`EINTR`) the connection is under way, as after `EINPROGRESS`.
 pub fn connect(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
-    through(Call::Connect, |_| rustix::net::connect(fd, address))
+    let fd = fd.as_fd();
+    let connect = || match fd.as_raw_fd() {
+        raw if raw < 0 => kernel::with(|kernel| kernel.connect(raw, address)),
+        _ => rustix::net::connect(fd, address),
+    };
+    if !is_disturbed() {
+        return connect();
+    }
+    match faults::of(Call::Connect) {
+        Ok(_) => connect(),
+        Err(Errno::INTR) => match connect() {
+            Ok(()) | Err(Errno::INPROGRESS) => Err(Errno::INTR),
+            refused => refused,
+        },
+        Err(errno) => Err(errno),
+    }
 }
 
 /// The address of a socket.
@@ -309,7 +408,8 @@ pub fn connect(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
 /// # Errors
 /// Those of `getsockname`.
 pub fn local_address(fd: impl AsFd) -> Result<SocketAddrAny> {
-    through(Call::LocalAddress, |_| rustix::net::getsockname(fd))
+    let real = |fd: BorrowedFd<'_>, _| rustix::net::getsockname(fd);
+    on(Call::LocalAddress, fd, real, |kernel, fd, _| kernel.local_address(fd))
 }
 
 /// The address of the socket at the other end.
@@ -317,7 +417,8 @@ pub fn local_address(fd: impl AsFd) -> Result<SocketAddrAny> {
 /// # Errors
 /// Those of `getpeername`.
 pub fn peer_address(fd: impl AsFd) -> Result<Option<SocketAddrAny>> {
-    through(Call::PeerAddress, |_| rustix::net::getpeername(fd))
+    let real = |fd: BorrowedFd<'_>, _| rustix::net::getpeername(fd);
+    on(Call::PeerAddress, fd, real, |kernel, fd, _| kernel.peer_address(fd))
 }
 
 /// Receives what is there, without waiting.
@@ -326,10 +427,12 @@ pub fn peer_address(fd: impl AsFd) -> Result<Option<SocketAddrAny>> {
 /// Those of `recv`.
 #[inline]
 pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
-    through(Call::Recv, |limit| {
-        let room = buffer.len().min(limit);
-        Ok(rustix::net::recv(fd, &mut buffer[..room], RecvFlags::DONTWAIT)?.0)
-    })
+    if !is_disturbed() {
+        return Ok(rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?.0);
+    }
+    let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
+    buffer[..bytes.len()].copy_from_slice(&bytes);
+    Ok(bytes.len())
 }
 
 /// Receives what is there behind what is in a vector, within its capacity, without waiting.
@@ -338,16 +441,25 @@ pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
 /// Those of `recv`.
 #[inline]
 pub fn recv_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
-    through(Call::Recv, |limit| match limit {
-        usize::MAX => {
-            Ok(rustix::net::recv(fd, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?.0)
-        }
-        _ => {
-            let mut some = vec![0; limit.min(buffer.capacity() - buffer.len())];
-            let (read, _) = rustix::net::recv(fd, &mut some[..], RecvFlags::DONTWAIT)?;
-            buffer.extend_from_slice(&some[..read]);
-            Ok(read)
-        }
+    if !is_disturbed() {
+        return Ok(rustix::net::recv(fd, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?.0);
+    }
+    let bytes = recv_disturbed(fd.as_fd(), buffer.capacity() - buffer.len())?;
+    buffer.extend_from_slice(&bytes);
+    Ok(bytes.len())
+}
+
+#[cold]
+fn recv_disturbed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
+    let real = |fd: BorrowedFd<'_>, limit| {
+        let mut bytes = vec![0; room.min(limit)];
+        let (read, _) = rustix::net::recv(fd, &mut bytes[..], RecvFlags::DONTWAIT)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    };
+    on(Call::Recv, fd, real, |kernel, fd, limit| {
+        kernel.interrupt()?;
+        kernel.recv(fd, room.min(limit))
     })
 }
 
@@ -358,10 +470,14 @@ pub fn recv_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
 /// Those of `send`.
 #[inline]
 pub fn send(fd: impl AsFd, bytes: &[u8], more: bool) -> Result<usize> {
-    through(Call::Send, |limit| {
+    let real = |fd: BorrowedFd<'_>, limit| {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let flags = if more { flags | SendFlags::MORE } else { flags };
         rustix::net::send(fd, &bytes[..bytes.len().min(limit)], flags)
+    };
+    on(Call::Send, fd, real, |kernel, fd, limit| {
+        kernel.interrupt()?;
+        kernel.send(fd, &bytes[..bytes.len().min(limit)])
     })
 }
 
@@ -371,16 +487,25 @@ pub fn send(fd: impl AsFd, bytes: &[u8], more: bool) -> Result<usize> {
 /// Those of `sendmsg`.
 #[inline]
 pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize> {
-    through(Call::SendMsg, |limit| {
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        match limit {
-            usize::MAX => rustix::net::sendmsg(fd, parts, &mut SendAncillaryBuffer::default(), flags),
-            _ => {
-                let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-                rustix::net::send(fd, &all[..all.len().min(limit)], flags)
-            }
-        }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let real = |fd: BorrowedFd<'_>, limit| match limit {
+        usize::MAX => rustix::net::sendmsg(fd, parts, &mut SendAncillaryBuffer::default(), flags),
+        _ => rustix::net::send(fd, &joined(parts, limit), flags),
+    };
+    on(Call::SendMsg, fd, real, |kernel, fd, limit| {
+        kernel.interrupt()?;
+        kernel.send(fd, &joined(parts, limit))
     })
+}
+
+/// The beginning of the concatenation of `parts`.
+#[cold]
+fn joined(parts: &[IoSlice<'_>], limit: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    for part in parts {
+        all.extend_from_slice(&part[..part.len().min(limit - all.len())]);
+    }
+    all
 }
 
 /// Sends at most `count` bytes of a file from `offset` on, which is moved.
@@ -389,15 +514,30 @@ pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize> {
 /// Those of `sendfile`.
 #[inline]
 pub fn send_file(fd: impl AsFd, file: impl AsFd, offset: &mut u64, count: usize) -> Result<usize> {
-    through(Call::SendFile, |limit| rustix::fs::sendfile(fd, file, Some(offset), count.min(limit)))
+    let from = *offset;
+    let real = |fd: BorrowedFd<'_>, limit| rustix::fs::sendfile(fd, &file, Some(offset), count.min(limit));
+    let sent = on(Call::SendFile, fd, real, |kernel, fd, limit| {
+        kernel.interrupt()?;
+        let mut bytes = vec![0; count.min(limit).min(SIMULATED_SENDFILE_MAX)];
+        let read = rustix::io::pread(&file, &mut bytes[..], from)?;
+        if read == 0 { Ok(0) } else { kernel.send(fd, &bytes[..read]) }
+    })?;
+    if *offset == from {
+        *offset += sent as u64;
+    }
+    Ok(sent)
 }
+
+/// The most that one simulated `sendfile` reads.
+const SIMULATED_SENDFILE_MAX: usize = 64 * 1024;
 
 /// Closes one direction of a connection, or both.
 ///
 /// # Errors
 /// Those of `shutdown`.
 pub fn shutdown(fd: impl AsFd, how: Shutdown) -> Result<()> {
-    through(Call::Shutdown, |_| rustix::net::shutdown(fd, how))
+    let real = |fd: BorrowedFd<'_>, _| rustix::net::shutdown(fd, how);
+    on(Call::Shutdown, fd, real, |kernel, fd, _| kernel.shutdown(fd, how))
 }
 
 /// Another descriptor of the same open file.
@@ -405,7 +545,8 @@ pub fn shutdown(fd: impl AsFd, how: Shutdown) -> Result<()> {
 /// # Errors
 /// Those of `fcntl(F_DUPFD_CLOEXEC)`.
 pub fn duplicate(fd: impl AsFd) -> Result<Fd> {
-    through(Call::Duplicate, |_| Ok(rustix::io::fcntl_dupfd_cloexec(fd, 0)?.into()))
+    let real = |fd: BorrowedFd<'_>, _| Ok(rustix::io::fcntl_dupfd_cloexec(fd, 0)?.into());
+    on(Call::Duplicate, fd, real, |kernel, fd, _| Ok(Fd(kernel.duplicate(fd)?)))
 }
 
 /// Puts an open file into non-blocking mode.
@@ -413,53 +554,68 @@ pub fn duplicate(fd: impl AsFd) -> Result<Fd> {
 /// # Errors
 /// Those of `fcntl(F_GETFL)` and `fcntl(F_SETFL)`.
 pub fn set_nonblocking(fd: impl AsFd) -> Result<()> {
-    let flags = through(Call::GetFlags, |_| rustix::fs::fcntl_getfl(&fd))?;
+    let get = |fd: BorrowedFd<'_>, _| rustix::fs::fcntl_getfl(fd);
+    // Simulated sockets know no other mode.
+    let flags = on(Call::GetFlags, &fd, get, |_, _, _| Ok(OFlags::NONBLOCK))?;
     if flags.contains(OFlags::NONBLOCK) {
         return Ok(());
     }
-    through(Call::SetFlags, |_| rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK))
+    let set = |fd: BorrowedFd<'_>, _| rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK);
+    on(Call::SetFlags, fd, set, |_, _, _| Ok(()))
 }
 
-/// The addresses of `host:port`. It may take long.
+/// The addresses of `host:port`. It may take long. In a simulation every name is that of this host.
 ///
 /// # Errors
 /// Those of `getaddrinfo`.
 pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
-    through_io(Call::Resolve, |_| Ok(host_and_port.to_socket_addrs()?.collect()))
+    if is_disturbed() {
+        faults::of(Call::Resolve)?;
+        if kernel::is_here() {
+            let port = host_and_port.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+            let port: u16 = port.ok_or(io::ErrorKind::InvalidInput)?;
+            return Ok(vec![(Ipv4Addr::LOCALHOST, port).into()]);
+        }
+    }
+    Ok(host_and_port.to_socket_addrs()?.collect())
 }
 
 /// Opens a file. It may take long.
 ///
 /// # Errors
 /// Those of `open`.
-pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
-    through_io(Call::Open, |_| options.open(path))
+pub(crate) fn open(path: &CStr, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+    on_disk(Call::Open, |_| rustix::fs::openat(CWD, path, flags, mode))
 }
 
-/// The status of the file at a path. It may take long.
+/// The status of the file at a path, or of an open one. It may take long.
 ///
 /// # Errors
-/// Those of `stat`.
-pub fn stat(path: &Path) -> io::Result<Metadata> {
-    through_io(Call::Stat, |_| path.metadata())
-}
-
-/// The status of an open file. It may take long.
-///
-/// # Errors
-/// Those of `fstat`.
-pub fn fstat(file: &File) -> io::Result<Metadata> {
-    through_io(Call::Stat, |_| file.metadata())
+/// Those of `statx`.
+pub(crate) fn stat(directory: impl AsFd, path: &CStr, flags: AtFlags, mask: StatxFlags) -> Result<Statx> {
+    on_disk(Call::Stat, |_| rustix::fs::statx(directory, path, flags, mask))
 }
 
 /// Reads from a place in a file. It may take long.
 ///
 /// # Errors
 /// Those of `pread`.
-pub fn pread(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    through_io(Call::Pread, |limit| {
+pub(crate) fn pread(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    on_disk(Call::Pread, |limit| {
         let room = buffer.len().min(limit);
-        file.read_at(&mut buffer[..room], offset)
+        rustix::io::pread(file, &mut buffer[..room], offset)
+    })
+}
+
+/// Reads what is in memory of a place in a file.
+///
+/// # Errors
+/// Those of `preadv2`: `EAGAIN` if nothing is.
+pub(crate) fn pread_cached(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    on_disk(Call::Pread, |limit| {
+        let room = buffer.len().min(limit);
+        let parts = &mut [IoSliceMut::new(&mut buffer[..room])];
+        rustix::io::preadv2(file, parts, offset, ReadWriteFlags::NOWAIT)
     })
 }
 
@@ -467,50 +623,104 @@ pub fn pread(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 ///
 /// # Errors
 /// Those of `pwrite`.
-pub fn pwrite(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-    through_io(Call::Pwrite, |limit| file.write_at(&bytes[..bytes.len().min(limit)], offset))
+pub(crate) fn pwrite(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize> {
+    on_disk(Call::Pwrite, |limit| rustix::io::pwrite(file, &bytes[..bytes.len().min(limit)], offset))
 }
 
-/// The whole content of the file at a path. It may take long.
+/// Waits until a file is on the disk. It may take long.
 ///
 /// # Errors
-/// Those of `open` and `read`.
-pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open(path, OpenOptions::new().read(true))?;
-    let mut content = Vec::new();
-    through_io(Call::Pread, |_| io::Read::read_to_end(&mut file, &mut content))?;
-    Ok(content)
+/// Those of `fsync`.
+pub(crate) fn sync(file: impl AsFd, only_data: bool) -> Result<()> {
+    on_disk(Call::Sync, |_| if only_data { rustix::fs::fdatasync(file) } else { rustix::fs::fsync(file) })
+}
+
+/// What is to become of a call that is made through a ring, not through a function here: how many bytes it may transfer.
+#[inline]
+pub(crate) fn through_ring(call: Call) -> Result<usize> {
+    if is_disturbed() { faults::of(call) } else { Ok(usize::MAX) }
+}
+
+/// To be asked before a call on a file that is not made here and may wait for the disk.
+///
+/// # Errors
+/// What was injected into `call`, or is wrong with the simulated disk.
+#[inline]
+pub fn may_wait(call: Call) -> Result<()> {
+    if !is_disturbed() {
+        return Ok(());
+    }
+    faults::of(call)?;
+    if kernel::is_here() {
+        kernel::with(Kernel::disk)?;
+    }
+    Ok(())
+}
+
+/// To be asked before a call on a file that is not made here and must not wait for the disk: whether a call that is to take only what is in memory (`RWF_NOWAIT`, `RESOLVE_CACHED`) is made as it is. In a simulation it is not: chance
+/// says what is in memory, not the page cache, and what is said to be is read by the ordinary call.
+///
+/// # Errors
+/// `EAGAIN` when chance says that it is not in memory; what was injected into `call`.
+#[inline]
+pub fn without_waiting(call: Call) -> Result<bool> {
+    if !is_disturbed() {
+        return Ok(true);
+    }
+    faults::of(call)?;
+    if !kernel::is_here() {
+        return Ok(true);
+    }
+    kernel::with(|kernel| if kernel.is_cached() { Ok(false) } else { Err(Errno::AGAIN) })
 }
 
 /// A new epoll set.
-///
-/// # Errors
-/// Those of `epoll_create1`.
 pub(crate) fn epoll_create() -> Result<Fd> {
-    through(Call::EpollCreate, |_| Ok(epoll::create(CreateFlags::CLOEXEC)?.into()))
+    let real = || Ok(epoll::create(CreateFlags::CLOEXEC)?.into());
+    make(Call::EpollCreate, real, |kernel| Ok(Fd(kernel.epoll_create()?)))
 }
 
 /// Puts a descriptor into an epoll set.
 pub(crate) fn epoll_add(set: &Fd, fd: impl AsFd, data: u64, flags: EventFlags) -> Result<()> {
-    through(Call::EpollControl, |_| epoll::add(set, fd, EventData::new_u64(data), flags))
+    let fd = fd.as_fd();
+    let real = |set: BorrowedFd<'_>, _| epoll::add(set, fd, EventData::new_u64(data), flags);
+    on(Call::EpollControl, set, real, |kernel, set, _| kernel.epoll_add(set, fd.as_raw_fd(), data, flags))
 }
 
 /// Takes a descriptor out of an epoll set.
 pub(crate) fn epoll_delete(set: &Fd, fd: impl AsFd) -> Result<()> {
-    through(Call::EpollControl, |_| epoll::delete(set, fd))
+    let fd = fd.as_fd();
+    let real = |set: BorrowedFd<'_>, _| epoll::delete(set, fd);
+    on(Call::EpollControl, set, real, |kernel, set, _| kernel.epoll_delete(set, fd.as_raw_fd()))
 }
 
-/// Waits for events; the first so many of `events` are them.
+/// Waits for events, and returns those that have come.
 #[inline]
 pub(crate) fn epoll_wait<'a>(
     set: &Fd,
     events: &'a mut [MaybeUninit<Event>],
     timeout: Option<&Timespec>,
 ) -> Result<&'a [Event]> {
-    through(Call::EpollWait, |_| Ok(&*epoll::wait(set, events, timeout)?.0))
+    if !is_disturbed() {
+        return Ok(&*epoll::wait(set, events, timeout)?.0);
+    }
+    faults::of(Call::EpollWait)?;
+    if !set.is_simulated() {
+        return Ok(&*epoll::wait(set, events, timeout)?.0);
+    }
+    let timeout = timeout.map(|t| Duration::new(t.tv_sec as u64, t.tv_nsec as u32));
+    let taken = kernel::with(|kernel| {
+        kernel.interrupt()?;
+        kernel.epoll_wait(set.0, events, timeout)
+    })?;
+    // SAFETY: the kernel says how many it has written, from the first on.
+    Ok(unsafe { events[..taken].assume_init_ref() })
 }
 
-/// A new eventfd in non-blocking mode.
+/// A new eventfd in non-blocking mode. It is a real one in a simulation too, where nobody waits for it.
 pub(crate) fn eventfd() -> Result<OwnedFd> {
-    through(Call::Eventfd, |_| rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
+    if is_disturbed() {
+        faults::of(Call::Eventfd)?;
+    }
+    rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{listen, localhost, ms, run, tcp_pair};
-use selvedge_core::{spawn, spawn_local};
+use selvedge_core::{Time, spawn, spawn_local};
 use selvedge_io::net::{TcpListener, TcpStream, UnixStream, resolve};
 use selvedge_io::time::sleep;
 use std::io::{ErrorKind, IoSlice};
@@ -194,5 +194,35 @@ fn a_thread_that_never_waits_lets_others_run() {
         }
         done.set(true);
         assert!(other_runs.get() >= 100, "{other_runs:?}");
+    });
+}
+
+/// More than one read's worth, and the end, come while the thread does something else, and after a short read.
+#[test]
+fn an_end_behind_more_data_than_one_read_takes_is_seen() {
+    run(async {
+        let (client, server) = tcp_pair().await;
+        let reader = spawn(async move {
+            let mut buffer = [0; 100];
+            assert_eq!(server.read(&mut buffer).await.unwrap(), 1);
+            assert!(server.try_read(&mut buffer).is_err());
+            sleep(ms(20)).await;
+            let deadline = Time::now() + ms(5000);
+            server.set_read_deadline(Some(deadline));
+            let mut reads = Vec::new();
+            loop {
+                match server.read(&mut buffer).await.unwrap() {
+                    0 if Time::now() < deadline => return reads,
+                    0 => panic!("only the deadline made it look again"),
+                    read => reads.push(read),
+                }
+            }
+        });
+        sleep(ms(5)).await; // it waits, so that the descriptor is registered
+        client.write_all(b"x").await.unwrap();
+        sleep(ms(5)).await;
+        client.write_all(&[0; 250]).await.unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(reader.await.unwrap(), [100, 100, 50]);
     });
 }

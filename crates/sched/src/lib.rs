@@ -1,18 +1,41 @@
 //! Ready-made schedulers over the same threads and traces.
 //!
-//! - [`round_robin`], the reference, on the calling OS thread; it lives in `selvedge-core`.
+//! - [`work_stealing`]: several OS threads that share the threads among them. It is the one to begin with.
 //! - [`per_core`]: several OS threads, each with its own CPU, its own event loop and its own threads, sharing nothing. Threads need not
 //!   be `Send`.
+//! - [`priority`]: one OS thread, urgent threads first, with deadlines.
 //! - [`simulated`]: one OS thread, a virtual clock and an order that a seed determines, for tests; [`Explorer`] for all orders.
+//! - [`round_robin`], the reference, on the calling OS thread; it lives in `selvedge-core`.
+//!
+//! Several may run side by side in one program, on OS threads of their own. A [`Handle`] takes work to a scheduler from elsewhere, and
+//! [`block_on`] waits for it in ordinary code.
+//!
+//! [`Deque`], [`Injector`] and [`Crew`] are the parts of the first, for multi-core schedulers of one's own.
 //!
 //! A scheduler of one's own is a loop over [`Thread::step`](selvedge_core::Thread::step): see the example `own_scheduler`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod block_on;
+#[expect(unsafe_code, reason = "the ring's slots are exclusive by protocol")]
+mod deque;
+mod handle;
+mod injector;
 mod per_core;
+mod primitives;
+mod priority;
 mod simulated;
+mod sleep;
+mod work_stealing;
 
+pub use block_on::block_on;
+pub use deque::{Claim, Deque, Stealer};
+pub use handle::{Handle, Spawned};
+pub use injector::Injector;
 pub use per_core::{Failure, per_core};
+pub use priority::{LEVEL_DEFAULT, LEVEL_MAX, Priority, priority, set_deadline, set_priority};
 pub use selvedge_core::{round_robin, round_robin_with};
 pub use simulated::{
     Explored, Explorer, Failed, Random, Run, Simulation, VirtualTime, Why, each_seed, simulated,
 };
+pub use sleep::Crew;
+pub use work_stealing::{WorkStealing, work_stealing};

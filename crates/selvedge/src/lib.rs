@@ -4,6 +4,7 @@
 //! |---|---|
 //! | starting a program | [`run`], [`per_core`] |
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`] |
+//! | threads that block like ordinary code | [`direct`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`] |
 //! | the world | [`net`], [`fs`], [`time`], [`signal`], [`blocking`] |
 //! | a web server | [`http`] |
@@ -15,7 +16,7 @@
 //! use selvedge::{MVar, sleep, spawn};
 //! use std::{sync::Arc, time::Duration};
 //!
-//! fn main() -> Result<(), selvedge::RunError> {
+//! fn main() -> Result<(), selvedge::Failure> {
 //!     selvedge::run(async {
 //!         let loom = Arc::new(MVar::empty());
 //!         let shuttle = loom.clone();
@@ -30,26 +31,33 @@
 
 #[doc(inline)]
 pub use selvedge_core::{
-    Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Interest, JoinError,
-    JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Readiness, Request, Role, RunError, RunQueue,
-    Shared, Sleep, Syscall, Thread, ThreadInfo, Time, Trace, Unavailable, Unpark, Wait, WaitQueue, call,
-    catch, exit, fork, fork_local, nbio, now, park, sleep, sleep_until, spawn, spawn_local, steps, throw,
-    try_spawn, wait, yield_now,
+    Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
+    JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Readiness, Request, Role, RunError,
+    RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, Time, Trace, Unavailable, Unpark, Wait,
+    WaitQueue, call, catch, exit, fork, fork_local, nbio, now, park, shield, sleep, sleep_until, spawn,
+    spawn_local, steps, throw, try_spawn, wait, yield_now,
 };
+#[doc(inline)]
+pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
 pub use selvedge_io::{EventLoop, NonBlocking, blocking, fs, net, signal, time};
 #[doc(inline)]
-pub use selvedge_sched::Failure;
+pub use selvedge_sched::{
+    Failure, Handle, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
+};
 #[doc(inline)]
 pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
 
-/// Runs `main` and the threads it creates on this OS thread until `main` has ended; returns its result. The threads that are left
+/// Runs `main` and the threads it creates on all cores until `main` has ended; returns its result. The threads that are left
 /// are cancelled.
 ///
+/// The scheduler is [`work_stealing`], with an event loop for each worker; the calling OS thread is one of them. A program that is to
+/// stay on one OS thread, or whose main is not `Send`, starts with [`run_local`].
+///
 /// # Errors
-/// See [`RunError`]: no event loop, or a deadlock.
+/// See [`Failure`]: no event loop, or a deadlock.
 ///
 /// # Panics
 /// If `main` panics, and if it is called inside a program that runs already on this OS thread: the threads there could not
@@ -61,7 +69,23 @@ pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
 /// # Differences
 /// 1. It ends with `main`, not with the last thread, and returns a result.
 #[doc(alias = "start")]
-pub fn run<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
+pub fn run<F>(main: F) -> Result<F::Output, Failure>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    work_stealing(0, |_| EventLoop::new(), main)
+}
+
+/// Runs `main` and the threads it creates on this OS thread, round-robin, until `main` has ended; returns its result. The threads that
+/// are left are cancelled.
+///
+/// # Errors
+/// See [`RunError`]: no event loop, or a deadlock.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_local<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
     selvedge_core::round_robin_with(&mut EventLoop::new()?, main)
 }
 

@@ -14,7 +14,7 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::Barrier;
 /// use std::rc::Rc;
 ///
@@ -23,7 +23,7 @@ use std::fmt;
 ///     let mut threads = vec![];
 ///     for _ in 0..3 {
 ///         let barrier = barrier.clone();
-///         threads.push(spawn(async move { barrier.wait().await.is_leader() }));
+///         threads.push(spawn_local(async move { barrier.wait().await.is_leader() }));
 ///     }
 ///     let mut leaders = 0;
 ///     for thread in threads {

@@ -21,14 +21,14 @@ use std::pin::pin;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::{Condition, Mutex};
 /// use std::rc::Rc;
 ///
 /// let taken = round_robin(async {
 ///     let stock = Rc::new((Mutex::new_local(0), Condition::new_local()));
 ///     let theirs = stock.clone();
-///     let buyer = spawn(async move {
+///     let buyer = spawn_local(async move {
 ///         let (amount, changed) = &*theirs;
 ///         let mut amount = changed.wait_while(amount.lock().await, |amount| *amount < 3).await;
 ///         std::mem::take(&mut *amount)

@@ -15,14 +15,14 @@ use std::panic::Location;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::Event;
 /// use std::rc::Rc;
 ///
 /// round_robin(async {
 ///     let open = Rc::new(Event::new_local());
 ///     let theirs = open.clone();
-///     let waiter = spawn(async move { theirs.wait().await });
+///     let waiter = spawn_local(async move { theirs.wait().await });
 ///     open.set();
 ///     waiter.await.unwrap();
 ///     open.wait().await;
@@ -43,7 +43,7 @@ pub struct Event<M: Mode = Shared> {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::Latch;
 /// use std::rc::Rc;
 ///
@@ -51,7 +51,7 @@ pub struct Event<M: Mode = Shared> {
 ///     let done = Rc::new(Latch::new_local(3));
 ///     for _ in 0..3 {
 ///         let done = done.clone();
-///         spawn(async move { done.count_down() });
+///         spawn_local(async move { done.count_down() });
 ///     }
 ///     done.wait().await;
 ///     assert_eq!(done.left(), 0);

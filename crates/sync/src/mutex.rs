@@ -35,7 +35,7 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn, yield_now};
+/// use selvedge_core::{round_robin, spawn_local, yield_now};
 /// use selvedge_sync::Mutex;
 /// use std::rc::Rc;
 ///
@@ -44,7 +44,7 @@ use std::sync::Arc;
 ///     let mut threads = vec![];
 ///     for _ in 0..10 {
 ///         let shared = shared.clone();
-///         threads.push(spawn(async move {
+///         threads.push(spawn_local(async move {
 ///             let mut sum = shared.lock().await;
 ///             let before = *sum;
 ///             yield_now().await;

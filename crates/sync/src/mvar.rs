@@ -1,5 +1,6 @@
 //! The MVar: a variable that is full or empty.
 
+use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,14 +20,14 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_core::{round_robin, spawn_local};
 /// use selvedge_sync::MVar;
 /// use std::rc::Rc;
 ///
 /// let sum = round_robin(async {
 ///     let var = Rc::new(MVar::<u32, _>::empty_local());
 ///     let from = var.clone();
-///     let taker = spawn(async move { from.take().await + from.take().await });
+///     let taker = spawn_local(async move { from.take().await + from.take().await });
 ///     var.put(40).await;
 ///     var.put(2).await;
 ///     taker.await.unwrap()
@@ -87,6 +88,24 @@ impl<T, M: Mode> MVar<T, M> {
     #[track_caller]
     pub fn put(&self, value: T) -> impl Future<Output = ()> {
         self.queue.wait::<Put>(Some(value))
+    }
+
+    /// Takes the value, blocking this OS thread until there is one.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn take_blocking(&self) -> T {
+        wait_blocking(self.take())
+    }
+
+    /// Puts a value, blocking this OS thread until the variable is empty.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn put_blocking(&self, value: T) {
+        wait_blocking(self.put(value));
     }
 
     /// Takes the value if there is one.

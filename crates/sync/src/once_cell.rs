@@ -19,14 +19,14 @@ use std::sync::OnceLock;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn, yield_now};
+/// use selvedge_core::{round_robin, spawn_local, yield_now};
 /// use selvedge_sync::OnceCell;
 /// use std::rc::Rc;
 ///
 /// round_robin(async {
 ///     let cell = Rc::new(OnceCell::new_local());
 ///     let theirs = cell.clone();
-///     let other = spawn(async move { *theirs.get_or_init(|| async { 1 }).await });
+///     let other = spawn_local(async move { *theirs.get_or_init(|| async { 1 }).await });
 ///     let make = || async {
 ///         yield_now().await;
 ///         2

@@ -22,7 +22,7 @@ use std::panic::Location;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn, yield_now};
+/// use selvedge_core::{round_robin, spawn_local, yield_now};
 /// use selvedge_sync::Semaphore;
 /// use std::{cell::Cell, rc::Rc};
 ///
@@ -32,7 +32,7 @@ use std::panic::Location;
 ///     let mut threads = vec![];
 ///     for _ in 0..10 {
 ///         let (two, inside) = (two.clone(), inside.clone());
-///         threads.push(spawn(async move {
+///         threads.push(spawn_local(async move {
 ///             let _permit = two.acquire().await;
 ///             inside.set(inside.get() + 1);
 ///             assert!(inside.get() <= 2);
@@ -145,7 +145,7 @@ impl<M: Mode> Semaphore<M> {
             Err(Some(_)) => false,
             Err(None) => self.queue.with(|_, queue| Acquire::take(queue, permits)),
         };
-        taken.then_some(Permit { semaphore: self, permits })
+        taken.then(|| Permit { semaphore: self, permits })
     }
 
     /// Acquires this many permits, blocking this OS thread until they are there.

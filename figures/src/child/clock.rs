@@ -19,11 +19,23 @@ impl Times {
         Times { cpu_ns: cpu.tv_sec as f64 * 1e9 + cpu.tv_nsec as f64, wall: Instant::now() }
     }
 
+    /// Prints the CPU time from this moment to `last` under a name of its own, divided by the number of operations between them.
+    pub(super) fn print_as(self, name: &str, last: Times, operations: u64) {
+        println!("{name} {:.4}", (last.cpu_ns - self.cpu_ns) / operations as f64);
+    }
+
     /// Prints the time from this moment to `last`, divided by the number of operations between them.
     pub(super) fn print_until(self, last: Times, operations: u64) {
         let operations = operations as f64;
         println!("ns {:.4}", (last.cpu_ns - self.cpu_ns) / operations);
         println!("wall_ns {:.4}", (last.wall - self.wall).as_nanos() as f64 / operations);
+    }
+
+    /// Prints how many operations there were in a second from this moment to `last`, and how much CPU time each took.
+    pub(super) fn print_rate_until(self, last: Times, operations: u64) {
+        let operations = operations as f64;
+        println!("rate {:.1}", operations / (last.wall - self.wall).as_secs_f64());
+        println!("cpu_us {:.4}", (last.cpu_ns - self.cpu_ns) / 1e3 / operations);
     }
 }
 

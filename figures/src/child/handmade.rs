@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 /// A cell that is empty or full; taking waits for it to be full, putting for it to be empty.
@@ -71,10 +72,77 @@ fn wake(waiter: &RefCell<Option<Waker>>) {
 }
 
 fn wait<R>(waiter: &RefCell<Option<Waker>>, context: &Context<'_>) -> Poll<R> {
-    let mut waiter = waiter.borrow_mut();
-    match &mut *waiter {
+    keep(&mut waiter.borrow_mut(), context);
+    Poll::Pending
+}
+
+/// The same for tasks of several OS threads: a mutex instead of cells.
+pub(super) struct HandMadeShared<T>(Arc<Mutex<State<T>>>);
+
+struct State<T> {
+    value: Option<T>,
+    taker: Option<Waker>,
+    putter: Option<Waker>,
+}
+
+impl<T> Clone for HandMadeShared<T> {
+    fn clone(&self) -> Self {
+        HandMadeShared(Arc::clone(&self.0))
+    }
+}
+
+impl<T> HandMadeShared<T> {
+    /// An empty cell.
+    pub(super) fn new() -> Self {
+        HandMadeShared(Arc::new(Mutex::new(State { value: None, taker: None, putter: None })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.0.lock().expect("no panic under this lock")
+    }
+
+    /// Waits until the cell is full, and empties it.
+    pub(super) async fn take(&self) -> T {
+        poll_fn(|context| {
+            let mut state = self.state();
+            let Some(value) = state.value.take() else {
+                keep(&mut state.taker, context);
+                return Poll::Pending;
+            };
+            let putter = state.putter.take();
+            drop(state);
+            if let Some(waker) = putter {
+                waker.wake();
+            }
+            Poll::Ready(value)
+        })
+        .await
+    }
+
+    /// Waits until the cell is empty, and fills it.
+    pub(super) async fn put(&self, value: T) {
+        let mut offered = Some(value);
+        poll_fn(|context| {
+            let mut state = self.state();
+            if state.value.is_some() {
+                keep(&mut state.putter, context);
+                return Poll::Pending;
+            }
+            state.value = offered.take();
+            let taker = state.taker.take();
+            drop(state);
+            if let Some(waker) = taker {
+                waker.wake();
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+}
+
+fn keep(waiter: &mut Option<Waker>, context: &Context<'_>) {
+    match waiter {
         Some(waker) => waker.clone_from(context.waker()),
         none => *none = Some(context.waker().clone()),
     }
-    Poll::Pending
 }

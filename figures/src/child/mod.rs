@@ -1,12 +1,23 @@
 //! The programs that are measured: ours and tokio's. Each runs as a process of its own and prints `name value`
 //! lines, like the peers in `figures/peers`.
 
+mod abstractions;
 mod clock;
+pub(crate) mod cores;
+mod disk;
+mod echo;
 mod handmade;
+mod load;
 mod ours;
+mod pipes;
+mod runtime;
+mod timers;
 mod tokio_peer;
 
+use selvedge_io::fs::Driver;
+
 use self::handmade::HandMade;
+use self::runtime::{Ours, Tokio};
 
 /// Runs the program `words[0]` with the numbers that follow.
 ///
@@ -30,6 +41,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("ring", &[k, hops]) => ours::ring(k, hops),
         ("ring-shared", &[k, hops]) => ours::ring_shared(k, hops),
         ("ring-handmade", &[k, hops]) => ours::ring_handmade(k, hops),
+        ("disk", &[n, milliseconds]) => disk::random(n, milliseconds, Driver::Ring),
+        ("disk-pool", &[n, milliseconds]) => disk::random(n, milliseconds, Driver::Pool),
         ("tokio-memory", &[n]) => tokio_peer::memory(n),
         ("tokio-switch-self-wake", &[n, total]) => tokio_peer::switch_self_wake(n, total),
         ("tokio-switch-yield-now", &[n, total]) => tokio_peer::switch_yield_now(n, total),
@@ -37,6 +50,67 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("tokio-spawn-handle", &[total]) => tokio_peer::spawn_handle(total),
         ("tokio-ring-mpsc", &[k, hops]) => tokio_peer::ring_mpsc(k, hops),
         ("tokio-ring-handmade", &[k, hops]) => tokio_peer::ring_handmade(k, hops),
+        _ => return on_several_cpus(name, &numbers, words),
+    }
+    Ok(())
+}
+
+/// The programs of the figures about several workers, pipes, connections and time. The first number of most is that of workers:
+/// 0 for the scheduler that has one OS thread and moves nothing.
+fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
+    match (name, numbers) {
+        ("compute", &[w, threads, bursts, steps]) => cores::compute::<Ours>(w, threads, bursts, steps),
+        ("cores-switch", &[w, n, per]) => cores::switch::<Ours>(w, n, per),
+        ("cores-spawn", &[w, total]) => cores::spawn::<Ours>(w, total),
+        ("cores-ring", &[w, k, tokens, hops]) => cores::ring_mvar(w, k, tokens, hops),
+        ("cores-ring-handmade", &[w, k, tokens, hops]) => cores::ring_handmade::<Ours>(w, k, tokens, hops),
+        ("skynet", &[w]) => cores::skynet::<Ours>(w),
+        ("counter-mutex", &[w, threads, total]) => cores::counter_mutex(w, threads, total),
+        ("counter-atomic", &[w, threads, total]) => cores::counter_atomic(w, threads, total),
+        ("counter-os-mutex", &[threads, total]) => cores::counter_os_mutex(threads, total),
+        ("counter-std-mutex", &[threads, total]) => cores::counter_std_mutex(threads, total),
+        ("fifo", &[w, pairs, idle, times]) => pipes::fifo::<Ours>(w, pairs, idle, times),
+        ("fifo-mvars", &[w, pairs, idle, times]) => pipes::fifo_mvars(w, pairs, idle, times),
+        ("echo", &[w]) => echo::ours(w),
+        ("echo-per-core", &[w]) => echo::ours_per_core(w),
+        ("echo-load", &[port, process, connections, millis, busy]) => {
+            load::echo_load(port, process, connections, millis, busy)?;
+        }
+        ("join-ready", &[n]) => abstractions::join_ready::<Ours>(n),
+        ("join-later", &[n]) => abstractions::join_later::<Ours>(n),
+        ("select-ready", &[n]) => abstractions::select_ready::<Ours>(n),
+        ("select-later", &[n]) => abstractions::select_later::<Ours>(n),
+        ("timeout-ready", &[n]) => abstractions::timeout_ready::<Ours>(n),
+        ("timeout-later", &[n]) => abstractions::timeout_later::<Ours>(n),
+        ("oneshot", &[n]) => abstractions::oneshot::<Ours>(n),
+        ("tokio-join-ready", &[n]) => abstractions::join_ready::<Tokio>(n),
+        ("tokio-join-later", &[n]) => abstractions::join_later::<Tokio>(n),
+        ("tokio-select-ready", &[n]) => abstractions::select_ready::<Tokio>(n),
+        ("tokio-select-later", &[n]) => abstractions::select_later::<Tokio>(n),
+        ("tokio-timeout-ready", &[n]) => abstractions::timeout_ready::<Tokio>(n),
+        ("tokio-timeout-later", &[n]) => abstractions::timeout_later::<Tokio>(n),
+        ("tokio-oneshot", &[n]) => abstractions::oneshot::<Tokio>(n),
+        ("timers-cancel", &[n]) => timers::cancel::<Ours>(n),
+        ("timers-fire", &[n, millis]) => timers::fire::<Ours>(n, millis),
+        ("timers-threads", &[n, millis]) => timers::threads::<Ours>(n, millis),
+        ("timers-cancel-threads", &[n]) => timers::cancel_threads::<Ours>(n),
+        ("tokio-timers-cancel-threads", &[n]) => timers::cancel_threads::<Tokio>(n),
+        ("tokio-compute", &[w, threads, bursts, steps]) => {
+            cores::compute::<Tokio>(w, threads, bursts, steps);
+        }
+        ("tokio-cores-switch", &[w, n, per]) => cores::switch::<Tokio>(w, n, per),
+        ("tokio-cores-spawn", &[w, total]) => cores::spawn::<Tokio>(w, total),
+        ("tokio-cores-ring-handmade", &[w, k, tokens, hops]) => {
+            cores::ring_handmade::<Tokio>(w, k, tokens, hops);
+        }
+        ("tokio-cores-ring-mpsc", &[w, k, tokens, hops]) => cores::ring_mpsc(w, k, tokens, hops),
+        ("tokio-skynet", &[w]) => cores::skynet::<Tokio>(w),
+        ("tokio-counter-mutex", &[w, threads, total]) => cores::tokio_counter_mutex(w, threads, total),
+        ("tokio-fifo", &[w, pairs, idle, times]) => pipes::fifo::<Tokio>(w, pairs, idle, times),
+        ("tokio-echo", &[w]) => echo::tokio(w),
+        ("tokio-timers-cancel", &[n]) => timers::cancel::<Tokio>(n),
+        ("tokio-timers-fire", &[n, millis]) => timers::fire::<Tokio>(n, millis),
+        ("tokio-timers-threads", &[n, millis]) => timers::threads::<Tokio>(n, millis),
         _ => return Err(format!("no such program: {}", words.join(" "))),
     }
     Ok(())

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
+use crate::machine::tasks_cpu_ns;
 use crate::peers::{self, program_path};
 use crate::pinned;
 
@@ -351,13 +352,4 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-/// The CPU time of all tasks of a process, in nanoseconds.
-fn tasks_cpu_ns(process: &Path) -> u64 {
-    let Ok(tasks) = fs::read_dir(process.join("task")) else { return 0 };
-    tasks
-        .filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
-        .filter_map(|text| text.split(' ').next()?.parse::<u64>().ok())
-        .sum()
 }

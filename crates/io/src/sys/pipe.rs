@@ -1,6 +1,6 @@
 //! Pipes, FIFOs, the standard streams, and child processes.
 
-use super::{Call, Fd, through, through_io};
+use super::{Call, Fd, through};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Result;
 use rustix::pipe::PipeFlags;
@@ -82,7 +82,7 @@ pub fn reopen(fd: impl AsFd, write: bool) -> Result<Fd> {
 /// # Errors
 /// Those of `fork` and `exec`.
 pub fn start(command: &mut std::process::Command) -> io::Result<std::process::Child> {
-    through_io(Call::Spawn, |_| command.spawn())
+    through(Call::Spawn, |_| command.spawn())
 }
 
 /// A descriptor that becomes readable when a child process has ended.

@@ -1,6 +1,6 @@
 //! Time without waiting.
 
-use selvedge_core::{Cpu, Detached, Events, Request, Thread, Time, Trace, Unpark, VirtualClock};
+use selvedge_core::{Alarm, Cpu, Detached, Events, Request, Thread, Time, Trace, Unpark, VirtualClock};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ pub struct VirtualTime {
 #[derive(Debug)]
 enum Sleeper {
     Thread(Thread),
-    Waker(Waker),
+    /// With the alarm, which tells whether it is still wanted.
+    Waker(Waker, Alarm),
 }
 
 impl VirtualTime {
@@ -48,7 +49,7 @@ impl Events for VirtualTime {
             Trace::Any => {
                 while let Some(Detached { request, waker }) = cpu.detached() {
                     match request {
-                        Request::Sleep(alarm) => self.insert(alarm.until(), Sleeper::Waker(waker)),
+                        Request::Sleep(alarm) => self.insert(alarm.until(), Sleeper::Waker(waker, alarm)),
                         Request::Call(call) => return Err(Trace::Call(call)),
                         // Without an answer it waits for ever, which is found when all do.
                         _ => {}
@@ -64,6 +65,7 @@ impl Events for VirtualTime {
     /// None.
     fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
         let limit = timeout.map(|timeout| Time::now() + timeout);
+        self.sleepers.retain(|_, s| !matches!(s, Sleeper::Waker(_, alarm) if !alarm.is_wanted()));
         let first = self.sleepers.keys().next().map(|(until, _)| *until);
         if let Some(until) = first.into_iter().chain(limit).min()
             && VirtualClock::now().is_some()
@@ -76,7 +78,8 @@ impl Events for VirtualTime {
         {
             match entry.remove() {
                 Sleeper::Thread(thread) => cpu.make_ready(thread),
-                Sleeper::Waker(waker) => cpu.wake(waker),
+                Sleeper::Waker(waker, alarm) if alarm.is_wanted() => cpu.wake(waker),
+                Sleeper::Waker(..) => {}
             }
         }
         Ok(())

@@ -1,0 +1,134 @@
+//! What happens when a stack overflows: a message that names the thread, and the end of the process.
+
+use crate::stack::CURRENT;
+use std::cell::UnsafeCell;
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::Once;
+
+/// Where the handler itself runs, since the stack is full.
+const HANDLER_STACK_BYTES: usize = 64 * 1024;
+
+/// What handled the signal before, set once by [`expect`] before our handler is.
+struct Previous(UnsafeCell<MaybeUninit<libc::sigaction>>);
+
+// SAFETY: written once, under `Once`, before the handler that reads it is installed.
+unsafe impl Sync for Previous {}
+
+static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// Makes sure that an overflow on this OS thread is recognised. To be called before it switches to a stack of ours.
+pub(crate) fn expect() {
+    static INSTALL: Once = Once::new();
+    thread_local! {
+        static HANDLER_STACK: Option<HandlerStack> = HandlerStack::new();
+    }
+    INSTALL.call_once(|| {
+        // SAFETY: zero is a valid sigaction, filled in as sigaction(2) says; PREVIOUS is written before the handler can run for
+        // the first time, because the old action is asked for first.
+        unsafe {
+            libc::sigaction(libc::SIGSEGV, ptr::null(), (*PREVIOUS.0.get()).as_mut_ptr());
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = handle as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+            libc::sigaction(libc::SIGSEGV, &action, ptr::null_mut());
+        }
+    });
+    // While an OS thread ends it may no longer have one, and must do without.
+    let _ = HANDLER_STACK.try_with(|_| ());
+}
+
+/// A stack for handlers, for an OS thread that std has not given one.
+struct HandlerStack {
+    memory: *mut libc::c_void,
+}
+
+impl HandlerStack {
+    fn new() -> Option<HandlerStack> {
+        // SAFETY: asks for the present one, into a valid place; then maps memory that is used for nothing else, and hands it
+        // to the kernel until `drop`.
+        unsafe {
+            let mut present: libc::stack_t = std::mem::zeroed();
+            if libc::sigaltstack(ptr::null(), &mut present) != 0 || present.ss_flags & libc::SS_DISABLE == 0 {
+                return None;
+            }
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let memory = libc::mmap(ptr::null_mut(), HANDLER_STACK_BYTES, access, flags, -1, 0);
+            if memory == libc::MAP_FAILED {
+                return None;
+            }
+            let ours = libc::stack_t { ss_sp: memory, ss_flags: 0, ss_size: HANDLER_STACK_BYTES };
+            libc::sigaltstack(&ours, ptr::null_mut());
+            Some(HandlerStack { memory })
+        }
+    }
+}
+
+impl Drop for HandlerStack {
+    fn drop(&mut self) {
+        let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+        // SAFETY: the kernel is told to forget the memory before it goes.
+        unsafe {
+            libc::sigaltstack(&none, ptr::null_mut());
+            libc::munmap(self.memory, HANDLER_STACK_BYTES);
+        }
+    }
+}
+
+/// The handler. It may interrupt anything: it calls nothing but write(2), abort(3) and the previous handler.
+extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid siginfo, and for SIGSEGV it has an address.
+    let address = unsafe { (*info).si_addr() }.addr();
+    // SAFETY: non-null only while this OS thread is on that stack, whose control block then lives.
+    if let Some(control) = unsafe { CURRENT.get().as_ref() }
+        && control.guards(address)
+    {
+        let mut kib = [0; 20];
+        say(&[
+            b"\nstack overflow in direct-style thread ",
+            control.name.get().as_bytes(),
+            b" (stack of ",
+            decimal(control.kib(), &mut kib),
+            b" KiB)\n",
+        ]);
+        // SAFETY: always sound.
+        unsafe { libc::abort() };
+    }
+    // SAFETY: it was written before this handler was installed. Its handler is called as the kernel would, according to its
+    // flags; for the default action the fault is repeated without us.
+    unsafe {
+        let previous = (*PREVIOUS.0.get()).assume_init_ref();
+        match previous.sa_sigaction {
+            libc::SIG_DFL | libc::SIG_IGN => {
+                libc::sigaction(signal, previous, ptr::null_mut());
+            }
+            handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+                type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut libc::c_void);
+                std::mem::transmute::<usize, Handler>(handler)(signal, info, context);
+            }
+            handler => std::mem::transmute::<usize, extern "C" fn(c_int)>(handler)(signal),
+        }
+    }
+}
+
+fn say(parts: &[&[u8]]) {
+    for part in parts {
+        // SAFETY: the bytes are there to be read.
+        unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
+    }
+}
+
+/// Writes a number without an allocation.
+fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[at..];
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! The direct-style thread as a future, and [`wait`] within it.
+//!
+//! A poll of the future switches to the thread's stack and comes back when the thread waits or is over. A `wait` polls its future
+//! on the thread's stack with a copy of that poll's waker, and switches back when it is pending.
+//!
+//! A `wait` may come in the middle of another one's poll. Then the future out there goes on, on the other side of the switch, with the
+//! context that it was polled with before. So the copy of the waker has one address for all of a thread's life, and while a poll
+//! refers to it, the thread is resumed with that very waker only. That is what happens when one of our CPUs runs it, which lends
+//! every step the same one, and under executors that have one for each task.
+
+use crate::stack::{CURRENT, Control, STACK_BYTES, Stack};
+use corosensei::{Coroutine, CoroutineResult};
+use selvedge_core::{in_thread, spawn_local};
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::{Pin, pin};
+use std::ptr;
+use std::task::{Context, Poll, Waker};
+
+/// How often a thread may catch its own cancellation before it is let live.
+const THROWN_MAX: u32 = 100;
+
+/// A thread in direct style: the future that runs `body` on a stack of its own.
+///
+/// The stack is taken when it is first polled, and goes back to a list of free ones when the body has returned. See
+/// [the crate](crate) for what may be done in the body, and for what dropping the future does.
+///
+/// # Panics
+/// When it is first polled, if there is no memory for another stack or the process has no room for another mapping. A panic
+/// in the body is one of the future, as in an `async` block.
+///
+/// # Paper
+/// [Del §4] direct style; [Del §4.2] one-shot continuations.
+///
+/// # Differences
+/// 1. The continuation is not copied: it is the stack, and is resumed once because the future is polled until it is ready.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn_local, yield_now};
+/// use selvedge_direct::{direct, wait};
+///
+/// round_robin(async {
+///     let in_turn = spawn_local(async { yield_now().await; 1 });
+///     let blocks = spawn_local(direct(move || wait(in_turn).unwrap() + 1));
+///     assert_eq!(blocks.await.unwrap(), 2);
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub fn direct<F, T>(body: F) -> Direct<F, T>
+where
+    F: FnOnce() -> T + 'static,
+    T: 'static,
+{
+    Options::new().direct(body)
+}
+
+/// A stack size and a name for a direct-style thread.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::round_robin;
+/// use selvedge_direct::{Options, wait};
+///
+/// let parser = Options::new().name("parser").stack_bytes(1 << 20);
+/// assert_eq!(round_robin(parser.direct(|| wait(async { 7 })))?, 7);
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    bytes: usize,
+    name: Option<&'static str>,
+}
+
+impl Options {
+    /// A stack of [`STACK_BYTES`], and the type name of the body.
+    pub const fn new() -> Options {
+        Options { bytes: STACK_BYTES, name: None }
+    }
+
+    /// How large the stack is; rounded up to a power of two, and to at least 16 KiB. Only what is touched takes memory.
+    pub const fn stack_bytes(mut self, bytes: usize) -> Options {
+        self.bytes = bytes;
+        self
+    }
+
+    /// What the thread is called when its stack overflows.
+    pub const fn name(mut self, name: &'static str) -> Options {
+        self.name = Some(name);
+        self
+    }
+
+    /// As [`direct`](crate::direct()), with these options.
+    pub fn direct<F, T>(self, body: F) -> Direct<F, T>
+    where
+        F: FnOnce() -> T + 'static,
+        T: 'static,
+    {
+        Direct { state: State::Fresh(body, self) }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options::new()
+    }
+}
+
+/// The future of [`direct`]. It is `!Send`: it stays on the OS thread that first polls it.
+#[must_use = "nothing happens until it is awaited or run as a thread"]
+pub struct Direct<F, T>
+where
+    F: FnOnce() -> T + 'static,
+    T: 'static,
+{
+    state: State<F, T>,
+}
+
+enum State<F, T: 'static> {
+    Fresh(F, Options),
+    Running(Fiber<T>),
+    Over,
+}
+
+impl<F, T> Unpin for Direct<F, T>
+where
+    F: FnOnce() -> T + 'static,
+    T: 'static,
+{
+}
+
+impl<F, T> Future for Direct<F, T>
+where
+    F: FnOnce() -> T + 'static,
+    T: 'static,
+{
+    type Output = T;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let fiber = match &mut self.state {
+            State::Running(fiber) => fiber,
+            _ => self.start(),
+        };
+        if !fiber.lend(cx.waker()) {
+            self.strayed();
+        }
+        match fiber.resume() {
+            CoroutineResult::Yield(()) => Poll::Pending,
+            CoroutineResult::Return(result) => self.conclude(result),
+        }
+    }
+}
+
+impl<F, T> Direct<F, T>
+where
+    F: FnOnce() -> T + 'static,
+    T: 'static,
+{
+    #[cold]
+    fn start(&mut self) -> &mut Fiber<T> {
+        let State::Fresh(body, options) = std::mem::replace(&mut self.state, State::Over) else {
+            panic!("a direct-style thread is not polled after it has ended");
+        };
+        self.state = State::Running(Fiber::new(body, options));
+        let State::Running(fiber) = &mut self.state else { unreachable!("just set") };
+        fiber
+    }
+
+    #[cold]
+    fn strayed(&mut self) -> ! {
+        if let State::Running(fiber) = std::mem::replace(&mut self.state, State::Over) {
+            fiber.give_up("was resumed by another task in the middle of a wait() within a wait()");
+        }
+        panic!("a direct-style thread was resumed by another task in the middle of a wait() within a wait()");
+    }
+
+    #[cold]
+    fn conclude(&mut self, result: Ended<T>) -> Poll<T> {
+        self.state = State::Over;
+        match result {
+            Ok(output) => Poll::Ready(output),
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+}
+
+impl<F, T> Drop for Direct<F, T>
+where
+    F: FnOnce() -> T + 'static,
+    T: 'static,
+{
+    fn drop(&mut self) {
+        if let State::Running(fiber) = std::mem::replace(&mut self.state, State::Over) {
+            fiber.cancel();
+        }
+    }
+}
+
+impl<F, T> fmt::Debug for Direct<F, T>
+where
+    F: FnOnce() -> T + 'static,
+    T: 'static,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Fresh(..) => "not begun",
+            State::Running(_) => "waits",
+            State::Over => "over",
+        };
+        f.debug_struct("Direct").field("state", &state).finish_non_exhaustive()
+    }
+}
+
+type Ended<T> = Result<T, Box<dyn Any + Send>>;
+
+/// A body that has begun and is not over, on its stack.
+struct Fiber<T: 'static> {
+    coroutine: Coroutine<(), (), Ended<T>, Stack>,
+    /// The block beside its stack, which lives as long as the coroutine.
+    control: *const Control,
+}
+
+impl<T: 'static> Fiber<T> {
+    /// Takes a stack, on which the body waits to be resumed.
+    fn new<F: FnOnce() -> T + 'static>(body: F, options: Options) -> Fiber<T> {
+        let name = options.name.unwrap_or(std::any::type_name::<F>());
+        let stack = Stack::take(options.bytes, name).unwrap_or_else(|error| panic!("{error}"));
+        let control: *const Control = stack.control();
+        let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
+            // SAFETY: the control block lives as long as the stack that this runs on.
+            unsafe { &*control }.yielder.set(yielder);
+            catch_unwind(AssertUnwindSafe(body))
+        });
+        Fiber { coroutine, control }
+    }
+
+    fn control(&self) -> &Control {
+        // SAFETY: the block lives as long as the coroutine.
+        unsafe { &*self.control }
+    }
+
+    /// Sets the waker of the next steps. False if a poll refers to another one.
+    #[inline(always)]
+    fn lend(&self, waker: &Waker) -> bool {
+        let control = self.control();
+        let lent = control.lent.get();
+        if control.polls.get() == 0 {
+            // SAFETY: nobody refers to it: `wait` does so only within a poll that is counted. The copy is used as a reference to the
+            // original would be, until this poll is over; it is never dropped.
+            unsafe { lent.write(ManuallyDrop::new(ptr::read(waker))) };
+        } else {
+            // SAFETY: as a value it is there since the stack was mapped, and only looked at.
+            let lent = unsafe { &*lent };
+            if lent.data() != waker.data() || !ptr::eq(lent.vtable(), waker.vtable()) {
+                return false;
+            }
+        }
+        control.waker.set(lent.cast());
+        true
+    }
+
+    /// Lets it run until it waits or is over.
+    #[inline(always)]
+    fn resume(&mut self) -> CoroutineResult<(), Ended<T>> {
+        let outer = CURRENT.replace(self.control);
+        // It does not unwind: the body's panics are caught on its own stack.
+        let result = self.coroutine.resume(());
+        CURRENT.set(outer);
+        result
+    }
+
+    /// Unwinds the stack, as far as that goes without waiting.
+    #[cold]
+    fn cancel(mut self) {
+        self.control().cancelled.set(true);
+        self.control().waker.set(Waker::noop());
+        match self.resume() {
+            CoroutineResult::Return(result) => {
+                // Cancelled as was asked; or returned, or panicked, when nobody asks any more.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(result)));
+            }
+            CoroutineResult::Yield(()) => {
+                let remains = Remains { fiber: Some(self) };
+                if in_thread() {
+                    // If there is no room for it either, it is given up as it is dropped.
+                    let _ = catch_unwind(AssertUnwindSafe(|| drop(spawn_local(remains))));
+                }
+            }
+        }
+    }
+
+    /// Leaves the stack as it is for ever: what is on it is never touched again, nor is it used for anything else.
+    #[cold]
+    fn give_up(self, why: &str) {
+        eprintln!("direct-style thread {} {why}: its stack is given up", self.control().name.get());
+        std::mem::forget(self);
+    }
+}
+
+/// The rest of a cancelled thread, one of whose destructors waits.
+struct Remains<T: 'static> {
+    fiber: Option<Fiber<T>>,
+}
+
+impl<T: 'static> Unpin for Remains<T> {}
+
+impl<T: 'static> Future for Remains<T> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let fiber = self.fiber.as_mut().expect("a future is not polled after it has ended");
+        if fiber.lend(cx.waker()) && matches!(fiber.resume(), CoroutineResult::Yield(())) {
+            return Poll::Pending;
+        }
+        if let Some(fiber) = self.fiber.take_if(|fiber| !fiber.coroutine.done()) {
+            fiber.give_up("cannot go on in a destructor within a wait()");
+        }
+        self.fiber = None;
+        Poll::Ready(())
+    }
+}
+
+impl<T: 'static> Drop for Remains<T> {
+    fn drop(&mut self) {
+        if let Some(fiber) = self.fiber.take() {
+            fiber.give_up("waits in a destructor where nobody will run it");
+        }
+    }
+}
+
+/// What a cancelled thread is unwound with.
+struct Cancelled;
+
+/// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the future is ready.
+///
+/// The future is polled on the thread's own stack within the thread's steps, so that system calls within it are the thread's own, as
+/// if an `async` thread had awaited it. It may run direct-style threads in turn, and `wait` within itself.
+///
+/// # Panics
+/// Outside of a direct-style thread; and within a future that is itself waited for, if that is polled with another waker each
+/// time.
+///
+/// # Paper
+/// [Del §4]: the blocking operations of direct style, all in one.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, yield_now};
+/// use selvedge_direct::{direct, wait};
+///
+/// let sum = round_robin(direct(|| {
+///     let numbers = [1, 2, 3].map(|n| wait(async move { yield_now().await; n }));
+///     numbers.iter().sum::<i32>()
+/// }))?;
+/// assert_eq!(sum, 6);
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+#[inline(always)]
+pub fn wait<F: IntoFuture>(future: F) -> F::Output {
+    // SAFETY: non-null only while the OS thread is on that stack, which keeps the control block alive. It stays true for all of
+    // this function, which is left on the same stack only.
+    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
+    let mut future = pin!(future.into_future());
+    loop {
+        {
+            let _polls = Polls::enter(control);
+            // SAFETY: set by who has resumed this stack. It stays there, and is not written as long as polls are counted.
+            let waker = unsafe { &*control.waker.get() };
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
+                return output;
+            }
+        }
+        if control.polls.get() == 0 { suspend(control) } else { suspend_within(control) }
+    }
+}
+
+/// Whether the caller runs on the stack of a direct-style thread, so that [`wait`] may be called.
+pub fn in_direct() -> bool {
+    !CURRENT.get().is_null()
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn nobody_waits() -> ! {
+    panic!("wait() is for direct-style threads: here is none; in an async block, use .await")
+}
+
+/// Counts a poll of a future for as long as it lasts, even if it panics.
+struct Polls<'a>(&'a Control);
+
+impl<'a> Polls<'a> {
+    #[inline(always)]
+    fn enter(control: &'a Control) -> Polls<'a> {
+        control.polls.set(control.polls.get() + 1);
+        Polls(control)
+    }
+}
+
+impl Drop for Polls<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.polls.set(self.0.polls.get() - 1);
+    }
+}
+
+/// Switches to who has resumed the stack, and returns when it is resumed again. Unwinds if the thread is cancelled.
+#[inline(always)]
+fn suspend(control: &Control) {
+    let unwinding = std::thread::panicking();
+    if control.cancelled.get() {
+        throw(control, unwinding);
+    }
+    // SAFETY: set by the root of this very stack, where the yielder lies.
+    unsafe { &*control.yielder.get() }.suspend(());
+    if control.cancelled.get() {
+        throw(control, unwinding);
+    }
+}
+
+/// As [`suspend`], in the middle of a poll of ours, which will go on with the waker it has.
+#[cold]
+fn suspend_within(control: &Control) {
+    if !control.cancelled.get() {
+        // SAFETY: as in `wait`.
+        control.kept.set(Some(unsafe { &*control.waker.get() }.clone()));
+    }
+    suspend(control);
+}
+
+/// Throws the cancellation, unless the stack is being unwound already.
+#[cold]
+fn throw(control: &Control, unwinding: bool) {
+    let thrown = control.thrown.get();
+    if !unwinding && thrown < THROWN_MAX {
+        control.thrown.set(thrown + 1);
+        resume_unwind(Box::new(Cancelled));
+    }
+}

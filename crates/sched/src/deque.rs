@@ -1,0 +1,510 @@
+//! A worker's ring of ready threads, from which other workers steal.
+//!
+//! One worker owns the ring: it alone pushes, at the tail. It and the thieves take from the head, so that everything is served
+//! first come, first served. Two words say what lies where:
+//!
+//! ```text
+//!            stolen          claimed                  free for all
+//!        ┌────────────┬──────────────────────┬──────────────────────────┐
+//!  ... ──┤ a thief is │ the owner's already, │ whoever claims it first, │── ... (empty)
+//!        │  copying   │  taken at its ease   │     owner or thief       │
+//!        └────────────┴──────────────────────┴──────────────────────────┘
+//!        real - stolen     next             real = claimed            tail
+//!
+//!  head:  │ wanted: 1 │ (unused) │ stolen: 16 │ real: 32 │      tail: │ 32 │
+//! ```
+//!
+//! 1. [`push`](Deque::push) (owner) writes the slot at the tail, then moves the tail with a Release store. No read-modify-write.
+//! 2. [`claim`](Deque::claim) (owner) moves `real` over its share of what is there, 16 items at most, by one exchange of the head;
+//!    [`take`](Deque::take) then takes those items one by one and touches nothing that is shared. Of a long queue, a claim is paid for once
+//!    in 16 items; of a short one the other workers' shares stay where they can get them.
+//! 3. [`steal_into`](Stealer::steal_into) (thief) moves `real` over half of what is there and writes down as `stolen` how much, by one
+//!    exchange; it copies; then it clears `stolen`. While that is not 0 no other thief begins, and the owner, who may go on
+//!    claiming (and adds to `stolen` what it claims), does not write to slots that far back.
+//! 4. [`want`](Stealer::want) and [`satisfied`](Stealer::satisfied) set and clear the `wanted` mark; see the
+//!    [protocol of the sleepers](crate::Crew).
+//!
+//! **Every slot has one user at a time.** A slot between `real` and the tail has none. An exchange of the head moves
+//! `real`, and so whoever succeeds has for himself what he moved it over: all changes of the head are read-modify-writes, which have one
+//! order. The owner writes a slot only when it lies less than a ring's length before the oldest slot in use: the older of `real - stolen`,
+//! as it reads it with Acquire after a thief's Release, and its own `next`. What the owner wrote is seen by the thief because the tail is stored
+//! with Release and loaded with Acquire. A stale `real` makes the exchange fail; it could succeed wrongly only if
+//! 2^32 items went through the ring between a thief's load and its exchange. `tests/loom_deque.rs` checks all of this.
+
+use crate::primitives::{Arc, AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use std::fmt;
+use std::mem::MaybeUninit;
+
+/// Items in a ring.
+pub(crate) const SLOTS: usize = 256;
+
+/// The most that a claim takes.
+const CLAIM_MAX: u32 = 16;
+
+const STOLEN_SHIFT: u32 = 32;
+const STOLEN: u64 = 0xFFFF << STOLEN_SHIFT;
+const WANTED: u64 = 1 << 63;
+
+/// The head's word, taken apart.
+#[derive(Clone, Copy)]
+struct Head(u64);
+
+impl Head {
+    /// The first item that nobody has claimed.
+    fn real(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// How far before `real` a thief may still be reading; 0 if none is.
+    fn stolen(self) -> u32 {
+        ((self.0 & STOLEN) >> STOLEN_SHIFT) as u32
+    }
+
+    fn is_wanted(self) -> bool {
+        self.0 & WANTED != 0
+    }
+
+    fn new(real: u32, stolen: u32, wanted: bool) -> Head {
+        Head(u64::from(real) | u64::from(stolen) << STOLEN_SHIFT | if wanted { WANTED } else { 0 })
+    }
+}
+
+/// A word on cache lines of its own: two, because processors fetch them in pairs.
+#[repr(align(128))]
+struct Apart<T>(T);
+
+struct Ring<T, const N: usize> {
+    head: Apart<AtomicU64>,
+    tail: Apart<AtomicU32>,
+    slots: [UnsafeCell<MaybeUninit<T>>; N],
+}
+
+// SAFETY: a slot is touched by one user at a time, who got it by an exchange of the head or is the owner behind the tail (see the
+// head of this file); items move between OS threads, and so must be Send. No reference to an item is handed out.
+unsafe impl<T: Send, const N: usize> Sync for Ring<T, N> {}
+// SAFETY: as above.
+unsafe impl<T: Send, const N: usize> Send for Ring<T, N> {}
+
+impl<T, const N: usize> Ring<T, N> {
+    fn slot(&self, index: u32) -> &UnsafeCell<MaybeUninit<T>> {
+        &self.slots[index as usize & (N - 1)]
+    }
+
+    /// # Safety
+    /// The slot is the caller's, and holds nothing.
+    #[inline(always)]
+    unsafe fn write(&self, index: u32, item: T) {
+        // SAFETY: exclusively the caller's.
+        self.slot(index).with_mut(|slot| unsafe { (*slot).write(item) });
+    }
+
+    /// # Safety
+    /// The slot is the caller's, and holds an item, which is moved out.
+    #[inline(always)]
+    unsafe fn read(&self, index: u32) -> T {
+        // SAFETY: exclusively the caller's, and initialised.
+        self.slot(index).with_mut(|slot| unsafe { (*slot).assume_init_read() })
+    }
+}
+
+/// The owner's end of a bounded ring of `N` items (a power of two): it pushes and claims. [`Stealer`] is the other end.
+///
+/// Dropping it drops the items that are left.
+///
+/// # Paper
+/// [LZ07 §4.4]: the ready queue that several `worker_main` loops share.
+///
+/// # Differences
+/// 1. There is one for each worker, so that they meet only when one of them has run out of work.
+///
+/// # Complexity
+/// All operations but a theft are O(1). A push is a store, a claim one atomic read-modify-write for up to 16 items.
+///
+/// # Examples
+/// ```
+/// use selvedge_sched::Deque;
+///
+/// let (mut mine, mut yours) = (Deque::<u32>::new(), Deque::<u32>::new());
+/// for item in 0..10 {
+///     mine.push(item).unwrap();
+/// }
+/// assert_eq!(mine.stealer().steal_into(&mut yours), Some(0));
+/// assert_eq!((mine.len(), yours.len()), (5, 4));
+/// assert_eq!(mine.pop(), Some(5));
+/// ```
+pub struct Deque<T, const N: usize = SLOTS> {
+    ring: Arc<Ring<T, N>>,
+    /// As in the ring.
+    tail: u32,
+    /// The claimed items are `next..claimed`.
+    next: u32,
+    claimed: u32,
+    /// The tail may go as far as this: a ring's length behind the oldest slot in use, as last looked at.
+    limit: u32,
+}
+
+/// What a [`claim`](Deque::claim) has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// How many items are the owner's now, to be taken with [`Deque::take`].
+    pub taken: u32,
+    /// How many were left in the ring.
+    pub left: u32,
+    /// Whether the ring bears the mark of a worker that went to sleep.
+    pub wanted: bool,
+}
+
+impl<T, const N: usize> Default for Deque<T, N> {
+    fn default() -> Self {
+        Deque::new()
+    }
+}
+
+impl<T, const N: usize> Deque<T, N> {
+    /// An empty ring.
+    pub fn new() -> Self {
+        const { assert!(N.is_power_of_two() && N <= 1 << 15, "indices are masked; `stolen` has 16 bits") };
+        let ring = Ring {
+            head: Apart(AtomicU64::new(0)),
+            tail: Apart(AtomicU32::new(0)),
+            slots: std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
+        };
+        Deque { ring: Arc::new(ring), tail: 0, next: 0, claimed: 0, limit: N as u32 }
+    }
+
+    /// The thieves' end.
+    pub fn stealer(&self) -> Stealer<T, N> {
+        Stealer { ring: self.ring.clone() }
+    }
+
+    /// Adds an item at the tail.
+    ///
+    /// # Errors
+    /// Gives the item back if the ring is full.
+    #[inline(always)]
+    pub fn push(&mut self, item: T) -> Result<(), T> {
+        if self.tail == self.limit && self.room() == 0 {
+            return Err(item);
+        }
+        // SAFETY: the tail is less than a ring's length behind the oldest slot in use, so this one is the owner's and empty.
+        unsafe { self.ring.write(self.tail, item) };
+        self.tail = self.tail.wrapping_add(1);
+        // Release: who sees the tail sees the item.
+        self.ring.tail.0.store(self.tail, Ordering::Release);
+        Ok(())
+    }
+
+    /// Adds items at the tail, as many as there is room for, and shows them to the thieves all at once. How many.
+    #[inline]
+    pub fn push_from(&mut self, mut items: impl FnMut() -> Option<T>, max: usize) -> usize {
+        let room = self.room().min(max as u32);
+        let before = self.tail;
+        for _ in 0..room {
+            let Some(item) = items() else { break };
+            // SAFETY: as in `push`.
+            unsafe { self.ring.write(self.tail, item) };
+            self.tail = self.tail.wrapping_add(1);
+        }
+        self.ring.tail.0.store(self.tail, Ordering::Release);
+        self.tail.wrapping_sub(before) as usize
+    }
+
+    /// How many items can be pushed now.
+    pub fn room(&mut self) -> u32 {
+        // Acquire: the thief that gave a slot back has read it before.
+        let head = Head(self.ring.head.0.load(Ordering::Acquire));
+        let taken_back = head.real().wrapping_sub(head.stolen());
+        let mut used = self.tail.wrapping_sub(taken_back);
+        if self.next != self.claimed {
+            used = used.max(self.tail.wrapping_sub(self.next));
+        }
+        let room = N as u32 - used;
+        self.limit = self.tail.wrapping_add(room);
+        room
+    }
+
+    /// The next of the claimed items.
+    #[inline(always)]
+    pub fn take(&mut self) -> Option<T> {
+        if self.next == self.claimed {
+            return None;
+        }
+        let index = self.next;
+        self.next = index.wrapping_add(1);
+        // SAFETY: claimed by an exchange of the head, and taken once.
+        Some(unsafe { self.ring.read(index) })
+    }
+
+    /// Claims items for the owner, once those claimed before are taken: one worker's share of what is there if there are `workers`
+    /// of them, at least one item and at most 16.
+    ///
+    /// It takes part in the [protocol of the sleepers](crate::Crew): whoever set the mark before is heard of here, and whoever sets it
+    /// later sees what has been pushed until now.
+    pub fn claim(&mut self, workers: u32) -> Claim {
+        debug_assert_eq!(self.next, self.claimed, "claimed items are taken before there is another claim");
+        let word = &self.ring.head.0;
+        let mut head = Head(word.load(Ordering::Relaxed));
+        loop {
+            let (real, stolen, wanted) = (head.real(), head.stolen(), head.is_wanted());
+            let len = self.tail.wrapping_sub(real);
+            if len == 0 {
+                return Claim { taken: 0, left: 0, wanted };
+            }
+            let taken = (len / workers).clamp(1, CLAIM_MAX);
+            let stolen = if stolen == 0 { 0 } else { stolen + taken };
+            let claimed = Head::new(real.wrapping_add(taken), stolen, wanted);
+            match word.compare_exchange_weak(head.0, claimed.0, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => {
+                    (self.next, self.claimed) = (real, real.wrapping_add(taken));
+                    return Claim { taken, left: len - taken, wanted };
+                }
+                Err(now) => head = Head(now),
+            }
+        }
+    }
+
+    /// Takes the first item.
+    pub fn pop(&mut self) -> Option<T> {
+        self.take().or_else(|| {
+            self.claim(u32::MAX);
+            self.take()
+        })
+    }
+
+    /// How many items are claimed and not yet taken.
+    #[inline(always)]
+    pub fn claimed(&self) -> usize {
+        self.claimed.wrapping_sub(self.next) as usize
+    }
+
+    /// How many items are in it, those claimed among them.
+    pub fn len(&self) -> usize {
+        let head = Head(self.ring.head.0.load(Ordering::Relaxed));
+        self.tail.wrapping_sub(head.real()) as usize + self.claimed()
+    }
+
+    /// Whether no item is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the ring bears the mark of a worker that went to sleep. A hint: [`claim`](Deque::claim) knows.
+    #[inline(always)]
+    pub fn is_wanted(&self) -> bool {
+        Head(self.ring.head.0.load(Ordering::Relaxed)).is_wanted()
+    }
+}
+
+impl<T, const N: usize> Drop for Deque<T, N> {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+    }
+}
+
+impl<T, const N: usize> fmt::Debug for Deque<T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deque").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// The thieves' end of a [`Deque`].
+pub struct Stealer<T, const N: usize = SLOTS> {
+    ring: Arc<Ring<T, N>>,
+}
+
+impl<T, const N: usize> Clone for Stealer<T, N> {
+    fn clone(&self) -> Self {
+        Stealer { ring: self.ring.clone() }
+    }
+}
+
+impl<T, const N: usize> Stealer<T, N> {
+    /// Moves half of the items (rounded up) to the thief's own ring, and returns the first of them. `None` if there is
+    /// nothing, or if another thief is at it.
+    ///
+    /// # Complexity
+    /// Two atomic read-modify-writes, and copying.
+    pub fn steal_into(&self, thief: &mut Deque<T, N>) -> Option<T> {
+        // One is returned and needs no room.
+        let room = thief.room() + 1;
+        let word = &self.ring.head.0;
+        let mut head = Head(word.load(Ordering::Acquire));
+        let (first, taken) = loop {
+            if head.stolen() != 0 {
+                return None;
+            }
+            let real = head.real();
+            // Acquire: what lies before the tail has been written. Not older than the head, which was loaded before.
+            let len = self.ring.tail.0.load(Ordering::Acquire).wrapping_sub(real);
+            if len == 0 {
+                return None;
+            }
+            // Of an outdated head `len` may be anything; the exchange then fails.
+            let taken = (len - len / 2).min(room).min(N as u32);
+            let stolen = Head::new(real.wrapping_add(taken), taken, head.is_wanted());
+            match word.compare_exchange_weak(head.0, stolen.0, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break (real, taken),
+                Err(now) => head = Head(now),
+            }
+        };
+        let mut indices = (0..taken).map(|i| first.wrapping_add(i));
+        // SAFETY: the exchange made the slots from `first` on this thief's; each is read once.
+        let mut copy = || indices.next().map(|index| unsafe { self.ring.read(index) });
+        let item = copy();
+        thief.push_from(copy, taken as usize);
+        // Release: the slots have been read.
+        word.fetch_and(!STOLEN, Ordering::Release);
+        item
+    }
+
+    /// Whether nothing is there to be stolen.
+    pub fn is_empty(&self) -> bool {
+        let head = Head(self.ring.head.0.load(Ordering::Acquire));
+        self.ring.tail.0.load(Ordering::Acquire) == head.real()
+    }
+
+    /// Marks the ring: somebody who would take from it goes to sleep. What the owner pushed before its last claim is seen after this.
+    pub fn want(&self) {
+        self.ring.head.0.fetch_or(WANTED, Ordering::AcqRel);
+    }
+
+    /// Takes the mark away: nobody sleeps.
+    pub fn satisfied(&self) {
+        self.ring.head.0.fetch_and(!WANTED, Ordering::AcqRel);
+    }
+}
+
+impl<T, const N: usize> fmt::Debug for Stealer<T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stealer").field("is_empty", &self.is_empty()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn a_full_ring_gives_the_item_back_and_takes_it_when_there_is_room() {
+        let mut ring = Deque::<u32, 4>::new();
+        (0..4).for_each(|i| ring.push(i).unwrap());
+        assert_eq!(ring.push(4), Err(4));
+        assert_eq!(ring.pop(), Some(0));
+        ring.push(4).unwrap();
+        assert_eq!(std::iter::from_fn(|| ring.pop()).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn of_a_long_queue_a_batch_is_claimed_and_of_a_short_one_a_share() {
+        let mut ring = Deque::<u32>::new();
+        (0..200).for_each(|i| ring.push(i).unwrap());
+        assert_eq!(ring.claim(4), Claim { taken: 16, left: 184, wanted: false });
+        (0..16).for_each(|i| assert_eq!(ring.take(), Some(i)));
+        while ring.len() > 7 {
+            ring.pop();
+        }
+        assert_eq!(ring.claim(4), Claim { taken: 1, left: 6, wanted: false });
+    }
+
+    #[test]
+    fn a_mark_is_seen_by_the_next_claim_and_stays_until_it_is_taken_away() {
+        let mut ring = Deque::<u32>::new();
+        ring.stealer().want();
+        (0..3).for_each(|i| ring.push(i).unwrap());
+        assert_eq!(ring.pop(), Some(0));
+        assert!(ring.is_wanted());
+        assert_eq!(ring.claim(2), Claim { taken: 1, left: 1, wanted: true });
+        ring.stealer().satisfied();
+        assert!(!ring.is_wanted());
+    }
+
+    #[test]
+    fn what_is_left_is_dropped_with_the_owner() {
+        let item = std::rc::Rc::new(());
+        let mut ring = Deque::<_, 8>::new();
+        (0..7).for_each(|_| ring.push(item.clone()).unwrap());
+        ring.claim(1);
+        let thieves = ring.stealer();
+        drop(ring);
+        assert!(thieves.is_empty());
+        assert_eq!(std::rc::Rc::strong_count(&item), 1);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Op {
+        Push(usize),
+        PushFrom(usize, usize),
+        Pop(usize),
+        Claim(u32),
+        Steal,
+        PopStolen(usize),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            (1..12usize).prop_map(Op::Push),
+            (0..12usize, 0..12usize).prop_map(|(n, max)| Op::PushFrom(n, max)),
+            (1..12usize).prop_map(Op::Pop),
+            (1..5u32).prop_map(Op::Claim),
+            Just(Op::Steal),
+            (1..6usize).prop_map(Op::PopStolen),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 8 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn it_is_a_bounded_queue_of_which_half_can_be_moved(ops in proptest::collection::vec(op(), 1..60)) {
+            const N: usize = 16;
+            let (mut ring, mut thief) = (Deque::<Box<u32>, N>::new(), Deque::<Box<u32>, N>::new());
+            let (mut model, mut stolen) = (VecDeque::new(), VecDeque::new());
+            // Claimed items cannot be stolen, and as long as there are any, what was stolen behind them leaves holes.
+            let (mut claimed, mut holes) = (0usize, 0);
+            let mut fresh = 0..;
+            for op in ops {
+                match op {
+                    Op::Push(n) => for item in fresh.by_ref().take(n) {
+                        let pushed = ring.push(Box::new(item)).is_ok();
+                        prop_assert_eq!(pushed, model.len() + holes < N);
+                        if pushed { model.push_back(item) }
+                    },
+                    Op::PushFrom(n, max) => {
+                        let room = N - model.len() - holes;
+                        let mut items: VecDeque<u32> = fresh.by_ref().take(n).collect();
+                        let expected: Vec<u32> = items.iter().copied().take(max.min(room)).collect();
+                        let pushed = ring.push_from(|| items.pop_front().map(Box::new), max);
+                        prop_assert_eq!(pushed, expected.len());
+                        model.extend(expected);
+                    }
+                    Op::Pop(n) => for _ in 0..n {
+                        prop_assert_eq!(ring.pop().map(|b| *b), model.pop_front());
+                        claimed = claimed.saturating_sub(1);
+                        if claimed == 0 { holes = 0 }
+                    },
+                    Op::Claim(workers) if claimed == 0 => {
+                        claimed = (model.len() / workers as usize).clamp(model.len().min(1), 16);
+                        let claim = ring.claim(workers);
+                        prop_assert_eq!((claim.taken as usize, claim.left as usize), (claimed, model.len() - claimed));
+                    }
+                    Op::Claim(_) => {}
+                    Op::Steal => {
+                        let open = model.len() - claimed;
+                        let n = (open - open / 2).min(N - stolen.len() + 1);
+                        let mut moved: VecDeque<u32> = model.drain(claimed..claimed + n).collect();
+                        if claimed > 0 { holes += n }
+                        prop_assert_eq!(ring.stealer().steal_into(&mut thief).map(|b| *b), moved.pop_front());
+                        stolen.append(&mut moved);
+                    }
+                    Op::PopStolen(n) => for _ in 0..n {
+                        prop_assert_eq!(thief.pop().map(|b| *b), stolen.pop_front());
+                    },
+                }
+                prop_assert_eq!(ring.len(), model.len());
+                prop_assert_eq!(thief.len(), stolen.len());
+            }
+        }
+    }
+}

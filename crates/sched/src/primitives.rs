@@ -1,0 +1,33 @@
+//! The synchronisation primitives of the protocols that are checked with loom: std's, or loom's under `--cfg loom`.
+
+#[cfg(loom)]
+pub(crate) use loom::{
+    cell::UnsafeCell,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+};
+
+/// std's cell with loom's interface, so that loom sees every access.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub(crate) const fn new(value: T) -> UnsafeCell<T> {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Works on the content, which nobody else touches meanwhile.
+    #[inline(always)]
+    pub(crate) fn with_mut<R>(&self, work: impl FnOnce(*mut T) -> R) -> R {
+        work(self.0.get())
+    }
+}

@@ -1,0 +1,491 @@
+//! Urgent threads first, and nobody for ever last.
+
+use selvedge_core::{Cpu, Events, JoinError, Request, RunError, Syscall, Thread, Time, Trace, call};
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+use std::future::Future;
+use std::time::Duration;
+
+/// The least urgent level; 0 is the most urgent.
+pub const LEVEL_MAX: u8 = 7;
+
+/// The level of the main thread, and so of all that set no other.
+pub const LEVEL_DEFAULT: u8 = 4;
+
+/// Runs `main` and the threads it creates on the calling OS thread, the urgent ones first, until `main` has ended; returns
+/// its result. The threads that are left are cancelled.
+///
+/// It is [`Priority::run`] with an ageing of 100 ms.
+///
+/// # Errors
+/// See [`RunError`]; a deadlock above all.
+///
+/// # Panics
+/// If `main` panics.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{NoEvents, fork, yield_now};
+/// use selvedge_sched::{priority, set_priority};
+///
+/// priority(&mut NoEvents::new(), async {
+///     fork(async { println!("second") }).await;
+///     set_priority(0).await;
+///     yield_now().await;
+///     println!("first");
+///     set_priority(7).await;
+///     yield_now().await;
+///     println!("third");
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub fn priority<F: Future + 'static>(events: &mut impl Events, main: F) -> Result<F::Output, RunError> {
+    Priority::new().run(events, main)
+}
+
+/// A scheduler of strict levels with ageing, and by the earliest deadline within a level.
+///
+/// A thread [has a level](set_priority) from 0, the most urgent, to [`LEVEL_MAX`], and may have [a deadline](set_deadline); a new one has those of its
+/// creator. When it becomes ready it gets a **due time**, and the ready thread that is due first runs next; of
+/// equal ones, the one that has been ready longest. With *A* for the [ageing](Priority::ageing), a thread
+/// at level *l* that becomes ready at time *t* is due at
+///
+/// - its deadline, but at *t* if that has passed, and at *t* + *A*/2 if it has none or a later one;
+/// - plus *l* times *A*.
+///
+/// It follows:
+/// - **Strict levels.** While a thread has been ready for less than *A*/2, all those of more urgent levels run before it.
+/// - **Ageing.** A thread at level *l* waits for no thread that becomes ready later than (*l* + 1/2) *A* after it, of
+///   whatever level and deadline. So threads that are always ready starve nobody.
+/// - **Earliest deadline first.** Of two threads of one level that have deadlines within *A*/2, the one with the earlier
+///   deadline runs first.
+///
+/// Time is that of the scheduler's turns, of at most 64 steps.
+///
+/// # Complexity
+/// A step costs O(log n) for n ready threads, and a look into a table for each time that a thread waits.
+#[derive(Debug, Clone)]
+pub struct Priority {
+    ageing: Duration,
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Priority::new()
+    }
+}
+
+impl Priority {
+    /// With an ageing of 100 ms.
+    pub fn new() -> Priority {
+        Priority { ageing: Duration::from_millis(100) }
+    }
+
+    /// Sets how long a thread is ready until it counts as one of the next more urgent level. Zero makes all levels equal.
+    pub fn ageing(mut self, ageing: Duration) -> Priority {
+        self.ageing = ageing;
+        self
+    }
+
+    /// Runs `main` and the threads it creates on the calling OS thread until `main` has ended; returns its result. The
+    /// threads that are left are cancelled.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    ///
+    /// # Panics
+    /// If `main` panics.
+    pub fn run<F: Future + 'static>(&self, events: &mut impl Events, main: F) -> Result<F::Output, RunError> {
+        let mut cpu = Cpu::new()?;
+        let mut main = cpu.spawn_local(main)?;
+        let mut ready = Ready::new(self.ageing);
+        let _served = Served::begin();
+        let result = loop {
+            if let Err(error) = ready.turn(&mut cpu, events) {
+                break Err(error);
+            }
+            if let Some(end) = main.try_join() {
+                break Ok(end);
+            }
+            if let Err(error) = cpu.poll(events, ready.queue.is_empty()) {
+                break Err(error);
+            }
+        };
+        events.cancel_all(&mut cpu);
+        drop(ready);
+        match result? {
+            Ok(output) => Ok(output),
+            Err(JoinError::Panicked(exception)) => exception.rethrow(),
+            Err(JoinError::Cancelled) => Err(RunError::MainExited),
+        }
+    }
+}
+
+/// Sets the level of the running thread, from 0, the most urgent, to [`LEVEL_MAX`]; what is beyond counts as that. Returns the
+/// level it had. The thread goes behind the others of its new level.
+///
+/// Under schedulers that have no levels it does nothing, and returns [`LEVEL_DEFAULT`].
+pub async fn set_priority(level: u8) -> u8 {
+    match SERVED.get() {
+        true => call(SetRank::Level(level.min(LEVEL_MAX))).await.level,
+        false => LEVEL_DEFAULT,
+    }
+}
+
+/// Sets when the running thread wants to have run again, or that this does not matter. The deadline counts whenever the thread
+/// becomes ready, until another is set. Returns the one it had.
+///
+/// It is a wish that orders the threads of a level: one that is late runs on.
+///
+/// Under schedulers that know no deadlines it does nothing.
+pub async fn set_deadline(deadline: Option<Time>) -> Option<Time> {
+    match SERVED.get() {
+        true => call(SetRank::Deadline(deadline)).await.deadline,
+        false => None,
+    }
+}
+
+/// The system call by which a thread says how urgent it is. The reply is its rank until now.
+enum SetRank {
+    Level(u8),
+    Deadline(Option<Time>),
+}
+
+impl Syscall for SetRank {
+    type Reply = Rank;
+}
+
+/// How urgent a thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Rank {
+    level: u8,
+    deadline: Option<Time>,
+}
+
+impl Rank {
+    const DEFAULT: Rank = Rank { level: LEVEL_DEFAULT, deadline: None };
+
+    /// Does what a thread of this rank has asked for, and answers. The thread, if the call has come with it.
+    fn serve(&mut self, request: SetRank, answer: selvedge_core::Answer<SetRank>) -> Option<Thread> {
+        let before = *self;
+        match request {
+            SetRank::Level(level) => self.level = level,
+            SetRank::Deadline(deadline) => self.deadline = deadline,
+        }
+        answer.reply(before)
+    }
+}
+
+thread_local! {
+    /// Whether the scheduler of this OS thread answers [`SetRank`].
+    static SERVED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// For as long as it lives, the scheduler of this OS thread answers [`SetRank`].
+struct Served {
+    outer: bool,
+}
+
+impl Served {
+    fn begin() -> Served {
+        Served { outer: SERVED.replace(true) }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        SERVED.set(self.outer);
+    }
+}
+
+/// A ready thread. The greatest is due first.
+struct Entry {
+    due: Time,
+    /// Counts the entries, so that equal ones are served in order.
+    number: u64,
+    rank: Rank,
+    thread: Thread,
+}
+
+impl Entry {
+    fn key(&self) -> (Time, u64) {
+        (self.due, self.number)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+/// The ready threads, and the ranks of those that wait.
+struct Ready {
+    ageing: Duration,
+    queue: BinaryHeap<Entry>,
+    entries: u64,
+    /// Who is not here is new.
+    waiting: HashMap<u32, Rank>,
+}
+
+/// How many steps a turn has before the clock and the event source are looked at again.
+const STEPS_PER_TURN: usize = 64;
+
+impl Ready {
+    fn new(ageing: Duration) -> Ready {
+        Ready { ageing, queue: BinaryHeap::new(), entries: 0, waiting: HashMap::new() }
+    }
+
+    fn turn(&mut self, cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
+        cpu.tick();
+        self.take_woken(cpu, Rank::DEFAULT);
+        for _ in 0..STEPS_PER_TURN {
+            let Some(Entry { thread, rank, .. }) = self.queue.pop() else { break };
+            self.step(cpu, events, thread, rank)?;
+        }
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        cpu: &mut Cpu,
+        events: &mut impl Events,
+        thread: Thread,
+        mut rank: Rank,
+    ) -> Result<(), RunError> {
+        let id = thread.id();
+        let node = thread.step(cpu);
+        // Before the thread itself, which may have let them go first.
+        self.take_woken(cpu, rank);
+        match node {
+            Trace::Yield(thread) => self.push(cpu, thread, rank),
+            Trace::Fork { child, parent } => {
+                self.push(cpu, child, rank);
+                self.push(cpu, parent, rank);
+            }
+            Trace::Nbio(action) => self.push(cpu, action.perform(), rank),
+            Trace::Ret => {}
+            Trace::Panic(panic) => eprintln!("{panic}"),
+            Trace::Blocked => drop(self.waiting.insert(id, rank)),
+            Trace::Call(request) if request.is::<SetRank>() => {
+                let (request, answer) = request.take::<SetRank>().map_err(Trace::Call)?;
+                if let Some(thread) = rank.serve(request, answer) {
+                    self.push(cpu, thread, rank);
+                }
+            }
+            request => {
+                let submitted = submit(cpu, events, request, &mut rank);
+                self.waiting.insert(id, rank);
+                submitted?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cpu: &Cpu, thread: Thread, rank: Rank) {
+        self.entries += 1;
+        let due = due(rank, cpu.now(), self.ageing);
+        self.queue.push(Entry { due, number: self.entries, rank, thread });
+    }
+
+    /// Takes in what was woken, and what was created by a thread of rank `creator`.
+    fn take_woken(&mut self, cpu: &mut Cpu, creator: Rank) {
+        while let Some(thread) = cpu.woken() {
+            let rank = self.waiting.remove(&thread.id()).unwrap_or(creator);
+            self.push(cpu, thread, rank);
+        }
+    }
+}
+
+/// When a thread that becomes ready now is due.
+fn due(rank: Rank, now: Time, ageing: Duration) -> Time {
+    let latest = now + ageing / 2;
+    let within = rank.deadline.map_or(latest, |deadline| deadline.clamp(now, latest));
+    within + ageing * u32::from(rank.level)
+}
+
+/// Passes a request on to the event source, but for those to change the rank of the thread that has made them.
+fn submit(cpu: &mut Cpu, events: &mut impl Events, mut node: Trace, rank: &mut Rank) -> Result<(), RunError> {
+    loop {
+        node = match events.submit(cpu, node) {
+            Ok(()) => return Ok(()),
+            Err(Trace::Call(request)) if request.is::<SetRank>() => {
+                let (request, answer) = request.take::<SetRank>().map_err(Trace::Call)?;
+                rank.serve(request, answer);
+                Trace::Any
+            }
+            // The source knows of no detached requests.
+            Err(Trace::Any) => match cpu.detached().map(|detached| detached.request) {
+                None => return Ok(()),
+                Some(Request::Call(request)) => Trace::Call(request),
+                Some(other) => {
+                    return Err(RunError::UnknownCall(format!("{other:?}: there is no event source for it")));
+                }
+            },
+            Err(node) => return Err(node.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selvedge_core::{NoEvents, fork_local, spawn_local, yield_now};
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    /// What threads write down, in the order in which they come to it.
+    #[derive(Clone, Default)]
+    struct Log(Rc<RefCell<Vec<u32>>>);
+
+    impl Log {
+        fn write(&self, line: u32) {
+            self.0.borrow_mut().push(line);
+        }
+
+        fn lines(&self) -> Vec<u32> {
+            self.0.borrow().clone()
+        }
+    }
+
+    fn run<F: Future + 'static>(main: F) -> F::Output {
+        Priority::new().ageing(Duration::from_secs(1000)).run(&mut NoEvents::new(), main).unwrap()
+    }
+
+    #[test]
+    fn the_more_urgent_run_first_and_equals_in_turn() {
+        let log = Log::default();
+        let lines = log.clone();
+        run(async move {
+            set_priority(0).await;
+            let threads: Vec<_> = [(5, 50), (2, 20), (5, 51), (2, 21)]
+                .into_iter()
+                .map(|(level, line)| {
+                    let log = log.clone();
+                    spawn_local(async move {
+                        set_priority(level).await;
+                        for round in 0..2 {
+                            log.write(line + 100 * round);
+                            yield_now().await;
+                        }
+                    })
+                })
+                .collect();
+            for thread in threads {
+                thread.await.unwrap();
+            }
+        });
+        assert_eq!(lines.lines(), [20, 21, 120, 121, 50, 51, 150, 151]);
+    }
+
+    #[test]
+    fn children_have_the_rank_of_their_creator_and_the_woken_keep_theirs() {
+        let log = Log::default();
+        let lines = log.clone();
+        run(async move {
+            // It waits at the default level, and is woken by an urgent thread.
+            let waker = Rc::new(Cell::new(None));
+            let sleeper = {
+                let (log, waker) = (log.clone(), waker.clone());
+                spawn_local(async move {
+                    selvedge_core::park(move |w| waker.set(Some(w))).await;
+                    log.write(4);
+                })
+            };
+            yield_now().await;
+            set_priority(1).await;
+            waker.take().unwrap().wake();
+            let child = {
+                let log = log.clone();
+                async move {
+                    log.write(1);
+                    assert_eq!(set_priority(1).await, 1);
+                    log.write(11);
+                }
+            };
+            fork_local(child).await;
+            set_priority(6).await;
+            log.write(6);
+            sleeper.await.unwrap();
+        });
+        assert_eq!(lines.lines(), [1, 11, 4, 6]);
+    }
+
+    #[test]
+    fn within_a_level_the_earliest_deadline_runs_first_and_none_is_last() {
+        let log = Log::default();
+        let lines = log.clone();
+        run(async move {
+            let base = Time::now() + Duration::from_secs(10);
+            set_priority(0).await;
+            for (seconds, line) in [(None, 9), (Some(30), 3), (Some(10), 1), (Some(20), 2)] {
+                let log = log.clone();
+                fork_local(async move {
+                    let deadline = seconds.map(|s| base + Duration::from_secs(s));
+                    assert_eq!(set_deadline(deadline).await, None);
+                    set_priority(3).await;
+                    log.write(line);
+                })
+                .await;
+            }
+            set_priority(LEVEL_MAX).await;
+        });
+        assert_eq!(lines.lines(), [1, 2, 3, 9]);
+    }
+
+    #[test]
+    fn one_that_is_always_ready_and_always_late_starves_nobody_for_longer_than_documented() {
+        let ageing = Duration::from_millis(2);
+        let waited = Priority::new()
+            .ageing(ageing)
+            .run(&mut NoEvents::new(), async {
+                fork_local(async {
+                    set_priority(0).await;
+                    set_deadline(Some(Time::default())).await;
+                    loop {
+                        yield_now().await;
+                    }
+                })
+                .await;
+                set_priority(LEVEL_MAX).await;
+                let since = Time::now();
+                yield_now().await;
+                since.since(Time::default())..Time::now().since(Time::default())
+            })
+            .unwrap();
+        let waited = waited.end - waited.start;
+        assert!(waited >= ageing * u32::from(LEVEL_MAX) - ageing / 2, "not strict: {waited:?}");
+        assert!(waited < Duration::from_secs(5), "starved: {waited:?}");
+    }
+
+    #[test]
+    fn a_rank_is_set_within_a_combinator_too() {
+        let before = run(async {
+            let (level, deadline) = futures::join!(set_priority(2), set_deadline(None));
+            assert_eq!((level, deadline), (LEVEL_DEFAULT, None));
+            set_priority(9).await
+        });
+        assert_eq!(before, 2);
+    }
+
+    #[test]
+    fn elsewhere_a_rank_has_no_effect() {
+        let before = selvedge_core::round_robin(async { set_priority(2).await + set_priority(3).await });
+        assert_eq!(before.unwrap(), 2 * LEVEL_DEFAULT);
+    }
+}

@@ -1,0 +1,646 @@
+//! Several workers on the same threads: each has its own, and takes from the others when it has none.
+
+use crate::{Crew, Deque, Failure, Handle};
+use selvedge_core::{
+    Cpu, Deadlock, Events, Group, JoinError, JoinHandle, RunError, RunQueue, SendThread, Thread, ThreadInfo,
+    Time, Trace, Unpark,
+};
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::Duration;
+
+/// Runs `main` and the threads it creates on several OS threads, the calling one among them, until `main` has ended;
+/// returns its result. The threads that are left are cancelled.
+///
+/// `workers` is how many OS threads; 0 stands for as many as the machine runs at once. Each has a CPU and an event source, which
+/// `events(worker)` makes on the worker's OS thread.
+///
+/// It is [`WorkStealing`] in one call; see there how threads are shared out.
+///
+/// # Errors
+/// The first worker that fails stops the others. A deadlock of all workers is a failure: no thread is ready, nothing is awaited from
+/// outside, and no other OS thread of the process could wake one.
+///
+/// # Panics
+/// If `main` panics, with its payload.
+///
+/// # Paper
+/// [LZ07 §4.4, Figure 17]: several `worker_main` loops.
+///
+/// # Differences
+/// 1. Each worker has a queue of its own, and an event loop of its own; the paper's share one queue, and the event loops are OS
+///    threads besides.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{NoEvents, spawn};
+/// use selvedge_sched::work_stealing;
+///
+/// let sum = work_stealing(2, |_| Ok(NoEvents::new()), async {
+///     let squares: Vec<_> = (0..100u64).map(|n| spawn(async move { n * n })).collect();
+///     let mut sum = 0;
+///     for square in squares {
+///         sum += square.await.unwrap();
+///     }
+///     sum
+/// })?;
+/// assert_eq!(sum, 328_350);
+/// # Ok::<(), selvedge_sched::Failure>(())
+/// ```
+pub fn work_stealing<E, F>(
+    workers: usize,
+    events: impl Fn(usize) -> io::Result<E> + Sync,
+    main: F,
+) -> Result<F::Output, Failure>
+where
+    E: Events,
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    WorkStealing::new(workers).run(events, main)
+}
+
+/// A scheduler whose workers take threads from one another.
+///
+/// - A thread created by [`spawn`](selvedge_core::spawn) or [`fork`](selvedge_core::fork) is ready on the worker where it was created or
+///   woken. A worker that has nothing to do takes half of what another has ready; if nobody has anything, it sleeps
+///   in its event source. A thread of [`spawn_local`](selvedge_core::spawn_local) stays on its worker.
+/// - What a step makes ready is offered to the others when the step ends.
+/// - A thread that is woken alone runs next on the same worker, before those that were ready already, but only three times in a row
+///   while others are ready there. All others are served first come, first served; local ones and those that may move,
+///   in turn.
+/// - The event source is looked at after 256 steps, or when 200 µs have passed, whatever is ready; a thread that always is
+///   starves neither other threads nor the event source. (A single step that takes longer keeps its worker; what that worker has
+///   ready goes to others.)
+///
+/// # Examples
+/// A program with work that comes from an ordinary OS thread:
+/// ```
+/// use selvedge_core::NoEvents;
+/// use selvedge_sched::{WorkStealing, block_on};
+/// use selvedge_sync::MVar;
+/// use std::sync::Arc;
+///
+/// let scheduler = WorkStealing::new(2);
+/// let handle = scheduler.handle();
+/// let done = Arc::new(MVar::empty());
+/// let signal = done.clone();
+/// let outside = std::thread::spawn(move || {
+///     let answer = block_on(handle.spawn(async { 6 * 7 })).unwrap();
+///     block_on(signal.put(answer));
+/// });
+/// let answer = scheduler.run(|_| Ok(NoEvents::new()), async move { done.take().await })?;
+/// assert_eq!(answer, 42);
+/// # outside.join().unwrap();
+/// # Ok::<(), selvedge_sched::Failure>(())
+/// ```
+pub struct WorkStealing {
+    shared: Arc<Shared>,
+    deques: Vec<Deque<SendThread>>,
+}
+
+impl WorkStealing {
+    /// A scheduler of `workers` workers, or of as many as the machine runs at once if that is 0. They start with
+    /// [`run`](WorkStealing::run).
+    pub fn new(workers: usize) -> WorkStealing {
+        let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let workers = if workers == 0 { available() } else { workers };
+        let (crew, deques) = Crew::new(workers);
+        let unparkers = (0..workers).map(|_| OnceLock::new()).collect();
+        let shared = Shared { crew, unparkers, stopped: AtomicBool::new(false) };
+        WorkStealing { shared: Arc::new(shared), deques }
+    }
+
+    /// A handle to spawn threads from elsewhere. What is spawned before the scheduler runs waits for it.
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.shared.clone())
+    }
+
+    /// Runs `main` and the threads it creates until `main` has ended; returns its result. The calling OS thread is worker 0.
+    ///
+    /// # Errors
+    /// See [`work_stealing`].
+    ///
+    /// # Panics
+    /// See [`work_stealing`].
+    pub fn run<E, F>(
+        mut self,
+        events: impl Fn(usize) -> io::Result<E> + Sync,
+        main: F,
+    ) -> Result<F::Output, Failure>
+    where
+        E: Events,
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        let deques = std::mem::take(&mut self.deques);
+        let workers = deques.len();
+        let crew = Start {
+            shared: &self.shared,
+            group: &Group::new(),
+            events: &events,
+            all_stopped: &Together::new(workers),
+            all_looked: &Together::new(workers),
+        };
+        let (ended, main) = std::thread::scope(|scope| {
+            let mut deques = deques.into_iter().enumerate();
+            let (_, first) = deques.next().expect("there is a worker");
+            let started: Vec<_> = deques
+                .map(|(me, deque)| {
+                    let name = format!("worker-{me}");
+                    let started = std::thread::Builder::new()
+                        .name(name)
+                        .spawn_scoped(scope, move || crew.work(me, deque));
+                    started.inspect_err(|_| crew.is_missing())
+                })
+                .collect();
+            let mut handle = None;
+            let ends = Ends(self.shared.clone());
+            let main = async move {
+                let _ends = ends;
+                main.await
+            };
+            let first = crew.work_with(0, first, |cpu| {
+                handle = Some(cpu.spawn(main)?);
+                Ok(())
+            });
+            let others = started.into_iter().map(|started| match started {
+                Ok(worker) => worker.join().unwrap_or_else(Ended::panicked),
+                Err(error) => Ended::failed(error.into()),
+            });
+            (std::iter::once(first).chain(others).collect::<Vec<_>>(), handle)
+        });
+        result(ended, main)
+    }
+}
+
+impl Drop for WorkStealing {
+    /// What was spawned from elsewhere and has not begun never will.
+    fn drop(&mut self) {
+        self.shared.crew.injector().close().for_each(drop);
+    }
+}
+
+impl fmt::Debug for WorkStealing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkStealing").field("workers", &self.shared.crew.workers()).finish_non_exhaustive()
+    }
+}
+
+/// Creates a thread that comes from elsewhere on the worker that takes it.
+pub(crate) type Birth = Box<dyn FnOnce(&mut Cpu) + Send>;
+
+/// What workers and handles share.
+pub(crate) struct Shared {
+    crew: Crew<SendThread, Birth>,
+    /// How to wake each worker; known before it first sleeps.
+    unparkers: Box<[OnceLock<Arc<dyn Unpark>>]>,
+    stopped: AtomicBool,
+}
+
+impl Shared {
+    /// Hands a thread to whichever worker takes it first; gives it back if none ever will.
+    pub(crate) fn inject(&self, birth: Birth) -> Result<(), Birth> {
+        self.unpark(self.crew.inject(birth)?);
+        Ok(())
+    }
+
+    fn unpark(&self, worker: Option<usize>) {
+        if let Some(unparker) = worker.and_then(|worker| self.unparkers[worker].get()) {
+            unparker.unpark();
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Has all workers stop at the end of their step. One that has no unparker yet looks when it has.
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        (0..self.unparkers.len()).for_each(|worker| self.unpark(Some(worker)));
+    }
+}
+
+/// Stops the workers when main ends, however it does.
+struct Ends(Arc<Shared>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// A point that nobody passes before all have reached it.
+struct Together {
+    missing: Mutex<usize>,
+    complete: Condvar,
+}
+
+impl Together {
+    fn new(missing: usize) -> Together {
+        Together { missing: Mutex::new(missing), complete: Condvar::new() }
+    }
+
+    fn arrive(&self) {
+        let mut missing = self.missing.lock().expect("no panic under this lock");
+        *missing -= 1;
+        if *missing == 0 {
+            self.complete.notify_all();
+        }
+    }
+
+    fn meet(&self) {
+        self.arrive();
+        let missing = self.missing.lock().expect("no panic under this lock");
+        drop(self.complete.wait_while(missing, |missing| *missing > 0).expect("no panic under this lock"));
+    }
+}
+
+/// How a worker ended: its error or panic, and if there was a deadlock, who waits in its memory.
+struct Ended {
+    result: Result<Result<(), RunError>, Box<dyn Any + Send>>,
+    waiting: Vec<ThreadInfo>,
+}
+
+impl Ended {
+    fn failed(error: RunError) -> Ended {
+        Ended { result: Ok(Err(error)), waiting: Vec::new() }
+    }
+
+    fn panicked(panic: Box<dyn Any + Send>) -> Ended {
+        Ended { result: Err(panic), waiting: Vec::new() }
+    }
+}
+
+/// The result of the whole, from those of the workers and of main.
+fn result<T>(ended: Vec<Ended>, main: Option<JoinHandle<T>>) -> Result<T, Failure> {
+    let mut failure: Option<Failure> = None;
+    let mut waiting = Vec::new();
+    for (worker, ended) in ended.into_iter().enumerate() {
+        waiting.extend(ended.waiting);
+        match ended.result {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => failure = failure.or(Some(Failure { worker, error })),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+    if let Some(mut failure) = failure {
+        if let RunError::Deadlock(deadlock) = &mut failure.error {
+            *deadlock = Deadlock { threads: waiting };
+        }
+        return Err(failure);
+    }
+    match main.and_then(|mut main| main.try_join()) {
+        Some(Ok(output)) => Ok(output),
+        Some(Err(JoinError::Panicked(exception))) => exception.rethrow(),
+        Some(Err(JoinError::Cancelled)) | None => Err(Failure { worker: 0, error: RunError::MainExited }),
+    }
+}
+
+/// What a worker needs to start.
+struct Start<'a, M> {
+    shared: &'a Arc<Shared>,
+    group: &'a Group,
+    events: &'a M,
+    /// No worker runs a step any more.
+    all_stopped: &'a Together,
+    /// No worker wants to see any more who waits.
+    all_looked: &'a Together,
+}
+
+impl<M> Clone for Start<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Start<'_, M> {}
+
+impl<M, E> Start<'_, M>
+where
+    M: Fn(usize) -> io::Result<E> + Sync,
+    E: Events,
+{
+    /// A worker's OS thread could not be started.
+    fn is_missing(self) {
+        self.shared.stop();
+        self.all_stopped.arrive();
+        self.all_looked.arrive();
+    }
+
+    fn work(self, me: usize, deque: Deque<SendThread>) -> Ended {
+        self.work_with(me, deque, |_| Ok(()))
+    }
+
+    /// A worker's life; it begins with `first`.
+    fn work_with(
+        self,
+        me: usize,
+        deque: Deque<SendThread>,
+        first: impl FnOnce(&mut Cpu) -> Result<(), RunError>,
+    ) -> Ended {
+        let mut worker = None;
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let worker = worker.insert(Worker::new(self, me, deque)?);
+            let _here = Handle::enter(self.shared);
+            first(&mut worker.cpu)?;
+            worker.run()
+        }));
+        if !matches!(result, Ok(Ok(()))) {
+            self.shared.stop();
+        }
+        self.all_stopped.meet();
+        let waiting = match &worker {
+            Some(worker) => worker.cpu.threads().into_iter().filter(ThreadInfo::is_waiting).collect(),
+            None => Vec::new(),
+        };
+        self.all_looked.meet();
+        if let Some(worker) = worker {
+            worker.end();
+        }
+        Ended { result, waiting }
+    }
+}
+
+/// How many steps a turn has at most before the event source is looked at.
+const STEPS_PER_TURN: u32 = 256;
+/// How many before the clock is looked at, and how long they may take.
+const STEPS_PER_LOOK_MAX: u32 = 64;
+const TURN_MAX: Duration = Duration::from_micros(200);
+/// How many steps in a row go to threads that were woken alone, while others are ready.
+const LIFO_MAX: u32 = 3;
+/// How many threads of those that did not fit the ring are moved to it at once; and how few must be in it.
+const REFILL: usize = 128;
+/// How many threads from outside are created at once.
+const BIRTHS_MAX: usize = 64;
+/// How often a searcher goes through all rings, and how long it waits in between.
+const SEARCHES: u32 = 8;
+const SPINS: u32 = 32;
+
+struct Worker<'a, E> {
+    me: usize,
+    shared: &'a Shared,
+    workers: u32,
+    cpu: Cpu,
+    events: E,
+    /// The thread that was woken alone, and how many such ran in a row.
+    lifo: Option<Thread>,
+    lifo_run: u32,
+    /// Ready threads that may move; those for which the ring has no room, behind them.
+    deque: Deque<SendThread>,
+    overflow: RunQueue,
+    /// Ready threads that stay.
+    local: RunQueue,
+    /// Whether it is the local threads' turn.
+    turn_is_local: bool,
+    is_searching: bool,
+    /// How many steps are made before the clock is looked at: fewer if they are long.
+    steps_per_look: u32,
+    /// Where the next search begins.
+    victim: usize,
+}
+
+impl<'a, E: Events> Worker<'a, E> {
+    fn new<M>(start: Start<'a, M>, me: usize, deque: Deque<SendThread>) -> Result<Self, RunError>
+    where
+        M: Fn(usize) -> io::Result<E>,
+    {
+        let cpu = Cpu::new_in(start.group)?;
+        let events = (start.events)(me)?;
+        let shared: &Shared = start.shared;
+        shared.unparkers[me].set(events.unparker()).expect("each worker starts once");
+        Ok(Worker {
+            me,
+            shared,
+            workers: shared.crew.workers() as u32,
+            cpu,
+            events,
+            lifo: None,
+            lifo_run: 0,
+            deque,
+            overflow: RunQueue::new(),
+            local: RunQueue::new(),
+            turn_is_local: false,
+            is_searching: false,
+            steps_per_look: STEPS_PER_LOOK_MAX,
+            victim: me + 1,
+        })
+    }
+
+    fn run(&mut self) -> Result<(), RunError> {
+        while !self.shared.is_stopped() {
+            self.take_births();
+            self.take_woken();
+            if self.is_ready() {
+                if std::mem::take(&mut self.is_searching) {
+                    self.shared.unpark(self.shared.crew.found());
+                }
+                self.turn()?;
+            } else {
+                self.idle()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some steps, and a look at the event source.
+    fn turn(&mut self) -> Result<(), RunError> {
+        self.cpu.tick();
+        let begun = self.cpu.now();
+        let mut steps = 0;
+        'turn: while !self.shared.is_stopped() {
+            for _ in 0..self.steps_per_look {
+                let Some(thread) = self.next() else { break 'turn };
+                self.step(thread)?;
+            }
+            steps += self.steps_per_look;
+            if Time::now().since(begun) > TURN_MAX {
+                // These are long steps, of which the next turn has fewer.
+                self.steps_per_look = (self.steps_per_look / 4).max(1);
+                break;
+            }
+            if steps >= STEPS_PER_TURN {
+                self.steps_per_look = (self.steps_per_look * 2).min(STEPS_PER_LOOK_MAX);
+                break;
+            }
+        }
+        self.cpu.poll(&mut self.events, false)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn step(&mut self, thread: Thread) -> Result<(), RunError> {
+        let node = thread.step(&mut self.cpu);
+        // Before the thread itself, which may have let them go first.
+        self.take_woken();
+        match node {
+            Trace::Yield(thread) => self.enqueue(thread),
+            Trace::Fork { child, parent } => {
+                self.enqueue(child);
+                self.enqueue(parent);
+            }
+            Trace::Nbio(action) => self.enqueue(action.perform()),
+            // Nothing is in them: forgotten, they spare a look for what to drop.
+            node @ (Trace::Blocked | Trace::Ret) => std::mem::forget(node),
+            Trace::Panic(panic) => eprintln!("{panic}"),
+            request => self.events.submit(&mut self.cpu, request)?,
+        }
+        Ok(())
+    }
+
+    /// The thread to run next.
+    #[inline]
+    fn next(&mut self) -> Option<Thread> {
+        if let Some(thread) = self.lifo.take() {
+            self.lifo_run += 1;
+            if self.lifo_run <= LIFO_MAX {
+                self.offer();
+                return Some(thread);
+            }
+            self.enqueue(thread);
+        }
+        self.lifo_run = 0;
+        self.turn_is_local = !self.turn_is_local;
+        if self.turn_is_local
+            && let Some(thread) = self.local.pop()
+        {
+            self.offer();
+            return Some(thread);
+        }
+        self.next_mobile().or_else(|| self.local.pop())
+    }
+
+    #[inline]
+    fn next_mobile(&mut self) -> Option<Thread> {
+        if let Some(thread) = self.deque.take() {
+            return Some(thread.into_thread());
+        }
+        self.claim()
+    }
+
+    #[inline(never)]
+    fn claim(&mut self) -> Option<Thread> {
+        if !self.overflow.is_empty() && self.deque.len() < REFILL {
+            let overflow = &mut self.overflow;
+            self.deque.push_from(|| overflow.pop().and_then(|thread| thread.into_send().ok()), REFILL);
+        }
+        let claim = self.deque.claim(self.workers);
+        if claim.wanted && claim.left > 0 {
+            self.shared.unpark(self.shared.crew.surplus(self.me));
+        }
+        self.deque.take().map(SendThread::into_thread)
+    }
+
+    /// Puts a thread behind those that are ready.
+    #[inline]
+    fn enqueue(&mut self, thread: Thread) {
+        match thread.into_send() {
+            Ok(thread) if self.overflow.is_empty() => {
+                if let Err(thread) = self.deque.push(thread) {
+                    self.overflow.push(thread.into_thread());
+                }
+            }
+            Ok(thread) => self.overflow.push(thread.into_thread()),
+            Err(thread) => self.local.push(thread),
+        }
+    }
+
+    /// Takes in what has become ready, and offers it to the others if it is more than one thread.
+    #[inline]
+    fn take_woken(&mut self) {
+        let Some(first) = self.cpu.woken() else { return };
+        match self.cpu.woken() {
+            None if self.lifo.is_none() => self.lifo = Some(first),
+            second => self.take_several(first, second),
+        }
+    }
+
+    fn take_several(&mut self, first: Thread, second: Option<Thread>) {
+        self.enqueue(first);
+        second.into_iter().for_each(|thread| self.enqueue(thread));
+        while let Some(thread) = self.cpu.woken() {
+            self.enqueue(thread);
+        }
+        self.offer();
+    }
+
+    /// Wakes a sleeper if there is something to steal here, and this worker has other things to do first. (A claim does the same.)
+    #[inline]
+    fn offer(&self) {
+        if self.deque.is_wanted() && self.deque.len() > self.deque.claimed() {
+            self.shared.unpark(self.shared.crew.surplus(self.me));
+        }
+    }
+
+    /// Creates threads that were spawned from elsewhere.
+    fn take_births(&mut self) {
+        for birth in self.shared.crew.injector().take(self.workers as usize, BIRTHS_MAX) {
+            birth(&mut self.cpu);
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.lifo.is_some() || !self.deque.is_empty() || !self.overflow.is_empty() || !self.local.is_empty()
+    }
+
+    /// Searches, or sleeps; returns when there may be something to do.
+    #[cold]
+    fn idle(&mut self) -> Result<(), RunError> {
+        let crew = &self.shared.crew;
+        if !self.is_searching {
+            self.is_searching = crew.search();
+        }
+        if self.is_searching && self.search() {
+            return Ok(());
+        }
+        if !crew.fall_asleep(self.me, self.is_searching) {
+            self.is_searching = true;
+            return Ok(());
+        }
+        let polled = self.cpu.poll(&mut self.events, true);
+        // A worker that has been called, or a thread that waits to be created, is something under way of which the CPUs know nothing.
+        let all_asleep = crew.sleeping() == crew.workers() && crew.injector().is_empty();
+        self.is_searching = crew.wake_up(self.me);
+        match polled {
+            Err(RunError::Deadlock(_)) if !all_asleep || self.shared.is_stopped() => Ok(()),
+            polled => polled.map(drop),
+        }
+    }
+
+    /// Looks for something to do; true if there may be something.
+    fn search(&mut self) -> bool {
+        let crew = &self.shared.crew;
+        for _ in 0..SEARCHES {
+            self.victim = self.victim.wrapping_add(1);
+            if let Some(thread) = crew.steal(self.me, &mut self.deque, self.victim) {
+                self.lifo = Some(thread.into_thread());
+                return true;
+            }
+            self.take_woken();
+            if self.is_ready() || !crew.injector().is_empty() || self.shared.is_stopped() {
+                return true;
+            }
+            (0..SPINS).for_each(|_| std::hint::spin_loop());
+        }
+        false
+    }
+
+    /// The worker's threads are cancelled. No worker runs a step any more.
+    fn end(self) {
+        let Worker { mut cpu, mut events, lifo, mut deque, mut overflow, mut local, .. } = self;
+        events.cancel_all(&mut cpu);
+        // The CPU cancels what it has: so destructors find themselves on a CPU.
+        lifo.into_iter().for_each(|thread| cpu.make_ready(thread));
+        std::iter::from_fn(|| deque.pop()).for_each(|thread| cpu.make_ready(thread.into_thread()));
+        std::iter::from_fn(|| overflow.pop()).for_each(|thread| cpu.make_ready(thread));
+        std::iter::from_fn(|| local.pop()).for_each(|thread| cpu.make_ready(thread));
+        drop(cpu);
+    }
+}

@@ -1,0 +1,78 @@
+//! Deadlocks of threads that any OS thread could wake are reported when none is left that would. They can be told only while no
+//! other OS thread is about, so this is a program of its own, without the test harness.
+
+mod naps;
+mod schedulers;
+
+use schedulers::{PerCore, Priorities, RoundRobin, Scheduler, Stealing};
+use selvedge_core::{RunError, park, sleep, spawn, spawn_local, yield_now};
+use selvedge_sched::{WorkStealing, block_on};
+use selvedge_sync::MVar;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Threads that wait for one another, here and there, once everything else is over.
+async fn entangled() {
+    let (left, right) = (Arc::new(MVar::<()>::empty()), Arc::new(MVar::<()>::empty()));
+    let busy = spawn(async {
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        sleep(Duration::from_millis(2)).await;
+    });
+    let others = [(left.clone(), right.clone()), (right, left)].map(|(from, to)| {
+        spawn(async move {
+            from.take().await;
+            to.put(()).await;
+        })
+    });
+    let local = spawn_local(park(drop));
+    busy.await.unwrap();
+    for other in others {
+        other.await.unwrap();
+    }
+    local.await.unwrap();
+}
+
+fn is_reported<S: Scheduler>(name: &str) {
+    match S::run(entangled()) {
+        Err(RunError::Deadlock(deadlock)) => assert_eq!(deadlock.threads.len(), 4, "{name}: {deadlock}"),
+        other => panic!("{name}: {other:?}"),
+    }
+    println!("test {name} ... ok");
+}
+
+/// The scheduler and an OS thread wait for each other.
+fn across_block_on() {
+    let scheduler = WorkStealing::new(2);
+    let handle = scheduler.handle();
+    let (here, there) = (Arc::new(MVar::<()>::empty()), Arc::new(MVar::<()>::empty()));
+    let (first, reply) = (there.clone(), here.clone());
+    let outside = std::thread::spawn(move || {
+        // This much works.
+        for n in 0..50 {
+            assert_eq!(block_on(handle.spawn(async move { n })).unwrap(), n);
+        }
+        block_on(reply.take())
+    });
+    let ended = scheduler.run(|_| Ok(selvedge_core::NoEvents::new()), async move {
+        first.take().await;
+    });
+    let failure = ended.expect_err("nobody puts");
+    assert!(matches!(failure.error, RunError::Deadlock(_)), "{failure}");
+    block_on(here.put(()));
+    outside.join().unwrap();
+    println!("test across_block_on ... ok");
+}
+
+fn main() {
+    is_reported::<RoundRobin>("round_robin");
+    is_reported::<PerCore>("per_core");
+    is_reported::<Priorities>("priority");
+    for _ in 0..5 {
+        is_reported::<Stealing<1>>("work_stealing_1");
+        is_reported::<Stealing<2>>("work_stealing_2");
+        is_reported::<Stealing<4>>("work_stealing_4");
+        across_block_on();
+    }
+}

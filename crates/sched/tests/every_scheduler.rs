@@ -1,0 +1,541 @@
+//! The same programs under every scheduler.
+
+mod naps;
+mod schedulers;
+
+use proptest::prelude::*;
+use schedulers::{PerCore, Priorities, RoundRobin, Scheduler, Stealing};
+use selvedge_core::{
+    JoinError, RunError, exit, fork, park, shield, sleep, spawn, spawn_local, throw, yield_now,
+};
+use selvedge_sync::{Fifo, MVar};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The tests, once for each scheduler.
+macro_rules! under_every_scheduler {
+    ($($test:ident)*) => {
+        under_every_scheduler! { @ round_robin RoundRobin; $($test)* }
+        under_every_scheduler! { @ per_core PerCore; $($test)* }
+        under_every_scheduler! { @ priority Priorities; $($test)* }
+        under_every_scheduler! { @ work_stealing_1 Stealing<1>; $($test)* }
+        under_every_scheduler! { @ work_stealing_2 Stealing<2>; $($test)* }
+        under_every_scheduler! { @ work_stealing_4 Stealing<4>; $($test)* }
+    };
+    (@ $name:ident $scheduler:ty; $($test:ident)*) => {
+        mod $name {
+            use super::*;
+            $(#[test] fn $test() { super::$test::<$scheduler>(); })*
+        }
+    };
+}
+
+under_every_scheduler! {
+    a_tree_of_threads_is_joined
+    threads_that_yield_all_come_to_their_end
+    a_value_goes_round_a_ring
+    ten_thousand_threads_wait_and_are_woken
+    a_panic_reaches_who_joins_and_nobody_else
+    a_panic_of_main_goes_on
+    a_cancelled_thread_runs_its_destructors
+    a_shielded_thread_is_cancelled_when_it_leaves_the_shield
+    what_is_left_when_main_ends_is_cancelled
+    exit_ends_a_thread_and_main_without_a_result
+    os_threads_wake_threads
+    a_foreign_channel_carries_values_in_and_out
+    threads_sleep_and_time_goes_on_however_many_are_ready
+    a_local_thread_stays_on_its_os_thread
+    random_programs_deliver_every_value_once
+}
+
+const MANY: usize = if cfg!(miri) { 20 } else { 10_000 };
+
+/// Counts how often it, or a clone of it, is dropped.
+#[derive(Clone, Default)]
+struct Drops(Arc<AtomicUsize>);
+
+impl Drops {
+    fn guard(&self) -> Guard {
+        Guard(self.clone())
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+struct Guard(Drops);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+fn tree(depth: u32) -> Boxed<u64> {
+    Box::pin(async move {
+        if depth == 0 {
+            return 1;
+        }
+        let branches: Vec<_> = (0..3).map(|_| spawn(tree(depth - 1))).collect();
+        let mut leaves = 0;
+        for branch in branches {
+            leaves += branch.await.unwrap();
+        }
+        leaves
+    })
+}
+
+fn a_tree_of_threads_is_joined<S: Scheduler>() {
+    let depth = if cfg!(miri) { 2 } else { 8 };
+    assert_eq!(S::run(tree(depth)).unwrap(), 3u64.pow(depth));
+}
+
+fn threads_that_yield_all_come_to_their_end<S: Scheduler>() {
+    let (threads, yields) = if cfg!(miri) { (5, 5) } else { (1_000, 100) };
+    let steps = Arc::new(AtomicU64::new(0));
+    let counted = steps.clone();
+    S::run(async move {
+        let threads: Vec<_> = (0..threads)
+            .map(|_| {
+                let steps = steps.clone();
+                spawn(async move {
+                    for _ in 0..yields {
+                        steps.fetch_add(1, Ordering::Relaxed);
+                        yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.await.unwrap();
+        }
+    })
+    .unwrap();
+    assert_eq!(counted.load(Ordering::Relaxed), threads * yields);
+}
+
+fn a_value_goes_round_a_ring<S: Scheduler>() {
+    let (members, laps) = if cfg!(miri) { (3, 3) } else { (50, 200) };
+    let end = S::run(async move {
+        let ring: Arc<Vec<MVar<u64>>> = Arc::new((0..members).map(|_| MVar::empty()).collect());
+        for me in 1..members {
+            let ring = ring.clone();
+            fork(async move {
+                loop {
+                    let value = ring[me].take().await;
+                    ring[(me + 1) % members].put(value + 1).await;
+                }
+            })
+            .await;
+        }
+        let mut value = 0;
+        for _ in 0..laps {
+            ring[1].put(value + 1).await;
+            value = ring[0].take().await;
+        }
+        value
+    });
+    assert_eq!(end.unwrap(), members as u64 * laps);
+}
+
+fn ten_thousand_threads_wait_and_are_woken<S: Scheduler>() {
+    let woken = S::run(async {
+        let (gate, done) = (Arc::new(MVar::empty()), Arc::new(Fifo::new()));
+        for _ in 0..MANY {
+            let (gate, done) = (gate.clone(), done.clone());
+            fork(async move {
+                gate.take().await;
+                done.put(());
+            })
+            .await;
+        }
+        for _ in 0..MANY {
+            gate.put(()).await;
+        }
+        let mut woken = 0;
+        for _ in 0..MANY {
+            done.take().await;
+            woken += 1;
+        }
+        woken
+    });
+    assert_eq!(woken.unwrap(), MANY);
+}
+
+fn a_panic_reaches_who_joins_and_nobody_else<S: Scheduler>() {
+    S::run(async {
+        let before = spawn(async { 1 });
+        let failing = spawn(async {
+            yield_now().await;
+            throw("a thread's own")
+        });
+        let after = spawn(async {
+            yield_now().await;
+            2
+        });
+        let Err(JoinError::Panicked(exception)) = failing.await else { panic!("it ended otherwise") };
+        assert_eq!(exception.downcast::<&str>().unwrap(), "a thread's own");
+        assert_eq!(before.await.unwrap() + after.await.unwrap(), 3);
+    })
+    .unwrap();
+}
+
+fn a_panic_of_main_goes_on<S: Scheduler>() {
+    let drops = Drops::default();
+    let guard = drops.guard();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        S::run(async move {
+            drop(spawn(async move {
+                let _guard = guard;
+                std::future::pending::<()>().await
+            }));
+            yield_now().await;
+            throw("main's")
+        })
+    }));
+    assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"main's"));
+    assert_eq!(drops.count(), 1);
+}
+
+fn a_cancelled_thread_runs_its_destructors<S: Scheduler>() {
+    let drops = Drops::default();
+    let counted = drops.clone();
+    S::run(async move {
+        for round in 0..if cfg!(miri) { 5 } else { 200 } {
+            let guard = drops.guard();
+            let thread = spawn(async move {
+                let _guard = guard;
+                match round % 3 {
+                    0 => std::future::pending().await,
+                    1 => sleep(Duration::from_secs(3600)).await,
+                    _ => loop {
+                        yield_now().await;
+                    },
+                }
+            });
+            if round % 2 == 0 {
+                yield_now().await;
+            }
+            thread.cancel();
+            assert!(matches!(thread.await, Err(JoinError::Cancelled)));
+            assert_eq!(drops.count(), round + 1);
+        }
+    })
+    .unwrap();
+    assert_eq!(Arc::strong_count(&counted.0), 1);
+}
+
+fn a_shielded_thread_is_cancelled_when_it_leaves_the_shield<S: Scheduler>() {
+    S::run(async {
+        let (inside, goes_on) = (Arc::new(MVar::empty()), Arc::new(AtomicBool::new(false)));
+        let (says, reached) = (inside.clone(), goes_on.clone());
+        let thread = spawn(async move {
+            shield(async {
+                says.put(()).await;
+                yield_now().await;
+                reached.store(true, Ordering::SeqCst);
+            })
+            .await;
+            std::future::pending::<()>().await
+        });
+        inside.take().await;
+        thread.cancel();
+        assert!(matches!(thread.await, Err(JoinError::Cancelled)));
+        assert!(goes_on.load(Ordering::SeqCst));
+    })
+    .unwrap();
+}
+
+fn what_is_left_when_main_ends_is_cancelled<S: Scheduler>() {
+    let drops = Drops::default();
+    let given = drops.clone();
+    S::run(async move {
+        let never = Arc::new(MVar::<()>::empty());
+        for kind in 0..400 {
+            let (guard, never) = (given.guard(), never.clone());
+            let left = async move {
+                let _guard = guard;
+                match kind % 4 {
+                    0 => never.take().await,
+                    1 => sleep(Duration::from_secs(3600)).await,
+                    2 => std::future::pending().await,
+                    _ => loop {
+                        yield_now().await;
+                    },
+                }
+            };
+            if kind % 3 == 0 { drop(spawn(left)) } else { fork(left).await }
+        }
+        let guard = given.guard();
+        drop(spawn_local(async move {
+            let _guard = guard;
+            std::future::pending::<()>().await
+        }));
+        yield_now().await;
+    })
+    .unwrap();
+    assert_eq!(drops.count(), 401);
+}
+
+fn exit_ends_a_thread_and_main_without_a_result<S: Scheduler>() {
+    let ended = S::run(async {
+        let thread = spawn(async {
+            exit().await;
+        });
+        assert!(matches!(thread.await, Err(JoinError::Cancelled)));
+        exit().await;
+    });
+    assert!(matches!(ended, Err(RunError::MainExited)), "{ended:?}");
+}
+
+fn os_threads_wake_threads<S: Scheduler>() {
+    let rounds = if cfg!(miri) { 3 } else { 50 };
+    S::run(async move {
+        let threads: Vec<_> = (0..4)
+            .map(|me| {
+                spawn(async move {
+                    for round in 0..rounds {
+                        let woken = Arc::new(AtomicBool::new(false));
+                        while !woken.load(Ordering::Acquire) {
+                            let woken = woken.clone();
+                            park(move |waker| {
+                                std::thread::spawn(move || {
+                                    if (me + round) % 3 == 0 {
+                                        std::thread::sleep(Duration::from_micros(200));
+                                    }
+                                    woken.store(true, Ordering::Release);
+                                    waker.wake();
+                                });
+                            })
+                            .await;
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.await.unwrap();
+        }
+    })
+    .unwrap();
+}
+
+fn a_foreign_channel_carries_values_in_and_out<S: Scheduler>() {
+    use futures::channel::mpsc;
+    use futures::{SinkExt, StreamExt};
+    let n = if cfg!(miri) { 10 } else { 2_000 };
+    let (mut there, mut outside) = mpsc::channel::<u32>(3);
+    let (mut back, mut here) = mpsc::channel::<u32>(3);
+    let echo = std::thread::spawn(move || {
+        selvedge_sched::block_on(async {
+            while let Some(value) = outside.next().await {
+                back.send(value).await.unwrap();
+            }
+        })
+    });
+    let sum = S::run(async move {
+        let send = spawn(async move {
+            for value in 0..n {
+                there.send(value).await.unwrap();
+            }
+        });
+        let mut sum = 0;
+        while let Some(value) = here.next().await {
+            sum += value;
+        }
+        send.await.unwrap();
+        sum
+    });
+    assert_eq!(sum.unwrap(), (0..n).sum::<u32>());
+    echo.join().unwrap();
+}
+
+fn threads_sleep_and_time_goes_on_however_many_are_ready<S: Scheduler>() {
+    S::run(async {
+        for _ in 0..8 {
+            fork(async {
+                loop {
+                    yield_now().await;
+                }
+            })
+            .await;
+            drop(spawn_local(async {
+                loop {
+                    yield_now().await;
+                }
+            }));
+        }
+        // A pair that wakes one another, always alone, must not keep the others out either.
+        let ball = Arc::new((MVar::empty(), MVar::empty()));
+        for side in 0..2 {
+            let ball = ball.clone();
+            fork(async move {
+                loop {
+                    let (from, to) = if side == 0 { (&ball.0, &ball.1) } else { (&ball.1, &ball.0) };
+                    let value: u32 = from.take().await;
+                    to.put(value).await;
+                }
+            })
+            .await;
+        }
+        ball.0.put(1).await;
+        let sleepers: Vec<_> = (1..4).map(|ms| spawn(sleep(Duration::from_millis(ms)))).collect();
+        for sleeper in sleepers {
+            sleeper.await.unwrap();
+        }
+        let local = spawn_local(async {
+            sleep(Duration::from_millis(1)).await;
+            yield_now().await;
+        });
+        local.await.unwrap();
+    })
+    .unwrap();
+}
+
+fn a_local_thread_stays_on_its_os_thread<S: Scheduler>() {
+    S::run(async {
+        let threads: Vec<_> = (0..20)
+            .map(|_| {
+                spawn(async {
+                    let (home, shared) = (std::thread::current().id(), Rc::new(()));
+                    let local = spawn_local(async move {
+                        for _ in 0..20 {
+                            yield_now().await;
+                            assert_eq!(std::thread::current().id(), home);
+                        }
+                        drop(shared);
+                    });
+                    local.await.unwrap();
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.await.unwrap();
+        }
+    })
+    .unwrap();
+}
+
+/// What a thread of a random program does.
+#[derive(Debug, Clone)]
+enum Act {
+    Yield,
+    Nap,
+    Work,
+    /// Adds one to the count, by one of the ways out.
+    Tell(usize),
+    Spawn(Vec<Act>),
+    SpawnLocal(Vec<Act>),
+    /// Spawned, and joined before going on.
+    Call(Vec<Act>),
+    /// Spawned, and cancelled at once: it may have told nothing yet, or some of it.
+    Abandon,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let leaf = prop_oneof![
+        3 => Just(Act::Yield),
+        1 => Just(Act::Nap),
+        1 => Just(Act::Work),
+        4 => (0..3usize).prop_map(Act::Tell),
+        1 => Just(Act::Abandon),
+    ];
+    let act = leaf.prop_recursive(4, 60, 6, |act| {
+        let acts = proptest::collection::vec(act, 0..6);
+        prop_oneof![
+            acts.clone().prop_map(Act::Spawn),
+            acts.clone().prop_map(Act::SpawnLocal),
+            acts.prop_map(Act::Call),
+        ]
+    });
+    proptest::collection::vec(act, 0..8)
+}
+
+fn tellings(acts: &[Act]) -> usize {
+    acts.iter()
+        .map(|act| match act {
+            Act::Tell(_) => 1,
+            Act::Spawn(acts) | Act::SpawnLocal(acts) | Act::Call(acts) => tellings(acts),
+            _ => 0,
+        })
+        .sum()
+}
+
+/// The ways by which the threads of a random program tell.
+#[derive(Default)]
+struct Ways {
+    fifo: Fifo<()>,
+    var: MVar<()>,
+    slow: MVar<()>,
+}
+
+fn perform(acts: Vec<Act>, ways: Arc<Ways>) -> Boxed<()> {
+    Box::pin(async move {
+        for act in acts {
+            match act {
+                Act::Yield => yield_now().await,
+                Act::Nap => sleep(Duration::from_micros(50)).await,
+                Act::Work => drop((0..1000).map(std::hint::black_box).sum::<u32>()),
+                Act::Tell(0) => ways.fifo.put(()),
+                Act::Tell(1) => ways.var.put(()).await,
+                Act::Tell(_) => ways.slow.put(()).await,
+                Act::Spawn(acts) => drop(spawn(perform(acts, ways.clone()))),
+                Act::SpawnLocal(acts) => drop(spawn_local(perform(acts, ways.clone()))),
+                Act::Call(acts) => spawn(perform(acts, ways.clone())).await.unwrap(),
+                Act::Abandon => {
+                    let thread = spawn(std::future::pending::<()>());
+                    thread.cancel();
+                    assert!(matches!(thread.await, Err(JoinError::Cancelled)));
+                }
+            }
+        }
+    })
+}
+
+fn random_programs_deliver_every_value_once<S: Scheduler>() {
+    let cases = if cfg!(miri) { 2 } else { 40 };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    proptest!(config, |(acts in acts())| {
+        let expected = tellings(&acts);
+        let told = S::run(async move {
+            let ways = Arc::new(Ways::default());
+            let told = Arc::new(MVar::empty());
+            for way in 0..3 {
+                let (ways, told) = (ways.clone(), told.clone());
+                fork(async move {
+                    loop {
+                        match way {
+                            0 => ways.fifo.take().await,
+                            1 => ways.var.take().await,
+                            _ => {
+                                yield_now().await;
+                                ways.slow.take().await
+                            }
+                        }
+                        told.put(()).await;
+                    }
+                })
+                .await;
+            }
+            drop(spawn(perform(acts, ways)));
+            for _ in 0..expected {
+                told.take().await;
+            }
+            // One too many would be here by now, mostly.
+            for _ in 0..20 {
+                yield_now().await;
+            }
+            assert!(told.try_take().is_none());
+            expected
+        });
+        prop_assert_eq!(told.unwrap(), expected);
+    });
+}

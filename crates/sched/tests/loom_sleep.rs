@@ -1,0 +1,118 @@
+//! All interleavings of workers that push, claim, search and sleep: a sleeper is woken when there is something for it, and
+//! loom reports a deadlock where it is not.
+#![cfg(loom)]
+
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Notify};
+use loom::thread;
+use selvedge_sched::{Crew, Deque};
+
+const N: usize = 4;
+
+struct Shared {
+    crew: Crew<u32, u32, N>,
+    parked: Vec<Notify>,
+    done: AtomicUsize,
+}
+
+impl Shared {
+    fn new(workers: usize) -> (Arc<Shared>, Vec<Deque<u32, N>>) {
+        let (crew, deques) = Crew::new(workers);
+        let parked = (0..workers).map(|_| Notify::new()).collect();
+        (Arc::new(Shared { crew, parked, done: AtomicUsize::new(0) }), deques)
+    }
+
+    fn unpark(&self, worker: Option<usize>) {
+        if let Some(worker) = worker {
+            self.parked[worker].notify();
+        }
+    }
+
+    /// A worker that begins without work: searches, and sleeps in between, until it has got one item.
+    fn get_one(&self, me: usize, mine: &mut Deque<u32, N>) -> u32 {
+        let mut searching = self.crew.search();
+        loop {
+            if searching {
+                let item = self.crew.injector().take(self.crew.workers(), 1).pop();
+                if let Some(item) = item.or_else(|| self.crew.steal(me, mine, me + 1)) {
+                    self.unpark(self.crew.found());
+                    return item;
+                }
+            }
+            if self.crew.fall_asleep(me, searching) {
+                self.parked[me].wait();
+                searching = self.crew.wake_up(me) || self.crew.search();
+            } else {
+                searching = true;
+                thread::yield_now();
+            }
+        }
+    }
+}
+
+fn model(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(check);
+}
+
+#[test]
+fn what_a_claim_leaves_wakes_a_sleeper() {
+    model(3, || {
+        let (shared, mut deques) = Shared::new(2);
+        let (mut other, mut mine) = (deques.pop().unwrap(), deques.pop().unwrap());
+        let sleeper = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.get_one(1, &mut other))
+        };
+        mine.push(1).unwrap();
+        mine.push(2).unwrap();
+        let claim = mine.claim(2);
+        if claim.left > 0 && claim.wanted {
+            shared.unpark(shared.crew.surplus(0));
+        }
+        // A long step: the other item goes to the sleeper, unless it was there before the claim and took one.
+        let item = sleeper.join().unwrap();
+        assert!(item == 1 || item == 2);
+    });
+}
+
+#[test]
+fn what_is_injected_wakes_a_sleeper() {
+    model(3, || {
+        let (shared, mut deques) = Shared::new(2);
+        let (mut other, _mine) = (deques.pop().unwrap(), deques.pop().unwrap());
+        let sleeper = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.get_one(1, &mut other))
+        };
+        shared.unpark(shared.crew.inject(7).unwrap());
+        assert_eq!(sleeper.join().unwrap(), 7);
+    });
+}
+
+#[test]
+fn two_sleepers_get_one_each() {
+    model(2, || {
+        let (shared, deques) = Shared::new(3);
+        let sleepers: Vec<_> = deques
+            .into_iter()
+            .enumerate()
+            .skip(1)
+            .map(|(me, mut mine)| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let item = shared.get_one(me, &mut mine);
+                    shared.done.fetch_add(1, Ordering::Relaxed);
+                    item
+                })
+            })
+            .collect();
+        shared.unpark(shared.crew.inject(1).unwrap());
+        shared.unpark(shared.crew.inject(2).unwrap());
+        let mut items: Vec<u32> = sleepers.into_iter().map(|s| s.join().unwrap()).collect();
+        items.sort();
+        assert_eq!(items, [1, 2]);
+        assert_eq!(shared.done.load(Ordering::Relaxed), 2);
+    });
+}

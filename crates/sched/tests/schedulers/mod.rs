@@ -1,0 +1,73 @@
+//! Every scheduler behind one trait.
+
+use crate::naps::Naps;
+use selvedge_core::RunError;
+use selvedge_sched::{per_core, priority, round_robin_with, work_stealing};
+use std::future::Future;
+use std::sync::Mutex;
+
+/// Runs a main thread and what it creates.
+pub(crate) trait Scheduler {
+    /// # Errors
+    /// As the scheduler's.
+    fn run<F>(main: F) -> Result<F::Output, RunError>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send;
+}
+
+pub(crate) struct RoundRobin;
+
+impl Scheduler for RoundRobin {
+    fn run<F: Future + Send + 'static>(main: F) -> Result<F::Output, RunError> {
+        round_robin_with(&mut Naps::new(), main)
+    }
+}
+
+/// The main thread is on the first of two workers; that of the other ends at once.
+pub(crate) struct PerCore;
+
+impl Scheduler for PerCore {
+    fn run<F>(main: F) -> Result<F::Output, RunError>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        let main = Mutex::new(Some(main));
+        let ended = per_core(
+            2,
+            |_| Ok(Naps::new()),
+            |worker| {
+                let main = if worker == 0 { main.lock().unwrap().take() } else { None };
+                async {
+                    match main {
+                        Some(main) => Some(main.await),
+                        None => None,
+                    }
+                }
+            },
+        );
+        let outputs = ended.map_err(|failure| failure.error)?;
+        Ok(outputs.into_iter().flatten().next().expect("the first worker's"))
+    }
+}
+
+pub(crate) struct Priorities;
+
+impl Scheduler for Priorities {
+    fn run<F: Future + Send + 'static>(main: F) -> Result<F::Output, RunError> {
+        priority(&mut Naps::new(), main)
+    }
+}
+
+pub(crate) struct Stealing<const WORKERS: usize>;
+
+impl<const WORKERS: usize> Scheduler for Stealing<WORKERS> {
+    fn run<F>(main: F) -> Result<F::Output, RunError>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        work_stealing(WORKERS, |_| Ok(Naps::new()), main).map_err(|failure| failure.error)
+    }
+}

@@ -1,0 +1,310 @@
+//! What only several workers on the same threads show.
+
+mod naps;
+
+use naps::Naps;
+use selvedge_core::{JoinError, NoEvents, fork, sleep, spawn, spawn_local, yield_now};
+use selvedge_sched::{Handle, WorkStealing, block_on, per_core, round_robin, work_stealing};
+use selvedge_sync::{Fifo, MVar};
+use std::collections::HashSet;
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+fn run<F>(workers: usize, main: F) -> F::Output
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    work_stealing(workers, |_| Ok(Naps::new()), main).unwrap()
+}
+
+/// Steps that do not end before `count` of them run at once: on so many workers.
+async fn meet(count: usize, here: Arc<AtomicUsize>) {
+    here.fetch_add(1, Ordering::SeqCst);
+    while here.load(Ordering::SeqCst) < count {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn long_steps_run_on_all_workers_at_once() {
+    for workers in 2..=4 {
+        for round in 0..if cfg!(miri) { 1 } else { 50 } {
+            run(workers, async move {
+                if round % 2 == 0 {
+                    // Long enough for the others to fall asleep.
+                    sleep(Duration::from_millis(1)).await;
+                }
+                let here = Arc::new(AtomicUsize::new(0));
+                let all: Vec<_> = (0..workers).map(|_| spawn(meet(workers, here.clone()))).collect();
+                for one in all {
+                    one.await.unwrap();
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_another_has_let_go_first_is_taken_by_a_sleeper() {
+    run(2, async {
+        for _ in 0..if cfg!(miri) { 2 } else { 50 } {
+            sleep(Duration::from_micros(500)).await;
+            let here = Arc::new(AtomicUsize::new(0));
+            // It is woken alone, and runs next; this thread waits behind it, to be stolen.
+            let other = spawn(meet(2, here.clone()));
+            yield_now().await;
+            meet(2, here).await;
+            other.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn local_threads_do_not_keep_what_may_move() {
+    run(2, async {
+        let here = Arc::new(AtomicUsize::new(0));
+        let local = spawn_local(meet(2, here.clone()));
+        let mobile = spawn(meet(2, here));
+        local.await.unwrap();
+        mobile.await.unwrap();
+    });
+}
+
+#[test]
+fn work_spreads_over_the_workers() {
+    let (threads, steps) = if cfg!(miri) { (10, 2) } else { (2_000, 20) };
+    let seen = run(3, async move {
+        let threads: Vec<_> = (0..threads)
+            .map(|_| {
+                spawn(async move {
+                    let mut seen = HashSet::new();
+                    for _ in 0..steps {
+                        seen.insert(std::thread::current().id());
+                        std::hint::black_box((0..200).map(std::hint::black_box).sum::<u32>());
+                        yield_now().await;
+                    }
+                    seen
+                })
+            })
+            .collect();
+        let mut seen = HashSet::new();
+        for thread in threads {
+            seen.extend(thread.await.unwrap());
+        }
+        seen
+    });
+    assert!((1..=3).contains(&seen.len()));
+    assert!(cfg!(miri) || seen.len() > 1, "one worker did everything");
+}
+
+#[test]
+fn zero_workers_are_as_many_as_the_machine_has() {
+    assert_eq!(work_stealing(0, |_| Ok(NoEvents::new()), async { 7 }).unwrap(), 7);
+}
+
+#[test]
+fn a_worker_without_events_stops_the_others() {
+    let events = |worker| match worker {
+        1 => Err(io::Error::other("no descriptors")),
+        _ => Ok(NoEvents::new()),
+    };
+    let failure = work_stealing(3, events, std::future::pending::<()>()).unwrap_err();
+    assert_eq!(failure.to_string(), "worker 1: waiting for events: no descriptors");
+}
+
+#[test]
+fn a_panic_in_an_event_source_stops_the_others_and_goes_on() {
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        work_stealing(
+            2,
+            |worker| {
+                if worker == 1 {
+                    std::panic::resume_unwind(Box::new("the second worker's"));
+                }
+                Ok(NoEvents::new())
+            },
+            std::future::pending::<()>(),
+        )
+    }));
+    assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"the second worker's"));
+}
+
+#[test]
+fn an_unknown_request_is_a_failure() {
+    let failure = work_stealing(2, |_| Ok(NoEvents::new()), sleep(Duration::from_secs(1))).unwrap_err();
+    assert!(failure.to_string().contains("serves"), "{failure}");
+}
+
+#[test]
+fn os_threads_spawn_and_join() {
+    let scheduler = WorkStealing::new(2);
+    let handle = scheduler.handle();
+    let (end, ended) = mpsc::channel::<()>();
+    let early = handle.spawn(async { 1 });
+    let outside: Vec<_> = (0..3)
+        .map(|me| {
+            let (handle, end) = (handle.clone(), end.clone());
+            std::thread::spawn(move || {
+                let mut sum = 0;
+                for n in 0..if cfg!(miri) { 3 } else { 300 } {
+                    let spawned = handle.spawn(async move {
+                        let inner = spawn(async move { n });
+                        yield_now().await;
+                        inner.await.unwrap()
+                    });
+                    sum += if (n + me) % 5 == 0 {
+                        // Joined by a thread there.
+                        block_on(handle.spawn(async move { spawned.await.unwrap() })).unwrap()
+                    } else {
+                        block_on(spawned).unwrap()
+                    };
+                }
+                drop(end);
+                sum
+            })
+        })
+        .collect();
+    drop(end);
+    let wait = async move {
+        while ended.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
+            sleep(Duration::from_millis(1)).await;
+        }
+        early.await.unwrap()
+    };
+    assert_eq!(scheduler.run(|_| Ok(Naps::new()), wait).unwrap(), 1);
+    for outside in outside {
+        assert_eq!(outside.join().unwrap(), if cfg!(miri) { 3 } else { 299 * 150 });
+    }
+    let late = handle.spawn(async { 2 });
+    assert!(late.is_finished());
+    assert!(matches!(block_on(late), Err(JoinError::Cancelled)));
+}
+
+#[test]
+fn what_is_spawned_from_elsewhere_can_be_cancelled_before_it_is_born_and_after() {
+    let scheduler = WorkStealing::new(1);
+    let handle = scheduler.handle();
+    let never = handle.spawn(async { unreachable!("it is cancelled before there is a worker") });
+    never.cancel();
+    let waits = handle.spawn(std::future::pending::<()>());
+    let result = scheduler.run(|_| Ok(NoEvents::new()), async move {
+        let canceller = spawn(async move {
+            yield_now().await;
+            waits.cancel();
+            waits.await
+        });
+        (never.await, canceller.await.unwrap())
+    });
+    let (never, waits) = result.unwrap();
+    let never: Result<(), JoinError> = never;
+    assert!(matches!((never, waits), (Err(JoinError::Cancelled), Err(JoinError::Cancelled))));
+}
+
+#[test]
+fn what_is_never_run_is_dropped_with_the_scheduler() {
+    let scheduler = WorkStealing::new(1);
+    let (handle, kept) = (scheduler.handle(), Arc::new(()));
+    let inside = kept.clone();
+    let spawned = handle.spawn(async move { drop(inside) });
+    drop(scheduler);
+    assert_eq!(Arc::strong_count(&kept), 1);
+    assert!(matches!(block_on(spawned), Err(JoinError::Cancelled)));
+}
+
+#[test]
+fn a_thread_knows_its_scheduler() {
+    assert!(Handle::current().is_none());
+    let sum = run(2, async {
+        let here = Handle::current().expect("a worker runs this");
+        let spawned = here.spawn(async { 20 });
+        let other = spawn(async { block_refused() });
+        spawned.await.unwrap() + other.await.unwrap()
+    });
+    assert_eq!(sum, 42);
+    assert!(Handle::current().is_none());
+}
+
+/// 22, if `block_on` is refused.
+fn block_refused() -> u32 {
+    let refused = catch_unwind(|| block_on(std::future::ready(())));
+    refused.unwrap_err().downcast_ref::<&str>().map_or(0, |_| 22)
+}
+
+#[test]
+fn schedulers_side_by_side_hand_work_to_each_other() {
+    // A client under round robin, in a worker pool's neighbourhood, with a stage in two more of their own.
+    let rounds = if cfg!(miri) { 3 } else { 200 };
+    let pool = WorkStealing::new(2);
+    let there = pool.handle();
+    let (requests, replies) = (Arc::new(Fifo::new()), Arc::new(MVar::empty()));
+    let (asks, answers) = (requests.clone(), replies.clone());
+    let client = std::thread::spawn(move || {
+        round_robin(async move {
+            let mut sum = 0;
+            for n in 0..rounds {
+                sum += there.spawn(async move { n }).await.unwrap();
+                asks.put(Some(n));
+                sum += answers.take().await;
+            }
+            asks.put(None);
+            sum
+        })
+    });
+    let doubler = std::thread::spawn(move || {
+        per_core(
+            1,
+            |_| Ok(NoEvents::new()),
+            |_| {
+                let (requests, replies) = (requests.clone(), replies.clone());
+                async move {
+                    while let Some(n) = requests.take().await {
+                        replies.put(2 * n).await;
+                    }
+                }
+            },
+        )
+    });
+    let sum = pool.run(|_| Ok(Naps::new()), async move {
+        while !client.is_finished() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        client.join().unwrap().unwrap()
+    });
+    assert_eq!(sum.unwrap(), 3 * (0..rounds).sum::<u32>());
+    doubler.join().unwrap().unwrap();
+}
+
+#[test]
+fn threads_that_end_main_leave_nothing() {
+    let alive = Arc::new(());
+    for round in 0..if cfg!(miri) { 2 } else { 100 } {
+        let inside = alive.clone();
+        run(3, async move {
+            let never = Arc::new(MVar::<()>::empty());
+            for kind in 0..40 {
+                let (inside, never) = (inside.clone(), never.clone());
+                fork(async move {
+                    let _inside = inside;
+                    match kind % 4 {
+                        0 => never.take().await,
+                        1 => drop(spawn_local(sleep(Duration::from_secs(60))).await),
+                        2 => drop(spawn(std::future::pending::<()>()).await),
+                        _ => loop {
+                            yield_now().await;
+                        },
+                    }
+                })
+                .await;
+            }
+            for _ in 0..round {
+                yield_now().await;
+            }
+        });
+        assert_eq!(Arc::strong_count(&alive), 1);
+    }
+}

@@ -1,0 +1,457 @@
+//! The bounded Fifo: a queue between threads that makes who puts too fast wait.
+
+use crate::blocking::wait_blocking;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use std::collections::VecDeque;
+use std::fmt;
+use std::mem;
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A queue of bounded length: putting waits while it is full, taking while it is empty. First in, first out; who has waited longest is
+/// served first, on both sides.
+///
+/// With capacity 0 a value is handed over when somebody puts and somebody takes. Closed, it takes no more values, and gives those
+/// that are in it. [`ends`](BoundedFifo::ends) makes two handles that close it when nobody is left on one side.
+///
+/// # Cancellation
+/// Dropping a `put` that waits leaves the queue, and drops the value. Dropping a `take` that waits leaves the queue; if it had been handed a
+/// value, that goes to the next who waits to take, or back to the front, where it does not count against the capacity; values
+/// that others have taken in between have then come before it.
+///
+/// # Complexity
+/// One critical section for each operation.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn_local};
+/// use selvedge_sync::BoundedFifo;
+///
+/// let words = round_robin(async {
+///     let (putter, taker) = BoundedFifo::ends_local(2);
+///     spawn_local(async move {
+///         for word in ["warp", "weft", "selvedge"] {
+///             putter.put(word).await.unwrap();
+///         }
+///     });
+///     let mut words = vec![];
+///     while let Some(word) = taker.take().await {
+///         words.push(word);
+///     }
+///     words
+/// })?;
+/// assert_eq!(words, ["warp", "weft", "selvedge"]);
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub struct BoundedFifo<T, M: Mode = Shared> {
+    queue: WaitQueue<State<T>, Slot<T>, M>,
+}
+
+struct State<T> {
+    values: VecDeque<T>,
+    capacity: usize,
+    closed: bool,
+}
+
+/// What one waits with: a value to put, or room for one to take. It is exchanged when he is granted, unless the Fifo was closed.
+struct Slot<T>(Option<T>);
+
+/// The Fifo was closed. It gives the value back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Closed<T>(pub T);
+
+/// Why [`BoundedFifo::try_put`] did not put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryPutError<T> {
+    /// It is full, or others wait to put.
+    Full(T),
+    /// It is closed.
+    Closed(T),
+}
+
+/// Why [`BoundedFifo::try_take`] did not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryTakeError {
+    /// Nothing is in it at present.
+    Empty,
+    /// Nothing is in it, and it is closed.
+    Closed,
+}
+
+impl<T> BoundedFifo<T> {
+    /// An empty queue for so many values.
+    pub fn new(capacity: usize) -> Self {
+        BoundedFifo::with_capacity(capacity)
+    }
+
+    /// The two ends of a new queue, which may be cloned. It is closed when all of one kind have been dropped; values that
+    /// are then left can still be taken.
+    pub fn ends(capacity: usize) -> (Putter<T>, Taker<T>) {
+        ends(capacity)
+    }
+}
+
+impl<T> BoundedFifo<T, Local> {
+    /// An empty queue for so many values that stays on its OS thread.
+    pub fn new_local(capacity: usize) -> Self {
+        BoundedFifo::with_capacity(capacity)
+    }
+
+    /// The two ends of a new queue that stays on its OS thread.
+    pub fn ends_local(capacity: usize) -> (Putter<T, Local>, Taker<T, Local>) {
+        ends(capacity)
+    }
+}
+
+impl<T, M: Mode> BoundedFifo<T, M> {
+    fn with_capacity(capacity: usize) -> Self {
+        let state = State { values: VecDeque::new(), capacity, closed: false };
+        BoundedFifo { queue: WaitQueue::new(state) }
+    }
+
+    /// Adds a value at the end, waiting for room if need be.
+    ///
+    /// # Errors
+    /// Gives the value back if the queue is closed, also while it waits.
+    #[track_caller]
+    pub fn put(&self, value: T) -> impl Future<Output = Result<(), Closed<T>>> {
+        let place = Location::caller();
+        async move { self.queue.wait_at::<Put>(Slot(Some(value)), place).await }
+    }
+
+    /// Adds a value at the end if there is room and nobody waits for it.
+    ///
+    /// # Errors
+    /// Gives the value back.
+    pub fn try_put(&self, value: T) -> Result<(), TryPutError<T>> {
+        let mut slot = Slot(Some(value));
+        let put = self.queue.with(|state, queue| Put::attempt(state, queue, &mut slot));
+        match (put, slot.0) {
+            (Some(Ok(())), _) => Ok(()),
+            (Some(Err(Closed(value))), _) => Err(TryPutError::Closed(value)),
+            (None, Some(value)) => Err(TryPutError::Full(value)),
+            (None, None) => unreachable!("a value that was not put is still there"),
+        }
+    }
+
+    /// Adds a value at the end, blocking this OS thread until there is room.
+    ///
+    /// # Errors
+    /// Gives the value back if the queue is closed.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn put_blocking(&self, value: T) -> Result<(), Closed<T>> {
+        wait_blocking(self.put(value))
+    }
+
+    /// Takes the first value, waiting for one if need be; `None` when it is closed and empty.
+    #[track_caller]
+    pub fn take(&self) -> impl Future<Output = Option<T>> {
+        let place = Location::caller();
+        async move { self.queue.wait_at::<Take>(Slot(None), place).await }
+    }
+
+    /// Takes the first value if there is one.
+    ///
+    /// # Errors
+    /// When there is none: for now, or for ever.
+    pub fn try_take(&self) -> Result<T, TryTakeError> {
+        self.queue.with(|state, queue| match Take::attempt(state, queue, &mut Slot(None)) {
+            Some(Some(value)) => Ok(value),
+            Some(None) => Err(TryTakeError::Closed),
+            None => Err(TryTakeError::Empty),
+        })
+    }
+
+    /// Takes the first value, blocking this OS thread until there is one; `None` when it is closed and empty.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn take_blocking(&self) -> Option<T> {
+        wait_blocking(self.take())
+    }
+
+    /// Lets no more values in. Who waits to put gets his value back, who waits to take is told.
+    pub fn close(&self) {
+        self.queue.with(|state, queue| {
+            state.closed = true;
+            while !queue.is_empty() {
+                queue.grant();
+            }
+        });
+    }
+
+    /// Whether it has been closed.
+    pub fn is_closed(&self) -> bool {
+        self.queue.with(|state, _| state.closed)
+    }
+
+    /// How many values are in it, without those that are waiting to be put.
+    pub fn len(&self) -> usize {
+        self.queue.with(|state, _| state.values.len())
+    }
+
+    /// Whether no value is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many values there is room for.
+    pub fn capacity(&self) -> usize {
+        self.queue.with(|state, _| state.capacity)
+    }
+}
+
+impl<T> State<T> {
+    /// Hands a value to the first who waits to take.
+    fn hand_over(queue: &mut Queue<'_, Slot<T>>, value: &mut Option<T>) {
+        if let Some(Slot(room @ None)) = queue.front() {
+            *room = value.take();
+            queue.grant();
+        }
+    }
+}
+
+enum Put {}
+
+impl<T> Role<State<T>, Slot<T>> for Put {
+    type Output = Result<(), Closed<T>>;
+
+    fn attempt(
+        state: &mut State<T>,
+        queue: &mut Queue<'_, Slot<T>>,
+        Slot(value): &mut Slot<T>,
+    ) -> Option<Self::Output> {
+        if state.closed {
+            return Some(value.take().map_or(Ok(()), |value| Err(Closed(value))));
+        }
+        State::hand_over(queue, value);
+        // While somebody waits to put there is no room.
+        if state.values.len() < state.capacity {
+            state.values.extend(value.take());
+        }
+        value.is_none().then_some(Ok(()))
+    }
+
+    fn granted(Slot(value): &mut Slot<T>) -> Self::Output {
+        value.take().map_or(Ok(()), |value| Err(Closed(value)))
+    }
+
+    /// Either the value has been taken, and so it was put, or it was refused, and goes with who wanted to put it.
+    fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Slot<T>>, _: &mut Slot<T>) {}
+}
+
+enum Take {}
+
+impl<T> Role<State<T>, Slot<T>> for Take {
+    type Output = Option<T>;
+
+    fn attempt(
+        state: &mut State<T>,
+        queue: &mut Queue<'_, Slot<T>>,
+        _: &mut Slot<T>,
+    ) -> Option<Self::Output> {
+        let value = state.values.pop_front();
+        // There is room for the value of the first who waits to put; or it is for us, if nothing was in between.
+        let mut next = None;
+        if state.values.len() < state.capacity.max(usize::from(value.is_none()))
+            && let Some(Slot(first @ Some(_))) = queue.front()
+        {
+            next = first.take();
+            queue.grant();
+        }
+        if value.is_none() {
+            return next.map(Some).or(state.closed.then_some(None));
+        }
+        state.values.extend(next);
+        Some(value)
+    }
+
+    fn granted(Slot(value): &mut Slot<T>) -> Self::Output {
+        value.take()
+    }
+
+    fn abandoned(state: &mut State<T>, queue: &mut Queue<'_, Slot<T>>, Slot(value): &mut Slot<T>) {
+        State::hand_over(queue, value);
+        // It was the first when it was handed out.
+        value.take().into_iter().for_each(|value| state.values.push_front(value));
+    }
+}
+
+impl<T, M: Mode> fmt::Debug for BoundedFifo<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.queue.with(|state, _| {
+            let closed = if state.closed { ", closed" } else { "" };
+            write!(f, "BoundedFifo({} of {} values{closed})", state.values.len(), state.capacity)
+        })
+    }
+}
+
+impl<T> fmt::Display for Closed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the Fifo is closed")
+    }
+}
+
+impl<T: fmt::Debug> std::error::Error for Closed<T> {}
+
+impl<T> fmt::Display for TryPutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TryPutError::Full(_) => "the Fifo is full",
+            TryPutError::Closed(_) => "the Fifo is closed",
+        })
+    }
+}
+
+impl<T: fmt::Debug> std::error::Error for TryPutError<T> {}
+
+impl fmt::Display for TryTakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TryTakeError::Empty => "the Fifo is empty",
+            TryTakeError::Closed => "the Fifo is closed and empty",
+        })
+    }
+}
+
+impl std::error::Error for TryTakeError {}
+
+/// A Fifo with the number of its handles on each side.
+struct Ends<T, M: Mode> {
+    fifo: BoundedFifo<T, M>,
+    putters: AtomicUsize,
+    takers: AtomicUsize,
+}
+
+fn ends<T, M: Mode>(capacity: usize) -> (Putter<T, M>, Taker<T, M>) {
+    let fifo = BoundedFifo::with_capacity(capacity);
+    let ends = Arc::new(Ends { fifo, putters: AtomicUsize::new(1), takers: AtomicUsize::new(1) });
+    (Putter { ends: ends.clone() }, Taker { ends })
+}
+
+/// The end of a [`BoundedFifo`] where values are put. When the last one is dropped the Fifo is closed.
+pub struct Putter<T, M: Mode = Shared> {
+    ends: Arc<Ends<T, M>>,
+}
+
+/// The end of a [`BoundedFifo`] where values are taken. When the last one is dropped the Fifo is closed, and the values in it
+/// are dropped.
+pub struct Taker<T, M: Mode = Shared> {
+    ends: Arc<Ends<T, M>>,
+}
+
+impl<T, M: Mode> Putter<T, M> {
+    /// As [`BoundedFifo::put`].
+    ///
+    /// # Errors
+    /// Gives the value back if nobody is left to take it.
+    #[track_caller]
+    pub fn put(&self, value: T) -> impl Future<Output = Result<(), Closed<T>>> {
+        self.ends.fifo.put(value)
+    }
+
+    /// As [`BoundedFifo::try_put`].
+    ///
+    /// # Errors
+    /// Gives the value back.
+    pub fn try_put(&self, value: T) -> Result<(), TryPutError<T>> {
+        self.ends.fifo.try_put(value)
+    }
+
+    /// As [`BoundedFifo::put_blocking`].
+    ///
+    /// # Errors
+    /// Gives the value back if nobody is left to take it.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn put_blocking(&self, value: T) -> Result<(), Closed<T>> {
+        self.ends.fifo.put_blocking(value)
+    }
+
+    /// The Fifo itself.
+    pub fn fifo(&self) -> &BoundedFifo<T, M> {
+        &self.ends.fifo
+    }
+}
+
+impl<T, M: Mode> Taker<T, M> {
+    /// As [`BoundedFifo::take`].
+    #[track_caller]
+    pub fn take(&self) -> impl Future<Output = Option<T>> {
+        self.ends.fifo.take()
+    }
+
+    /// As [`BoundedFifo::try_take`].
+    ///
+    /// # Errors
+    /// When there is nothing to take: for now, or for ever.
+    pub fn try_take(&self) -> Result<T, TryTakeError> {
+        self.ends.fifo.try_take()
+    }
+
+    /// As [`BoundedFifo::take_blocking`].
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn take_blocking(&self) -> Option<T> {
+        self.ends.fifo.take_blocking()
+    }
+
+    /// The Fifo itself.
+    pub fn fifo(&self) -> &BoundedFifo<T, M> {
+        &self.ends.fifo
+    }
+}
+
+impl<T, M: Mode> Clone for Putter<T, M> {
+    fn clone(&self) -> Self {
+        self.ends.putters.fetch_add(1, Ordering::Relaxed);
+        Putter { ends: self.ends.clone() }
+    }
+}
+
+impl<T, M: Mode> Clone for Taker<T, M> {
+    fn clone(&self) -> Self {
+        self.ends.takers.fetch_add(1, Ordering::Relaxed);
+        Taker { ends: self.ends.clone() }
+    }
+}
+
+impl<T, M: Mode> Drop for Putter<T, M> {
+    fn drop(&mut self) {
+        // What the others have put, they have put under the lock.
+        if self.ends.putters.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.ends.fifo.close();
+        }
+    }
+}
+
+impl<T, M: Mode> Drop for Taker<T, M> {
+    fn drop(&mut self) {
+        if self.ends.takers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.ends.fifo.close();
+            // Dropped outside of the lock: their destructors may be anything.
+            drop(self.ends.fifo.queue.with(|state, _| mem::take(&mut state.values)));
+        }
+    }
+}
+
+impl<T, M: Mode> fmt::Debug for Putter<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Putter").field(&self.ends.fifo).finish()
+    }
+}
+
+impl<T, M: Mode> fmt::Debug for Taker<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Taker").field(&self.ends.fifo).finish()
+    }
+}

@@ -1,0 +1,309 @@
+//! Broadcasting: every listener gets every value.
+
+use crate::blocking::wait_blocking;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// Sends each value to all [`Listener`]s. Sending never waits: the last `capacity` values are kept for those who are slow, and
+/// who is slower than that is told how many it has [missed](ListenError::Lagged).
+///
+/// It can be cloned; when the last one is dropped, listeners get what is left and then [`ListenError::Closed`].
+///
+/// # Complexity
+/// Sending is one critical section, as long as listeners wait; a value is stored once, however many listen.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn_local};
+/// use selvedge_sync::{ListenError, broadcast_local};
+///
+/// round_robin(async {
+///     let (broadcaster, mut one) = broadcast_local(2);
+///     let mut other = one.clone();
+///     let listener = spawn_local(async move { [one.listen().await, one.listen().await] });
+///     broadcaster.send("warp");
+///     broadcaster.send("weft");
+///     assert_eq!(listener.await.unwrap(), [Ok("warp"), Ok("weft")]);
+///
+///     broadcaster.send("selvedge");
+///     drop(broadcaster);
+///     assert_eq!(other.listen().await, Err(ListenError::Lagged(1)));
+///     assert_eq!(other.listen().await, Ok("weft"));
+///     assert_eq!(other.listen().await, Ok("selvedge"));
+///     assert_eq!(other.listen().await, Err(ListenError::Closed));
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub struct Broadcaster<T, M: Mode = Shared> {
+    inner: Arc<Inner<T, M>>,
+}
+
+/// Gets all values that are sent from its creation on. A clone gets those that the original has not got yet.
+///
+/// # Cancellation
+/// Dropping a `listen` that waits, or that has been handed a value, loses nothing: the next one gets that value.
+pub struct Listener<T, M: Mode = Shared> {
+    inner: Arc<Inner<T, M>>,
+    /// The number of the value that comes next.
+    next: u64,
+}
+
+/// Why there is no value to be listened to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListenError {
+    /// So many values were sent and are no longer kept. The oldest that is kept comes next.
+    Lagged(u64),
+    /// All values have been listened to, and nobody is left to send more.
+    Closed,
+}
+
+/// Why [`Listener::try_listen`] gave no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryListenError {
+    /// All values have been listened to, at present.
+    Empty,
+    /// So many values were sent and are no longer kept. The oldest that is kept comes next.
+    Lagged(u64),
+    /// All values have been listened to, and nobody is left to send more.
+    Closed,
+}
+
+/// A broadcaster and its first listener. The last `capacity` values are kept, at least one.
+pub fn broadcast<T>(capacity: usize) -> (Broadcaster<T>, Listener<T>) {
+    new(capacity)
+}
+
+/// A broadcaster and its first listener that stay on their OS thread.
+pub fn broadcast_local<T>(capacity: usize) -> (Broadcaster<T, Local>, Listener<T, Local>) {
+    new(capacity)
+}
+
+fn new<T, M: Mode>(capacity: usize) -> (Broadcaster<T, M>, Listener<T, M>) {
+    let state =
+        State { kept: VecDeque::new(), first: 0, capacity: capacity.max(1), senders: 1, listeners: 1 };
+    let inner = Arc::new(Inner { queue: WaitQueue::new(state) });
+    (Broadcaster { inner: inner.clone() }, Listener { inner, next: 0 })
+}
+
+struct Inner<T, M: Mode> {
+    queue: WaitQueue<State<T>, Wait<T>, M>,
+}
+
+struct State<T> {
+    kept: VecDeque<Arc<T>>,
+    /// The number of the first value that is kept.
+    first: u64,
+    capacity: usize,
+    senders: usize,
+    listeners: usize,
+}
+
+impl<T> State<T> {
+    fn end(&self) -> u64 {
+        self.first + self.kept.len() as u64
+    }
+}
+
+/// A listener that waits for the value with this number: the one that will be sent next.
+struct Wait<T> {
+    next: u64,
+    value: Option<Arc<T>>,
+}
+
+impl<T, M: Mode> Broadcaster<T, M> {
+    /// Sends a value to all listeners, and tells how many there are.
+    pub fn send(&self, value: T) -> usize {
+        let value = Arc::new(value);
+        // Dropped outside of the lock: its destructor may be anything.
+        let (listeners, _forgotten) = self.inner.queue.with(|state, queue| {
+            let mut forgotten = None;
+            if state.kept.len() == state.capacity {
+                forgotten = state.kept.pop_front();
+                state.first += 1;
+            }
+            while let Some(first) = queue.front() {
+                first.value = Some(value.clone());
+                queue.grant();
+            }
+            state.kept.push_back(value);
+            (state.listeners, forgotten)
+        });
+        listeners
+    }
+
+    /// A new listener, which gets what is sent from now on.
+    pub fn listener(&self) -> Listener<T, M> {
+        let next = self.inner.queue.with(|state, _| {
+            state.listeners += 1;
+            state.end()
+        });
+        Listener { inner: self.inner.clone(), next }
+    }
+
+    /// How many listeners there are.
+    pub fn listeners(&self) -> usize {
+        self.inner.queue.with(|state, _| state.listeners)
+    }
+}
+
+impl<T: Clone, M: Mode> Listener<T, M> {
+    /// The next value, for which it waits if need be.
+    ///
+    /// # Errors
+    /// When values were missed, and when no more will come.
+    #[track_caller]
+    pub fn listen(&mut self) -> impl Future<Output = Result<T, ListenError>> {
+        let place = Location::caller();
+        async move {
+            let wait = Wait { next: self.next, value: None };
+            let heard = self.inner.queue.wait_at::<Listen>(wait, place).await;
+            self.note(heard)
+        }
+    }
+
+    /// The next value, if there is one.
+    ///
+    /// # Errors
+    /// When there is none yet, when values were missed, and when no more will come.
+    pub fn try_listen(&mut self) -> Result<T, TryListenError> {
+        let mut wait = Wait { next: self.next, value: None };
+        let heard = self.inner.queue.with(|state, queue| Listen::attempt(state, queue, &mut wait));
+        match heard.map(|heard| self.note(heard)) {
+            None => Err(TryListenError::Empty),
+            Some(Ok(value)) => Ok(value),
+            Some(Err(ListenError::Lagged(missed))) => Err(TryListenError::Lagged(missed)),
+            Some(Err(ListenError::Closed)) => Err(TryListenError::Closed),
+        }
+    }
+
+    /// The next value, blocking this OS thread until there is one.
+    ///
+    /// # Errors
+    /// As [`listen`](Listener::listen).
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn listen_blocking(&mut self) -> Result<T, ListenError> {
+        wait_blocking(self.listen())
+    }
+
+    fn note(&mut self, heard: Heard<T>) -> Result<T, ListenError> {
+        match heard {
+            Heard::Value(value) => {
+                self.next += 1;
+                Ok(Arc::unwrap_or_clone(value))
+            }
+            Heard::Missed(missed) => {
+                self.next += missed;
+                Err(ListenError::Lagged(missed))
+            }
+            Heard::Nobody => Err(ListenError::Closed),
+        }
+    }
+}
+
+impl<T, M: Mode> Listener<T, M> {
+    /// How many values it has not got yet, those included that are no longer kept.
+    pub fn behind(&self) -> u64 {
+        self.inner.queue.with(|state, _| state.end() - self.next)
+    }
+}
+
+enum Heard<T> {
+    Value(Arc<T>),
+    Missed(u64),
+    Nobody,
+}
+
+enum Listen {}
+
+impl<T> Role<State<T>, Wait<T>> for Listen {
+    type Output = Heard<T>;
+
+    fn attempt(state: &mut State<T>, _: &mut Queue<'_, Wait<T>>, wait: &mut Wait<T>) -> Option<Heard<T>> {
+        let Some(at) = wait.next.checked_sub(state.first) else {
+            return Some(Heard::Missed(state.first - wait.next));
+        };
+        match state.kept.get(at as usize) {
+            Some(value) => Some(Heard::Value(value.clone())),
+            None => (state.senders == 0).then_some(Heard::Nobody),
+        }
+    }
+
+    fn granted(wait: &mut Wait<T>) -> Heard<T> {
+        wait.value.take().map_or(Heard::Nobody, Heard::Value)
+    }
+
+    /// Its listener has not counted the value yet, and gets it next time.
+    fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Wait<T>>, _: &mut Wait<T>) {}
+}
+
+impl<T, M: Mode> Clone for Broadcaster<T, M> {
+    fn clone(&self) -> Self {
+        self.inner.queue.with(|state, _| state.senders += 1);
+        Broadcaster { inner: self.inner.clone() }
+    }
+}
+
+impl<T, M: Mode> Clone for Listener<T, M> {
+    fn clone(&self) -> Self {
+        self.inner.queue.with(|state, _| state.listeners += 1);
+        Listener { inner: self.inner.clone(), next: self.next }
+    }
+}
+
+impl<T, M: Mode> Drop for Broadcaster<T, M> {
+    fn drop(&mut self) {
+        self.inner.queue.with(|state, queue| {
+            state.senders -= 1;
+            while state.senders == 0 && !queue.is_empty() {
+                queue.grant();
+            }
+        });
+    }
+}
+
+impl<T, M: Mode> Drop for Listener<T, M> {
+    fn drop(&mut self) {
+        self.inner.queue.with(|state, _| state.listeners -= 1);
+    }
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenError::Lagged(missed) => write!(f, "{missed} values were missed"),
+            ListenError::Closed => f.write_str("nobody is left to send more"),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {}
+
+impl fmt::Display for TryListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TryListenError::Empty => f.write_str("no value has been sent since"),
+            TryListenError::Lagged(missed) => ListenError::Lagged(*missed).fmt(f),
+            TryListenError::Closed => ListenError::Closed.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TryListenError {}
+
+impl<T, M: Mode> fmt::Debug for Broadcaster<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Broadcaster({} listeners)", self.listeners())
+    }
+}
+
+impl<T, M: Mode> fmt::Debug for Listener<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Listener({} behind)", self.behind())
+    }
+}

@@ -1,0 +1,240 @@
+//! Watching a value: whoever looks sees the latest.
+
+use crate::blocking::wait_blocking;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use std::fmt;
+use std::mem;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// Sets a value that [`Watcher`]s watch. Setting never waits; values between two looks of a watcher are not seen by it.
+///
+/// It can be cloned; when the last one is dropped, watchers see the last value and then [`Unwatchable`].
+///
+/// # Complexity
+/// Setting is one critical section, as long as watchers wait; looking is one.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn_local};
+/// use selvedge_sync::watch_local;
+///
+/// let seen = round_robin(async {
+///     let (setter, mut watcher) = watch_local(0);
+///     let thread = spawn_local(async move {
+///         let mut seen = vec![*watcher.latest()];
+///         while watcher.changed().await.is_ok() {
+///             seen.push(*watcher.latest());
+///         }
+///         seen
+///     });
+///     selvedge_core::yield_now().await;
+///     setter.set(1);
+///     setter.set(2);
+///     drop(setter);
+///     thread.await.unwrap()
+/// })?;
+/// assert_eq!(seen, [0, 2]);
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+pub struct Setter<T, M: Mode = Shared> {
+    inner: Arc<Inner<T, M>>,
+}
+
+/// Watches a value. It remembers which change it has seen last; a clone has seen the same.
+///
+/// # Cancellation
+/// Dropping a `changed` that waits, or that has been told of a change, loses nothing: the next one is told of it.
+pub struct Watcher<T, M: Mode = Shared> {
+    inner: Arc<Inner<T, M>>,
+    seen: u64,
+}
+
+/// Nobody is left to set the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unwatchable;
+
+/// A value to be set, and its first watcher, which has not seen it change yet.
+pub fn watch<T>(value: T) -> (Setter<T>, Watcher<T>) {
+    new(value)
+}
+
+/// A value to be set and its first watcher that stay on their OS thread.
+pub fn watch_local<T>(value: T) -> (Setter<T, Local>, Watcher<T, Local>) {
+    new(value)
+}
+
+fn new<T, M: Mode>(value: T) -> (Setter<T, M>, Watcher<T, M>) {
+    let state = State { value: Arc::new(value), changes: 0, setters: 1 };
+    let inner = Arc::new(Inner { queue: WaitQueue::new(state) });
+    (Setter { inner: inner.clone() }, Watcher { inner, seen: 0 })
+}
+
+struct Inner<T, M: Mode> {
+    queue: WaitQueue<State<T>, Seen, M>,
+}
+
+struct State<T> {
+    value: Arc<T>,
+    changes: u64,
+    setters: usize,
+}
+
+/// How many changes one who waits has seen: all. It goes on when that is no longer so, or nobody is left to make more.
+struct Seen(u64);
+
+impl<T, M: Mode> Setter<T, M> {
+    /// Sets the value, and lets all go on who wait for a change. Gives the old one.
+    pub fn set(&self, value: T) -> Arc<T> {
+        let value = Arc::new(value);
+        self.inner.queue.with(|state, queue| {
+            state.changes += 1;
+            while let Some(seen) = queue.front() {
+                seen.0 = state.changes;
+                queue.grant();
+            }
+            mem::replace(&mut state.value, value)
+        })
+    }
+
+    /// The value as it is now.
+    pub fn latest(&self) -> Arc<T> {
+        self.inner.queue.with(|state, _| state.value.clone())
+    }
+
+    /// A new watcher, which has seen the value as it is now.
+    pub fn watcher(&self) -> Watcher<T, M> {
+        let seen = self.inner.queue.with(|state, _| state.changes);
+        Watcher { inner: self.inner.clone(), seen }
+    }
+}
+
+impl<T, M: Mode> Watcher<T, M> {
+    /// The value as it is now. Its changes up to now have been seen.
+    pub fn latest(&mut self) -> Arc<T> {
+        let (value, seen) = self.inner.queue.with(|state, _| (state.value.clone(), state.changes));
+        self.seen = seen;
+        value
+    }
+
+    /// Whether the value has changed since this watcher has last seen it.
+    pub fn has_changed(&self) -> bool {
+        self.inner.queue.with(|state, _| state.changes != self.seen)
+    }
+
+    /// Waits until the value has changed since this watcher has last seen it; that change has then been seen.
+    ///
+    /// # Errors
+    /// When it has not, and nobody is left to set it.
+    #[track_caller]
+    pub fn changed(&mut self) -> impl Future<Output = Result<(), Unwatchable>> {
+        self.changed_at(Location::caller())
+    }
+
+    async fn changed_at(&mut self, place: &'static Location<'static>) -> Result<(), Unwatchable> {
+        let changes = self.inner.queue.wait_at::<Change>(Seen(self.seen), place).await;
+        match changes == self.seen {
+            true => Err(Unwatchable),
+            false => {
+                self.seen = changes;
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until the value is as `condition` says, and gives it. It is looked at first at once.
+    ///
+    /// # Errors
+    /// When it is not, and nobody is left to set it.
+    #[track_caller]
+    pub fn wait_for(
+        &mut self,
+        mut condition: impl FnMut(&T) -> bool,
+    ) -> impl Future<Output = Result<Arc<T>, Unwatchable>> {
+        let place = Location::caller();
+        async move {
+            loop {
+                let value = self.latest();
+                if condition(&value) {
+                    return Ok(value);
+                }
+                self.changed_at(place).await?;
+            }
+        }
+    }
+
+    /// As [`changed`](Watcher::changed), blocking this OS thread.
+    ///
+    /// # Errors
+    /// When it has not changed, and nobody is left to set it.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn changed_blocking(&mut self) -> Result<(), Unwatchable> {
+        wait_blocking(self.changed())
+    }
+}
+
+enum Change {}
+
+impl<T> Role<State<T>, Seen> for Change {
+    /// How many changes there have been.
+    type Output = u64;
+
+    fn attempt(state: &mut State<T>, _: &mut Queue<'_, Seen>, seen: &mut Seen) -> Option<u64> {
+        (state.changes != seen.0 || state.setters == 0).then_some(state.changes)
+    }
+
+    fn granted(seen: &mut Seen) -> u64 {
+        seen.0
+    }
+
+    /// Its watcher has not counted the change yet, and is told next time.
+    fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Seen>, _: &mut Seen) {}
+}
+
+impl<T, M: Mode> Clone for Setter<T, M> {
+    fn clone(&self) -> Self {
+        self.inner.queue.with(|state, _| state.setters += 1);
+        Setter { inner: self.inner.clone() }
+    }
+}
+
+impl<T, M: Mode> Clone for Watcher<T, M> {
+    fn clone(&self) -> Self {
+        Watcher { inner: self.inner.clone(), seen: self.seen }
+    }
+}
+
+impl<T, M: Mode> Drop for Setter<T, M> {
+    fn drop(&mut self) {
+        self.inner.queue.with(|state, queue| {
+            state.setters -= 1;
+            while state.setters == 0 && !queue.is_empty() {
+                queue.grant();
+            }
+        });
+    }
+}
+
+impl fmt::Display for Unwatchable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody is left to set the value")
+    }
+}
+
+impl std::error::Error for Unwatchable {}
+
+impl<T: fmt::Debug, M: Mode> fmt::Debug for Setter<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Setter").field(&self.latest()).finish()
+    }
+}
+
+impl<T: fmt::Debug, M: Mode> fmt::Debug for Watcher<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.inner.queue.with(|state, _| state.value.clone());
+        f.debug_tuple("Watcher").field(&value).finish()
+    }
+}

@@ -1,0 +1,42 @@
+//! The figure about what combinators cost.
+
+use crate::Effort;
+use crate::contender::{LIMIT, NS, OURS, TOKIO, inner, table};
+use crate::machine::Machine;
+use crate::measure::case;
+use crate::table::Table;
+
+/// `cost-of-abstractions`.
+pub(crate) fn costs(effort: Effort) -> Result<Table, String> {
+    const TOTAL: u64 = 2_000_000;
+    // What is done, its program, and what one operation counts for.
+    const OPERATIONS: [(&str, &str, u64); 7] = [
+        ("join of two that are ready", "join-ready", 2),
+        ("join of two that are pending once", "join-later", 2),
+        ("select of two, one ready", "select-ready", 1),
+        ("select of two, the first pending once", "select-later", 1),
+        ("time-out around what is ready", "timeout-ready", 1),
+        ("time-out around what is pending once", "timeout-later", 1),
+        ("futures::channel::oneshot, answered by another thread", "oneshot", 1),
+    ];
+    let machine = Machine::now();
+    let mut rows = Vec::new();
+    for (name, program, each) in OPERATIONS {
+        let run = |system, program: &str| inner(system, program, &[TOTAL]).answers("sum", each * TOTAL);
+        let tokio = format!("tokio-{program}");
+        // None slower.
+        let contenders = [run(OURS, program), run(TOKIO, &tokio).times(1.0)];
+        rows.extend(case(name, &contenders, NS, effort.rounds, LIMIT)?);
+    }
+    let mut table = table(
+        "cost-of-abstractions",
+        "CPU time of one operation, on one OS thread: combinators of ours against tokio::join!, select! and time::timeout",
+        machine,
+        rows,
+    );
+    table.notes.push(
+        "what is pending once yields: yield_now here, waking itself in tokio, whose cheapest way it is; current-thread runtime"
+            .into(),
+    );
+    Ok(table)
+}

@@ -1,0 +1,197 @@
+//! What combinators cost: one text under both runtimes, each of which brings its own join, select and time-out.
+
+use std::cell::RefCell;
+use std::future::{Future, pending, poll_fn};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::channel::oneshot;
+
+use super::clock::Times;
+use super::runtime::{Ours, Runtime, Tokio, Waits};
+
+/// A runtime's combinators.
+pub(super) trait Combinators: Runtime {
+    /// Waits for both.
+    fn join<A, B>(a: A, b: B) -> impl Future<Output = u64> + Send
+    where
+        A: Future<Output = u64> + Send,
+        B: Future<Output = u64> + Send;
+
+    /// Waits for the first, and drops the other.
+    fn select<A, B>(a: A, b: B) -> impl Future<Output = u64> + Send
+    where
+        A: Future<Output = u64> + Send,
+        B: Future<Output = u64> + Send;
+
+    /// Waits for a minute at most.
+    fn timeout<A>(future: A) -> impl Future<Output = u64> + Send
+    where
+        A: Future<Output = u64> + Send;
+
+    /// The cheapest way to be pending once.
+    fn pause() -> impl Future<Output = ()> + Send;
+}
+
+/// A limit that no operation here reaches.
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Combinators for Ours {
+    async fn join<A, B>(a: A, b: B) -> u64
+    where
+        A: Future<Output = u64> + Send,
+        B: Future<Output = u64> + Send,
+    {
+        let (a, b) = futures::join!(a, b);
+        a + b
+    }
+
+    async fn select<A, B>(a: A, b: B) -> u64
+    where
+        A: Future<Output = u64> + Send,
+        B: Future<Output = u64> + Send,
+    {
+        let (a, b) = (std::pin::pin!(a), std::pin::pin!(b));
+        futures::future::select(a, b).await.factor_first().0
+    }
+
+    async fn timeout<A>(future: A) -> u64
+    where
+        A: Future<Output = u64> + Send,
+    {
+        selvedge_io::time::timeout(MINUTE, future).await.expect("a minute is enough")
+    }
+
+    fn pause() -> impl Future<Output = ()> + Send {
+        Ours::yield_now()
+    }
+}
+
+impl Combinators for Tokio {
+    async fn join<A, B>(a: A, b: B) -> u64
+    where
+        A: Future<Output = u64> + Send,
+        B: Future<Output = u64> + Send,
+    {
+        let (a, b) = tokio::join!(a, b);
+        a + b
+    }
+
+    async fn select<A, B>(a: A, b: B) -> u64
+    where
+        A: Future<Output = u64> + Send,
+        B: Future<Output = u64> + Send,
+    {
+        tokio::select! {
+            a = a => a,
+            b = b => b,
+        }
+    }
+
+    async fn timeout<A>(future: A) -> u64
+    where
+        A: Future<Output = u64> + Send,
+    {
+        tokio::time::timeout(MINUTE, future).await.expect("a minute is enough")
+    }
+
+    fn pause() -> impl Future<Output = ()> + Send {
+        // It wakes itself; yield_now would put the task off to the end of the tick.
+        let mut woken = false;
+        poll_fn(move |context| {
+            if woken {
+                return Poll::Ready(());
+            }
+            woken = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+    }
+}
+
+/// A future that is ready.
+async fn ready() -> u64 {
+    black_box(1)
+}
+
+/// A future that is pending `times` times.
+async fn later<R: Combinators>(times: u64) -> u64 {
+    for _ in 0..times {
+        R::pause().await;
+    }
+    black_box(1)
+}
+
+/// Makes an operation `total` times; each returns how much it counts for.
+fn repeat<R, F>(waits: Waits, total: u64, operation: fn() -> F)
+where
+    R: Combinators,
+    F: Future<Output = u64> + Send + 'static,
+{
+    R::run(0, waits, async move {
+        let mut sum = 0;
+        let first = Times::now();
+        for _ in 0..total {
+            sum += operation().await;
+        }
+        first.print_until(Times::now(), total);
+        println!("sum {sum}");
+    });
+}
+
+pub(super) fn join_ready<R: Combinators>(total: u64) {
+    repeat::<R, _>(Waits::Nothing, total, || R::join(ready(), ready()));
+}
+
+pub(super) fn join_later<R: Combinators>(total: u64) {
+    repeat::<R, _>(Waits::Nothing, total, || R::join(later::<R>(1), later::<R>(1)));
+}
+
+pub(super) fn select_ready<R: Combinators>(total: u64) {
+    repeat::<R, _>(Waits::Nothing, total, || R::select(ready(), pending()));
+}
+
+pub(super) fn select_later<R: Combinators>(total: u64) {
+    repeat::<R, _>(Waits::Nothing, total, || R::select(later::<R>(1), later::<R>(2)));
+}
+
+pub(super) fn timeout_ready<R: Combinators>(total: u64) {
+    repeat::<R, _>(Waits::World, total, || R::timeout(ready()));
+}
+
+pub(super) fn timeout_later<R: Combinators>(total: u64) {
+    repeat::<R, _>(Waits::World, total, || R::timeout(later::<R>(1)));
+}
+
+thread_local! {
+    static SENDER: RefCell<Option<oneshot::Sender<u64>>> = const { RefCell::new(None) };
+}
+static SENT: AtomicU64 = AtomicU64::new(0);
+
+/// One thread waits for a one-shot channel of the futures crate, another answers it, `total` times.
+pub(super) fn oneshot<R: Combinators>(total: u64) {
+    R::run(0, Waits::Nothing, async move {
+        R::detach(async move {
+            while SENT.load(Ordering::Relaxed) < total {
+                let sender = SENDER.with(|slot| slot.borrow_mut().take());
+                if let Some(sender) = sender {
+                    SENT.fetch_add(1, Ordering::Relaxed);
+                    sender.send(1).expect("somebody waits for it");
+                }
+                R::pause().await;
+            }
+        })
+        .await;
+        let mut sum = 0;
+        let first = Times::now();
+        for _ in 0..total {
+            let (sender, receiver) = oneshot::channel();
+            SENDER.with(|slot| *slot.borrow_mut() = Some(sender));
+            sum += receiver.await.expect("it is answered");
+        }
+        first.print_until(Times::now(), total);
+        println!("sum {sum}");
+    });
+}

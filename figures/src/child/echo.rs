@@ -1,0 +1,86 @@
+//! Servers that answer every connection with what it sends. They print their port and serve until they are killed.
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Mutex;
+
+use selvedge_core::fork;
+use selvedge_io::EventLoop;
+use selvedge_io::net::{TcpListener, TcpStream};
+use selvedge_sched::per_core;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::runtime::{Ours, Runtime, Tokio, Waits};
+
+/// Bytes that are read at once at most.
+const BUFFER: usize = 1024;
+
+fn anywhere() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+fn say_port(address: SocketAddr) {
+    println!("port {}", address.port());
+    std::io::stdout().flush().expect("whoever started the server reads its port");
+}
+
+fn listen() -> TcpListener {
+    let listener = TcpListener::bind(anywhere()).expect("a port is free");
+    say_port(listener.local_addr());
+    listener
+}
+
+async fn serve(stream: TcpStream) {
+    let mut buffer = [0; BUFFER];
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await
+        && stream.write_all(&buffer[..read]).await.is_ok()
+    {}
+}
+
+/// Ours, with threads that may move between the workers.
+pub(super) fn ours(workers: u64) {
+    Ours::run(workers as usize, Waits::World, async {
+        let listener = listen();
+        loop {
+            let (stream, _) = listener.accept().await.expect("the port stays open");
+            Ours::detach(serve(stream)).await;
+        }
+    })
+}
+
+/// Ours, with a scheduler for each worker that shares nothing.
+pub(super) fn ours_per_core(workers: u64) {
+    let first = listen();
+    let listeners: Vec<_> = (1..workers).map(|_| first.share().expect("descriptors are left")).collect();
+    let listeners = Mutex::new(std::iter::once(first).chain(listeners).collect::<Vec<_>>());
+    let main = |_| {
+        let listener = listeners.lock().expect("no panic under this lock").pop();
+        let listener = listener.expect("there is one for each worker");
+        async move {
+            loop {
+                let (stream, _) = listener.accept().await.expect("the port stays open");
+                fork(serve(stream)).await;
+            }
+        }
+    };
+    let _: Vec<()> =
+        per_core(workers as usize, |_| EventLoop::new(), main).expect("no worker fails, and none ends");
+}
+
+/// tokio.
+pub(super) fn tokio(workers: u64) {
+    Tokio::run(workers as usize, Waits::World, async {
+        let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port is free");
+        say_port(listener.local_addr().expect("it is bound"));
+        loop {
+            let (mut stream, _) = listener.accept().await.expect("the port stays open");
+            stream.set_nodelay(true).expect("it is a TCP socket");
+            tokio::spawn(async move {
+                let mut buffer = [0; BUFFER];
+                while let Ok(read @ 1..) = stream.read(&mut buffer).await
+                    && stream.write_all(&buffer[..read]).await.is_ok()
+                {}
+            });
+        }
+    })
+}

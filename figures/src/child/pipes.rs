@@ -1,0 +1,250 @@
+//! Pairs of threads that talk over pipes of 4 KB, beside threads that wait where nothing comes.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use futures::channel::oneshot;
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use selvedge_core::Interest;
+use selvedge_io::NonBlocking;
+use selvedge_sync::MVar;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+
+use super::runtime::{Ours, Runtime, Tokio, Waits};
+
+/// Bytes of a message.
+const MESSAGE: usize = 32 * 1024;
+/// Bytes that a pipe holds.
+const PIPE: usize = 4096;
+
+/// A runtime's pipes.
+pub(super) trait Pipes: Runtime {
+    /// The end that is read.
+    type Receiver: Send + 'static;
+    /// The end that is written.
+    type Sender: Send + 'static;
+
+    /// Takes the ends over.
+    fn ends(reader: OwnedFd, writer: OwnedFd) -> io::Result<(Self::Receiver, Self::Sender)>;
+    /// Fills the buffer.
+    fn receive(from: &mut Self::Receiver, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> + Send;
+    /// Writes all the bytes.
+    fn send(to: &mut Self::Sender, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+impl Pipes for Ours {
+    type Receiver = NonBlocking<OwnedFd>;
+    type Sender = NonBlocking<OwnedFd>;
+
+    fn ends(reader: OwnedFd, writer: OwnedFd) -> io::Result<(Self::Receiver, Self::Sender)> {
+        Ok((NonBlocking::new(reader)?, NonBlocking::new(writer)?))
+    }
+
+    #[inline]
+    fn receive(from: &mut Self::Receiver, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> + Send {
+        let from = &*from;
+        let mut rest = buffer;
+        from.read_with(move |pipe| {
+            let got = rustix::io::read(pipe, &mut *rest)?;
+            if got == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            rest = &mut std::mem::take(&mut rest)[got..];
+            if rest.is_empty() {
+                return Ok(());
+            }
+            // It came back short: the pipe is empty.
+            from.drained(Interest::READ);
+            Err(io::ErrorKind::WouldBlock.into())
+        })
+    }
+
+    #[inline]
+    fn send(to: &mut Self::Sender, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send {
+        let to = &*to;
+        let mut rest = bytes;
+        to.write_with(move |pipe| {
+            rest = &rest[rustix::io::write(pipe, rest)?..];
+            if rest.is_empty() {
+                return Ok(());
+            }
+            // It came back short: the pipe is full.
+            to.drained(Interest::WRITE);
+            Err(io::ErrorKind::WouldBlock.into())
+        })
+    }
+}
+
+impl Pipes for Tokio {
+    type Receiver = pipe::Receiver;
+    type Sender = pipe::Sender;
+
+    fn ends(reader: OwnedFd, writer: OwnedFd) -> io::Result<(Self::Receiver, Self::Sender)> {
+        Ok((pipe::Receiver::from_owned_fd(reader)?, pipe::Sender::from_owned_fd(writer)?))
+    }
+
+    async fn receive(from: &mut Self::Receiver, buffer: &mut [u8]) -> io::Result<()> {
+        from.read_exact(buffer).await.map(|_| ())
+    }
+
+    async fn send(to: &mut Self::Sender, bytes: &[u8]) -> io::Result<()> {
+        to.write_all(bytes).await
+    }
+}
+
+/// One of a pair.
+struct Side<P: Pipes> {
+    from: P::Receiver,
+    to: P::Sender,
+    pair: u64,
+    message: Vec<u8>,
+    wrong: u64,
+}
+
+impl<P: Pipes> Side<P> {
+    fn new(from: P::Receiver, to: P::Sender, pair: u64) -> Side<P> {
+        // A message is filled with its pair's number; its first and last words name the conversation.
+        Side { from, to, pair, message: vec![(pair % 251) as u8; MESSAGE], wrong: 0 }
+    }
+
+    fn label(&mut self, number: u64) {
+        self.message[..8].copy_from_slice(&number.to_ne_bytes());
+        self.message[MESSAGE - 8..].copy_from_slice(&number.to_ne_bytes());
+    }
+
+    /// Every message's labels are looked at, and every byte of the last.
+    fn check(&mut self, number: u64, last: bool) {
+        let label = number.to_ne_bytes();
+        let mut right = self.message[..8] == label && self.message[MESSAGE - 8..] == label;
+        if last {
+            let fill = (self.pair % 251) as u8;
+            right &= self.message[8..MESSAGE - 8].iter().all(|byte| *byte == fill);
+        }
+        self.wrong += u64::from(!right);
+    }
+
+    /// Talks; returns the bytes it received and how many messages were wrong.
+    async fn talk(mut self, conversations: u64, speaks_first: bool) -> (u64, u64) {
+        for number in 0..conversations {
+            if speaks_first {
+                self.label(number);
+                P::send(&mut self.to, &self.message).await.expect("the pipe is open");
+            }
+            P::receive(&mut self.from, &mut self.message).await.expect("the pipe is open");
+            self.check(number, number + 1 == conversations);
+            if !speaks_first {
+                self.label(number);
+                P::send(&mut self.to, &self.message).await.expect("the pipe is open");
+            }
+        }
+        (conversations * MESSAGE as u64, self.wrong)
+    }
+}
+
+fn pipe_of_4k<P: Pipes>() -> (P::Receiver, P::Sender) {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).expect("descriptors are left");
+    let size = fcntl_setpipe_size(&writer, PIPE).expect("a pipe can be one page");
+    assert_eq!(size, PIPE, "the pipe's size");
+    P::ends(reader, writer).expect("pipes can be waited for")
+}
+
+/// As many descriptors as the system lets this process have.
+fn all_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // What cannot be raised shows when descriptors run out.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// What those who have said all have received together.
+#[derive(Default)]
+struct Tally {
+    left: AtomicU64,
+    bytes: AtomicU64,
+    wrong: AtomicU64,
+    done: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+impl Tally {
+    fn add(&self, (bytes, wrong): (u64, u64)) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.wrong.fetch_add(wrong, Ordering::Relaxed);
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let sender = self.done.lock().expect("no panic under this lock").take();
+            sender.expect("one is the last").send(()).expect("main waits for it");
+        }
+    }
+}
+
+async fn talkers<P: Pipes>(pairs: u64, conversations: u64) {
+    let mut sides = Vec::new();
+    for pair in 0..pairs {
+        let (here, there) = (pipe_of_4k::<P>(), pipe_of_4k::<P>());
+        sides.push((Side::<P>::new(here.0, there.1, pair), true));
+        sides.push((Side::<P>::new(there.0, here.1, pair), false));
+    }
+    let tally = Arc::new(Tally::default());
+    let (sender, done) = oneshot::channel();
+    tally.done.lock().expect("no panic under this lock").replace(sender);
+    tally.left.store(2 * pairs, Ordering::Relaxed);
+    let first = Instant::now();
+    for (side, speaks_first) in sides {
+        let tally = Arc::clone(&tally);
+        P::detach(async move { tally.add(side.talk(conversations, speaks_first).await) }).await;
+    }
+    done.await.expect("the last one says so");
+    let seconds = first.elapsed().as_secs_f64();
+    let (bytes, wrong) = (tally.bytes.load(Ordering::Relaxed), tally.wrong.load(Ordering::Relaxed));
+    println!("bytes {bytes}");
+    println!("wrong {wrong}");
+    println!("rate {:.3}", bytes as f64 / seconds / 1e6);
+}
+
+/// `pairs` pairs, beside `idle` threads that wait for empty pipes.
+pub(super) fn fifo<P: Pipes>(workers: u64, pairs: u64, idle: u64, conversations: u64) {
+    all_descriptors();
+    P::run(workers as usize, Waits::World, async move {
+        let mut open = Vec::new();
+        for _ in 0..idle {
+            let (mut reader, writer) = pipe_of_4k::<P>();
+            open.push(writer);
+            P::detach(async move {
+                let _ = P::receive(&mut reader, &mut [0]).await;
+                panic!("an idle thread was woken");
+            })
+            .await;
+        }
+        // They run until they wait.
+        P::yield_now().await;
+        talkers::<P>(pairs, conversations).await;
+        end(open);
+    });
+}
+
+/// `pairs` pairs of ours, beside `idle` threads that each wait for an MVar.
+pub(super) fn fifo_mvars(workers: u64, pairs: u64, idle: u64, conversations: u64) {
+    all_descriptors();
+    Ours::run(workers as usize, Waits::World, async move {
+        for _ in 0..idle {
+            Ours::detach(async {
+                MVar::<()>::empty().take().await;
+                panic!("an idle thread was woken");
+            })
+            .await;
+        }
+        Ours::yield_now().await;
+        talkers::<Ours>(pairs, conversations).await;
+        end(());
+    });
+}
+
+/// Ends the process with the idle threads still there, and `open` still open: what their end costs is no part of the figure.
+fn end<T>(open: T) -> ! {
+    std::mem::forget(open);
+    std::process::exit(0)
+}

@@ -1,0 +1,123 @@
+//! The contenders of the figures: how a program of ours, or of a peer, is called, and what its row has to reach.
+
+use std::time::Duration;
+
+use crate::machine::Machine;
+use crate::measure::{Better, Contender, Metric};
+use crate::peers::{Compiled, GHC, GHC_CORES};
+use crate::pinned::BOTH_CPUS;
+use crate::table::{Need, Row, Table};
+
+/// CPU time of an operation.
+pub(crate) const NS: Metric = Metric { key: "ns", unit: "ns", better: Better::Lower };
+/// Time of an operation on the wall's clock: the one that several CPUs share.
+pub(crate) const WALL_NS: Metric = Metric { key: "wall_ns", unit: "ns", better: Better::Lower };
+
+/// How long one run may take.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// Ours.
+pub(crate) const OURS: &str = "selvedge";
+/// tokio.
+pub(crate) const TOKIO: &str = "tokio";
+/// Go.
+pub(crate) const GOROUTINES: &str = "Go";
+/// GHC's threads.
+pub(crate) const FORK_IO: &str = "GHC forkIO";
+
+/// A program of this binary.
+pub(crate) fn inner(system: &str, program: &str, numbers: &[u64]) -> Contender {
+    let command = std::env::current_exe().map_err(|error| error.to_string()).map(|path| {
+        let mut words = vec![path.display().to_string(), "child".to_owned(), program.to_owned()];
+        words.extend(numbers.iter().map(u64::to_string));
+        words
+    });
+    Contender {
+        system: system.to_owned(),
+        command,
+        environment: vec![],
+        cpus: &BOTH_CPUS[..1],
+        answers: vec![],
+        need: None,
+    }
+}
+
+/// A compiled peer, on one CPU.
+pub(crate) fn outer(peer: Compiled, system: &str, program: &str, numbers: &[u64]) -> Contender {
+    outer_on(1, peer, system, program, numbers)
+}
+
+/// A compiled peer, on as many CPUs as it is given.
+pub(crate) fn outer_on(
+    cpus: usize,
+    peer: Compiled,
+    system: &str,
+    program: &str,
+    numbers: &[u64],
+) -> Contender {
+    let command = peer.executable().map(|path| {
+        let mut words = vec![path, program.to_owned()];
+        words.extend(numbers.iter().map(u64::to_string));
+        if peer == GHC || peer == GHC_CORES {
+            words.extend(["+RTS", "-A64m"].map(str::to_owned));
+        }
+        if peer == GHC_CORES {
+            words.push(format!("-N{cpus}"));
+        }
+        words
+    });
+    let environment = match cpus {
+        1 if peer.is_go() => vec![("GOMAXPROCS", "1")],
+        2 if peer.is_go() => vec![("GOMAXPROCS", "2")],
+        _ => vec![],
+    };
+    Contender {
+        system: system.to_owned(),
+        command,
+        environment,
+        cpus: &BOTH_CPUS[..cpus],
+        answers: vec![],
+        need: None,
+    }
+}
+
+impl Contender {
+    /// On so many CPUs: 1 or 2.
+    pub(crate) fn on(mut self, cpus: usize) -> Contender {
+        self.cpus = &BOTH_CPUS[..cpus];
+        self
+    }
+
+    /// The answer a run has to print.
+    pub(crate) fn answers(mut self, name: &'static str, value: u64) -> Contender {
+        self.answers.push((name, value as f64));
+        self
+    }
+
+    /// How many times better than it ours has to be.
+    pub(crate) fn times(mut self, times: f64) -> Contender {
+        self.need = Some(Need::Times(times));
+        self
+    }
+
+    /// What its value may be at most.
+    pub(crate) fn at_most(mut self, limit: f64) -> Contender {
+        self.need = Some(Need::AtMost(limit));
+        self
+    }
+}
+
+/// A table without notes.
+pub(crate) fn table(name: &'static str, title: &str, machine: Machine, rows: Vec<Row>) -> Table {
+    Table { name, title: title.to_owned(), machine, rows, notes: vec![] }
+}
+
+/// Threads in words: `1`, `1000`, `10 million`.
+pub(crate) fn threads(n: u64) -> String {
+    match n {
+        1 => "1 thread".to_owned(),
+        n if n >= 1_000_000_000 && n % 1_000_000_000 == 0 => format!("{} billion threads", n / 1_000_000_000),
+        n if n >= 1_000_000 && n % 1_000_000 == 0 => format!("{} million threads", n / 1_000_000),
+        n => format!("{n} threads"),
+    }
+}

@@ -1,0 +1,267 @@
+//! The figures about several workers: speed-up, switching, a tree of threads, counters.
+//!
+//! Several CPUs share the time of the wall's clock, so that is what is shown. The programs of ours and of tokio are one
+//! text (`figures/src/child/cores.rs`) under both runtimes.
+
+use crate::Effort;
+use crate::child::cores::burst;
+use crate::contender::{FORK_IO, GOROUTINES, LIMIT, OURS, TOKIO, WALL_NS, inner, outer_on, table, threads};
+use crate::machine::Machine;
+use crate::measure::{Better, Contender, Metric, case, median, reports, rows, values};
+use crate::peers::{C_CORES, GHC_CORES, GO_CORES};
+use crate::table::{Need, Row, Table};
+
+const SECONDS: Metric = Metric { key: "seconds", unit: "s", better: Better::Lower };
+const SPEED_UP: Metric = Metric { key: "speed-up", unit: "x", better: Better::Higher };
+const MS: Metric = Metric { key: "ms", unit: "ms", better: Better::Lower };
+const RATE: Metric = Metric { key: "rate", unit: "million/s", better: Better::Higher };
+
+const POSIX: &str = "C, POSIX threads";
+const GHC_STM: &str = "GHC forkIO, STM";
+const CEILING: &str = "the machine (independent C processes)";
+
+/// `mp-speedup`.
+pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
+    const THREADS: u64 = 1024;
+    const BURSTS: u64 = 40;
+    const STEPS: u64 = 10_000;
+    let machine = Machine::now();
+    let sum: u64 = (1..=THREADS).map(|seed| burst(seed, BURSTS * STEPS) & 0xffff_ffff).sum();
+    let numbers = [THREADS, BURSTS, STEPS];
+    let of_ours = |program, workers: usize| {
+        let numbers = [workers as u64, THREADS, BURSTS, STEPS];
+        let system = if program == "compute" { OURS } else { TOKIO };
+        inner(system, program, &numbers).on(workers).answers("sum", sum)
+    };
+    let ceiling = |processes: usize| {
+        let numbers = [processes as u64, THREADS, BURSTS, STEPS];
+        outer_on(processes, C_CORES, CEILING, "ceiling", &numbers).answers("sum", sum * processes as u64)
+    };
+    let on = |cpus: usize| {
+        [
+            of_ours("compute", cpus),
+            of_ours("tokio-compute", cpus),
+            outer_on(cpus, GO_CORES, GOROUTINES, "compute", &numbers).answers("sum", sum),
+            outer_on(cpus, GHC_CORES, FORK_IO, "compute", &numbers).answers("sum", sum),
+            outer_on(cpus, C_CORES, POSIX, "compute", &numbers).answers("sum", sum),
+            ceiling(cpus),
+        ]
+    };
+    // All in one: a speed-up is that of neighbouring runs.
+    let ones = on(1);
+    let count = ones.len();
+    let contenders: Vec<Contender> = ones.into_iter().zip(on(2)).flat_map(|(one, two)| [one, two]).collect();
+    let reports = reports("mp-speedup", &contenders, &[SECONDS.key], effort.rounds, LIMIT)?;
+    let seconds = values(&reports, SECONDS.key);
+    let part = |cpus: usize| -> (Vec<Contender>, Vec<_>) {
+        (0..count).map(|i| (contenders[2 * i + cpus - 1].clone(), seconds[2 * i + cpus - 1].clone())).unzip()
+    };
+    let (one, two) = (part(1), part(2));
+    let mut all = rows("1 worker", &one.0, SECONDS, &one.1);
+    all.extend(rows("2 workers", &two.0, SECONDS, &two.1));
+    let speed_ups: Vec<Result<Vec<f64>, String>> = one
+        .1
+        .iter()
+        .zip(&two.1)
+        .enumerate()
+        .map(|(index, pair)| match pair {
+            (Ok(one), Ok(two)) => {
+                // The last does all the work twice.
+                let work = if index + 1 == count { 2.0 } else { 1.0 };
+                Ok(one.iter().zip(two).map(|(one, two)| work * one / two).collect())
+            }
+            (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+        })
+        .collect();
+    let mut ups = two.0;
+    ups[0].need = Some(Need::AtLeast(1.95));
+    let mut ups = rows("speed-up", &ups, SPEED_UP, &speed_ups);
+    for row in &mut ups {
+        // Each system is compared with itself.
+        row.ratio = None;
+    }
+    all.extend(ups);
+    if let (Ok(ours), Ok(most)) = (&speed_ups[0], &speed_ups[count - 1]) {
+        all.push(Row {
+            value: Ok(100.0 * median(ours) / median(most)),
+            unit: "%",
+            ..Row::plain("speed-up", "selvedge of what the machine gives")
+        });
+    }
+    all.push(Row::paper("speed-up", "LZ07 §5.1: 4 processors, 2007", 3.65, "x of 4"));
+    let mut table = table(
+        "mp-speedup",
+        "1024 threads that compute for about 20 us and yield, 40 times each: time until all have ended, one worker against two",
+        machine,
+        all,
+    );
+    table.notes.push(
+        "the machine's own row runs the whole work in one C process, then in two at once, one on each CPU, sharing nothing: more it does not give".into(),
+    );
+    table.notes.push("tokio: multi-thread runtime; GHC: -threaded, threads spread by forkOn".into());
+    Ok(table)
+}
+
+/// `threads-switch-mc`.
+pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let mut all = Vec::new();
+    for (n, ours, peers, go) in [(1000, 20_000, 2_000, 2_000), (1_000_000, 20, 8, 4)] {
+        let done = |contender: Contender| contender.answers("finished", n);
+        all.extend(case(
+            &format!("yield, {}, 2 workers", threads(n)),
+            &[
+                done(inner(OURS, "cores-switch", &[2, n, ours])).on(2),
+                done(inner(TOKIO, "tokio-cores-switch", &[2, n, peers])).on(2).times(4.0),
+                done(outer_on(2, GO_CORES, GOROUTINES, "switch", &[n, go])),
+            ],
+            WALL_NS,
+            effort.rounds,
+            LIMIT,
+        )?);
+        all.extend(case(
+            &format!("yield, {}, 1 worker", threads(n)),
+            &[
+                done(inner("selvedge threads that may move", "cores-switch", &[1, n, ours])),
+                // At most twice as much, that is.
+                inner("selvedge round-robin", "switch", &[n, 20_000_000]).answers("live", n).times(0.5),
+                done(inner(TOKIO, "tokio-cores-switch", &[1, n, peers])),
+            ],
+            WALL_NS,
+            effort.rounds,
+            LIMIT,
+        )?);
+    }
+    let (ours, peers) = (4_000_000, 1_000_000);
+    all.extend(case(
+        "spawn + join, 2 workers",
+        &[
+            inner(OURS, "cores-spawn", &[2, ours]).on(2).answers("finished", ours),
+            inner(TOKIO, "tokio-cores-spawn", &[2, peers]).on(2).answers("finished", peers).times(4.0),
+            outer_on(2, GO_CORES, GOROUTINES, "spawn-handle", &[peers]).answers("finished", peers),
+        ],
+        WALL_NS,
+        effort.rounds,
+        LIMIT,
+    )?);
+    for tokens in [1, 100] {
+        let ring = |system, program, hops| {
+            inner(system, program, &[2, 1000, tokens, hops]).on(2).answers("token", hops)
+        };
+        let (ours, peers) = (4_000_000, 1_000_000);
+        let name = if tokens == 1 { "1 token".to_owned() } else { format!("{tokens} tokens") };
+        all.extend(case(
+            &format!("ring of 1000, {name}, 2 workers"),
+            &[
+                ring("selvedge MVar", "cores-ring", ours),
+                ring("tokio, hand-made MVar", "tokio-cores-ring-handmade", peers).times(4.0),
+                ring("tokio mpsc(1)", "tokio-cores-ring-mpsc", peers).times(4.0),
+                ring("selvedge hand-made MVar", "cores-ring-handmade", ours),
+                outer_on(2, GO_CORES, "Go chan(1)", "ring", &[1000, tokens, peers]).answers("token", peers),
+                outer_on(2, GHC_CORES, "GHC MVar", "ring", &[1000, tokens, peers]).answers("token", peers),
+            ],
+            WALL_NS,
+            effort.rounds,
+            LIMIT,
+        )?);
+    }
+    let mut table = table(
+        "threads-switch-mc",
+        "time on the wall's clock per yield, per thread spawned and joined, per hand-over of a ring",
+        machine,
+        all,
+    );
+    table.notes.push(
+        "tokio: multi-thread runtime, yield_now; the hand-made MVar is Arc, Mutex and std Waker (figures/src/child/handmade.rs)"
+            .into(),
+    );
+    Ok(table)
+}
+
+/// `skynet`.
+pub(crate) fn skynet(effort: Effort) -> Result<Table, String> {
+    const SUM: u64 = 499_999_500_000;
+    let machine = Machine::now();
+    let mut all = Vec::new();
+    for workers in [1, 2] {
+        let tree =
+            |system, program| inner(system, program, &[workers as u64]).on(workers).answers("sum", SUM);
+        all.extend(case(
+            if workers == 1 { "1 worker" } else { "2 workers" },
+            &[
+                tree(OURS, "skynet"),
+                tree(TOKIO, "tokio-skynet").times(3.0),
+                outer_on(workers, GO_CORES, GOROUTINES, "skynet", &[]).answers("sum", SUM).times(3.0),
+            ],
+            MS,
+            effort.rounds,
+            LIMIT,
+        )?);
+    }
+    let mut table = table(
+        "skynet",
+        "a tree of threads, each of which starts ten and adds up what they return, down to a million leaves",
+        machine,
+        all,
+    );
+    table
+        .notes
+        .push("ours and tokio join their children; Go's children send to a channel of their parent".into());
+    Ok(table)
+}
+
+/// `stm-counter`, its base lines.
+pub(crate) fn counter(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let mut all = Vec::new();
+    for n in [1, 2] {
+        let numbered = n as u64;
+        let ours = |system, program, total| {
+            inner(system, program, &[numbered, numbered, total]).on(n).answers("count", total)
+        };
+        let os =
+            |system, program, total| inner(system, program, &[numbered, total]).on(n).answers("count", total);
+        let peer = |peer, system, program, total| {
+            outer_on(n, peer, system, program, &[numbered, total]).answers("count", total)
+        };
+        let name = |what: &str| {
+            if n == 1 { format!("{what}, 1 thread on 1 CPU") } else { format!("{what}, 2 threads on 2 CPUs") }
+        };
+        all.extend(case(
+            &name("mutex"),
+            &[
+                ours("selvedge threads, sync::Mutex", "counter-mutex", 10_000_000),
+                peer(C_CORES, "C, POSIX threads and mutex", "counter-mutex", 10_000_000).times(1.0 / 1.1),
+                os("selvedge sync::Mutex, OS threads", "counter-os-mutex", 10_000_000),
+                os("Rust OS threads, std::sync::Mutex", "counter-std-mutex", 10_000_000),
+                ours("tokio tasks, tokio::sync::Mutex", "tokio-counter-mutex", 4_000_000),
+                peer(GHC_CORES, "GHC forkIO, MVar", "counter-mvar", if n == 1 { 4_000_000 } else { 400_000 }),
+                peer(GHC_CORES, GHC_STM, "counter-stm", 4_000_000),
+            ],
+            RATE,
+            effort.rounds,
+            LIMIT,
+        )?);
+        all.extend(case(
+            &name("atomic"),
+            &[
+                ours("selvedge threads, AtomicU64", "counter-atomic", 40_000_000),
+                peer(C_CORES, "C, POSIX threads, __atomic", "counter-atomic", 40_000_000),
+            ],
+            RATE,
+            effort.rounds,
+            LIMIT,
+        )?);
+    }
+    let mut table = table(
+        "stm-counter",
+        "increments of one counter that all threads share: base lines, without transactions of ours",
+        machine,
+        all,
+    );
+    table.notes.push(
+        "every increment is in conflict with every other: the worst case of [LZ07 §5.1, Figure 22], in which C led by far on one processor and by less than 2 on four"
+            .into(),
+    );
+    Ok(table)
+}

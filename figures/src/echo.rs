@@ -1,0 +1,140 @@
+//! The figure about connections: a server that answers with what it is sent.
+//!
+//! With one worker the server has CPU 0 and the client, which polls without sleeping, CPU 1. With two workers the server has
+//! both and the client must share one of them; it sleeps while nothing comes. A run counts only if every message came
+//! back as it was sent, and every connection was answered.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use crate::Effort;
+use crate::contender::{inner, outer_on, table};
+use crate::machine::Machine;
+use crate::measure::{Better, Contender, Failure, Metric, Report, Reports, report, rows, values};
+use crate::peers::{C_ECHO, GO_CORES};
+use crate::pinned::{self, CLIENT_CPU};
+use crate::table::Table;
+
+const METRICS: [(&str, Metric); 4] = [
+    ("messages", Metric { key: "rate", unit: "messages/s", better: Better::Higher }),
+    ("CPU of the server", Metric { key: "cpu", unit: "us CPU/message", better: Better::Lower }),
+    ("median latency", Metric { key: "p50", unit: "us", better: Better::Lower }),
+    ("99th percentile", Metric { key: "p99", unit: "us", better: Better::Lower }),
+];
+
+const CONNECTIONS: [u64; 4] = [1, 64, 1000, 9000];
+
+/// `server-echo`.
+pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    // Half the time of a run against a web server, and no more than three rounds: there are 36 runs in each.
+    let (rounds, millis) = (effort.rounds.min(3), effort.seconds * 400);
+    let server = |system, program, workers: usize, kind: u64| inner(system, program, &[kind]).on(workers);
+    let mut all = Vec::new();
+    for workers in [1, 2] {
+        let n = workers as u64;
+        let tokio = if workers == 1 { "tokio, current thread" } else { "tokio, multi-thread" };
+        let mut entrants = vec![
+            server("selvedge work stealing", "echo", workers, n),
+            server(tokio, "tokio-echo", workers, if workers == 1 { 0 } else { n }),
+            outer_on(workers, GO_CORES, "Go", "echo", &[]),
+            server("selvedge per core", "echo-per-core", workers, n),
+        ];
+        if workers == 1 {
+            entrants.push(outer_on(1, C_ECHO, "limit", "limit", &[]));
+        }
+        for connections in CONNECTIONS {
+            let mut samples: Vec<Reports> = entrants
+                .iter()
+                .map(|entrant| entrant.command.as_ref().map(|_| Vec::new()).map_err(Clone::clone))
+                .collect();
+            let load = [connections, millis, u64::from(workers == 1)];
+            for _ in 0..rounds {
+                for (entrant, sample) in entrants.iter().zip(&mut samples) {
+                    let Ok(reports) = sample else { continue };
+                    eprintln!("server-echo: {connections} connections: {}", entrant.system);
+                    match run(entrant, load) {
+                        Ok(report) => reports.push(report),
+                        Err(Failure::Absent(why)) => *sample = Err(why),
+                        Err(Failure::Wrong(what)) => return Err(format!("{}: {what}", entrant.system)),
+                    }
+                }
+            }
+            for (name, metric) in METRICS {
+                let word = |n, one| if n == 1 { one } else { "s" };
+                let case = format!(
+                    "{connections} connection{}, {workers} worker{}: {name}",
+                    word(connections, ""),
+                    word(n, "")
+                );
+                let mut contenders = entrants.clone();
+                if metric.key == "rate" {
+                    contenders[1] = contenders[1].clone().times(1.2);
+                }
+                all.extend(rows(&case, &contenders, metric, &values(&samples, metric.key)));
+            }
+        }
+    }
+    let mut table = table(
+        "server-echo",
+        "TCP echo of 64-byte messages over loopback, one in flight per connection, the client in a process of its own",
+        machine,
+        all,
+    );
+    table.notes.push(
+        "1 worker: server on CPU 0, client polling on CPU 1; 2 workers: the server has both, the client sleeps while nothing comes"
+            .into(),
+    );
+    table
+        .notes
+        .push("limit: C, one epoll set, a recv and a send for each message, no threads, nothing kept".into());
+    Ok(table)
+}
+
+/// One run of the client against a server that is started for it.
+fn run(entrant: &Contender, [connections, millis, busy]: [u64; 3]) -> Result<Report, Failure> {
+    let absent = |what: String| Failure::Absent(what);
+    let command = entrant.command.as_ref().map_err(|why| absent(why.clone()))?;
+    let mut server = pinned::command_on(entrant.cpus, command);
+    server.envs(entrant.environment.iter().copied());
+    let server = server
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| absent(format!("did not start: {error}")))?;
+    let mut server = Running(server);
+    let port = server.port().ok_or_else(|| absent("it named no port".into()))?;
+    let numbers = [port, u64::from(server.0.id()), connections, millis, busy];
+    let client = inner("client", "echo-load", &numbers).command.map_err(absent)?;
+    let limit = Duration::from_millis(millis) + Duration::from_secs(20);
+    let report = report(pinned::command(CLIENT_CPU, &client), limit)?;
+    match report.get("unanswered") {
+        Some(0.0) => {}
+        other => return Err(Failure::Wrong(format!("connections without an answer: {other:?}"))),
+    }
+    match METRICS.iter().find(|(_, metric)| !report.contains_key(metric.key)) {
+        Some((name, _)) => Err(Failure::Wrong(format!("the client said nothing about {name}"))),
+        None => Ok(report),
+    }
+}
+
+/// A server, until it is dropped.
+struct Running(Child);
+
+impl Running {
+    /// The port it says it listens at.
+    fn port(&mut self) -> Option<u64> {
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.as_mut()?).read_line(&mut line).ok()?;
+        line.strip_prefix("port ")?.trim().parse().ok()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself; its client has said so then.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
