@@ -435,6 +435,23 @@ pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     Ok(bytes.len())
 }
 
+/// As [`recv`], into memory that need not be initialised: as much of it as is returned is, from the start.
+///
+/// # Errors
+/// Those of `recv`.
+#[inline]
+pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
+    if !is_disturbed() {
+        let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
+        return Ok(read.len());
+    }
+    let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
+    for (place, byte) in buffer.iter_mut().zip(&bytes) {
+        place.write(*byte);
+    }
+    Ok(bytes.len())
+}
+
 /// Receives what is there behind what is in a vector, within its capacity, without waiting.
 ///
 /// # Errors
