@@ -2,6 +2,7 @@
 
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
+use crate::named;
 use crate::recorder::{self, CENSUS, Record};
 use selvedge_core::observe::{self, End, ThreadId};
 use selvedge_core::{Interest, Time};
@@ -127,7 +128,7 @@ pub fn dump() -> Dump {
         };
         threads.push(ThreadState {
             id: info.id(),
-            name: info.name(),
+            name: named::inner(info.name()),
             doing,
             since: on.map(|cpu| cpu.since).or_else(|| record.end.map(|_| now.since(record.since))),
             call: match (doing, record.end) {
