@@ -166,6 +166,14 @@ impl<T> NonBlocking<T> {
         if interest == Interest::READ { &self.read_drained } else { &self.write_drained }
     }
 
+    /// Whether the write deadline has passed, for those who wait otherwise.
+    ///
+    /// # Errors
+    /// `TimedOut` when it has.
+    pub(crate) fn check_write_deadline(&self) -> io::Result<()> {
+        self.deadline(Interest::WRITE).map(drop)
+    }
+
     /// The deadline for a wait that begins now.
     ///
     /// # Errors

@@ -182,7 +182,8 @@ pub(super) fn oneshot<R: Combinators>(total: u64) {
                 }
                 R::pause().await;
             }
-        });
+        })
+        .await;
         let mut sum = 0;
         let first = Times::now();
         for _ in 0..total {
