@@ -19,7 +19,7 @@ async fn number_lines(reader: impl AsyncRead + Unpin, mut writer: impl AsyncWrit
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    selvedge::run(async {
+    selvedge::run_local(async {
         let (here, there) = UnixStream::pair()?;
         // Our streams are used through shared references: two adapters on one stream are its halves.
         let there = Rc::new(there);

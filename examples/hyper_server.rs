@@ -56,7 +56,7 @@ async fn ask(address: SocketAddr, numbers: impl Iterator<Item = u64>) -> Result<
 fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
     let address = listener.local_addr();
-    selvedge::run(async move {
+    selvedge::run_local(async move {
         drop(spawn_local(serve(listener)));
         let clients: Vec<_> = (0..10).map(|client| spawn_local(ask(address, client..client + 10))).collect();
         for (number, client) in clients.into_iter().enumerate() {

@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
     let address = listener.local_addr();
-    selvedge::run(async move {
+    selvedge::run_local(async move {
         drop(spawn_local(serve(acceptor, listener)));
         let clients: Vec<_> =
             (0..20).map(|number| spawn_local(client(connector.clone(), address, number))).collect();
