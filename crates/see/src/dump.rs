@@ -58,7 +58,7 @@ pub struct ThreadState {
     pub call: String,
     /// The thread that would wake it, if it is known.
     pub waits_for: Option<u32>,
-    /// The CPU it ran on last.
+    /// The CPU it runs on, or ran on last.
     pub cpu: Option<u32>,
     /// How many steps it has made.
     pub steps: u64,
@@ -143,7 +143,7 @@ pub fn dump() -> Dump {
                 }
             },
             waits_for: record.waits_for.filter(|_| doing == Doing::Waiting),
-            cpu: Some(record.cpu).filter(|_| record.steps > 0),
+            cpu: on.map(|cpu| cpu.cpu).or_else(|| Some(record.cpu).filter(|_| record.steps > 0)),
             steps: record.steps,
             called: record.called,
         });
