@@ -14,6 +14,7 @@
 //! | `futures_io` | code for the traits of `futures-io` on our sockets |
 //! | `hyper_server` | hyper's server and client, each connection a thread |
 //! | `rustls_echo` | TLS by rustls |
+//! | `seeing` | a dump of all threads, counters, a timeline, and a watchdog |
 //! | `workers` | one scheduler for each core |
 //! | `direct_style` | ordinary recursive code that blocks, as a thread on a stack of its own |
 //!

@@ -8,6 +8,7 @@
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`] |
 //! | the world | [`net`], [`fs`], [`time`], [`signal`], [`blocking`] |
 //! | a web server | [`http`] |
+//! | seeing what threads do | [`see`], or the environment variable `SELVEDGE_SEE` ([what it may say](see::from_environment)) |
 //! | schedulers of one's own | [`Cpu`], [`Thread`], [`Trace`], [`RunQueue`], [`EventLoop`] |
 //! | system calls and event sources of one's own | [`Syscall`], [`Events`], [`WaitQueue`] |
 //!
@@ -48,6 +49,8 @@ pub use selvedge_sched::{
     Failure, Handle, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
 };
 #[doc(inline)]
+pub use selvedge_see as see;
+#[doc(inline)]
 pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
 
 /// Runs `main` and the threads it creates on all cores until `main` has ended; returns its result. The threads that are left
@@ -74,7 +77,16 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
+    let _seeing = seeing();
     work_stealing(0, |_| EventLoop::new(), main)
+}
+
+/// What the environment variable `SELVEDGE_SEE` asks for, while a program runs.
+fn seeing() -> see::Seeing {
+    see::from_environment().unwrap_or_else(|misunderstood| {
+        eprintln!("{misunderstood}");
+        see::Seeing::default()
+    })
 }
 
 /// Runs `main` and the threads it creates on this OS thread, round-robin, until `main` has ended; returns its result. The threads that
@@ -86,6 +98,7 @@ where
 /// # Panics
 /// As [`run`].
 pub fn run_local<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
+    let _seeing = seeing();
     selvedge_core::round_robin_with(&mut EventLoop::new()?, main)
 }
 
@@ -102,6 +115,7 @@ where
     F: Future + 'static,
     F::Output: Send,
 {
+    let _seeing = seeing();
     selvedge_sched::per_core(workers, |_| EventLoop::new(), main)
 }
 
