@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::command::{Invocation, Tally};
 use crate::tidy::{self, Concordance};
 use crate::workspace::Workspace;
-use crate::{fuzz, setup};
+use crate::{fuzz, setup, soak};
 
 /// One check: its name, and what it does.
 type Step = (&'static str, fn(&mut Ci) -> Result<(), String>);
@@ -26,11 +26,25 @@ const STEPS: &[Step] = &[
     ("examples", examples),
     ("loom", loom),
     ("miri", miri),
+    ("thread sanitizer", thread_sanitizer),
+    ("stress", stress),
     ("fuzz targets", fuzz_targets),
 ];
 
+/// Packages with protocols that loom checks, in tests whose names begin with `loom_`.
+const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched"];
+
 /// Packages whose unsafe code and memory orderings Miri looks at.
-const UNDER_MIRI: &[&str] = &["selvedge-core", "selvedge-sync"];
+const UNDER_MIRI: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched"];
+
+/// Tests with several OS threads, which the sanitizer watches for data races: the package and the tests.
+const UNDER_THREAD_SANITIZER: &[(&str, &[&str])] = &[
+    ("selvedge-core", &["mobile", "several_cpus", "foreign_joiners"]),
+    ("selvedge-sync", &["random_programs"]),
+    ("selvedge-sched", &["work_stealing", "every_scheduler"]),
+    ("selvedge", &["stress"]),
+];
+const STRESS_SECONDS: u64 = 60;
 
 /// The clock is the machine's; and `core` says itself where it turns a number into a pointer.
 const MIRI_FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-permissive-provenance";
@@ -139,8 +153,9 @@ fn examples(ci: &mut Ci) -> Result<(), String> {
 /// Every interleaving of the models, in a target directory of its own: the flag changes every crate.
 fn loom(ci: &mut Ci) -> Result<(), String> {
     let target_dir = ci.workspace.target_dir.join("loom");
-    let words = ["cargo", "test", "--release", "--package", "selvedge-core", "--test", "loom_*", "--locked"];
-    let invocation = Invocation::new(minutes(8), &words)
+    let mut words = vec!["cargo", "test", "--release", "--test", "loom_*", "--locked", "--no-fail-fast"];
+    words.extend(UNDER_LOOM.iter().flat_map(|package| ["--package", package]));
+    let invocation = Invocation::new(minutes(10), &words)
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", path(&target_dir)?);
     ci.run(invocation)
@@ -150,7 +165,28 @@ fn miri(ci: &mut Ci) -> Result<(), String> {
     // Through `rustup run`, because `cargo +nightly` works only where `cargo` is rustup's proxy.
     let mut words = vec!["rustup", "run", "nightly", "cargo", "miri", "test", "--tests", "--no-fail-fast"];
     words.extend(UNDER_MIRI.iter().flat_map(|package| ["--package", package]));
-    ci.run(Invocation::new(minutes(10), &words).env("MIRIFLAGS", MIRI_FLAGS))
+    ci.run(Invocation::new(minutes(12), &words).env("MIRIFLAGS", MIRI_FLAGS))
+}
+
+/// Data races, in a standard library that is instrumented too.
+fn thread_sanitizer(ci: &mut Ci) -> Result<(), String> {
+    let target_dir = ci.workspace.target_dir.join("thread-sanitizer");
+    for (package, tests) in UNDER_THREAD_SANITIZER {
+        let mut words = vec!["rustup", "run", "nightly", "cargo", "test", "-Zbuild-std"];
+        words.extend(["--target", "x86_64-unknown-linux-gnu", "--package", package]);
+        words.extend(tests.iter().flat_map(|test| ["--test", test]));
+        words.extend(["--", "--include-ignored"]);
+        let invocation = Invocation::new(minutes(8), &words)
+            .env("RUSTFLAGS", "-Zsanitizer=thread")
+            .env("STRESS_SECONDS", "15")
+            .env("CARGO_TARGET_DIR", path(&target_dir)?);
+        ci.run(invocation)?;
+    }
+    Ok(())
+}
+
+fn stress(ci: &mut Ci) -> Result<(), String> {
+    ci.run(soak::STRESS.invocation(STRESS_SECONDS))
 }
 
 /// The fuzz targets lie outside the workspace, so nothing else would notice that one no longer builds.

@@ -19,12 +19,14 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  ci                      everything: setup, tidy, format, lints, docs, tests, examples, loom, Miri
+  ci                      everything: setup, tidy, format, lints, docs, tests, examples, loom, Miri,
+                          ThreadSanitizer, a minute of stress
   setup                   install what the tests need (as root), or say which packages to install
   tidy [--write]          check layers, links, paper headings, glossary, changelog and stray paths;
                           --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
   soak SECONDS            the web server under resets, half-closes and load; memory and descriptors stay constant
+  stress SECONDS          threads that wait for, cancel and steal everything at once; the same stays constant
   peers                   install and build the systems the figures are measured against
   publish FILE..          put what `figures --json FILE` measured into the README and the site
   help                    this text
@@ -40,7 +42,8 @@ fn main() -> ExitCode {
         ["tidy", "--write"] => tidy::run(tidy::Concordance::Rewrite),
         ["fuzz", seconds] => fuzz::run(seconds, None),
         ["fuzz", seconds, target] => fuzz::run(seconds, Some(target)),
-        ["soak", seconds] => soak::run(seconds),
+        ["soak", seconds] => soak::SOAK.run(seconds),
+        ["stress", seconds] => soak::STRESS.run(seconds),
         ["peers"] => peers::run(),
         ["publish", files @ ..] if !files.is_empty() => publish::run(files),
         ["help" | "--help" | "-h"] | [] => {

@@ -1,25 +1,44 @@
-//! `cargo xtask soak SECONDS`: the web server under everything that clients do, for a while.
+//! `cargo xtask soak SECONDS` and `cargo xtask stress SECONDS`: what the ordinary tests leave out because it takes its time.
 
 use std::time::Duration;
 
 use crate::command::{Invocation, Tally};
 use crate::workspace;
 
-/// Room for building the server and for the last connections to end.
+/// Room for building, and for the last to end.
 const BESIDES: Duration = Duration::from_secs(15 * 60);
 
-/// Runs the soak test of the web server, which the ordinary tests leave out.
-///
-/// # Errors
-/// When `seconds` is no number, and when memory or descriptors grow, or a reply is wrong.
-pub(crate) fn run(seconds: &str) -> Result<(), String> {
-    let limit = seconds
-        .parse()
-        .map(Duration::from_secs)
-        .map_err(|_| format!("{seconds:?} is no number of seconds"))?;
-    let words = ["cargo", "test", "--release", "--package", "selvedge-httpd", "--test", "soak"];
-    let words = [&words[..], &["--", "--ignored", "--nocapture"]].concat();
-    let invocation = Invocation::new(limit + BESIDES, &words).env("SOAK_SECONDS", seconds);
-    println!("soak: {}", invocation.display());
-    invocation.run(&workspace::root(), &mut Tally::default())
+/// The web server under everything that clients do.
+pub(crate) const SOAK: Long = Long { package: "selvedge-httpd", test: "soak", variable: "SOAK_SECONDS" };
+/// The runtime under everything that threads do.
+pub(crate) const STRESS: Long = Long { package: "selvedge", test: "stress", variable: "STRESS_SECONDS" };
+
+/// A test that runs for as long as it is told to by an environment variable.
+#[derive(Debug)]
+pub(crate) struct Long {
+    package: &'static str,
+    test: &'static str,
+    variable: &'static str,
+}
+
+impl Long {
+    /// How it is run.
+    pub(crate) fn invocation(&self, seconds: u64) -> Invocation {
+        let words =
+            ["cargo", "test", "--release", "--locked", "--package", self.package, "--test", self.test];
+        let words = [&words[..], &["--", "--ignored", "--nocapture"]].concat();
+        Invocation::new(Duration::from_secs(seconds) + BESIDES, &words)
+            .env(self.variable, &seconds.to_string())
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// When `seconds` is no number, and when memory or descriptors grow, or an answer is wrong.
+    pub(crate) fn run(&self, seconds: &str) -> Result<(), String> {
+        let seconds = seconds.parse().map_err(|_| format!("{seconds:?} is no number of seconds"))?;
+        let invocation = self.invocation(seconds);
+        println!("{}: {}", self.test, invocation.display());
+        invocation.run(&workspace::root(), &mut Tally::default())
+    }
 }

@@ -918,8 +918,11 @@ impl CpuInner {
                 Trace::Ret
             }
             Polled::Untold => {
+                // So that a joiner of ours is woken here, and not by mail.
+                let outer = CURRENT.replace(self);
                 // SAFETY: it was held by us, and has just ended.
                 unsafe { thread::conclude(key, head, vtable) };
+                CURRENT.set(outer);
                 Trace::Ret
             }
             Polled::Done | Polled::Panicked => {

@@ -18,13 +18,13 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{IpAddr, Shutdown};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use rustix::io::Errno;
 use selvedge_core::{Time, now, spawn, yield_now};
 use selvedge_io::net::Stream;
 use selvedge_io::{blocking, sys};
@@ -40,7 +40,7 @@ use crate::response::{self, Persistence};
 use crate::site::{Config, Site, Target, Worker, deadline, missing_root};
 use crate::status::Status;
 use crate::target;
-use crate::tree::{Body, Found, Identity, Missed, Patience, warm};
+use crate::tree::{Body, Found, Identity, Missed, Patience, read_now, warm};
 
 /// Replies are sent when they have grown to this, though more requests are there to be answered.
 const OUT_BYTES: usize = 64 << 10;
@@ -639,10 +639,8 @@ fn is_resident(file: &CachedFile, fd: &OwnedFd, span: Span) -> bool {
         return true;
     }
     let resident = [span.start, span.end - 1].iter().all(|&at| {
-        let mut byte = [0];
-        let mut byte = [IoSliceMut::new(&mut byte)];
         // Other errors than this one are met again where they are reported.
-        preadv2(fd, &mut byte, at, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
+        read_now(fd, &mut [0], at) != Err(Errno::AGAIN)
     });
     if resident && file.identity.len <= PIECE_BYTES {
         file.resident_until.set(now + RESIDENCE);

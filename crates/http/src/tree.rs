@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
+use selvedge_io::sys::{self, Call};
 
 use crate::status::Status;
 
@@ -89,6 +90,7 @@ pub(crate) struct Identity {
 impl Identity {
     /// `None` if `fd` is not a regular file.
     pub(crate) fn of(fd: impl AsFd) -> Result<Option<Identity>, Errno> {
+        sys::may_wait(Call::Stat)?;
         let stat = fstat(fd)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(None);
@@ -141,10 +143,14 @@ impl Tree {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match patience {
             Patience::None if self.beneath => {
-                openat2(CWD, &self.path, flags, Mode::empty(), ResolveFlags::CACHED)
+                let resolve = cached(ResolveFlags::empty())?;
+                openat2(CWD, &self.path, flags, Mode::empty(), resolve)
             }
             Patience::None => Err(Errno::AGAIN),
-            Patience::Disk => openat(CWD, &self.path, flags, Mode::empty()),
+            Patience::Disk => {
+                sys::may_wait(Call::Open)?;
+                openat(CWD, &self.path, flags, Mode::empty())
+            }
         }
     }
 
@@ -218,8 +224,9 @@ impl Tree {
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if patience == Patience::None {
-            return openat2(root, path, flags, Mode::empty(), resolve | ResolveFlags::CACHED);
+            return openat2(root, path, flags, Mode::empty(), cached(resolve)?);
         }
+        sys::may_wait(Call::Open)?;
         let mut races = 0;
         loop {
             match openat2(root, path, flags, Mode::empty(), resolve) {
@@ -228,6 +235,11 @@ impl Tree {
             }
         }
     }
+}
+
+/// With the wish to find what is in memory only.
+fn cached(resolve: ResolveFlags) -> Result<ResolveFlags, Errno> {
+    Ok(if sys::without_waiting(Call::Open)? { resolve | ResolveFlags::CACHED } else { resolve })
 }
 
 /// Opens `path` one component at a time without following any symbolic link.
@@ -264,8 +276,8 @@ fn read_whole(
     while at < content.len() {
         let rest = &mut content[at..];
         let read = match patience {
-            Patience::None => preadv2(file, &mut [IoSliceMut::new(rest)], at as u64, ReadWriteFlags::NOWAIT),
-            Patience::Disk => pread(file, rest, at as u64),
+            Patience::None => read_now(file, rest, at as u64),
+            Patience::Disk => sys::may_wait(Call::Pread).and_then(|()| pread(file, rest, at as u64)),
         };
         match read {
             Ok(0) => return Ok(None),
@@ -277,6 +289,14 @@ fn read_whole(
     }
     let stood_still = Identity::of(file).map_err(missed)? == Some(identity);
     Ok(stood_still.then_some(content))
+}
+
+/// Reads what is in memory.
+pub(crate) fn read_now(file: &OwnedFd, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
+    match sys::without_waiting(Call::Pread)? {
+        true => preadv2(file, &mut [IoSliceMut::new(buffer)], at, ReadWriteFlags::NOWAIT),
+        false => pread(file, buffer, at),
+    }
 }
 
 /// Reads a stretch of a file on the blocking pool, so that it is in memory when it is sent.

@@ -58,6 +58,7 @@ mod sleepers;
 pub mod sys;
 pub mod time;
 mod unpark;
+mod uring;
 pub mod wheel;
 
 pub use event_loop::EventLoop;

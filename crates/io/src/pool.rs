@@ -59,8 +59,19 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    static POOL: LazyLock<Pool> = LazyLock::new(|| Pool::new(Limits::default()));
     POOL.run(f)
+}
+
+/// The process's pool.
+static POOL: LazyLock<Pool> = LazyLock::new(|| Pool::new(Limits::default()));
+
+/// Runs `f` on the process's blocking pool, for nobody who waits. It must not panic.
+///
+/// # Errors
+/// If no OS thread could be started.
+pub(crate) fn aside(f: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let job = Job { run: Box::new(f), id: std::ptr::null() };
+    POOL.shared.submit(&mut lock(&POOL.shared.state), job)
 }
 
 /// The bounds of a [`Pool`].

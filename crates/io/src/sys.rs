@@ -14,19 +14,17 @@ use crate::sim::faults::{self, DISTURBED};
 use crate::sim::kernel::{self, Kernel};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
-use rustix::fs::OFlags;
-use rustix::io::{Errno, Result};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
+use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
     SocketType, sockopt,
 };
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, IoSlice};
+use std::ffi::CStr;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -76,10 +74,12 @@ pub enum Call {
     Open,
     /// `stat` and `fstat`
     Stat,
-    /// `pread`, and `read` of a whole file.
+    /// `pread` and `preadv2`
     Pread,
     /// `pwrite`
     Pwrite,
+    /// `fsync` and `fdatasync`
+    Sync,
     /// `epoll_create`
     EpollCreate,
     /// `epoll_ctl`
@@ -92,7 +92,7 @@ pub enum Call {
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 27] = [
+    pub const ALL: [Call; 28] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -116,6 +116,7 @@ impl Call {
         Call::Stat,
         Call::Pread,
         Call::Pwrite,
+        Call::Sync,
         Call::EpollCreate,
         Call::EpollControl,
         Call::EpollWait,
@@ -234,7 +235,10 @@ fn make<T>(
 
 /// A call on files, which are real in a simulation too, but slow and not to be relied on.
 #[inline]
-fn on_disk<T>(call: Call, real: impl FnOnce(usize) -> io::Result<T>) -> io::Result<T> {
+fn on_disk<T, E: From<Errno>>(
+    call: Call,
+    real: impl FnOnce(usize) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
     if !is_disturbed() {
         return real(usize::MAX);
     }
@@ -466,7 +470,11 @@ pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize> {
 /// The beginning of the concatenation of `parts`.
 #[cold]
 fn joined(parts: &[IoSlice<'_>], limit: usize) -> Vec<u8> {
-    parts.iter().flat_map(|part| part.iter().copied()).take(limit).collect()
+    let mut all = Vec::new();
+    for part in parts {
+        all.extend_from_slice(&part[..part.len().min(limit - all.len())]);
+    }
+    all
 }
 
 /// Sends at most `count` bytes of a file from `offset` on, which is moved.
@@ -545,34 +553,38 @@ pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
 ///
 /// # Errors
 /// Those of `open`.
-pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
-    on_disk(Call::Open, |_| options.open(path))
+pub(crate) fn open(path: &CStr, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+    on_disk(Call::Open, |_| rustix::fs::openat(CWD, path, flags, mode))
 }
 
-/// The status of the file at a path. It may take long.
+/// The status of the file at a path, or of an open one. It may take long.
 ///
 /// # Errors
-/// Those of `stat`.
-pub fn stat(path: &Path) -> io::Result<Metadata> {
-    on_disk(Call::Stat, |_| path.metadata())
-}
-
-/// The status of an open file. It may take long.
-///
-/// # Errors
-/// Those of `fstat`.
-pub fn fstat(file: &File) -> io::Result<Metadata> {
-    on_disk(Call::Stat, |_| file.metadata())
+/// Those of `statx`.
+pub(crate) fn stat(directory: impl AsFd, path: &CStr, flags: AtFlags, mask: StatxFlags) -> Result<Statx> {
+    on_disk(Call::Stat, |_| rustix::fs::statx(directory, path, flags, mask))
 }
 
 /// Reads from a place in a file. It may take long.
 ///
 /// # Errors
 /// Those of `pread`.
-pub fn pread(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(crate) fn pread(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
     on_disk(Call::Pread, |limit| {
         let room = buffer.len().min(limit);
-        file.read_at(&mut buffer[..room], offset)
+        rustix::io::pread(file, &mut buffer[..room], offset)
+    })
+}
+
+/// Reads what is in memory of a place in a file.
+///
+/// # Errors
+/// Those of `preadv2`: `EAGAIN` if nothing is.
+pub(crate) fn pread_cached(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    on_disk(Call::Pread, |limit| {
+        let room = buffer.len().min(limit);
+        let parts = &mut [IoSliceMut::new(&mut buffer[..room])];
+        rustix::io::preadv2(file, parts, offset, ReadWriteFlags::NOWAIT)
     })
 }
 
@@ -580,22 +592,41 @@ pub fn pread(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 ///
 /// # Errors
 /// Those of `pwrite`.
-pub fn pwrite(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-    on_disk(Call::Pwrite, |limit| file.write_at(&bytes[..bytes.len().min(limit)], offset))
+pub(crate) fn pwrite(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize> {
+    on_disk(Call::Pwrite, |limit| rustix::io::pwrite(file, &bytes[..bytes.len().min(limit)], offset))
 }
 
-/// The whole content of the file at a path. It may take long.
+/// Waits until a file is on the disk. It may take long.
 ///
 /// # Errors
-/// Those of `open` and `read`.
-pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open(path, OpenOptions::new().read(true))?;
-    let mut content = Vec::new();
-    on_disk(Call::Pread, |_| io::Read::read_to_end(&mut file, &mut content))?;
-    Ok(content)
+/// Those of `fsync`.
+pub(crate) fn sync(file: impl AsFd, only_data: bool) -> Result<()> {
+    on_disk(Call::Sync, |_| if only_data { rustix::fs::fdatasync(file) } else { rustix::fs::fsync(file) })
 }
 
-/// Whether a call that is to take only what is in memory (`RWF_NOWAIT`, `RESOLVE_CACHED`) is made as it is. In a simulation it is not: chance
+/// What is to become of a call that is made through a ring, not through a function here: how many bytes it may transfer.
+#[inline]
+pub(crate) fn through_ring(call: Call) -> Result<usize> {
+    if is_disturbed() { faults::of(call) } else { Ok(usize::MAX) }
+}
+
+/// To be asked before a call on a file that is not made here and may wait for the disk.
+///
+/// # Errors
+/// What was injected into `call`, or is wrong with the simulated disk.
+#[inline]
+pub fn may_wait(call: Call) -> Result<()> {
+    if !is_disturbed() {
+        return Ok(());
+    }
+    faults::of(call)?;
+    if kernel::is_here() {
+        kernel::with(Kernel::disk)?;
+    }
+    Ok(())
+}
+
+/// To be asked before a call on a file that is not made here and must not wait for the disk: whether a call that is to take only what is in memory (`RWF_NOWAIT`, `RESOLVE_CACHED`) is made as it is. In a simulation it is not: chance
 /// says what is in memory, not the page cache, and what is said to be is read by the ordinary call.
 ///
 /// # Errors

@@ -145,7 +145,7 @@ impl<M: Mode> Semaphore<M> {
             Err(Some(_)) => false,
             Err(None) => self.queue.with(|_, queue| Acquire::take(queue, permits)),
         };
-        taken.then_some(Permit { semaphore: self, permits })
+        taken.then(|| Permit { semaphore: self, permits })
     }
 
     /// Acquires this many permits, blocking this OS thread until they are there.

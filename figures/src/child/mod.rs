@@ -4,6 +4,7 @@
 mod abstractions;
 mod clock;
 pub(crate) mod cores;
+mod disk;
 mod echo;
 mod handmade;
 mod load;
@@ -12,6 +13,8 @@ mod pipes;
 mod runtime;
 mod timers;
 mod tokio_peer;
+
+use selvedge_io::fs::Driver;
 
 use self::handmade::HandMade;
 use self::runtime::{Ours, Tokio};
@@ -38,6 +41,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("ring", &[k, hops]) => ours::ring(k, hops),
         ("ring-shared", &[k, hops]) => ours::ring_shared(k, hops),
         ("ring-handmade", &[k, hops]) => ours::ring_handmade(k, hops),
+        ("disk", &[n, milliseconds]) => disk::random(n, milliseconds, Driver::Ring),
+        ("disk-pool", &[n, milliseconds]) => disk::random(n, milliseconds, Driver::Pool),
         ("tokio-memory", &[n]) => tokio_peer::memory(n),
         ("tokio-switch-self-wake", &[n, total]) => tokio_peer::switch_self_wake(n, total),
         ("tokio-switch-yield-now", &[n, total]) => tokio_peer::switch_yield_now(n, total),

@@ -165,9 +165,10 @@ struct Stream {
     remote: Name,
     peer: Id,
     state: State,
-    /// What has arrived and was not yet read.
-    received: VecDeque<u8>,
-    /// How much may be in `received` and on the way here.
+    /// What has arrived; of which so much was read already.
+    arrived: Vec<u8>,
+    read: usize,
+    /// How much may be unread here and on the way here.
     window: usize,
     on_the_way: usize,
     /// When the last of what is on the way here arrives.
@@ -364,7 +365,7 @@ impl Kernel {
             }
             Some(Kind::Stream(stream)) => {
                 self.forget(Some(&stream.local), id);
-                let unread = !stream.received.is_empty();
+                let unread = stream.unread() > 0;
                 match stream.state {
                     State::Broken => {}
                     State::Connected if stream.lingers || unread => self.reset(stream.peer),
@@ -645,7 +646,7 @@ impl Kernel {
 
     pub(crate) fn recv(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>> {
         let (id, stream) = self.stream_at(fd)?;
-        if stream.received.is_empty() || room == 0 {
+        if stream.unread() == 0 || room == 0 {
             return match stream.error.take() {
                 Some(error) => Err(error),
                 None if stream.state == State::Connecting => Err(Errno::NOTCONN),
@@ -655,7 +656,7 @@ impl Kernel {
                 None => Err(Errno::AGAIN),
             };
         }
-        let bytes: Vec<u8> = stream.received.drain(..room.min(stream.received.len())).collect();
+        let bytes = stream.take(room);
         let peer = stream.peer;
         self.note(u64::from(id) << 32 | bytes.len() as u64);
         if self.stream(peer).is_some_and(|sender| sender.wants_room && !sender.room_comes) {
@@ -799,7 +800,7 @@ impl Kernel {
                 let Some(stream) = self.stream(to) else { return self.reset(from) };
                 stream.on_the_way -= bytes.len();
                 if stream.state == State::Connected {
-                    stream.received.extend(bytes);
+                    stream.arrived.extend_from_slice(&bytes);
                     self.edge(to);
                 }
             }
@@ -1003,7 +1004,8 @@ impl Stream {
             remote,
             peer,
             state,
-            received: VecDeque::new(),
+            arrived: Vec::new(),
+            read: 0,
             window,
             on_the_way: 0,
             arrives: Time::default(),
@@ -1021,7 +1023,21 @@ impl Stream {
 
     /// How much may be sent to it.
     fn room(&self) -> usize {
-        self.window.saturating_sub(self.received.len() + self.on_the_way)
+        self.window.saturating_sub(self.unread() + self.on_the_way)
+    }
+
+    fn unread(&self) -> usize {
+        self.arrived.len() - self.read
+    }
+
+    fn take(&mut self, most: usize) -> Vec<u8> {
+        let taken = self.arrived[self.read..][..most.min(self.unread())].to_vec();
+        self.read += taken.len();
+        if self.read == self.arrived.len() {
+            self.arrived.clear();
+            self.read = 0;
+        }
+        taken
     }
 
     fn flags(&self, has_room: bool) -> EventFlags {
@@ -1034,7 +1050,7 @@ impl Stream {
             State::Connected => {
                 let mut flags = EventFlags::empty();
                 let ended = self.ended || self.read_shut;
-                flags.set(EventFlags::IN, ended || !self.received.is_empty());
+                flags.set(EventFlags::IN, ended || self.unread() > 0);
                 flags.set(EventFlags::RDHUP, ended);
                 flags.set(EventFlags::OUT, has_room || self.write_shut);
                 flags.set(EventFlags::HUP, ended && self.write_shut);
