@@ -12,6 +12,7 @@
 //! | `echo` | a TCP echo server and a thousand clients |
 //! | `foreign` | channels and combinators of the `futures` crate in our threads |
 //! | `workers` | one scheduler for each core |
+//! | `scope` | threads that cannot outlive the scope they were spawned in, however it ends |
 //! | `direct_style` | ordinary recursive code that blocks, as a thread on a stack of its own |
 //!
 //! # A system call of one's own

@@ -149,14 +149,14 @@ fn the_first_error_is_the_scopes() {
             Err::<(), _>("body")
         });
         assert_eq!(from_body.await, Err("body"));
-        let none = try_scope::<_, &str>(async |s| {
-            let child = s.spawn(async { Ok(20) });
+        let none = try_scope(async |s| {
+            let child = s.spawn(async { Ok::<_, &str>(20) });
             Ok(child.await.unwrap() + 1)
         });
         assert_eq!(none.await, Ok(21));
-        let thrown = catch(try_scope::<(), &str>(async |s| {
+        let thrown = catch(try_scope(async |s| {
             drop(s.spawn(async { throw::<u8>(3) as Result<(), _> }));
-            pending().await
+            pending::<Result<(), &str>>().await
         }));
         assert_eq!(thrown.await.unwrap_err().downcast::<u8>().unwrap(), 3);
     })
@@ -238,7 +238,7 @@ fn a_child_spawns_siblings_through_a_clone() {
                     }
                 }));
             }
-            tree(s, 4, s1);
+            tree(&s, 4, s1);
         })
         .await;
         sum.get()
@@ -250,7 +250,7 @@ fn a_child_spawns_siblings_through_a_clone() {
 #[should_panic(expected = "a scope that is over")]
 fn a_clone_that_outlives_the_scope_spawns_nothing() {
     let _ = round_robin(async {
-        let clone = scope(async |s| s.clone()).await;
+        let clone = scope(async |s| s).await;
         drop(clone.spawn(async {}));
     });
 }
@@ -287,7 +287,7 @@ fn a_scope_in_the_body_of_another_is_waited_for_too() {
     let l = log.clone();
     round_robin(async move {
         let l1 = l.clone();
-        let failed = try_scope::<(), &str>(async |s| {
+        let failed = try_scope(async |s| {
             drop(s.spawn(async {
                 yields(3).await;
                 Err::<(), _>("enough")
@@ -444,12 +444,11 @@ fn a_scope_of_send_parts_is_send() {
         t
     }
     let sum = round_robin(async {
-        let thread = spawn(is_send(scope(async |s: &Scope| {
+        let thread = spawn(is_send(scope(async |s: Scope| {
             let child = s.spawn(is_send(async { yields(1).await }));
             child.await.unwrap();
-            let inner = try_scope(async |t: &TryScope<String>| {
-                t.spawn(async { Ok(1) }).await.map_err(|e| e.to_string())
-            });
+            let inner =
+                try_scope(async |t| t.spawn(async { Ok::<_, &str>(1) }).await.map_err(|_| "cancelled"));
             is_send(inner).await.unwrap()
         })));
         thread.await.unwrap()

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | starting a program | [`run`], [`per_core`] |
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`] |
+//! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`] |
 //! | the world | [`net`], [`fs`], [`time`], [`signal`], [`blocking`] |
@@ -47,6 +48,8 @@ pub use selvedge_io::{EventLoop, NonBlocking, blocking, fs, net, signal, time};
 pub use selvedge_sched::{
     Failure, Handle, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
 };
+#[doc(inline)]
+pub use selvedge_scope as scope;
 #[doc(inline)]
 pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
 
