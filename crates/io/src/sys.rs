@@ -10,6 +10,12 @@
 //! disturbed, and one branch that is predicted. They are public for crates that make non-blocking calls of their own on the sockets of
 //! this one; programs have no use for them.
 
+mod datagram;
+mod pipe;
+
+pub use datagram::*;
+pub use pipe::*;
+
 use crate::sim::faults::{self, DISTURBED};
 use crate::sim::kernel::{self, Kernel};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -88,11 +94,19 @@ pub enum Call {
     EpollWait,
     /// `eventfd`
     Eventfd,
+    /// `pipe2`
+    Pipe,
+    /// `read`, of a pipe or a standard stream.
+    Read,
+    /// `write`, to a pipe or a standard stream.
+    Write,
+    /// `fork`, `exec` and `pidfd_open`
+    Spawn,
 }
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 28] = [
+    pub const ALL: [Call; 32] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -121,6 +135,10 @@ impl Call {
         Call::EpollControl,
         Call::EpollWait,
         Call::Eventfd,
+        Call::Pipe,
+        Call::Read,
+        Call::Write,
+        Call::Spawn,
     ];
 }
 
@@ -245,6 +263,19 @@ fn on_disk<T, E: From<Errno>>(
     let limit = faults::of(call)?;
     let disk = if kernel::is_here() { kernel::with(Kernel::disk)? } else { usize::MAX };
     real(limit.min(disk))
+}
+
+/// A call that the simulated kernel does not know: there it fails with `OPNOTSUPP`.
+#[inline(always)]
+fn through<T, E: From<Errno>>(
+    call: Call,
+    real: impl FnOnce(usize) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    if !is_disturbed() {
+        return real(usize::MAX);
+    }
+    let limit = faults::of(call)?;
+    if kernel::is_here() { Err(Errno::OPNOTSUPP.into()) } else { real(limit) }
 }
 
 /// A stream socket in non-blocking mode.
@@ -401,6 +432,23 @@ pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     }
     let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
     buffer[..bytes.len()].copy_from_slice(&bytes);
+    Ok(bytes.len())
+}
+
+/// As [`recv`], into memory that need not be initialised: as much of it as is returned is, from the start.
+///
+/// # Errors
+/// Those of `recv`.
+#[inline]
+pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
+    if !is_disturbed() {
+        let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
+        return Ok(read.len());
+    }
+    let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
+    for (place, byte) in buffer.iter_mut().zip(&bytes) {
+        place.write(*byte);
+    }
     Ok(bytes.len())
 }
 

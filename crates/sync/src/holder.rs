@@ -1,6 +1,6 @@
 //! Who holds a lock: the record that owner checks are made against.
 
-use selvedge_core::this_thread;
+use selvedge_core::{observe, this_thread};
 use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -70,6 +70,14 @@ impl Record {
             0 => None,
             id if id & OS != 0 => Some(Holder::OsThread(id as u32)),
             id => Some(Holder::Thread(id as u32)),
+        }
+    }
+
+    /// The running thread is about to wait for the holder: whoever observes is told.
+    #[cold]
+    pub(crate) fn tell(&self) {
+        if let Some(Holder::Thread(id)) = self.get() {
+            observe::waits_for(id);
         }
     }
 }

@@ -132,6 +132,7 @@ impl<T, M: Mode> Mutex<T, M> {
     #[inline(always)]
     async fn acquire(&self, place: &'static Location<'static>) {
         if !self.lock_at_once() {
+            self.holder.tell();
             self.queue.wait_at::<Lock>((), place).await;
         }
     }

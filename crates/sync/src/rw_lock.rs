@@ -120,6 +120,7 @@ impl<T, M: Mode> RwLock<T, M> {
     #[inline(always)]
     async fn acquire(&self, wish: Wish, place: &'static Location<'static>) {
         if self.queue.exchange(|word| wish.added(word)).is_err() {
+            self.writer.tell();
             self.queue.wait_at::<Acquire>(wish, place).await;
         }
     }
