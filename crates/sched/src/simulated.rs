@@ -350,7 +350,9 @@ impl World {
                 break Ok(end);
             }
         };
-        let left = cpu.threads();
+        // If each that ever ran has come to its end, and none is about to, the CPU need not look.
+        let over = self.numbers.is_empty() && cpu.waiting() == 0 && events.armed() == 0;
+        let left = if over { Vec::new() } else { cpu.threads() };
         self.ready.clear();
         events.cancel_all(&mut cpu);
         Spare::give(cpu, left.is_empty());
