@@ -232,6 +232,7 @@ pub(crate) fn counter(effort: Effort) -> Result<Table, String> {
             &[
                 ours("selvedge threads, sync::Mutex", "counter-mutex", 10_000_000),
                 peer(C_CORES, "C, POSIX threads and mutex", "counter-mutex", 10_000_000).times(1.0 / 1.1),
+                os("selvedge sync::Mutex, OS threads", "counter-os-mutex", 10_000_000),
                 os("Rust OS threads, std::sync::Mutex", "counter-std-mutex", 10_000_000),
                 ours("tokio tasks, tokio::sync::Mutex", "tokio-counter-mutex", 4_000_000),
                 peer(GHC_CORES, "GHC forkIO, MVar", "counter-mvar", if n == 1 { 4_000_000 } else { 400_000 }),

@@ -9,6 +9,7 @@ mod abstractions;
 mod child;
 mod contender;
 mod cores;
+mod disk;
 mod echo;
 mod machine;
 mod measure;
@@ -117,6 +118,11 @@ const FIGURES: &[Figure] = &[
         measure: web::pipelined,
     },
     Figure { name: "web-log", about: "CPU per request, access log on against off", measure: web::log },
+    Figure {
+        name: "disk-random",
+        about: "random 4 KB reads past the page cache, 1 to 65536 threads; a million that wait",
+        measure: disk::random,
+    },
 ];
 
 fn main() -> ExitCode {

@@ -208,7 +208,16 @@ fn checked(report: Report, answers: &[(&str, f64)], keys: &[&str]) -> Result<Rep
 /// # Errors
 ///
 /// [`Failure::Absent`] when it cannot be started, fails or is still running after `limit` (it is then killed).
-pub(crate) fn report(mut process: Command, limit: Duration) -> Result<Report, Failure> {
+pub(crate) fn report(process: Command, limit: Duration) -> Result<Report, Failure> {
+    output(process, limit).map(|text| parse(&text))
+}
+
+/// Runs a process to its end and returns what it printed.
+///
+/// # Errors
+///
+/// As for [`report`].
+pub(crate) fn output(mut process: Command, limit: Duration) -> Result<String, Failure> {
     let absent = |what: String| Failure::Absent(what);
     let mut child = process
         .stdin(Stdio::null())
@@ -235,7 +244,7 @@ pub(crate) fn report(mut process: Command, limit: Duration) -> Result<Report, Fa
     if !status.success() {
         return Err(absent(format!("failed: {status}")));
     }
-    Ok(parse(&text))
+    Ok(text)
 }
 
 /// Reads `name value` lines; others are ignored.

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 7] = ["golang-go", "ghc", "gcc", "g++", "nginx-light", "lighttpd", "h2o"];
+pub(crate) const PACKAGES: [&str; 8] =
+    ["golang-go", "ghc", "gcc", "g++", "fio", "nginx-light", "lighttpd", "h2o"];
 
 /// A peer program that is compiled from a source file of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,12 @@ pub(crate) const C_CORES: Compiled = c_with_threads("cores-c", "c/cores.c");
 /// C with POSIX threads that talk over pipes.
 pub(crate) const C_FIFO: Compiled = c_with_threads("fifo-c", "c/fifo.c");
 
+/// The least work that answers a message: a bound, not a server.
+pub(crate) const C_ECHO: Compiled = c_with_threads("echo-c", "c/echo.c");
+
+/// Random reads of a disk by POSIX threads.
+pub(crate) const PTHREADS_DISK: Compiled = c_with_threads("disk-pthread", "c/disk_pthread.c");
+
 /// A program in C with POSIX threads.
 const fn c_with_threads(name: &'static str, source: &'static str) -> Compiled {
     Compiled {
@@ -99,7 +106,8 @@ pub(crate) const GHC_CORES: Compiled = Compiled {
 };
 
 /// Every compiled peer.
-pub(crate) const COMPILED: &[Compiled] = &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, GO_CORES, GHC_CORES];
+pub(crate) const COMPILED: &[Compiled] =
+    &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, C_ECHO, PTHREADS_DISK, GO_CORES, GHC_CORES];
 
 impl Compiled {
     /// Whether it takes its number of processors from `GOMAXPROCS`.

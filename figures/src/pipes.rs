@@ -54,14 +54,22 @@ pub(crate) fn idle(effort: Effort) -> Result<Table, String> {
     for idle in [0, 100, 1000, 9000] {
         let point = point(idle);
         all.extend(case(
-            &format!("{idle} idle on pipes"),
+            &format!("{idle} idle on pipes, 1 CPU"),
             &[
                 point.ours(ONE, "fifo", 0),
                 point.posix(1).times(3.3),
-                point.posix(2).times(1.7),
                 point.ours(TOKIO_ONE, "tokio-fifo", 0).times(1.15),
-                point.ours(TOKIO_TWO, "tokio-fifo", 2),
+            ],
+            RATE,
+            effort.rounds,
+            LIMIT,
+        )?);
+        all.extend(case(
+            &format!("{idle} idle on pipes, 2 CPUs"),
+            &[
                 point.ours(TWO, "fifo", 2),
+                point.posix(2).times(1.7),
+                point.ours(TOKIO_TWO, "tokio-fifo", 2).times(1.15),
             ],
             RATE,
             effort.rounds,
@@ -114,14 +122,15 @@ pub(crate) fn busy(effort: Effort) -> Result<Table, String> {
         let conversations = (2048 * effort.seconds / pairs).max(3);
         let point = Point { pairs, idle: 0, conversations };
         all.extend(case(
-            &format!("{pairs} pairs"),
-            &[
-                point.ours(ONE, "fifo", 0),
-                point.posix(1).times(1.0),
-                point.posix(2).times(1.0),
-                point.ours(TOKIO_ONE, "tokio-fifo", 0),
-                point.ours(TWO, "fifo", 2),
-            ],
+            &format!("{pairs} pairs, 1 CPU"),
+            &[point.ours(ONE, "fifo", 0), point.posix(1).times(1.0), point.ours(TOKIO_ONE, "tokio-fifo", 0)],
+            RATE,
+            effort.rounds,
+            LIMIT,
+        )?);
+        all.extend(case(
+            &format!("{pairs} pairs, 2 CPUs"),
+            &[point.ours(TWO, "fifo", 2), point.posix(2).times(1.0), point.ours(TOKIO_TWO, "tokio-fifo", 2)],
             RATE,
             effort.rounds,
             LIMIT,

@@ -61,7 +61,7 @@ impl Row {
     /// Whether the requirement is met; `None` without a requirement or without the number it needs.
     pub(crate) fn reached(&self) -> Option<bool> {
         match self.need? {
-            Need::Times(times) => self.ratio.map(|ratio| ratio >= times),
+            Need::Times(times) => self.ratio.map(|ratio| (ratio * 100.0).round() >= (times * 100.0).round()),
             // To two decimals: resident memory comes in pages, a few of which are not the threads'.
             Need::AtMost(limit) => {
                 self.value.as_ref().ok().map(|value| (value * 100.0).round() <= limit * 100.0)

@@ -60,6 +60,15 @@ pub(crate) fn timers(effort: Effort) -> Result<Table, String> {
         &[("spawn a thread that sleeps", "set_ns"), ("wake it up, and let it end", "fire_ns")],
         rounds,
     )?);
+    let cancelled = |contender: Contender| contender.answers("cancelled", N).answers("fired", 0);
+    all.extend(cases(
+        &[
+            cancelled(inner(OURS, "timers-cancel-threads", &[N])),
+            cancelled(inner(TOKIO, "tokio-timers-cancel-threads", &[N])).times(2.0),
+        ],
+        &[("cancel a thread that sleeps", "cancel_ns")],
+        rounds,
+    )?);
     let mut table = table(
         "timers",
         "CPU time per timer of a million, due within a second of one another in no order, on one OS thread",

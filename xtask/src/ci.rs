@@ -40,8 +40,8 @@ const UNDER_MIRI: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched"
 /// Tests with several OS threads, which the sanitizer watches for data races: the package and the tests.
 const UNDER_THREAD_SANITIZER: &[(&str, &[&str])] = &[
     ("selvedge-core", &["mobile", "several_cpus", "foreign_joiners"]),
-    ("selvedge-sync", &["os_threads"]),
-    ("selvedge-sched", &["stealing"]),
+    ("selvedge-sync", &["random_programs"]),
+    ("selvedge-sched", &["work_stealing", "every_scheduler"]),
     ("selvedge", &["stress"]),
 ];
 const STRESS_SECONDS: u64 = 60;

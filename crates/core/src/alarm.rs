@@ -17,10 +17,10 @@
 //! Setting and giving up take constant time, without a lock and, in the long run, without an allocation.
 
 use crate::Time;
-use crate::primitives::{AtomicPtr, AtomicUsize, Ordering};
 use std::cell::RefCell;
 use std::fmt;
 use std::ptr::{self, without_provenance_mut};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The asker has gone.
@@ -42,7 +42,6 @@ impl GivenUp {
 }
 
 /// Of those that are asked for outside of any CPU.
-#[cfg(not(loom))]
 pub(crate) static ELSEWHERE: GivenUp = GivenUp(AtomicUsize::new(0));
 
 /// A sleep that somebody waits for behind a waker. An event source keeps it with the waker, and drops it when it has woken that, or
@@ -228,7 +227,7 @@ fn hand_in(batch: Vec<&'static Word>) {
     CENTRAL.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -182,6 +182,11 @@ impl Call {
         Ok((request, Answer { exchange, thread: self.thread }))
     }
 
+    /// The type of the call.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     pub(crate) fn carry(&mut self, thread: Thread) {
         self.thread = Some(thread);
     }

@@ -4,6 +4,7 @@ use crate::alarm::GivenUp;
 use crate::arena::{self, Key, Slab};
 use crate::directory::{self, Entry};
 use crate::group::Members;
+use crate::observe::{self, End, Ended, Note, Observer, ThreadId};
 use crate::place::Place;
 use crate::state::{self, Woken};
 use crate::thread::{
@@ -146,6 +147,8 @@ const NOTIFIED: u8 = 1;
 const SHARED: u8 = 2;
 /// There are detached requests.
 const SPILLED: u8 = 4;
+/// The CPU has an observer, who is told of every step. Kept from step to step.
+const OBSERVED: u8 = 8;
 
 /// The part of a CPU that a borrowed waker may be used on from another OS thread during a step.
 #[derive(Debug)]
@@ -187,6 +190,9 @@ pub(crate) struct CpuInner {
     pub(crate) entry: &'static Entry,
     /// The unparker that the entry has, by address.
     unparker: Cell<*const ()>,
+    /// Who is told of every step; and since which [`observe`](crate::observe::observe) that is so.
+    observer: RefCell<Option<Box<dyn Observer>>>,
+    pub(crate) observing: Cell<u32>,
 }
 
 /// A processor for threads: it runs their steps, keeps those that wait for one another, and holds their memory.
@@ -265,8 +271,12 @@ impl Cpu {
                 members,
                 entry,
                 unparker: Cell::new(ptr::null()),
+                observer: RefCell::new(None),
+                observing: Cell::new(0),
             });
-            Ok(Cpu { inner: NonNull::new_unchecked(inner) })
+            let cpu = Cpu { inner: NonNull::new_unchecked(inner) };
+            cpu.turn();
+            Ok(cpu)
         }
     }
 
@@ -433,6 +443,7 @@ impl Cpu {
     /// Reads the clock for [`now`](crate::now) in the steps to come. An event source calls it once per turn.
     pub fn tick(&mut self) {
         self.inner().now.set(Time::now());
+        self.turn();
     }
 
     /// The time of the last [`tick`](Cpu::tick).
@@ -493,6 +504,7 @@ impl Drop for Cpu {
             }
         }
         CURRENT.set(outer);
+        observe::leave(&cpu.step);
         let id = cpu.step.id;
         // SAFETY: allocated by `new`; no step runs (it would borrow self), so the lent waker is nowhere.
         drop(unsafe { Box::from_raw(self.inner.as_ptr()) });
@@ -709,8 +721,14 @@ impl CpuInner {
     }
 
     fn open_inbox(&self) {
-        for key in self.entry.inbox.open().into_iter().filter_map(Key::new) {
+        let mail = self.entry.inbox.open();
+        let mut resumed = 0;
+        for key in mail.into_iter().filter_map(Key::new) {
             self.resume(key);
+            resumed += 1;
+        }
+        if resumed > 0 {
+            self.tell(|observer| observer.note(Note::Mail(resumed)));
         }
     }
 
@@ -792,7 +810,12 @@ impl CpuInner {
     /// The end of a step, but for the few ends that `step` deals with itself.
     #[inline(never)]
     fn conclude(&self, key: Key, head: u32, polled: Polled, ask: Ask) -> Trace {
-        let flags = self.step.flags.swap(0, Ordering::Relaxed);
+        let mut flags = self.step.flags.swap(0, Ordering::Relaxed);
+        if flags & OBSERVED != 0 {
+            self.step.flags.store(OBSERVED, Ordering::Relaxed);
+            flags &= !OBSERVED;
+            self.tell_end(key, polled, ask, flags);
+        }
         let (call, nbio) = (self.call.take(), self.nbio.take());
         if polled != Polled::Pending || matches!(ask, Ask::Exit) {
             let end = self.end(key, head, polled);
@@ -818,6 +841,8 @@ impl CpuInner {
         let head = if sticky { head | STICKY } else { head };
         let alone = flags == 0 && !sticky && head & (MOBILE | CANCELLABLE) == 0;
         match ask {
+            // While no observer looks on, `step` has dealt with it.
+            Ask::Wait(readiness) if alone => return Trace::Wait(Wait::new(hand_over(), readiness)),
             Ask::Sleep(until) if alone => return Trace::Sleep(Sleep::new(hand_over(), until)),
             Ask::Call if alone => {
                 let mut call = call.expect("put into the slot with Ask::Call");
@@ -890,6 +915,51 @@ impl CpuInner {
         if any { Trace::Any } else { Trace::Blocked }
     }
 
+    /// Gives the CPU an observer, or takes the one it has.
+    pub(crate) fn set_observer(&self, observer: Option<Box<dyn Observer>>) {
+        match &observer {
+            Some(_) => self.step.flags.fetch_or(OBSERVED, Ordering::Relaxed),
+            None => self.step.flags.fetch_and(!OBSERVED, Ordering::Relaxed),
+        };
+        let before = self.observer.replace(observer);
+        drop(before);
+    }
+
+    /// Tells the observer, if there is one. What an observer does itself is not told.
+    #[inline]
+    pub(crate) fn tell(&self, what: impl FnOnce(&mut dyn Observer)) {
+        if self.step.flags.load(Ordering::Relaxed) & OBSERVED != 0
+            && let Ok(mut observer) = self.observer.try_borrow_mut()
+            && let Some(observer) = &mut *observer
+        {
+            what(&mut **observer);
+        }
+    }
+
+    /// Tells the observer how a step has ended, before anybody else has the thread.
+    fn tell_end(&self, key: Key, polled: Polled, ask: Ask, flags: u8) {
+        let end = match (polled, ask) {
+            (Polled::Panicked, _) => End::Panic,
+            (Polled::Done | Polled::Untold, _) | (_, Ask::Exit) => End::Return,
+            (_, Ask::Fork(child)) => End::Fork(ThreadId(child)),
+            (_, Ask::Nbio) => End::Nbio,
+            (_, Ask::Yield) => End::Yield,
+            _ if flags & NOTIFIED != 0 => End::Yield,
+            (_, Ask::Wait(readiness)) => End::Wait(readiness),
+            (_, Ask::Sleep(until)) => End::Sleep(until),
+            (_, Ask::Call) => {
+                let call = self.call.take();
+                let name = call.as_ref().map_or("", |call| call.name());
+                self.call.set(call);
+                End::Call(name)
+            }
+            (_, Ask::Block(place) | Ask::BlockHere(place)) => End::of_place(place),
+            (_, Ask::Nothing) => End::of_request(self.spilled.borrow().back().map(|d| &d.request)),
+        };
+        let ended = Ended { thread: ThreadId(key), end, several: flags & SPILLED != 0 };
+        self.tell(|observer| observer.ended(ended));
+    }
+
     /// The step ended the thread, and left detached requests of combinators that outlive it.
     fn also_any(&self, end: Trace) -> Trace {
         match end {
@@ -918,8 +988,11 @@ impl CpuInner {
                 Trace::Ret
             }
             Polled::Untold => {
+                // So that a joiner of ours is woken here, and not by mail.
+                let outer = CURRENT.replace(self);
                 // SAFETY: it was held by us, and has just ended.
                 unsafe { thread::conclude(key, head, vtable) };
+                CURRENT.set(outer);
                 Trace::Ret
             }
             Polled::Done | Polled::Panicked => {

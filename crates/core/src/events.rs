@@ -233,6 +233,7 @@ impl Cpu {
     ///   has OS threads of which that is not known, this waits, and looks again four times a second.) In a group it is reported by one CPU,
     ///   or by several, when all of them sleep.
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
+        self.turn();
         if self.has_woken() || !idle {
             if events.armed() > 0 {
                 events.poll(self, Some(Duration::ZERO))?;
@@ -279,7 +280,9 @@ impl Cpu {
         if !entry.inbox.sleep() {
             return Ok(());
         }
+        self.inner().tell(|observer| observer.asleep());
         let waited = wait(self, events);
+        self.inner().tell(|observer| observer.awake());
         entry.inbox.wake();
         waited
     }

@@ -33,6 +33,7 @@ mod inbox;
 mod join;
 mod lock;
 mod nbio;
+pub mod observe;
 mod park;
 mod place;
 mod primitives;

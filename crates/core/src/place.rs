@@ -1,7 +1,8 @@
 //! Where threads wait, and the list of them.
 
-use crate::arena::Key;
-use crate::thread::{self, STATE, WAITING, WAITING_HERE};
+use crate::arena::{self, Key};
+use crate::observe::ThreadId;
+use crate::thread::{self, FREE, OVER, STATE, WAITING, WAITING_HERE};
 use std::fmt;
 use std::panic::Location;
 
@@ -44,9 +45,21 @@ impl ThreadInfo {
         ThreadInfo { key, name: (thread::vtable(head).name)(), state, place }
     }
 
+    /// What can be said of the thread at `key` from any OS thread; `None` if there is none.
+    pub(crate) fn at(key: Key) -> Option<ThreadInfo> {
+        let head = arena::header(key).head();
+        // Its link may be about to be used otherwise.
+        (head != FREE && head & STATE != OVER).then(|| ThreadInfo::of(key, head, Place::UNKNOWN.0))
+    }
+
     /// The number of the thread; a later thread may have it again.
     pub fn id(&self) -> u32 {
         self.key.get()
+    }
+
+    /// Its identity.
+    pub fn thread(&self) -> ThreadId {
+        ThreadId(self.key)
     }
 
     /// The type name of its future.

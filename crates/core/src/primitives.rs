@@ -5,13 +5,13 @@ pub(crate) use loom::{
     cell::UnsafeCell,
     sync::{
         Mutex,
-        atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
 };
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
     Mutex,
-    atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 
 /// `std`'s cell with loom's way of getting at the value.

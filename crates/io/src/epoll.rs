@@ -88,6 +88,11 @@ impl<W: Wakes> Driver<W> {
         self.sleepers.left()
     }
 
+    /// How many wait for a descriptor.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
     /// When `expire` is to be called next.
     pub(crate) fn next(&self) -> Option<Time> {
         let next = self.wheel.next().into_iter().chain(self.sleepers.next()).min()?;

@@ -12,6 +12,7 @@
 //! See [`crate`] for how to add a source of one's own.
 
 use crate::epoll::{BATCH, Driver, UNPARK};
+use crate::fs::disk::{self, Disk};
 use crate::readiness::Wakes;
 use crate::sys::{self, Fd};
 use crate::unpark::Caller;
@@ -23,7 +24,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU32;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Waker;
@@ -56,6 +57,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct EventLoop {
     driver: Driver<Waiter>,
+    disk: Disk,
     caller: Arc<Caller>,
     batch: Box<[MaybeUninit<epoll::Event>; BATCH]>,
     /// It must be dropped where it was made.
@@ -149,6 +151,14 @@ impl EventLoop {
     /// # Errors
     /// If the process has no descriptors left (it takes two), or if the OS thread has an event loop already.
     pub fn new() -> io::Result<EventLoop> {
+        EventLoop::with_driver(disk::Driver::default())
+    }
+
+    /// A new event loop for the calling OS thread, whose disk operations take this way to the kernel.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new). It is none that the kernel has no rings.
+    pub fn with_driver(disk: disk::Driver) -> io::Result<EventLoop> {
         if HERE.get() != LoopId::GLOBAL {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
@@ -161,8 +171,9 @@ impl EventLoop {
         let id = LoopId::new();
         enter(id, driver.epoll());
         HERE.set(id);
+        let disk = Disk::new(disk, caller.clone());
         let batch = Box::new([MaybeUninit::uninit(); BATCH]);
-        Ok(EventLoop { driver, caller, batch, _local: PhantomData })
+        Ok(EventLoop { driver, disk, caller, batch, _local: PhantomData })
     }
 }
 
@@ -227,9 +238,21 @@ impl Events for EventLoop {
         if !asleep {
             wait = Some(Duration::ZERO);
         }
+        let others = self.driver.waiting() > 0;
+        let disk_wait = wait.unwrap_or(WAIT_MAX);
+        let look = match self.disk.turn(cpu, disk_wait, self.driver.epoll().as_fd(), others)? {
+            disk::Wait::Whole => true,
+            look => {
+                wait = Some(Duration::ZERO);
+                look == disk::Wait::Look
+            }
+        };
         let timespec = wait
             .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
-        let taken = sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref());
+        let taken = match look {
+            true => sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref()),
+            false => Ok(&[][..]),
+        };
         if asleep {
             self.caller.wake_up();
         }
@@ -251,10 +274,11 @@ impl Events for EventLoop {
 
     fn cancel_all(&mut self, _: &mut Cpu) {
         self.driver.clear();
+        self.disk.cancel_all();
     }
 
     fn armed(&self) -> usize {
-        self.driver.armed()
+        self.driver.armed() + self.disk.awaited()
     }
 
     fn unparker(&self) -> Arc<dyn Unpark> {

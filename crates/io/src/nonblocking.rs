@@ -166,6 +166,14 @@ impl<T> NonBlocking<T> {
         if interest == Interest::READ { &self.read_drained } else { &self.write_drained }
     }
 
+    /// Whether the write deadline has passed, for those who wait otherwise.
+    ///
+    /// # Errors
+    /// `TimedOut` when it has.
+    pub(crate) fn check_write_deadline(&self) -> io::Result<()> {
+        self.deadline(Interest::WRITE).map(drop)
+    }
+
     /// The deadline for a wait that begins now.
     ///
     /// # Errors
@@ -182,6 +190,147 @@ impl<T> NonBlocking<T> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(Deadline::after(now, at.since(now)))
+    }
+
+    /// A wait has ended that was asked of the event loop `asked`.
+    #[inline]
+    fn waited(&self, interest: Interest, asked: LoopId, fresh: bool) {
+        // Only now has the loop surely served the request and registered the descriptor.
+        self.places.end(asked, fresh, true);
+        self.streak.store(0, Relaxed);
+        self.is_drained(interest).store(false, Relaxed);
+    }
+
+    /// Makes a call, again while it is interrupted; `None` if it would block.
+    #[inline]
+    fn attempt<R>(
+        &self,
+        interest: Interest,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&T) -> io::Result<R>,
+    ) -> Option<Poll<io::Result<R>>> {
+        loop {
+            let streak = self.streak.load(Relaxed);
+            if streak >= STREAK_MAX {
+                self.streak.store(0, Relaxed);
+                cx.waker().wake_by_ref();
+                return Some(Poll::Pending);
+            }
+            self.streak.store(streak + 1, Relaxed);
+            match call(&self.io) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_drained(interest).store(true, Relaxed);
+                    return None;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Some(Poll::Ready(result)),
+            }
+        }
+    }
+}
+
+/// The wait of a caller that polls instead of awaiting: it keeps one for each direction, from poll to poll. See
+/// [`NonBlocking::poll_read_with`].
+///
+/// It may move between polls, and between tasks: each poll that finds nothing asks for the task that made it. It belongs to the one
+/// descriptor that it was first used with.
+#[derive(Debug)]
+pub struct PollState {
+    /// On the heap, because a request is known by its address. Made by the first wait, and used again for all others.
+    wait: Option<Box<WaitFd>>,
+    waiting: bool,
+    /// The event loop that was asked, and whether that knew nothing of the descriptor.
+    asked: LoopId,
+    fresh: bool,
+}
+
+impl Default for PollState {
+    fn default() -> PollState {
+        PollState { wait: None, waiting: false, asked: LoopId::GLOBAL, fresh: false }
+    }
+}
+
+impl<T: AsFd> NonBlocking<T> {
+    /// [`read_with`](Self::read_with) for who polls, as the traits of other libraries want it: `Pending` when there is
+    /// nothing to read, and the task of `cx` is woken when there may be.
+    ///
+    /// # Errors
+    /// As for [`read_with`](Self::read_with).
+    #[inline]
+    pub fn poll_read_with<R>(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        call: impl FnMut(&T) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.poll_with(Interest::READ, state, cx, call)
+    }
+
+    /// [`write_with`](Self::write_with) for who polls.
+    ///
+    /// # Errors
+    /// As for [`write_with`](Self::write_with).
+    #[inline]
+    pub fn poll_write_with<R>(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        call: impl FnMut(&T) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.poll_with(Interest::WRITE, state, cx, call)
+    }
+
+    #[inline]
+    fn poll_with<R>(
+        &self,
+        interest: Interest,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&T) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        loop {
+            if state.waiting || self.is_drained(interest).load(Relaxed) {
+                ready!(self.poll_wait(interest, state, cx))?;
+            }
+            if let Some(result) = self.attempt(interest, cx, &mut call) {
+                return result;
+            }
+        }
+    }
+
+    fn poll_wait(
+        &self,
+        interest: Interest,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !state.waiting {
+            let wait;
+            (wait, state.asked, state.fresh) = self.wait(interest)?;
+            match &mut state.wait {
+                Some(place) => **place = wait,
+                place => *place = Some(Box::new(wait)),
+            }
+            state.waiting = true;
+            // The wait may be given up, which nothing tells, when it has been resumed by an edge that does not come again. So whoever
+            // is next tries before it waits.
+            self.is_drained(interest).store(false, Relaxed);
+        }
+        let wait = state.wait.as_mut().expect("it waits");
+        ready!(Pin::new(&mut **wait).poll(cx));
+        state.waiting = false;
+        self.waited(interest, state.asked, state.fresh);
+        Poll::Ready(Ok(()))
+    }
+
+    /// A wait that begins now, the event loop it will be asked of, and whether that knows nothing of the descriptor.
+    #[inline]
+    fn wait(&self, interest: Interest) -> io::Result<(WaitFd, LoopId, bool)> {
+        let deadline = self.deadline(interest)?;
+        let fd = self.io.as_fd();
+        let asked = LoopId::here();
+        let fresh = self.places.begin(asked, fd);
+        Ok((WaitFd::new(Readiness { fd: fd.as_raw_fd(), deadline, interest, fresh }), asked, fresh))
     }
 }
 
@@ -210,24 +359,17 @@ impl<T: AsFd> Future for Waiting<'_, T> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let of = this.of;
         let wait = match &mut this.wait {
             Some(wait) => wait,
             None => {
-                let deadline = of.deadline(this.interest)?;
-                let fd = of.io.as_fd();
-                this.asked = LoopId::here();
-                this.fresh = of.places.begin(this.asked, fd);
-                let (fd, interest, fresh) = (fd.as_raw_fd(), this.interest, this.fresh);
-                this.wait.insert(WaitFd::new(Readiness { fd, deadline, interest, fresh }))
+                let wait;
+                (wait, this.asked, this.fresh) = this.of.wait(this.interest)?;
+                this.wait.insert(wait)
             }
         };
         ready!(Pin::new(wait).poll(cx));
         this.wait = None;
-        // Only now has the loop surely served the request and registered the descriptor.
-        of.places.end(this.asked, this.fresh, true);
-        of.streak.store(0, Relaxed);
-        of.is_drained(this.interest).store(false, Relaxed);
+        this.of.waited(this.interest, this.asked, this.fresh);
         Poll::Ready(Ok(()))
     }
 }
@@ -267,23 +409,13 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
         let this = self.get_mut();
-        let of = this.wait.of;
-        let drained = of.is_drained(this.wait.interest);
+        let (of, interest) = (this.wait.of, this.wait.interest);
         loop {
-            if this.wait.wait.is_some() || drained.load(Relaxed) {
+            if this.wait.wait.is_some() || of.is_drained(interest).load(Relaxed) {
                 ready!(Pin::new(&mut this.wait).poll(cx))?;
             }
-            let streak = of.streak.load(Relaxed);
-            if streak >= STREAK_MAX {
-                of.streak.store(0, Relaxed);
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            of.streak.store(streak + 1, Relaxed);
-            match (this.call)(&of.io) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => drained.store(true, Relaxed),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return Poll::Ready(result),
+            if let Some(result) = of.attempt(interest, cx, &mut this.call) {
+                return result;
             }
         }
     }

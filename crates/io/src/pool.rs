@@ -59,8 +59,41 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
+    shared().run(f)
+}
+
+/// The process's blocking pool, which [`blocking`] runs on.
+pub fn shared() -> &'static Pool {
     static POOL: LazyLock<Pool> = LazyLock::new(|| Pool::new(Limits::default()));
-    POOL.run(f)
+    &POOL
+}
+
+/// What a [`Pool`] has to do, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Load {
+    /// OS threads that the pool has.
+    pub threads: usize,
+    /// Those of them that have no job.
+    pub idle: usize,
+    /// Jobs that wait for an OS thread.
+    pub queued: usize,
+    /// Callers that wait for room in the queue.
+    pub in_line: usize,
+    /// Jobs that OS threads have taken since the pool began.
+    pub taken: u64,
+    /// The most OS threads it ever had at once.
+    pub threads_most: usize,
+}
+
+/// Runs `f` on the process's blocking pool, for nobody who waits. It must not panic.
+///
+/// # Errors
+/// If no OS thread could be started.
+pub(crate) fn aside(f: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let job = Job { run: Box::new(f), id: std::ptr::null() };
+    let pool = &shared().shared;
+    pool.submit(&mut lock(&pool.state), job)
 }
 
 /// The bounds of a [`Pool`].
@@ -115,6 +148,28 @@ impl Pool {
     pub fn threads(&self) -> usize {
         lock(&self.shared.state).threads
     }
+
+    /// What the pool has to do now.
+    ///
+    /// # Examples
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// selvedge_io::blocking(|| ()).await.unwrap();
+    /// let load = selvedge_io::pool::shared().load();
+    /// assert!(load.taken >= 1 && load.threads_most >= 1);
+    /// # })
+    /// ```
+    pub fn load(&self) -> Load {
+        let state = lock(&self.shared.state);
+        Load {
+            threads: state.threads,
+            idle: state.idle,
+            queued: state.jobs.len(),
+            in_line: state.line.len(),
+            taken: state.taken,
+            threads_most: state.threads_most,
+        }
+    }
 }
 
 impl Drop for Pool {
@@ -140,13 +195,15 @@ struct State {
     /// The ticket of the next caller that has to wait.
     next_ticket: u64,
     threads: usize,
+    threads_most: usize,
     idle: usize,
+    taken: u64,
     closed: bool,
 }
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let State { jobs, line, next_ticket: _, threads, idle, closed } = self;
+        let State { jobs, line, next_ticket: _, threads, threads_most: _, idle, taken: _, closed } = self;
         f.debug_struct("State")
             .field("jobs", &jobs.len())
             .field("line", &line.len())
@@ -182,7 +239,10 @@ impl Shared {
             let started =
                 std::thread::Builder::new().name("selvedge-pool".into()).spawn(move || shared.work());
             match started {
-                Ok(_) => state.threads += 1,
+                Ok(_) => {
+                    state.threads += 1;
+                    state.threads_most = state.threads_most.max(state.threads);
+                }
                 Err(_) if state.threads > 0 => {} // the others will come to it
                 Err(error) => return Err(error),
             }
@@ -198,6 +258,7 @@ impl Shared {
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 let next = state.line.pop_front();
+                state.taken += 1;
                 drop(state);
                 wake_next(next);
                 (job.run)();
@@ -523,8 +584,11 @@ mod tests {
         assert_eq!(pool.threads(), 0);
         assert_eq!(block_on(pool.run(|| 1)).unwrap(), 1);
         assert_eq!(pool.threads(), 1);
+        let load = pool.load();
+        assert_eq!((load.threads, load.queued, load.in_line, load.taken), (1, 0, 0, 1));
         eventually("the idle thread leaves", || pool.threads() == 0);
         assert_eq!(block_on(pool.run(|| 2)).unwrap(), 2);
+        assert_eq!((pool.load().taken, pool.load().threads_most), (2, 1));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
@@ -171,6 +171,14 @@ impl Signals {
         let signal = in_mask(pending.load(SeqCst)).next()?;
         pending.fetch_and(!(1 << (signal.0 - 1)), SeqCst);
         Some(signal)
+    }
+}
+
+/// The descriptor that becomes readable with each signal: for who waits for it otherwise than by [`Signals::next`], and then reads it
+/// empty and calls [`Signals::try_next`].
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.eventfd.as_fd()
     }
 }
 

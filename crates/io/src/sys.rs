@@ -10,23 +10,27 @@
 //! disturbed, and one branch that is predicted. They are public for crates that make non-blocking calls of their own on the sockets of
 //! this one; programs have no use for them.
 
+mod datagram;
+mod pipe;
+
+pub use datagram::*;
+pub use pipe::*;
+
 use crate::sim::faults::{self, DISTURBED};
 use crate::sim::kernel::{self, Kernel};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
-use rustix::fs::OFlags;
-use rustix::io::{Errno, Result};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
+use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
     SocketType, sockopt,
 };
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, IoSlice};
+use std::ffi::CStr;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -76,10 +80,12 @@ pub enum Call {
     Open,
     /// `stat` and `fstat`
     Stat,
-    /// `pread`, and `read` of a whole file.
+    /// `pread` and `preadv2`
     Pread,
     /// `pwrite`
     Pwrite,
+    /// `fsync` and `fdatasync`
+    Sync,
     /// `epoll_create`
     EpollCreate,
     /// `epoll_ctl`
@@ -88,11 +94,19 @@ pub enum Call {
     EpollWait,
     /// `eventfd`
     Eventfd,
+    /// `pipe2`
+    Pipe,
+    /// `read`, of a pipe or a standard stream.
+    Read,
+    /// `write`, to a pipe or a standard stream.
+    Write,
+    /// `fork`, `exec` and `pidfd_open`
+    Spawn,
 }
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 27] = [
+    pub const ALL: [Call; 32] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -116,10 +130,15 @@ impl Call {
         Call::Stat,
         Call::Pread,
         Call::Pwrite,
+        Call::Sync,
         Call::EpollCreate,
         Call::EpollControl,
         Call::EpollWait,
         Call::Eventfd,
+        Call::Pipe,
+        Call::Read,
+        Call::Write,
+        Call::Spawn,
     ];
 }
 
@@ -234,13 +253,29 @@ fn make<T>(
 
 /// A call on files, which are real in a simulation too, but slow and not to be relied on.
 #[inline]
-fn on_disk<T>(call: Call, real: impl FnOnce(usize) -> io::Result<T>) -> io::Result<T> {
+fn on_disk<T, E: From<Errno>>(
+    call: Call,
+    real: impl FnOnce(usize) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
     if !is_disturbed() {
         return real(usize::MAX);
     }
     let limit = faults::of(call)?;
     let disk = if kernel::is_here() { kernel::with(Kernel::disk)? } else { usize::MAX };
     real(limit.min(disk))
+}
+
+/// A call that the simulated kernel does not know: there it fails with `OPNOTSUPP`.
+#[inline(always)]
+fn through<T, E: From<Errno>>(
+    call: Call,
+    real: impl FnOnce(usize) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    if !is_disturbed() {
+        return real(usize::MAX);
+    }
+    let limit = faults::of(call)?;
+    if kernel::is_here() { Err(Errno::OPNOTSUPP.into()) } else { real(limit) }
 }
 
 /// A stream socket in non-blocking mode.
@@ -400,6 +435,23 @@ pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     Ok(bytes.len())
 }
 
+/// As [`recv`], into memory that need not be initialised: as much of it as is returned is, from the start.
+///
+/// # Errors
+/// Those of `recv`.
+#[inline]
+pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
+    if !is_disturbed() {
+        let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
+        return Ok(read.len());
+    }
+    let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
+    for (place, byte) in buffer.iter_mut().zip(&bytes) {
+        place.write(*byte);
+    }
+    Ok(bytes.len())
+}
+
 /// Receives what is there behind what is in a vector, within its capacity, without waiting.
 ///
 /// # Errors
@@ -549,34 +601,38 @@ pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
 ///
 /// # Errors
 /// Those of `open`.
-pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
-    on_disk(Call::Open, |_| options.open(path))
+pub(crate) fn open(path: &CStr, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+    on_disk(Call::Open, |_| rustix::fs::openat(CWD, path, flags, mode))
 }
 
-/// The status of the file at a path. It may take long.
+/// The status of the file at a path, or of an open one. It may take long.
 ///
 /// # Errors
-/// Those of `stat`.
-pub fn stat(path: &Path) -> io::Result<Metadata> {
-    on_disk(Call::Stat, |_| path.metadata())
-}
-
-/// The status of an open file. It may take long.
-///
-/// # Errors
-/// Those of `fstat`.
-pub fn fstat(file: &File) -> io::Result<Metadata> {
-    on_disk(Call::Stat, |_| file.metadata())
+/// Those of `statx`.
+pub(crate) fn stat(directory: impl AsFd, path: &CStr, flags: AtFlags, mask: StatxFlags) -> Result<Statx> {
+    on_disk(Call::Stat, |_| rustix::fs::statx(directory, path, flags, mask))
 }
 
 /// Reads from a place in a file. It may take long.
 ///
 /// # Errors
 /// Those of `pread`.
-pub fn pread(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(crate) fn pread(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
     on_disk(Call::Pread, |limit| {
         let room = buffer.len().min(limit);
-        file.read_at(&mut buffer[..room], offset)
+        rustix::io::pread(file, &mut buffer[..room], offset)
+    })
+}
+
+/// Reads what is in memory of a place in a file.
+///
+/// # Errors
+/// Those of `preadv2`: `EAGAIN` if nothing is.
+pub(crate) fn pread_cached(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    on_disk(Call::Pread, |limit| {
+        let room = buffer.len().min(limit);
+        let parts = &mut [IoSliceMut::new(&mut buffer[..room])];
+        rustix::io::preadv2(file, parts, offset, ReadWriteFlags::NOWAIT)
     })
 }
 
@@ -584,19 +640,22 @@ pub fn pread(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 ///
 /// # Errors
 /// Those of `pwrite`.
-pub fn pwrite(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-    on_disk(Call::Pwrite, |limit| file.write_at(&bytes[..bytes.len().min(limit)], offset))
+pub(crate) fn pwrite(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize> {
+    on_disk(Call::Pwrite, |limit| rustix::io::pwrite(file, &bytes[..bytes.len().min(limit)], offset))
 }
 
-/// The whole content of the file at a path. It may take long.
+/// Waits until a file is on the disk. It may take long.
 ///
 /// # Errors
-/// Those of `open` and `read`.
-pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open(path, OpenOptions::new().read(true))?;
-    let mut content = Vec::new();
-    on_disk(Call::Pread, |_| io::Read::read_to_end(&mut file, &mut content))?;
-    Ok(content)
+/// Those of `fsync`.
+pub(crate) fn sync(file: impl AsFd, only_data: bool) -> Result<()> {
+    on_disk(Call::Sync, |_| if only_data { rustix::fs::fdatasync(file) } else { rustix::fs::fsync(file) })
+}
+
+/// What is to become of a call that is made through a ring, not through a function here: how many bytes it may transfer.
+#[inline]
+pub(crate) fn through_ring(call: Call) -> Result<usize> {
+    if is_disturbed() { faults::of(call) } else { Ok(usize::MAX) }
 }
 
 /// To be asked before a call on a file that is not made here and may wait for the disk.

@@ -51,9 +51,9 @@ impl Worker {
     ) -> mpsc::Receiver<F::Output> {
         let (sender, result) = mpsc::channel();
         let job = move || {
-            spawn_local(async move {
+            drop(spawn_local(async move {
                 let _ = sender.send(make().await);
-            });
+            }));
         };
         self.0.send(Box::new(job)).unwrap();
         result

@@ -1,6 +1,7 @@
 //! Several workers on the same threads: each has its own, and takes from the others when it has none.
 
 use crate::{Crew, Deque, Failure, Handle};
+use selvedge_core::observe::Note;
 use selvedge_core::{
     Cpu, Deadlock, Events, Group, JoinError, JoinHandle, RunError, RunQueue, SendThread, Thread, ThreadInfo,
     Time, Trace, Unpark,
@@ -620,6 +621,7 @@ impl<'a, E: Events> Worker<'a, E> {
         for _ in 0..SEARCHES {
             self.victim = self.victim.wrapping_add(1);
             if let Some(thread) = crew.steal(self.me, &mut self.deque, self.victim) {
+                self.cpu.note(Note::Stole(1 + self.deque.len()));
                 self.lifo = Some(thread.into_thread());
                 return true;
             }

@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// # Cancellation
 /// Dropping a `put` that waits leaves the queue, and drops the value. Dropping a `take` that waits leaves the queue; if it had been handed a
-/// value, that goes to the next who waits to take, or back to the front, where it does not count against the capacity.
+/// value, that goes to the next who waits to take, or back to the front, where it does not count against the capacity; values
+/// that others have taken in between have then come before it.
 ///
 /// # Complexity
 /// One critical section for each operation.

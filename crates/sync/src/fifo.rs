@@ -1,13 +1,23 @@
 //! The Fifo: an unbounded queue between threads.
 
+use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::collections::VecDeque;
 use std::fmt;
 
 /// An unbounded queue: putting never waits, taking waits for a value. First in, first out; who has waited longest to take is served first.
 ///
+/// One that makes who puts too fast wait is a [`BoundedFifo`](crate::BoundedFifo).
+///
 /// # Paper
 /// [Del §2.2].
+///
+/// # Cancellation
+/// Dropping a `take` that waits leaves the queue. If it had been handed a value, that goes to the next who waits, or back to the
+/// front; values that others have taken in between have then come before it.
+///
+/// # Complexity
+/// One critical section for each operation.
 ///
 /// # Examples
 /// ```
@@ -62,6 +72,15 @@ impl<T, M: Mode> Fifo<T, M> {
     #[track_caller]
     pub fn take(&self) -> impl Future<Output = T> {
         self.queue.wait::<Take>(None)
+    }
+
+    /// Takes the first value, blocking this OS thread until there is one.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn take_blocking(&self) -> T {
+        wait_blocking(self.take())
     }
 
     /// Takes the first value if there is one.

@@ -1,8 +1,10 @@
 //! Who holds a lock: the record that owner checks are made against.
 
-use selvedge_core::this_thread;
+use selvedge_core::{observe, this_thread};
 use std::cell::Cell;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Who has locked something.
@@ -70,6 +72,27 @@ impl Record {
             0 => None,
             id if id & OS != 0 => Some(Holder::OsThread(id as u32)),
             id => Some(Holder::Thread(id as u32)),
+        }
+    }
+
+    /// Waits for what is held. If it has to wait, whoever observes the running thread is told for whom.
+    #[inline(always)]
+    pub(crate) async fn told(&self, waiting: impl Future<Output = ()>) {
+        let mut waiting = pin!(waiting);
+        poll_fn(|cx| {
+            let polled = waiting.as_mut().poll(cx);
+            if polled.is_pending() {
+                self.tell();
+            }
+            polled
+        })
+        .await;
+    }
+
+    #[cold]
+    fn tell(&self) {
+        if let Some(Holder::Thread(id)) = self.get() {
+            observe::waits_for(id);
         }
     }
 }

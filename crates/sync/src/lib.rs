@@ -1,12 +1,36 @@
-//! What threads share: [`MVar`], [`Fifo`], [`Mutex`].
+//! What threads share.
 //!
-//! Each is a [`WaitQueue`](selvedge_core::WaitQueue) with its own [`Role`](selvedge_core::Role)s: a value or the lock is handed
-//! directly to the one that has waited longest, which finds it when it goes on. Any number may wait, and a waiter that gives up
-//! leaves the object as it would be without it: nothing handed to it is lost.
+//! | | waits for | |
+//! |---|---|---|
+//! | [`MVar`] | a value, or room for one | a variable that is full or empty |
+//! | [`Fifo`] | a value | an unbounded queue |
+//! | [`BoundedFifo`] | a value, or room for one | a queue with back-pressure, and ends that close it |
+//! | [`Mutex`] | its turn | one at a time |
+//! | [`RwLock`] | its turn | many readers or one writer |
+//! | [`Semaphore`] | permits | a number of them |
+//! | [`Condition`] | a notification | what is then looked at with the mutex |
+//! | [`Barrier`] | the others | all go on together |
+//! | [`Event`], [`Latch`] | something to happen, once or so many times | until it has, and not after |
+//! | [`OnceCell`] | who makes the value | made once, by whoever needs it first |
+//! | [`Promise`] | a value | given once, for any number of readers |
+//! | [`broadcast`] | the next value | every listener gets every value |
+//! | [`watch`] | a change | whoever looks sees the latest |
 //!
-//! `MVar::new` and so on make objects that may be shared between OS threads; `MVar::new_local` those that stay on one and save the
-//! lock. All of them
-//! work under foreign executors too.
+//! Each is a [`WaitQueue`](selvedge_core::WaitQueue) with its own [`Role`](selvedge_core::Role)s: what a thread waits for is handed
+//! directly to the one that has waited longest, which finds it when it goes on. So nobody can come in between, and all are
+//! served first come, first served.
+//!
+//! # Cancellation
+//! A wait is given up by dropping its future, within a `select!`, by a time-out, or with its thread. The object is then as it would be without that
+//! waiter: it has left the queue in constant time, and what it had been handed but not collected goes to the next, or back. Each type says
+//! what that means for it.
+//!
+//! # Where they work
+//! In threads of ours under every scheduler, and under foreign executors. From ordinary OS threads, where nothing can be awaited, each
+//! has blocking operations as well; [`wait_blocking`] does it for any future, [`wait_blocking_for`] with a time limit.
+//!
+//! Unless they say `local` they may be shared between OS threads. `MVar::new_local` and so on make objects that stay on one
+//! and use no atomic operation.
 
 mod barrier;
 mod blocking;

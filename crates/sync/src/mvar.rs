@@ -1,5 +1,6 @@
 //! The MVar: a variable that is full or empty.
 
+use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::collections::VecDeque;
 use std::fmt;
@@ -87,6 +88,24 @@ impl<T, M: Mode> MVar<T, M> {
     #[track_caller]
     pub fn put(&self, value: T) -> impl Future<Output = ()> {
         self.queue.wait::<Put>(Some(value))
+    }
+
+    /// Takes the value, blocking this OS thread until there is one.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn take_blocking(&self) -> T {
+        wait_blocking(self.take())
+    }
+
+    /// Puts a value, blocking this OS thread until the variable is empty.
+    ///
+    /// # Panics
+    /// Within a step of one of our threads.
+    #[track_caller]
+    pub fn put_blocking(&self, value: T) {
+        wait_blocking(self.put(value));
     }
 
     /// Takes the value if there is one.

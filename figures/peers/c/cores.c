@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static uint64_t threads, bursts, steps, each;
-static pthread_barrier_t start;
+static pthread_barrier_t ready, start;
 
 static double now(void) {
     struct timespec t;
@@ -30,6 +30,12 @@ static void need(int yes, const char *what) {
     }
 }
 
+// Nobody passes the second barrier before the clock is read.
+static void await_start(void) {
+    pthread_barrier_wait(&ready);
+    pthread_barrier_wait(&start);
+}
+
 // A xorshift generator: every step needs the one before.
 static uint64_t burst(uint64_t x) {
     for (uint64_t i = 0; i < steps; i++) {
@@ -42,7 +48,7 @@ static uint64_t burst(uint64_t x) {
 
 static void *computing(void *seed) {
     uint64_t x = (uint64_t)(uintptr_t)seed;
-    pthread_barrier_wait(&start);
+    await_start();
     for (uint64_t i = 0; i < bursts; i++) {
         x = burst(x);
         sched_yield();
@@ -56,12 +62,14 @@ static uint64_t run(void *(*body)(void *), uint64_t n, double *seconds) {
     pthread_t *all = calloc(n, sizeof *all);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 32 * 1024);
+    pthread_barrier_init(&ready, NULL, n + 1);
     pthread_barrier_init(&start, NULL, n + 1);
     for (uint64_t i = 0; i < n; i++) {
         need(!pthread_create(&all[i], &attributes, body, (void *)(uintptr_t)(i + 1)), "pthread_create");
     }
-    pthread_barrier_wait(&start);
+    pthread_barrier_wait(&ready);
     const double first = now();
+    pthread_barrier_wait(&start);
     uint64_t sum = 0;
     for (uint64_t i = 0; i < n; i++) {
         void *result;
@@ -112,7 +120,7 @@ static _Alignas(64) volatile uint64_t counter;
 
 static void *counting_mutex(void *seed) {
     (void)seed;
-    pthread_barrier_wait(&start);
+    await_start();
     for (uint64_t i = 0; i < each; i++) {
         pthread_mutex_lock(&mutex);
         counter = counter + 1;
@@ -123,7 +131,7 @@ static void *counting_mutex(void *seed) {
 
 static void *counting_atomic(void *seed) {
     (void)seed;
-    pthread_barrier_wait(&start);
+    await_start();
     for (uint64_t i = 0; i < each; i++) __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
     return NULL;
 }

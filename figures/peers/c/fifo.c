@@ -24,7 +24,7 @@ struct side {
 };
 
 static uint64_t conversations;
-static pthread_barrier_t start;
+static pthread_barrier_t ready, start;
 
 static double now(void) {
     struct timespec t;
@@ -83,6 +83,7 @@ static void receive_message(struct side *side, uint64_t number) {
 
 static void *talk(void *argument) {
     struct side *side = argument;
+    pthread_barrier_wait(&ready);
     pthread_barrier_wait(&start);
     for (uint64_t number = 0; number < conversations; number++) {
         if (side->speaks_first) {
@@ -123,6 +124,7 @@ int main(int argc, char **argv) {
     }
     struct side *sides = calloc(2 * pairs, sizeof *sides);
     pthread_t *talkers = calloc(2 * pairs, sizeof *talkers);
+    pthread_barrier_init(&ready, NULL, 2 * pairs + 1);
     pthread_barrier_init(&start, NULL, 2 * pairs + 1);
     for (uint64_t pair = 0; pair < pairs; pair++) {
         int there[2], back[2];
@@ -136,8 +138,10 @@ int main(int argc, char **argv) {
         fill(&sides[i]);
         need(!pthread_create(&talkers[i], &attributes, talk, &sides[i]), "pthread_create");
     }
-    pthread_barrier_wait(&start);
+    // Nobody passes the second barrier before the clock is read.
+    pthread_barrier_wait(&ready);
     const double first = now();
+    pthread_barrier_wait(&start);
     uint64_t bytes = 0, wrong = 0;
     for (uint64_t i = 0; i < 2 * pairs; i++) {
         pthread_join(talkers[i], NULL);

@@ -30,6 +30,13 @@ impl Times {
         println!("ns {:.4}", (last.cpu_ns - self.cpu_ns) / operations);
         println!("wall_ns {:.4}", (last.wall - self.wall).as_nanos() as f64 / operations);
     }
+
+    /// Prints how many operations there were in a second from this moment to `last`, and how much CPU time each took.
+    pub(super) fn print_rate_until(self, last: Times, operations: u64) {
+        let operations = operations as f64;
+        println!("rate {:.1}", operations / (last.wall - self.wall).as_secs_f64());
+        println!("cpu_us {:.4}", (last.cpu_ns - self.cpu_ns) / 1e3 / operations);
+    }
 }
 
 /// The memory this process has resident now, in bytes, without the pages of the executable, more of which come in as more of

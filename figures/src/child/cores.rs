@@ -67,7 +67,8 @@ pub(super) fn switch<R: Runtime>(workers: u64, n: u64, per: u64) {
                 if FINISHED.fetch_add(1, Ordering::SeqCst) + 1 == n {
                     END.get_or_init(Times::now);
                 }
-            });
+            })
+            .await;
         }
         while STARTED.load(Ordering::Relaxed) < n {
             R::yield_now().await;
@@ -315,16 +316,20 @@ pub(super) fn counter_atomic(workers: u64, threads: u64, total: u64) {
 
 /// OS threads that each make their part of `total` increments.
 fn os_threads(threads: u64, total: u64, part: impl Fn(u64) + Sync) -> f64 {
-    let start = Barrier::new(threads as usize + 1);
+    // Nobody passes the second barrier before the clock is read.
+    let (ready, start) = (Barrier::new(threads as usize + 1), Barrier::new(threads as usize + 1));
     let first = std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
+                ready.wait();
                 start.wait();
                 part(total / threads);
             });
         }
+        ready.wait();
+        let first = Instant::now();
         start.wait();
-        Instant::now()
+        first
     });
     first.elapsed().as_secs_f64()
 }
@@ -338,4 +343,15 @@ pub(super) fn counter_std_mutex(threads: u64, total: u64) {
         }
     });
     print_count(counter.into_inner().expect("no panic under this lock"), seconds);
+}
+
+/// OS threads that count under our mutex.
+pub(super) fn counter_os_mutex(threads: u64, total: u64) {
+    let counter = selvedge_sync::Mutex::new(0_u64);
+    let seconds = os_threads(threads, total, |part| {
+        for _ in 0..part {
+            *counter.lock_blocking() += 1;
+        }
+    });
+    print_count(counter.into_inner(), seconds);
 }

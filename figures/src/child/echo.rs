@@ -43,7 +43,7 @@ pub(super) fn ours(workers: u64) {
         let listener = listen();
         loop {
             let (stream, _) = listener.accept().await.expect("the port stays open");
-            Ours::detach(serve(stream));
+            Ours::detach(serve(stream)).await;
         }
     })
 }

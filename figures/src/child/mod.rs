@@ -4,6 +4,7 @@
 mod abstractions;
 mod clock;
 pub(crate) mod cores;
+mod disk;
 mod echo;
 mod handmade;
 mod load;
@@ -12,6 +13,8 @@ mod pipes;
 mod runtime;
 mod timers;
 mod tokio_peer;
+
+use selvedge_io::fs::Driver;
 
 use self::handmade::HandMade;
 use self::runtime::{Ours, Tokio};
@@ -38,6 +41,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("ring", &[k, hops]) => ours::ring(k, hops),
         ("ring-shared", &[k, hops]) => ours::ring_shared(k, hops),
         ("ring-handmade", &[k, hops]) => ours::ring_handmade(k, hops),
+        ("disk", &[n, milliseconds]) => disk::random(n, milliseconds, Driver::Ring),
+        ("disk-pool", &[n, milliseconds]) => disk::random(n, milliseconds, Driver::Pool),
         ("tokio-memory", &[n]) => tokio_peer::memory(n),
         ("tokio-switch-self-wake", &[n, total]) => tokio_peer::switch_self_wake(n, total),
         ("tokio-switch-yield-now", &[n, total]) => tokio_peer::switch_yield_now(n, total),
@@ -62,6 +67,7 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("skynet", &[w]) => cores::skynet::<Ours>(w),
         ("counter-mutex", &[w, threads, total]) => cores::counter_mutex(w, threads, total),
         ("counter-atomic", &[w, threads, total]) => cores::counter_atomic(w, threads, total),
+        ("counter-os-mutex", &[threads, total]) => cores::counter_os_mutex(threads, total),
         ("counter-std-mutex", &[threads, total]) => cores::counter_std_mutex(threads, total),
         ("fifo", &[w, pairs, idle, times]) => pipes::fifo::<Ours>(w, pairs, idle, times),
         ("fifo-mvars", &[w, pairs, idle, times]) => pipes::fifo_mvars(w, pairs, idle, times),
@@ -87,6 +93,8 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("timers-cancel", &[n]) => timers::cancel::<Ours>(n),
         ("timers-fire", &[n, millis]) => timers::fire::<Ours>(n, millis),
         ("timers-threads", &[n, millis]) => timers::threads::<Ours>(n, millis),
+        ("timers-cancel-threads", &[n]) => timers::cancel_threads::<Ours>(n),
+        ("tokio-timers-cancel-threads", &[n]) => timers::cancel_threads::<Tokio>(n),
         ("tokio-compute", &[w, threads, bursts, steps]) => {
             cores::compute::<Tokio>(w, threads, bursts, steps);
         }

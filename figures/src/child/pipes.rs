@@ -193,7 +193,8 @@ pub(super) fn fifo<P: Pipes>(workers: u64, pairs: u64, idle: u64, conversations:
             P::detach(async move {
                 let _ = P::receive(&mut reader, &mut [0]).await;
                 panic!("an idle thread was woken");
-            });
+            })
+            .await;
         }
         // They run until they wait.
         P::yield_now().await;
@@ -210,7 +211,8 @@ pub(super) fn fifo_mvars(workers: u64, pairs: u64, idle: u64, conversations: u64
             Ours::detach(async {
                 MVar::<()>::empty().take().await;
                 panic!("an idle thread was woken");
-            });
+            })
+            .await;
         }
         Ours::yield_now().await;
         talkers::<Ours>(pairs, conversations).await;

@@ -7,8 +7,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use selvedge_core::{NoEvents, round_robin_with};
+use selvedge_core::{NoEvents, fork, round_robin_with};
 use selvedge_io::EventLoop;
+use selvedge_sched::work_stealing;
 use tokio::runtime::Builder;
 
 /// What the threads of a program wait for besides one another.
@@ -37,8 +38,13 @@ pub(super) trait Runtime: Sized + 'static {
         F: Future + Send + 'static,
         F::Output: Send + 'static;
 
+    /// Cancels a thread that is waiting.
+    fn cancel<T: Send + 'static>(handle: &Self::Handle<T>);
+
     /// Starts a thread that nobody joins.
-    fn detach(future: impl Future<Output = ()> + Send + 'static);
+    fn detach<F>(future: F) -> impl Future<Output = ()> + Send
+    where
+        F: Future<Output = ()> + Send + 'static;
 
     /// Lets the others run.
     fn yield_now() -> impl Future<Output = ()> + Send;
@@ -58,12 +64,15 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let _ = workers;
-    single(waits, main)
+    let ended = match waits {
+        Waits::Nothing => work_stealing(workers, |_| Ok(NoEvents::new()), main),
+        Waits::World => work_stealing(workers, |_| EventLoop::new(), main),
+    };
+    ended.expect("no worker fails")
 }
 
 /// Runs `main` on this OS thread.
-pub(super) fn single<F: Future + 'static>(waits: Waits, main: F) -> F::Output {
+fn single<F: Future + 'static>(waits: Waits, main: F) -> F::Output {
     let ended = match waits {
         Waits::Nothing => round_robin_with(&mut NoEvents::new(), main),
         Waits::World => round_robin_with(&mut EventLoop::new().expect("there are descriptors left"), main),
@@ -91,9 +100,16 @@ impl Runtime for Ours {
         OurHandle(selvedge_core::spawn(future))
     }
 
+    fn cancel<T: Send + 'static>(handle: &OurHandle<T>) {
+        handle.0.cancel();
+    }
+
     #[inline]
-    fn detach(future: impl Future<Output = ()> + Send + 'static) {
-        drop(selvedge_core::spawn(future));
+    fn detach<F>(future: F) -> impl Future<Output = ()> + Send
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        fork(future)
     }
 
     #[inline]
@@ -148,9 +164,17 @@ impl Runtime for Tokio {
         TokioHandle(tokio::spawn(future))
     }
 
+    fn cancel<T: Send + 'static>(handle: &TokioHandle<T>) {
+        handle.0.abort();
+    }
+
     #[inline]
-    fn detach(future: impl Future<Output = ()> + Send + 'static) {
+    fn detach<F>(future: F) -> impl Future<Output = ()> + Send
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         drop(tokio::spawn(future));
+        std::future::ready(())
     }
 
     #[inline]

@@ -131,7 +131,8 @@ pub(super) fn threads<R: Timers>(n: u64, millis: u64) {
                     EARLY.fetch_add(1, Ordering::Relaxed);
                 }
                 AWAKE.fetch_add(1, Ordering::Relaxed);
-            });
+            })
+            .await;
         }
         while ASLEEP.load(Ordering::Relaxed) < n {
             R::yield_now().await;
@@ -145,5 +146,44 @@ pub(super) fn threads<R: Timers>(n: u64, millis: u64) {
         asleep.print_as("fire_ns", Times::now(), n);
         println!("fired {}", AWAKE.load(Ordering::Relaxed));
         println!("early {}", EARLY.load(Ordering::Relaxed));
+    });
+}
+
+static CANCELLED: AtomicU64 = AtomicU64::new(0);
+
+/// Counts the threads that are no more.
+struct Gone;
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        CANCELLED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// `n` threads that sleep for an hour and are cancelled.
+pub(super) fn cancel_threads<R: Timers>(n: u64) {
+    R::run(0, Waits::World, async move {
+        let mut handles = Vec::with_capacity(n as usize);
+        for i in 0..n {
+            handles.push(R::spawn(async move {
+                let _gone = Gone;
+                ASLEEP.fetch_add(1, Ordering::Relaxed);
+                R::sleep(delay(i, Duration::from_secs(3600))).await;
+                AWAKE.fetch_add(1, Ordering::Relaxed);
+            }));
+        }
+        while ASLEEP.load(Ordering::Relaxed) < n {
+            R::yield_now().await;
+        }
+        let first = Times::now();
+        for handle in handles {
+            R::cancel(&handle);
+        }
+        while CANCELLED.load(Ordering::Relaxed) < n {
+            R::yield_now().await;
+        }
+        first.print_as("cancel_ns", Times::now(), n);
+        println!("cancelled {}", CANCELLED.load(Ordering::Relaxed));
+        println!("fired {}", AWAKE.load(Ordering::Relaxed));
     });
 }

@@ -1,13 +1,15 @@
 //! A connected stream socket: reading and writing bytes.
 
 use crate::NonBlocking;
+use crate::nonblocking::PollState;
 use crate::sys::{self, Fd};
 use rustix::io::Errno;
 use selvedge_core::{Interest, Time};
 use std::io::{self, IoSlice};
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll};
 
 /// A connection: bytes in order, in both directions.
 ///
@@ -110,6 +112,19 @@ impl Stream {
     pub fn try_read_to_spare(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let room = buffer.capacity() - buffer.len();
         let read = sys::recv_to_spare(&self.io, buffer)?;
+        self.note_read(read, room);
+        Ok(read)
+    }
+
+    /// As [`try_read`](Self::try_read), into memory that need not be initialised: as much of it as is returned is, from the
+    /// start.
+    ///
+    /// # Errors
+    /// Those of `recv`, `WouldBlock` among them.
+    #[inline]
+    pub fn try_read_uninit(&self, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+        let room = buffer.len();
+        let read = sys::recv_uninit(&self.io, buffer)?;
         self.note_read(read, room);
         Ok(read)
     }
@@ -228,6 +243,34 @@ impl Stream {
         if written < length {
             self.io.drained(Interest::WRITE);
         }
+    }
+
+    /// Makes a call that reads without waiting, for who polls: see [`NonBlocking::poll_read_with`].
+    ///
+    /// # Errors
+    /// Those of `call`, and `TimedOut` after the [read deadline](Self::set_read_deadline).
+    #[inline]
+    pub fn poll_read_with<R>(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&Stream) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.io.poll_read_with(state, cx, |_| call(self))
+    }
+
+    /// Makes a call that writes without waiting, for who polls: see [`NonBlocking::poll_write_with`].
+    ///
+    /// # Errors
+    /// Those of `call`, and `TimedOut` after the [write deadline](Self::set_write_deadline).
+    #[inline]
+    pub fn poll_write_with<R>(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&Stream) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.io.poll_write_with(state, cx, |_| call(self))
     }
 
     /// Closes one direction, or both. The peer reads an end after all that was written before.

@@ -298,7 +298,7 @@ fn tcp_socket(address: SocketAddr) -> io::Result<Fd> {
     Ok(sys::socket(family)?)
 }
 
-fn address_of(address: Option<rustix::net::SocketAddrAny>) -> io::Result<SocketAddr> {
+pub(super) fn address_of(address: Option<rustix::net::SocketAddrAny>) -> io::Result<SocketAddr> {
     let address = address.ok_or(io::ErrorKind::NotConnected)?;
     SocketAddr::try_from(address).map_err(|_| io::Error::other("not an Internet address"))
 }

@@ -1,6 +1,6 @@
 //! An event source that knows the time and nothing else.
 
-use selvedge_core::{Cpu, Detached, Events, NoEvents, Request, Thread, Time, Trace, Unpark};
+use selvedge_core::{Bell, Cpu, Detached, Events, NoEvents, Request, Thread, Time, Trace, Unpark};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,16 @@ pub(crate) struct Naps {
 #[derive(Debug)]
 enum Sleeper {
     Thread(Thread),
-    Waker(Waker),
+    Waker(Bell, Waker),
+}
+
+impl Sleeper {
+    fn is_wanted(&self) -> bool {
+        match self {
+            Sleeper::Thread(_) => true,
+            Sleeper::Waker(bell, _) => bell.is_wanted(),
+        }
+    }
 }
 
 impl Naps {
@@ -40,7 +49,10 @@ impl Events for Naps {
             Trace::Any => {
                 while let Some(Detached { request, waker }) = cpu.detached() {
                     match request {
-                        Request::Sleep(alarm) => self.add(alarm.until(), Sleeper::Waker(waker)),
+                        Request::Sleep(alarm) => {
+                            let (until, bell) = alarm.into_parts();
+                            self.add(until, Sleeper::Waker(bell, waker));
+                        }
                         Request::Call(call) => return Err(Trace::Call(call)),
                         other => panic!("{other:?}"),
                     }
@@ -52,6 +64,7 @@ impl Events for Naps {
     }
 
     fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
+        self.sleepers.retain(|_, sleeper| sleeper.is_wanted());
         let next = self.sleepers.keys().next().map(|(until, _)| until.since(Time::now()));
         let wait = next.into_iter().chain(timeout).min();
         self.nobody.poll(cpu, wait)?;
@@ -62,14 +75,14 @@ impl Events for Naps {
             }
             match first.remove() {
                 Sleeper::Thread(thread) => cpu.make_ready(thread),
-                Sleeper::Waker(waker) => cpu.wake(waker),
+                Sleeper::Waker(_, waker) => cpu.wake(waker),
             }
         }
         Ok(())
     }
 
     fn armed(&self) -> usize {
-        self.sleepers.len()
+        self.sleepers.values().filter(|sleeper| sleeper.is_wanted()).count()
     }
 
     fn cancel_all(&mut self, _: &mut Cpu) {

@@ -1,0 +1,78 @@
+//! Interoperation: crates that know nothing of Selvedge, on its threads and sockets.
+//!
+//! Futures need no adapter: any of them runs as one of our threads, and our system calls work within any executor. What
+//! differs from library to library are the *traits* by which they reach a connection, a timer and an executor.
+//! [`Compat`] gives our streams those of other libraries, a Cargo feature for each:
+//!
+//! | feature | traits | for |
+//! |---|---|---|
+//! | `futures-io` (default) | `futures_io::{AsyncRead, AsyncWrite}` | rustls through `futures-rustls`, `async-tungstenite`, ... |
+//! | `hyper` | [`hyper::rt`](https://docs.rs/hyper/1/hyper/rt/): `Read`, `Write`, `Timer`, `Sleep`, `Executor` | hyper, as server and client, of HTTP/1 and HTTP/2 |
+//! | `tokio` | `tokio::io::{AsyncRead, AsyncWrite}`; of tokio nothing else is compiled | `tokio-rustls`, `h2`, database drivers, ... |
+//!
+//! All of it works under every scheduler of ours that is driven with an [`EventLoop`](selvedge_io::EventLoop), and under
+//! foreign executors.
+//!
+//! # TLS
+//! `futures-rustls` makes a TLS connection of any stream that has `futures_io`'s traits, and so of a [`Compat`]:
+//!
+#![cfg_attr(
+    feature = "futures-io",
+    doc = r##"
+```
+use futures::io::{AsyncReadExt, AsyncWriteExt};
+use futures_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
+use futures_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use futures_rustls::{TlsAcceptor, TlsConnector};
+use selvedge_compat::Compat;
+use selvedge_core::{round_robin_with, spawn_local};
+use selvedge_io::EventLoop;
+use selvedge_io::net::UnixStream;
+use std::sync::Arc;
+
+// A certificate that the client is told to trust.
+let made = rcgen::generate_simple_self_signed(["localhost".to_string()])?;
+let mut trusted = RootCertStore::empty();
+trusted.add(made.cert.der().clone())?;
+let client = ClientConfig::builder().with_root_certificates(trusted).with_no_client_auth();
+let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+let server =
+    ServerConfig::builder().with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key)?;
+
+round_robin_with(&mut EventLoop::new()?, async move {
+    let (here, there) = UnixStream::pair().unwrap();
+    let echo = spawn_local(async move {
+        let mut tls = TlsAcceptor::from(Arc::new(server)).accept(Compat::new(there)).await?;
+        let mut line = [0; 5];
+        tls.read_exact(&mut line).await?;
+        tls.write_all(&line).await?;
+        tls.close().await
+    });
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut tls = TlsConnector::from(Arc::new(client)).connect(name, Compat::new(here)).await.unwrap();
+    tls.write_all(b"hello").await.unwrap();
+    tls.flush().await.unwrap();
+    let mut answer = String::new();
+    tls.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(answer, "hello");
+    echo.await.unwrap().unwrap();
+})?;
+# Ok::<(), Box<dyn std::error::Error>>(())
+```
+"##
+)]
+//!
+//! # What it costs
+//! An adapter adds no buffer and copies nothing: reads go into the caller's memory, initialised or not, writes are vectored. The
+//! first wait of a direction allocates 40 bytes that serve all later ones. A poll for another reason than
+//! the event awaited costs a call that would block; one for the event costs what awaiting does.
+
+mod compat;
+#[cfg(feature = "futures-io")]
+mod futures_io;
+#[cfg(feature = "hyper")]
+pub mod hyper;
+#[cfg(feature = "tokio")]
+mod tokio;
+
+pub use compat::{Compat, PollRead, PollWrite};

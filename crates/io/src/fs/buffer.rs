@@ -1,0 +1,276 @@
+//! Buffers that operations own while the kernel works on them.
+
+use super::region::{self, Region};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// A buffer whose address and capacity are multiples of [`ALIGNMENT`](Self::ALIGNMENT), as files opened for
+/// [direct](super::OpenOptions::direct) access want it.
+///
+/// Buffers up to 1 MiB are recycled: each OS thread keeps up to 2 MiB of each size that were dropped there.
+///
+/// # Examples
+/// ```
+/// use selvedge_io::fs::AlignedBuf;
+///
+/// let mut buffer = AlignedBuf::new(512);
+/// assert_eq!(buffer.as_ptr().addr() % AlignedBuf::ALIGNMENT, 0);
+/// buffer[..5].copy_from_slice(b"hello");
+/// buffer.set_len(5);
+/// assert_eq!(&buffer[..], b"hello");
+/// ```
+pub struct AlignedBuf {
+    start: NonNull<u8>,
+    length: u32,
+    /// Its capacity, in units of [`ALIGNMENT`](Self::ALIGNMENT); 0 for a block of a region.
+    pages: u32,
+}
+
+const _: () = assert!(size_of::<Bytes>() == 24, "a buffer in an operation takes no more than a Vec");
+
+// SAFETY: it owns its bytes, as a Vec does.
+unsafe impl Send for AlignedBuf {}
+// SAFETY: shared, it only lends them for reading.
+unsafe impl Sync for AlignedBuf {}
+
+/// The recycled sizes: 4 KiB doubled up to eight times.
+const CLASSES: usize = 9;
+/// How many bytes of each size an OS thread keeps.
+const KEPT_MAX: usize = 2 << 20;
+
+/// The buffers that an OS thread keeps, by size.
+struct Kept([Vec<NonNull<u8>>; CLASSES]);
+
+thread_local! {
+    static FREE: RefCell<Kept> = const { RefCell::new(Kept([const { Vec::new() }; CLASSES])) };
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for (class, kept) in self.0.iter().enumerate() {
+            for start in kept {
+                // SAFETY: allocated in `recycled` with this layout, and owned by the list.
+                unsafe { dealloc(start.as_ptr(), layout(1 << class)) };
+            }
+        }
+    }
+}
+
+/// The recycled size that holds `length` bytes.
+fn class(length: usize) -> Option<usize> {
+    let class = length.div_ceil(AlignedBuf::ALIGNMENT).next_power_of_two().trailing_zeros() as usize;
+    (class < CLASSES).then_some(class)
+}
+
+fn layout(pages: u32) -> Layout {
+    Layout::from_size_align(pages as usize * AlignedBuf::ALIGNMENT, AlignedBuf::ALIGNMENT)
+        .expect("a buffer is smaller than half the address space")
+}
+
+impl AlignedBuf {
+    /// What address and capacity are multiples of: a page.
+    pub const ALIGNMENT: usize = 4096;
+
+    /// A buffer of `length` zeros.
+    ///
+    /// # Panics
+    /// If that is 4 GiB or more.
+    pub fn new(length: usize) -> AlignedBuf {
+        let mut buffer = AlignedBuf::recycled(length);
+        buffer.fill(0);
+        buffer
+    }
+
+    /// A buffer with whatever was in it.
+    pub(super) fn recycled(length: usize) -> AlignedBuf {
+        let pages = match class(length) {
+            Some(class) => 1 << class,
+            None => length.div_ceil(AlignedBuf::ALIGNMENT) as u32,
+        };
+        let length = u32::try_from(length).expect("an aligned buffer has less than 4 GiB");
+        let kept = class(length as usize)
+            .and_then(|class| FREE.try_with(|free| free.borrow_mut().0[class].pop()).ok()?);
+        let start = kept.unwrap_or_else(|| {
+            // SAFETY: the size is at least one page.
+            let start = unsafe { alloc_zeroed(layout(pages)) };
+            NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout(pages)))
+        });
+        AlignedBuf { start, length, pages }
+    }
+
+    /// How many bytes it has room for.
+    pub fn capacity(&self) -> usize {
+        self.pages.max(1) as usize * AlignedBuf::ALIGNMENT
+    }
+
+    /// Makes it shorter, or longer by bytes that were in it before, or zeros.
+    ///
+    /// # Panics
+    /// If `length` is more than its capacity, or 4 GiB.
+    pub fn set_len(&mut self, length: usize) {
+        assert!(length <= self.capacity(), "{length} bytes in a buffer of {}", self.capacity());
+        self.length = u32::try_from(length).expect("an aligned buffer has less than 4 GiB");
+    }
+}
+
+impl Drop for AlignedBuf {
+    fn drop(&mut self) {
+        if self.pages == 0 {
+            // SAFETY: taken from a region, and owned.
+            return unsafe { region::give_back(self.start) };
+        }
+        let keep = |class: usize| {
+            FREE.try_with(|free| {
+                let free = &mut free.borrow_mut().0[class];
+                let room = free.len() * self.capacity() < KEPT_MAX;
+                if room {
+                    free.push(self.start);
+                }
+                room
+            })
+        };
+        if !class(self.capacity()).is_some_and(|class| keep(class) == Ok(true)) {
+            // SAFETY: allocated in `recycled` with this layout, and owned.
+            unsafe { dealloc(self.start.as_ptr(), layout(self.pages)) };
+        }
+    }
+}
+
+impl Deref for AlignedBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: that many bytes were initialised when they were allocated, and are owned.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length as usize) }
+    }
+}
+
+impl DerefMut for AlignedBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length as usize) }
+    }
+}
+
+impl fmt::Debug for AlignedBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AlignedBuf({} of {} bytes)", self.length, self.capacity())
+    }
+}
+
+/// What can be passed to [`File::read_at`](super::File::read_at) and [`File::write_at`](super::File::write_at):
+/// bytes with an owner and a fixed address. The operation owns them until it is over.
+pub trait Buffer: sealed::Sealed + Send + 'static {}
+
+impl Buffer for Vec<u8> {}
+impl Buffer for AlignedBuf {}
+
+mod sealed {
+    #[expect(unnameable_types, reason = "so that nobody else implements it")]
+    pub trait Sealed {
+        fn into_bytes(self) -> super::Bytes;
+        fn from_bytes(bytes: super::Bytes) -> Self;
+    }
+}
+pub(super) use sealed::Sealed;
+
+/// A buffer of any kind, as an operation holds it.
+#[derive(Debug)]
+#[expect(unnameable_types, reason = "only the trait above speaks of it, which nobody else uses")]
+pub enum Bytes {
+    Vec(Vec<u8>),
+    Aligned(AlignedBuf),
+    /// To be taken from the recycled ones when the operation begins: so long.
+    ToCome(u32),
+}
+
+const _: () = assert!(region::BLOCK == AlignedBuf::ALIGNMENT);
+
+impl Bytes {
+    /// A buffer that is to come is taken from a region, if it fits into one of its blocks and one is in.
+    pub(super) fn come_from(&mut self, region: &Region) {
+        if let Bytes::ToCome(length) = *self
+            && length as usize <= region::BLOCK
+            && let Some(start) = region.take()
+        {
+            *self = Bytes::Aligned(AlignedBuf { start, length, pages: 0 });
+        }
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
+        if let Bytes::ToCome(length) = *self {
+            *self = Bytes::Aligned(AlignedBuf::recycled(length as usize));
+        }
+        match self {
+            Bytes::Vec(bytes) => bytes,
+            Bytes::Aligned(bytes) => bytes,
+            Bytes::ToCome(_) => unreachable!("it has come"),
+        }
+    }
+}
+
+impl Sealed for Vec<u8> {
+    fn into_bytes(self) -> Bytes {
+        Bytes::Vec(self)
+    }
+
+    fn from_bytes(bytes: Bytes) -> Vec<u8> {
+        match bytes {
+            Bytes::Vec(bytes) => bytes,
+            other => unreachable!("a Vec went in, {other:?} came out"),
+        }
+    }
+}
+
+impl Sealed for AlignedBuf {
+    fn into_bytes(self) -> Bytes {
+        Bytes::Aligned(self)
+    }
+
+    fn from_bytes(bytes: Bytes) -> AlignedBuf {
+        match bytes {
+            Bytes::Aligned(bytes) => bytes,
+            // The operation never began.
+            Bytes::ToCome(_) => AlignedBuf::recycled(0),
+            other => unreachable!("an aligned buffer went in, {other:?} came out"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recycled_buffer_comes_back_and_a_new_one_is_zero() {
+        let mut buffer = AlignedBuf::new(5000);
+        assert_eq!((buffer.len(), buffer.capacity()), (5000, 8192));
+        assert_eq!(buffer.as_ptr().addr() % AlignedBuf::ALIGNMENT, 0);
+        buffer.fill(7);
+        let address = buffer.as_ptr();
+        drop(buffer);
+        let again = AlignedBuf::new(8192);
+        assert_eq!(again.as_ptr(), address);
+        assert!(again.iter().all(|&b| b == 0));
+    }
+
+    #[test]
+    fn sizes_from_none_to_more_than_is_recycled() {
+        for (length, capacity) in
+            [(0, 4096), (1, 4096), (4097, 8192), (1 << 20, 1 << 20), ((1 << 20) + 1, (1 << 20) + 4096)]
+        {
+            let buffer = AlignedBuf::new(length);
+            assert_eq!((buffer.len(), buffer.capacity()), (length, capacity));
+        }
+    }
+
+    #[test]
+    fn what_an_os_thread_keeps_is_bounded() {
+        let many: Vec<_> = (0..1000).map(|_| AlignedBuf::new(4096)).collect();
+        drop(many);
+        assert_eq!(FREE.with_borrow(|free| free.0[0].len()), KEPT_MAX / 4096);
+    }
+}

@@ -1,0 +1,315 @@
+//! An event loop's part in disk operations: it carries them between the [queue](super::queue) and the [ring](crate::uring).
+
+use super::operation::Operation;
+use super::queue::{Performer, Queue, Ticket};
+use crate::sys;
+use crate::uring::Ring;
+use rustix::io::Errno;
+use selvedge_core::{Cpu, Unpark};
+use std::env;
+use std::io;
+use std::mem;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+/// How the disk operations of an event loop reach the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Driver {
+    /// Through a ring of the event loop's own (io_uring). Where the kernel has none for this process, as `Pool`.
+    Ring,
+    /// By the [blocking pool](crate::blocking), but for reads of what is in memory, which are done at once.
+    Pool,
+}
+
+impl Default for Driver {
+    /// `Ring`, unless the environment says `SELVEDGE_IO=epoll`.
+    fn default() -> Driver {
+        if env::var_os("SELVEDGE_IO").is_some_and(|io| io == "epoll") { Driver::Pool } else { Driver::Ring }
+    }
+}
+
+/// The most operations of one event loop that the kernel has at once; the others wait in the queue. A disk has its full
+/// throughput at some dozens. What goes beyond the block layer's own queue, often 256, is passed on to OS threads
+/// of the kernel, which costs several times as much.
+const DEPTH: usize = 128;
+
+/// With more operations than this done and not yet looked after, a busy event loop begins no new ones.
+const UNSEEN_MAX: usize = 1024;
+
+/// The disk side of an event loop.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    queue: Arc<Queue>,
+    ring: Option<Ring>,
+    depth: usize,
+    /// Of the ring, for what is handed over at once.
+    entries: u32,
+    /// Kept for its memory.
+    told: Vec<(Ticket, i32)>,
+    /// Kept for its memory.
+    woken: Vec<Waker>,
+}
+
+/// What is left of an event loop's wait once its disk side has had its turn.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// All of it: nothing is going on with the disk.
+    Whole,
+    /// Nothing of it, and the epoll set has nothing to tell either.
+    Over,
+    /// Nothing of it, but the epoll set is to be looked at.
+    Look,
+}
+
+impl Disk {
+    /// The disk side of the event loop of the calling OS thread.
+    pub(crate) fn new(driver: Driver, unparker: Arc<dyn Unpark>) -> Disk {
+        // Besides operations the ring takes cancellations and the watch.
+        Disk::with(driver, unparker, DEPTH, 2 * DEPTH as u32)
+    }
+
+    fn with(driver: Driver, unparker: Arc<dyn Unpark>, depth: usize, entries: u32) -> Disk {
+        let performer = match driver {
+            Driver::Ring => Performer::Loop,
+            Driver::Pool => Performer::Pool,
+        };
+        let queue = Arc::new(Queue::new(performer, Some(unparker)));
+        Queue::set_here(Some(queue.clone()));
+        Disk { queue, ring: None, depth, entries, told: Vec::new(), woken: Vec::new() }
+    }
+
+    /// How many operations somebody waits for.
+    pub(crate) fn awaited(&self) -> usize {
+        self.queue.awaited()
+    }
+
+    /// One turn: what threads have asked for goes to the kernel, what it has done comes back, and if `wait` is not zero this waits for
+    /// something to come, from the disk or the epoll set. `others` says whether anybody waits for the latter, so that it must not
+    /// be late.
+    ///
+    /// # Errors
+    /// If the ring is misused.
+    pub(crate) fn turn(
+        &mut self,
+        cpu: &mut Cpu,
+        wait: Duration,
+        epoll: BorrowedFd<'_>,
+        others: bool,
+    ) -> io::Result<Wait> {
+        if self.ring.is_none() && !self.open() {
+            return Ok(Wait::Whole);
+        }
+        self.push(wait == Duration::ZERO);
+        let Some(ring) = &mut self.ring else { return Ok(Wait::Whole) };
+        if ring.pending() == 0 && self.told.is_empty() {
+            // With nothing under way this hands over cancellations that came too late, at most.
+            ring.enter()?;
+            return Ok(Wait::Whole);
+        }
+        if wait == Duration::ZERO || !self.told.is_empty() || !ring.has_room() {
+            ring.enter()?;
+        } else {
+            ring.watch(epoll);
+            let batch = if others { 1 } else { (ring.pending() / BATCHES).max(1) };
+            ring.wait(batch, wait)?;
+        }
+        let readable = self.take_in();
+        for waker in self.woken.drain(..) {
+            cpu.wake(waker);
+        }
+        Ok(if readable || others { Wait::Look } else { Wait::Over })
+    }
+
+    /// Makes the ring, if there is something to do for it. If there is none to be had, the pool does it.
+    #[cold]
+    fn open(&mut self) -> bool {
+        {
+            let state = self.queue.lock();
+            if state.listed() == 0 || state.performer() == Performer::Pool {
+                return false;
+            }
+        }
+        match Ring::new(self.entries) {
+            Ok(ring) => self.ring = Some(ring),
+            Err(_) => self.queue.leave_to_pool(),
+        }
+        self.ring.is_some()
+    }
+
+    /// Moves what is to be done from the queue into the ring.
+    ///
+    /// While the scheduler is `busy`, threads may be ready sooner than they come to run, each with a buffer. Then the disk may as
+    /// well wait for them: but never quite, for it is not said that they look after what is done.
+    fn push(&mut self, busy: bool) {
+        let Some(ring) = &mut self.ring else { return };
+        Disk::push_cancelled(&self.queue, ring);
+        let mut passed_on = Vec::new();
+        let mut state = self.queue.lock();
+        let depth = if busy && state.unseen() > UNSEEN_MAX { 1 } else { self.depth };
+        while ring.pending() < depth
+            && ring.has_room()
+            && let Some(ticket) = state.begin()
+        {
+            let operation = state.operation(ticket);
+            if !ring.supports(operation) {
+                passed_on.push(ticket);
+                continue;
+            }
+            match operation.call().map_or(Ok(usize::MAX), sys::through_ring) {
+                // SAFETY: the queue keeps what has begun until it is completed, which `take_in` does when the outcome is
+                // told; what the operation owns lies on the heap, where it does not move with the slot.
+                Ok(limit) => unsafe { ring.push(operation, limit, ticket.to_bits()) },
+                Err(errno) => self.told.push((ticket, -errno.raw_os_error())),
+            }
+        }
+        drop(state);
+        for ticket in passed_on {
+            self.queue.pass_on(ticket);
+        }
+    }
+
+    /// Passes on which operations nobody wants any more.
+    fn push_cancelled(queue: &Queue, ring: &mut Ring) {
+        let mut state = queue.lock();
+        while ring.has_room()
+            && let Some(ticket) = state.take_cancelled()
+        {
+            ring.push_cancel(ticket.to_bits());
+        }
+    }
+
+    /// Takes in what has been done. Whether the epoll set has something to tell.
+    fn take_in(&mut self) -> bool {
+        let Some(ring) = &mut self.ring else { return false };
+        let told = &mut self.told;
+        let readable = ring.outcomes(|bits, outcome| told.push((Ticket::from_bits(bits), outcome)));
+        let mut passed_on = Vec::new();
+        let mut unwanted = Vec::new();
+        let mut state = self.queue.lock();
+        for (ticket, mut outcome) in told.drain(..) {
+            let operation = state.operation(ticket);
+            match operation {
+                Operation::Open(_) if outcome >= 0 => {
+                    // SAFETY: the kernel has just opened it for us.
+                    *operation = Operation::Opened(unsafe { OwnedFd::from_raw_fd(outcome) });
+                    outcome = 0;
+                }
+                // The kernel has taken the descriptor back, whatever it says; unless it never came to it.
+                Operation::Close(fd) if outcome != -Errno::CANCELED.raw_os_error() => mem::forget(fd.take()),
+                // It has been interrupted; or the file cannot be waited for, of a file system that only knows calls that block.
+                _ if [Errno::AGAIN, Errno::INTR].map(|e| -e.raw_os_error()).contains(&outcome) => {
+                    passed_on.push(ticket);
+                    continue;
+                }
+                _ => {}
+            }
+            let completed = state.complete(ticket, outcome);
+            self.woken.extend(completed.waker);
+            unwanted.extend(completed.unwanted);
+        }
+        drop(state);
+        drop(unwanted);
+        for ticket in passed_on {
+            self.queue.pass_on(ticket);
+        }
+        readable
+    }
+
+    /// Nobody is to be woken any more.
+    pub(crate) fn cancel_all(&mut self) {
+        self.queue.cancel_all();
+    }
+}
+
+/// One wait takes in this part of what is under way, if that comes quickly: so that the disk never runs dry, and a thousand
+/// reads are not a thousand system calls.
+const BATCHES: usize = 8;
+
+impl Drop for Disk {
+    /// The kernel may still be writing into buffers: this waits until it has done with them. Threads elsewhere that wait for an
+    /// operation get their answers, those that had not begun from the pool.
+    fn drop(&mut self) {
+        Queue::set_here(None);
+        self.queue.leave_to_pool();
+        while let Some(ring) = &mut self.ring
+            && ring.pending() > 0
+        {
+            Disk::push_cancelled(&self.queue, ring);
+            if let Err(error) = ring.wait(1, Duration::from_secs(1)) {
+                // It cannot be told when the buffers are free, nor whether it is safe to go on.
+                eprintln!("io_uring_enter: {error}");
+                std::process::abort();
+            }
+            self.take_in();
+            self.woken.drain(..).for_each(Waker::wake);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::buffer::Bytes;
+    use super::super::operation::{Opened, Transfer};
+    use super::super::queue::Doing;
+    use super::*;
+    use rustix::event::epoll;
+    use selvedge_core::Events;
+    use selvedge_core::{NoEvents, Trace};
+    use std::cell::Cell;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+    use std::rc::Rc;
+
+    /// Runs threads that read each block of a file with its number in every byte, until all have.
+    fn read_all(disk: &mut Disk, threads: u8) {
+        let mut file = tempfile::tempfile().unwrap();
+        (0..threads).for_each(|i| file.write_all(&[i; 4096]).unwrap());
+        let file = Arc::new(Opened::new(file.into(), "blocks".into(), false));
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let mut cpu = Cpu::new().unwrap();
+        let done = Rc::new(Cell::new(0));
+        for i in 0..threads {
+            let (file, done) = (file.clone(), done.clone());
+            let thread = cpu.thread(async move {
+                let bytes = Bytes::ToCome(4096);
+                let read = Operation::Read(Transfer { file, bytes, offset: u64::from(i) * 4096, start: 0 });
+                let (outcome, operation) = Doing::new(read).await;
+                let Operation::Read(mut read) = operation else { panic!("{operation:?}") };
+                assert_eq!((outcome, &*read.part()), (4096, &[i; 4096][..]));
+                done.set(done.get() + 1);
+            });
+            cpu.make_ready(thread.unwrap());
+        }
+        while done.get() < usize::from(threads) {
+            while let Some(thread) = cpu.woken() {
+                assert!(matches!(thread.step(&mut cpu), Trace::Blocked | Trace::Ret));
+            }
+            disk.turn(&mut cpu, Duration::from_millis(10), epoll.as_fd(), false).unwrap();
+        }
+        assert_eq!(disk.awaited(), 0);
+    }
+
+    fn unparker() -> Arc<dyn Unpark> {
+        NoEvents::new().unparker()
+    }
+
+    #[test]
+    fn a_ring_that_is_much_too_small_only_takes_longer() {
+        // Two go in at once, four come out at once; the kernel keeps the others.
+        let mut disk = Disk::with(Driver::Ring, unparker(), 64, 2);
+        read_all(&mut disk, 200);
+        assert!(disk.ring.is_some());
+    }
+
+    #[test]
+    fn without_a_ring_the_pool_does_it() {
+        // No ring has so many entries: this kernel has none for us.
+        let mut disk = Disk::with(Driver::Ring, unparker(), 64, u32::MAX);
+        read_all(&mut disk, 200);
+        assert!(disk.ring.is_none());
+        read_all(&mut disk, 5);
+    }
+}

@@ -1,0 +1,239 @@
+//! The open file.
+
+use super::buffer::{AlignedBuf, Buffer, Bytes};
+use super::operation::{Opened, Operation, Transfer};
+use super::queue::Doing;
+use super::{Metadata, OpenOptions, at, result, status};
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// An open file. Clones share it; it has no position of its own: every access says where.
+///
+/// The descriptor is closed when the last clone is dropped and no operation is under way; in threads that have an event loop, aside,
+/// since the last reference to a file that is no longer in any directory takes as long to close as its blocks take to be
+/// given back. To learn whether everything has been written, [`sync_all`](Self::sync_all).
+///
+/// # Examples
+/// ```
+/// # futures::executor::block_on(async {
+/// use selvedge_io::fs::File;
+///
+/// let file = File::open("Cargo.toml").await?;
+/// let (read, buffer) = file.read_at(vec![0; 9], 0).await;
+/// assert_eq!(&buffer[..read?], b"[package]");
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+///
+/// # Paper
+/// [LZ07 §4.2]: `sys_file_open`, `sys_aio_read`.
+#[derive(Clone, Debug)]
+pub struct File {
+    opened: Arc<Opened>,
+}
+
+impl File {
+    pub(super) fn new(opened: Opened) -> File {
+        File { opened: Arc::new(opened) }
+    }
+
+    /// Opens a file for reading. The opening of a FIFO does not wait for a writer.
+    ///
+    /// # Errors
+    /// With the path in the message: not there, not permitted, no descriptors left.
+    #[doc(alias = "sys_file_open")]
+    pub async fn open(path: impl Into<PathBuf>) -> io::Result<File> {
+        OpenOptions::new().read(true).open(path).await
+    }
+
+    /// Opens a file for writing; creates it if it is not there, and empties it if it is.
+    ///
+    /// # Errors
+    /// With the path in the message: not permitted, a directory, no descriptors left.
+    pub async fn create(path: impl Into<PathBuf>) -> io::Result<File> {
+        OpenOptions::new().write(true).create(true).truncate(true).open(path).await
+    }
+
+    /// How else to open one.
+    pub fn options() -> OpenOptions {
+        OpenOptions::new()
+    }
+
+    /// The file's status now.
+    ///
+    /// # Errors
+    /// With the path in the message; only a network file system has any.
+    pub async fn metadata(&self) -> io::Result<Metadata> {
+        status(Some(self.opened.clone()), self.path()).await.map_err(at("stat", self.path()))
+    }
+
+    /// The file's length now, in bytes.
+    ///
+    /// # Errors
+    /// As for [`metadata`](Self::metadata).
+    pub async fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata().await?.len())
+    }
+
+    /// Reads what there is from `offset` on into `buffer`, at most as much as its length; returns how much, which is 0 at the
+    /// file's end only, and the buffer. Less than asked for is no sign of the end.
+    ///
+    /// # Errors
+    /// With the path in the message. The buffer comes back in any case.
+    pub async fn read_at<B: Buffer>(&self, buffer: B, offset: u64) -> (io::Result<usize>, B) {
+        self.fill(buffer, 0, offset).await
+    }
+
+    /// Fills `buffer` from `offset` on, and returns it.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file ends before. Otherwise as [`read_at`](Self::read_at).
+    pub async fn read_exact_at<B: Buffer>(&self, buffer: B, offset: u64) -> (io::Result<()>, B) {
+        let mut transfer = self.transfer(buffer, 0, offset);
+        let length = transfer.bytes.as_mut_slice().len();
+        while transfer.start < length {
+            let read;
+            (read, transfer) = transferred(Doing::new(Operation::Read(transfer)).await);
+            let end = || io::Error::new(io::ErrorKind::UnexpectedEof, "it ends before");
+            match read.and_then(|n| if n == 0 { Err(end()) } else { Ok(n) }) {
+                Ok(n) => {
+                    transfer.start += n;
+                    transfer.offset += n as u64;
+                }
+                Err(error) => return (Err(at("read", self.path())(error)), B::from_bytes(transfer.bytes)),
+            }
+        }
+        (Ok(()), B::from_bytes(transfer.bytes))
+    }
+
+    /// Reads up to `length` bytes from `offset` on. There are fewer at the file's end, if at all.
+    ///
+    /// The buffer is a recycled one, which the operation gets only when the disk has come to it: a thread that waits
+    /// for its turn holds no buffer. This is the call for very many threads.
+    ///
+    /// # Errors
+    /// With the path in the message.
+    ///
+    /// # Complexity
+    /// No allocation, as long as buffers come back.
+    ///
+    /// # Paper
+    /// [LZ07 Figure 15]: `sys_aio_read`.
+    #[doc(alias = "sys_aio_read")]
+    pub fn read(&self, offset: u64, length: u32) -> impl Future<Output = io::Result<AlignedBuf>> + '_ {
+        let transfer = Transfer { file: self.opened.clone(), bytes: Bytes::ToCome(length), offset, start: 0 };
+        Reading { file: self, doing: Doing::new(Operation::Read(transfer)) }
+    }
+
+    /// Writes at `offset` from the beginning of `buffer`; returns how much, and the buffer.
+    ///
+    /// # Errors
+    /// With the path in the message: no room, not opened for writing. The buffer comes back in any case.
+    pub async fn write_at<B: Buffer>(&self, buffer: B, offset: u64) -> (io::Result<usize>, B) {
+        let transfer = self.transfer(buffer, 0, offset);
+        let (written, transfer) = transferred(Doing::new(Operation::Write(transfer)).await);
+        (written.map_err(at("write", self.path())), B::from_bytes(transfer.bytes))
+    }
+
+    /// Writes all of `buffer` at `offset`, and returns it.
+    ///
+    /// # Errors
+    /// As for [`write_at`](Self::write_at); how much was written is not known then.
+    pub async fn write_all_at<B: Buffer>(&self, buffer: B, offset: u64) -> (io::Result<()>, B) {
+        let mut transfer = self.transfer(buffer, 0, offset);
+        let length = transfer.bytes.as_mut_slice().len();
+        while transfer.start < length {
+            let written;
+            (written, transfer) = transferred(Doing::new(Operation::Write(transfer)).await);
+            let none = || io::Error::from(io::ErrorKind::WriteZero);
+            match written.and_then(|n| if n == 0 { Err(none()) } else { Ok(n) }) {
+                Ok(n) => {
+                    transfer.start += n;
+                    transfer.offset += n as u64;
+                }
+                Err(error) => return (Err(at("write", self.path())(error)), B::from_bytes(transfer.bytes)),
+            }
+        }
+        (Ok(()), B::from_bytes(transfer.bytes))
+    }
+
+    /// Waits until everything written to the file is on the disk, with all that is known of the file.
+    ///
+    /// # Errors
+    /// With the path in the message: something written earlier did not get there.
+    pub async fn sync_all(&self) -> io::Result<()> {
+        self.sync(false).await
+    }
+
+    /// Waits until everything written to the file is on the disk, with as much as is needed to read it again.
+    ///
+    /// # Errors
+    /// As for [`sync_all`](Self::sync_all).
+    pub async fn sync_data(&self) -> io::Result<()> {
+        self.sync(true).await
+    }
+
+    async fn sync(&self, data: bool) -> io::Result<()> {
+        let (outcome, _) = Doing::new(Operation::Sync { file: self.opened.clone(), data }).await;
+        result(outcome).map(drop).map_err(at("sync", self.path()))
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.opened.path
+    }
+
+    /// Reads into a part of a buffer.
+    pub(super) async fn fill<B: Buffer>(
+        &self,
+        buffer: B,
+        start: usize,
+        offset: u64,
+    ) -> (io::Result<usize>, B) {
+        let transfer = self.transfer(buffer, start, offset);
+        let (read, transfer) = transferred(Doing::new(Operation::Read(transfer)).await);
+        (read.map_err(at("read", self.path())), B::from_bytes(transfer.bytes))
+    }
+
+    fn transfer<B: Buffer>(&self, buffer: B, start: usize, offset: u64) -> Transfer {
+        Transfer { file: self.opened.clone(), bytes: buffer.into_bytes(), offset, start }
+    }
+}
+
+fn transferred((outcome, operation): (i32, Operation)) -> (io::Result<usize>, Transfer) {
+    match operation {
+        Operation::Read(transfer) | Operation::Write(transfer) => (result(outcome), transfer),
+        other => unreachable!("a transfer was asked for, not {other:?}"),
+    }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.opened.as_fd()
+    }
+}
+
+/// The future of [`File::read`].
+#[derive(Debug)]
+struct Reading<'a> {
+    file: &'a File,
+    doing: Doing,
+}
+
+impl Future for Reading<'_> {
+    type Output = io::Result<AlignedBuf>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<AlignedBuf>> {
+        let (read, transfer) = transferred(ready!(Pin::new(&mut self.doing).poll(cx)));
+        let read = read.map_err(at("read", self.file.path()));
+        Poll::Ready(read.map(|length| {
+            let Bytes::Aligned(mut buffer) = transfer.bytes else { unreachable!("the operation has begun") };
+            buffer.set_len(length);
+            buffer
+        }))
+    }
+}

@@ -1,0 +1,156 @@
+//! How a file is opened.
+
+use super::operation::{Open, Opened, Operation, c_path};
+use super::queue::Doing;
+use super::{File, at, result};
+use rustix::fs::{Mode, OFlags};
+use std::io;
+use std::path::PathBuf;
+
+/// How a file is to be opened: as [`std::fs::OpenOptions`], and with [`direct`](Self::direct) access.
+///
+/// # Examples
+/// ```
+/// # futures::executor::block_on(async {
+/// use selvedge_io::fs::File;
+///
+/// let directory = tempfile::tempdir()?;
+/// let log = File::options().write(true).create_new(true).open(directory.path().join("log")).await?;
+/// let (written, _) = log.write_at(b"begun\n".to_vec(), 0).await;
+/// assert_eq!(written?, 6);
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    read: bool,
+    write: bool,
+    append: bool,
+    truncate: bool,
+    create: bool,
+    create_new: bool,
+    direct: bool,
+    mode: u32,
+    flags: i32,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions::new()
+    }
+}
+
+impl OpenOptions {
+    /// Nothing is allowed yet: say at least [`read`](Self::read) or [`write`](Self::write).
+    pub fn new() -> OpenOptions {
+        OpenOptions {
+            read: false,
+            write: false,
+            append: false,
+            truncate: false,
+            create: false,
+            create_new: false,
+            direct: false,
+            mode: 0o666,
+            flags: 0,
+        }
+    }
+
+    /// Whether it can be read.
+    pub fn read(mut self, read: bool) -> OpenOptions {
+        self.read = read;
+        self
+    }
+
+    /// Whether it can be written.
+    pub fn write(mut self, write: bool) -> OpenOptions {
+        self.write = write;
+        self
+    }
+
+    /// Whether everything is written at the file's end, whatever offset is said.
+    pub fn append(mut self, append: bool) -> OpenOptions {
+        self.append = append;
+        self
+    }
+
+    /// Whether what is in it is thrown away.
+    pub fn truncate(mut self, truncate: bool) -> OpenOptions {
+        self.truncate = truncate;
+        self
+    }
+
+    /// Whether it is created if it is not there.
+    pub fn create(mut self, create: bool) -> OpenOptions {
+        self.create = create;
+        self
+    }
+
+    /// Whether it must not be there, and is created.
+    pub fn create_new(mut self, create_new: bool) -> OpenOptions {
+        self.create_new = create_new;
+        self
+    }
+
+    /// Whether transfers bypass the page cache. Then the file system wants offset, length and the buffer's address to be multiples
+    /// of the disk's block size, 512 to 4096 bytes: [`AlignedBuf`](super::AlignedBuf) has such addresses.
+    #[doc(alias = "O_DIRECT")]
+    pub fn direct(mut self, direct: bool) -> OpenOptions {
+        self.direct = direct;
+        self
+    }
+
+    /// The permissions of a file that is created, less those that the process's mask takes away.
+    pub fn mode(mut self, mode: u32) -> OpenOptions {
+        self.mode = mode;
+        self
+    }
+
+    /// More flags of `open(2)`.
+    pub fn custom_flags(mut self, flags: i32) -> OpenOptions {
+        self.flags = flags;
+        self
+    }
+
+    /// Opens a file so. The opening of a FIFO does not wait for its other side.
+    ///
+    /// # Errors
+    /// With the path in the message: not there, there already, not permitted, no descriptors left; nothing allowed.
+    #[doc(alias = "sys_file_open")]
+    pub async fn open(&self, path: impl Into<PathBuf>) -> io::Result<File> {
+        let path = path.into();
+        match self.opened(&path).await {
+            Ok(fd) => Ok(File::new(Opened::new(fd, path, self.direct))),
+            Err(error) => Err(at("open", &path)(error)),
+        }
+    }
+
+    async fn opened(&self, path: &std::path::Path) -> io::Result<std::os::fd::OwnedFd> {
+        let open = Open { path: c_path(path)?, flags: self.flags()?, mode: Mode::from_raw_mode(self.mode) };
+        match Doing::new(Operation::Open(Box::new(open))).await {
+            (_, Operation::Opened(fd)) => Ok(fd),
+            (outcome, _) => Err(result(outcome).expect_err("what is opened has a descriptor")),
+        }
+    }
+
+    fn flags(&self) -> io::Result<OFlags> {
+        let access = match (self.read, self.write || self.append) {
+            (true, false) => OFlags::RDONLY,
+            (false, true) => OFlags::WRONLY,
+            (true, true) => OFlags::RDWR,
+            (false, false) => return Err(rustix::io::Errno::INVAL.into()),
+        };
+        let chosen = [
+            (self.append, OFlags::APPEND),
+            (self.truncate, OFlags::TRUNC),
+            (self.create, OFlags::CREATE),
+            (self.create_new, OFlags::CREATE | OFlags::EXCL),
+            (self.direct, OFlags::DIRECT),
+        ];
+        let always =
+            OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::from_bits_retain(self.flags as u32);
+        Ok(chosen
+            .into_iter()
+            .filter(|(chosen, _)| *chosen)
+            .fold(access | always, |flags, (_, flag)| flags | flag))
+    }
+}

@@ -1,0 +1,569 @@
+//! The queue of an event loop's disk operations: each from its request to its answer, whoever performs it.
+//!
+//! ```text
+//!            submit            begin              complete          take
+//!   future ──────────▶ Queued ───────▶ Performed ──────────▶ Done ───────▶ future
+//!                        │ withdraw       │ withdraw           │ withdraw
+//!                        ▼                ▼                    ▼
+//!                    Withdrawn        Orphaned ──complete──▶ free
+//!                        └────begin────────────────────────▶ free
+//! ```
+//!
+//! 1. `submit`: the future's first poll gives its operation, buffers and all, to a slot, and the slot to the end of the
+//!    first-come-first-served list.
+//! 2. `begin`: the performer takes the first slot of the list. From here on the kernel may read and write the operation's
+//!    buffers, so that nothing but `complete` drops them.
+//! 3. `complete`: the performer tells the outcome; whoever waits is woken.
+//! 4. `take`: the future fetches outcome and operation.
+//! 5. `withdraw`: the future is dropped. What has not begun is dropped at once and leaves its slot in the list, to be skipped; what
+//!    has begun is the performer's, who is asked to cancel it; what is done is dropped.
+//!
+//! Performers are the event loop's [ring](crate::uring) and the [blocking pool](crate::pool). A future may be polled and dropped on
+//! another OS thread than the performer's: everything here is under one lock, which is never held while somebody is
+//! woken, something is dropped or the kernel is called.
+//!
+//! A thread that waits costs its slot, 88 bytes, and what its future takes; the buffer of a
+//! [`File::read`](super::File::read) comes with `begin`.
+
+use super::operation::{Operation, Outcome};
+use crate::pool;
+use crate::sys;
+use rustix::io::Errno;
+use selvedge_core::{Unpark, in_thread};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// The end of a list of slots.
+const NONE: u32 = u32::MAX;
+
+/// How many operations of one queue the blocking pool performs at once.
+const RUNNERS_MAX: usize = 32;
+
+/// How many reads in a row are answered from memory at once; so a thread that does nothing else lets others run.
+const CACHED_MAX: u8 = 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Free,
+    Queued,
+    Withdrawn,
+    Performed,
+    Orphaned,
+    Done,
+}
+
+#[derive(Debug)]
+struct Slot {
+    stage: Stage,
+    /// Counts the operations that have had this slot.
+    turn: u32,
+    /// The next in the list that it is in: of those that wait, or of the free.
+    next: u32,
+    outcome: Outcome,
+    operation: Option<Operation>,
+    waker: Option<Waker>,
+}
+
+const _: () = assert!(size_of::<Slot>() <= 88, "a million threads may wait for the disk");
+
+/// One operation of a queue, as its performer names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    slot: u32,
+    turn: u32,
+}
+
+impl Ticket {
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.turn) << 32 | u64::from(self.slot)
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Ticket {
+        Ticket { slot: bits as u32, turn: (bits >> 32) as u32 }
+    }
+}
+
+/// Who performs the operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Performer {
+    /// The event loop, when it polls.
+    Loop,
+    /// The blocking pool.
+    Pool,
+}
+
+/// See the [module](self).
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    /// Of the event loop that performs; `None` if there never was one.
+    unparker: Option<Arc<dyn Unpark>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    slots: Vec<Slot>,
+    free: u32,
+    first: u32,
+    last: u32,
+    /// In the list.
+    listed: usize,
+    /// Somebody waits for them, and the event loop performs them.
+    awaited: usize,
+    /// Done, and not yet taken.
+    unseen: usize,
+    performer: Performer,
+    /// What the event loop has begun and is to cancel.
+    cancel: Vec<Ticket>,
+    /// Jobs of the pool that take from the list.
+    runners: usize,
+}
+
+impl State {
+    fn insert(&mut self, operation: Operation, waker: Option<Waker>) -> u32 {
+        let filled = Slot {
+            stage: if waker.is_some() { Stage::Queued } else { Stage::Orphaned },
+            turn: 0,
+            next: NONE,
+            outcome: 0,
+            operation: Some(operation),
+            waker,
+        };
+        let index = match self.free {
+            NONE => {
+                assert!(self.slots.len() < NONE as usize, "there are four billion slots");
+                self.slots.push(filled);
+                self.slots.len() as u32 - 1
+            }
+            index => {
+                let slot = &mut self.slots[index as usize];
+                self.free = slot.next;
+                *slot = Slot { turn: slot.turn, ..filled };
+                index
+            }
+        };
+        match self.last {
+            NONE => self.first = index,
+            last => self.slots[last as usize].next = index,
+        }
+        self.last = index;
+        self.listed += 1;
+        index
+    }
+
+    fn set_free(&mut self, index: u32) -> Option<Operation> {
+        let slot = &mut self.slots[index as usize];
+        slot.stage = Stage::Free;
+        slot.turn = slot.turn.wrapping_add(1);
+        slot.next = self.free;
+        self.free = index;
+        slot.operation.take()
+    }
+
+    /// The first operation that waits; it is the caller's to perform, and to complete.
+    pub(crate) fn begin(&mut self) -> Option<Ticket> {
+        loop {
+            let index = self.first;
+            if index == NONE {
+                return None;
+            }
+            let slot = &mut self.slots[index as usize];
+            self.first = slot.next;
+            if self.first == NONE {
+                self.last = NONE;
+            }
+            self.listed -= 1;
+            match slot.stage {
+                Stage::Queued => slot.stage = Stage::Performed,
+                // Nobody ever waited for it.
+                Stage::Orphaned => {}
+                Stage::Withdrawn => {
+                    self.set_free(index);
+                    continue;
+                }
+                stage => unreachable!("{stage:?} in the list"),
+            }
+            return Some(Ticket { slot: index, turn: slot.turn });
+        }
+    }
+
+    pub(crate) fn performer(&self) -> Performer {
+        self.performer
+    }
+
+    /// How many wait to begin, with those that will be skipped.
+    pub(crate) fn listed(&self) -> usize {
+        self.listed
+    }
+
+    /// How many are done, with their buffers, and have not been taken.
+    pub(crate) fn unseen(&self) -> usize {
+        self.unseen
+    }
+
+    /// Whether the event loop has been asked to cancel something.
+    pub(crate) fn take_cancelled(&mut self) -> Option<Ticket> {
+        loop {
+            let ticket = self.cancel.pop()?;
+            let slot = &self.slots[ticket.slot as usize];
+            if slot.turn == ticket.turn && slot.stage == Stage::Orphaned {
+                return Some(ticket);
+            }
+        }
+    }
+
+    /// What has begun and is not complete.
+    pub(crate) fn operation(&mut self, ticket: Ticket) -> &mut Operation {
+        let slot = &mut self.slots[ticket.slot as usize];
+        debug_assert_eq!(slot.turn, ticket.turn);
+        slot.operation.as_mut().expect("it is not complete")
+    }
+
+    /// Tells the outcome of what has begun.
+    pub(crate) fn complete(&mut self, ticket: Ticket, outcome: Outcome) -> Completed {
+        let slot = &mut self.slots[ticket.slot as usize];
+        debug_assert_eq!(slot.turn, ticket.turn);
+        match slot.stage {
+            Stage::Performed => {
+                slot.stage = Stage::Done;
+                slot.outcome = outcome;
+                let waker = slot.waker.take();
+                self.awaited -= 1;
+                self.unseen += 1;
+                Completed { waker, unwanted: None }
+            }
+            Stage::Orphaned => Completed { waker: None, unwanted: self.set_free(ticket.slot) },
+            stage => unreachable!("{stage:?} is not performed"),
+        }
+    }
+}
+
+/// To be dealt with when the queue is not locked.
+#[derive(Debug)]
+#[must_use = "who waits is to be woken"]
+pub(crate) struct Completed {
+    pub(crate) waker: Option<Waker>,
+    pub(crate) unwanted: Option<Operation>,
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Queue")
+            .field("listed", &state.listed)
+            .field("awaited", &state.awaited)
+            .field("performer", &state.performer)
+            .finish_non_exhaustive()
+    }
+}
+
+thread_local! {
+    /// The queue of this OS thread's event loop.
+    static HERE: RefCell<Option<Arc<Queue>>> = const { RefCell::new(None) };
+    /// How many reads have been answered from memory since the last one that was not.
+    static CACHED: Cell<u8> = const { Cell::new(0) };
+}
+
+impl Queue {
+    pub(crate) fn new(performer: Performer, unparker: Option<Arc<dyn Unpark>>) -> Queue {
+        let state = State {
+            slots: Vec::new(),
+            free: NONE,
+            first: NONE,
+            last: NONE,
+            listed: 0,
+            awaited: 0,
+            unseen: 0,
+            performer,
+            cancel: Vec::new(),
+            runners: 0,
+        };
+        Queue { state: Mutex::new(state), unparker }
+    }
+
+    /// Makes it the queue of this OS thread; `None` ends that.
+    pub(crate) fn set_here(queue: Option<Arc<Queue>>) {
+        HERE.set(queue);
+    }
+
+    /// The queue for what is asked here: the event loop's if a thread of ours asks, else that of foreign executors.
+    fn here() -> Arc<Queue> {
+        static GLOBAL: LazyLock<Arc<Queue>> = LazyLock::new(|| Arc::new(Queue::new(Performer::Pool, None)));
+        let here = if in_thread() { HERE.with_borrow(Option::clone) } else { None };
+        here.unwrap_or_else(|| GLOBAL.clone())
+    }
+
+    fn is_here(&self) -> bool {
+        HERE.with_borrow(|here| here.as_ref().is_some_and(|here| std::ptr::eq(&**here, self)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many operations somebody waits for.
+    pub(crate) fn awaited(&self) -> usize {
+        self.lock().awaited
+    }
+
+    fn submit(self: &Arc<Queue>, operation: Operation, waker: Option<Waker>) -> u32 {
+        let mut state = self.lock();
+        state.awaited += usize::from(waker.is_some());
+        let slot = state.insert(operation, waker);
+        if state.performer == Performer::Pool {
+            self.start_runner(state);
+        }
+        slot
+    }
+
+    /// From now on the pool performs what waits and what comes.
+    pub(crate) fn leave_to_pool(self: &Arc<Queue>) {
+        let mut state = self.lock();
+        state.performer = Performer::Pool;
+        for _ in 0..state.listed.min(RUNNERS_MAX) {
+            self.start_runner(state);
+            state = self.lock();
+        }
+    }
+
+    fn start_runner(self: &Arc<Queue>, mut state: MutexGuard<'_, State>) {
+        if state.runners == RUNNERS_MAX {
+            return;
+        }
+        state.runners += 1;
+        drop(state);
+        let queue = self.clone();
+        if pool::aside(move || queue.perform_all()).is_ok() {
+            return;
+        }
+        // There is no OS thread to be had.
+        let mut state = self.lock();
+        state.runners -= 1;
+        if state.runners > 0 {
+            return;
+        }
+        let mut failed = Vec::new();
+        while let Some(ticket) = state.begin() {
+            failed.push(state.complete(ticket, -Errno::AGAIN.raw_os_error()));
+        }
+        drop(state);
+        failed.into_iter().for_each(Completed::settle);
+    }
+
+    /// What an OS thread of the pool does.
+    fn perform_all(&self) {
+        let mut state = self.lock();
+        while let Some(ticket) = state.begin() {
+            drop(state);
+            self.perform(ticket);
+            state = self.lock();
+        }
+        state.runners -= 1;
+    }
+
+    /// Performs what has begun, on an OS thread that may block.
+    fn perform(&self, ticket: Ticket) {
+        let taken = self.lock().slots[ticket.slot as usize].operation.take();
+        let mut operation = taken.expect("it is not complete");
+        let outcome = operation.perform();
+        let mut state = self.lock();
+        state.slots[ticket.slot as usize].operation = Some(operation);
+        let completed = state.complete(ticket, outcome);
+        drop(state);
+        completed.settle();
+    }
+
+    /// Gives what the event loop has begun, and cannot do, to the pool.
+    pub(crate) fn pass_on(self: &Arc<Queue>, ticket: Ticket) {
+        let queue = self.clone();
+        if pool::aside(move || queue.perform(ticket)).is_err() {
+            let completed = self.lock().complete(ticket, -Errno::AGAIN.raw_os_error());
+            completed.settle();
+        }
+    }
+
+    /// Nobody is to be woken any more, and nothing begins that has not: whoever still asks is told that it was cancelled.
+    pub(crate) fn cancel_all(&self) {
+        let mut state = self.lock();
+        let mut dropped = Vec::new();
+        while let Some(ticket) = state.begin() {
+            let Completed { waker, unwanted } = state.complete(ticket, -Errno::CANCELED.raw_os_error());
+            dropped.push((waker, unwanted));
+        }
+        dropped.extend(state.slots.iter_mut().map(|slot| (slot.waker.take(), None)));
+        drop(state);
+        drop(dropped);
+    }
+
+    /// The outcome, if it is there; else the waker replaces the one before.
+    fn take(&self, index: u32, waker: &Waker) -> Option<(Outcome, Operation)> {
+        let mut state = self.lock();
+        let slot = &mut state.slots[index as usize];
+        if slot.stage == Stage::Done {
+            let outcome = slot.outcome;
+            state.unseen -= 1;
+            let operation = state.set_free(index).expect("what is done has its operation");
+            return Some((outcome, operation));
+        }
+        let former = match &slot.waker {
+            Some(former) if former.will_wake(waker) => None,
+            _ => slot.waker.replace(waker.clone()),
+        };
+        drop(state);
+        drop(former);
+        None
+    }
+
+    /// Nobody wants the outcome any more.
+    fn withdraw(&self, index: u32) {
+        let mut state = self.lock();
+        let slot = &mut state.slots[index as usize];
+        let waker = slot.waker.take();
+        let mut cancel = false;
+        let dropped = match slot.stage {
+            Stage::Queued => {
+                slot.stage = Stage::Withdrawn;
+                let dropped = slot.operation.take();
+                state.awaited -= 1;
+                dropped
+            }
+            Stage::Performed => {
+                slot.stage = Stage::Orphaned;
+                let ticket = Ticket { slot: index, turn: slot.turn };
+                cancel = state.performer == Performer::Loop;
+                if cancel {
+                    state.cancel.push(ticket);
+                }
+                state.awaited -= 1;
+                None
+            }
+            Stage::Done => {
+                state.unseen -= 1;
+                state.set_free(index)
+            }
+            stage => unreachable!("{stage:?} is nobody's"),
+        };
+        drop(state);
+        drop((waker, dropped));
+        if cancel
+            && !self.is_here()
+            && let Some(unparker) = &self.unparker
+        {
+            unparker.unpark();
+        }
+    }
+}
+
+impl Completed {
+    fn settle(self) {
+        drop(self.unwanted);
+        if let Some(waker) = self.waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Closes a descriptor: aside, if a thread of ours would have to wait for it.
+pub(super) fn close_aside(fd: OwnedFd) {
+    let aside = in_thread() && !sys::is_simulated();
+    match HERE.with_borrow(Option::clone).filter(|_| aside) {
+        Some(queue) => {
+            queue.submit(Operation::Close(Some(fd)), None);
+        }
+        None => drop(fd),
+    }
+}
+
+/// The future of one operation.
+#[derive(Debug)]
+#[must_use = "nothing happens until it is awaited"]
+pub(super) struct Doing(Progress);
+
+enum Progress {
+    Unsent(Operation),
+    Sent(Arc<Queue>, u32),
+    /// In a simulation, where calls that may block are made in place and take virtual time.
+    Simulated(Pin<Box<dyn Future<Output = (Outcome, Operation)> + Send + Sync>>),
+    Over,
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Progress::Unsent(_) => "unsent",
+            Progress::Sent(..) => "sent",
+            Progress::Simulated(_) => "simulated",
+            Progress::Over => "over",
+        })
+    }
+}
+
+async fn simulated(mut operation: Operation) -> (Outcome, Operation) {
+    let performed = pool::blocking(move || {
+        let outcome = operation.perform();
+        (outcome, operation)
+    });
+    performed.await.expect("an operation does not panic")
+}
+
+impl Doing {
+    pub(super) fn new(operation: Operation) -> Doing {
+        Doing(Progress::Unsent(operation))
+    }
+}
+
+impl Unpin for Doing {}
+
+impl Future for Doing {
+    type Output = (Outcome, Operation);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Progress::Sent(queue, slot) = &self.0 {
+            let Some(answer) = queue.take(*slot, cx.waker()) else { return Poll::Pending };
+            self.0 = Progress::Over;
+            return Poll::Ready(answer);
+        }
+        if let Progress::Simulated(simulated) = &mut self.0 {
+            return simulated.as_mut().poll(cx);
+        }
+        let Progress::Unsent(mut operation) = std::mem::replace(&mut self.0, Progress::Over) else {
+            panic!("an operation is not polled after it has ended");
+        };
+        if sys::is_simulated() {
+            self.0 = Progress::Simulated(Box::pin(simulated(operation)));
+            return self.poll(cx);
+        }
+        let queue = Queue::here();
+        // A ring tries that itself.
+        if queue.lock().performer == Performer::Pool {
+            let before = CACHED.get();
+            if before == CACHED_MAX {
+                CACHED.set(0);
+                self.0 = Progress::Unsent(operation);
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if let Some(outcome) = operation.perform_cached() {
+                CACHED.set(before + 1);
+                return Poll::Ready((outcome, operation));
+            }
+            CACHED.set(0);
+        }
+        let slot = queue.submit(operation, Some(cx.waker().clone()));
+        self.0 = Progress::Sent(queue, slot);
+        Poll::Pending
+    }
+}
+
+impl Drop for Doing {
+    fn drop(&mut self) {
+        if let Progress::Sent(queue, slot) = &self.0 {
+            queue.withdraw(*slot);
+        }
+    }
+}

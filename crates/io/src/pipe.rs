@@ -1,0 +1,297 @@
+//! Pipes and FIFOs: bytes in order, in one direction.
+//!
+//! # Examples
+//! ```
+//! use selvedge_core::{round_robin_with, spawn};
+//! use selvedge_io::{EventLoop, pipe};
+//!
+//! round_robin_with(&mut EventLoop::new()?, async {
+//!     let (sender, receiver) = pipe::pipe()?;
+//!     let reader = spawn(async move { receiver.read_to_end().await });
+//!     sender.write_all(b"down the pipe").await?;
+//!     drop(sender);
+//!     assert_eq!(reader.await.unwrap()?, b"down the pipe");
+//!     std::io::Result::Ok(())
+//! })??;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::error::doing;
+use crate::nonblocking::PollState;
+use crate::sys::{self, Fd};
+use crate::time::sleep;
+use crate::{NonBlocking, blocking};
+use rustix::io::Errno;
+use selvedge_core::{Interest, Time};
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A new pipe: what is written to the one end is read from the other.
+///
+/// # Errors
+/// If the process has no descriptors left.
+///
+/// # Paper
+/// [LZ07 §4.3]: message passing by pipes and epoll.
+pub fn pipe() -> io::Result<(Sender, Receiver)> {
+    let (reader, writer) = sys::pipe()?;
+    Ok((Sender { io: NonBlocking::assume(writer) }, Receiver { io: NonBlocking::assume(reader) }))
+}
+
+/// The end of a pipe that is written to. When the other end is closed, writing fails with `BrokenPipe`. (Rust programs ignore SIGPIPE from
+/// their start.)
+#[derive(Debug)]
+pub struct Sender {
+    io: NonBlocking<Fd>,
+}
+
+/// The end of a pipe that is read from.
+#[derive(Debug)]
+pub struct Receiver {
+    io: NonBlocking<Fd>,
+}
+
+/// How long the opening of a FIFO waits for a reader before it looks again: at first, and at most. The kernel tells nobody.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+
+impl Sender {
+    /// Opens a FIFO for writing, and waits until somebody has it open for reading.
+    ///
+    /// # Errors
+    /// With the path in the message: not there, not permitted, not a FIFO.
+    pub async fn open(path: impl Into<PathBuf>) -> io::Result<Sender> {
+        let path = path.into();
+        let mut pause = PAUSES.0;
+        loop {
+            match open_fifo(path.clone(), true).await {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => {
+                    sleep(pause).await;
+                    pause = (2 * pause).min(PAUSES.1);
+                }
+                opened => return Ok(Sender { io: opened.map_err(opening(&path))? }),
+            }
+        }
+    }
+
+    /// Takes over the writing end of a pipe, and puts it into non-blocking mode.
+    ///
+    /// # Errors
+    /// If the descriptor does not take the mode.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Sender> {
+        Ok(Sender { io: NonBlocking::new(fd.into())? })
+    }
+
+    /// Writes as much of `bytes` as there is room for, but at least one byte, and returns how much.
+    ///
+    /// # Errors
+    /// Those of `write`, and `TimedOut` after the [deadline](Self::set_deadline).
+    #[inline]
+    pub fn write(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        self.io.write_with(|_| self.try_write(bytes))
+    }
+
+    /// Writes all of `bytes`. Up to 4,096 bytes are written in one piece, whoever else writes to the pipe.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write); how much was written is not known then.
+    pub fn write_all(&self, mut bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
+        self.io.write_with(move |_| {
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            let written = self.try_write(bytes)?;
+            bytes = &bytes[written..];
+            // A short write has filled the pipe.
+            if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        })
+    }
+
+    /// Writes without waiting.
+    ///
+    /// # Errors
+    /// Those of `write`, `WouldBlock` among them.
+    #[inline]
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let written = sys::write(&self.io, bytes)?;
+        if written < bytes.len() {
+            self.io.drained(Interest::WRITE);
+        }
+        Ok(written)
+    }
+
+    /// Makes a call that writes without waiting, for who polls: see [`NonBlocking::poll_write_with`].
+    ///
+    /// # Errors
+    /// Those of `call`, and `TimedOut` after the [deadline](Self::set_deadline).
+    #[inline]
+    pub fn poll_write_with<R>(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&Sender) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.io.poll_write_with(state, cx, |_| call(self))
+    }
+
+    /// Sets the point in time after which writing fails with `TimedOut`: see [`NonBlocking::set_write_deadline`].
+    pub fn set_deadline(&self, deadline: Option<Time>) {
+        self.io.set_write_deadline(deadline);
+    }
+
+    /// Gives up the end for its descriptor, which stays in non-blocking mode.
+    pub fn into_fd(self) -> OwnedFd {
+        self.io.into_inner().into()
+    }
+}
+
+impl Receiver {
+    /// Opens a FIFO for reading. It does not wait for a writer; the first read does.
+    ///
+    /// # Errors
+    /// With the path in the message: not there, not permitted, not a FIFO.
+    pub async fn open(path: impl Into<PathBuf>) -> io::Result<Receiver> {
+        let path = path.into();
+        let io = open_fifo(path.clone(), false).await.map_err(opening(&path))?;
+        // Before the first writer has come, a read would find an end.
+        io.drained(Interest::READ);
+        Ok(Receiver { io })
+    }
+
+    /// Takes over the reading end of a pipe, and puts it into non-blocking mode.
+    ///
+    /// # Errors
+    /// If the descriptor does not take the mode.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Receiver> {
+        Ok(Receiver { io: NonBlocking::new(fd.into())? })
+    }
+
+    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 when no writer is left (or the buffer has
+    /// no room).
+    ///
+    /// # Errors
+    /// Those of `read`, and `TimedOut` after the [deadline](Self::set_deadline).
+    #[inline]
+    pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        self.io.read_with(|_| self.try_read(buffer))
+    }
+
+    /// Reads until `buffer` is full.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read), and `UnexpectedEof` when no writer is left before.
+    pub fn read_exact(&self, mut buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
+        self.io.read_with(move |_| {
+            if buffer.is_empty() {
+                return Ok(());
+            }
+            match self.try_read(buffer)? {
+                0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                read => {
+                    buffer = &mut mem::take(&mut buffer)[read..];
+                    // A short read has emptied the pipe.
+                    if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+                }
+            }
+        })
+    }
+
+    /// Reads until no writer is left.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read); what was read before is lost.
+    pub async fn read_to_end(&self) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        loop {
+            content.reserve(4096);
+            let room = content.capacity() - content.len();
+            let read = self.io.read_with(|fd| Ok(sys::read_to_spare(fd, &mut content)?)).await?;
+            match read {
+                0 => return Ok(content),
+                read => self.note_read(read, room),
+            }
+        }
+    }
+
+    /// Reads without waiting.
+    ///
+    /// # Errors
+    /// Those of `read`, `WouldBlock` among them.
+    #[inline]
+    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = sys::read(&self.io, buffer)?;
+        self.note_read(read, buffer.len());
+        Ok(read)
+    }
+
+    #[inline]
+    fn note_read(&self, read: usize, room: usize) {
+        if read < room && read > 0 {
+            self.io.drained(Interest::READ);
+        }
+    }
+
+    /// Makes a call that reads without waiting, for who polls: see [`NonBlocking::poll_read_with`].
+    ///
+    /// # Errors
+    /// Those of `call`, and `TimedOut` after the [deadline](Self::set_deadline).
+    #[inline]
+    pub fn poll_read_with<R>(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&Receiver) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.io.poll_read_with(state, cx, |_| call(self))
+    }
+
+    /// Waits until there is something to read, or no writer is left. It is a hint: see [`NonBlocking::readable`].
+    ///
+    /// # Errors
+    /// `TimedOut` after the [deadline](Self::set_deadline).
+    pub fn readable(&self) -> impl Future<Output = io::Result<()>> {
+        self.io.readable()
+    }
+
+    /// Sets the point in time after which reading fails with `TimedOut`: see [`NonBlocking::set_read_deadline`].
+    pub fn set_deadline(&self, deadline: Option<Time>) {
+        self.io.set_read_deadline(deadline);
+    }
+
+    /// Gives up the end for its descriptor, which stays in non-blocking mode.
+    pub fn into_fd(self) -> OwnedFd {
+        self.io.into_inner().into()
+    }
+}
+
+impl AsFd for Sender {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.as_fd()
+    }
+}
+
+impl AsFd for Receiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.as_fd()
+    }
+}
+
+fn opening(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    doing(format!("open {}", path.display()))
+}
+
+/// Opens an end of a FIFO on the blocking pool.
+async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
+    let opened = blocking(move || {
+        let fd = sys::open_fifo(&path, write)?;
+        let status = rustix::fs::fstat(&fd)?;
+        match rustix::fs::FileType::from_raw_mode(status.st_mode) {
+            rustix::fs::FileType::Fifo => Ok(fd),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a FIFO")),
+        }
+    });
+    Ok(NonBlocking::assume(opened.await.map_err(io::Error::from).flatten()?))
+}

@@ -1,0 +1,351 @@
+//! Child processes: starting programs, talking to them through pipes, and waiting for their end.
+//!
+//! # The recipe
+//!
+//! 1. **System call and node.** [`Child::wait`] waits until the child's pidfd is readable
+//!    ([`Trace::Wait`](selvedge_core::Trace::Wait)); its pipes are waited for as all [pipes](crate::pipe) are.
+//! 2. **Interpret and register.** Starting takes as long as `fork` and `exec` do, so that happens on the [blocking
+//!    pool](crate::pool). The pidfd is registered like every descriptor.
+//! 3. **Event loop.** The kernel makes the pidfd readable when the child has ended; the epoll loop does the rest. Before Linux 5.3, which
+//!    has no pidfd, the thread looks every few milliseconds instead.
+//!
+//! # Examples
+//! ```
+//! use selvedge_core::round_robin_with;
+//! use selvedge_io::{EventLoop, process::Command};
+//!
+//! round_robin_with(&mut EventLoop::new()?, async {
+//!     let output = Command::new("echo").arg("hello").output().await?;
+//!     assert!(output.status.success());
+//!     assert_eq!(output.stdout, b"hello\n");
+//!     std::io::Result::Ok(())
+//! })??;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::error::doing;
+use crate::pipe::{Receiver, Sender};
+use crate::sys::{self, Fd};
+use crate::time::sleep;
+use crate::{NonBlocking, blocking};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::future::poll_fn;
+use std::io;
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::pin::pin;
+use std::process::{self, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+pub use std::process::Output;
+
+/// A program to be started, with its arguments, environment and standard streams: [`std::process::Command`], started without keeping
+/// a worker.
+///
+/// Unless said otherwise, the child has the standard streams of this process.
+#[derive(Debug)]
+pub struct Command {
+    command: process::Command,
+    kill_on_drop: bool,
+}
+
+impl Command {
+    /// A program by its path, or by its name, which is looked for in `PATH`.
+    pub fn new(program: impl AsRef<OsStr>) -> Command {
+        Command::from(process::Command::new(program))
+    }
+
+    /// Adds an argument.
+    pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Command {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Adds several.
+    pub fn args(&mut self, arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> &mut Command {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Sets a variable of the child's environment, which otherwise is that of this process.
+    pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Command {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Leaves a variable out of the child's environment.
+    pub fn env_remove(&mut self, name: impl AsRef<OsStr>) -> &mut Command {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Starts with an empty environment.
+    pub fn env_clear(&mut self) -> &mut Command {
+        self.command.env_clear();
+        self
+    }
+
+    /// The directory that the child begins in.
+    pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Command {
+        self.command.current_dir(directory);
+        self
+    }
+
+    /// The child's standard input. With [`Stdio::piped`] it comes as [`Child::stdin`].
+    pub fn stdin(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
+        self.command.stdin(stdio);
+        self
+    }
+
+    /// The child's standard output. With [`Stdio::piped`] it comes as [`Child::stdout`].
+    pub fn stdout(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
+        self.command.stdout(stdio);
+        self
+    }
+
+    /// The child's standard error. With [`Stdio::piped`] it comes as [`Child::stderr`].
+    pub fn stderr(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
+        self.command.stderr(stdio);
+        self
+    }
+
+    /// Whether the child is killed when its [`Child`] is dropped before it has ended; so is one that is still being started when
+    /// that is given up. By default it lives on.
+    pub fn kill_on_drop(&mut self, yes: bool) -> &mut Command {
+        self.kill_on_drop = yes;
+        self
+    }
+
+    /// Everything else that can be said of a command. (A hook of `pre_exec` runs on an OS thread of the blocking pool.)
+    pub fn as_std_mut(&mut self) -> &mut process::Command {
+        &mut self.command
+    }
+
+    /// Starts the program.
+    ///
+    /// If this is given up, the command is left without program and arguments, as after [`Command::new`]`("")`.
+    ///
+    /// # Errors
+    /// With the program in the message: not there, not permitted, no room for another process.
+    pub async fn spawn(&mut self) -> io::Result<Child> {
+        reap_orphans();
+        let mut command = mem::replace(&mut self.command, process::Command::new(""));
+        let kill_on_drop = self.kill_on_drop;
+        let started = blocking(move || {
+            let child = sys::start(&mut command).map(|child| Child::of(child, kill_on_drop));
+            (command, child)
+        });
+        let (command, child) = started.await?;
+        self.command = command;
+        let mut child = child.map_err(self.starting())?;
+        child.connect().map_err(self.starting())?;
+        Ok(child)
+    }
+
+    /// Starts the program, and waits for its end.
+    ///
+    /// # Errors
+    /// As for [`spawn`](Self::spawn).
+    pub async fn status(&mut self) -> io::Result<ExitStatus> {
+        self.spawn().await?.wait().await
+    }
+
+    /// Starts the program with empty standard input, and waits for its end and all that it writes to standard output and standard error.
+    ///
+    /// # Errors
+    /// As for [`spawn`](Self::spawn), and those of reading.
+    pub async fn output(&mut self) -> io::Result<Output> {
+        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.spawn().await?.wait_with_output().await
+    }
+
+    fn starting(&self) -> impl FnOnce(io::Error) -> io::Error {
+        doing(format!("start {}", self.command.get_program().display()))
+    }
+}
+
+impl From<process::Command> for Command {
+    fn from(command: process::Command) -> Command {
+        Command { command, kill_on_drop: false }
+    }
+}
+
+/// A child process.
+///
+/// Dropping it does not end the child, unless [told so](Command::kill_on_drop). What is left of one that ends later is cleared away when
+/// another child is started, waited for or dropped.
+#[derive(Debug)]
+pub struct Child {
+    /// Until it is dropped.
+    child: Option<process::Child>,
+    /// Its end, once it is known.
+    ended: Option<ExitStatus>,
+    pidfd: Option<NonBlocking<Fd>>,
+    kill_on_drop: bool,
+    /// Its standard input, if it was to be piped.
+    pub stdin: Option<Sender>,
+    /// Its standard output, if it was to be piped.
+    pub stdout: Option<Receiver>,
+    /// Its standard error, if it was to be piped.
+    pub stderr: Option<Receiver>,
+}
+
+/// How often a child is looked after where there are no pidfds: at first, and at last.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+
+impl Child {
+    fn of(child: process::Child, kill_on_drop: bool) -> Child {
+        let (stdin, stdout, stderr) = (None, None, None);
+        Child { child: Some(child), ended: None, pidfd: None, kill_on_drop, stdin, stdout, stderr }
+    }
+
+    /// Makes its descriptors ours.
+    fn connect(&mut self) -> io::Result<()> {
+        let child = self.child.as_mut().expect("not dropped yet");
+        self.stdin = child.stdin.take().map(|end| Sender::from_fd(OwnedFd::from(end))).transpose()?;
+        self.stdout = child.stdout.take().map(|end| Receiver::from_fd(OwnedFd::from(end))).transpose()?;
+        self.stderr = child.stderr.take().map(|end| Receiver::from_fd(OwnedFd::from(end))).transpose()?;
+        match sys::process_descriptor(child.id()) {
+            Ok(pidfd) => self.pidfd = Some(NonBlocking::assume(pidfd)),
+            // Not in this kernel, or not in this sandbox.
+            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Its number in the system. It is the child's until its end has been waited for.
+    pub fn id(&self) -> u32 {
+        self.child().id()
+    }
+
+    /// Waits for its end, and says how it was. Closes its standard input first, so that it does not wait for more. Any later call says the
+    /// same.
+    ///
+    /// # Errors
+    /// Only if somebody else has waited for it (`waitpid` in other code).
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.stdin = None;
+        let mut pause = LOOKS.0;
+        loop {
+            if let Some(status) = self.try_wait()? {
+                reap_orphans();
+                return Ok(status);
+            }
+            match &self.pidfd {
+                Some(pidfd) => pidfd.readable().await?,
+                None => {
+                    sleep(pause).await;
+                    pause = (2 * pause).min(LOOKS.1);
+                }
+            }
+        }
+    }
+
+    /// How it has ended, if it has.
+    ///
+    /// # Errors
+    /// As for [`wait`](Self::wait).
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.ended.is_none() {
+            self.ended = self.child.as_mut().expect("not dropped yet").try_wait()?;
+        }
+        Ok(self.ended)
+    }
+
+    /// Waits for its end and for all that it writes to those of its standard streams that are piped and still here.
+    ///
+    /// # Errors
+    /// As for [`wait`](Self::wait), and those of reading.
+    pub async fn wait_with_output(mut self) -> io::Result<Output> {
+        let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
+        let read = async |receiver: Option<Receiver>| match receiver {
+            Some(receiver) => receiver.read_to_end().await,
+            None => Ok(Vec::new()),
+        };
+        // The child may not end before both have been read.
+        self.stdin = None;
+        let (stdout, stderr) = both(read(stdout), read(stderr)).await;
+        let status = self.wait().await?;
+        Ok(Output { status, stdout: stdout?, stderr: stderr? })
+    }
+
+    /// Kills it (SIGKILL), and waits for its end.
+    ///
+    /// # Errors
+    /// As for [`wait`](Self::wait).
+    pub async fn kill(&mut self) -> io::Result<ExitStatus> {
+        self.start_kill()?;
+        self.wait().await
+    }
+
+    /// Kills it (SIGKILL). Nothing happens if it has ended.
+    ///
+    /// # Errors
+    /// If it is not this process's to kill: it has changed its user.
+    pub fn start_kill(&mut self) -> io::Result<()> {
+        match self.ended {
+            Some(_) => Ok(()),
+            None => self.child.as_mut().expect("not dropped yet").kill(),
+        }
+    }
+
+    fn child(&self) -> &process::Child {
+        self.child.as_ref().expect("not dropped yet")
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.kill_on_drop {
+            let _ = self.start_kill();
+        }
+        if let (Ok(None), Some(child)) = (self.try_wait(), self.child.take()) {
+            orphans().push(child);
+        }
+        reap_orphans();
+    }
+}
+
+/// Children that nobody waits for. The kernel keeps their ends until somebody asks.
+static ORPHANS: Mutex<Vec<process::Child>> = Mutex::new(Vec::new());
+
+fn orphans() -> MutexGuard<'static, Vec<process::Child>> {
+    ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn reap_orphans() {
+    orphans().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+}
+
+/// Awaits two futures at once.
+async fn both<A: Future, B: Future>(one: A, other: B) -> (A::Output, B::Output) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let (mut first, mut second) = (None, None);
+    poll_fn(|cx| {
+        if first.is_none() {
+            first = match one.as_mut().poll(cx) {
+                Poll::Ready(output) => Some(output),
+                Poll::Pending => None,
+            };
+        }
+        if second.is_none() {
+            second = match other.as_mut().poll(cx) {
+                Poll::Ready(output) => Some(output),
+                Poll::Pending => None,
+            };
+        }
+        match (first.take(), second.take()) {
+            (Some(first), Some(second)) => Poll::Ready((first, second)),
+            (one, other) => {
+                (first, second) = (one, other);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,99 @@
+//! Datagram sockets, of UDP and Unix.
+
+use super::{Call, Fd, through};
+use rustix::io::Result;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, recvfrom, sendto, sockopt,
+};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd;
+
+/// A datagram socket in non-blocking mode.
+///
+/// # Errors
+/// Those of `socket`.
+pub fn datagram_socket(family: AddressFamily) -> Result<Fd> {
+    through(Call::Socket, |_| {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        Ok(rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?.into())
+    })
+}
+
+/// Two Unix datagram sockets in non-blocking mode, connected to each other.
+///
+/// # Errors
+/// Those of `socketpair`.
+pub fn datagram_pair() -> Result<(Fd, Fd)> {
+    through(Call::SocketPair, |_| {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (one, other) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+        Ok((one.into(), other.into()))
+    })
+}
+
+/// Receives the next datagram, without waiting: how much of it fitted, and who sent it. With `peek` it stays there.
+///
+/// # Errors
+/// Those of `recvfrom`.
+#[inline]
+pub fn receive_from(fd: impl AsFd, buffer: &mut [u8], peek: bool) -> Result<(usize, Option<SocketAddrAny>)> {
+    through(Call::Recv, |_| {
+        let flags = if peek { RecvFlags::DONTWAIT | RecvFlags::PEEK } else { RecvFlags::DONTWAIT };
+        let (received, _, from) = recvfrom(fd, buffer, flags)?;
+        Ok((received, from))
+    })
+}
+
+/// Sends a datagram to an address, without waiting.
+///
+/// # Errors
+/// Those of `sendto`.
+#[inline]
+pub fn send_to(fd: impl AsFd, bytes: &[u8], to: &SocketAddrAny) -> Result<usize> {
+    through(Call::Send, |_| sendto(fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT, to))
+}
+
+/// What a datagram socket can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DatagramOption {
+    /// `SO_BROADCAST`
+    Broadcast(bool),
+    /// `IP_TTL`
+    Ttl(u32),
+    /// `IP_ADD_MEMBERSHIP`, with the address of the interface.
+    JoinV4(Ipv4Addr, Ipv4Addr),
+    /// `IP_DROP_MEMBERSHIP`
+    LeaveV4(Ipv4Addr, Ipv4Addr),
+    /// `IPV6_ADD_MEMBERSHIP`, with the index of the interface.
+    JoinV6(Ipv6Addr, u32),
+    /// `IPV6_DROP_MEMBERSHIP`
+    LeaveV6(Ipv6Addr, u32),
+    /// `IP_MULTICAST_TTL`
+    MulticastTtlV4(u32),
+    /// `IPV6_MULTICAST_HOPS`
+    MulticastHopsV6(u32),
+    /// `IP_MULTICAST_LOOP`
+    MulticastLoopV4(bool),
+    /// `IPV6_MULTICAST_LOOP`
+    MulticastLoopV6(bool),
+}
+
+/// Sets an option of a datagram socket.
+///
+/// # Errors
+/// Those of `setsockopt`.
+pub fn set_datagram_option(fd: impl AsFd, option: DatagramOption) -> Result<()> {
+    through(Call::SetOption, |_| match option {
+        DatagramOption::Broadcast(yes) => sockopt::set_socket_broadcast(fd, yes),
+        DatagramOption::Ttl(hops) => sockopt::set_ip_ttl(fd, hops),
+        DatagramOption::JoinV4(group, interface) => sockopt::set_ip_add_membership(fd, &group, &interface),
+        DatagramOption::LeaveV4(group, interface) => sockopt::set_ip_drop_membership(fd, &group, &interface),
+        DatagramOption::JoinV6(group, interface) => sockopt::set_ipv6_add_membership(fd, &group, interface),
+        DatagramOption::LeaveV6(group, interface) => sockopt::set_ipv6_drop_membership(fd, &group, interface),
+        DatagramOption::MulticastTtlV4(hops) => sockopt::set_ip_multicast_ttl(fd, hops),
+        DatagramOption::MulticastHopsV6(hops) => sockopt::set_ipv6_multicast_hops(fd, hops),
+        DatagramOption::MulticastLoopV4(yes) => sockopt::set_ip_multicast_loop(fd, yes),
+        DatagramOption::MulticastLoopV6(yes) => sockopt::set_ipv6_multicast_loop(fd, yes),
+    })
+}

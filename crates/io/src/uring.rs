@@ -1,0 +1,389 @@
+//! A ring to the kernel: operations go in by the batch, outcomes come out by the batch, with one system call for both.
+//!
+//! One ring belongs to one OS thread. What the kernel offers is found out when the ring is made, flag by flag and operation
+//! by operation, never when the program is built; where it offers no ring at all, [`Ring::new`] fails and the
+//! [blocking pool](crate::pool) does the work.
+//!
+//! The ring knows nothing of who waits. It is told operations by the bits of a number, and tells outcomes by the same; that what
+//! an operation refers to stays where it is until its outcome is told is the contract of [`Ring::push`].
+
+use crate::fs::operation::{Operation, Outcome, STAT_MASK};
+use crate::fs::region::Region;
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, Probe, opcode, squeue};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// Bits that no operation has: the outcome of a cancellation, which is of no interest.
+const CANCEL: u64 = u64::MAX;
+/// Bits that no operation has: the descriptor that is watched beside the operations has become readable.
+const WATCH: u64 = u64::MAX - 1;
+
+/// A ring that is shared by the calling OS thread and the kernel.
+pub(crate) struct Ring {
+    ring: IoUring,
+    /// Memory that the kernel knows; after the ring, so that it goes after it.
+    region: Option<Region>,
+    supported: Supported,
+    /// A readable descriptor will end a wait.
+    watching: bool,
+    /// Operations whose outcome has not been told.
+    pending: usize,
+    /// The kernel can wait a short while for a batch before it returns with what there is.
+    batches: bool,
+}
+
+/// Which operations the kernel performs through rings.
+#[derive(Debug, Clone, Copy)]
+struct Supported {
+    transfer: bool,
+    sync: bool,
+    open: bool,
+    stat: bool,
+    close: bool,
+    cancel: bool,
+}
+
+/// Makes a ring with so many entries and these flags.
+type Setup<'a> = &'a dyn Fn(u32, u32) -> io::Result<IoUring>;
+
+/// What a ring may be asked to be; the first that the kernel grants is taken.
+const WISHES: [u32; 4] = [
+    // Completions are worked off when the loop asks for them, and never interrupt a thread's step.
+    DEFER_TASKRUN | SINGLE_ISSUER | TASKRUN_FLAG | SUBMIT_ALL,
+    COOP_TASKRUN | TASKRUN_FLAG | SUBMIT_ALL,
+    COOP_TASKRUN,
+    0,
+];
+// As in <linux/io_uring.h>.
+const SUBMIT_ALL: u32 = 1 << 7;
+const COOP_TASKRUN: u32 = 1 << 8;
+const TASKRUN_FLAG: u32 = 1 << 9;
+const SINGLE_ISSUER: u32 = 1 << 12;
+const DEFER_TASKRUN: u32 = 1 << 13;
+
+fn setup(entries: u32, flags: u32) -> io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    if flags & SUBMIT_ALL != 0 {
+        builder.setup_submit_all();
+    }
+    if flags & COOP_TASKRUN != 0 {
+        builder.setup_coop_taskrun();
+    }
+    if flags & TASKRUN_FLAG != 0 {
+        builder.setup_taskrun_flag();
+    }
+    if flags & SINGLE_ISSUER != 0 {
+        builder.setup_single_issuer();
+    }
+    if flags & DEFER_TASKRUN != 0 {
+        builder.setup_defer_taskrun();
+    }
+    builder.build(entries)
+}
+
+impl Ring {
+    /// A ring with room for `entries` operations between two calls of the kernel.
+    ///
+    /// # Errors
+    /// If the kernel has none, or none for this process: too old, forbidden, no descriptors or memory left. Or if what it has
+    /// is too old to be of use.
+    pub(crate) fn new(entries: u32) -> io::Result<Ring> {
+        Ring::with(entries, &setup)
+    }
+
+    fn with(entries: u32, setup: Setup<'_>) -> io::Result<Ring> {
+        let mut made = Err(io::ErrorKind::Unsupported.into());
+        for flags in WISHES {
+            made = setup(entries, flags);
+            // Only an unknown flag is worth another attempt.
+            if !matches!(&made, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
+                break;
+            }
+        }
+        let ring = made?;
+        let features = ring.params();
+        // Without them a wait has no limit, or outcomes get lost.
+        if !features.is_feature_ext_arg() || !features.is_feature_nodrop() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let batches = features.is_feature_min_timeout();
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        let supported = Supported {
+            transfer: [
+                opcode::Read::CODE,
+                opcode::Write::CODE,
+                opcode::ReadFixed::CODE,
+                opcode::WriteFixed::CODE,
+            ]
+            .iter()
+            .all(|&code| probe.is_supported(code)),
+            sync: probe.is_supported(opcode::Fsync::CODE),
+            open: probe.is_supported(opcode::OpenAt::CODE),
+            stat: probe.is_supported(opcode::Statx::CODE),
+            close: probe.is_supported(opcode::Close::CODE),
+            cancel: probe.is_supported(opcode::AsyncCancel::CODE),
+        };
+        let region = Region::new().filter(|region| {
+            let (start, length) = region.memory();
+            let memory = libc::iovec { iov_base: start.cast(), iov_len: length };
+            // SAFETY: the region is freed after the ring.
+            unsafe { ring.submitter().register_buffers(&[memory]) }.is_ok()
+        });
+        Ok(Ring { ring, region, supported, watching: false, pending: 0, batches })
+    }
+
+    /// How many operations the kernel has.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Whether the kernel performs such an operation through a ring.
+    pub(crate) fn supports(&self, operation: &Operation) -> bool {
+        match operation {
+            Operation::Read(_) | Operation::Write(_) => self.supported.transfer,
+            Operation::Sync { .. } => self.supported.sync,
+            Operation::Open(_) => self.supported.open,
+            Operation::Stat(_) => self.supported.stat,
+            Operation::Close(_) => self.supported.close,
+            Operation::Opened(_) => false,
+        }
+    }
+
+    /// Whether there is room for one more.
+    pub(crate) fn has_room(&mut self) -> bool {
+        !self.ring.submission().is_full()
+    }
+
+    /// Puts an operation into the ring, which the kernel sees with the next [`enter`](Self::enter). It transfers at most `limit` bytes.
+    /// Its outcome will be told with `bits`.
+    ///
+    /// # Panics
+    /// If there is no room for it, or it is not [supported](Self::supports).
+    ///
+    /// # Safety
+    /// The operation is not dropped, and what it owns (buffers, paths, descriptors) stays where it is and is touched by nobody
+    /// until its outcome has been told. The operation itself may move.
+    pub(crate) unsafe fn push(&mut self, operation: &mut Operation, limit: usize, bits: u64) {
+        let fd = |fd: BorrowedFd<'_>| Fd(fd.as_raw_fd());
+        let entry = match operation {
+            Operation::Read(transfer) => {
+                if let Some(region) = &self.region {
+                    transfer.come_from(region);
+                }
+                let part = transfer.part();
+                let (start, length) = (part.as_mut_ptr(), part.len().min(limit) as u32);
+                let (file, offset) = (fd(transfer.file()), transfer.offset());
+                match self.region.as_ref().is_some_and(|region| region.contains(start)) {
+                    true => opcode::ReadFixed::new(file, start, length, 0).offset(offset).build(),
+                    false => opcode::Read::new(file, start, length).offset(offset).build(),
+                }
+            }
+            Operation::Write(transfer) => {
+                let part = transfer.part();
+                let (start, length) = (part.as_ptr(), part.len().min(limit) as u32);
+                let (file, offset) = (fd(transfer.file()), transfer.offset());
+                match self.region.as_ref().is_some_and(|region| region.contains(start)) {
+                    true => opcode::WriteFixed::new(file, start, length, 0).offset(offset).build(),
+                    false => opcode::Write::new(file, start, length).offset(offset).build(),
+                }
+            }
+            Operation::Sync { file, data } => {
+                let flags = if *data {
+                    io_uring::types::FsyncFlags::DATASYNC
+                } else {
+                    io_uring::types::FsyncFlags::empty()
+                };
+                opcode::Fsync::new(fd(std::os::fd::AsFd::as_fd(&**file))).flags(flags).build()
+            }
+            Operation::Open(open) => opcode::OpenAt::new(fd(rustix::fs::CWD), open.path.as_ptr())
+                .flags(open.flags.bits() as i32)
+                .mode(open.mode.bits())
+                .build(),
+            Operation::Stat(stat) => {
+                let (directory, flags) = (fd(stat.directory()), stat.flags().bits());
+                let result = (&raw mut stat.result).cast();
+                opcode::Statx::new(directory, stat.path.as_ptr(), result)
+                    .flags(flags as i32)
+                    .mask(STAT_MASK.bits())
+                    .build()
+            }
+            Operation::Close(Some(file)) => {
+                // By an OS thread of the kernel's, whatever it has to wait for.
+                opcode::Close::new(Fd(file.as_raw_fd())).build().flags(squeue::Flags::ASYNC)
+            }
+            Operation::Close(None) | Operation::Opened(_) => panic!("{operation:?} is done"),
+        };
+        self.pending += 1;
+        // SAFETY: what the entry points to is the operation's, and stays as the caller promises.
+        unsafe { self.push_entry(entry.user_data(bits)) };
+    }
+
+    /// Asks the kernel to cancel what was pushed with `bits`; its outcome will be told all the same.
+    ///
+    /// # Panics
+    /// If there is no room for it.
+    pub(crate) fn push_cancel(&mut self, bits: u64) {
+        if self.supported.cancel {
+            // SAFETY: the entry points to nothing.
+            unsafe { self.push_entry(opcode::AsyncCancel::new(bits).build().user_data(CANCEL)) };
+        }
+    }
+
+    /// From now on `fd`, becoming or being readable, ends a wait once.
+    ///
+    /// # Panics
+    /// If there is no room for it.
+    pub(crate) fn watch(&mut self, fd: BorrowedFd<'_>) {
+        if !self.watching {
+            self.watching = true;
+            let entry = opcode::PollAdd::new(Fd(fd.as_raw_fd()), libc::POLLIN as u32).build();
+            // SAFETY: the entry points to nothing; were the descriptor closed, the kernel would say so.
+            unsafe { self.push_entry(entry.user_data(WATCH)) };
+        }
+    }
+
+    /// # Safety
+    /// As for [`push`](Self::push).
+    unsafe fn push_entry(&mut self, entry: squeue::Entry) {
+        // SAFETY: the caller's contract.
+        unsafe { self.ring.submission().push(&entry) }.expect("the caller has seen that there is room");
+    }
+
+    /// Hands over what was pushed, and takes in what has happened, without waiting. No system call if there is neither.
+    ///
+    /// # Errors
+    /// On misuse only.
+    pub(crate) fn enter(&mut self) -> io::Result<()> {
+        let submission = self.ring.submission();
+        let nothing = submission.is_empty() && !submission.taskrun() && !submission.cq_overflow();
+        drop(submission);
+        if nothing {
+            return Ok(());
+        }
+        self.entered(|ring| ring.submitter().submit())
+    }
+
+    /// As [`enter`](Self::enter), and waits at most `limit` for outcomes: for the first of them, or for `batch` of them as long as
+    /// that takes hardly longer.
+    ///
+    /// # Errors
+    /// On misuse only.
+    pub(crate) fn wait(&mut self, batch: usize, limit: Duration) -> io::Result<()> {
+        let limit = Timespec::new().sec(limit.as_secs()).nsec(limit.subsec_nanos());
+        let arguments = SubmitArgs::new().timespec(&limit);
+        match self.batches {
+            true if batch > 1 => {
+                let arguments = arguments.min_wait_usec(BATCH_WAIT.as_micros() as u32);
+                self.entered(|ring| ring.submitter().submit_with_args(batch, &arguments))
+            }
+            _ => self.entered(|ring| ring.submitter().submit_with_args(1, &arguments)),
+        }
+    }
+
+    fn entered(&mut self, enter: impl FnOnce(&IoUring) -> io::Result<usize>) -> io::Result<()> {
+        match enter(&self.ring) {
+            Ok(_) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                // Interrupted, timed out; or outcomes must be taken out first: what was not handed over stays in the ring.
+                Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Tells the outcomes that have come in. Whether the watched descriptor has become readable.
+    pub(crate) fn outcomes(&mut self, mut told: impl FnMut(u64, Outcome)) -> bool {
+        let mut readable = false;
+        for entry in self.ring.completion() {
+            match entry.user_data() {
+                CANCEL => {}
+                WATCH => {
+                    self.watching = false;
+                    readable = true;
+                }
+                bits => {
+                    self.pending -= 1;
+                    told(bits, entry.result());
+                }
+            }
+        }
+        readable
+    }
+}
+
+/// How long outcomes that are there may wait for others.
+const BATCH_WAIT: Duration = Duration::from_micros(100);
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("pending", &self.pending).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Ring {
+    /// Whoever made it has waited for everything.
+    fn drop(&mut self) {
+        debug_assert!(self.pending == 0 || std::thread::panicking(), "{} operations left", self.pending);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn an_older_kernel_is_asked_for_less_and_less() {
+        let asked = RefCell::new(Vec::new());
+        let old = |known: u32| {
+            let asked = &asked;
+            move |entries: u32, flags: u32| {
+                asked.borrow_mut().push(flags);
+                if flags & !known != 0 {
+                    return Err(io::Error::from_raw_os_error(libc::EINVAL));
+                }
+                setup(entries, flags)
+            }
+        };
+        Ring::with(4, &old(u32::MAX)).unwrap();
+        assert_eq!(asked.take(), WISHES[..1]);
+        Ring::with(4, &old(COOP_TASKRUN)).unwrap();
+        assert_eq!(asked.take(), WISHES[..3]);
+        Ring::with(4, &old(0)).unwrap();
+        assert_eq!(asked.take(), WISHES);
+    }
+
+    #[test]
+    fn where_rings_are_forbidden_there_is_none_and_one_asks_once() {
+        for errno in [libc::EPERM, libc::ENOSYS, libc::ENOMEM, libc::EMFILE] {
+            let asked = RefCell::new(0);
+            let error = Ring::with(4, &|_, _| {
+                *asked.borrow_mut() += 1;
+                Err(io::Error::from_raw_os_error(errno))
+            })
+            .unwrap_err();
+            assert_eq!((error.raw_os_error(), asked.take()), (Some(errno), 1));
+        }
+    }
+
+    #[test]
+    fn a_watched_descriptor_ends_a_wait_once() {
+        let mut ring = Ring::new(4).unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let reader = std::os::fd::AsFd::as_fd(&reader);
+        for _ in 0..3 {
+            ring.watch(reader);
+            ring.watch(reader);
+            ring.wait(1, Duration::from_millis(1)).unwrap();
+            assert!(!ring.outcomes(|_, _| panic!("nothing was asked")), "nothing to read yet");
+            rustix::io::write(&writer, b"x").unwrap();
+            ring.wait(1, Duration::from_secs(60)).unwrap();
+            assert!(ring.outcomes(|_, _| panic!("nothing was asked")));
+            rustix::io::read(reader, &mut [0]).unwrap();
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Disk operations that nobody waits for any more, in every state: their buffers are freed once, their descriptors closed. (It counts
+//! what the process has: a file of its own.)
+
+mod common;
+
+use common::{ms, open_descriptors};
+use selvedge_core::{Events, round_robin_with, spawn, yield_now};
+use selvedge_io::EventLoop;
+use selvedge_io::fs::{AlignedBuf, Driver, File};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::future::Future;
+use std::io::Write;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
+
+/// A size that nothing else has.
+const SIZE: usize = 5 * 4096;
+
+/// Counts the buffers of the size above, which are rounded up to eight pages.
+struct Counting;
+
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+static EVER: AtomicIsize = AtomicIsize::new(0);
+
+fn counts(layout: Layout) -> bool {
+    layout.align() == 4096 && layout.size() == 8 * 4096
+}
+
+// SAFETY: everything is passed on.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if counts(layout) {
+            LIVE.fetch_add(1, SeqCst);
+            EVER.fetch_add(1, SeqCst);
+        }
+        // SAFETY: the caller's contract.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        if counts(layout) {
+            LIVE.fetch_sub(1, SeqCst);
+        }
+        // SAFETY: the caller's contract.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn nothing_is_left_and_nothing_freed_twice() {
+    // On an OS thread that ends: what it keeps for use again goes with it.
+    for test in [
+        dropped_before_it_began_while_it_runs_and_after_it_is_done,
+        a_program_that_ends_first_leaves_nothing_behind,
+    ] {
+        std::thread::spawn(test).join().unwrap();
+        // The pool's OS threads may have the last ones.
+        for _ in 0..700 {
+            if LIVE.load(SeqCst) <= 0 {
+                break;
+            }
+            std::thread::sleep(ms(10));
+        }
+        assert_eq!(LIVE.load(SeqCst), 0);
+    }
+    assert!(EVER.load(SeqCst) > 300);
+}
+
+/// Runs `main` with either driver. A test that hangs fails after a minute.
+fn both<F: Future<Output = ()> + 'static>(main: impl Fn() -> F) {
+    for driver in [Driver::Ring, Driver::Pool] {
+        run(driver, main());
+    }
+}
+
+fn run<F: Future + 'static>(driver: Driver, main: F) -> F::Output {
+    let main = async { selvedge_io::time::timeout(ms(60_000), main).await.expect("the test hangs") };
+    let mut events = EventLoop::with_driver(driver).unwrap();
+    let output = round_robin_with(&mut events, main).unwrap();
+    assert_eq!(events.armed(), 0, "{driver:?}");
+    output
+}
+
+/// The byte at an offset of a file of `pattern`.
+fn byte(offset: usize) -> u8 {
+    (offset / 4096 * 31 + offset % 251) as u8
+}
+
+/// A file with a known content, on a disk: `/tmp` may be memory, which knows no direct access.
+fn pattern(length: usize) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.write_all(&(0..length).map(byte).collect::<Vec<u8>>()).unwrap();
+    file.as_file().sync_all().unwrap();
+    file
+}
+
+fn is_pattern(bytes: &[u8], offset: usize) -> bool {
+    bytes.iter().enumerate().all(|(i, &b)| b == byte(offset + i))
+}
+
+fn dropped_before_it_began_while_it_runs_and_after_it_is_done() {
+    both(|| async {
+        let on_disk = pattern(1 << 20);
+        let file = File::options().read(true).direct(true).open(on_disk.path()).await.unwrap();
+        let before = open_descriptors();
+        for wait in 0..3 {
+            let mut reads: Vec<Pin<Box<dyn Future<Output = (std::io::Result<usize>, AlignedBuf)>>>> = (0
+                ..300)
+                .map(|i| Box::pin(file.read_at(AlignedBuf::new(SIZE), i % 192 * 4096)) as Pin<Box<_>>)
+                .collect();
+            for read in &mut reads {
+                assert!(futures::poll!(read).is_pending());
+            }
+            match wait {
+                0 => {}                                      // queued
+                1 => yield_now().await,                      // some in the kernel, some queued
+                _ => selvedge_io::time::sleep(ms(30)).await, // done, unseen
+            }
+            drop(reads);
+            // An opening that nobody waits for leaves no descriptor.
+            let mut opens: Vec<_> = (0..50).map(|_| Box::pin(File::open(on_disk.path()))).collect();
+            for open in &mut opens {
+                assert!(futures::poll!(open).is_pending());
+            }
+            if wait > 0 {
+                selvedge_io::time::sleep(ms(5 * wait)).await;
+            }
+            drop(opens);
+        }
+        // The queue is of use afterwards.
+        assert!(is_pattern(&file.read(4096, 4096).await.unwrap(), 4096));
+        // Both drivers close aside.
+        for _ in 0..100 {
+            if open_descriptors() <= before + 2 {
+                return;
+            }
+            selvedge_io::time::sleep(ms(10)).await;
+        }
+        panic!("{} descriptors, {before} before", open_descriptors());
+    });
+}
+
+fn a_program_that_ends_first_leaves_nothing_behind() {
+    for driver in [Driver::Ring, Driver::Pool] {
+        let on_disk = pattern(1 << 20);
+        let path: PathBuf = on_disk.path().into();
+        let mut events = EventLoop::with_driver(driver).unwrap();
+        for _ in 0..3 {
+            let path = path.clone();
+            round_robin_with(&mut events, async move {
+                let file = File::options().read(true).direct(true).open(&path).await.unwrap();
+                for i in 0..1000 {
+                    let file = file.clone();
+                    drop(spawn(async move {
+                        file.read(i % 256 * 4096, 4096).await.unwrap();
+                        std::future::pending::<()>().await;
+                    }));
+                }
+                yield_now().await;
+                yield_now().await;
+            })
+            .unwrap();
+            assert_eq!(events.armed(), 0);
+        }
+    }
+}

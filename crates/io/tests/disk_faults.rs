@@ -1,0 +1,74 @@
+//! What a disk may answer, over either driver: every error reaches the caller with its number, interruptions are nobody's business, and
+//! short transfers are gone on with. (Faults are the process's: a file of its own.)
+
+use selvedge_core::round_robin_with;
+use selvedge_io::EventLoop;
+use selvedge_io::fs::{self, AlignedBuf, Driver, File};
+use selvedge_io::sim::{Call, Fault, Faults};
+use std::error::Error;
+
+fn errno(error: &std::io::Error) -> Option<i32> {
+    error.get_ref().and_then(Error::source)?.downcast_ref::<std::io::Error>()?.raw_os_error()
+}
+
+/// Does everything there is once; what it made of it.
+async fn everything(path: std::path::PathBuf) -> std::io::Result<()> {
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).await?;
+    let content: Vec<u8> = (0..10_000).map(|i| i as u8).collect();
+    file.write_all_at(content.clone(), 0).await.0?;
+    file.sync_data().await?;
+    file.sync_all().await?;
+    let (read, bytes) = file.read_exact_at(vec![0; 10_000], 0).await;
+    read?;
+    assert!(bytes == content);
+    let (read, aligned) = file.read_exact_at(AlignedBuf::new(5000), 5000).await;
+    read?;
+    assert!(aligned[..] == content[5000..]);
+    assert!(content.starts_with(&file.read(0, 100).await?));
+    assert_eq!(file.metadata().await?.len(), 10_000);
+    assert!(fs::read(&path).await? == content);
+    Ok(())
+}
+
+fn run(driver: Driver) -> std::io::Result<()> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut events = EventLoop::with_driver(driver).unwrap();
+    round_robin_with(&mut events, everything(directory.path().join("file"))).unwrap()
+}
+
+#[test]
+fn whatever_the_disk_answers() {
+    const DISK: [Call; 5] = [Call::Open, Call::Pread, Call::Pwrite, Call::Sync, Call::Stat];
+    for driver in [Driver::Ring, Driver::Pool] {
+        run(driver).unwrap();
+        for call in DISK {
+            for number in
+                [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::ENOMEM, libc::EMFILE, libc::EACCES, libc::EFBIG]
+            {
+                for nth in 0..if call == Call::Pwrite { 1 } else { 2 } {
+                    let faults = Faults::everywhere(move |c, n| {
+                        (c == call && n == nth).then_some(Fault::Errno(number))
+                    });
+                    // A read of what is in memory that fails is made again by the pool.
+                    if let Err(error) = run(driver) {
+                        assert_eq!(errno(&error), Some(number), "{call:?} {error}");
+                    } else {
+                        assert!(
+                            call == Call::Pread && driver == Driver::Pool,
+                            "{driver:?} {call:?} {number}"
+                        );
+                    }
+                    drop(faults);
+                }
+            }
+            let interrupted =
+                Faults::everywhere(move |c, n| (c == call && n % 2 == 0).then_some(Fault::INTERRUPTED));
+            run(driver).unwrap();
+            drop(interrupted);
+        }
+        let short =
+            Faults::everywhere(|c, _| [Call::Pread, Call::Pwrite].contains(&c).then_some(Fault::Short(700)));
+        run(driver).unwrap();
+        drop(short);
+    }
+}

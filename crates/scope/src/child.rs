@@ -1,0 +1,183 @@
+//! A child's future, and the handle to it.
+
+use crate::state::{Failure, Place, State, within};
+use selvedge_core::{Catch, Exception, JoinError, catch};
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+/// What becomes of a child that has ended.
+pub(crate) trait Policy<O>: 'static {
+    /// What its handle gives.
+    type Value;
+
+    /// The value for the handle, or the failure for the scope.
+    fn judge(ended: Result<O, Exception>) -> Result<Result<Self::Value, JoinError>, Failure>;
+}
+
+/// An exception fails the scope.
+pub(crate) struct FailFast;
+
+impl<T> Policy<T> for FailFast {
+    type Value = T;
+
+    fn judge(ended: Result<T, Exception>) -> Result<Result<T, JoinError>, Failure> {
+        ended.map(Ok).map_err(Failure::Exception)
+    }
+}
+
+/// An exception or an error fails the scope.
+pub(crate) struct FailOnError;
+
+impl<T, E: Any + Send> Policy<Result<T, E>> for FailOnError {
+    type Value = T;
+
+    fn judge(ended: Result<Result<T, E>, Exception>) -> Result<Result<T, JoinError>, Failure> {
+        match ended {
+            Ok(Ok(value)) => Ok(Ok(value)),
+            Ok(Err(error)) => Err(Failure::Error(Box::new(error))),
+            Err(exception) => Err(Failure::Exception(exception)),
+        }
+    }
+}
+
+/// Nothing fails the scope.
+pub(crate) struct Collect;
+
+impl<T> Policy<T> for Collect {
+    type Value = T;
+
+    fn judge(ended: Result<T, Exception>) -> Result<Result<T, JoinError>, Failure> {
+        Ok(ended.map_err(JoinError::Panicked))
+    }
+}
+
+/// The future of a child's thread.
+pub(crate) struct Running<F: Future, P: Policy<F::Output>> {
+    // In the order in which they are dropped: what the child did last, what its handle is told, and that it is gone.
+    future: Catch<F>,
+    result: Outcome<P::Value>,
+    place: Place,
+}
+
+/// A child's future and its handle, given its place.
+pub(crate) fn child<F: Future, P: Policy<F::Output>>(
+    place: Place,
+    future: F,
+) -> (Running<F, P>, Child<P::Value>) {
+    let cell = Arc::new(Mutex::new(Meeting::Running(None)));
+    let number = place.child.expect("a child is listed");
+    let handle = Child { cell: Arc::clone(&cell), scope: Arc::clone(place.state()), number };
+    (Running { future: catch(future), result: Outcome(cell), place }, handle)
+}
+
+impl<F: Future, P: Policy<F::Output>> Future for Running<F, P> {
+    type Output = ();
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: the future is pinned with us and not moved; nothing else needs to be.
+        let (future, result, place) = unsafe {
+            let this = self.get_unchecked_mut();
+            (Pin::new_unchecked(&mut this.future), &this.result, &this.place)
+        };
+        let Poll::Ready(ended) = within(place.state(), || future.poll(cx)) else { return Poll::Pending };
+        match P::judge(ended) {
+            Ok(value) => result.set(value),
+            Err(failure) => place.state().fail(failure),
+        }
+        Poll::Ready(())
+    }
+}
+
+/// What a child's thread and its handle share.
+enum Meeting<T> {
+    Running(Option<Waker>),
+    Over(Result<T, JoinError>),
+    Taken,
+}
+
+type Cell<T> = Arc<Mutex<Meeting<T>>>;
+
+fn lock<T>(cell: &Cell<T>) -> MutexGuard<'_, Meeting<T>> {
+    // No code of others runs under it.
+    cell.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The thread's side. A child that is dropped without a result was cancelled.
+struct Outcome<T>(Cell<T>);
+
+impl<T> Outcome<T> {
+    fn set(&self, result: Result<T, JoinError>) {
+        let mut cell = lock(&self.0);
+        let before = match &*cell {
+            Meeting::Running(_) => std::mem::replace(&mut *cell, Meeting::Over(result)),
+            Meeting::Over(_) | Meeting::Taken => return,
+        };
+        drop(cell);
+        if let Meeting::Running(Some(waker)) = before {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Drop for Outcome<T> {
+    fn drop(&mut self) {
+        self.set(Err(JoinError::Cancelled));
+    }
+}
+
+/// The handle to a child: a future of its result. Dropping it lets the child run on; its scope waits for it all the same.
+///
+/// A child that fails its scope gives no result to anybody: who awaits it is told [`JoinError::Cancelled`] if it is not cancelled
+/// itself first.
+///
+/// # Panics
+/// When awaited again after it has returned the result.
+#[must_use = "drop it to let the child run unobserved; its scope waits for it"]
+pub struct Child<T> {
+    cell: Cell<T>,
+    scope: Arc<State>,
+    number: (u32, u64),
+}
+
+impl<T> Child<T> {
+    /// Cancels the child: it does not run on, and its destructors run. Nobody else of the scope is cancelled with it.
+    pub fn cancel(&self) {
+        self.scope.cancel(self.number);
+    }
+
+    /// Whether it has ended.
+    pub fn is_finished(&self) -> bool {
+        !matches!(&*lock(&self.cell), Meeting::Running(_))
+    }
+}
+
+impl<T> Future for Child<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let waker = cx.waker().clone();
+        let mut cell = lock(&self.cell);
+        let before = match &mut *cell {
+            Meeting::Running(joiner) => Meeting::Running(joiner.replace(waker)),
+            ended => std::mem::replace(ended, Meeting::Taken),
+        };
+        // What it drops may be foreign.
+        drop(cell);
+        match before {
+            Meeting::Running(_) => Poll::Pending,
+            Meeting::Over(result) => Poll::Ready(result),
+            Meeting::Taken => panic!("a child's handle is not polled after it has ended"),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Child<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Child").field("is_finished", &self.is_finished()).finish_non_exhaustive()
+    }
+}

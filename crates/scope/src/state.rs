@@ -1,0 +1,289 @@
+//! What a scope and its children share: who is still there, what has failed, and whom to tell.
+//!
+//! A child is counted from before its thread is created until after its future is dropped, by a [`Place`] that is the last thing in it
+//! to go. A scope that is dropped with children left passes them on: it takes a place in the scope around it until they are over.
+//!
+//! Locks are taken from the inner scope to the outer one, never the other way.
+
+use selvedge_core::{Exception, JoinHandle};
+use std::any::Any;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+
+thread_local! {
+    /// The scope whose child or body is being polled on this OS thread.
+    static AROUND: Cell<Option<Arc<State>>> = const { Cell::new(None) };
+}
+
+/// The scope whose child or body the caller is.
+fn around() -> Option<Arc<State>> {
+    AROUND
+        .try_with(|around| {
+            let scope = around.take();
+            around.set(scope.clone());
+            scope
+        })
+        .ok()
+        .flatten()
+}
+
+/// What ended a scope before its time.
+pub(crate) enum Failure {
+    Exception(Exception),
+    /// The error of a `try_scope`, of its type.
+    Error(Box<dyn Any + Send>),
+}
+
+pub(crate) struct State {
+    inner: Mutex<Inner>,
+    /// There is a failure, or was: to look at without the lock.
+    failed: AtomicBool,
+    outer: Option<Arc<State>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    members: Vec<Member>,
+    free: Vec<u32>,
+    /// Members, and places that inner scopes have taken.
+    live: usize,
+    /// How many there ever were: the next one's number.
+    ever: u64,
+    /// Whoever is there is to be cancelled, and whoever comes.
+    cancelled: bool,
+    /// The scope has returned.
+    over: bool,
+    failure: Option<Failure>,
+    /// Who runs the scope, to be told of a failure and of the end of the last child.
+    owner: Option<Waker>,
+    /// The place in the outer scope that is kept for those left behind.
+    left_behind: Option<Place>,
+}
+
+struct Member {
+    number: u64,
+    /// `None` while its thread is being created, and when it is over.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl State {
+    /// A scope within the one whose child or body the caller is.
+    pub(crate) fn new() -> Arc<State> {
+        Arc::new(State { inner: Mutex::default(), failed: AtomicBool::new(false), outer: around() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // No code of others runs under it.
+        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A place for a child, whose thread is created next.
+    ///
+    /// # Panics
+    /// If the scope is over.
+    pub(crate) fn enter(self: &Arc<State>) -> Place {
+        let mut inner = self.lock();
+        let over = inner.over;
+        let number = inner.ever;
+        if !over {
+            inner.live += 1;
+            inner.ever += 1;
+        }
+        let member = Member { number, thread: None };
+        let index = match inner.free.pop() {
+            _ if over => 0,
+            Some(index) => {
+                inner.members[index as usize] = member;
+                index
+            }
+            None => {
+                inner.members.push(member);
+                u32::try_from(inner.members.len() - 1).expect("fewer threads than there are keys")
+            }
+        };
+        drop(inner);
+        assert!(!over, "a thread was spawned in a scope that is over");
+        Place { state: Arc::clone(self), child: Some((index, number)) }
+    }
+
+    /// The thread of a child that has entered. It may be over already.
+    pub(crate) fn started(&self, (index, number): (u32, u64), thread: JoinHandle<()>) {
+        let mut inner = self.lock();
+        let cancelled = inner.cancelled;
+        let member = &mut inner.members[index as usize];
+        if member.number == number && !thread.is_finished() {
+            if cancelled {
+                thread.cancel();
+            }
+            member.thread = Some(thread);
+        } else {
+            drop(inner);
+            drop(thread);
+        }
+    }
+
+    /// Cancels one child, unless it is over.
+    pub(crate) fn cancel(&self, (index, number): (u32, u64)) {
+        let inner = self.lock();
+        let member = &inner.members[index as usize];
+        if member.number == number
+            && let Some(thread) = &member.thread
+        {
+            thread.cancel();
+        }
+    }
+
+    /// Cancels all children that there are.
+    pub(crate) fn cancel_all(&self) {
+        self.lock().cancel_members();
+    }
+
+    /// The first failure cancels all children and is kept for the owner; later ones are dropped.
+    pub(crate) fn fail(&self, failure: Failure) {
+        let mut inner = self.lock();
+        if inner.failure.is_some() {
+            drop(inner);
+            drop(failure);
+            return;
+        }
+        inner.failure = Some(failure);
+        inner.cancelled = true;
+        inner.cancel_members();
+        self.failed.store(true, Ordering::Release);
+        let owner = inner.owner.take();
+        drop(inner);
+        if let Some(owner) = owner {
+            owner.wake();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Has `owner` told of a failure. True if there is one already.
+    pub(crate) fn watch(self: &Arc<State>, owner: &Waker) -> bool {
+        let mut inner = self.lock();
+        if inner.failure.is_some() {
+            return true;
+        }
+        // If nobody is there, nor has anybody but the owner and the body a way to enter, there is nothing to be told.
+        if inner.live > 0 || Arc::strong_count(self) > 2 {
+            inner.owner = Some(owner.clone());
+        }
+        false
+    }
+
+    /// True if all children are over, and then nobody enters any more. Else has `owner` told when they are.
+    pub(crate) fn close(&self, owner: &Waker) -> bool {
+        let mut inner = self.lock();
+        inner.over = inner.live == 0;
+        inner.owner = (!inner.over).then(|| owner.clone());
+        inner.over
+    }
+
+    pub(crate) fn describe(&self, mut f: std::fmt::DebugStruct<'_, '_>) -> std::fmt::Result {
+        let inner = self.lock();
+        f.field("live", &inner.live)
+            .field("failed", &inner.failure.is_some())
+            .field("over", &inner.over)
+            .finish()
+    }
+
+    pub(crate) fn take_failure(&self) -> Option<Failure> {
+        self.lock().failure.take()
+    }
+
+    /// The scope is given up: cancels its children, and leaves it to the scope around it to wait for them.
+    pub(crate) fn abandon(&self) {
+        let mut inner = self.lock();
+        if inner.over {
+            return;
+        }
+        inner.cancelled = true;
+        inner.cancel_members();
+        if inner.live > 0 {
+            inner.left_behind = self.outer.as_ref().and_then(State::adopt);
+        } else {
+            inner.over = true;
+        }
+        let owner = inner.owner.take();
+        drop(inner);
+        drop(owner);
+    }
+
+    /// A place that is no child's; `None` if this scope is over.
+    fn adopt(self: &Arc<State>) -> Option<Place> {
+        let mut inner = self.lock();
+        if inner.over {
+            return None;
+        }
+        inner.live += 1;
+        Some(Place { state: Arc::clone(self), child: None })
+    }
+
+    fn leave(&self, child: Option<(u32, u64)>) {
+        let mut inner = self.lock();
+        let mut thread = None;
+        if let Some((index, _)) = child {
+            let member = &mut inner.members[index as usize];
+            thread = member.thread.take();
+            member.number = u64::MAX;
+            inner.free.push(index);
+        }
+        inner.live -= 1;
+        let (owner, left_behind) = match inner.live {
+            0 => (inner.owner.take(), inner.left_behind.take()),
+            _ => (None, None),
+        };
+        drop(inner);
+        drop(thread);
+        if let Some(owner) = owner {
+            owner.wake();
+        }
+        drop(left_behind);
+    }
+}
+
+impl Inner {
+    fn cancel_members(&self) {
+        for thread in self.members.iter().filter_map(|member| member.thread.as_ref()) {
+            thread.cancel();
+        }
+    }
+}
+
+/// Somebody whom the scope waits for.
+pub(crate) struct Place {
+    state: Arc<State>,
+    /// Where it is listed, if it is a child.
+    pub(crate) child: Option<(u32, u64)>,
+}
+
+impl Place {
+    pub(crate) fn state(&self) -> &Arc<State> {
+        &self.state
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.state.leave(self.child);
+    }
+}
+
+/// Polls a child or the body: scopes that are created in it are within this one.
+#[inline]
+pub(crate) fn within<T>(state: &Arc<State>, poll: impl FnOnce() -> T) -> T {
+    struct Restore(Option<Arc<State>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = AROUND.try_with(|around| around.set(self.0.take()));
+        }
+    }
+    let _restore = Restore(AROUND.try_with(|around| around.replace(Some(Arc::clone(state)))).ok().flatten());
+    poll()
+}

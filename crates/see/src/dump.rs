@@ -1,0 +1,325 @@
+//! The thread dump: every thread, what it waits for, since when, and who would wake it.
+
+use crate::descriptors::Descriptors;
+use crate::json::{self, Json};
+use crate::named;
+use crate::recorder::{self, CENSUS, Record};
+use selvedge_core::observe::{self, End, ThreadId};
+use selvedge_core::{Interest, Time};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// All threads and CPUs at one point in time, by [`dump`].
+///
+/// Its `Display` is a text with a line for each CPU and each thread.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Dump {
+    /// The CPUs, in the order of their numbers.
+    pub cpus: Vec<CpuState>,
+    /// The threads: those that run first, then those that wait, the longest first, then those that are ready.
+    pub threads: Vec<ThreadState>,
+}
+
+/// What a CPU does.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CpuState {
+    /// Its number.
+    pub cpu: u32,
+    /// The name of its OS thread.
+    pub os_thread: String,
+    /// The thread whose step it runs.
+    pub running: Option<u32>,
+    /// How long it has been in this step, at most; or how long it has waited in its event source.
+    pub since: Duration,
+    /// Whether it waits in its event source.
+    pub asleep: bool,
+}
+
+/// What a thread does.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ThreadState {
+    /// Its number: [`Thread::id`](selvedge_core::Thread::id).
+    pub id: u32,
+    /// The type of its future.
+    pub name: &'static str,
+    /// The name that it was [given](crate::named).
+    pub called: Option<Arc<str>>,
+    /// Whether it runs, is ready, or waits.
+    pub doing: Doing,
+    /// Since when, to the turn of the scheduler. For a running one since when at the earliest. `None` for one that has not run yet.
+    pub since: Option<Duration>,
+    /// What it waits for, or asked for last, in words.
+    pub call: String,
+    /// The thread that would wake it, if it is known.
+    pub waits_for: Option<u32>,
+    /// The CPU it runs on, or ran on last.
+    pub cpu: Option<u32>,
+    /// How many steps it has made.
+    pub steps: u64,
+}
+
+/// Whether a thread runs, is ready, or waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Doing {
+    /// It is in a step.
+    Running,
+    /// It waits. (Also if the event source has just given it back: it waits until it runs.)
+    Waiting,
+    /// It is to run.
+    Ready,
+}
+
+/// How long the CPUs have to say which threads they have.
+const CENSUS_MAX: Duration = Duration::from_millis(50);
+
+/// What all threads do now. To be called from any OS thread, at any time; [`on`](crate::on) comes first.
+///
+/// The CPUs are asked for a list of their threads, and have 50 ms to answer; one that is in a long step, as is the caller's, does not.
+/// What has run since the program is observed is in the dump all the same; only threads of such a CPU that have not
+/// run yet are missing.
+///
+/// # Complexity
+/// Looks at each thread, and holds up those that run for as long as it takes to copy what is known of some of them.
+pub fn dump() -> Dump {
+    let unrun = census();
+    let now = Time::now();
+    let running = recorder::running();
+    let mut cpus: Vec<CpuState> = Vec::new();
+    for seat in recorder::seats() {
+        let asleep = Time::from_nanos(seat.asleep.load(Relaxed));
+        let last = Time::from_nanos(seat.last.load(Relaxed));
+        cpus.push(CpuState {
+            cpu: seat.cpu,
+            os_thread: seat.os_thread.clone(),
+            running: running.get(&seat.cpu).map(|thread| thread.get()),
+            since: now.since(if asleep == Time::default() { last } else { asleep }),
+            asleep: asleep != Time::default(),
+        });
+    }
+    cpus.sort_by_key(|cpu| cpu.cpu);
+
+    let mut records: HashMap<ThreadId, Record> = HashMap::new();
+    recorder::each(|record| {
+        records.insert(record.thread, record.clone());
+    });
+    for (thread, cpu) in unrun {
+        records.entry(thread).or_insert_with(|| Record::unrun(thread, cpu));
+    }
+    for (cpu, thread) in &running {
+        records.entry(*thread).or_insert_with(|| Record::unrun(*thread, *cpu));
+    }
+    let mut descriptors = Descriptors::default();
+    let mut threads = Vec::new();
+    for record in records.into_values() {
+        // Not one that has ended meanwhile.
+        let Some(info) = record.thread.info() else { continue };
+        let on = cpus.iter().find(|cpu| cpu.running == Some(info.id()));
+        let doing = match on {
+            Some(_) => Doing::Running,
+            None if record.waits() || record.end.is_none() && info.is_waiting() => Doing::Waiting,
+            None => Doing::Ready,
+        };
+        threads.push(ThreadState {
+            id: info.id(),
+            name: named::inner(info.name()),
+            doing,
+            since: on.map(|cpu| cpu.since).or_else(|| record.end.map(|_| now.since(record.since))),
+            call: match (doing, record.end) {
+                (Doing::Running, _) => "is in a step".into(),
+                (Doing::Ready, None) => "has not run yet".into(),
+                (Doing::Ready, Some(end)) if recorder::is_wait(end) => "was woken".into(),
+                (Doing::Ready, Some(_)) => "is ready".into(),
+                (Doing::Waiting, None) => "waits since before it was observed".into(),
+                (Doing::Waiting, Some(end)) => {
+                    let several = if record.several { ", among other things" } else { "" };
+                    format!("{}{several}", describe(end, now, &mut descriptors))
+                }
+            },
+            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting),
+            cpu: on.map(|cpu| cpu.cpu).or_else(|| Some(record.cpu).filter(|_| record.steps > 0)),
+            steps: record.steps,
+            called: record.called,
+        });
+    }
+    threads.sort_by_key(|t| (t.doing, std::cmp::Reverse(t.since), t.id));
+    Dump { cpus, threads }
+}
+
+/// Asks all CPUs for their threads: those that answer in time.
+fn census() -> Vec<(ThreadId, u32)> {
+    let number = CENSUS.fetch_add(1, Relaxed) + 1;
+    let seats = recorder::seats();
+    seats.iter().for_each(|seat| observe::nudge(seat.cpu));
+    let until = Instant::now() + CENSUS_MAX;
+    let here = ThreadId::current();
+    let mut answered = Vec::new();
+    for seat in seats {
+        loop {
+            let census = recorder::lock(&seat.census);
+            if census.0 >= number {
+                answered.extend(census.1.iter().map(|thread| (*thread, seat.cpu)));
+                break;
+            }
+            drop(census);
+            let own = here.is_some() && recorder::running().get(&seat.cpu) == here.as_ref();
+            if own || Instant::now() > until {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+    answered
+}
+
+impl Record {
+    /// Of a thread that has made no step yet, or none since it is observed.
+    fn unrun(thread: ThreadId, cpu: u32) -> Record {
+        let since = Time::default();
+        Record { thread, end: None, several: false, since, cpu, waits_for: None, called: None, steps: 0 }
+    }
+}
+
+/// A system call by name.
+pub(crate) fn call(end: End) -> String {
+    match end {
+        End::Yield => "yield".into(),
+        End::Fork(child) => format!("fork {child}"),
+        End::Nbio => "nbio".into(),
+        End::Wait(readiness) => format!("wait to {} descriptor {}", verb(readiness.interest), readiness.fd),
+        End::Sleep(_) => "sleep".into(),
+        End::Call(name) => format!("call {name}"),
+        End::Block(Some(place)) => format!("block at {place}"),
+        End::Block(None) => "block".into(),
+        End::Join => "join".into(),
+        End::Park => "park".into(),
+        End::Return => "return".into(),
+        End::Panic => "panic".into(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn verb(interest: Interest) -> &'static str {
+    match (interest.contains(Interest::READ), interest.contains(Interest::WRITE)) {
+        (true, true) => "read or write",
+        (true, false) => "read",
+        _ => "write",
+    }
+}
+
+/// What a thread waits for.
+fn describe(end: End, now: Time, descriptors: &mut Descriptors) -> String {
+    let to_go = |until: Time| match until.since(now) {
+        Duration::ZERO => "its time has come".to_owned(),
+        left => format!("{left:.1?} to go"),
+    };
+    match end {
+        End::Wait(readiness) => {
+            let until = readiness.deadline.time(now).map_or(String::new(), |at| format!(", {}", to_go(at)));
+            let of = descriptors.describe(readiness.fd);
+            format!("waits to {} descriptor {} ({of}){until}", verb(readiness.interest), readiness.fd)
+        }
+        End::Sleep(until) => format!("sleeps, {}", to_go(until)),
+        End::Call(name) => format!("waits for the answer to {name}"),
+        End::Block(Some(place)) => format!("waits at {place}"),
+        End::Block(None) => "waits in a queue".into(),
+        End::Join => "waits to join another thread".into(),
+        End::Park => "waits behind a waker".into(),
+        other => call(other),
+    }
+}
+
+impl Dump {
+    /// As JSON: `{"cpus": [{"cpu", "os_thread", "running", "asleep", "since_ns"}, ..], "threads": [{"id", "name", "called",
+    /// "doing", "call", "since_ns", "waits_for", "cpu", "steps"}, ..]}`; what is not known is left out.
+    pub fn to_json(&self) -> String {
+        json::text(|json| {
+            json.object(|json| {
+                json.member("cpus", |json| {
+                    json.array(&self.cpus, |json, cpu| json.object(|json| cpu.write(json)));
+                });
+                json.member("threads", |json| {
+                    json.array(&self.threads, |json, thread| json.object(|json| thread.write(json)));
+                });
+            });
+        })
+    }
+}
+
+impl CpuState {
+    fn write(&self, json: &mut Json) {
+        json.number("cpu", self.cpu);
+        json.string("os_thread", &self.os_thread);
+        json.maybe("running", self.running);
+        json.number("asleep", self.asleep);
+        json.number("since_ns", self.since.as_nanos());
+    }
+}
+
+impl ThreadState {
+    fn write(&self, json: &mut Json) {
+        json.number("id", self.id);
+        json.string("name", self.name);
+        if let Some(called) = &self.called {
+            json.string("called", called);
+        }
+        json.string("doing", &format!("{:?}", self.doing).to_lowercase());
+        json.string("call", &self.call);
+        json.maybe("since_ns", self.since.map(|since| since.as_nanos()));
+        json.maybe("waits_for", self.waits_for);
+        json.maybe("cpu", self.cpu);
+        json.number("steps", self.steps);
+    }
+}
+
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |doing| self.threads.iter().filter(|thread| thread.doing == doing).count();
+        let [running, waiting, ready] = [Doing::Running, Doing::Waiting, Doing::Ready].map(count);
+        write!(f, "{} threads: {running} running, {waiting} waiting, {ready} ready", self.threads.len())?;
+        for cpu in &self.cpus {
+            write!(f, "\n{cpu}")?;
+        }
+        for thread in &self.threads {
+            write!(f, "\n{thread}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for CpuState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cpu {} ({}): ", self.cpu, self.os_thread)?;
+        match (self.running, self.asleep) {
+            (Some(thread), _) => write!(f, "runs thread {thread}, for at most {:.1?}", self.since),
+            (None, true) => write!(f, "has waited for events for {:.1?}", self.since),
+            (None, false) => f.write_str("is between steps"),
+        }
+    }
+}
+
+impl fmt::Display for ThreadState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "thread {} ", self.id)?;
+        if let Some(called) = &self.called {
+            write!(f, "\"{called}\" ")?;
+        }
+        write!(f, "({}): {}", self.name, self.call)?;
+        if let Some(since) = self.since {
+            write!(f, ", for {}{since:.1?}", if self.doing == Doing::Running { "at most " } else { "" })?;
+        }
+        if let Some(cpu) = self.cpu {
+            write!(f, ", on cpu {cpu}")?;
+        }
+        if let Some(whom) = self.waits_for {
+            write!(f, "; thread {whom} would wake it")?;
+        }
+        Ok(())
+    }
+}

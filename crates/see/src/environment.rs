@@ -1,0 +1,147 @@
+//! Seeing by environment variable, without a change to the program.
+
+use crate::{counters, dump, on, on_signal, timeline, watchdog, write_timeline};
+use selvedge_io::signal::Signal;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// What [`from_environment`] has found. Dropping it writes what is to be written at the end: the counters to standard error, the
+/// timeline to its file.
+#[derive(Debug, Default)]
+#[must_use = "dropping it is the end of what is seen"]
+pub struct Seeing {
+    wanted: Wanted,
+}
+
+/// What the variable asks for.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Wanted {
+    dump: bool,
+    counters: bool,
+    trace: Option<PathBuf>,
+    watchdog: Option<Duration>,
+}
+
+/// The variable `SELVEDGE_SEE` is not understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misunderstood(String);
+
+impl fmt::Display for Misunderstood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SELVEDGE_SEE: {}; there are dump, counters, trace=FILE, watchdog=MS", self.0)
+    }
+}
+
+impl std::error::Error for Misunderstood {}
+
+/// The variable.
+const VARIABLE: &str = "SELVEDGE_SEE";
+/// Spans of the timeline that are kept of each CPU.
+const SPANS: usize = 1 << 17;
+
+/// Does what the environment variable `SELVEDGE_SEE` asks for: a list of these, between commas.
+///
+/// | | |
+/// |---|---|
+/// | `dump` | SIGUSR1 and SIGQUIT write a thread dump to standard error, and the program goes on |
+/// | `counters` | the counters are written to standard error at the end, and with each dump |
+/// | `trace=FILE` | the timeline is written to a file at the end, and with each dump: the last 131,072 spans of each CPU |
+/// | `watchdog=MS` | a step that lasts longer is reported to standard error |
+///
+/// "The end" is when what this returns is dropped: keep it in `main`. A program that is ended by a signal writes nothing then, but does when
+/// it is sent SIGUSR1 before. Without the variable nothing is done, at no cost.
+///
+/// # Errors
+/// If the variable says something else, or a signal cannot be had.
+pub fn from_environment() -> Result<Seeing, Misunderstood> {
+    match std::env::var(VARIABLE) {
+        Ok(text) => Wanted::parse(&text)?.begin(),
+        Err(std::env::VarError::NotPresent) => Ok(Seeing::default()),
+        Err(error) => Err(Misunderstood(error.to_string())),
+    }
+}
+
+/// For the answer to a signal, which is a plain function.
+static WANTED: OnceLock<Wanted> = OnceLock::new();
+
+impl Wanted {
+    fn parse(text: &str) -> Result<Wanted, Misunderstood> {
+        let mut wanted = Wanted::default();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("dump", "") => wanted.dump = true,
+                ("counters", "") => wanted.counters = true,
+                ("trace", file) if !file.is_empty() => wanted.trace = Some(file.into()),
+                ("watchdog", ms) => match ms.parse() {
+                    Ok(ms @ 1..) => wanted.watchdog = Some(Duration::from_millis(ms)),
+                    _ => return Err(Misunderstood(format!("watchdog={ms} is not a number of milliseconds"))),
+                },
+                _ => return Err(Misunderstood(format!("there is no {word}"))),
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn begin(self) -> Result<Seeing, Misunderstood> {
+        if self == Wanted::default() || WANTED.set(self.clone()).is_err() {
+            // Nothing to do, or a second call: the first one does it.
+            return Ok(Seeing::default());
+        }
+        on();
+        if self.trace.is_some() {
+            timeline(SPANS);
+        }
+        if let Some(limit) = self.watchdog {
+            watchdog(limit, |long| eprintln!("{long}"));
+        }
+        if self.dump {
+            on_signal(&[Signal::USR1, Signal::QUIT], || {
+                eprintln!("{}", dump());
+                WANTED.get().expect("set before the signal").write();
+            })
+            .map_err(|error| Misunderstood(error.to_string()))?;
+        }
+        Ok(Seeing { wanted: self })
+    }
+
+    fn write(&self) {
+        if self.counters {
+            eprintln!("{}", counters());
+        }
+        if let Some(Err(error)) = self.trace.as_deref().map(|file: &Path| write_timeline(file)) {
+            eprintln!("{error}");
+        }
+    }
+}
+
+impl Drop for Seeing {
+    fn drop(&mut self) {
+        self.wanted.write();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_variable_may_say() {
+        let wanted = Wanted::parse("dump,counters, trace=/tmp/a=b.json ,watchdog=20,").unwrap();
+        assert!(wanted.dump && wanted.counters);
+        assert_eq!(wanted.trace.unwrap(), Path::new("/tmp/a=b.json"));
+        assert_eq!(wanted.watchdog, Some(Duration::from_millis(20)));
+        assert_eq!(Wanted::parse("").unwrap(), Wanted::default());
+    }
+
+    #[test]
+    fn what_it_may_not_say() {
+        for text in
+            ["dumps", "dump=1", "trace", "trace=", "watchdog", "watchdog=0", "watchdog=x", "dump counters"]
+        {
+            let error = Wanted::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with("SELVEDGE_SEE: ") && error.contains("trace=FILE"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The OS thread that watches over long steps and waits for signals.
+
+use crate::named;
+use crate::recorder::{self, lock};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use selvedge_core::Quiet;
+use selvedge_core::observe::{self, ThreadId};
+use selvedge_io::signal::{Signal, Signals, signals};
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A step that has lasted too long already: the thread lets no other run.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LongStep {
+    /// The thread's number.
+    pub thread: u32,
+    /// The type of its future.
+    pub name: &'static str,
+    /// The name that it was [given](crate::named).
+    pub called: Option<Arc<str>>,
+    /// The CPU that it holds up, and that one's OS thread.
+    pub cpu: u32,
+    /// The name of that CPU's OS thread.
+    pub os_thread: String,
+    /// How long the step has lasted, at least.
+    pub lasts: Duration,
+}
+
+impl fmt::Display for LongStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "thread {} ", self.thread)?;
+        if let Some(called) = &self.called {
+            write!(f, "\"{called}\" ")?;
+        }
+        let LongStep { name, cpu, os_thread, lasts, .. } = self;
+        write!(f, "({name}) has made no system call for {lasts:.0?}, and holds up cpu {cpu} ({os_thread})")
+    }
+}
+
+/// What is done about a long step.
+type Report = Box<dyn Fn(&LongStep) + Send>;
+/// What is done when a signal comes.
+type Answer = fn();
+
+#[derive(Default)]
+struct Orders {
+    watch: Option<(Duration, Report)>,
+    signals: Vec<(Signals, Answer)>,
+    /// Whether there is a helper.
+    running: bool,
+}
+
+static ORDERS: Mutex<Option<Orders>> = Mutex::new(None);
+
+/// Reports each step that lasts `limit` or longer, once, while it lasts: to `report`, on an OS thread of its own.
+/// [`on`](crate::on) comes first. A later call replaces an earlier one.
+///
+/// It looks four times per `limit`, so that a step is reported when it has lasted that long and at most half as long again.
+///
+/// # Panics
+/// If no OS thread can be started.
+pub fn watchdog(limit: Duration, report: impl Fn(&LongStep) + Send + 'static) {
+    order(|orders| orders.watch = Some((limit, Box::new(report))));
+}
+
+/// When one of these signals comes, does what `answer` does, on an OS thread of its own; the signals no longer do what they did.
+///
+/// # Errors
+/// As for [`signals`].
+///
+/// # Panics
+/// If no OS thread can be started.
+///
+/// # Examples
+/// ```
+/// use selvedge_io::signal::Signal;
+///
+/// selvedge_see::on();
+/// selvedge_see::on_signal(&[Signal::USR1], || eprintln!("{}", selvedge_see::dump()))?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn on_signal(which: &[Signal], answer: fn()) -> io::Result<()> {
+    let signals = signals(which)?;
+    order(|orders| orders.signals.push((signals, answer)));
+    Ok(())
+}
+
+fn order(what: impl FnOnce(&mut Orders)) {
+    let mut orders = lock(&ORDERS);
+    let orders = orders.get_or_insert_default();
+    what(orders);
+    if !std::mem::replace(&mut orders.running, true) {
+        let helper = std::thread::Builder::new().name("selvedge-see".into());
+        helper.spawn(help).expect("an OS thread for the watchdog");
+    }
+}
+
+/// The longest time until new orders are heeded.
+const LOOK: Duration = Duration::from_millis(100);
+
+fn help() {
+    // It wakes no thread of ours, ever.
+    let _quiet = Quiet::new();
+    let mut watched = HashMap::new();
+    loop {
+        let (wait, answers) = {
+            let mut orders = lock(&ORDERS);
+            let orders = orders.get_or_insert_default();
+            let answers: Vec<Answer> = orders
+                .signals
+                .iter_mut()
+                .filter_map(|(signals, answer)| signals.try_next().map(|_| *answer))
+                .collect();
+            let mut wait = LOOK;
+            if let Some((limit, report)) = &orders.watch {
+                wait = wait.min(*limit / 4);
+                look(*limit, report, &mut watched);
+            }
+            (wait, answers)
+        };
+        // Without the lock: it is the program's code.
+        let waited = answers.is_empty();
+        answers.into_iter().for_each(|answer| answer());
+        if waited {
+            wait_for_signals(wait);
+        }
+    }
+}
+
+/// Waits for the next signal, but not for longer than that.
+fn wait_for_signals(limit: Duration) {
+    let timeout = Timespec::try_from(limit.max(Duration::from_micros(100))).ok();
+    let fds: Vec<_> = {
+        let orders = lock(&ORDERS);
+        let signals = orders.iter().flat_map(|orders| &orders.signals);
+        signals.filter_map(|(signals, _)| signals.as_fd().try_clone_to_owned().ok()).collect()
+    };
+    let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    // An interruption is as good as a timeout.
+    let _ = poll(&mut polled, timeout.as_ref());
+    for (fd, _) in fds.iter().zip(&polled).filter(|(_, polled)| !polled.revents().is_empty()) {
+        // Emptied, so that the next poll waits again.
+        let _ = rustix::io::read(fd, &mut [0; 8]);
+    }
+}
+
+/// A step that was seen running.
+struct Seen {
+    thread: ThreadId,
+    /// How many steps its CPU had made before.
+    steps: u64,
+    since: Instant,
+    reported: bool,
+}
+
+fn look(limit: Duration, report: &Report, watched: &mut HashMap<u32, Seen>) {
+    let running = observe::running();
+    watched.retain(|cpu, _| running.iter().any(|(running, _)| running == cpu));
+    let seats = recorder::seats();
+    for (cpu, thread) in running {
+        let Some(seat) = seats.iter().find(|seat| seat.cpu == cpu) else { continue };
+        let steps = seat.counting.read().steps;
+        let seen = watched
+            .entry(cpu)
+            .and_modify(|seen| {
+                if (seen.thread, seen.steps) != (thread, steps) {
+                    *seen = Seen { thread, steps, since: Instant::now(), reported: false };
+                }
+            })
+            .or_insert_with(|| Seen { thread, steps, since: Instant::now(), reported: false });
+        let lasts = seen.since.elapsed();
+        if lasts >= limit && !seen.reported {
+            seen.reported = true;
+            let name = thread.info().map_or("it is over", |info| named::inner(info.name()));
+            let os_thread = seat.os_thread.clone();
+            let called = recorder::called(thread);
+            report(&LongStep { thread: thread.get(), name, called, cpu, os_thread, lasts });
+        }
+    }
+}

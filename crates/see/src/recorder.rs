@@ -1,0 +1,312 @@
+//! The observer of each CPU, and what it writes down.
+//!
+//! Counters are the CPU's own; what is known of a thread lies in a table of the process, as threads move between CPUs. The table is
+//! cut into parts by the chunk of memory that the thread lies in, so that a CPU mostly has its parts to itself.
+
+use crate::counters::{Counting, Counts};
+use crate::named;
+use crate::timeline::{self, Span};
+use selvedge_core::observe::{self, End, Ended, Note, Observer, ThreadId};
+use selvedge_core::{Cpu, Interest, Time};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What is known of a thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    pub(crate) thread: ThreadId,
+    /// How its last step ended; `None` in its first step.
+    pub(crate) end: Option<End>,
+    pub(crate) several: bool,
+    /// When that was.
+    pub(crate) since: Time,
+    /// The CPU it ran on.
+    pub(crate) cpu: u32,
+    pub(crate) waits_for: Option<u32>,
+    pub(crate) called: Option<Arc<str>>,
+    pub(crate) steps: u64,
+}
+
+/// One observed CPU.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) cpu: u32,
+    pub(crate) os_thread: String,
+    pub(crate) counting: Counting,
+    /// Since when it waits in its event source, in nanoseconds; 0 if it does not.
+    pub(crate) asleep: AtomicU64,
+    /// When its last step ended, or its last turn was, in nanoseconds.
+    pub(crate) last: AtomicU64,
+    /// The census that it has answered last, and its answer: all threads in its memory.
+    pub(crate) census: Mutex<(u64, Vec<ThreadId>)>,
+}
+
+static SEATS: Mutex<Vec<Arc<Seat>>> = Mutex::new(Vec::new());
+/// The counts of CPUs that are gone.
+static PAST: Mutex<Option<Counts>> = Mutex::new(None);
+/// The number of the census that is wanted.
+pub(crate) static CENSUS: AtomicU64 = AtomicU64::new(0);
+
+const PARTS: usize = 64;
+/// Chunks of threads are of so many bits.
+const CHUNK_SHIFT: u32 = 17;
+static TABLE: [Mutex<Option<Records>>; PARTS] = [const { Mutex::new(None) }; PARTS];
+
+type Records = HashMap<u32, Record, BuildHasherDefault<Spread>>;
+
+/// A hash of one number, quick.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only threads' numbers are hashed");
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.0 = u64::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn with_part<R>(thread: ThreadId, f: impl FnOnce(&mut Records) -> R) -> R {
+    let part = (thread.get() >> CHUNK_SHIFT) as usize % PARTS;
+    f(lock(&TABLE[part]).get_or_insert_default())
+}
+
+/// The observer.
+struct Recorder {
+    seat: Arc<Seat>,
+    /// The time, as of the last turn; of the last step while a timeline is drawn.
+    now: Time,
+    /// The thread of the step before.
+    before: Option<ThreadId>,
+    /// What the running thread has said.
+    waits_for: Option<u32>,
+}
+
+/// Makes the observer of a CPU.
+pub(crate) fn recorder(cpu: u32) -> Box<dyn Observer> {
+    let seat = Arc::new(Seat {
+        cpu,
+        os_thread: std::thread::current().name().unwrap_or("unnamed").to_owned(),
+        counting: Counting::default(),
+        asleep: AtomicU64::new(0),
+        last: AtomicU64::new(Time::now().as_nanos()),
+        census: Mutex::default(),
+    });
+    lock(&SEATS).push(seat.clone());
+    Box::new(Recorder { seat, now: Time::now(), before: None, waits_for: None })
+}
+
+/// Whether a step that ends so leaves its thread waiting.
+pub(crate) fn is_wait(end: End) -> bool {
+    matches!(end, End::Wait(_) | End::Sleep(_) | End::Call(_) | End::Block(_) | End::Join | End::Park)
+}
+
+impl Recorder {
+    fn read_clock(&mut self) {
+        self.now = Time::now();
+        self.seat.last.store(self.now.as_nanos(), Relaxed);
+    }
+}
+
+impl Observer for Recorder {
+    fn ended(&mut self, step: Ended) {
+        let Ended { thread, end, several, .. } = step;
+        let began = self.now;
+        if timeline::is_on() {
+            self.read_clock();
+        }
+        let count = &self.seat.counting;
+        count.steps.add(1);
+        if self.before.replace(thread) != Some(thread) {
+            count.switches.add(1);
+        }
+        match end {
+            End::Yield => count.yields.add(1),
+            End::Fork(_) => count.forks.add(1),
+            End::Nbio => count.nbios.add(1),
+            End::Wait(readiness) if readiness.interest == Interest::READ => count.waits_to_read.add(1),
+            End::Wait(_) => count.waits_to_write.add(1),
+            End::Sleep(_) => count.sleeps.add(1),
+            End::Call(_) => count.calls.add(1),
+            End::Block(_) => count.blocks.add(1),
+            End::Join => count.joins.add(1),
+            End::Park => count.parks.add(1),
+            End::Return => count.returns.add(1),
+            End::Panic => count.panics.add(1),
+            _ => {}
+        }
+        if several {
+            count.several.add(1);
+        }
+        let waits_for = self.waits_for.take().filter(|_| is_wait(end));
+        let (now, cpu) = (self.now, self.seat.cpu);
+        let before = with_part(thread, |records| {
+            if matches!(end, End::Return | End::Panic) {
+                return records.remove(&thread.get()).map(|record| (record.end, record.called));
+            }
+            let record = records.entry(thread.get()).or_insert_with(|| Record::new(thread, cpu));
+            let before = record.end.replace(end);
+            (record.several, record.since, record.cpu, record.waits_for) = (several, now, cpu, waits_for);
+            record.steps += 1;
+            Some((before, if timeline::is_on() { record.called.clone() } else { None }))
+        });
+        let (before, called) = before.unwrap_or_default();
+        if before.is_some_and(is_wait) {
+            count.wake_ups.add(1);
+        }
+        if timeline::is_on() {
+            let name = thread.info().map_or("", |info| named::inner(info.name()));
+            timeline::add(
+                cpu,
+                Span { began, ended: now, of: timeline::Of::Step { thread, name, called, end } },
+            );
+        }
+    }
+
+    fn turn(&mut self, cpu: &Cpu) {
+        self.read_clock();
+        self.seat.counting.turns.add(1);
+        let wanted = CENSUS.load(Relaxed);
+        if lock(&self.seat.census).0 != wanted {
+            let threads = cpu.threads().into_iter().map(|info| info.thread()).collect();
+            *lock(&self.seat.census) = (wanted, threads);
+        }
+    }
+
+    fn asleep(&mut self) {
+        self.read_clock();
+        self.seat.asleep.store(self.now.as_nanos().max(1), Relaxed);
+    }
+
+    fn awake(&mut self) {
+        let began = self.now;
+        self.read_clock();
+        let since = Time::from_nanos(self.seat.asleep.swap(0, Relaxed));
+        self.seat.counting.idles.add(1);
+        self.seat.counting.idle_ns.add(self.now.since(since).as_nanos() as u64);
+        if timeline::is_on() {
+            let began = began.min(since);
+            timeline::add(self.seat.cpu, Span { began, ended: self.now, of: timeline::Of::Idle });
+        }
+    }
+
+    fn note(&mut self, note: Note) {
+        match note {
+            Note::Mail(n) => self.seat.counting.mail.add(n as u64),
+            Note::Stole(n) => {
+                self.seat.counting.steals.add(1);
+                self.seat.counting.stolen.add(n as u64);
+            }
+            _ => {}
+        }
+    }
+
+    fn named(&mut self, thread: ThreadId, name: &Arc<str>) {
+        let cpu = self.seat.cpu;
+        with_part(thread, |records| {
+            let record = records.entry(thread.get()).or_insert_with(|| Record::new(thread, cpu));
+            if !record.called.as_ref().is_some_and(|called| Arc::ptr_eq(called, name)) {
+                record.called = Some(name.clone());
+            }
+        });
+    }
+
+    fn waits_for(&mut self, whom: u32) {
+        self.waits_for = Some(whom);
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        lock(&SEATS).retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        lock(&PAST).get_or_insert_default().add(&self.seat.counting.read());
+    }
+}
+
+impl Record {
+    fn new(thread: ThreadId, cpu: u32) -> Record {
+        let since = Time::now();
+        Record { thread, end: None, several: false, since, cpu, waits_for: None, called: None, steps: 0 }
+    }
+
+    /// Whether the thread waits, as far as can be told. What is given back by an event source counts as waiting until it runs.
+    pub(crate) fn waits(&self) -> bool {
+        match self.end {
+            Some(End::Block(_) | End::Join | End::Park) => {
+                self.thread.info().is_some_and(|info| info.is_waiting())
+            }
+            Some(end) => is_wait(end),
+            None => false,
+        }
+    }
+}
+
+/// Forgets all that was seen.
+pub(crate) fn forget() {
+    TABLE.iter().for_each(|part| *lock(part) = None);
+    *lock(&PAST) = None;
+}
+
+pub(crate) fn seats() -> Vec<Arc<Seat>> {
+    lock(&SEATS).clone()
+}
+
+/// The counters: in all, and of each CPU.
+pub(crate) fn counts() -> (Counts, Vec<(u32, String, Counts)>) {
+    let mut total = lock(&PAST).unwrap_or_default();
+    let mut cpus = Vec::new();
+    for seat in seats() {
+        let counts = seat.counting.read();
+        total.add(&counts);
+        cpus.push((seat.cpu, seat.os_thread.clone(), counts));
+    }
+    (total, cpus)
+}
+
+/// How many threads are ready or running, and how many wait.
+pub(crate) fn queues() -> (usize, usize) {
+    let running: HashSet<ThreadId> = observe::running().into_iter().map(|(_, thread)| thread).collect();
+    let (mut ready, mut waiting) = (0, 0);
+    each(|record| {
+        let waits = record.waits() && !running.contains(&record.thread);
+        *if waits { &mut waiting } else { &mut ready } += 1;
+    });
+    (ready, waiting)
+}
+
+/// Calls `f` with what is known of each thread. Those that are gone are forgotten.
+pub(crate) fn each(mut f: impl FnMut(&Record)) {
+    for part in &TABLE {
+        if let Some(records) = &mut *lock(part) {
+            records.retain(|_, record| {
+                let lives = record.thread.info().is_some();
+                if lives {
+                    f(record);
+                }
+                lives
+            });
+        }
+    }
+}
+
+/// What a thread is called, if it has a name.
+pub(crate) fn called(thread: ThreadId) -> Option<Arc<str>> {
+    with_part(thread, |records| records.get(&thread.get()).and_then(|record| record.called.clone()))
+}
+
+/// The threads that run steps now, by CPU.
+pub(crate) fn running() -> HashMap<u32, ThreadId> {
+    observe::running().into_iter().collect()
+}

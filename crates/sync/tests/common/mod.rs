@@ -1,0 +1,81 @@
+//! Futures that wait, polled and dropped by hand.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+#[derive(Default)]
+struct Bell(AtomicBool);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        assert!(!self.0.swap(true, Ordering::Relaxed), "woken twice");
+    }
+}
+
+struct Waiter<'a, T> {
+    id: usize,
+    future: Pin<Box<dyn Future<Output = T> + 'a>>,
+    bell: Arc<Bell>,
+}
+
+impl<T> Waiter<'_, T> {
+    fn poll(&mut self) -> Poll<T> {
+        self.bell.0.store(false, Ordering::Relaxed);
+        let waker = Waker::from(self.bell.clone());
+        self.future.as_mut().poll(&mut Context::from_waker(&waker))
+    }
+}
+
+/// Those who wait, numbered in the order of their coming.
+pub(crate) struct Waiters<'a, T> {
+    next: usize,
+    all: Vec<Waiter<'a, T>>,
+}
+
+impl<'a, T> Waiters<'a, T> {
+    pub(crate) fn new() -> Self {
+        Waiters { next: 0, all: Vec::new() }
+    }
+
+    /// Polls a new future: its number, and its result unless it has to wait.
+    pub(crate) fn begin(&mut self, future: impl Future<Output = T> + 'a) -> (usize, Option<T>) {
+        let id = self.next;
+        self.next += 1;
+        let mut waiter = Waiter { id, future: Box::pin(future), bell: Arc::default() };
+        match waiter.poll() {
+            Poll::Ready(result) => (id, Some(result)),
+            Poll::Pending => {
+                self.all.push(waiter);
+                (id, None)
+            }
+        }
+    }
+
+    /// Polls one of them, if there is any; it is gone when it is ready.
+    pub(crate) fn poll(&mut self, at: usize) -> Option<(usize, Option<T>)> {
+        let at = at.checked_rem(self.all.len())?;
+        let id = self.all[at].id;
+        match self.all[at].poll() {
+            Poll::Ready(result) => {
+                drop(self.all.remove(at));
+                Some((id, Some(result)))
+            }
+            Poll::Pending => Some((id, None)),
+        }
+    }
+
+    /// Drops one of them, if there is any.
+    pub(crate) fn give_up(&mut self, at: usize) -> Option<usize> {
+        let at = at.checked_rem(self.all.len())?;
+        Some(self.all.remove(at).id)
+    }
+
+    /// Who has been woken and not polled since.
+    pub(crate) fn woken(&self) -> BTreeSet<usize> {
+        self.all.iter().filter(|w| w.bell.0.load(Ordering::Relaxed)).map(|w| w.id).collect()
+    }
+}

@@ -1,0 +1,124 @@
+//! What is refused, with which words, rather than left to wait for ever.
+
+use selvedge_core::{round_robin, spawn_local, yield_now};
+use selvedge_sync::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// What it panics with.
+fn panic_of(f: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("it should have panicked");
+    match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast_ref::<&str>().expect("a text").to_string(),
+    }
+}
+
+#[test]
+fn blocking_within_a_step() {
+    round_robin(async {
+        let var = MVar::<u8>::new(1);
+        // Even when it need not wait: next time it may.
+        let words = panic_of(|| {
+            var.take_blocking();
+        });
+        assert!(words.contains("within a step"), "{words}");
+        assert!(words.contains("await"), "{words}");
+        assert_eq!(var.try_take(), Some(1));
+        let mutex = Mutex::new(());
+        assert!(panic_of(|| drop(mutex.lock_blocking())).contains("within a step"));
+        assert!(mutex.try_lock().is_some());
+    })
+    .unwrap();
+}
+
+#[test]
+fn an_os_thread_that_would_wait_for_itself() {
+    let mutex = Mutex::new(());
+    let guard = mutex.lock_blocking();
+    assert!(panic_of(|| drop(mutex.lock_blocking())).contains("wait for itself"));
+    drop(guard);
+    drop(mutex.lock_blocking());
+
+    let lock = RwLock::new(());
+    let guard = lock.write_blocking();
+    assert!(panic_of(|| drop(lock.read_blocking())).contains("wait for itself"));
+    assert!(panic_of(|| drop(lock.write_blocking())).contains("wait for itself"));
+    let guard = WriteGuard::downgrade(guard);
+    drop(lock.read_blocking());
+    drop(guard);
+}
+
+#[test]
+fn a_thread_that_would_wait_for_itself() {
+    round_robin(async {
+        let mutex = Rc::new(Mutex::new_local(()));
+        let guard = mutex.checked_lock().await.unwrap();
+        let recursion = mutex.checked_lock().await.expect_err("it holds it");
+        assert_eq!(Some(recursion.holder()), mutex.holder());
+        assert_eq!(format!("{:?}", mutex), format!("Mutex(locked by {})", recursion.holder()));
+        // Another thread just waits.
+        let theirs = mutex.clone();
+        let other = spawn_local(async move { theirs.checked_lock().await.is_ok() });
+        yield_now().await;
+        drop(guard);
+        // It is the other's now, though that one has not run yet.
+        assert!(mutex.is_locked() && mutex.holder().is_none());
+        assert!(mutex.checked_lock().await.is_ok());
+        assert!(other.await.unwrap());
+
+        let lock = RwLock::new_local(());
+        let guard = lock.checked_write().await.unwrap();
+        assert!(lock.checked_read().await.is_err() && lock.checked_write().await.is_err());
+        assert_eq!(lock.writer(), Some(recursion.holder()));
+        drop(guard);
+        assert!(lock.checked_read().await.is_ok());
+    })
+    .unwrap();
+}
+
+#[test]
+fn the_deadlock_report_names_the_line_of_a_recursion() {
+    let report = round_robin(async {
+        let mutex = Mutex::new_local(());
+        let _guard = mutex.lock().await;
+        drop(mutex.lock().await);
+    });
+    let words = report.unwrap_err().to_string();
+    assert!(words.contains("refusals.rs:"), "{words}");
+}
+
+#[test]
+fn two_branches_of_a_thread_may_share_a_mutex() {
+    round_robin(async {
+        let mutex = Mutex::new_local(0);
+        let add = || async {
+            let mut sum = mutex.lock().await;
+            yield_now().await;
+            *sum += 1;
+        };
+        futures::join!(add(), add(), add());
+        assert_eq!(*mutex.lock().await, 3);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_panic_while_holding_unlocks() {
+    let (mutex, lock) = (Mutex::new(1), RwLock::new(1));
+    panic_of(|| {
+        let (mut one, mut other) = (mutex.lock_blocking(), lock.write_blocking());
+        *one = 2;
+        *other = 2;
+        panic!("in between");
+    });
+    assert_eq!((*mutex.lock_blocking(), *lock.read_blocking()), (2, 2));
+}
+
+#[test]
+fn too_many_permits() {
+    let semaphore = Semaphore::new(Semaphore::PERMITS_MAX);
+    assert!(panic_of(|| semaphore.release(1)).contains("permits"));
+    assert_eq!(semaphore.available(), Semaphore::PERMITS_MAX);
+    assert!(panic_of(|| drop(Semaphore::new(Semaphore::PERMITS_MAX + 1))).contains("permits"));
+}
