@@ -284,10 +284,9 @@ async fn send_file(path: PathBuf) -> io::Result<()> {
 
 /// Files: written, read, asked for their status.
 async fn files(path: PathBuf) -> io::Result<()> {
-    let options = std::fs::OpenOptions::new().write(true).create(true).clone();
     let copy = path.with_extension("copy");
-    let file = fs::File::open_with(&copy, &options).await?;
-    file.write_all_at(content(), 0).await?;
+    let file = fs::File::options().write(true).create(true).open(&copy).await?;
+    file.write_all_at(content(), 0).await.0?;
     drop(file);
     assert_eq!(fs::metadata(&copy).await?.len(), LEN as u64);
     let file = fs::File::open(&copy).await?;

@@ -2,11 +2,13 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | starting a program | [`run`], [`per_core`] |
+//! | starting a program | [`run`], [`run_local`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`] |
+//! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
-//! | what they share | [`MVar`], [`Fifo`], [`Mutex`] |
-//! | the world | [`net`], [`fs`], [`time`], [`signal`], [`blocking`] |
+//! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
+//! | the world | [`net`], [`fs`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
+//! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
 //! | seeing what threads do | [`see`], or the environment variable `SELVEDGE_SEE` ([what it may say](see::from_environment)) |
 //! | schedulers of one's own | [`Cpu`], [`Thread`], [`Trace`], [`RunQueue`], [`EventLoop`] |
@@ -43,13 +45,17 @@ pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
-pub use selvedge_io::{EventLoop, NonBlocking, blocking, fs, net, signal, time};
+pub use selvedge_io::{EventLoop, NonBlocking, blocking, fs, net, pipe, process, signal, sim, stdio, time};
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
 };
 #[doc(inline)]
+pub use selvedge_scope as scope;
+#[doc(inline)]
 pub use selvedge_see as see;
+#[doc(inline)]
+pub use selvedge_sync as sync;
 #[doc(inline)]
 pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
 
