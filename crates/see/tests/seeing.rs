@@ -419,3 +419,31 @@ fn a_connection_is_told_by_its_addresses() {
     })
     .unwrap();
 }
+
+/// It is the CPUs that tell, so that every scheduler is seen alike.
+#[test]
+fn under_every_scheduler() {
+    async fn program() -> u32 {
+        let threads: Vec<_> = (0..10).map(|i| spawn_local(named("adder", async move { i + 1 }))).collect();
+        let mut sum = 0;
+        for thread in threads {
+            yield_now().await;
+            sum += thread.await.unwrap();
+        }
+        sum
+    }
+    fn check(scheduler: &str, sum: u32) {
+        let total = counters().total;
+        assert_eq!((sum, total.returns, total.yields), (55, 11, 10), "{scheduler}: {total}");
+        selvedge_see::off();
+        selvedge_see::on();
+    }
+    use selvedge_core::NoEvents;
+    let _seeing = see();
+    check("round_robin", round_robin(program()).unwrap());
+    check("priority", selvedge_sched::priority(&mut NoEvents::new(), program()).unwrap());
+    let sums = selvedge_sched::per_core(1, |_| Ok(NoEvents::new()), |_| program()).unwrap();
+    check("per_core", sums[0]);
+    let simulated = selvedge_sched::simulated(7, &mut NoEvents::new(), program());
+    check("simulated", simulated.unwrap());
+}
