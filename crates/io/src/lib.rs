@@ -1,8 +1,9 @@
-//! Event loops, and what threads see of them: sockets, files, time, signals.
+//! Event loops, and what threads see of them: sockets, pipes, files, time, child processes, signals.
 //!
 //! # For threads
 //!
-//! [`net`] has TCP and Unix sockets, [`fs`] files, [`time`] sleeping and time-outs, [`signal`] signals; [`blocking`]
+//! [`net`] has TCP, UDP and Unix sockets, [`pipe`] pipes and FIFOs, [`stdio`] the standard streams, [`fs`] files, [`time`] sleeping and
+//! time-outs, [`process`] child processes, [`signal`] signals; [`blocking`]
 //! runs a call that may block for long where it disturbs nobody, and [`NonBlocking`] makes any other descriptor one that
 //! threads can wait for. All of it works in threads of any scheduler that is driven with an [`EventLoop`], and in futures
 //! on foreign executors (tokio, `futures::executor`), where an OS thread in the background serves it.
@@ -14,17 +15,17 @@
 //!
 //! # Adding an event source
 //!
-//! The paper's recipe [LZ07 §4.2] has three steps, and the four sources here follow it; the head of each file names what it
+//! The paper's recipe [LZ07 §4.2] has three steps, and the five sources here follow it; the head of each file names what it
 //! does for each step.
 //!
-//! | step | readiness and time | blocking pool | signals |
-//! |---|---|---|---|
-//! | | [`event_loop`](EventLoop) | [`pool`] | [`signal`] |
-//! | 1. a system call, and a node of the trace for it | `wait`: [`Trace::Wait`]; `sleep`: [`Trace::Sleep`] | [`blocking`]: [`Trace::Blocked`] behind a waker | [`Signals::next`](signal::Signals::next): `Trace::Wait` for its eventfd |
-//! | 2. interpret the node: register the thread | in the descriptor's entry; in the wheel | in the pool's queue, with a cell for the answer | in a table of subscriptions, and the kernel's signal handlers |
-//! | 3. an event loop that gives the thread back | `epoll_wait` and the wheel's expiry | the OS threads of the pool | the handler, which writes to the eventfd |
+//! | step | readiness and time | disk | blocking pool | signals |
+//! |---|---|---|---|---|
+//! | | [`event_loop`](EventLoop) | [`fs`] | [`pool`] | [`signal`] |
+//! | 1. a system call, and a node of the trace for it | `wait`: [`Trace::Wait`]; `sleep`: [`Trace::Sleep`] | [`File::read_at`](fs::File::read_at) and its like: [`Trace::Blocked`] behind a waker | [`blocking`]: [`Trace::Blocked`] behind a waker | [`Signals::next`](signal::Signals::next): `Trace::Wait` for its eventfd |
+//! | 2. interpret the node: register the thread | in the descriptor's entry; in the wheel | in a slot of the loop's queue, with all that the kernel needs | in the pool's queue, with a cell for the answer | in a table of subscriptions, and the kernel's signal handlers |
+//! | 3. an event loop that gives the thread back | `epoll_wait` and the wheel's expiry | the ring's completions, which the same loop takes in | the OS threads of the pool | the handler, which writes to the eventfd |
 //!
-//! So there are two ways to add a fifth. A source that has its own loop elsewhere (an OS thread, a library's callbacks)
+//! So there are two ways to add a sixth. A source that has its own loop elsewhere (an OS thread, a library's callbacks)
 //! needs no new node: its call hands a [`Waker`](std::task::Waker) over with [`selvedge_core::park`] or in a future of
 //! its own, as `pool` does. A source that the scheduler is to see as data makes its call a
 //! [`selvedge_core::Syscall`], whose node is [`Trace::Call`], and is an [`Events`](selvedge_core::Events) of its own that takes these nodes and
@@ -37,9 +38,9 @@
 //!
 //! # What it costs
 //!
-//! A descriptor is registered with epoll once. A read that came back short makes the next one wait before it tries, so a
+//! A descriptor is registered with epoll once in each loop that its threads wait in, and taken out of a loop that they have left. A read that came back short makes the next one wait before it tries, so a
 //! request on a kept-alive connection is one `recv` and one `send`. A wait allocates nothing, and a deadline that only moves
-//! on sets no timer.
+//! on sets no timer. A sleep that is given up costs as little as an atomic swap, on whatever OS thread.
 
 mod epoll;
 mod error;

@@ -75,10 +75,6 @@ impl File {
     ///
     /// # Errors
     /// As for [`metadata`](Self::metadata).
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "it is a question to the file system, not to a container"
-    )]
     pub async fn len(&self) -> io::Result<u64> {
         Ok(self.metadata().await?.len())
     }
