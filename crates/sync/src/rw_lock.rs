@@ -367,8 +367,10 @@ impl Role<(), Wish> for Acquire {
         Acquire::release(queue, *wish);
     }
 
-    fn withdrawn(_: &mut (), queue: &mut Queue<'_, Wish>, _: &mut Wish) {
-        Acquire::serve(queue);
+    fn withdrawn(_: &mut (), queue: &mut Queue<'_, Wish>, _: &mut Wish, first: bool) {
+        if first {
+            Acquire::serve(queue);
+        }
     }
 }
 
