@@ -14,7 +14,9 @@
 //! | `futures_io` | code for the traits of `futures-io` on our sockets |
 //! | `hyper_server` | hyper's server and client, each connection a thread |
 //! | `rustls_echo` | TLS by rustls |
+//! | `seeing` | a dump of all threads, counters, a timeline, and a watchdog |
 //! | `workers` | one scheduler for each core |
+//! | `scope` | threads that cannot outlive the scope they were spawned in, however it ends |
 //! | `direct_style` | ordinary recursive code that blocks, as a thread on a stack of its own |
 //!
 //! # A system call of one's own

@@ -34,6 +34,7 @@ pub(crate) fn costs(effort: Effort) -> Result<Table, String> {
         machine,
         rows,
     );
+    table.notes.push("tokio::select! is biased, that is, it polls in order as ours does".into());
     table.notes.push(
         "what is pending once yields: yield_now here, waking itself in tokio, whose cheapest way it is; current-thread runtime"
             .into(),

@@ -2,6 +2,7 @@
 
 use selvedge_io::net::{Stream, TcpStream, UnixStream};
 use selvedge_io::nonblocking::PollState;
+use selvedge_io::pipe::{Receiver, Sender};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
@@ -9,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// One of our streams with the traits of other libraries, according to the features of this crate.
+/// One of our streams, or an end of a pipe, with the traits of other libraries, according to the features of this crate.
 ///
 /// It is the stream and where it waits in each direction. Since our streams are read and written through shared references,
 /// `Compat::new(&stream)`, `Compat::new(Rc::clone(&stream))` and the like are adapters as well: two of them on one stream are its
@@ -112,7 +113,11 @@ pub trait PollWrite {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>>;
 
-    /// Says that nothing more will be written: the peer reads an end. It is no error if the peer is gone already.
+    /// Whether several places are indeed written from at once; else the first of them is.
+    fn is_write_vectored(&self) -> bool;
+
+    /// Says that nothing more will be written: the peer reads an end. It is no error if the peer is gone already. A pipe's end can
+    /// only be dropped for that, and does nothing here.
     ///
     /// # Errors
     /// Those of the stream's own shutting down.
@@ -165,6 +170,10 @@ impl PollWrite for Stream {
         self.poll_write_with(state, cx, |stream| stream.try_write_vectored(parts))
     }
 
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
     fn finish(&self) -> io::Result<()> {
         match self.shutdown(Shutdown::Write) {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
@@ -172,6 +181,66 @@ impl PollWrite for Stream {
         }
     }
 }
+
+// SAFETY: all of what is read to is initialised first.
+unsafe impl PollRead for Receiver {
+    #[inline]
+    fn poll_read(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_read_with(state, cx, |pipe| pipe.try_read(buffer))
+    }
+
+    fn poll_read_uninit(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> Poll<io::Result<usize>> {
+        let room = buffer.len().min(PIPE);
+        let buffer = &mut buffer[..room];
+        buffer.fill(MaybeUninit::new(0));
+        // SAFETY: just initialised.
+        let buffer = unsafe { buffer.assume_init_mut() };
+        self.poll_read(state, cx, buffer)
+    }
+}
+
+impl PollWrite for Sender {
+    #[inline]
+    fn poll_write(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_with(state, cx, |pipe| pipe.try_write(bytes))
+    }
+
+    fn poll_write_vectored(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let first = parts.iter().find(|part| !part.is_empty()).map_or(&[][..], |part| part);
+        self.poll_write(state, cx, first)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        false
+    }
+
+    fn finish(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The most that a pipe holds, mostly.
+const PIPE: usize = 64 << 10;
 
 /// The most parts that one call takes (`IOV_MAX`).
 const PARTS_MAX: usize = 1024;
@@ -227,6 +296,10 @@ macro_rules! through {
                 parts: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
                 (**self).poll_write_vectored(state, cx, parts)
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                (**self).is_write_vectored()
             }
 
             fn finish(&self) -> io::Result<()> {

@@ -97,7 +97,7 @@ impl<S: PollWrite + Unpin> Write for Compat<S> {
     }
 
     fn is_write_vectored(&self) -> bool {
-        true
+        self.io.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -43,7 +43,7 @@ impl<S: PollWrite + Unpin> AsyncWrite for Compat<S> {
     }
 
     fn is_write_vectored(&self) -> bool {
-        true
+        self.io.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

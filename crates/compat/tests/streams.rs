@@ -9,7 +9,7 @@ use futures::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use selvedge_compat::Compat;
 use selvedge_core::{Time, spawn_local};
 use selvedge_io::net::{TcpStream, UnixStream};
-use selvedge_io::time::sleep;
+use selvedge_io::time::{sleep, timeout};
 use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, IoSlice};
 use std::pin::{Pin, pin};
@@ -251,5 +251,108 @@ fn what_never_waits_lets_others_run() {
         })
         .await;
         assert_eq!(writes, 64);
+    });
+}
+
+#[test]
+fn pipes_in_one_direction_each() {
+    async fn through() {
+        let bytes = noise(1_000_000);
+        let (sender, receiver) = selvedge_io::pipe::pipe().unwrap();
+        let write = async {
+            let mut sender = Compat::new(sender);
+            assert!(!tokio::io::AsyncWrite::is_write_vectored(&sender));
+            futures::io::copy(&bytes[..], &mut sender).await.unwrap();
+            // Closing is dropping.
+        };
+        let read = async {
+            let mut receiver = Compat::new(receiver);
+            let mut received = Vec::new();
+            // Some of it into memory that is not initialised.
+            use tokio::io::AsyncReadExt as _;
+            while received.len() < 300_000 {
+                assert!(receiver.read_buf(&mut received).await.unwrap() > 0);
+            }
+            AsyncReadExt::read_to_end(&mut receiver, &mut received).await.unwrap();
+            assert!(received == bytes);
+        };
+        join(write, read).await;
+    }
+    run(through());
+    run_on_tokio(through());
+}
+
+/// The same adapters in threads that move between workers, each of which has an event loop of its own.
+#[test]
+fn streams_that_move_between_workers() {
+    let main = async {
+        let (listener, address) = listen();
+        let server = selvedge_core::spawn(async move {
+            for _ in 0..50 {
+                let (stream, _) = listener.accept().await.unwrap();
+                drop(selvedge_core::spawn(async move {
+                    let stream = Arc::new(stream);
+                    let mut writer = Compat::new(stream.clone());
+                    futures::io::copy(Compat::new(stream), &mut writer).await.unwrap();
+                    writer.close().await.unwrap();
+                }));
+            }
+        });
+        let clients = (0..50).map(|i| {
+            selvedge_core::spawn(async move {
+                let bytes = noise(20_000 + i);
+                let stream = Arc::new(TcpStream::connect(address).await.unwrap());
+                let (mut reader, mut writer) = (Compat::new(stream.clone()), Compat::new(stream));
+                let sent = bytes.clone();
+                let writing = selvedge_core::spawn(async move {
+                    for piece in sent.chunks(3_001) {
+                        writer.write_all(piece).await.unwrap();
+                        selvedge_core::yield_now().await;
+                    }
+                    writer.close().await.unwrap();
+                });
+                let mut received = Vec::new();
+                reader.read_to_end(&mut received).await.unwrap();
+                assert!(received == bytes);
+                writing.await.unwrap();
+            })
+        });
+        for client in clients.collect::<Vec<_>>() {
+            client.await.unwrap();
+        }
+        server.await.unwrap();
+    };
+    selvedge_sched::work_stealing(2, |_| selvedge_io::EventLoop::new(), timeout(ms(60_000), main))
+        .unwrap()
+        .expect("the test hangs");
+}
+
+#[test]
+fn what_gives_up_waiting_takes_no_event_with_it() {
+    run(async {
+        let (one, other) = UnixStream::pair().unwrap();
+        let mut given_up = Compat::new(&one);
+        let mut buffer = [0; 10];
+        poll_fn(|cx| {
+            assert!(Pin::new(&mut given_up).poll_read(cx, &mut buffer).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        // The event comes while it waits.
+        other.write_all(b"!").await.unwrap();
+        sleep(ms(5)).await;
+        drop(given_up);
+        assert_eq!(Compat::new(&one).read(&mut buffer).await.unwrap(), 1);
+        // And by our own call likewise.
+        let mut given_up = Compat::new(&one);
+        poll_fn(|cx| {
+            assert!(Pin::new(&mut given_up).poll_read(cx, &mut buffer).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        other.write_all(b"!").await.unwrap();
+        sleep(ms(5)).await;
+        drop(given_up);
+        assert_eq!(one.read(&mut buffer).await.unwrap(), 1);
     });
 }

@@ -29,11 +29,16 @@ pub trait Lock<T> {
     /// The word, without the lock: out of date as soon as it is there. What was done under the lock before it became that is seen.
     fn word(&self) -> u32;
 
-    /// Exchanges the word, without the lock, for what `change` makes of it; gives the old one.
+    /// Exchanges the word, without the lock, for what `change` makes of it; gives the old one. If it is likely to be `usual`, it is
+    /// not looked at before.
     ///
     /// # Errors
     /// The word, if `change` makes nothing of it; or `None` if somebody holds the lock.
-    fn exchange(&self, change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>>;
+    fn exchange(
+        &self,
+        usual: Option<u32>,
+        change: impl FnMut(u32) -> Option<u32>,
+    ) -> Result<u32, Option<u32>>;
 }
 
 /// The lock of objects that are shared between OS threads.
@@ -89,15 +94,22 @@ impl<T> Lock<T> for WordLock<T> {
     }
 
     #[inline(always)]
-    fn exchange(&self, mut change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>> {
-        let mut word = self.word.load(Ordering::Relaxed);
+    fn exchange(
+        &self,
+        usual: Option<u32>,
+        mut change: impl FnMut(u32) -> Option<u32>,
+    ) -> Result<u32, Option<u32>> {
+        let mut word = usual.unwrap_or_else(|| self.word.load(Ordering::Acquire));
         loop {
             if word & HELD != 0 {
                 return Err(None);
             }
             let new = change(word).ok_or(Some(word))? & !HELD;
+            if new == word && usual.is_none() {
+                return Ok(word);
+            }
             // AcqRel: it may give out what the word guards, or give it back.
-            match self.word.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.word.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Ok(word),
                 Err(now) => word = now,
             }
@@ -164,7 +176,11 @@ impl<T> Lock<T> for LocalLock<T> {
     }
 
     #[inline(always)]
-    fn exchange(&self, mut change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>> {
+    fn exchange(
+        &self,
+        _: Option<u32>,
+        mut change: impl FnMut(u32) -> Option<u32>,
+    ) -> Result<u32, Option<u32>> {
         let word = self.word.get();
         if word & HELD != 0 {
             return Err(None);

@@ -79,6 +79,20 @@ pub trait Role<S, P> {
     /// What the waiter gets.
     type Output;
 
+    /// Whether [`pass`](Role::pass) may let somebody in.
+    const PASSES: bool = false;
+
+    /// The word that one who passes mostly finds, if there is such a one: then it is exchanged without having been looked at.
+    const USUAL: Option<u32> = None;
+
+    /// The object's word when one with this payload has got what it waits for without the lock, if `word` says that it can: it is then
+    /// exchanged for that, and the waiter goes on as if it had been granted.
+    #[inline(always)]
+    fn pass(word: u32, payload: &P) -> Option<u32> {
+        let _ = (word, payload);
+        None
+    }
+
     /// Tries without waiting. `None` to wait: `payload` then goes into the queue.
     fn attempt(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P) -> Option<Self::Output>;
 
@@ -109,7 +123,7 @@ pub trait Role<S, P> {
 /// # The word
 /// Beside its state an object has a word of 31 bits, which is under the lock too ([`Queue::word`]) and may also be changed
 /// without it, in one atomic operation, as long as nobody holds it ([`exchange`](WaitQueue::exchange)). An object that keeps
-/// there whether it is free and whether anybody waits needs the lock only when somebody does.
+/// there whether it is free and whether anybody waits needs the lock only when somebody does ([`Role::pass`]).
 pub struct WaitQueue<S, P, M: Mode = Shared> {
     inner: M::Lock<(S, List<P>)>,
     _mode: PhantomData<M>,
@@ -289,7 +303,16 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     /// One atomic operation; for a [`Local`] object none.
     #[inline(always)]
     pub fn exchange(&self, change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>> {
-        self.inner.exchange(change)
+        self.inner.exchange(None, change)
+    }
+
+    /// Exchanges the word, without the lock, for `new` if it is `usual`; it is not looked at before. Tells whether it was.
+    ///
+    /// # Complexity
+    /// As [`exchange`](WaitQueue::exchange), without the load.
+    #[inline(always)]
+    pub fn replace(&self, usual: u32, new: u32) -> bool {
+        self.inner.exchange(Some(usual), |word| (word == usual).then_some(new)).is_ok()
     }
 
     /// Works on the state under the lock, then resumes those whom `f` has granted something.
@@ -388,7 +411,44 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
-        let this = &*self;
+        if !R::PASSES {
+            return self.as_ref().attempt(cx);
+        }
+        if self.node.state.load(Ordering::Relaxed) == IDLE {
+            // SAFETY: the node is idle, hence the owner's alone.
+            let payload = unsafe { &mut *self.node.payload.get() };
+            if self.queue.inner.exchange(R::USUAL, |word| R::pass(word, payload)).is_ok() {
+                self.node.state.store(DONE, Ordering::Relaxed);
+                return Poll::Ready(R::granted(payload));
+            }
+        }
+        self.as_ref().attempt_late(cx)
+    }
+}
+
+/// How often one who could not pass looks again before he queues, if others on other OS threads may be about to let him in.
+const LOOKS: u32 = if cfg!(loom) { 0 } else { 8 };
+
+impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
+    #[inline(never)]
+    fn attempt_late(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
+        if !M::LOCAL && self.node.state.load(Ordering::Relaxed) == IDLE {
+            // SAFETY: the node is idle, hence the owner's alone.
+            let payload = unsafe { &mut *self.node.payload.get() };
+            for _ in 0..LOOKS {
+                std::hint::spin_loop();
+                if self.queue.exchange(|word| R::pass(word, payload)).is_ok() {
+                    self.node.state.store(DONE, Ordering::Relaxed);
+                    return Poll::Ready(R::granted(payload));
+                }
+            }
+        }
+        self.attempt(cx)
+    }
+
+    #[inline(always)]
+    fn attempt(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
+        let this = self.get_ref();
         let node = NonNull::from(&this.node);
         match this.node.state.load(Ordering::Acquire) {
             IDLE => {
@@ -437,9 +497,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
             _ => panic!("a wait was polled after it had ended"),
         }
     }
-}
 
-impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
     #[inline(always)]
     fn block(&self, cpu: Option<&crate::cpu::CpuInner>) {
         if let Some(cpu) = cpu {

@@ -148,6 +148,12 @@ impl Enter {
 impl Role<(), ()> for Enter {
     type Output = ();
 
+    const PASSES: bool = true;
+
+    fn pass(word: u32, _: &()) -> Option<u32> {
+        (word == 0).then_some(PASSED)
+    }
+
     fn attempt(_: &mut (), queue: &mut Queue<()>, _: &mut ()) -> Option<()> {
         let passed = *queue.word() & PASSED != 0;
         *queue.word() |= if passed { WAITED } else { PASSED };
@@ -173,13 +179,11 @@ impl Gate {
     }
 
     fn enter_at_once(&self) -> bool {
-        self.queue.exchange(|word| (word == 0).then_some(PASSED)).is_ok()
+        self.queue.exchange(|word| Enter::pass(word, &())).is_ok()
     }
 
     async fn enter(&self) {
-        if !self.enter_at_once() {
-            self.queue.wait::<Enter>(()).await;
-        }
+        self.queue.wait::<Enter>(()).await;
     }
 
     fn leave(&self) {

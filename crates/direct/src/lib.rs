@@ -63,4 +63,4 @@ mod thread;
 
 pub use calls::{exit, fork, sleep, spawn, yield_now};
 pub use stack::STACK_BYTES;
-pub use thread::{Direct, Options, direct, in_direct, wait};
+pub use thread::{Direct, Options, direct, in_direct, shield, wait};

@@ -76,6 +76,8 @@ pub(crate) struct Control {
     pub(crate) kept: Cell<Option<Waker>>,
     /// How many `wait`s are polling their futures, one within another.
     pub(crate) polls: Cell<u32>,
+    /// How many [`shield`](crate::shield)s it is within.
+    pub(crate) shields: Cell<u32>,
     /// The thread has been dropped: its stack is to be unwound.
     pub(crate) cancelled: Cell<bool>,
     /// How often that was thrown.
@@ -147,6 +149,7 @@ impl Stack {
         fresh.cancelled.set(false);
         fresh.thrown.set(0);
         fresh.polls.set(0);
+        fresh.shields.set(0);
         fresh.name.set(name);
         Ok(stack)
     }
@@ -229,6 +232,7 @@ fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
             waker: Cell::new(ptr::null()),
             kept: Cell::new(None),
             polls: Cell::new(0),
+            shields: Cell::new(0),
             cancelled: Cell::new(false),
             thrown: Cell::new(0),
             name: Cell::new(""),

@@ -149,7 +149,12 @@ where
             self.strayed();
         }
         match fiber.resume() {
-            CoroutineResult::Yield(()) => Poll::Pending,
+            CoroutineResult::Yield(()) => {
+                if fiber.control().shields.get() > 0 {
+                    hold_shield(cx);
+                }
+                Poll::Pending
+            }
             CoroutineResult::Return(result) => self.conclude(result),
         }
     }
@@ -378,6 +383,34 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
     }
 }
 
+/// Runs `body` where the thread cannot be [cancelled](selvedge_core::JoinHandle::cancel): a cancellation takes effect when it has
+/// returned. It does not protect from being dropped with a combinator around the thread, or with the scheduler.
+///
+/// This is for direct style what [`selvedge_core::shield`] is for futures; that one holds within `wait(shield(..))` too, but not where
+/// a `wait` comes within its future.
+///
+/// # Panics
+/// Outside of a direct-style thread.
+pub fn shield<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: as in `wait`.
+    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
+    struct Shielded<'a>(&'a Control);
+    impl Drop for Shielded<'_> {
+        fn drop(&mut self) {
+            self.0.shields.set(self.0.shields.get() - 1);
+        }
+    }
+    control.shields.set(control.shields.get() + 1);
+    let _shielded = Shielded(control);
+    body()
+}
+
+/// Tells the CPU that the thread has stopped within a shield.
+#[cold]
+fn hold_shield(cx: &mut Context<'_>) {
+    let _ = pin!(selvedge_core::shield(std::future::pending::<()>())).poll(cx);
+}
+
 /// Whether the caller runs on the stack of a direct-style thread, so that [`wait`] may be called.
 pub fn in_direct() -> bool {
     !CURRENT.get().is_null()
@@ -387,7 +420,7 @@ pub fn in_direct() -> bool {
 #[inline(never)]
 #[track_caller]
 fn nobody_waits() -> ! {
-    panic!("wait() is for direct-style threads: here is none; in an async block, use .await")
+    panic!("this is for direct-style threads, and here is none; in an async block, use .await")
 }
 
 /// Counts a poll of a future for as long as it lasts, even if it panics.

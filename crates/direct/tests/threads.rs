@@ -109,7 +109,7 @@ fn it_waits_in_the_middle_of_recursion() {
 }
 
 #[test]
-#[should_panic(expected = "wait() is for direct-style threads")]
+#[should_panic(expected = "for direct-style threads, and here is none")]
 fn waiting_outside_of_one_is_refused() {
     let _ = round_robin(async { wait(async {}) });
 }
@@ -292,6 +292,68 @@ fn it_can_exit_from_any_depth() {
             exit();
         });
         assert!(matches!(thread.await, Err(JoinError::Cancelled)));
+        assert_eq!(marks.get(), 1);
+    })
+    .unwrap();
+}
+
+#[test]
+fn its_handle_cancels_it_wherever_it_waits() {
+    round_robin(async {
+        let marks = Rc::new(Cell::new(0));
+        let waits: [fn(); 4] = [
+            yield_now,
+            || wait(std::future::pending()),
+            || wait(async { wait(std::future::pending()) }),
+            || wait(direct(|| wait(std::future::pending()))),
+        ];
+        for (n, wait_there) in waits.into_iter().enumerate() {
+            let mark = Mark(marks.clone(), 1);
+            let thread = spawn(move || {
+                let _mark = mark;
+                loop {
+                    wait_there();
+                }
+            });
+            selvedge_core::yield_now().await;
+            selvedge_core::yield_now().await;
+            thread.cancel();
+            assert!(matches!(thread.await, Err(JoinError::Cancelled)), "{n}");
+            assert_eq!(marks.take(), 1, "{n}");
+        }
+    })
+    .unwrap();
+    assert!(!std::thread::panicking());
+}
+
+#[test]
+fn a_shield_holds_in_direct_style_too() {
+    round_robin(async {
+        let marks = Rc::new(Cell::new(0));
+        let m = marks.clone();
+        let thread = spawn(move || {
+            wait(selvedge_core::shield(async {
+                selvedge_core::yield_now().await;
+                selvedge_core::yield_now().await;
+                m.set(3);
+            }));
+            shield(|| {
+                for _ in 0..5 {
+                    yield_now();
+                    wait(async {
+                        yield_now();
+                        selvedge_core::yield_now().await;
+                    });
+                }
+                m.set(m.get() - 2);
+            });
+            yield_now();
+            m.set(2);
+        });
+        selvedge_core::yield_now().await;
+        selvedge_core::yield_now().await;
+        thread.cancel();
+        assert!(thread.await.is_err());
         assert_eq!(marks.get(), 1);
     })
     .unwrap();

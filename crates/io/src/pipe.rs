@@ -17,6 +17,7 @@
 //! ```
 
 use crate::error::doing;
+use crate::nonblocking::PollState;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
 use crate::{NonBlocking, blocking};
@@ -26,6 +27,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// A new pipe: what is written to the one end is read from the other.
@@ -119,6 +121,20 @@ impl Sender {
             self.io.drained(Interest::WRITE);
         }
         Ok(written)
+    }
+
+    /// Makes a call that writes without waiting, for who polls: see [`NonBlocking::poll_write_with`].
+    ///
+    /// # Errors
+    /// Those of `call`, and `TimedOut` after the [deadline](Self::set_deadline).
+    #[inline]
+    pub fn poll_write_with<R>(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&Sender) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.io.poll_write_with(state, cx, |_| call(self))
     }
 
     /// Sets the point in time after which writing fails with `TimedOut`: see [`NonBlocking::set_write_deadline`].
@@ -216,6 +232,20 @@ impl Receiver {
         if read < room && read > 0 {
             self.io.drained(Interest::READ);
         }
+    }
+
+    /// Makes a call that reads without waiting, for who polls: see [`NonBlocking::poll_read_with`].
+    ///
+    /// # Errors
+    /// Those of `call`, and `TimedOut` after the [deadline](Self::set_deadline).
+    #[inline]
+    pub fn poll_read_with<R>(
+        &self,
+        state: &mut PollState,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&Receiver) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.io.poll_read_with(state, cx, |_| call(self))
     }
 
     /// Waits until there is something to read, or no writer is left. It is a hint: see [`NonBlocking::readable`].

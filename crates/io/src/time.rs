@@ -5,10 +5,10 @@
 
 use selvedge_core::{SleepUntil, Time};
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
 /// Lets at least `duration` pass.
@@ -26,10 +26,11 @@ pub fn sleep_until(until: Time) -> SleepUntil {
     selvedge_core::sleep_until(until)
 }
 
-/// Runs a future for at most `limit`; then drops it, which cancels what it does.
+/// Runs a future for at most `limit`, from when it first has to wait; then drops it, which cancels what it does.
 ///
-/// A time-out of single reads and writes is cheaper as a [deadline](crate::NonBlocking::set_read_deadline) of the
-/// descriptor: no timer is set for it.
+/// A future that never has to wait costs nothing but its own poll: no clock is read and no timer is set. A time-out of single reads
+/// and writes is cheaper still as a [deadline](crate::NonBlocking::set_read_deadline) of the descriptor, which sets no timer even
+/// when they wait.
 ///
 /// # Errors
 /// [`Elapsed`] when the time is up first.
@@ -45,21 +46,29 @@ pub fn sleep_until(until: Time) -> SleepUntil {
 /// # })
 /// ```
 pub async fn timeout<F: Future>(limit: Duration, future: F) -> Result<F::Output, Elapsed> {
-    let until = Time::now() + limit;
-    let mut future = pin!(future);
-    let mut alarm = pin!(sleep_until(until));
-    let mut asked_by: Option<Waker> = None;
-    std::future::poll_fn(|cx: &mut Context<'_>| {
+    let (mut future, mut alarm) = (pin!(future), pin!(None));
+    poll_fn(|cx| {
         if let Poll::Ready(output) = future.as_mut().poll(cx) {
             return Poll::Ready(Ok(output));
         }
-        // The alarm is a request to the event loop: it is asked once for each task that comes here, not for each poll.
-        let waker = cx.waker().clone();
-        if asked_by.as_ref().is_some_and(|before| before.will_wake(&waker)) && Time::now() < until {
-            return Poll::Pending;
+        if alarm.is_none() {
+            alarm.set(Some(sleep_until(Time::now() + limit)));
         }
-        asked_by = Some(waker);
-        alarm.as_mut().poll(cx).map(|()| Err(Elapsed(())))
+        let alarm = alarm.as_mut().as_pin_mut().expect("just set");
+        alarm.poll(cx).map(|()| Err(Elapsed(())))
+    })
+    .await
+}
+
+/// Runs a future until a point in time at most; then drops it. As [`timeout`] otherwise: a future that is ready is not too late.
+///
+/// # Errors
+/// [`Elapsed`] when the time is up first.
+pub async fn timeout_at<F: Future>(until: Time, future: F) -> Result<F::Output, Elapsed> {
+    let (mut future, mut alarm) = (pin!(future), pin!(sleep_until(until)));
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Ok(output)),
+        Poll::Pending => alarm.as_mut().poll(cx).map(|()| Err(Elapsed(()))),
     })
     .await
 }
@@ -99,8 +108,29 @@ impl From<Elapsed> for io::Error {
 /// # })
 /// ```
 pub fn interval(period: Duration) -> Interval {
+    interval_at(Time::now() + period, period)
+}
+
+/// A regular beat, the first one at `start`.
+///
+/// # Panics
+/// If the period is zero.
+pub fn interval_at(start: Time, period: Duration) -> Interval {
     assert!(!period.is_zero(), "an interval of no time at all");
-    Interval { next: Time::now() + period, period }
+    Interval { next: start, period, missed: Missed::Skip }
+}
+
+/// What becomes of beats that nobody waited for in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Missed {
+    /// They are left out, but for the last; the others stay in step.
+    #[default]
+    Skip,
+    /// They are made up for, one at once after the other.
+    Burst,
+    /// The beat starts anew: the next is a whole period after the late one.
+    Delay,
 }
 
 /// A regular beat, created by [`interval`].
@@ -108,20 +138,30 @@ pub fn interval(period: Duration) -> Interval {
 pub struct Interval {
     next: Time,
     period: Duration,
+    missed: Missed,
 }
 
 impl Interval {
-    /// Waits for the next beat and returns the time it was due. Beats that nobody waited for in time are left out; the
-    /// others stay in step.
+    /// Sets what becomes of beats that were missed.
+    pub fn missed(mut self, missed: Missed) -> Interval {
+        self.missed = missed;
+        self
+    }
+
+    /// Waits for the next beat and returns the time it was due.
+    ///
+    /// Giving up loses no beat.
     pub async fn tick(&mut self) -> Time {
         let now = Time::now();
-        if now > self.next {
-            let missed = now.since(self.next).as_nanos() / self.period.as_nanos();
+        let late = now.since(self.next);
+        if self.missed == Missed::Skip && late >= self.period {
+            let missed = late.as_nanos() / self.period.as_nanos();
             self.next = self.next + self.period.saturating_mul(missed.try_into().unwrap_or(u32::MAX));
         }
         let due = self.next;
         sleep_until(due).await;
-        self.next = due + self.period;
+        let from = if self.missed == Missed::Delay { due.max(Time::now()) } else { due };
+        self.next = from + self.period;
         due
     }
 }

@@ -5,7 +5,7 @@ mod common;
 use common::{ms, run, tcp_pair};
 use selvedge_core::{Time, spawn, spawn_local};
 use selvedge_io::net::{TcpListener, TcpStream};
-use selvedge_io::time::{interval, sleep, sleep_until, timeout};
+use selvedge_io::time::{Missed, interval, interval_at, sleep, sleep_until, timeout, timeout_at};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
@@ -193,4 +193,84 @@ fn a_beat_that_was_missed_is_left_out() {
         assert_eq!(second.since(first).as_millis() % 10, 0, "in step");
         assert_eq!(third.since(second), ms(10));
     });
+}
+
+#[test]
+fn beats_that_were_missed_are_made_up_for_or_delay_the_others() {
+    run(async {
+        let start = Time::now();
+        let mut burst = interval_at(start + ms(10), ms(10)).missed(Missed::Burst);
+        let mut delay = interval_at(start + ms(10), ms(10)).missed(Missed::Delay);
+        sleep_until(start + ms(45)).await;
+        for beat in 1..=4 {
+            assert_eq!(burst.tick().await, start + ms(10 * beat));
+        }
+        assert!(Time::now() >= start + ms(45));
+        assert_eq!(burst.tick().await, start + ms(50));
+        assert_eq!(delay.tick().await, start + ms(10));
+        assert!(delay.tick().await >= start + ms(55));
+    });
+}
+
+#[test]
+fn a_deadline_is_a_time_out_and_what_is_ready_is_in_time() {
+    run(async {
+        let until = Time::now() + ms(10);
+        assert!(timeout_at(until, std::future::pending::<()>()).await.is_err());
+        assert!(Time::now() >= until);
+        assert_eq!(timeout_at(until, async { 5 }).await, Ok(5));
+        assert_eq!(timeout(Duration::ZERO, async { 5 }).await, Ok(5));
+        assert!(timeout(Duration::ZERO, std::future::pending::<()>()).await.is_err());
+    });
+}
+
+/// What is left of timers that were given up neither keeps a program running nor fills its memory.
+#[test]
+fn timers_that_are_given_up_are_gone() {
+    use selvedge_core::{Events, round_robin_with};
+    let mut events = selvedge_io::EventLoop::new().unwrap();
+    let start = Instant::now();
+    round_robin_with(&mut events, async {
+        for round in 0..3 {
+            let threads: Vec<_> = (0..1000)
+                .map(|_| {
+                    spawn(async move {
+                        for _ in 0..20 {
+                            let _ = timeout(ms(1_000_000), selvedge_core::yield_now()).await;
+                        }
+                    })
+                })
+                .collect();
+            for thread in threads {
+                thread.await.unwrap();
+            }
+            sleep(ms(round)).await;
+        }
+    })
+    .unwrap();
+    assert_eq!(events.armed(), 0);
+    assert!(start.elapsed() < ms(30_000));
+}
+
+/// The last to wait gives up: then there is nothing to wait for, and that is found at once.
+#[test]
+fn a_timer_that_is_given_up_is_not_waited_for() {
+    use selvedge_core::{Cpu, Events, Trace};
+    let mut events = selvedge_io::EventLoop::new().unwrap();
+    let mut cpu = Cpu::new().unwrap();
+    let main = cpu.thread(async {
+        let _ = timeout(ms(100_000_000), selvedge_core::yield_now()).await;
+    });
+    cpu.make_ready(main.unwrap());
+    let start = Instant::now();
+    while cpu.poll(&mut events, true).unwrap() {
+        while let Some(thread) = cpu.woken() {
+            match thread.step(&mut cpu) {
+                Trace::Yield(thread) => cpu.make_ready(thread),
+                Trace::Ret => {}
+                node => events.submit(&mut cpu, node).unwrap(),
+            }
+        }
+    }
+    assert!(start.elapsed() < ms(10_000), "{:?}", start.elapsed());
 }

@@ -34,10 +34,14 @@ use std::task::Poll;
 /// })?;
 /// # Ok::<(), selvedge_core::RunError>(())
 /// ```
-pub async fn scope<T>(body: impl AsyncFnOnce(&Scope) -> T) -> T {
+pub async fn scope<B, F>(body: B) -> F::Output
+where
+    B: FnOnce(Scope) -> F,
+    F: Future,
+{
     let owner = Owner(State::new());
     let scope = Scope { state: Arc::clone(&owner.0) };
-    match owner.run(body(&scope)).await {
+    match owner.run(body(scope)).await {
         Ok(output) => output,
         Err(failure) => failure.rethrow(),
     }
@@ -67,15 +71,18 @@ pub async fn scope<T>(body: impl AsyncFnOnce(&Scope) -> T) -> T {
 /// assert!(result.is_err());
 /// # Ok::<(), selvedge_core::RunError>(())
 /// ```
-pub async fn try_scope<T, E: Send + 'static>(
-    body: impl AsyncFnOnce(&TryScope<E>) -> Result<T, E>,
-) -> Result<T, E> {
+pub async fn try_scope<B, F, T, E>(body: B) -> Result<T, E>
+where
+    B: FnOnce(TryScope<E>) -> F,
+    F: Future<Output = Result<T, E>>,
+    E: Send + 'static,
+{
     let owner = Owner(State::new());
     let scope = TryScope { state: Arc::clone(&owner.0), _error: PhantomData };
     // An error of the body's counts like a child's.
     let body = async {
-        let ended = body(&scope).await;
-        ended.map_err(|error| scope.state.fail(Failure::Error(Box::new(error))))
+        let ended = body(scope).await;
+        ended.map_err(|error| owner.0.fail(Failure::Error(Box::new(error))))
     };
     match owner.run(body).await {
         Ok(Ok(output)) => Ok(output),
@@ -106,10 +113,14 @@ pub async fn try_scope<T, E: Send + 'static>(
 /// assert!(matches!(ends[..], [Ok(0), Err(_), Ok(2)]));
 /// # Ok::<(), selvedge_core::RunError>(())
 /// ```
-pub async fn collect_scope<T>(body: impl AsyncFnOnce(&CollectScope) -> T) -> T {
+pub async fn collect_scope<B, F>(body: B) -> F::Output
+where
+    B: FnOnce(CollectScope) -> F,
+    F: Future,
+{
     let owner = Owner(State::new());
     let scope = CollectScope { state: Arc::clone(&owner.0) };
-    match owner.run(body(&scope)).await {
+    match owner.run(body(scope)).await {
         Ok(output) => output,
         Err(failure) => failure.rethrow(),
     }
@@ -198,7 +209,7 @@ macro_rules! spawns {
         /// [`Group`](selvedge_core::Group) of CPUs it may move among them.
         ///
         /// # Panics
-        /// Outside of a thread of ours; if the arena is full; and if the scope is over, which only a clone can outlive.
+        /// Outside of a thread of ours; if the arena is full; and if the scope is over.
         pub fn spawn<F>(&self, future: F) -> Child<F::Output>
         where
             F: Future + Send + 'static,
@@ -219,7 +230,8 @@ macro_rules! spawns {
     };
 }
 
-/// Where the body of [`scope()`] spawns its children. A child that is to spawn siblings takes a clone.
+/// Where the body of [`scope()`] spawns its children. A child that is to spawn siblings takes a clone. What
+/// outlives the scope spawns nothing.
 #[derive(Clone)]
 pub struct Scope {
     state: Arc<State>,
@@ -229,7 +241,8 @@ impl Scope {
     spawns!(FailFast);
 }
 
-/// Where the body of [`collect_scope`] spawns its children. A child that is to spawn siblings takes a clone.
+/// Where the body of [`collect_scope`] spawns its children. A child that is to spawn siblings takes a clone. What
+/// outlives the scope spawns nothing.
 #[derive(Clone)]
 pub struct CollectScope {
     state: Arc<State>,
@@ -239,7 +252,8 @@ impl CollectScope {
     spawns!(Collect);
 }
 
-/// Where the body of [`try_scope`] spawns its children. A child that is to spawn siblings takes a clone.
+/// Where the body of [`try_scope`] spawns its children. A child that is to spawn siblings takes a clone. What
+/// outlives the scope spawns nothing.
 pub struct TryScope<E> {
     state: Arc<State>,
     _error: PhantomData<fn(E)>,

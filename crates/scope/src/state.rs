@@ -170,8 +170,8 @@ impl State {
         if inner.failure.is_some() {
             return true;
         }
-        // Nobody is there, nor can anybody enter but through the body.
-        if inner.live > 0 || Arc::strong_count(self) > 1 {
+        // If nobody is there, nor has anybody but the owner and the body a way to enter, there is nothing to be told.
+        if inner.live > 0 || Arc::strong_count(self) > 2 {
             inner.owner = Some(owner.clone());
         }
         false

@@ -102,12 +102,12 @@ fn none_is_left_when_a_scope_has_failed() {
     run(async move {
         for round in 0..ROUNDS {
             let count = seen.clone();
-            let failed = try_scope(async |s: &TryScope<u32>| {
+            let failed = try_scope(async |s: TryScope<u32>| {
                 for n in 0..8 {
                     let (one, count) = (One::new(&count), count.clone());
                     drop(s.spawn(async move {
                         let _one = one;
-                        scope(async move |inner: &Scope| {
+                        scope(async move |inner: Scope| {
                             let one = One::new(&count);
                             drop(inner.spawn(async move {
                                 let _one = one;
@@ -139,7 +139,7 @@ fn results_come_from_wherever_they_were_made() {
     let sum = run(async {
         let mut sum = 0;
         for _ in 0..ROUNDS {
-            sum += scope(async |s: &Scope| {
+            sum += scope(async |s: Scope| {
                 let children: Vec<_> = (0..10)
                     .map(|n| {
                         s.spawn(async move {
@@ -164,7 +164,7 @@ fn a_token_is_cancelled_from_another_os_thread() {
         let there = token.clone();
         let helper = std::thread::spawn(move || there.cancel());
         let woken = run(async move {
-            scope(async |s: &Scope| {
+            scope(async |s: Scope| {
                 let children: Vec<_> = (0..10)
                     .map(|_| {
                         let token = token.child();

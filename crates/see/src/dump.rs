@@ -2,6 +2,7 @@
 
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
+use crate::named;
 use crate::recorder::{self, CENSUS, Record};
 use selvedge_core::observe::{self, End, ThreadId};
 use selvedge_core::{Interest, Time};
@@ -57,7 +58,7 @@ pub struct ThreadState {
     pub call: String,
     /// The thread that would wake it, if it is known.
     pub waits_for: Option<u32>,
-    /// The CPU it ran on last.
+    /// The CPU it runs on, or ran on last.
     pub cpu: Option<u32>,
     /// How many steps it has made.
     pub steps: u64,
@@ -127,7 +128,7 @@ pub fn dump() -> Dump {
         };
         threads.push(ThreadState {
             id: info.id(),
-            name: info.name(),
+            name: named::inner(info.name()),
             doing,
             since: on.map(|cpu| cpu.since).or_else(|| record.end.map(|_| now.since(record.since))),
             call: match (doing, record.end) {
@@ -142,7 +143,7 @@ pub fn dump() -> Dump {
                 }
             },
             waits_for: record.waits_for.filter(|_| doing == Doing::Waiting),
-            cpu: Some(record.cpu).filter(|_| record.steps > 0),
+            cpu: on.map(|cpu| cpu.cpu).or_else(|| Some(record.cpu).filter(|_| record.steps > 0)),
             steps: record.steps,
             called: record.called,
         });

@@ -1,5 +1,6 @@
 //! The OS thread that watches over long steps and waits for signals.
 
+use crate::named;
 use crate::recorder::{self, lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use selvedge_core::Quiet;
@@ -175,7 +176,7 @@ fn look(limit: Duration, report: &Report, watched: &mut HashMap<u32, Seen>) {
         let lasts = seen.since.elapsed();
         if lasts >= limit && !seen.reported {
             seen.reported = true;
-            let name = thread.info().map_or("it is over", |info| info.name());
+            let name = thread.info().map_or("it is over", |info| named::inner(info.name()));
             let os_thread = seat.os_thread.clone();
             let called = recorder::called(thread);
             report(&LongStep { thread: thread.get(), name, called, cpu, os_thread, lasts });

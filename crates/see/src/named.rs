@@ -58,3 +58,10 @@ impl<F> fmt::Debug for Named<F> {
         f.debug_struct("Named").field("name", &self.name).finish_non_exhaustive()
     }
 }
+
+/// The type name of the future itself, of a thread whose future may be a [`Named`] one.
+pub(crate) fn inner(name: &'static str) -> &'static str {
+    let inner =
+        name.strip_prefix(concat!(module_path!(), "::Named<")).and_then(|rest| rest.strip_suffix('>'));
+    inner.unwrap_or(name)
+}

@@ -4,10 +4,11 @@
 //! cut into parts by the chunk of memory that the thread lies in, so that a CPU mostly has its parts to itself.
 
 use crate::counters::{Counting, Counts};
+use crate::named;
 use crate::timeline::{self, Span};
 use selvedge_core::observe::{self, End, Ended, Note, Observer, ThreadId};
 use selvedge_core::{Cpu, Interest, Time};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -166,7 +167,7 @@ impl Observer for Recorder {
             count.wake_ups.add(1);
         }
         if timeline::is_on() {
-            let name = thread.info().map_or("", |info| info.name());
+            let name = thread.info().map_or("", |info| named::inner(info.name()));
             timeline::add(
                 cpu,
                 Span { began, ended: now, of: timeline::Of::Step { thread, name, called, end } },
@@ -276,8 +277,12 @@ pub(crate) fn counts() -> (Counts, Vec<(u32, String, Counts)>) {
 
 /// How many threads are ready or running, and how many wait.
 pub(crate) fn queues() -> (usize, usize) {
+    let running: HashSet<ThreadId> = observe::running().into_iter().map(|(_, thread)| thread).collect();
     let (mut ready, mut waiting) = (0, 0);
-    each(|record| *if record.waits() { &mut waiting } else { &mut ready } += 1);
+    each(|record| {
+        let waits = record.waits() && !running.contains(&record.thread);
+        *if waits { &mut waiting } else { &mut ready } += 1;
+    });
     (ready, waiting)
 }
 

@@ -2,12 +2,15 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | starting a program | [`run`], [`per_core`] |
+//! | starting a program | [`run`], [`run_local`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`] |
+//! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
-//! | what they share | [`MVar`], [`Fifo`], [`Mutex`] |
-//! | the world | [`net`], [`fs`], [`time`], [`signal`], [`blocking`] |
+//! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
+//! | the world | [`net`], [`fs`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
+//! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
+//! | seeing what threads do | [`see`], or the environment variable `SELVEDGE_SEE` ([what it may say](see::from_environment)) |
 //! | schedulers of one's own | [`Cpu`], [`Thread`], [`Trace`], [`RunQueue`], [`EventLoop`] |
 //! | system calls and event sources of one's own | [`Syscall`], [`Events`], [`WaitQueue`] |
 //!
@@ -42,11 +45,17 @@ pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
-pub use selvedge_io::{EventLoop, NonBlocking, blocking, fs, net, signal, time};
+pub use selvedge_io::{EventLoop, NonBlocking, blocking, fs, net, pipe, process, signal, sim, stdio, time};
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
 };
+#[doc(inline)]
+pub use selvedge_scope as scope;
+#[doc(inline)]
+pub use selvedge_see as see;
+#[doc(inline)]
+pub use selvedge_sync as sync;
 #[doc(inline)]
 pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
 
@@ -74,7 +83,16 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
+    let _seeing = seeing();
     work_stealing(0, |_| EventLoop::new(), main)
+}
+
+/// What the environment variable `SELVEDGE_SEE` asks for, while a program runs.
+fn seeing() -> see::Seeing {
+    see::from_environment().unwrap_or_else(|misunderstood| {
+        eprintln!("{misunderstood}");
+        see::Seeing::default()
+    })
 }
 
 /// Runs `main` and the threads it creates on this OS thread, round-robin, until `main` has ended; returns its result. The threads that
@@ -86,6 +104,7 @@ where
 /// # Panics
 /// As [`run`].
 pub fn run_local<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
+    let _seeing = seeing();
     selvedge_core::round_robin_with(&mut EventLoop::new()?, main)
 }
 
@@ -102,6 +121,7 @@ where
     F: Future + 'static,
     F::Output: Send,
 {
+    let _seeing = seeing();
     selvedge_sched::per_core(workers, |_| EventLoop::new(), main)
 }
 

@@ -1,7 +1,7 @@
 //! What happens once, or happens until it is taken back: events and latches.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 use std::fmt;
 use std::panic::Location;
 
@@ -72,10 +72,9 @@ impl<M: Mode> Countdown<M> {
         Countdown { queue: WaitQueue::with_word((), count) }
     }
 
-    async fn wait(&self, place: &'static Location<'static>) {
-        if self.queue.word() != 0 {
-            self.queue.wait_at::<Zero>((), place).await;
-        }
+    #[inline(always)]
+    fn wait(&self, place: &'static Location<'static>) -> Waiting<'_, (), (), Zero, M> {
+        self.queue.wait_at((), place)
     }
 
     /// Exchanges the number for what `change` makes of it.
@@ -93,6 +92,13 @@ enum Zero {}
 
 impl Role<(), ()> for Zero {
     type Output = ();
+
+    const PASSES: bool = true;
+
+    #[inline(always)]
+    fn pass(word: u32, _: &()) -> Option<u32> {
+        (word == 0).then_some(0)
+    }
 
     fn attempt(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
         (*queue.word() == 0).then_some(())

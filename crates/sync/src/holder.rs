@@ -3,6 +3,8 @@
 use selvedge_core::{observe, this_thread};
 use std::cell::Cell;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Who has locked something.
@@ -73,9 +75,22 @@ impl Record {
         }
     }
 
-    /// The running thread is about to wait for the holder: whoever observes is told.
+    /// Waits for what is held. If it has to wait, whoever observes the running thread is told for whom.
+    #[inline(always)]
+    pub(crate) async fn told(&self, waiting: impl Future<Output = ()>) {
+        let mut waiting = pin!(waiting);
+        poll_fn(|cx| {
+            let polled = waiting.as_mut().poll(cx);
+            if polled.is_pending() {
+                self.tell();
+            }
+            polled
+        })
+        .await;
+    }
+
     #[cold]
-    pub(crate) fn tell(&self) {
+    fn tell(&self) {
         if let Some(Holder::Thread(id)) = self.get() {
             observe::waits_for(id);
         }

@@ -130,11 +130,8 @@ impl<T, M: Mode> Mutex<T, M> {
     }
 
     #[inline(always)]
-    async fn acquire(&self, place: &'static Location<'static>) {
-        if !self.lock_at_once() {
-            self.holder.tell();
-            self.queue.wait_at::<Lock>((), place).await;
-        }
+    fn acquire(&self, place: &'static Location<'static>) -> impl Future<Output = ()> {
+        self.holder.told(self.queue.wait_at::<Lock>((), place))
     }
 
     /// Locks it, unless this thread holds it already.
@@ -220,13 +217,8 @@ impl<T, M: Mode> Mutex<T, M> {
     }
 
     #[inline(always)]
-    fn lock_at_once(&self) -> bool {
-        self.queue.exchange(|word| (word == 0).then_some(LOCKED)).is_ok()
-    }
-
-    #[inline(always)]
     fn try_acquire(&self) -> bool {
-        match self.queue.exchange(|word| (word == 0).then_some(LOCKED)) {
+        match self.queue.exchange(|word| Lock::pass(word, &())) {
             Ok(_) => true,
             Err(Some(_)) => false,
             // Under its lock it may well be about to become free.
@@ -243,7 +235,7 @@ impl<T, M: Mode> Mutex<T, M> {
     #[inline(always)]
     fn unlock(&self) {
         self.holder.set(None);
-        if self.queue.exchange(|word| (word == LOCKED).then_some(0)).is_err() {
+        if !self.queue.replace(LOCKED, 0) {
             self.unlock_late();
         }
     }
@@ -312,7 +304,15 @@ impl Lock {
 impl Role<(), ()> for Lock {
     type Output = ();
 
+    const PASSES: bool = true;
+
+    const USUAL: Option<u32> = Some(0);
+
     #[inline(always)]
+    fn pass(word: u32, _: &()) -> Option<u32> {
+        (word == 0).then_some(LOCKED)
+    }
+
     fn attempt(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
         let word = queue.word();
         let free = *word & LOCKED == 0;
@@ -320,6 +320,7 @@ impl Role<(), ()> for Lock {
         free.then_some(())
     }
 
+    #[inline(always)]
     fn granted(_: &mut ()) {}
 
     fn abandoned(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) {

@@ -118,11 +118,8 @@ impl<T, M: Mode> RwLock<T, M> {
     }
 
     #[inline(always)]
-    async fn acquire(&self, wish: Wish, place: &'static Location<'static>) {
-        if self.queue.exchange(|word| wish.added(word)).is_err() {
-            self.writer.tell();
-            self.queue.wait_at::<Acquire>(wish, place).await;
-        }
+    fn acquire(&self, wish: Wish, place: &'static Location<'static>) -> impl Future<Output = ()> {
+        self.writer.told(self.queue.wait_at::<Acquire>(wish, place))
     }
 
     /// Locks it to read, unless this thread holds it to write.
@@ -348,6 +345,13 @@ impl Acquire {
 impl Role<(), Wish> for Acquire {
     type Output = ();
 
+    const PASSES: bool = true;
+
+    #[inline(always)]
+    fn pass(word: u32, wish: &Wish) -> Option<u32> {
+        wish.added(word)
+    }
+
     fn attempt(_: &mut (), queue: &mut Queue<'_, Wish>, wish: &mut Wish) -> Option<()> {
         if Acquire::take(queue, *wish) {
             return Some(());
@@ -356,6 +360,7 @@ impl Role<(), Wish> for Acquire {
         None
     }
 
+    #[inline(always)]
     fn granted(_: &mut Wish) {}
 
     fn abandoned(_: &mut (), queue: &mut Queue<'_, Wish>, wish: &mut Wish) {

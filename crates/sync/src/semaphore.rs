@@ -1,7 +1,7 @@
 //! The semaphore: a number of permits.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 use std::fmt;
 use std::mem;
 use std::ops::Deref;
@@ -131,10 +131,8 @@ impl<M: Mode> Semaphore<M> {
     }
 
     #[inline(always)]
-    async fn take(&self, permits: u32, place: &'static Location<'static>) {
-        if !self.take_at_once(permits) {
-            self.queue.wait_at::<Acquire>(permits, place).await;
-        }
+    fn take(&self, permits: u32, place: &'static Location<'static>) -> Waiting<'_, (), u32, Acquire, M> {
+        self.queue.wait_at(permits, place)
     }
 
     /// Acquires this many permits if they are free and nobody waits.
@@ -178,11 +176,6 @@ impl<M: Mode> Semaphore<M> {
     /// them.
     pub fn available(&self) -> u32 {
         self.queue.word() & !WAITED
-    }
-
-    #[inline(always)]
-    fn take_at_once(&self, permits: u32) -> bool {
-        self.queue.exchange(|word| less(word, permits)).is_ok()
     }
 }
 
@@ -238,6 +231,13 @@ impl Acquire {
 impl Role<(), u32> for Acquire {
     type Output = ();
 
+    const PASSES: bool = true;
+
+    #[inline(always)]
+    fn pass(word: u32, permits: &u32) -> Option<u32> {
+        less(word, *permits)
+    }
+
     fn attempt(_: &mut (), queue: &mut Queue<'_, u32>, permits: &mut u32) -> Option<()> {
         if Acquire::take(queue, *permits) {
             return Some(());
@@ -246,6 +246,7 @@ impl Role<(), u32> for Acquire {
         None
     }
 
+    #[inline(always)]
     fn granted(_: &mut u32) {}
 
     fn abandoned(_: &mut (), queue: &mut Queue<'_, u32>, permits: &mut u32) {

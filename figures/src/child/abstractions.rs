@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::channel::oneshot;
+use selvedge_scope::Selected;
 
 use super::clock::Times;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
@@ -44,7 +45,7 @@ impl Combinators for Ours {
         A: Future<Output = u64> + Send,
         B: Future<Output = u64> + Send,
     {
-        let (a, b) = futures::join!(a, b);
+        let (a, b) = selvedge_scope::join((a, b)).await;
         a + b
     }
 
@@ -53,8 +54,9 @@ impl Combinators for Ours {
         A: Future<Output = u64> + Send,
         B: Future<Output = u64> + Send,
     {
-        let (a, b) = (std::pin::pin!(a), std::pin::pin!(b));
-        futures::future::select(a, b).await.factor_first().0
+        match selvedge_scope::select((a, b)).await {
+            Selected::First(output) | Selected::Second(output) => output,
+        }
     }
 
     async fn timeout<A>(future: A) -> u64
@@ -84,7 +86,9 @@ impl Combinators for Tokio {
         A: Future<Output = u64> + Send,
         B: Future<Output = u64> + Send,
     {
+        // In the order of the branches, as ours.
         tokio::select! {
+            biased;
             a = a => a,
             b = b => b,
         }

@@ -3,11 +3,8 @@
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use futures::channel::oneshot;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use selvedge_core::Interest;
 use selvedge_io::NonBlocking;
@@ -55,12 +52,9 @@ impl Pipes for Ours {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             rest = &mut std::mem::take(&mut rest)[got..];
-            if rest.is_empty() {
-                return Ok(());
-            }
-            // It came back short: the pipe is empty.
+            // It came back short, or the message is complete and nothing follows before the answer: the pipe is empty.
             from.drained(Interest::READ);
-            Err(io::ErrorKind::WouldBlock.into())
+            if rest.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
         })
     }
 
@@ -161,26 +155,6 @@ fn all_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// What those who have said all have received together.
-#[derive(Default)]
-struct Tally {
-    left: AtomicU64,
-    bytes: AtomicU64,
-    wrong: AtomicU64,
-    done: Mutex<Option<oneshot::Sender<()>>>,
-}
-
-impl Tally {
-    fn add(&self, (bytes, wrong): (u64, u64)) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.wrong.fetch_add(wrong, Ordering::Relaxed);
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let sender = self.done.lock().expect("no panic under this lock").take();
-            sender.expect("one is the last").send(()).expect("main waits for it");
-        }
-    }
-}
-
 async fn talkers<P: Pipes>(pairs: u64, conversations: u64) {
     let mut sides = Vec::new();
     for pair in 0..pairs {
@@ -188,18 +162,18 @@ async fn talkers<P: Pipes>(pairs: u64, conversations: u64) {
         sides.push((Side::<P>::new(here.0, there.1, pair), true));
         sides.push((Side::<P>::new(there.0, here.1, pair), false));
     }
-    let tally = Arc::new(Tally::default());
-    let (sender, done) = oneshot::channel();
-    tally.done.lock().expect("no panic under this lock").replace(sender);
-    tally.left.store(2 * pairs, Ordering::Relaxed);
     let first = Instant::now();
-    for (side, speaks_first) in sides {
-        let tally = Arc::clone(&tally);
-        P::detach(async move { tally.add(side.talk(conversations, speaks_first).await) }).await;
+    let handles: Vec<_> = sides
+        .into_iter()
+        .map(|(side, speaks_first)| P::spawn(side.talk(conversations, speaks_first)))
+        .collect();
+    let (mut bytes, mut wrong) = (0, 0);
+    for handle in handles {
+        let (received, not_as_sent) = handle.await;
+        bytes += received;
+        wrong += not_as_sent;
     }
-    done.await.expect("the last one says so");
     let seconds = first.elapsed().as_secs_f64();
-    let (bytes, wrong) = (tally.bytes.load(Ordering::Relaxed), tally.wrong.load(Ordering::Relaxed));
     println!("bytes {bytes}");
     println!("wrong {wrong}");
     println!("rate {:.3}", bytes as f64 / seconds / 1e6);
