@@ -32,8 +32,8 @@ impl Default for Driver {
 }
 
 /// The most operations of one event loop that the kernel has at once; the others wait in the queue. A disk has its full
-/// throughput at 128 at most; the others are those that are just being taken in. What goes beyond the block layer's own queue, often 256, is passed on to OS threads
-/// of the kernel, which costs several times as much.
+/// throughput at 128 or before; the others are those that are just being taken in. What goes beyond the block layer's own
+/// queue, often 256, is passed on to OS threads of the kernel, which costs several times as much.
 const DEPTH: usize = 144;
 
 /// With more operations than this done and not yet looked after, a busy event loop begins no new ones.
