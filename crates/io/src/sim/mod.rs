@@ -25,7 +25,8 @@ pub use crate::sys::Call;
 pub use faults::{Fault, Faults};
 use kernel::Kernel;
 use selvedge_core::{ThreadInfo, VirtualClock};
-use selvedge_sched::{Failed, Simulation, each_seed};
+#[doc(no_inline)]
+pub use selvedge_sched::{Explorer, Failed, Random, Simulation, VirtualTime, Why, each_seed, simulated};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Range;
