@@ -9,7 +9,7 @@
 //!
 //! # What is simulated
 //! - TCP and Unix stream sockets of [`net`](crate::net), with backlogs, buffers of limited size, half-closed and reset connections; all
-//!   under the same [`EventLoop`](crate::EventLoop), which sees a simulated epoll set, with its edges.
+//!   under the same [`EventLoop`], which sees a simulated epoll set, with its edges.
 //! - Time, of [`Time`](selvedge_core::Time) and everything that waits for it.
 //! - Calls on the [blocking pool](crate::pool): they are made in place, after a while.
 //! - Name look-up: every name is this host's.
