@@ -560,9 +560,9 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         let node = NonNull::from(&self.node);
         let waker = self.queue.with(|state, queue| {
             if self.node.state.load(Ordering::Relaxed) == QUEUED {
+                let first = queue.list.ends.is_some_and(|(head, _)| head == node);
                 // SAFETY: queued, and we are under the lock. The waker is moved out, once: the node is in no list any more, and thus
                 // the owner's alone.
-                let first = queue.list.ends.is_some_and(|(head, _)| head == node);
                 unsafe {
                     queue.list.unlink(node);
                     R::withdrawn(state, queue, &mut *self.node.payload.get(), first);
