@@ -344,7 +344,7 @@ impl Role<(), ()> for Lock {
         passed.map(|_| ())
     }
 
-    fn retry(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
+    fn retry(_: &mut (), queue: &mut Queue<'_, ()>) -> Option<()> {
         let free = *queue.word() & LOCKED == 0;
         *queue.word() = if free { LOCKED | WAITED } else { LOCKED | WAITED | PROMISED };
         free.then_some(())
