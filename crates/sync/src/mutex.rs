@@ -134,7 +134,9 @@ impl<T, M: Mode> Mutex<T, M> {
 
     #[inline]
     pub(crate) async fn lock_at(&self, place: &'static Location<'static>) -> Guard<'_, T, M> {
-        self.acquire(place).await;
+        if !self.queue.replace(0, LOCKED) {
+            self.acquire(place).await;
+        }
         self.guard(holder::thread())
     }
 
