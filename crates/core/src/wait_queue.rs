@@ -104,11 +104,11 @@ pub trait Role<S, P> {
     /// The waiter was granted it but is gone: pass it on, or back to the state.
     fn abandoned(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P);
 
-    /// Tries again, for the first in the queue when it is polled although it has been granted nothing: because of
+    /// Tries again, for the [first](Queue::front) in the queue when it is polled although it has been granted nothing: because of
     /// [`Queue::nudge`], or for no reason. With `Some` it leaves the queue, and [`withdrawn`](Role::withdrawn) is called.
     #[inline(always)]
-    fn retry(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P) -> Option<Self::Output> {
-        let _ = (state, queue, payload);
+    fn retry(state: &mut S, queue: &mut Queue<'_, P>) -> Option<Self::Output> {
+        let _ = (state, queue);
         None
     }
 
@@ -506,20 +506,25 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                     if this.node.state.load(Ordering::Relaxed) != QUEUED {
                         return Err(None);
                     }
-                    if queue.list.ends.is_some_and(|(head, _)| head == node) {
-                        // SAFETY: the node is queued, and we are under the lock. If it leaves the queue it is in no list any more, hence
-                        // the owner's alone, and its waker is moved out, once.
-                        let payload = unsafe { &mut *this.node.payload.get() };
-                        if let Some(output) = R::retry(state, queue, payload) {
-                            // SAFETY: as above.
-                            unsafe {
-                                queue.list.unlink(node);
-                                replaced = Some((&raw const (*Node::links(node)).waker).read());
-                            }
-                            R::withdrawn(state, queue, payload, true);
-                            this.node.state.store(DONE, Ordering::Relaxed);
-                            return Err(Some(output));
+                    if queue.list.ends.is_some_and(|(head, _)| head == node)
+                        && let Some(output) = R::retry(state, queue)
+                    {
+                        if this.node.state.load(Ordering::Relaxed) != QUEUED {
+                            // The role has granted it as well.
+                            return Err(None);
                         }
+                        // SAFETY: the node is queued, and we are under the lock. Out of the list it is the owner's alone, and its waker
+                        // is moved out, once.
+                        unsafe {
+                            queue.list.unlink(node);
+                            replaced = Some((&raw const (*Node::links(node)).waker).read());
+                            this.node.state.store(DONE, Ordering::Relaxed);
+                            R::withdrawn(state, queue, &mut *this.node.payload.get(), true);
+                        }
+                        return Err(Some(output));
+                    }
+                    if this.node.state.load(Ordering::Relaxed) != QUEUED {
+                        return Err(None);
                     }
                     let waker = cpu.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
                     // SAFETY: the node is queued, so that its links are written, and we are under the lock.

@@ -134,7 +134,9 @@ impl<T, M: Mode> Mutex<T, M> {
 
     #[inline]
     pub(crate) async fn lock_at(&self, place: &'static Location<'static>) -> Guard<'_, T, M> {
-        self.acquire(place).await;
+        if !self.queue.replace(0, LOCKED) {
+            self.acquire(place).await;
+        }
         self.guard(holder::thread())
     }
 
@@ -344,7 +346,7 @@ impl Role<(), ()> for Lock {
         passed.map(|_| ())
     }
 
-    fn retry(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
+    fn retry(_: &mut (), queue: &mut Queue<'_, ()>) -> Option<()> {
         let free = *queue.word() & LOCKED == 0;
         *queue.word() = if free { LOCKED | WAITED } else { LOCKED | WAITED | PROMISED };
         free.then_some(())
