@@ -90,7 +90,8 @@ impl<C: Syscall> Future for Calling<C> {
             let take = || of(&shared.reply).take();
             let reply = take().or_else(|| {
                 // Woken for something else. A reply from another OS thread that came before the waker is found after it.
-                let replaced = of(&shared.waker).replace(cx.waker().clone());
+                let waker = cx.waker().clone();
+                let replaced = of(&shared.waker).replace(waker);
                 drop(replaced);
                 take()
             });

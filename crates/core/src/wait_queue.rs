@@ -31,7 +31,7 @@ use std::fmt;
 use std::future::Future;
 use std::marker::{PhantomData, PhantomPinned};
 use std::mem::MaybeUninit;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
@@ -352,9 +352,9 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
             }
         });
         if let Some(waker) = granted {
-            waker::fire(waker);
-            if let Some(others) = others {
-                fire_all(*others);
+            match others {
+                None => waker::fire(waker),
+                Some(others) => fire_all(waker, *others),
             }
         }
         result
@@ -394,9 +394,20 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     }
 }
 
+/// Fires them all, each of whom has been granted something: also when a foreign one panics, which then goes on to the caller.
 #[cold]
-fn fire_all(wakers: Vec<Waker>) {
-    wakers.into_iter().for_each(waker::fire);
+fn fire_all(first: Waker, others: Vec<Waker>) {
+    let mut panicked = None;
+    for waker in std::iter::once(first).chain(others) {
+        if let Err(foreign) = waker::fire_here(waker)
+            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| foreign.wake()))
+        {
+            panicked.get_or_insert(panic);
+        }
+    }
+    if let Some(panic) = panicked {
+        resume_unwind(panic);
+    }
 }
 
 impl<S: fmt::Debug, P, M: Mode> fmt::Debug for WaitQueue<S, P, M> {

@@ -114,6 +114,22 @@ impl<T> Place<T> {
         self.0.lock().expect("no panic under this lock")
     }
 
+    /// Cancels the thread if it is born, and sees to it that it never will be if it is not: under one lock, so that it cannot be born
+    /// in between.
+    fn give_up(&self) {
+        let mut state = self.state();
+        let waiting = match &mut *state {
+            State::Born(handle) => return handle.cancel(),
+            State::Unborn(waiting) => waiting.take(),
+            State::Gone => return,
+        };
+        *state = State::Gone;
+        drop(state);
+        if let Some(waiting) = waiting {
+            waiting.wake();
+        }
+    }
+
     /// The thread is born, or it never will be. One that is born when it has been given up before is cancelled.
     fn decide(&self, decided: State<T>) {
         let mut state = self.state();
@@ -181,10 +197,7 @@ impl<T> Spawned<T> {
         if let Some(handle) = &self.handle {
             return handle.cancel();
         }
-        if let State::Born(handle) = &*self.place.state() {
-            return handle.cancel();
-        }
-        self.place.decide(State::Gone);
+        self.place.give_up();
     }
 
     /// Whether the thread is over, or never will be.
@@ -207,11 +220,12 @@ impl<T> Future for Spawned<T> {
         if let Some(handle) = &mut self.handle {
             return Pin::new(handle).poll(cx);
         }
+        // It may be foreign, and is not cloned under the lock.
+        let waker = cx.waker().clone();
         let mut state = self.place.state();
         if let State::Unborn(waiting) = &mut *state {
-            let replaced = waiting.replace(cx.waker().clone());
+            let replaced = waiting.replace(waker);
             drop(state);
-            // It may be foreign.
             drop(replaced);
             return Poll::Pending;
         }
