@@ -465,6 +465,6 @@ mod tests {
         let (stream, _) = selvedge_io::net::UnixStream::pair().unwrap();
         let thread = site.serve(stream.into(), None);
         assert!(size_of_val(&thread) <= 152, "{}", size_of_val(&thread));
-        assert!(size_of::<Link>() <= 64, "{}", size_of::<Link>());
+        assert!(size_of::<Link>() <= 104, "{}", size_of::<Link>());
     }
 }

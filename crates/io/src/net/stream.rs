@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use selvedge_core::{Interest, Time};
 use std::io::{self, IoSlice};
 use std::mem::{self, MaybeUninit};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -26,7 +26,34 @@ use std::task::{Context, Poll};
 pub struct Stream {
     io: NonBlocking<Fd>,
     /// For errors. Of a broken connection the kernel does not know it any more.
-    peer: Option<SocketAddr>,
+    peer: Peer,
+}
+
+/// An address in half the room: every connection has one.
+#[derive(Debug)]
+enum Peer {
+    Unknown,
+    V4(SocketAddrV4),
+    V6(Box<SocketAddrV6>),
+}
+
+impl Peer {
+    fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Peer::Unknown => None,
+            Peer::V4(address) => Some((*address).into()),
+            Peer::V6(address) => Some((**address).into()),
+        }
+    }
+}
+
+impl From<SocketAddr> for Peer {
+    fn from(address: SocketAddr) -> Peer {
+        match address {
+            SocketAddr::V4(address) => Peer::V4(address),
+            SocketAddr::V6(address) => Peer::V6(Box::new(address)),
+        }
+    }
 }
 
 impl Stream {
@@ -37,12 +64,12 @@ impl Stream {
 
     /// A stream over a descriptor that is one.
     pub(crate) fn over(io: NonBlocking<Fd>) -> Stream {
-        Stream { io, peer: None }
+        Stream { io, peer: Peer::Unknown }
     }
 
     /// The same, with the address of its other end.
     pub(crate) fn with_peer(self, peer: SocketAddr) -> Stream {
-        Stream { peer: Some(peer), ..self }
+        Stream { peer: peer.into(), ..self }
     }
 
     /// Takes over a connected stream socket, and puts it into non-blocking mode: one inherited from another process, or half
@@ -336,7 +363,7 @@ impl Stream {
 
     #[cold]
     fn name(&self, doing: Doing, error: io::Error) -> io::Error {
-        match (self.peer, doing) {
+        match (self.peer.address(), doing) {
             (None, _) => error,
             (Some(peer), Doing::Reading) => error::doing(format_args!("read from {peer}"))(error),
             (Some(peer), Doing::Writing) => error::doing(format_args!("write to {peer}"))(error),
