@@ -124,7 +124,7 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
             &[
                 done(inner("selvedge threads that may move", "cores-switch", &[1, n, ours])),
                 // At most twice as much, that is.
-                inner("selvedge round-robin", "switch", &[n, 20_000_000]).answers("live", n).times(0.5),
+                done(inner("selvedge round-robin", "cores-switch", &[0, n, ours])).times(0.5),
                 done(inner(TOKIO, "tokio-cores-switch", &[1, n, peers])),
             ],
             WALL_NS,

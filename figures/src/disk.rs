@@ -87,6 +87,8 @@ fn fio(threads: u64) -> Reader {
         let (file, depth) = (format!("--filename={}", data_file().display()), format!("--iodepth={depth}"));
         let fixed = [
             "--name=disk-random",
+            // A process of its own would leave the priority group that all contenders are given.
+            "--thread",
             "--output-format=json",
             "--ioengine=io_uring",
             "--direct=1",

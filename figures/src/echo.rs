@@ -107,7 +107,7 @@ fn run(entrant: &Contender, [connections, millis, busy]: [u64; 3]) -> Result<Rep
     let port = server.port().ok_or_else(|| absent("it named no port".into()))?;
     let numbers = [port, u64::from(server.0.id()), connections, millis, busy];
     let client = inner("client", "echo-load", &numbers).command.map_err(absent)?;
-    let limit = Duration::from_millis(millis) + Duration::from_secs(20);
+    let limit = Duration::from_millis(millis) + Duration::from_secs(40);
     let report = report(pinned::command(CLIENT_CPU, &client), limit)?;
     match report.get("unanswered") {
         Some(0.0) => {}

@@ -21,6 +21,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How long a head may take. Long enough for a machine that does much else.
+const HEAD: Duration = ms(500);
 
 type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, hyper::Error>;
 
@@ -58,7 +62,7 @@ async fn site(request: Request<Incoming>) -> Result<Response<Body>, hyper::Error
 /// Serves HTTP/1, a thread for each connection; how each ends is counted.
 async fn serve(listener: TcpListener, good: Rc<Cell<usize>>, bad: Rc<Cell<usize>>) {
     let mut http = http1::Builder::new();
-    http.timer(Clock).header_read_timeout(ms(100));
+    http.timer(Clock).header_read_timeout(HEAD);
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         let connection = http.serve_connection(Compat::new(stream), service_fn(site));
@@ -188,20 +192,20 @@ fn a_hundred_clients_at_once() {
 fn a_head_that_does_not_come_is_timed_out_by_our_clock() {
     run(async {
         let (address, good, bad) = server();
-        // hyper's time-out of 100 ms runs anew for each head: a connection lives longer than that.
+        // hyper's time-out runs anew for each head: a connection lives longer than that.
         let mut steady = client(address).await;
         let start = Time::now();
         for _ in 0..8 {
-            sleep(ms(30)).await;
+            sleep(ms(80)).await;
             assert_eq!(bytes(steady.send_request(get("/hello")).await.unwrap()).await, "hello");
         }
-        assert!(Time::now().since(start) > ms(200));
+        assert!(Time::now().since(start) > HEAD);
         let stream = TcpStream::connect(address).await.unwrap();
         let start = Time::now();
         stream.write_all(b"GET /hello HTT").await.unwrap();
         let answer = rest(&stream).await;
         let waited = Time::now().since(start);
-        assert!(waited >= ms(100) && waited < ms(5_000), "{waited:?}");
+        assert!(waited >= HEAD && waited < ms(20_000), "{waited:?}");
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
         while bad.get() == 0 {
             sleep(ms(1)).await;
@@ -348,7 +352,7 @@ fn the_same_server_on_tokio() {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let mut http = http1::Builder::new();
-                http.timer(Clock).header_read_timeout(ms(100));
+                http.timer(Clock).header_read_timeout(HEAD);
                 let counter = counter.clone();
                 let connection = http.serve_connection(
                     Compat::new(stream),

@@ -358,7 +358,7 @@ impl Cpu {
                         false => Trace::Yield(hand_over()),
                     };
                 }
-                if kind == Kind::Wait && head & (STICKY | MOBILE | CANCELLABLE) == 0 {
+                if kind == Kind::Wait && head & (STICKY | MOBILE) == 0 {
                     slot.kind.set(Kind::Nothing);
                     return Trace::Wait(Wait::new(hand_over(), slot.readiness.get()));
                 }
@@ -848,8 +848,10 @@ impl CpuInner {
         let head = if sticky { head | STICKY } else { head };
         let alone = flags == 0 && !sticky && head & (MOBILE | CANCELLABLE) == 0;
         match ask {
-            // While no observer looks on, `step` has dealt with it.
-            Ask::Wait(readiness) if alone => return Trace::Wait(Wait::new(hand_over(), readiness)),
+            // While no observer looks on, `step` has dealt with it. Of a thread that can be cancelled see [`Thread::is_cancellable`].
+            Ask::Wait(readiness) if flags == 0 && !sticky && !mobile => {
+                return Trace::Wait(Wait::new(hand_over(), readiness));
+            }
             Ask::Sleep(until) if alone => return Trace::Sleep(Sleep::new(hand_over(), until)),
             Ask::Call if alone => {
                 let mut call = call.expect("put into the slot with Ask::Call");

@@ -1,6 +1,7 @@
 //! The system call that creates a thread.
 
-use crate::cpu::{Ask, current, direct, retract};
+use crate::cpu::{Ask, CpuInner, current, direct, retract};
+use crate::thread::Thread;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -43,6 +44,55 @@ pub fn fork_local<F: Future<Output = ()> + 'static>(future: F) -> Fork<F> {
     Fork { state: State::Idle(future), mobile: false }
 }
 
+/// Creates a thread that nobody joins and makes it ready, and lets the caller go on: [`fork`] without the system call.
+///
+/// For who creates many in a row and must not queue behind each of them, as one that accepts connections.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{detach, round_robin, yield_now};
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// static SERVED: AtomicU32 = AtomicU32::new(0);
+/// round_robin(async {
+///     for _ in 0..10 {
+///         detach(async { drop(SERVED.fetch_add(1, Ordering::Relaxed)) });
+///     }
+///     assert_eq!(SERVED.load(Ordering::Relaxed), 0);
+///     yield_now().await;
+///     assert_eq!(SERVED.load(Ordering::Relaxed), 10);
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+///
+/// # Panics
+/// As [`fork`].
+#[inline]
+pub fn detach<F: Future<Output = ()> + Send + 'static>(future: F) {
+    let cpu = here();
+    cpu.push_woken(created(cpu, future, cpu.mobility()));
+}
+
+/// As [`detach`], for a future that must stay on its OS thread.
+///
+/// # Panics
+/// As [`fork`].
+#[inline]
+pub fn detach_local<F: Future<Output = ()> + 'static>(future: F) {
+    let cpu = here();
+    cpu.push_woken(created(cpu, future, 0));
+}
+
+#[inline(always)]
+fn here<'a>() -> &'a CpuInner {
+    current().expect("a thread is created by a thread of ours: here is none")
+}
+
+#[inline(always)]
+fn created<F: Future<Output = ()> + 'static>(cpu: &CpuInner, future: F, tags: u32) -> Thread {
+    cpu.forked(future, tags).unwrap_or_else(|full| panic!("{full}"))
+}
+
 /// The system call [`fork`].
 #[must_use = "nothing happens until it is awaited"]
 pub struct Fork<F> {
@@ -67,9 +117,8 @@ impl<F: Future<Output = ()> + 'static> Future for Fork<F> {
         let State::Idle(future) = std::mem::replace(&mut self.state, State::Done) else {
             return Poll::Ready(());
         };
-        let cpu = current().expect("fork() is a system call of a thread: here is none");
-        let tags = if self.mobile { cpu.mobility() } else { 0 };
-        let child = cpu.forked(future, tags).unwrap_or_else(|full| panic!("{full}"));
+        let cpu = here();
+        let child = created(cpu, future, if self.mobile { cpu.mobility() } else { 0 });
         if direct(cx).is_some_and(|cpu| cpu.ask(&raw const *self, Ask::Fork(child.key()))) {
             child.into_key();
             self.state = State::Asked;

@@ -56,7 +56,7 @@ pub use cpu::Cpu;
 pub use cpu::is_lent_here;
 pub use events::{Deadlock, Events, NoEvents, Quiet, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
-pub use fork::{Fork, fork, fork_local};
+pub use fork::{Fork, detach, detach_local, fork, fork_local};
 pub use group::Group;
 #[doc(hidden)]
 pub use inbox::Inbox;

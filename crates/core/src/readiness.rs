@@ -125,7 +125,22 @@ enum Asked {
     /// It is in the slot, or has gone with the thread itself: if a scheduler runs the thread before its time, it no longer stands.
     Slot,
     /// It stands: as long as the same thread or task polls, it need not ask again.
-    Stands(Waker, Asker),
+    Stands(Whom, Asker),
+}
+
+/// A waker, to be recognised: no clone of it, which might cost an atomic operation. As long as the request stands, the event source has
+/// the waker, so that no other has the same address.
+#[derive(Debug, PartialEq)]
+struct Whom {
+    data: usize,
+    vtable: usize,
+}
+
+impl Whom {
+    #[inline(always)]
+    fn of(waker: &Waker) -> Whom {
+        Whom { data: waker.data().addr(), vtable: (&raw const *waker.vtable()).addr() }
+    }
 }
 
 impl SleepUntil {
@@ -139,7 +154,7 @@ impl SleepUntil {
         let this = asker.cast::<SleepUntil>().cast_mut();
         // SAFETY: it is pinned and would have emptied the slot when dropped, so it is there; the pointer was made from a
         // unique reference, and there is no other now. What is overwritten is `Slot`, which needs no drop.
-        unsafe { (&raw mut (*this).asked).write(Asked::Stands(waker.clone(), asker_side)) };
+        unsafe { (&raw mut (*this).asked).write(Asked::Stands(Whom::of(waker), asker_side)) };
         alarm
     }
 
@@ -151,7 +166,7 @@ impl SleepUntil {
     }
 
     fn stands_for(&self, waker: &Waker) -> bool {
-        matches!(&self.asked, Asked::Stands(asked, asker) if !asker.is_over() && asked.will_wake(waker))
+        matches!(&self.asked, Asked::Stands(asked, asker) if !asker.is_over() && *asked == Whom::of(waker))
     }
 }
 
@@ -190,12 +205,12 @@ impl Future for SleepUntil {
         match spill {
             Some((cpu, waker)) => {
                 let (alarm, asker) = Alarm::new(until, cpu.given_up());
-                this.asked = Asked::Stands(waker.clone(), asker);
+                this.asked = Asked::Stands(Whom::of(&waker), asker);
                 cpu.spill(Request::Sleep(alarm), waker);
             }
             None => {
                 let (alarm, asker) = Alarm::new(until, &alarm::ELSEWHERE);
-                this.asked = Asked::Stands(cx.waker().clone(), asker);
+                this.asked = Asked::Stands(Whom::of(cx.waker()), asker);
                 fall_back(Request::Sleep(alarm), cx.waker().clone());
             }
         }

@@ -452,6 +452,13 @@ impl Thread {
         (vtable(arena::header(self.key).head()).name)()
     }
 
+    /// Whether a join handle can cancel it while it waits. An event source that is handed such a thread gives it into the CPU's
+    /// [keeping](Cpu::keep) and holds the waker: one that holds the thread itself makes a cancellation wait for the event.
+    #[inline(always)]
+    pub fn is_cancellable(&self) -> bool {
+        arena::header(self.key).head() & CANCELLABLE != 0
+    }
+
     #[inline(always)]
     pub(crate) fn key(&self) -> Key {
         self.key

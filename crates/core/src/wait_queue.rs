@@ -13,6 +13,8 @@
 //!    idle ───────────────────────▶ queued ─────────────────────▶ granted ─────────────▶ done
 //!      │ attempt succeeds             │ drop (owner, lock):          │ drop (owner, lock):
 //!      └──────────▶ done              └ unlink ▶ done                └ abandoned ▶ done
+//!                                     │ poll, retry succeeds (owner, lock):
+//!                                     └ unlink ▶ done
 //! ```
 //!
 //! The step from queued to granted is a Release store, after which the granter does not touch the node again; the owner's
@@ -102,10 +104,19 @@ pub trait Role<S, P> {
     /// The waiter was granted it but is gone: pass it on, or back to the state.
     fn abandoned(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P);
 
-    /// The waiter has left the queue, without having been granted anything. Those behind it may now have what they wait for.
+    /// Tries again, for the [first](Queue::front) in the queue when it is polled although it has been granted nothing: because of
+    /// [`Queue::nudge`], or for no reason. With `Some` it leaves the queue, and [`withdrawn`](Role::withdrawn) is called.
     #[inline(always)]
-    fn withdrawn(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P) {
-        let _ = (state, queue, payload);
+    fn retry(state: &mut S, queue: &mut Queue<'_, P>) -> Option<Self::Output> {
+        let _ = (state, queue);
+        None
+    }
+
+    /// The waiter has left the queue, where it was `first` or not, without having been granted anything. Those behind it may now have
+    /// what they wait for.
+    #[inline(always)]
+    fn withdrawn(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P, first: bool) {
+        let _ = (state, queue, payload, first);
     }
 }
 
@@ -207,6 +218,15 @@ impl<P> Queue<'_, P> {
         self.list.ends.map(|(head, _)| unsafe { &mut *(*head.as_ptr()).payload.get() })
     }
 
+    /// Has the first waiter look again ([`Role::retry`]) once the lock has been released; it keeps its place. Nothing if nobody waits.
+    pub fn nudge(&mut self) {
+        if let Some((head, _)) = self.list.ends {
+            // SAFETY: as in `front`; the links of a node in the list are written.
+            let waker = unsafe { (*Node::links(head)).waker.clone() };
+            self.list.resume(waker);
+        }
+    }
+
     /// Grants the first waiter what it waits for; it is resumed when the lock has been released. Nothing if nobody waits.
     #[inline(always)]
     pub fn grant(&mut self) {
@@ -226,6 +246,12 @@ impl<P> List<P> {
             (*head.as_ptr()).state.store(GRANTED, Ordering::Release);
             waker
         };
+        self.resume(waker);
+    }
+
+    /// When the lock has been released.
+    #[inline(always)]
+    fn resume(&mut self, waker: Waker) {
         match self.granted {
             None => self.granted = Some(waker),
             Some(_) => self.also_granted.get_or_insert_default().push(waker),
@@ -487,22 +513,43 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                 let cpu = direct(cx);
                 // Dropped after the lock is released: it may be foreign.
                 let mut replaced = None;
-                let queued = this.queue.with(|_, _| {
-                    let queued = this.node.state.load(Ordering::Relaxed) == QUEUED;
-                    if queued {
-                        let waker = cpu.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
-                        // SAFETY: the node is queued, so that its links are written, and we are under the lock.
-                        replaced = Some(unsafe { std::mem::replace(&mut (*Node::links(node)).waker, waker) });
+                let queued = this.queue.with(|state, queue| {
+                    if this.node.state.load(Ordering::Relaxed) != QUEUED {
+                        return Err(None);
                     }
-                    queued
+                    if queue.list.ends.is_some_and(|(head, _)| head == node)
+                        && let Some(output) = R::retry(state, queue)
+                    {
+                        if this.node.state.load(Ordering::Relaxed) != QUEUED {
+                            // The role has granted it as well.
+                            return Err(None);
+                        }
+                        // SAFETY: the node is queued, and we are under the lock. Out of the list it is the owner's alone, and its waker
+                        // is moved out, once.
+                        unsafe {
+                            queue.list.unlink(node);
+                            replaced = Some((&raw const (*Node::links(node)).waker).read());
+                            this.node.state.store(DONE, Ordering::Relaxed);
+                            R::withdrawn(state, queue, &mut *this.node.payload.get(), true);
+                        }
+                        return Err(Some(output));
+                    }
+                    if this.node.state.load(Ordering::Relaxed) != QUEUED {
+                        return Err(None);
+                    }
+                    let waker = cpu.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
+                    // SAFETY: the node is queued, so that its links are written, and we are under the lock.
+                    replaced = Some(unsafe { std::mem::replace(&mut (*Node::links(node)).waker, waker) });
+                    Ok(())
                 });
                 drop(replaced);
                 match queued {
-                    true => {
+                    Ok(()) => {
                         this.block(cpu);
                         Poll::Pending
                     }
-                    false => Poll::Ready(this.collect()),
+                    Err(Some(output)) => Poll::Ready(output),
+                    Err(None) => Poll::Ready(this.collect()),
                 }
             }
             _ => panic!("a wait was polled after it had ended"),
@@ -529,11 +576,12 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         let node = NonNull::from(&self.node);
         let waker = self.queue.with(|state, queue| {
             if self.node.state.load(Ordering::Relaxed) == QUEUED {
+                let first = queue.list.ends.is_some_and(|(head, _)| head == node);
                 // SAFETY: queued, and we are under the lock. The waker is moved out, once: the node is in no list any more, and thus
                 // the owner's alone.
                 unsafe {
                     queue.list.unlink(node);
-                    R::withdrawn(state, queue, &mut *self.node.payload.get());
+                    R::withdrawn(state, queue, &mut *self.node.payload.get(), first);
                     Some((&raw const (*Node::links(node)).waker).read())
                 }
             } else {

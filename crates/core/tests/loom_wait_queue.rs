@@ -166,7 +166,7 @@ impl Role<(), ()> for Enter {
         Enter::leave(queue);
     }
 
-    fn withdrawn(_: &mut (), queue: &mut Queue<()>, _: &mut ()) {
+    fn withdrawn(_: &mut (), queue: &mut Queue<()>, _: &mut (), _: bool) {
         if queue.is_empty() {
             *queue.word() &= !WAITED;
         }

@@ -210,7 +210,9 @@ fn turns_sleep_and_mail() {
             let done = done.clone();
             park(move |waker| {
                 std::thread::spawn(move || {
-                    std::thread::sleep(Duration::from_millis(20));
+                    while !TOLD.lock().unwrap().contains(&Told::Asleep) {
+                        std::thread::yield_now();
+                    }
                     done.store(true, Ordering::Release);
                     waker.wake();
                 });
@@ -258,22 +260,22 @@ fn it_begins_and_ends_while_a_scheduler_runs() {
     let turn = TURNS.lock().unwrap_or_else(|e| e.into_inner());
     TOLD.lock().unwrap().clear();
     round_robin(async {
-        for _ in 0..1000 {
+        for _ in 0..600 {
             yield_now().await;
         }
         assert_eq!(ends(), [""; 0]);
         observe(Some(|_| Box::new(Teller)));
-        for _ in 0..1000 {
+        for _ in 0..600 {
             yield_now().await;
         }
         // From some turn on, each step.
         let told = ends();
-        assert!(told.len() > 400 && told.iter().all(|end| end == "Yield"), "{}", told.len());
+        assert!(told.len() >= 300 && told.iter().all(|end| end == "Yield"), "{}", told.len());
         observe(None);
-        for _ in 0..1000 {
+        for _ in 0..600 {
             yield_now().await;
         }
-        assert!(ends().len() < 600);
+        assert!(ends().len() <= 300);
         for _ in 0..10 {
             yield_now().await;
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use selvedge_core::{Local, Queue, Role, Time, WaitQueue, fork_local, now, yield_now};
+use selvedge_core::{Local, Queue, Role, Time, WaitQueue, detach_local, now, yield_now};
 use selvedge_io::net::{Stream, TcpListener, UnixListener};
 use selvedge_io::time::sleep;
 
@@ -312,7 +312,7 @@ impl Site {
     ) -> io::Result<()> {
         while let Some(accepted) = before(accept(), stop.requested()).await {
             let (stream, peer) = accepted?;
-            fork_local(self.serve(stream, peer)).await;
+            detach_local(self.serve(stream, peer));
             while self.connections() >= self.config.connections && !stop.is_requested() {
                 sleep(FULL_PAUSE).await;
             }
@@ -321,7 +321,7 @@ impl Site {
         yield_now().await;
         while let Some(accepted) = before(accept(), std::future::ready(())).await {
             let (stream, peer) = accepted?;
-            fork_local(self.serve(stream, peer)).await;
+            detach_local(self.serve(stream, peer));
         }
         Ok(())
     }
@@ -465,6 +465,6 @@ mod tests {
         let (stream, _) = selvedge_io::net::UnixStream::pair().unwrap();
         let thread = site.serve(stream.into(), None);
         assert!(size_of_val(&thread) <= 152, "{}", size_of_val(&thread));
-        assert!(size_of::<Link>() <= 64, "{}", size_of::<Link>());
+        assert!(size_of::<Link>() <= 104, "{}", size_of::<Link>());
     }
 }

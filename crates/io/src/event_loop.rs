@@ -193,7 +193,18 @@ impl Events for EventLoop {
     fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace> {
         match node {
             Trace::Wait(Wait { thread, readiness, .. }) => {
-                self.driver.wait(Waiter::Thread(thread), readiness, cpu.now(), |w| w.resume(cpu));
+                let waiter = match thread.is_cancellable() {
+                    true => match cpu.keep(thread) {
+                        Ok(waker) => Waiter::Waker(waker),
+                        // It was woken since its step, and may try.
+                        Err(thread) => {
+                            cpu.make_ready(thread);
+                            return Ok(());
+                        }
+                    },
+                    false => Waiter::Thread(thread),
+                };
+                self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
             }
             Trace::Sleep(sleep) => {
                 let until = sleep.until();

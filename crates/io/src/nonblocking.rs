@@ -33,7 +33,8 @@ use std::task::{Context, Poll, ready};
 /// [LZ07 Figure 11]: `sock_accept`, a blocking call built from a non-blocking one and `sys_epoll_wait`.
 ///
 /// # Differences
-/// 1. The paper's call registers with epoll for each wait; here the descriptor is registered once.
+/// 1. The paper's call registers with epoll for each wait; here the descriptor is registered once, and anew when its threads
+///    have gone to another event loop.
 /// 2. A wait may end by a deadline.
 pub struct NonBlocking<T> {
     io: T,

@@ -44,7 +44,9 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct List {
     one: Option<Place>,
-    more: Vec<Place>,
+    /// Hardly ever there, so one word.
+    #[expect(clippy::box_collection, reason = "every connection has one of these")]
+    more: Option<Box<Vec<Place>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,24 +58,28 @@ struct Place {
 
 impl List {
     fn get(&mut self, at: LoopId) -> Option<&mut Place> {
-        self.one.iter_mut().chain(&mut self.more).find(|place| place.at == at)
+        self.one
+            .iter_mut()
+            .chain(self.more.iter_mut().flat_map(|more| more.iter_mut()))
+            .find(|place| place.at == at)
     }
 
     fn add(&mut self, place: Place) {
         match self.one {
             None => self.one = Some(place),
-            Some(_) => self.more.push(place),
+            Some(_) => self.more.get_or_insert_default().push(place),
         }
     }
 
     /// The one place there is, if it is sure.
     fn home(&self) -> Option<LoopId> {
-        self.one.filter(|place| place.sure && self.more.is_empty()).map(|place| place.at)
+        self.one.filter(|place| place.sure && self.more.is_none()).map(|place| place.at)
     }
 
     /// Strikes all but one from the list.
     fn leave_others(&mut self, here: LoopId, mut left: impl FnMut(LoopId)) {
-        let all = self.one.take().into_iter().chain(std::mem::take(&mut self.more));
+        let more = self.more.take().map_or_else(Vec::new, |more| *more);
+        let all = self.one.take().into_iter().chain(more);
         for place in all {
             if place.at == here {
                 self.one = Some(place);

@@ -304,7 +304,9 @@ impl Drop for Child {
         if self.kill_on_drop {
             let _ = self.start_kill();
         }
-        if let (Ok(None), Some(child)) = (self.try_wait(), self.child.take()) {
+        if let (Ok(None), Some(mut child)) = (self.try_wait(), self.child.take()) {
+            // Those of its pipes that were not made ours: nobody would close them before its end.
+            drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
             orphans().push(child);
         }
         reap_orphans();

@@ -162,6 +162,8 @@ impl<W> Sleepers<W> {
                         self.given_up.one_less();
                         self.left.push(sleeper.waiter);
                     } else {
+                        // First over, then woken: who polls at once, and too early, asks again.
+                        drop(sleeper.bell);
                         wake(sleeper.waiter);
                     }
                 }

@@ -93,6 +93,28 @@ fn a_wait_that_is_given_up_does_no_harm() {
     });
 }
 
+/// ... also if it had been resumed already, and nobody saw it.
+#[test]
+fn a_wait_that_is_given_up_too_late_takes_no_edge_along() {
+    run(async {
+        let (one, other) = tcp_pair().await;
+        other.write_all(b"first").await.unwrap();
+        assert_eq!(one.read(&mut [0; 10]).await.unwrap(), 5); // short: the next read waits before it tries
+        for i in 0..5u8 {
+            let mut buffer = [0; 10];
+            let mut given_up = Box::pin(one.read(&mut buffer));
+            let first = std::future::poll_fn(|cx| std::task::Poll::Ready(given_up.as_mut().poll(cx))).await;
+            assert!(first.is_pending());
+            other.write_all(&[i]).await.unwrap();
+            sleep(ms(5)).await;
+            drop(given_up);
+            let mut byte = [0; 10];
+            let read = timeout(ms(5000), one.read(&mut byte)).await.expect("what has come is found");
+            assert_eq!((read.unwrap(), byte[0]), (1, i));
+        }
+    });
+}
+
 fn pair() -> (Stream, Stream) {
     let (one, other) = UnixStream::pair().unwrap();
     (one.into(), other.into())

@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
 /// A size that nothing else has.
 const SIZE: usize = 5 * 4096;
 
+/// What a read comes to.
+type Read = (std::io::Result<usize>, AlignedBuf);
+
 /// Counts the buffers of the size above, which are rounded up to eight pages.
 struct Counting;
 
@@ -113,8 +116,7 @@ fn dropped_before_it_began_while_it_runs_and_after_it_is_done() {
         let file = File::options().read(true).direct(true).open(on_disk.path()).await.unwrap();
         let before = open_descriptors();
         for wait in 0..3 {
-            let mut reads: Vec<Pin<Box<dyn Future<Output = (std::io::Result<usize>, AlignedBuf)>>>> = (0
-                ..300)
+            let mut reads: Vec<Pin<Box<dyn Future<Output = Read>>>> = (0..300)
                 .map(|i| Box::pin(file.read_at(AlignedBuf::new(SIZE), i % 192 * 4096)) as Pin<Box<_>>)
                 .collect();
             for read in &mut reads {

@@ -51,7 +51,7 @@ fn a_file_that_shrinks_meanwhile_is_an_error_not_a_wait() {
         while client.read_to_spare(&mut received).await.unwrap() > 0 {}
         let error = sender.await.unwrap();
         assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
-        assert!(error.to_string().starts_with("the file shrank"), "{error}");
+        assert!(error.to_string().contains("the file shrank"), "{error}");
         assert_eq!(received.len(), 15_000_000);
     });
 }

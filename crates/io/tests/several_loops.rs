@@ -173,7 +173,8 @@ fn several_read_from_one_stream_in_several_loops() {
     assert_eq!(read.load(Ordering::SeqCst), MESSAGES);
     let mut seen = std::mem::take(&mut *seen.lock().unwrap());
     let mut expected: Vec<u8> = (0..MESSAGES).map(|i| i as u8).collect();
-    (seen.sort(), expected.sort());
+    seen.sort();
+    expected.sort();
     assert_eq!(seen, expected);
 }
 

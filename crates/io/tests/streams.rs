@@ -226,3 +226,24 @@ fn an_end_behind_more_data_than_one_read_takes_is_seen() {
         assert_eq!(reader.await.unwrap(), [100, 100, 50]);
     });
 }
+
+#[test]
+fn errors_name_the_peer() {
+    run(async {
+        let listener = listen();
+        let address = listener.local_addr();
+        let client = TcpStream::connect(address).await.unwrap();
+        let (server, peer) = listener.accept().await.unwrap();
+        client.set_read_deadline(Some(Time::now() + ms(5)));
+        let error = client.read(&mut [0]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert_eq!(error.to_string(), format!("read from {address}: timed out"));
+        client.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+        drop(client); // resets
+        let error = server.read(&mut [0]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        assert_eq!(error.to_string(), format!("read from {peer}: Connection reset by peer"));
+        let error = server.write_all(&[0; 100]).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("write to {peer}: Broken pipe"));
+    });
+}

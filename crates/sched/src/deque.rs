@@ -454,7 +454,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 8 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn it_is_a_bounded_queue_of_which_half_can_be_moved(ops in proptest::collection::vec(op(), 1..60)) {

@@ -23,6 +23,7 @@ mod time;
 
 use choice::{Chooser, Pct, Ready, Replay};
 use selvedge_core::{Cpu, Deadlock, Events, JoinError, RunError, ThreadInfo, Time, Trace, VirtualClock};
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -175,7 +176,11 @@ impl Simulation {
             why,
             steps: world.steps,
             seed: if let Order::Replay { .. } = self.order { None } else { Some(seed) },
-            choices: made.iter().map(|made| made.0).collect(),
+            // Choice 0 is what is made where none is given.
+            choices: made[..made.iter().rposition(|made| made.0 > 0).map_or(0, |last| last + 1)]
+                .iter()
+                .map(|made| made.0)
+                .collect(),
         })
     }
 }
@@ -300,6 +305,7 @@ pub fn each_seed(seeds: Range<u64>, mut test: impl FnMut(u64)) {
             }
         }
     }
+    let _spare = Spare::keep();
     let only: Option<u64> = std::env::var(SEED)
         .ok()
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{SEED}={text} is no number")));
@@ -333,7 +339,7 @@ impl World {
         steps_max: u64,
     ) -> Result<Run<F::Output>, Why> {
         let start = Time::now();
-        let mut cpu = Cpu::new().map_err(RunError::from)?;
+        let mut cpu = Spare::take().map_or_else(Cpu::new, Ok).map_err(RunError::from)?;
         let mut main = cpu.spawn_local(main).map_err(RunError::from)?;
         cpu.tick();
         let ended = loop {
@@ -344,10 +350,12 @@ impl World {
                 break Ok(end);
             }
         };
-        let left = cpu.threads();
+        // If each that ever ran has come to its end, and none is about to, the CPU need not look.
+        let over = self.numbers.is_empty() && cpu.waiting() == 0 && events.armed() == 0;
+        let left = if over { Vec::new() } else { cpu.threads() };
         self.ready.clear();
         events.cancel_all(&mut cpu);
-        drop(cpu);
+        Spare::give(cpu, left.is_empty());
         match ended? {
             Ok(output) => {
                 let time = Time::now().since(start);
@@ -470,6 +478,42 @@ impl From<RunError> for Why {
         match error {
             RunError::Deadlock(deadlock) => Why::Deadlock(deadlock),
             error => Why::Error(error.to_string()),
+        }
+    }
+}
+
+/// Keeps the CPU of one run for the next, for as long as it lives: making one takes as long as a hundred steps.
+struct Spare {
+    outer: bool,
+}
+
+thread_local! {
+    static SPARE: RefCell<Option<Cpu>> = const { RefCell::new(None) };
+    static KEPT: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Spare {
+    fn keep() -> Spare {
+        Spare { outer: KEPT.replace(true) }
+    }
+
+    fn take() -> Option<Cpu> {
+        SPARE.take()
+    }
+
+    /// A CPU that was used; `clean` if no thread is left in it.
+    fn give(mut cpu: Cpu, clean: bool) {
+        if KEPT.get() && clean && cpu.waiting() == 0 && cpu.woken().is_none() && cpu.detached().is_none() {
+            SPARE.set(Some(cpu));
+        }
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        KEPT.set(self.outer);
+        if !self.outer {
+            drop(SPARE.take());
         }
     }
 }

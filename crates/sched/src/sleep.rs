@@ -27,6 +27,7 @@
 //! - **C.** When it next claims from its ring (one read-modify-write on the ring's head) and leaves something there, it looks at the
 //!   mark, which that same operation has read. If the ring is wanted it calls [`surplus`](Crew::surplus): if nobody searches, one
 //!   sleeper is taken from the list, counted as a searcher, and unparked. If nobody sleeps, the mark is taken away, under the lock.
+//!   (It may do so at other times too, for a quicker response.)
 //! - **I.** Who pushes to the injector then takes the lock, and wakes a sleeper likewise if nobody searches.
 //! - **F.** A searcher that finds something leaves the searchers; if it was the last one and there is more to be found, it wakes the next.
 //!
@@ -52,7 +53,7 @@
 //!
 //! If W finds something elsewhere, F says who looks next. There the searchers' number and the ring are different variables,
 //! and without fences F may overlook what a ring's worker has just pushed. Then the worker of that ring, who is awake, wakes a sleeper at its
-//! next claim, at most 16 steps later: a delay, and no loss. That is the price for a push that is a plain store.
+//! next claim, a bounded number of steps later: a delay, and no loss. That is the price for a push that is a plain store.
 //!
 //! # How many search
 //! At most half of the workers. A worker that may not search goes to sleep, and is woken by whoever finds more than one can

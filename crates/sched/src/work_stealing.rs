@@ -114,7 +114,7 @@ impl WorkStealing {
         let workers = if workers == 0 { available() } else { workers };
         let (crew, deques) = Crew::new(workers);
         let unparkers = (0..workers).map(|_| OnceLock::new()).collect();
-        let shared = Shared { crew, unparkers, stopped: AtomicBool::new(false) };
+        let shared = Shared { crew, unparkers, stopped: AtomicBool::new(false), starting: Mutex::new(()) };
         WorkStealing { shared: Arc::new(shared), deques }
     }
 
@@ -203,6 +203,9 @@ pub(crate) struct Shared {
     /// How to wake each worker; known before it first sleeps.
     unparkers: Box<[OnceLock<Arc<dyn Unpark>>]>,
     stopped: AtomicBool,
+    /// Orders the start of a worker and the stop of all: either the stop finds the worker's unparker, or the worker finds that it is
+    /// to stop.
+    starting: Mutex<()>,
 }
 
 impl Shared {
@@ -222,9 +225,16 @@ impl Shared {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Has all workers stop at the end of their step. One that has no unparker yet looks when it has.
+    /// A worker is about to start.
+    fn enlist(&self, worker: usize, unparker: Arc<dyn Unpark>) {
+        let _starting = self.starting.lock().expect("no panic under this lock");
+        self.unparkers[worker].set(unparker).expect("each worker starts once");
+    }
+
+    /// Has all workers stop at the end of their step.
     fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
+        drop(self.starting.lock().expect("no panic under this lock"));
         (0..self.unparkers.len()).for_each(|worker| self.unpark(Some(worker)));
     }
 }
@@ -416,7 +426,7 @@ impl<'a, E: Events> Worker<'a, E> {
         let cpu = Cpu::new_in(start.group)?;
         let events = (start.events)(me)?;
         let shared: &Shared = start.shared;
-        shared.unparkers[me].set(events.unparker()).expect("each worker starts once");
+        shared.enlist(me, events.unparker());
         Ok(Worker {
             me,
             shared,

@@ -4,7 +4,9 @@ mod naps;
 mod schedulers;
 
 use proptest::prelude::*;
-use schedulers::{PerCore, Priorities, RoundRobin, Scheduler, Stealing};
+#[cfg(not(miri))]
+use schedulers::{PerCore, Priorities};
+use schedulers::{RoundRobin, Scheduler, Stealing};
 use selvedge_core::{
     JoinError, RunError, exit, fork, park, shield, sleep, spawn, spawn_local, throw, yield_now,
 };
@@ -17,14 +19,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The tests, once for each scheduler.
+/// The tests, once for each scheduler; under Miri, which takes its time, for two of them.
 macro_rules! under_every_scheduler {
     ($($test:ident)*) => {
         under_every_scheduler! { @ round_robin RoundRobin; $($test)* }
+        #[cfg(not(miri))]
         under_every_scheduler! { @ per_core PerCore; $($test)* }
+        #[cfg(not(miri))]
         under_every_scheduler! { @ priority Priorities; $($test)* }
+        #[cfg(not(miri))]
         under_every_scheduler! { @ work_stealing_1 Stealing<1>; $($test)* }
         under_every_scheduler! { @ work_stealing_2 Stealing<2>; $($test)* }
+        #[cfg(not(miri))]
         under_every_scheduler! { @ work_stealing_4 Stealing<4>; $($test)* }
     };
     (@ $name:ident $scheduler:ty; $($test:ident)*) => {
@@ -254,12 +260,14 @@ fn a_shielded_thread_is_cancelled_when_it_leaves_the_shield<S: Scheduler>() {
     .unwrap();
 }
 
+const LEFT: usize = if cfg!(miri) { 12 } else { 400 };
+
 fn what_is_left_when_main_ends_is_cancelled<S: Scheduler>() {
     let drops = Drops::default();
     let given = drops.clone();
     S::run(async move {
         let never = Arc::new(MVar::<()>::empty());
-        for kind in 0..400 {
+        for kind in 0..LEFT {
             let (guard, never) = (given.guard(), never.clone());
             let left = async move {
                 let _guard = guard;
@@ -282,7 +290,7 @@ fn what_is_left_when_main_ends_is_cancelled<S: Scheduler>() {
         yield_now().await;
     })
     .unwrap();
-    assert_eq!(drops.count(), 401);
+    assert_eq!(drops.count(), LEFT + 1);
 }
 
 fn exit_ends_a_thread_and_main_without_a_result<S: Scheduler>() {
@@ -402,7 +410,7 @@ fn threads_sleep_and_time_goes_on_however_many_are_ready<S: Scheduler>() {
 
 fn a_local_thread_stays_on_its_os_thread<S: Scheduler>() {
     S::run(async {
-        let threads: Vec<_> = (0..20)
+        let threads: Vec<_> = (0..if cfg!(miri) { 2 } else { 20 })
             .map(|_| {
                 spawn(async {
                     let (home, shared) = (std::thread::current().id(), Rc::new(()));

@@ -16,10 +16,11 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-const SEEDS: u64 = 10_000;
-/// The most orders of one program; and if they are more, all with so many preemptions.
-const ORDERS_MAX: u64 = 60_000;
-const PREEMPTIONS: u32 = 2;
+/// Of each of the six programs of a primitive.
+const SEEDS: u64 = 1700;
+/// The most orders of one program; if there are more, all with so many preemptions.
+const ORDERS_MAX: u64 = 2000;
+const PREEMPTIONS: u32 = 1;
 
 /// Runs a program in all the ways that time allows.
 fn check<F: Future<Output = ()> + 'static>(program: impl Fn() -> F) {
@@ -29,7 +30,7 @@ fn check<F: Future<Output = ()> + 'static>(program: impl Fn() -> F) {
     });
     let explorer = Explorer::new().schedules_max(ORDERS_MAX);
     if !explorer.check(&program).unwrap().complete {
-        let bounded = explorer.preemptions_max(PREEMPTIONS).check(&program).unwrap();
+        let bounded = Explorer::new().preemptions_max(PREEMPTIONS).check(&program).unwrap();
         assert!(bounded.complete, "{} orders and more", bounded.schedules);
     }
 }
@@ -246,15 +247,10 @@ fn mvar() {
     passing!(MVar::empty_local(), m, v => m.put(v), m.take());
 }
 
-/// Puts without waiting, and lets others run.
-fn and_yield((): ()) -> impl Future<Output = ()> {
-    yield_now()
-}
-
 #[test]
 fn fifo() {
-    passing!(Fifo::new(), f, v => and_yield(f.put(v)), f.take());
-    passing!(Fifo::new_local(), f, v => and_yield(f.put(v)), f.take());
+    passing!(Fifo::new(), f, v => { f.put(v); yield_now() }, f.take());
+    passing!(Fifo::new_local(), f, v => { f.put(v); yield_now() }, f.take());
 }
 
 #[test]
@@ -266,7 +262,7 @@ fn bounded_fifo() {
 
 /// A putter is the victim: its value is put whole or not at all, and others are not held up.
 macro_rules! putting {
-    ($new:expr, $object:ident, $value:ident => $put:expr, $try_take:expr) => {
+    ($new:expr, $object:ident, $value:ident => $put:expr, $take:expr, $try_take:expr) => {
         check!(how => async move {
             let object = Rc::new($new);
             let put = |$value: u32| {
@@ -283,10 +279,8 @@ macro_rules! putting {
                 spawn_local(async move {
                     while !(taken.borrow().contains(&1) && taken.borrow().contains(&2)) {
                         let $object = &*object;
-                        match $try_take {
-                            Some(value) => taken.borrow_mut().push(value),
-                            None => yield_now().await,
-                        }
+                        let value: u32 = $take.await;
+                        taken.borrow_mut().push(value);
                     }
                 })
             };
@@ -310,14 +304,15 @@ macro_rules! putting {
 
 #[test]
 fn putting_into_an_mvar() {
-    putting!(MVar::empty(), m, v => m.put(v), m.try_take());
-    putting!(MVar::empty_local(), m, v => m.put(v), m.try_take());
+    putting!(MVar::empty(), m, v => m.put(v), m.take(), m.try_take());
+    putting!(MVar::empty_local(), m, v => m.put(v), m.take(), m.try_take());
 }
 
 #[test]
 fn putting_into_a_bounded_fifo() {
-    putting!(BoundedFifo::new(1), f, v => f.put(v), f.try_take().ok());
-    putting!(BoundedFifo::new_local(1), f, v => f.put(v), f.try_take().ok());
+    // It is closed by nobody.
+    putting!(BoundedFifo::new(1), f, v => f.put(v), f.take().map(Option::unwrap), f.try_take().ok());
+    putting!(BoundedFifo::new_local(1), f, v => f.put(v), f.take().map(Option::unwrap), f.try_take().ok());
 }
 
 /// Two tokens are given with a notification each; two who wait take one each, though a third may be notified and give up.

@@ -12,8 +12,9 @@
 //! them: it is the CPU that tells how each step has ended.
 //!
 //! # What it costs
-//! Off: one comparison for each turn of a scheduler, and nothing for a step. On: some 30 ns for each step, and some 100 bytes for
-//! each thread; 60 ns more while a timeline is drawn. The clock is read once per turn, so that "since when" is as exact as that.
+//! Off: one comparison for each turn of a scheduler, and nothing for a step. On: some 30 ns for each step with a hundred threads, and 85
+//! with a hundred thousand, of which 100 bytes each are known then; 60 to 110 ns more while a timeline is drawn. The clock is read once
+//! per turn, so that "since when" is as exact as that.
 //!
 //! # Examples
 //! ```

@@ -39,7 +39,7 @@ pub(crate) fn is_on() -> bool {
 /// Draws the timeline from now on, of each CPU the last `spans`: steps, and waits in the event source. It begins anew. With 0 it is no
 /// longer drawn, and forgotten. [`on`](crate::on) comes first.
 ///
-/// A span takes about 80 bytes, and drawing one some 60 ns.
+/// A span takes about 100 bytes, and drawing one some 60 ns.
 pub fn timeline(spans: usize) {
     KEPT.store(spans, Relaxed);
     SPANS.iter().for_each(|part| *lock(part) = VecDeque::new());

@@ -318,16 +318,16 @@ fn a_timeline_keeps_the_last_of_it() {
 fn the_watchdog_names_who_holds_up_a_cpu() {
     let _seeing = see();
     let (to, reports) = std::sync::mpsc::channel();
-    watchdog(ms(20), move |long| drop(to.send(long.clone())));
+    watchdog(ms(50), move |long| drop(to.send(long.clone())));
     let culprit = std::thread::spawn(|| {
         round_robin(async {
             // Busy, and in good order: it lets others run.
             let begun = Instant::now();
-            while begun.elapsed() < ms(60) {
+            while begun.elapsed() < ms(100) {
                 yield_now().await;
             }
             let hog = spawn_local(named("hog", async {
-                std::thread::sleep(ms(100));
+                std::thread::sleep(ms(500));
                 yield_now().await;
                 selvedge_core::this_thread().unwrap()
             }));
@@ -336,11 +336,13 @@ fn the_watchdog_names_who_holds_up_a_cpu() {
         .unwrap()
     });
     let culprit = culprit.join().unwrap();
-    let report = reports.recv_timeout(ms(5000)).unwrap();
-    assert_eq!((report.thread, report.called.as_deref()), (culprit, Some("hog")));
-    assert!(report.lasts >= ms(20) && report.lasts < ms(100), "{report}");
+    std::thread::sleep(ms(50));
+    // On a machine that does much else, any step may have lasted long.
+    let of_hog: Vec<_> = reports.try_iter().filter(|report| report.thread == culprit).collect();
+    let [report] = &of_hog[..] else { panic!("once is enough: {of_hog:?}") };
+    assert_eq!(report.called.as_deref(), Some("hog"));
+    assert!(report.lasts >= ms(50) && report.lasts <= ms(500), "{report}");
     assert!(report.to_string().contains("\"hog\"") && report.name.contains("the_watchdog_names"), "{report}");
-    assert!(reports.recv_timeout(ms(50)).is_err(), "once is enough");
 }
 
 #[test]
@@ -418,4 +420,32 @@ fn a_connection_is_told_by_its_addresses() {
         drop(listener);
     })
     .unwrap();
+}
+
+/// It is the CPUs that tell, so that every scheduler is seen alike.
+#[test]
+fn under_every_scheduler() {
+    async fn program() -> u32 {
+        let threads: Vec<_> = (0..10).map(|i| spawn_local(named("adder", async move { i + 1 }))).collect();
+        let mut sum = 0;
+        for thread in threads {
+            yield_now().await;
+            sum += thread.await.unwrap();
+        }
+        sum
+    }
+    fn check(scheduler: &str, sum: u32) {
+        let total = counters().total;
+        assert_eq!((sum, total.returns, total.yields), (55, 11, 10), "{scheduler}: {total}");
+        selvedge_see::off();
+        selvedge_see::on();
+    }
+    use selvedge_core::NoEvents;
+    let _seeing = see();
+    check("round_robin", round_robin(program()).unwrap());
+    check("priority", selvedge_sched::priority(&mut NoEvents::new(), program()).unwrap());
+    let sums = selvedge_sched::per_core(1, |_| Ok(NoEvents::new()), |_| program()).unwrap();
+    check("per_core", sums[0]);
+    let simulated = selvedge_sched::simulated(7, &mut NoEvents::new(), program());
+    check("simulated", simulated.unwrap());
 }

@@ -115,7 +115,7 @@ impl Role<Party, ()> for Come {
     /// All had come.
     fn abandoned(_: &mut Party, _: &mut Queue<'_, ()>, _: &mut ()) {}
 
-    fn withdrawn(party: &mut Party, _: &mut Queue<'_, ()>, _: &mut ()) {
+    fn withdrawn(party: &mut Party, _: &mut Queue<'_, ()>, _: &mut (), _: bool) {
         party.waiting -= 1;
     }
 }

@@ -18,7 +18,7 @@
 //!
 //! Each is a [`WaitQueue`](selvedge_core::WaitQueue) with its own [`Role`](selvedge_core::Role)s: what a thread waits for is handed
 //! directly to the one that has waited longest, which finds it when it goes on. So nobody can come in between, and all are
-//! served first come, first served.
+//! served first come, first served; but for the [`Mutex`], which somebody who runs may lock once before one who still sleeps.
 //!
 //! # Cancellation
 //! A wait is given up by dropping its future, within a `select!`, by a time-out, or with its thread. The object is then as it would be without that

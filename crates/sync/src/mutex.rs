@@ -10,7 +10,12 @@ use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 use std::sync::Arc;
 
-/// A lock that only one thread holds at a time, across system calls if need be. The one that has waited longest gets it next.
+/// A lock that only one thread holds at a time, across system calls if need be.
+///
+/// # Fairness
+/// Those who wait get it in the order of their coming. When it is unlocked the first of them is woken, and until that one runs
+/// somebody who runs already may lock it before him; so a mutex that is locked often and briefly is not handed from one sleeper to the
+/// next. That happens once: if he finds it locked when he looks, it is handed to him the next time it is unlocked.
 ///
 /// # Ownership
 /// 1. Unlocking is dropping the [`Guard`], so that nobody can unlock what he does not hold, or twice.
@@ -62,7 +67,7 @@ use std::sync::Arc;
 #[doc(alias = "sys_mutex_lock")]
 #[doc(alias = "sys_mutex_unlock")]
 pub struct Mutex<T, M: Mode = Shared> {
-    /// Its word is [`LOCKED`] and [`WAITED`].
+    /// Its word is [`LOCKED`], [`WAITED`], [`NUDGED`] and [`PROMISED`].
     queue: WaitQueue<(), (), M>,
     holder: Record,
     value: UnsafeCell<T>,
@@ -70,8 +75,12 @@ pub struct Mutex<T, M: Mode = Shared> {
 
 /// Somebody holds the mutex, or it is being handed to one who waits.
 const LOCKED: u32 = 1;
-/// Somebody waits: only while it is locked.
+/// Somebody waits. If it is not locked then, the first of them has been [`NUDGED`].
 const WAITED: u32 = 2;
+/// The first who waits has been woken to look, and has not looked yet.
+const NUDGED: u32 = 4;
+/// The first who waits has looked, and found it locked: when it is unlocked it is handed to him, and nobody comes before.
+const PROMISED: u32 = 8;
 
 // SAFETY: the value is reached through a guard alone, of which there is one at a time (`queue` sees to it), so that sharing the
 // mutex only moves access to the T from one OS thread to another.
@@ -125,7 +134,9 @@ impl<T, M: Mode> Mutex<T, M> {
 
     #[inline]
     pub(crate) async fn lock_at(&self, place: &'static Location<'static>) -> Guard<'_, T, M> {
-        self.acquire(place).await;
+        if !self.queue.replace(0, LOCKED) {
+            self.acquire(place).await;
+        }
         self.guard(holder::thread())
     }
 
@@ -222,7 +233,11 @@ impl<T, M: Mode> Mutex<T, M> {
             Ok(_) => true,
             Err(Some(_)) => false,
             // Under its lock it may well be about to become free.
-            Err(None) => self.queue.with(|state, queue| Lock::attempt(state, queue, &mut ()).is_some()),
+            Err(None) => self.queue.with(|_, queue| {
+                let passed = Lock::pass(*queue.word(), &());
+                passed.into_iter().for_each(|word| *queue.word() = word);
+                passed.is_some()
+            }),
         }
     }
 
@@ -236,13 +251,16 @@ impl<T, M: Mode> Mutex<T, M> {
     fn unlock(&self) {
         self.holder.set(None);
         if !self.queue.replace(LOCKED, 0) {
-            self.unlock_late();
+            self.unlock_waited();
         }
     }
 
-    #[cold]
-    fn unlock_late(&self) {
-        self.queue.with(|_, queue| Lock::unlock(queue));
+    #[inline(never)]
+    fn unlock_waited(&self) {
+        // Who has been nudged already need not be nudged again.
+        if !self.queue.replace(LOCKED | WAITED | NUDGED, WAITED | NUDGED) {
+            self.queue.with(|_, queue| Lock::unlock(queue));
+        }
     }
 }
 
@@ -283,21 +301,30 @@ impl<T, M: Mode> DerefMut for OwnedGuard<T, M> {
 enum Lock {}
 
 impl Lock {
-    /// Hands the mutex to the first who waits; it is free if nobody does.
-    #[inline(always)]
+    /// It is free, or the first who waits has it, or is to look.
     fn unlock(queue: &mut Queue<'_, ()>) {
-        if queue.is_empty() {
-            *queue.word() = 0;
-        } else {
+        if *queue.word() & PROMISED != 0 {
             queue.grant();
-            Lock::note_waiters(queue);
+            *queue.word() = if queue.is_empty() { LOCKED } else { LOCKED | WAITED };
+        } else {
+            *queue.word() &= !LOCKED;
+            if *queue.word() & NUDGED == 0 {
+                Lock::renew(queue);
+            }
         }
     }
 
-    fn note_waiters(queue: &mut Queue<'_, ()>) {
-        if queue.is_empty() {
-            *queue.word() &= !WAITED;
-        }
+    /// The first who waits has not been nudged, and nothing has been promised to him.
+    fn renew(queue: &mut Queue<'_, ()>) {
+        let locked = *queue.word() & LOCKED;
+        *queue.word() = match (queue.is_empty(), locked) {
+            (true, _) => locked,
+            (false, LOCKED) => LOCKED | WAITED,
+            (false, _) => {
+                queue.nudge();
+                WAITED | NUDGED
+            }
+        };
     }
 }
 
@@ -310,13 +337,18 @@ impl Role<(), ()> for Lock {
 
     #[inline(always)]
     fn pass(word: u32, _: &()) -> Option<u32> {
-        (word == 0).then_some(LOCKED)
+        (word & (LOCKED | PROMISED) == 0).then_some(word | LOCKED)
     }
 
     fn attempt(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
-        let word = queue.word();
-        let free = *word & LOCKED == 0;
-        *word |= if free { LOCKED } else { WAITED };
+        let passed = Lock::pass(*queue.word(), &());
+        *queue.word() = passed.unwrap_or(*queue.word() | WAITED);
+        passed.map(|_| ())
+    }
+
+    fn retry(_: &mut (), queue: &mut Queue<'_, ()>) -> Option<()> {
+        let free = *queue.word() & LOCKED == 0;
+        *queue.word() = if free { LOCKED | WAITED } else { LOCKED | WAITED | PROMISED };
         free.then_some(())
     }
 
@@ -327,8 +359,10 @@ impl Role<(), ()> for Lock {
         Lock::unlock(queue);
     }
 
-    fn withdrawn(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) {
-        Lock::note_waiters(queue);
+    fn withdrawn(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut (), first: bool) {
+        if first {
+            Lock::renew(queue);
+        }
     }
 }
 

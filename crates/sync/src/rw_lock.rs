@@ -101,7 +101,9 @@ impl<T, M: Mode> RwLock<T, M> {
     pub fn read(&self) -> impl Future<Output = ReadGuard<'_, T, M>> {
         let place = Location::caller();
         async move {
-            self.acquire(Wish::Read, place).await;
+            if self.queue.exchange(|word| Wish::Read.added(word)).is_err() {
+                self.acquire(Wish::Read, place).await;
+            }
             self.read_guard()
         }
     }
@@ -112,7 +114,9 @@ impl<T, M: Mode> RwLock<T, M> {
     pub fn write(&self) -> impl Future<Output = WriteGuard<'_, T, M>> {
         let place = Location::caller();
         async move {
-            self.acquire(Wish::Write, place).await;
+            if !self.queue.replace(0, WRITTEN) {
+                self.acquire(Wish::Write, place).await;
+            }
             self.write_guard(holder::thread())
         }
     }
@@ -367,8 +371,10 @@ impl Role<(), Wish> for Acquire {
         Acquire::release(queue, *wish);
     }
 
-    fn withdrawn(_: &mut (), queue: &mut Queue<'_, Wish>, _: &mut Wish) {
-        Acquire::serve(queue);
+    fn withdrawn(_: &mut (), queue: &mut Queue<'_, Wish>, _: &mut Wish, first: bool) {
+        if first {
+            Acquire::serve(queue);
+        }
     }
 }
 

@@ -253,8 +253,10 @@ impl Role<(), u32> for Acquire {
         Acquire::release(queue, *permits);
     }
 
-    fn withdrawn(_: &mut (), queue: &mut Queue<'_, u32>, _: &mut u32) {
-        Acquire::serve(queue);
+    fn withdrawn(_: &mut (), queue: &mut Queue<'_, u32>, _: &mut u32, first: bool) {
+        if first {
+            Acquire::serve(queue);
+        }
     }
 }
 

@@ -260,41 +260,60 @@ proptest! {
         agree(&Fifo::<u32, Shared>::default(), fifo(), ops);
     }
 
-    /// Nobody holds the mutex beside another, those who wait get it in order, and it is free in the end.
+    /// Nobody holds the mutex beside another. Those who wait get it in order: the first is woken when it is unlocked; if he
+    /// looks when somebody else has locked it, it is his the next time.
     #[test]
-    fn a_mutex(steps in prop::collection::vec((0u8..4, 0usize..8), 1..60)) {
+    fn a_mutex(steps in prop::collection::vec((0u8..5, 0usize..8), 1..60)) {
         let mutex = Mutex::new(());
         let mut holder = None;
         let mut waiting = VecDeque::new();
+        // Whether the first who waits has found it locked when he looked; whether it has been handed to one who does not know yet.
+        let (mut promised, mut handed) = (false, false);
         for (op, at) in steps {
             match op {
                 0 => {
                     let mut lock = Box::pin(mutex.lock());
                     match lock.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                         Poll::Ready(guard) => {
-                            prop_assert!(holder.is_none() && waiting.is_empty());
+                            prop_assert!(holder.is_none() && !handed);
                             holder = Some(guard);
                         }
                         Poll::Pending => {
-                            prop_assert!(holder.is_some() || !waiting.is_empty());
+                            prop_assert!(holder.is_some() || handed);
                             waiting.push_back(lock);
                         }
                     }
                 }
-                1 => holder = None,
-                2 if !waiting.is_empty() => drop(waiting.remove(at % waiting.len())),
-                3 if holder.is_none() => {
-                    // It has been handed to the first of those who still wait.
-                    if let Some(mut first) = waiting.pop_front() {
-                        let polled = first.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-                        prop_assert!(polled.is_ready());
-                        if let Poll::Ready(guard) = polled {
+                1 if holder.is_some() => {
+                    holder = None;
+                    handed = promised;
+                    promised = false;
+                }
+                2 if !waiting.is_empty() => {
+                    let at = at % waiting.len();
+                    drop(waiting.remove(at));
+                    // What was handed to him is unlocked again; else what was promised must be earned anew.
+                    let first = usize::from(handed);
+                    handed = if handed && at == 0 { promised } else { handed };
+                    promised &= at > first;
+                }
+                3 | 4 if !waiting.is_empty() => {
+                    let at = if op == 3 { 0 } else { at % waiting.len() };
+                    let polled = waiting[at].as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    prop_assert_eq!(polled.is_ready(), at == 0 && holder.is_none());
+                    match polled {
+                        Poll::Ready(guard) => {
+                            waiting.pop_front();
                             holder = Some(guard);
+                            promised &= std::mem::take(&mut handed);
                         }
+                        // Before him is only who has it already.
+                        Poll::Pending => promised |= at == usize::from(handed),
                     }
                 }
                 _ => {}
             }
+            prop_assert_eq!(mutex.is_locked(), holder.is_some() || handed);
             if holder.is_some() {
                 prop_assert!(mutex.try_lock().is_none());
             }

@@ -56,7 +56,8 @@ static END: OnceLock<Times> = OnceLock::new();
 pub(super) fn switch<R: Runtime>(workers: u64, n: u64, per: u64) {
     let first = R::run(workers as usize, Waits::Nothing, async move {
         for _ in 0..n {
-            R::detach(async move {
+            // Not forked: each fork would let all those that are there yield before the next.
+            drop(R::spawn(async move {
                 STARTED.fetch_add(1, Ordering::Relaxed);
                 while !BEGIN.load(Ordering::Relaxed) {
                     R::yield_now().await;
@@ -67,8 +68,7 @@ pub(super) fn switch<R: Runtime>(workers: u64, n: u64, per: u64) {
                 if FINISHED.fetch_add(1, Ordering::SeqCst) + 1 == n {
                     END.get_or_init(Times::now);
                 }
-            })
-            .await;
+            }));
         }
         while STARTED.load(Ordering::Relaxed) < n {
             R::yield_now().await;

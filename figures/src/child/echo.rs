@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
 
-use selvedge_core::fork;
+use selvedge_core::{spawn, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::net::{TcpListener, TcpStream};
 use selvedge_sched::per_core;
@@ -43,7 +43,8 @@ pub(super) fn ours(workers: u64) {
         let listener = listen();
         loop {
             let (stream, _) = listener.accept().await.expect("the port stays open");
-            Ours::detach(serve(stream)).await;
+            // Not forked: each fork would let all connections have their turn before the next is accepted.
+            drop(spawn(serve(stream)));
         }
     })
 }
@@ -59,7 +60,7 @@ pub(super) fn ours_per_core(workers: u64) {
         async move {
             loop {
                 let (stream, _) = listener.accept().await.expect("the port stays open");
-                fork(serve(stream)).await;
+                drop(spawn_local(serve(stream)));
             }
         }
     };

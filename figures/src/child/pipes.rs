@@ -52,12 +52,9 @@ impl Pipes for Ours {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             rest = &mut std::mem::take(&mut rest)[got..];
-            if rest.is_empty() {
-                return Ok(());
-            }
-            // It came back short: the pipe is empty.
+            // It came back short, or the message is complete and nothing follows before the answer: the pipe is empty.
             from.drained(Interest::READ);
-            Err(io::ErrorKind::WouldBlock.into())
+            if rest.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
         })
     }
 

@@ -32,9 +32,9 @@ impl Default for Driver {
 }
 
 /// The most operations of one event loop that the kernel has at once; the others wait in the queue. A disk has its full
-/// throughput at some dozens. What goes beyond the block layer's own queue, often 256, is passed on to OS threads
-/// of the kernel, which costs several times as much.
-const DEPTH: usize = 128;
+/// throughput at 128 or before; the others are those that are just being taken in. What goes beyond the block layer's own
+/// queue, often 256, is passed on to OS threads of the kernel, which costs several times as much.
+const DEPTH: usize = 144;
 
 /// With more operations than this done and not yet looked after, a busy event loop begins no new ones.
 const UNSEEN_MAX: usize = 1024;
@@ -226,7 +226,7 @@ impl Disk {
 
 /// One wait takes in this part of what is under way, if that comes quickly: so that the disk never runs dry, and a thousand
 /// reads are not a thousand system calls.
-const BATCHES: usize = 8;
+const BATCHES: usize = 16;
 
 impl Drop for Disk {
     /// The kernel may still be writing into buffers: this waits until it has done with them. Threads elsewhere that wait for an

@@ -1,6 +1,6 @@
 //! Sending a file without carrying its bytes through the process.
 
-use super::Stream;
+use super::stream::{Doing, Stream};
 use crate::sys;
 use std::io;
 use std::os::fd::AsFd;
@@ -32,27 +32,30 @@ impl Stream {
         length: u64,
     ) -> impl Future<Output = io::Result<()>> {
         let (mut position, end) = (offset, offset.saturating_add(length));
-        self.io().write_with(move |socket| {
-            if position >= end {
-                return Ok(());
-            }
-            let chunk = (end - position).min(CHUNK);
-            match sys::send_file(socket, &file, &mut position, chunk as usize)? as u64 {
-                0 => {
-                    let text = format!(
-                        "the file shrank: it ends {} bytes before what was to be sent",
-                        end - position
-                    );
-                    Err(io::Error::new(io::ErrorKind::UnexpectedEof, text))
+        self.named(
+            Doing::Writing,
+            self.io().write_with(move |socket| {
+                if position >= end {
+                    return Ok(());
                 }
-                _ if position >= end => Ok(()),
-                sent => {
-                    // Short or not, it says nothing of the socket, since the page cache may have been the reason: only a
-                    // call that would block makes the next one wait.
-                    self.io().tire((sent / CHUNK_PER_CALL) as u8);
-                    Err(io::ErrorKind::Interrupted.into())
+                let chunk = (end - position).min(CHUNK);
+                match sys::send_file(socket, &file, &mut position, chunk as usize)? as u64 {
+                    0 => {
+                        let text = format!(
+                            "the file shrank: it ends {} bytes before what was to be sent",
+                            end - position
+                        );
+                        Err(io::Error::new(io::ErrorKind::UnexpectedEof, text))
+                    }
+                    _ if position >= end => Ok(()),
+                    sent => {
+                        // Short or not, it says nothing of the socket, since the page cache may have been the reason: only a
+                        // call that would block makes the next one wait.
+                        self.io().tire((sent / CHUNK_PER_CALL) as u8);
+                        Err(io::ErrorKind::Interrupted.into())
+                    }
                 }
-            }
-        })
+            }),
+        )
     }
 }

@@ -1,14 +1,16 @@
 //! A connected stream socket: reading and writing bytes.
 
 use crate::NonBlocking;
+use crate::error;
 use crate::nonblocking::PollState;
 use crate::sys::{self, Fd};
 use rustix::io::Errno;
 use selvedge_core::{Interest, Time};
 use std::io::{self, IoSlice};
 use std::mem::{self, MaybeUninit};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// A connection: bytes in order, in both directions.
@@ -23,17 +25,51 @@ use std::task::{Context, Poll};
 #[derive(Debug)]
 pub struct Stream {
     io: NonBlocking<Fd>,
+    /// For errors. Of a broken connection the kernel does not know it any more.
+    peer: Peer,
+}
+
+/// An address in half the room: every connection has one.
+#[derive(Debug)]
+enum Peer {
+    Unknown,
+    V4(SocketAddrV4),
+    V6(Box<SocketAddrV6>),
+}
+
+impl Peer {
+    fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Peer::Unknown => None,
+            Peer::V4(address) => Some((*address).into()),
+            Peer::V6(address) => Some((**address).into()),
+        }
+    }
+}
+
+impl From<SocketAddr> for Peer {
+    fn from(address: SocketAddr) -> Peer {
+        match address {
+            SocketAddr::V4(address) => Peer::V4(address),
+            SocketAddr::V6(address) => Peer::V6(Box::new(address)),
+        }
+    }
 }
 
 impl Stream {
     /// Takes over a connected stream socket in non-blocking mode.
     pub(crate) fn assume(fd: Fd) -> Stream {
-        Stream { io: NonBlocking::assume(fd) }
+        Stream::over(NonBlocking::assume(fd))
     }
 
     /// A stream over a descriptor that is one.
     pub(crate) fn over(io: NonBlocking<Fd>) -> Stream {
-        Stream { io }
+        Stream { io, peer: Peer::Unknown }
+    }
+
+    /// The same, with the address of its other end.
+    pub(crate) fn with_peer(self, peer: SocketAddr) -> Stream {
+        Stream { peer: peer.into(), ..self }
     }
 
     /// Takes over a connected stream socket, and puts it into non-blocking mode: one inherited from another process, or half
@@ -42,7 +78,7 @@ impl Stream {
     /// # Errors
     /// If the descriptor does not take the mode.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
-        Ok(Stream { io: NonBlocking::new(fd.into())? })
+        Ok(Stream::over(NonBlocking::new(fd.into())?))
     }
 
     /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 when the peer has closed its
@@ -55,7 +91,7 @@ impl Stream {
     /// One `recv` in the usual case: a read that came back short makes the next one wait first.
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        self.io.read_with(|_| self.try_read(buffer))
+        self.named(Doing::Reading, self.io.read_with(|_| self.try_read(buffer)))
     }
 
     /// Appends what is there, but at least one byte, to `buffer`, within its spare capacity, and returns how much; 0 when the
@@ -69,7 +105,7 @@ impl Stream {
     #[inline]
     pub fn read_to_spare(&self, buffer: &mut Vec<u8>) -> impl Future<Output = io::Result<usize>> {
         assert!(buffer.len() < buffer.capacity(), "there must be room to read into");
-        self.io.read_with(|_| self.try_read_to_spare(buffer))
+        self.named(Doing::Reading, self.io.read_with(|_| self.try_read_to_spare(buffer)))
     }
 
     /// Reads until `buffer` is full.
@@ -77,19 +113,22 @@ impl Stream {
     /// # Errors
     /// As for [`read`](Self::read), and `UnexpectedEof` when the peer closes its direction before.
     pub fn read_exact(&self, mut buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
-        self.io.read_with(move |_| {
-            if buffer.is_empty() {
-                return Ok(());
-            }
-            match self.try_read(buffer)? {
-                0 => Err(io::ErrorKind::UnexpectedEof.into()),
-                read => {
-                    buffer = &mut mem::take(&mut buffer)[read..];
-                    // A short read has emptied the socket.
-                    if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        self.named(
+            Doing::Reading,
+            self.io.read_with(move |_| {
+                if buffer.is_empty() {
+                    return Ok(());
                 }
-            }
-        })
+                match self.try_read(buffer)? {
+                    0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                    read => {
+                        buffer = &mut mem::take(&mut buffer)[read..];
+                        // A short read has emptied the socket.
+                        if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+                    }
+                }
+            }),
+        )
     }
 
     /// Reads without waiting.
@@ -143,7 +182,7 @@ impl Stream {
     /// Those of `send`, and `TimedOut` after the [write deadline](Self::set_write_deadline).
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.io.write_with(|_| self.try_send(bytes, false))
+        self.named(Doing::Writing, self.io.write_with(|_| self.try_send(bytes, false)))
     }
 
     /// Writes all of `bytes`.
@@ -172,7 +211,7 @@ impl Stream {
     /// As for [`write`](Self::write).
     #[inline]
     pub fn write_vectored(&self, parts: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        self.io.write_with(|_| self.try_write_vectored(parts))
+        self.named(Doing::Writing, self.io.write_with(|_| self.try_write_vectored(parts)))
     }
 
     /// Writes the concatenation of `parts`; in one system call if there is room. The slices are used up.
@@ -180,21 +219,24 @@ impl Stream {
     /// # Errors
     /// As for [`write_all`](Self::write_all).
     pub fn write_all_vectored(&self, mut parts: &mut [IoSlice<'_>]) -> impl Future<Output = io::Result<()>> {
-        self.io.write_with(move |_| {
-            IoSlice::advance_slices(&mut parts, 0); // leaves out empty ones in front
-            if parts.is_empty() {
-                return Ok(());
-            }
-            let some = &parts[..parts.len().min(PARTS_MAX)];
-            let length = length_of(some);
-            let written = self.try_write_vectored(some)?;
-            IoSlice::advance_slices(&mut parts, written);
-            match (parts.is_empty(), written < length) {
-                (true, _) => Ok(()),
-                (false, true) => Err(io::ErrorKind::WouldBlock.into()), // the socket is full
-                (false, false) => Err(io::ErrorKind::Interrupted.into()), // there are more parts than one call takes
-            }
-        })
+        self.named(
+            Doing::Writing,
+            self.io.write_with(move |_| {
+                IoSlice::advance_slices(&mut parts, 0); // leaves out empty ones in front
+                if parts.is_empty() {
+                    return Ok(());
+                }
+                let some = &parts[..parts.len().min(PARTS_MAX)];
+                let length = length_of(some);
+                let written = self.try_write_vectored(some)?;
+                IoSlice::advance_slices(&mut parts, written);
+                match (parts.is_empty(), written < length) {
+                    (true, _) => Ok(()),
+                    (false, true) => Err(io::ErrorKind::WouldBlock.into()), // the socket is full
+                    (false, false) => Err(io::ErrorKind::Interrupted.into()), // there are more parts than one call takes
+                }
+            }),
+        )
     }
 
     /// Writes without waiting.
@@ -219,15 +261,18 @@ impl Stream {
 
     #[inline]
     fn send_all(&self, mut bytes: &[u8], more: bool) -> impl Future<Output = io::Result<()>> {
-        self.io.write_with(move |_| {
-            if bytes.is_empty() {
-                return Ok(());
-            }
-            let written = self.try_send(bytes, more)?;
-            bytes = &bytes[written..];
-            // A short write has filled the socket.
-            if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
-        })
+        self.named(
+            Doing::Writing,
+            self.io.write_with(move |_| {
+                if bytes.is_empty() {
+                    return Ok(());
+                }
+                let written = self.try_send(bytes, more)?;
+                bytes = &bytes[written..];
+                // A short write has filled the socket.
+                if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+            }),
+        )
     }
 
     #[inline]
@@ -310,6 +355,21 @@ impl Stream {
         self.io.set_write_deadline(deadline);
     }
 
+    /// Has the errors of a future name the peer.
+    #[inline]
+    pub(crate) fn named<F>(&self, doing: Doing, future: F) -> Named<'_, F> {
+        Named { stream: self, doing, future }
+    }
+
+    #[cold]
+    fn name(&self, doing: Doing, error: io::Error) -> io::Error {
+        match (self.peer.address(), doing) {
+            (None, _) => error,
+            (Some(peer), Doing::Reading) => error::doing(format_args!("read from {peer}"))(error),
+            (Some(peer), Doing::Writing) => error::doing(format_args!("write to {peer}"))(error),
+        }
+    }
+
     pub(crate) fn io(&self) -> &NonBlocking<Fd> {
         &self.io
     }
@@ -317,6 +377,34 @@ impl Stream {
     /// Gives up the stream for its descriptor, which stays in non-blocking mode.
     pub fn into_fd(self) -> OwnedFd {
         self.io.into_inner().into()
+    }
+}
+
+/// What a future does with a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Doing {
+    Reading,
+    Writing,
+}
+
+/// A future whose errors name the stream's peer.
+#[derive(Debug)]
+pub(crate) struct Named<'a, F> {
+    stream: &'a Stream,
+    doing: Doing,
+    future: F,
+}
+
+impl<T, F: Future<Output = io::Result<T>> + Unpin> Future for Named<'_, F> {
+    type Output = io::Result<T>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let this = self.get_mut();
+        match Pin::new(&mut this.future).poll(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(this.stream.name(this.doing, error))),
+            other => other,
+        }
     }
 }
 

@@ -69,7 +69,7 @@ impl TcpListener {
             Some(peer) => peer,
             None => address_of(sys::peer_address(&fd).ok().flatten())?,
         };
-        Ok((TcpStream { stream: Stream::assume(fd) }, peer))
+        Ok((TcpStream { stream: Stream::assume(fd).with_peer(peer) }, peer))
     }
 
     /// The address it listens at, with the port that the system chose if it was asked to.
@@ -223,7 +223,7 @@ impl TcpStream {
                 Err(error) => return Err(error.into()),
             }
             io.set_write_deadline(None);
-            Ok(TcpStream { stream: Stream::over(io) })
+            Ok(TcpStream { stream: Stream::over(io).with_peer(address) })
         };
         connect.await.map_err(doing(format_args!("connect to {address}")))
     }

@@ -9,7 +9,7 @@
 //!
 //! # What is simulated
 //! - TCP and Unix stream sockets of [`net`](crate::net), with backlogs, buffers of limited size, half-closed and reset connections; all
-//!   under the same [`EventLoop`](crate::EventLoop), which sees a simulated epoll set, with its edges.
+//!   under the same [`EventLoop`], which sees a simulated epoll set, with its edges.
 //! - Time, of [`Time`](selvedge_core::Time) and everything that waits for it.
 //! - Calls on the [blocking pool](crate::pool): they are made in place, after a while.
 //! - Name look-up: every name is this host's.
@@ -25,7 +25,8 @@ pub use crate::sys::Call;
 pub use faults::{Fault, Faults};
 use kernel::Kernel;
 use selvedge_core::{ThreadInfo, VirtualClock};
-use selvedge_sched::{Failed, Simulation, each_seed};
+#[doc(no_inline)]
+pub use selvedge_sched::{Explorer, Failed, Random, Simulation, VirtualTime, Why, each_seed, simulated};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Range;

@@ -112,13 +112,17 @@ impl Replay {
     fn choose(&mut self, ready: &[Ready], last: u32) -> usize {
         let goes_on = ready.iter().position(|r| r.1 == last);
         self.streak = if goes_on.is_some() { self.streak + 1 } else { 0 };
-        let bounded = goes_on.is_some() && self.preemptions == 0;
-        if ready.len() == 1 || bounded && self.streak < STREAK_MAX {
-            return goes_on.unwrap_or(0);
+        if ready.len() == 1 {
+            return 0;
         }
-        if bounded {
+        if self.streak >= STREAK_MAX {
             self.streak = 0;
             return usize::from(goes_on == Some(0));
+        }
+        if let Some(goes_on) = goes_on
+            && self.preemptions == 0
+        {
+            return goes_on;
         }
         let choice = self.given.get(self.made.len()).copied().unwrap_or(0).min(ready.len() as u32 - 1);
         self.made.push((choice, ready.len() as u32));

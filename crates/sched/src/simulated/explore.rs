@@ -1,6 +1,6 @@
 //! All orders, one after the other.
 
-use super::{Failed, Simulation, VirtualTime};
+use super::{Failed, Simulation, Spare, VirtualTime};
 use selvedge_core::Events;
 use std::future::Future;
 
@@ -85,6 +85,7 @@ impl Explorer {
         &self,
         mut program: impl FnMut() -> (E, F),
     ) -> Result<Explored, Failed> {
+        let _spare = Spare::keep();
         let mut choices = Vec::new();
         for schedules in 1..=self.schedules_max {
             let (mut events, main) = program();

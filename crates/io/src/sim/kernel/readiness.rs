@@ -1,0 +1,128 @@
+//! The epoll set: edges, and the clock that moves on to the next.
+
+use super::*;
+
+impl Kernel {
+    /// Something has become true of an object: its descriptors are to be reported.
+    pub(super) fn edge(&mut self, id: Id) {
+        let Some(object) = self.object(id) else { return };
+        let numbers = object.numbers.clone();
+        for epoll in self.epolls.clone() {
+            if let Some(Object { kind: Kind::Epoll(epoll), .. }) = self.object(epoll) {
+                numbers.iter().for_each(|&number| epoll.edge(number));
+            }
+        }
+    }
+
+    /// What is true of a descriptor.
+    pub(super) fn state(&mut self, number: usize) -> EventFlags {
+        let Some(id) = self.descriptors.get(number - NUMBER_MIN).copied().flatten() else {
+            return EventFlags::empty();
+        };
+        let has_room = match self.stream(id) {
+            Some(stream) if stream.full => false,
+            Some(stream) => {
+                let peer = stream.peer;
+                self.stream(peer).is_none_or(|peer| peer.room() > 0)
+            }
+            None => false,
+        };
+        match self.object(id).map(|object| &object.kind) {
+            Some(Kind::Listener(listener)) if !listener.backlog.is_empty() => EventFlags::IN,
+            Some(Kind::Stream(stream)) => stream.flags(has_room),
+            _ => EventFlags::empty(),
+        }
+    }
+
+    pub(crate) fn epoll_create(&mut self) -> Result<RawFd> {
+        self.has_descriptor_left()?;
+        let id = self.add(Kind::Epoll(Epoll::default()));
+        self.epolls.push(id);
+        Ok(self.describe(id))
+    }
+
+    pub(super) fn epoll(&mut self, set: RawFd) -> Result<&mut Epoll> {
+        let id = self.id(set)?;
+        match self.object(id) {
+            Some(Object { kind: Kind::Epoll(epoll), .. }) => Ok(epoll),
+            _ => Err(Errno::INVAL),
+        }
+    }
+
+    /// A real descriptor is never ready here.
+    pub(crate) fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()> {
+        let Some(number) = number(fd) else { return Ok(()) };
+        self.id(fd)?;
+        let is_ready = self.state(number).intersects(interest | EventFlags::HUP | EventFlags::ERR);
+        let epoll = self.epoll(set)?;
+        if epoll.members.contains_key(&number) {
+            return Err(Errno::EXIST);
+        }
+        epoll.members.insert(number, Member { data, interest, queued: false });
+        if is_ready {
+            epoll.edge(number);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn epoll_delete(&mut self, set: RawFd, fd: RawFd) -> Result<()> {
+        let Some(number) = number(fd) else { return Ok(()) };
+        self.epoll(set)?.members.remove(&number).map(|_| ()).ok_or(Errno::NOENT)
+    }
+
+    /// Moves the clock on until something is to be reported, or for `timeout`; how many events there are.
+    ///
+    /// # Errors
+    /// `DEADLK` if that would be for ever.
+    pub(crate) fn epoll_wait(
+        &mut self,
+        set: RawFd,
+        events: &mut [MaybeUninit<Event>],
+        timeout: Option<Duration>,
+    ) -> Result<usize> {
+        let limit = timeout.map(|timeout| Time::now() + timeout);
+        loop {
+            while let Some(Reverse(next)) = self.calendar.peek()
+                && next.at <= Time::now()
+            {
+                let Some(Reverse(entry)) = self.calendar.pop() else { break };
+                self.happen(entry.what);
+            }
+            let reported = self.report(set, events)?;
+            if reported > 0 || limit.is_some_and(|limit| limit <= Time::now()) {
+                return Ok(reported);
+            }
+            let next = self.calendar.peek().map(|Reverse(entry)| entry.at);
+            match next.into_iter().chain(limit).min() {
+                Some(until) => VirtualClock::advance(until),
+                None => return Err(Errno::DEADLK),
+            }
+        }
+    }
+
+    pub(super) fn report(&mut self, set: RawFd, events: &mut [MaybeUninit<Event>]) -> Result<usize> {
+        let mut reported = 0;
+        while reported < events.len() {
+            let Some(number) = self.epoll(set)?.edges.pop_front() else { break };
+            let Some(member) = self.epoll(set)?.members.get_mut(&number) else { continue };
+            member.queued = false;
+            let (data, interest) = (member.data, member.interest);
+            let flags = self.state(number) & (interest | EventFlags::HUP | EventFlags::ERR);
+            if !flags.is_empty() {
+                events[reported].write(Event { flags, data: EventData::new_u64(data) });
+                reported += 1;
+            }
+        }
+        Ok(reported)
+    }
+}
+
+impl Epoll {
+    pub(super) fn edge(&mut self, number: usize) {
+        if let Some(member) = self.members.get_mut(&number)
+            && !mem::replace(&mut member.queued, true)
+        {
+            self.edges.push_back(number);
+        }
+    }
+}

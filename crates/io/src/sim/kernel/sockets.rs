@@ -1,0 +1,314 @@
+//! The system calls on sockets.
+
+use super::*;
+
+impl Kernel {
+    pub(crate) fn socket(&mut self, family: AddressFamily) -> Result<RawFd> {
+        self.has_descriptor_left()?;
+        let socket = Socket { family, name: None, shares_port: false, lingers: false };
+        let id = self.add(Kind::Socket(socket));
+        Ok(self.describe(id))
+    }
+
+    pub(crate) fn socket_pair(&mut self) -> Result<(RawFd, RawFd)> {
+        self.has_descriptor_left()?;
+        let (one, other) = self.connect_pair(Name::Unnamed, Name::Unnamed, State::Connected);
+        let (one, other) = (self.describe(one), self.describe(other));
+        if self.open > self.conditions.descriptors_max {
+            self.close(one);
+            self.close(other);
+            return Err(Errno::MFILE);
+        }
+        Ok((one, other))
+    }
+
+    /// Two streams that are each other's peers.
+    pub(super) fn connect_pair(&mut self, local: Name, remote: Name, state: State) -> (Id, Id) {
+        let first = self.objects.len() as Id;
+        let one = Stream::new(local.clone(), remote.clone(), first + 1, state, self.window());
+        let other = Stream::new(remote, local, first, State::Connected, self.window());
+        (self.add(Kind::Stream(Box::new(one))), self.add(Kind::Stream(Box::new(other))))
+    }
+
+    pub(super) fn window(&mut self) -> usize {
+        let Range { start, end } = self.conditions.window;
+        start.max(1) + self.random.below((end - start).max(1) as u64) as usize
+    }
+
+    pub(crate) fn set_option(&mut self, fd: RawFd, option: SocketOption) -> Result<()> {
+        let id = self.id(fd)?;
+        match (&mut self.object(id).expect("a descriptor's object is there").kind, option) {
+            (Kind::Epoll(_), _) => return Err(Errno::NOTSOCK),
+            (Kind::Socket(socket), SocketOption::ReusePort(yes)) => socket.shares_port = yes,
+            (Kind::Socket(socket), SocketOption::Linger(time)) => {
+                socket.lingers = time == Some(Duration::ZERO);
+            }
+            (Kind::Stream(stream), SocketOption::Linger(time)) => {
+                stream.lingers = time == Some(Duration::ZERO);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(crate) fn bind(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()> {
+        let id = self.id(fd)?;
+        let name = self.named(Name::of(address)?);
+        let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) else {
+            return Err(Errno::INVAL);
+        };
+        if socket.name.is_some() {
+            return Err(Errno::INVAL);
+        }
+        let shares = socket.shares_port;
+        let others = self.names.get(&name).cloned().unwrap_or_default();
+        let all_share = others.iter().all(|&other| match &self.objects[other as usize] {
+            Some(Object { kind: Kind::Listener(listener), .. }) => listener.shares_port,
+            Some(Object { kind: Kind::Socket(socket), .. }) => socket.shares_port,
+            _ => false,
+        });
+        if !(others.is_empty() || shares && all_share) {
+            return Err(Errno::ADDRINUSE);
+        }
+        self.names.entry(name.clone()).or_default().push(id);
+        if let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) {
+            socket.name = Some(name);
+        }
+        Ok(())
+    }
+
+    /// A name with a port, if it had none.
+    pub(super) fn named(&mut self, name: Name) -> Name {
+        match name {
+            Name::Internet(address) if address.port() == 0 => {
+                self.next_port = self.next_port.checked_add(1).unwrap_or(32_768);
+                Name::Internet(SocketAddr::new(address.ip(), self.next_port))
+            }
+            name => name,
+        }
+    }
+
+    pub(crate) fn listen(&mut self, fd: RawFd, backlog: i32) -> Result<()> {
+        let id = self.id(fd)?;
+        let object = self.object(id).expect("a descriptor's object is there");
+        let Kind::Socket(socket) = &object.kind else { return Err(Errno::INVAL) };
+        let (name, shares_port) = (socket.name.clone().ok_or(Errno::INVAL)?, socket.shares_port);
+        let backlog_max = backlog.max(0) as usize + 1;
+        object.kind = Kind::Listener(Listener { name, backlog: VecDeque::new(), backlog_max, shares_port });
+        Ok(())
+    }
+
+    pub(crate) fn accept(&mut self, fd: RawFd) -> Result<(RawFd, Option<SocketAddrAny>)> {
+        let id = self.id(fd)?;
+        let Some(Object { kind: Kind::Listener(listener), .. }) = self.object(id) else {
+            return Err(Errno::INVAL);
+        };
+        let Some(&next) = listener.backlog.front() else { return Err(Errno::AGAIN) };
+        self.has_descriptor_left()?;
+        let fails = self.random.happens(self.conditions.accept_fails);
+        let broken = fails && self.random.below(2) == 0;
+        if fails && !broken {
+            const FULL: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+            return Err(FULL[self.random.below(4) as usize]);
+        }
+        if let Some(Object { kind: Kind::Listener(listener), .. }) = self.object(id) {
+            listener.backlog.pop_front();
+        }
+        if broken {
+            let peer = self.stream(next).map(|stream| stream.peer);
+            self.objects[next as usize] = None;
+            peer.into_iter().for_each(|peer| self.reset(peer));
+            return Err(Errno::CONNABORTED);
+        }
+        let peer = self.stream(next).expect("a backlog is of streams").remote.address();
+        Ok((self.describe(next), peer))
+    }
+
+    /// Who listens at an address: what is bound to it, or to any address with its port.
+    pub(super) fn listener(&mut self, name: &Name) -> Option<Id> {
+        let any = match name {
+            Name::Internet(address) => {
+                let port = address.port();
+                let v4 = Name::Internet((Ipv4Addr::UNSPECIFIED, port).into());
+                let v6 = Name::Internet((Ipv6Addr::UNSPECIFIED, port).into());
+                if address.is_ipv4() { vec![v4, v6] } else { vec![v6] }
+            }
+            _ => Vec::new(),
+        };
+        let found: Vec<Id> = [name.clone()]
+            .iter()
+            .chain(&any)
+            .filter_map(|name| self.names.get(name))
+            .flatten()
+            .copied()
+            .filter(|&id| matches!(&self.objects[id as usize], Some(Object { kind: Kind::Listener(_), .. })))
+            .collect();
+        match found.len() {
+            0 => None,
+            many => Some(found[self.random.below(many as u64) as usize]),
+        }
+    }
+
+    /// Whether a listener took a new connection into its backlog.
+    pub(super) fn enqueue(&mut self, listener: Id, stream: Id) -> bool {
+        let Some(Object { kind: Kind::Listener(queue), .. }) = self.object(listener) else { return false };
+        if queue.backlog.len() >= queue.backlog_max {
+            return false;
+        }
+        queue.backlog.push_back(stream);
+        self.edge(listener);
+        true
+    }
+
+    pub(crate) fn connect(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()> {
+        let id = self.id(fd)?;
+        let remote = Name::of(address)?;
+        let window = self.window();
+        let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) else {
+            return Err(match self.stream(id).map(|stream| stream.state) {
+                Some(State::Connecting) => Errno::ALREADY,
+                Some(_) => Errno::ISCONN,
+                None => Errno::INVAL,
+            });
+        };
+        let (family, bound, lingers) = (socket.family, socket.name.clone(), socket.lingers);
+        if family == AddressFamily::UNIX {
+            let listener = self.listener(&remote).ok_or(Errno::CONNREFUSED)?;
+            let server = Stream::new(remote.clone(), Name::Unnamed, id, State::Connected, window);
+            let server = self.add(Kind::Stream(Box::new(server)));
+            if !self.enqueue(listener, server) {
+                self.objects[server as usize] = None;
+                return Err(Errno::AGAIN);
+            }
+            let window = self.window();
+            let stream = Stream::new(Name::Unnamed, remote, server, State::Connected, window);
+            self.object(id).expect("as above").kind = Kind::Stream(Box::new(stream));
+            return Ok(());
+        }
+        let host = if family == AddressFamily::INET {
+            IpAddr::V4(Ipv4Addr::LOCALHOST)
+        } else {
+            IpAddr::V6(Ipv6Addr::LOCALHOST)
+        };
+        let local = bound.unwrap_or_else(|| self.named(Name::Internet(SocketAddr::new(host, 0))));
+        let mut stream = Stream::new(local, remote, Id::MAX, State::Connecting, window);
+        stream.lingers = lingers;
+        self.object(id).expect("as above").kind = Kind::Stream(Box::new(stream));
+        self.later(Happening::Knock { from: id, tries: 1 });
+        Err(Errno::INPROGRESS)
+    }
+
+    pub(crate) fn socket_error(&mut self, fd: RawFd) -> Result<Result<()>> {
+        let id = self.id(fd)?;
+        let error = self.stream(id).and_then(|stream| stream.error.take());
+        Ok(error.map_or(Ok(()), Err))
+    }
+
+    pub(crate) fn local_address(&mut self, fd: RawFd) -> Result<SocketAddrAny> {
+        let id = self.id(fd)?;
+        let name = match &self.object(id).expect("a descriptor's object is there").kind {
+            Kind::Epoll(_) => return Err(Errno::NOTSOCK),
+            Kind::Socket(socket) => socket.name.clone().unwrap_or(Name::Unnamed),
+            Kind::Listener(listener) => listener.name.clone(),
+            Kind::Stream(stream) => stream.local.clone(),
+        };
+        name.address().ok_or(Errno::INVAL)
+    }
+
+    pub(crate) fn peer_address(&mut self, fd: RawFd) -> Result<Option<SocketAddrAny>> {
+        let (_, stream) = self.stream_at(fd)?;
+        match stream.state {
+            State::Connected => Ok(stream.remote.address()),
+            _ => Err(Errno::NOTCONN),
+        }
+    }
+
+    pub(crate) fn recv(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>> {
+        let (id, stream) = self.stream_at(fd)?;
+        if stream.unread() == 0 || room == 0 {
+            return match stream.error.take() {
+                Some(error) => Err(error),
+                None if stream.state == State::Connecting => Err(Errno::NOTCONN),
+                None if stream.ended || stream.read_shut || stream.state == State::Broken || room == 0 => {
+                    Ok(Vec::new())
+                }
+                None => Err(Errno::AGAIN),
+            };
+        }
+        let bytes = stream.take(room);
+        let peer = stream.peer;
+        self.note(u64::from(id) << 32 | bytes.len() as u64);
+        if self.stream(peer).is_some_and(|sender| sender.wants_room && !sender.room_comes) {
+            self.room_comes(peer);
+        }
+        Ok(bytes)
+    }
+
+    /// There will be room for a sender, when it hears of it.
+    pub(super) fn room_comes(&mut self, sender: Id) {
+        if let Some(stream) = self.stream(sender) {
+            stream.room_comes = true;
+        }
+        self.later(Happening::Room { to: sender });
+    }
+
+    pub(crate) fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize> {
+        let (id, stream) = self.stream_at(fd)?;
+        if let Some(error) = stream.error.take() {
+            return Err(error);
+        }
+        match stream.state {
+            State::Connecting => return Err(Errno::AGAIN),
+            State::Broken => return Err(Errno::PIPE),
+            State::Connected if stream.write_shut => return Err(Errno::PIPE),
+            State::Connected => {}
+        }
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let (peer, full) = (stream.peer, stream.full);
+        // To a peer that is gone everything can be sent, once; the answer is a reset.
+        let room = self.stream(peer).map_or(usize::MAX, |peer| peer.room());
+        let mut sent = if full { 0 } else { bytes.len().min(room) };
+        if sent > 1 && self.random.happens(self.conditions.short_write) {
+            sent = 1 + self.random.below(sent as u64 - 1) as usize;
+            self.stream(id).expect("as above").full = true;
+            self.room_comes(id);
+        }
+        if sent < bytes.len() {
+            self.stream(id).expect("as above").wants_room = true;
+        }
+        if sent == 0 {
+            return Err(Errno::AGAIN);
+        }
+        self.note(u64::from(id) << 32 | sent as u64 | 1 << 31);
+        let mut rest = &bytes[..sent];
+        while !rest.is_empty() {
+            let Range { start, end } = self.conditions.segment;
+            let length = start.max(1) + self.random.below((end - start).max(1) as u64) as usize;
+            let (segment, others) = rest.split_at(length.min(rest.len()));
+            rest = others;
+            let at = self.arrival(peer, segment.len());
+            let what = Happening::Segment { to: peer, from: id, bytes: segment.to_vec() };
+            self.enter(at, what);
+        }
+        Ok(sent)
+    }
+
+    pub(crate) fn shutdown(&mut self, fd: RawFd, how: Shutdown) -> Result<()> {
+        let (id, stream) = self.stream_at(fd)?;
+        if stream.state != State::Connected {
+            return Err(Errno::NOTCONN);
+        }
+        let peer = stream.peer;
+        if matches!(how, Shutdown::Read | Shutdown::Both) {
+            stream.read_shut = true;
+        }
+        let writes = matches!(how, Shutdown::Write | Shutdown::Both);
+        if writes && !mem::replace(&mut stream.write_shut, true) {
+            self.end(peer);
+        }
+        self.edge(id);
+        Ok(())
+    }
+}
