@@ -144,6 +144,12 @@ impl Drop for Asker {
 }
 
 impl Asker {
+    /// Which bell it is.
+    #[cfg(loom)]
+    pub fn bell(&self) -> usize {
+        (&raw const *self.0).addr()
+    }
+
     /// Whether the event source has fired the alarm, or forgotten it.
     #[inline]
     pub fn is_over(&self) -> bool {

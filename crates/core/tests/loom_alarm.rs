@@ -45,6 +45,7 @@ fn a_source_that_looks_finds_the_counter_or_that_nobody_waits() {
     loom::model(|| {
         let first = counter();
         let (ringing, asker) = alarm(first);
+        let the_bell = asker.bell();
         let asks = thread::spawn(move || {
             let over = asker.is_over();
             drop(asker);
@@ -59,8 +60,9 @@ fn a_source_that_looks_finds_the_counter_or_that_nobody_waits() {
         let over = asks.join().unwrap();
         assert!(!over || first.count() == 0, "what has rung was not given up");
         assert!(first.count() <= 1);
-        // The bell came back once.
         let (one, other) = (alarm(first), alarm(first));
+        assert_eq!(one.1.bell(), the_bell, "it has come back");
+        assert_ne!(other.1.bell(), the_bell, "and only once");
         drop(one.1);
         assert!(other.0.is_wanted());
         drop(one.0);
