@@ -29,6 +29,9 @@ use std::task::{Context, Waker};
 thread_local! {
     /// The CPU that is running a step on this OS thread, innermost if nested; null between steps.
     static CURRENT: Cell<*const CpuInner> = const { Cell::new(ptr::null()) };
+
+    /// The CPUs on this OS thread, by address.
+    static LIVING: RefCell<Vec<*const CpuInner>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The request slot's content: what the running step has asked for.
@@ -275,6 +278,8 @@ impl Cpu {
                 observing: Cell::new(0),
             });
             let cpu = Cpu { inner: NonNull::new_unchecked(inner) };
+            // One that is made while the OS thread's variables go is not known; nobody comes back to its waker then.
+            let _ = LIVING.try_with(|living| living.borrow_mut().push(inner));
             cpu.turn();
             Ok(cpu)
         }
@@ -505,6 +510,8 @@ impl Drop for Cpu {
         }
         CURRENT.set(outer);
         observe::leave(&cpu.step);
+        let address = self.inner.as_ptr().cast_const();
+        let _ = LIVING.try_with(|living| living.borrow_mut().retain(|cpu| *cpu != address));
         let id = cpu.step.id;
         // SAFETY: allocated by `new`; no step runs (it would borrow self), so the lent waker is nowhere.
         drop(unsafe { Box::from_raw(self.inner.as_ptr()) });
@@ -1024,6 +1031,15 @@ pub(crate) fn direct<'a>(cx: &Context<'_>) -> Option<&'a CpuInner> {
     let lent = cx.waker().data() == cpu.cast() && waker::is_lent(cx.waker());
     // SAFETY: as in `current`; a lent waker's data is never null.
     if lent { Some(unsafe { &*cpu }) } else { None }
+}
+
+/// Whether `waker` is the one that a CPU on this OS thread lends to its steps. Such a waker lives no longer than its CPU, so that who
+/// comes back to one must ask.
+pub fn is_lent_here(waker: &Waker) -> bool {
+    let lives = |living: &RefCell<Vec<*const CpuInner>>| {
+        living.borrow().iter().any(|cpu| cpu.cast::<()>() == waker.data())
+    };
+    waker::is_lent(waker) && LIVING.try_with(lives).unwrap_or(false)
 }
 
 /// To be called by a leaf future that is dropped before its system call has been answered.

@@ -52,6 +52,8 @@ pub use alarm::{Alarm, Bell, GivenUp};
 pub use arena::{ArenaFull, Unavailable};
 pub use call::{Answer, Call, Calling, Syscall, call};
 pub use cpu::Cpu;
+#[doc(hidden)]
+pub use cpu::is_lent_here;
 pub use events::{Deadlock, Events, NoEvents, Quiet, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};

@@ -10,7 +10,7 @@
 
 use crate::stack::{CURRENT, Control, STACK_BYTES, Stack};
 use corosensei::{Coroutine, CoroutineResult};
-use selvedge_core::{in_thread, spawn_local};
+use selvedge_core::{in_thread, is_lent_here, spawn_local};
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
@@ -278,9 +278,28 @@ impl<T: 'static> Fiber<T> {
         result
     }
 
+    /// Whether the waker of the polls that are under way on the stack is there still: nobody refers to it; or the copy that
+    /// `suspend_within` has kept is one like it, and keeps it alive; or it is that of a CPU which lives.
+    fn may_come_back(&self) -> bool {
+        let control = self.control();
+        if control.polls.get() == 0 {
+            return true;
+        }
+        // SAFETY: as a value it is there since the stack was mapped, and only looked at.
+        let lent = unsafe { &*control.lent.get() };
+        let kept = control.kept.take();
+        let is_kept = kept.as_ref().is_some_and(|kept| kept.will_wake(lent));
+        control.kept.set(kept);
+        is_kept || is_lent_here(lent)
+    }
+
     /// Unwinds the stack, as far as that goes without waiting.
     #[cold]
     fn cancel(mut self) {
+        if !self.may_come_back() {
+            return self
+                .give_up("was dropped in the middle of a wait() within a wait(), when its CPU was gone");
+        }
         self.control().cancelled.set(true);
         self.control().waker.set(Waker::noop());
         match self.resume() {
