@@ -27,6 +27,7 @@ const STEPS: &[Step] = &[
     ("loom", loom),
     ("miri", miri),
     ("thread sanitizer", thread_sanitizer),
+    ("address sanitizer", address_sanitizer),
     ("stress", stress),
     ("fuzz targets", fuzz_targets),
 ];
@@ -35,7 +36,10 @@ const STEPS: &[Step] = &[
 const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched"];
 
 /// Packages whose unsafe code and memory orderings Miri looks at.
-const UNDER_MIRI: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched"];
+const UNDER_MIRI: &[&[&str]] = &[
+    &["--package", "selvedge-core", "--package", "selvedge-sync", "--tests"],
+    &["--package", "selvedge-sched", "--lib", "--test", "work_stealing"],
+];
 
 /// Tests with several OS threads, which the sanitizer watches for data races: the package and the tests.
 const UNDER_THREAD_SANITIZER: &[(&str, &[&str])] = &[
@@ -163,9 +167,12 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
 
 fn miri(ci: &mut Ci) -> Result<(), String> {
     // Through `rustup run`, because `cargo +nightly` works only where `cargo` is rustup's proxy.
-    let mut words = vec!["rustup", "run", "nightly", "cargo", "miri", "test", "--tests", "--no-fail-fast"];
-    words.extend(UNDER_MIRI.iter().flat_map(|package| ["--package", package]));
-    ci.run(Invocation::new(minutes(12), &words).env("MIRIFLAGS", MIRI_FLAGS))
+    for tests in UNDER_MIRI {
+        let words =
+            [&["rustup", "run", "nightly", "cargo", "miri", "test", "--no-fail-fast"], *tests].concat();
+        ci.run(Invocation::new(minutes(12), &words).env("MIRIFLAGS", MIRI_FLAGS))?;
+    }
+    Ok(())
 }
 
 /// Data races, in a standard library that is instrumented too.
@@ -183,6 +190,17 @@ fn thread_sanitizer(ci: &mut Ci) -> Result<(), String> {
         ci.run(invocation)?;
     }
     Ok(())
+}
+
+/// Stacks that threads are switched between, and unwound.
+fn address_sanitizer(ci: &mut Ci) -> Result<(), String> {
+    let target_dir = ci.workspace.target_dir.join("address-sanitizer");
+    let words = ["rustup", "run", "nightly", "cargo", "test", "--target", "x86_64-unknown-linux-gnu"];
+    let words = [&words[..], &["--package", "selvedge-direct", "--tests"]].concat();
+    let invocation = Invocation::new(minutes(8), &words)
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("CARGO_TARGET_DIR", path(&target_dir)?);
+    ci.run(invocation)
 }
 
 fn stress(ci: &mut Ci) -> Result<(), String> {

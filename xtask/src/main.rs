@@ -20,7 +20,7 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   ci                      everything: setup, tidy, format, lints, docs, tests, examples, loom, Miri,
-                          ThreadSanitizer, a minute of stress
+                          the thread and address sanitizers, a minute of stress
   setup                   install what the tests need (as root), or say which packages to install
   tidy [--write]          check layers, links, paper headings, glossary, changelog and stray paths;
                           --write regenerates docs/CONCORDANCE.md

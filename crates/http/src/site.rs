@@ -84,7 +84,7 @@ impl Default for Config {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin_with, spawn};
+/// use selvedge_core::{round_robin_with, spawn_local};
 /// use selvedge_http::{Config, Site, Stop, Tree};
 /// use selvedge_io::EventLoop;
 /// use selvedge_io::net::{TcpListener, TcpStream};
@@ -93,7 +93,7 @@ impl Default for Config {
 ///     let site = Site::new(Tree::new("src").unwrap(), Config::default(), None);
 ///     let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
 ///     let (address, stop) = (listener.local_addr(), Stop::new());
-///     let server = spawn({
+///     let server = spawn_local({
 ///         let (site, stop) = (site.clone(), stop.clone());
 ///         async move { site.serve_tcp(listener, &stop).await }
 ///     });
