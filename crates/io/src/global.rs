@@ -6,6 +6,7 @@
 
 use crate::epoll::{BATCH, Driver, UNPARK};
 use crate::event_loop::{self, LoopId};
+use crate::pool::quietly;
 use crate::readiness::Wakes;
 use crate::sys::{self, Fd};
 use crate::unpark::Caller;
@@ -127,10 +128,10 @@ impl Global {
             driver.expire(Time::now(), |waker| ready.push(waker));
             let left = std::mem::take(driver.left());
             drop(driver);
-            drop(left);
+            quietly(|| drop(left));
             // Without the lock: waking may poll the future at once, which may come back with its next request.
             for waker in ready.drain(..) {
-                waker.wake();
+                quietly(|| waker.wake());
             }
         }
     }

@@ -260,8 +260,8 @@ impl Shared {
                 let next = state.line.pop_front();
                 state.taken += 1;
                 drop(state);
-                wake_next(next);
-                (job.run)();
+                quietly(|| wake_next(next));
+                quietly(job.run);
                 state = lock(&self.state);
                 continue;
             }
@@ -382,8 +382,11 @@ where
                 let f = match stage {
                     Stage::InLine(f, ticket) if let Ok(i) = state.position(ticket) => {
                         // Woken by something else; the turn has not come.
-                        state.line[i].1.clone_from(cx.waker());
+                        let replaced = std::mem::replace(&mut state.line[i].1, cx.waker().clone());
                         this.stage = Stage::InLine(f, ticket);
+                        drop(state);
+                        // It may be foreign, and hold another call that stands in line.
+                        drop(replaced);
                         return Poll::Pending;
                     }
                     Stage::Unsent(f) | Stage::InLine(f, _) => f,
@@ -458,6 +461,16 @@ impl<T, F> Drop for Blocking<T, F> {
                 wake_next(next);
             }
         }
+    }
+}
+
+/// Runs code that is not ours, as that of a foreign waker, on an OS thread that others rely on: a panic ends there, after the panic hook
+/// has reported it.
+pub(crate) fn quietly(code: impl FnOnce()) {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(code)) else { return };
+    // Its destructor may panic too.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(payload);
     }
 }
 

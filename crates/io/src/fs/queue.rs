@@ -463,7 +463,7 @@ impl Completed {
     fn settle(self) {
         drop(self.unwanted);
         if let Some(waker) = self.waker {
-            waker.wake();
+            pool::quietly(|| waker.wake());
         }
     }
 }
