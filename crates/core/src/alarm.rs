@@ -15,13 +15,15 @@
 //! reads a bell after its way back, and nobody waits for the other. While it rings the word is the address of a counter, which
 //! the asker raises when it gives up: the source compares that with how many it knows of, and looks for them when they are many.
 //! Setting and giving up take constant time, without a lock and, in the long run, without an allocation.
+//! `tests/loom_alarm.rs` checks it.
 
 use crate::Time;
+use crate::primitives::{AtomicPtr, Mutex, Ordering};
 use std::cell::RefCell;
 use std::fmt;
 use std::ptr::{self, without_provenance_mut};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicUsize;
 
 /// The asker has gone.
 const GIVEN_UP: *mut GivenUp = without_provenance_mut(1);
@@ -59,7 +61,8 @@ const _: () = assert!(size_of::<Alarm>() == 16);
 impl Alarm {
     /// An alarm, and the right to give it up.
     #[inline]
-    pub(crate) fn new(until: Time, counter: &'static GivenUp) -> (Alarm, Asker) {
+    #[doc(hidden)]
+    pub fn new(until: Time, counter: &'static GivenUp) -> (Alarm, Asker) {
         let bell = Bell::take(counter);
         (Alarm { until, bell: Bell(bell) }, Asker(bell))
     }
@@ -90,7 +93,8 @@ type Word = AtomicPtr<GivenUp>;
 pub struct Bell(&'static Word);
 
 /// The asker's side of a bell: dropping it gives the alarm up.
-pub(crate) struct Asker(&'static Word);
+#[doc(hidden)]
+pub struct Asker(&'static Word);
 
 impl Bell {
     /// Whether the one who asked for it waits still.
@@ -140,9 +144,15 @@ impl Drop for Asker {
 }
 
 impl Asker {
+    /// Which bell it is.
+    #[cfg(loom)]
+    pub fn bell(&self) -> usize {
+        (&raw const *self.0).addr()
+    }
+
     /// Whether the event source has fired the alarm, or forgotten it.
     #[inline]
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed) == OVER
     }
 }
@@ -160,10 +170,30 @@ impl fmt::Debug for Asker {
 }
 
 /// How many bells change hands between an OS thread's stock and the central one at a time.
-const BATCH: usize = if cfg!(miri) { 4 } else { 256 };
+const BATCH: usize = if cfg!(loom) {
+    1
+} else if cfg!(miri) {
+    4
+} else {
+    256
+};
 
 /// Bells that came back, for those OS threads that set more timers than they end.
+#[cfg(not(loom))]
 static CENTRAL: Mutex<Vec<Vec<&'static Word>>> = Mutex::new(Vec::new());
+#[cfg(loom)]
+crate::primitives::lazy_static! {
+    static ref CENTRAL: Mutex<Vec<Vec<&'static Word>>> = Mutex::new(Vec::new());
+}
+
+#[cfg(not(loom))]
+thread_local! {
+    static STOCK: RefCell<Stock> = const { RefCell::new(Stock(Vec::new())) };
+}
+#[cfg(loom)]
+crate::primitives::thread_local! {
+    static STOCK: RefCell<Stock> = RefCell::new(Stock(Vec::new()));
+}
 
 /// The stock of one OS thread.
 struct Stock(Vec<&'static Word>);
@@ -175,6 +205,8 @@ impl Stock {
     }
 }
 
+// In a model the stock is always empty.
+#[cfg(not(loom))]
 impl Drop for Stock {
     fn drop(&mut self) {
         let left = std::mem::take(&mut self.0);
@@ -187,9 +219,6 @@ impl Drop for Stock {
 /// Works on the stock of this OS thread; `None` when it is gone already.
 #[inline]
 fn stock<T>(work: impl FnOnce(&mut Stock) -> T) -> Option<T> {
-    thread_local! {
-        static STOCK: RefCell<Stock> = const { RefCell::new(Stock(Vec::new())) };
-    }
     STOCK.try_with(|stock| work(&mut stock.borrow_mut())).ok()
 }
 
@@ -220,14 +249,14 @@ fn put_back(bell: &'static Word) {
 }
 
 /// The most bells that an OS thread keeps.
-const STOCK_MAX: usize = 16 * BATCH;
+const STOCK_MAX: usize = if cfg!(loom) { 1 } else { 16 * BATCH };
 
 #[cold]
 fn hand_in(batch: Vec<&'static Word>) {
     CENTRAL.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -48,6 +48,8 @@ mod wait_queue;
 mod waker;
 mod yield_now;
 
+#[doc(hidden)]
+pub use alarm::Asker;
 pub use alarm::{Alarm, Bell, GivenUp};
 pub use arena::{ArenaFull, Unavailable};
 pub use call::{Answer, Call, Calling, Syscall, call};

@@ -3,15 +3,17 @@
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
+    lazy_static,
     sync::{
         Mutex,
-        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
+    thread_local,
 };
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
     Mutex,
-    atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 
 /// `std`'s cell with loom's way of getting at the value.

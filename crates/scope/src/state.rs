@@ -171,18 +171,27 @@ impl State {
             return true;
         }
         // If nobody is there, nor has anybody but the owner and the body a way to enter, there is nothing to be told.
+        let mut replaced = None;
         if inner.live > 0 || Arc::strong_count(self) > 2 {
-            inner.owner = Some(owner.clone());
+            replaced = inner.owner.replace(owner.clone());
         }
+        drop(inner);
+        // It may be foreign, and the last that holds a task with who knows what in it.
+        drop(replaced);
         false
     }
 
     /// True if all children are over, and then nobody enters any more. Else has `owner` told when they are.
     pub(crate) fn close(&self, owner: &Waker) -> bool {
         let mut inner = self.lock();
-        inner.over = inner.live == 0;
-        inner.owner = (!inner.over).then(|| owner.clone());
-        inner.over
+        let over = inner.live == 0;
+        inner.over = over;
+        let owner = (!over).then(|| owner.clone());
+        let replaced = std::mem::replace(&mut inner.owner, owner);
+        drop(inner);
+        // As above.
+        drop(replaced);
+        over
     }
 
     pub(crate) fn describe(&self, mut f: std::fmt::DebugStruct<'_, '_>) -> std::fmt::Result {
