@@ -38,7 +38,7 @@ const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched"
 /// Packages whose unsafe code and memory orderings Miri looks at.
 const UNDER_MIRI: &[&[&str]] = &[
     &["--package", "selvedge-core", "--tests"],
-    // Not all: giving up at every suspension point takes Miri longer than the rest together.
+    // Not all: giving up at every suspension point alone takes Miri a minute and a half.
     &[
         "--package",
         "selvedge-sync",
