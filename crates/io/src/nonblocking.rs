@@ -5,6 +5,7 @@ use crate::places::Places;
 use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd};
 use std::fmt;
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -154,6 +155,61 @@ impl<T: AsFd> NonBlocking<T> {
         if direction.contains(Interest::WRITE) {
             self.write_drained.store(true, Relaxed);
         }
+    }
+
+    /// Notes what a read of a byte stream tells: one that came back short has emptied it; but at the end there is nothing to wait for.
+    #[inline]
+    pub(crate) fn note_read(&self, read: usize, room: usize) {
+        if read < room && read > 0 {
+            self.drained(Interest::READ);
+        }
+    }
+
+    /// Notes what a write to a byte stream tells: one that came back short has filled it.
+    #[inline]
+    pub(crate) fn note_written(&self, written: usize, length: usize) {
+        if written < length {
+            self.drained(Interest::WRITE);
+        }
+    }
+
+    /// Reads from a byte stream until `buffer` is full, by calls that note what they tell; `UnexpectedEof` if it ends before.
+    #[inline]
+    pub(crate) fn read_exact_with(
+        &self,
+        mut buffer: &mut [u8],
+        mut read: impl FnMut(&mut [u8]) -> io::Result<usize> + Unpin,
+    ) -> impl Future<Output = io::Result<()>> {
+        self.read_with(move |_| {
+            if buffer.is_empty() {
+                return Ok(());
+            }
+            match read(buffer)? {
+                0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                read => {
+                    buffer = &mut mem::take(&mut buffer)[read..];
+                    // A short read has emptied the stream.
+                    if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+                }
+            }
+        })
+    }
+
+    /// Writes all of `bytes` to a byte stream, by calls that note what they tell.
+    #[inline]
+    pub(crate) fn write_all_with(
+        &self,
+        mut bytes: &[u8],
+        mut write: impl FnMut(&[u8]) -> io::Result<usize> + Unpin,
+    ) -> impl Future<Output = io::Result<()>> {
+        self.write_with(move |_| {
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            bytes = &bytes[write(bytes)?..];
+            // A short write has filled the stream.
+            if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        })
     }
 
     /// Makes the next yield come sooner, by so many calls: for calls that take long.

@@ -24,7 +24,6 @@ use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
 use selvedge_core::{Interest, Time};
 use std::io;
-use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll};
@@ -98,16 +97,8 @@ impl Sender {
     ///
     /// # Errors
     /// As for [`write`](Self::write); how much was written is not known then.
-    pub fn write_all(&self, mut bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
-        self.io.write_with(move |_| {
-            if bytes.is_empty() {
-                return Ok(());
-            }
-            let written = self.try_write(bytes)?;
-            bytes = &bytes[written..];
-            // A short write has filled the pipe.
-            if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
-        })
+    pub fn write_all(&self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
+        self.io.write_all_with(bytes, |bytes| self.try_write(bytes))
     }
 
     /// Writes without waiting.
@@ -117,9 +108,7 @@ impl Sender {
     #[inline]
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let written = sys::write(&self.io, bytes)?;
-        if written < bytes.len() {
-            self.io.drained(Interest::WRITE);
-        }
+        self.io.note_written(written, bytes.len());
         Ok(written)
     }
 
@@ -183,20 +172,8 @@ impl Receiver {
     ///
     /// # Errors
     /// As for [`read`](Self::read), and `UnexpectedEof` when no writer is left before.
-    pub fn read_exact(&self, mut buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
-        self.io.read_with(move |_| {
-            if buffer.is_empty() {
-                return Ok(());
-            }
-            match self.try_read(buffer)? {
-                0 => Err(io::ErrorKind::UnexpectedEof.into()),
-                read => {
-                    buffer = &mut mem::take(&mut buffer)[read..];
-                    // A short read has emptied the pipe.
-                    if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
-                }
-            }
-        })
+    pub fn read_exact(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
+        self.io.read_exact_with(buffer, |buffer| self.try_read(buffer))
     }
 
     /// Reads until no writer is left.
@@ -211,7 +188,7 @@ impl Receiver {
             let read = self.io.read_with(|fd| Ok(sys::read_to_spare(fd, &mut content)?)).await?;
             match read {
                 0 => return Ok(content),
-                read => self.note_read(read, room),
+                read => self.io.note_read(read, room),
             }
         }
     }
@@ -223,15 +200,8 @@ impl Receiver {
     #[inline]
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = sys::read(&self.io, buffer)?;
-        self.note_read(read, buffer.len());
+        self.io.note_read(read, buffer.len());
         Ok(read)
-    }
-
-    #[inline]
-    fn note_read(&self, read: usize, room: usize) {
-        if read < room && read > 0 {
-            self.io.drained(Interest::READ);
-        }
     }
 
     /// Makes a call that reads without waiting, for who polls: see [`NonBlocking::poll_read_with`].

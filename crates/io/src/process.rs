@@ -29,16 +29,14 @@ use crate::sys::{self, Fd};
 use crate::time::sleep;
 use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
+use selvedge_scope::join;
 use std::ffi::OsStr;
-use std::future::poll_fn;
 use std::io;
 use std::mem;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::pin::pin;
 use std::process::{self, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 pub use std::process::Output;
@@ -269,7 +267,7 @@ impl Child {
         };
         // The child may not end before both have been read.
         self.stdin = None;
-        let (stdout, stderr) = both(read(stdout), read(stderr)).await;
+        let (stdout, stderr) = join((read(stdout), read(stderr))).await;
         let status = self.wait().await?;
         Ok(Output { status, stdout: stdout?, stderr: stderr? })
     }
@@ -322,32 +320,4 @@ fn orphans() -> MutexGuard<'static, Vec<process::Child>> {
 
 fn reap_orphans() {
     orphans().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-}
-
-/// Awaits two futures at once.
-async fn both<A: Future, B: Future>(one: A, other: B) -> (A::Output, B::Output) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    let (mut first, mut second) = (None, None);
-    poll_fn(|cx| {
-        if first.is_none() {
-            first = match one.as_mut().poll(cx) {
-                Poll::Ready(output) => Some(output),
-                Poll::Pending => None,
-            };
-        }
-        if second.is_none() {
-            second = match other.as_mut().poll(cx) {
-                Poll::Ready(output) => Some(output),
-                Poll::Pending => None,
-            };
-        }
-        match (first.take(), second.take()) {
-            (Some(first), Some(second)) => Poll::Ready((first, second)),
-            (one, other) => {
-                (first, second) = (one, other);
-                Poll::Pending
-            }
-        }
-    })
-    .await
 }

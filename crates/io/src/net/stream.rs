@@ -5,9 +5,9 @@ use crate::error;
 use crate::nonblocking::PollState;
 use crate::sys::{self, Fd};
 use rustix::io::Errno;
-use selvedge_core::{Interest, Time};
+use selvedge_core::Time;
 use std::io::{self, IoSlice};
-use std::mem::{self, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
@@ -112,23 +112,8 @@ impl Stream {
     ///
     /// # Errors
     /// As for [`read`](Self::read), and `UnexpectedEof` when the peer closes its direction before.
-    pub fn read_exact(&self, mut buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
-        self.named(
-            Doing::Reading,
-            self.io.read_with(move |_| {
-                if buffer.is_empty() {
-                    return Ok(());
-                }
-                match self.try_read(buffer)? {
-                    0 => Err(io::ErrorKind::UnexpectedEof.into()),
-                    read => {
-                        buffer = &mut mem::take(&mut buffer)[read..];
-                        // A short read has emptied the socket.
-                        if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
-                    }
-                }
-            }),
-        )
+    pub fn read_exact(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
+        self.named(Doing::Reading, self.io.read_exact_with(buffer, |buffer| self.try_read(buffer)))
     }
 
     /// Reads without waiting.
@@ -139,7 +124,7 @@ impl Stream {
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let room = buffer.len();
         let read = sys::recv(&self.io, buffer)?;
-        self.note_read(read, room);
+        self.io.note_read(read, room);
         Ok(read)
     }
 
@@ -151,7 +136,7 @@ impl Stream {
     pub fn try_read_to_spare(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let room = buffer.capacity() - buffer.len();
         let read = sys::recv_to_spare(&self.io, buffer)?;
-        self.note_read(read, room);
+        self.io.note_read(read, room);
         Ok(read)
     }
 
@@ -164,16 +149,8 @@ impl Stream {
     pub fn try_read_uninit(&self, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
         let room = buffer.len();
         let read = sys::recv_uninit(&self.io, buffer)?;
-        self.note_read(read, room);
+        self.io.note_read(read, room);
         Ok(read)
-    }
-
-    /// A short read has emptied the socket; but at the end of the stream there is nothing to wait for.
-    #[inline]
-    fn note_read(&self, read: usize, room: usize) {
-        if read < room && read > 0 {
-            self.io.drained(Interest::READ);
-        }
     }
 
     /// Writes as much of `bytes` as there is room for, but at least one byte, and returns how much.
@@ -255,39 +232,20 @@ impl Stream {
     #[inline]
     pub fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let written = sys::send_vectored(&self.io, parts)?;
-        self.note_written(written, length_of(parts));
+        self.io.note_written(written, length_of(parts));
         Ok(written)
     }
 
     #[inline]
-    fn send_all(&self, mut bytes: &[u8], more: bool) -> impl Future<Output = io::Result<()>> {
-        self.named(
-            Doing::Writing,
-            self.io.write_with(move |_| {
-                if bytes.is_empty() {
-                    return Ok(());
-                }
-                let written = self.try_send(bytes, more)?;
-                bytes = &bytes[written..];
-                // A short write has filled the socket.
-                if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
-            }),
-        )
+    fn send_all(&self, bytes: &[u8], more: bool) -> impl Future<Output = io::Result<()>> {
+        self.named(Doing::Writing, self.io.write_all_with(bytes, move |bytes| self.try_send(bytes, more)))
     }
 
     #[inline]
     fn try_send(&self, bytes: &[u8], more: bool) -> io::Result<usize> {
         let written = sys::send(&self.io, bytes, more)?;
-        self.note_written(written, bytes.len());
+        self.io.note_written(written, bytes.len());
         Ok(written)
-    }
-
-    /// A short write has filled the socket.
-    #[inline]
-    fn note_written(&self, written: usize, length: usize) {
-        if written < length {
-            self.io.drained(Interest::WRITE);
-        }
     }
 
     /// Makes a call that reads without waiting, for who polls: see [`NonBlocking::poll_read_with`].
