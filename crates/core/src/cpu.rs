@@ -201,8 +201,8 @@ pub(crate) struct CpuInner {
 /// A processor for threads: it runs their steps, keeps those that wait for one another, and holds their memory.
 ///
 /// A scheduler has one on each of its OS threads. It [creates](Cpu::thread) threads, [steps](Thread::step) them, and looks
-/// after each step for those that were [woken](Cpu::woken). A CPU and its threads stay on one OS thread, so
-/// that threads need not be `Send`.
+/// after each step for those that were [woken](Cpu::woken). A CPU stays on one OS thread, and so do its threads, which therefore
+/// need not be `Send`; only on a CPU of a [`Group`] are there others, that move.
 ///
 /// Dropping it cancels the threads that it keeps.
 ///

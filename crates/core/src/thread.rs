@@ -434,7 +434,8 @@ impl Thread {
     /// A panic in it ends this thread alone: it becomes [`Trace::Panic`], or reaches the thread's joiner.
     ///
     /// # Panics
-    /// If another CPU created the thread, when this one would have to keep it (in a debug build: always). It is cancelled.
+    /// If a CPU created the thread that is neither this one nor, for a thread that may move, of its group, when this one would have to
+    /// keep it (in a debug build: always). It is cancelled.
     #[inline(always)]
     pub fn step(self, cpu: &mut Cpu) -> Trace {
         cpu.step(self)

@@ -38,7 +38,8 @@ pub enum Trace {
     Sleep(Sleep),
     /// A system call of the program's own.
     Call(Box<Call>),
-    /// Several requests at once, or requests on behalf of wakers (`join!`, `select!`, foreign combinators): they are in
+    /// Several requests at once, or requests on behalf of wakers (`join!`, `select!`, foreign combinators; all that a thread that may
+    /// move waits for; sleeps and calls of one that can be cancelled): they are in
     /// [`Cpu::detached`](crate::Cpu::detached). The thread itself comes back through [`Cpu::woken`](crate::Cpu::woken).
     Any,
     /// The thread waits for another thread, or behind a waker. The CPU keeps it, and gives it back through
