@@ -59,7 +59,8 @@ pub(crate) fn run(files: &[&str]) -> Result<(), String> {
         let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
         let json: Value = serde_json::from_str(&text).map_err(|e| format!("{file}: {e}"))?;
         for figure in json.as_array().ok_or(format!("{file}: no array of figures"))? {
-            figures.push(read(figure).ok_or(format!("{file}: a figure without name, title, machine or rows"))?);
+            figures
+                .push(read(figure).ok_or(format!("{file}: a figure without name, title, machine or rows"))?);
         }
     }
     let root = workspace::root();
@@ -70,7 +71,8 @@ pub(crate) fn run(files: &[&str]) -> Result<(), String> {
         let path = root.join(file);
         let mut text = std::fs::read_to_string(&path).map_err(|e| format!("{file}: {e}"))?;
         for (marks, new) in [(SUMMARY, summary), (FIGURES, table)] {
-            text = between(&marks, &text, &new).ok_or(format!("{file}: no {} .. {}", marks.begin, marks.end))?;
+            text =
+                between(&marks, &text, &new).ok_or(format!("{file}: no {} .. {}", marks.begin, marks.end))?;
         }
         std::fs::write(&path, text).map_err(|e| format!("{file}: {e}"))?;
         println!("publish: wrote {} figures to {file}", figures.len());
@@ -189,10 +191,12 @@ fn machines(figures: &[Figure]) -> String {
 }
 
 fn markdown_summary(figures: &[Figure]) -> String {
-    let mut text = "| Figure | What | How many times better than | Aims reached |\n|---|---|---|---|\n".to_string();
+    let mut text =
+        "| Figure | What | How many times better than | Aims reached |\n|---|---|---|---|\n".to_string();
     for figure in figures {
         let (name, title) = (&figure.name, &figure.title);
-        let _ = writeln!(text, "| `{name}` | {title} | {} | {} |", against(figure).join("<br>"), aims(figure));
+        let _ =
+            writeln!(text, "| `{name}` | {title} | {} | {} |", against(figure).join("<br>"), aims(figure));
     }
     text
 }
@@ -321,7 +325,10 @@ mod tests {
     #[test]
     fn a_file_that_is_no_measurement_is_refused() {
         assert!(read(&serde_json::json!({"figure": "x", "title": "t", "rows": []})).is_none());
-        assert!(read(&serde_json::json!({"figure": "x", "title": "t", "machine": "m", "rows": [{"case": "1"}]})).is_none());
+        assert!(
+            read(&serde_json::json!({"figure": "x", "title": "t", "machine": "m", "rows": [{"case": "1"}]}))
+                .is_none()
+        );
     }
 
     #[test]

@@ -71,12 +71,11 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let place = Arc::new(Place(Mutex::new(State::Unborn(None))));
-        let born = Born(Some(place.clone()));
+        let (spawned, born) = Spawned::unborn();
         let birth = move |cpu: &mut Cpu| born.spawn(cpu, future);
         // One that is not taken is dropped, which is noted in its place.
         drop(self.shared.inject(Box::new(birth)));
-        Spawned { place, handle: None }
+        spawned
     }
 }
 
@@ -149,23 +148,28 @@ impl<T> Place<T> {
 }
 
 /// The duty to create the thread. If it is dropped instead, nobody waits in vain.
-struct Born<T>(Option<Arc<Place<T>>>);
+pub(crate) struct Born<T>(Option<Arc<Place<T>>>);
 
 impl<T: Send> Born<T> {
-    fn spawn<F>(mut self, cpu: &mut Cpu, future: F)
+    fn spawn<F>(self, cpu: &mut Cpu, future: F)
     where
         F: Future<Output = T> + Send + 'static,
     {
-        let Some(place) = self.0.take() else { return };
-        if matches!(*place.state(), State::Gone) {
+        if self.0.as_ref().is_some_and(|place| matches!(*place.state(), State::Gone)) {
             return;
         }
         match cpu.spawn(future) {
-            Ok(handle) => place.decide(State::Born(handle)),
-            Err(full) => {
-                eprintln!("a thread that was spawned from elsewhere is cancelled: {full}");
-                place.decide(State::Gone);
-            }
+            Ok(handle) => self.has(handle),
+            Err(full) => eprintln!("a thread that was spawned from elsewhere is cancelled: {full}"),
+        }
+    }
+}
+
+impl<T> Born<T> {
+    /// The thread is created, and this is its handle.
+    pub(crate) fn has(mut self, handle: JoinHandle<T>) {
+        if let Some(place) = self.0.take() {
+            place.decide(State::Born(handle));
         }
     }
 }
@@ -178,7 +182,8 @@ impl<T> Drop for Born<T> {
     }
 }
 
-/// The right to wait for the result of a thread that was [spawned from elsewhere](Handle::spawn): a future of `Result<T, JoinError>`.
+/// The right to wait for the result of a thread that was [spawned from elsewhere](Handle::spawn), or is
+/// [bound](crate::bound) to an OS thread elsewhere: a future of `Result<T, JoinError>`.
 ///
 /// Dropping it lets the thread run on. It may be awaited in threads of any scheduler, and in [`block_on`](crate::block_on).
 ///
@@ -192,6 +197,13 @@ pub struct Spawned<T> {
 }
 
 impl<T> Spawned<T> {
+    /// The right to wait for a thread that is to be created, and the duty to create it.
+    pub(crate) fn unborn() -> (Spawned<T>, Born<T>) {
+        let place = Arc::new(Place(Mutex::new(State::Unborn(None))));
+        let born = Born(Some(place.clone()));
+        (Spawned { place, handle: None }, born)
+    }
+
     /// Cancels the thread, as [`JoinHandle::cancel`] does; if it is not created yet it never will be.
     pub fn cancel(&self) {
         if let Some(handle) = &self.handle {

@@ -8,7 +8,7 @@
 //! - [`round_robin`], the reference, on the calling OS thread; it lives in `selvedge-core`.
 //!
 //! Several may run side by side in one program, on OS threads of their own. A [`Handle`] takes work to a scheduler from elsewhere, and
-//! [`block_on`] waits for it in ordinary code.
+//! [`block_on`] waits for it in ordinary code. A thread that must have an OS thread to itself is [`bound`].
 //!
 //! [`Deque`], [`Injector`] and [`Crew`] are the parts of the first, for multi-core schedulers of one's own.
 //!
@@ -16,6 +16,7 @@
 #![deny(unsafe_code)]
 
 mod block_on;
+mod bound;
 #[expect(unsafe_code, reason = "the ring's slots are exclusive by protocol")]
 mod deque;
 mod handle;
@@ -28,6 +29,7 @@ mod sleep;
 mod work_stealing;
 
 pub use block_on::block_on;
+pub use bound::bound;
 pub use deque::{Claim, Deque, Stealer};
 pub use handle::{Handle, Spawned};
 pub use injector::Injector;

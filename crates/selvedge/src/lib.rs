@@ -3,7 +3,7 @@
 //! | for | there is |
 //! |---|---|
 //! | starting a program | [`run`], [`run_local`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
-//! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`] |
+//! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`], [`bound()`] |
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
@@ -48,7 +48,7 @@ pub use selvedge_http as http;
 pub use selvedge_io::{EventLoop, NonBlocking, blocking, fs, net, pipe, process, signal, sim, stdio, time};
 #[doc(inline)]
 pub use selvedge_sched::{
-    Failure, Handle, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
+    Failure, Handle, Spawned, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
 };
 #[doc(inline)]
 pub use selvedge_scope as scope;
@@ -123,6 +123,35 @@ where
 {
     let _seeing = seeing();
     selvedge_sched::per_core(workers, |_| EventLoop::new(), main)
+}
+
+/// Starts an OS thread with an event loop of its own, and runs on it one thread that never leaves it and may block it: for libraries that
+/// care which OS thread they run on. See [`selvedge_sched::bound`].
+///
+/// # Errors
+/// If the operating system has no thread left.
+///
+/// # Examples
+/// ```
+/// selvedge::run(async {
+///     let native = selvedge::bound(|| async {
+///         std::thread::sleep(std::time::Duration::from_millis(1)); // nobody else waits for this OS thread
+///         selvedge::sleep(std::time::Duration::from_millis(1)).await;
+///         "done"
+///     });
+///     assert_eq!(native?.await.unwrap(), "done");
+///     Ok::<(), std::io::Error>(())
+/// })
+/// .unwrap()
+/// .unwrap();
+/// ```
+#[doc(alias = "forkOS")]
+pub fn bound<F>(make: impl FnOnce() -> F + Send + 'static) -> std::io::Result<Spawned<F::Output>>
+where
+    F: Future + 'static,
+    F::Output: Send,
+{
+    selvedge_sched::bound(EventLoop::new, make)
 }
 
 /// The program in the README runs as printed.
