@@ -719,6 +719,14 @@ impl CpuInner {
         parked
     }
 
+    /// Whether the thread at `joiner` waits here, for the end of the thread at `key` and nothing else.
+    pub(crate) fn joins_here(&self, joiner: Key, key: Key) -> bool {
+        let header = arena::header(joiner);
+        arena::owner(joiner) == self.step.id
+            && header.head() & STATE == WAITING_HERE
+            && header.link() == Place::join(key).0
+    }
+
     /// What is to be said of the thread at `key`, in a chunk of this CPU.
     fn look_at(&self, key: Key) -> Option<ThreadInfo> {
         let header = arena::header(key);
