@@ -21,6 +21,7 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::fmt;
 use std::future::Future;
 use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -172,9 +173,47 @@ impl Step {
     }
 }
 
-/// What lies behind a [`Cpu`]. It stays at one address; all but `step` is touched on the CPU's OS thread alone.
+/// What lies behind a [`Cpu`], in a place that its [entry](Entry) has for ever. Who has borrowed a lent waker may go on using it, and
+/// with it `step`, when the CPU is gone: a poll on a stack that nobody ever comes back to does not end. So the step is there from the
+/// place's first CPU on, and the next one with this number has it too; the rest comes and goes with each.
+#[repr(C)]
 pub(crate) struct CpuInner {
     pub(crate) step: Step,
+    own: Own,
+}
+
+impl Deref for CpuInner {
+    type Target = Own;
+
+    #[inline(always)]
+    fn deref(&self) -> &Own {
+        &self.own
+    }
+}
+
+/// A place for CPUs of one number, one after another.
+#[derive(Debug)]
+pub(crate) struct Room(*mut CpuInner);
+
+// SAFETY: it is an address. What lies there belongs to the CPU of that number, but for the step, which is atomic.
+unsafe impl Send for Room {}
+// SAFETY: as above.
+unsafe impl Sync for Room {}
+
+impl Room {
+    /// A place that is never freed, and in it the step of CPU `id`, and nothing else.
+    pub(crate) fn new(id: u32) -> Room {
+        let room = Box::into_raw(Box::<CpuInner>::new_uninit()).cast::<CpuInner>();
+        // SAFETY: a fresh allocation of the right size.
+        unsafe {
+            (&raw mut (*room).step).write(Step { id, running: AtomicU32::new(0), flags: AtomicU8::new(0) })
+        };
+        Room(room)
+    }
+}
+
+/// What is a CPU's own. All of it is touched on the CPU's OS thread alone.
+pub(crate) struct Own {
     slot: Slot,
     woken: UnsafeCell<RunQueue>,
     slab: UnsafeCell<Slab>,
@@ -254,12 +293,13 @@ impl Cpu {
         let group = members.as_ref().map_or(0, |members| members.id.get());
         let (id, entry) = directory::enter(members.clone())?;
         let slab = Slab::new(id, group).inspect_err(|_| directory::leave(id))?;
-        let inner = Box::into_raw(Box::<CpuInner>::new_uninit()).cast::<CpuInner>();
-        // SAFETY: `inner` is a fresh allocation of the right size; the waker refers to it by address only, and is lent
-        // out during steps, when it is initialised. The waker functions accept a pointer to a CpuInner.
+        let inner = entry.room(id).0;
+        // SAFETY: the room is that of our number, which nobody else has, and the last one who had it has dropped what was his own. The step
+        // is there, and is reached by reference only. The waker refers to it, and is lent out during steps.
         unsafe {
-            inner.write(CpuInner {
-                step: Step { id, running: AtomicU32::new(0), flags: AtomicU8::new(0) },
+            // Whoever has outlived the last CPU may have left something.
+            (*inner).step.flags.store(0, Ordering::Relaxed);
+            (&raw mut (*inner).own).write(Own {
                 slot: Slot::new(),
                 woken: UnsafeCell::new(RunQueue::new()),
                 slab: UnsafeCell::new(slab),
@@ -287,7 +327,7 @@ impl Cpu {
 
     #[inline(always)]
     pub(crate) fn inner(&self) -> &CpuInner {
-        // SAFETY: allocated in `new`, freed in `drop`.
+        // SAFETY: it is there from `new` to `drop`.
         unsafe { self.inner.as_ref() }
     }
 
@@ -513,8 +553,8 @@ impl Drop for Cpu {
         let address = self.inner.as_ptr().cast_const();
         let _ = LIVING.try_with(|living| living.borrow_mut().retain(|cpu| *cpu != address));
         let id = cpu.step.id;
-        // SAFETY: allocated by `new`; no step runs (it would borrow self), so the lent waker is nowhere.
-        drop(unsafe { Box::from_raw(self.inner.as_ptr()) });
+        // SAFETY: written by `new`; no step runs (it would borrow self), so that nobody refers to it. The step stays.
+        unsafe { (&raw mut (*self.inner.as_ptr()).own).drop_in_place() };
         directory::leave(id);
     }
 }
@@ -677,6 +717,14 @@ impl CpuInner {
             self.entry.waiting.add(-1);
         }
         parked
+    }
+
+    /// Whether the thread at `joiner` waits here, for the end of the thread at `key` and nothing else.
+    pub(crate) fn joins_here(&self, joiner: Key, key: Key) -> bool {
+        let header = arena::header(joiner);
+        arena::owner(joiner) == self.step.id
+            && header.head() & STATE == WAITING_HERE
+            && header.link() == Place::join(key).0
     }
 
     /// What is to be said of the thread at `key`, in a chunk of this CPU.

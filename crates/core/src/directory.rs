@@ -3,6 +3,7 @@
 //! Entries are never freed, so that a waker may look one up at any time; a number is used again by a later CPU.
 
 use crate::alarm::GivenUp;
+use crate::cpu::Room;
 use crate::group::Members;
 use crate::inbox::Inbox;
 use crate::{Unavailable, Unpark};
@@ -26,6 +27,8 @@ pub(crate) struct Entry {
     /// How to wake the CPU's OS thread when it sleeps; known from the first sleep on.
     unpark: Mutex<Option<Arc<dyn Unpark>>>,
     in_use: AtomicBool,
+    /// Where the CPU lies: like the entry, for ever.
+    room: OnceLock<Room>,
 }
 
 /// A number that one OS thread changes and others may read.
@@ -122,6 +125,11 @@ pub(crate) fn all_asleep_but(me: &Entry) -> bool {
 }
 
 impl Entry {
+    /// The place for the CPU with this number, which is the entry's.
+    pub(crate) fn room(&self, id: u32) -> &Room {
+        self.room.get_or_init(|| Room::new(id))
+    }
+
     /// How many threads the CPU keeps: of a group, its share of the sum.
     pub(crate) fn waiting(&self) -> isize {
         self.waiting_here.get() + self.waiting.get()

@@ -1,6 +1,7 @@
 //! Event sources as a scheduler sees them, and what it means that there is nothing left to do.
 
 use crate::directory;
+use crate::thread::{self, Handle};
 use crate::trace::Trace;
 use crate::{Cpu, ThreadInfo};
 use std::fmt;
@@ -253,7 +254,7 @@ impl Cpu {
         if alone && self.waiting() == 0 {
             return Ok(false);
         }
-        if alone && self.waiting() == self.waiting_here() {
+        if alone && self.waiting() == self.waiting_here() && !self.may_be_cancelled() {
             return Err(RunError::Deadlock(self.deadlock()));
         }
         self.sleep(events, |cpu, events| {
@@ -289,6 +290,21 @@ impl Cpu {
 
     fn has_woken(&self) -> bool {
         self.inner().has_woken()
+    }
+
+    /// Whether somebody on another OS thread may hold the handle of one of the threads that wait here for one another, and cancel it. The
+    /// handle that a thread is about to join is taken to be that thread's.
+    fn may_be_cancelled(&self) -> bool {
+        let cpu = self.inner();
+        self.threads().iter().filter(|thread| thread.waits_here()).any(|waits| {
+            let key = waits.thread().0;
+            // SAFETY: it waits in this CPU's keeping.
+            match unsafe { thread::handle(key) } {
+                Handle::None => false,
+                Handle::AwaitedBy(id, joiner) => !(id == cpu.step.id && cpu.joins_here(joiner, key)),
+                Handle::Anywhere => true,
+            }
+        })
     }
 
     fn deadlock(&self) -> Deadlock {

@@ -21,7 +21,7 @@ use crate::cpu::{CpuInner, create_ready, current, direct, retract};
 use crate::exception::Exception;
 use crate::place::Place;
 use crate::primitives::{AtomicU64, Ordering};
-use crate::thread::{self, Body, CANCELLABLE, MOBILE, Polled, drop_quietly, poll_to_end, quietly};
+use crate::thread::{self, Body, CANCELLABLE, Handle, MOBILE, Polled, drop_quietly, poll_to_end, quietly};
 use crate::{ArenaFull, Cpu, waker};
 use std::any::type_name;
 use std::cell::UnsafeCell;
@@ -37,7 +37,7 @@ use std::task::{Context, Poll, Waker};
 /// What a joinable thread and its handle share, at the start of the thread's body.
 struct JoinCell<T> {
     meeting: Meeting,
-    /// [`CANCELLED`] and [`SHIELDED`].
+    /// [`CANCELLED`], [`SHIELDED`] and [`HERE`].
     flags: AtomicU8,
     /// Written once, before the thread says OVER.
     result: UnsafeCell<Option<Result<T, JoinError>>>,
@@ -47,6 +47,8 @@ struct JoinCell<T> {
 const CANCELLED: u8 = 1;
 /// The thread has last stopped within a [`shield`](crate::shield()).
 const SHIELDED: u8 = 2;
+/// The handle has declared that it stays on its OS thread.
+const HERE: u8 = 4;
 
 /// The word through which a thread and its handle meet.
 #[derive(Debug)]
@@ -120,6 +122,11 @@ impl Meeting {
         self.0.load(Ordering::Acquire) == OVER
     }
 
+    /// The thread of ours that awaits the handle, as CPU and key.
+    fn awaited_by(&self) -> Option<(u32, Key)> {
+        keyed(self.0.load(Ordering::Acquire))
+    }
+
     /// Whether the handle is gone.
     fn is_alone(&self) -> bool {
         self.0.load(Ordering::Acquire) == GONE
@@ -135,11 +142,19 @@ fn word_of(waker: Waker) -> u64 {
     }
 }
 
+/// The two numbers of a keyed waker.
+fn keyed(word: u64) -> Option<(u32, Key)> {
+    if word & 1 == 0 {
+        return None;
+    }
+    Some(((word >> 33) as u32, Key::new((word >> 1) as u32)?))
+}
+
 /// Takes the waker out of a word that is no longer in the cell.
 fn waker_of(word: u64) -> Option<Waker> {
     match word {
         NOBODY | OVER | GONE => None,
-        keyed if keyed & 1 == 1 => Some(waker::of((keyed >> 33) as u32, (keyed >> 1) as u32)),
+        word if let Some((id, key)) = keyed(word) => Some(waker::of(id, key.get())),
         boxed => {
             let boxed = std::ptr::with_exposed_provenance_mut::<Waker>(boxed as usize);
             // SAFETY: made in `word_of` from a box, and exchanged out of the cell (or never put there), so that it is ours alone.
@@ -307,6 +322,13 @@ impl<T> JoinCell<T> {
         self.flags.load(Ordering::Acquire) & (CANCELLED | SHIELDED) == CANCELLED
     }
 
+    fn handle(&self) -> Handle {
+        if self.meeting.is_alone() || self.flags.load(Ordering::Relaxed) & HERE != 0 {
+            return Handle::None;
+        }
+        self.meeting.awaited_by().map_or(Handle::Anywhere, |(id, key)| Handle::AwaitedBy(id, key))
+    }
+
     /// Notes whether the thread has stopped within a shield.
     fn set_shielded(&self, shielded: bool) {
         let flags = self.flags.load(Ordering::Relaxed);
@@ -377,6 +399,11 @@ impl<F: Future + 'static> Body for Joinable<F> {
         unsafe { drop_quietly(&raw mut (*body).cell) };
     }
 
+    unsafe fn handle(body: *mut Self) -> Handle {
+        // SAFETY: live, says the caller; the cell is shared by reference only.
+        unsafe { (*body).cell.handle() }
+    }
+
     fn name() -> &'static str {
         type_name::<F>()
     }
@@ -411,6 +438,13 @@ impl<T> JoinHandle<T> {
     /// Whether the thread is over.
     pub fn is_finished(&self) -> bool {
         self.cell().meeting.is_over()
+    }
+
+    /// Declares that the handle stays on the OS thread that it is on, and is used there alone. A scheduler of one's own says so of the
+    /// one of its main thread: who holds a handle may cancel, so that of one that may be anywhere it is not known whether nothing can
+    /// wake its thread any more; a deadlock is then reported only when no other OS thread of the process is awake.
+    pub fn stays(&self) {
+        self.cell().flags.fetch_or(HERE, Ordering::Relaxed);
     }
 
     /// The result, if the thread is over and it has not been taken before.
@@ -458,7 +492,7 @@ impl<T> Future for JoinHandle<T> {
                 cpu.tell(|observer| observer.waits_for(self.key.get()));
                 let here =
                     cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
-                cpu.ask_block(&raw const *self, Place::JOIN, here);
+                cpu.ask_block(&raw const *self, Place::join(self.key), here);
             }
             return Poll::Pending;
         }

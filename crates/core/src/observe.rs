@@ -246,6 +246,6 @@ impl End {
     }
 
     pub(crate) fn of_place(place: Place) -> End {
-        if place == Place::JOIN { End::Join } else { End::Block(place.location()) }
+        if place.is_join() { End::Join } else { End::Block(place.location()) }
     }
 }

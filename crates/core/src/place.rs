@@ -13,8 +13,16 @@ pub(crate) struct Place(pub(crate) u32);
 impl Place {
     /// Behind a waker, or nowhere.
     pub(crate) const UNKNOWN: Place = Place(0);
-    /// At another thread's join handle. (No location lies at an odd address.)
-    pub(crate) const JOIN: Place = Place(1);
+    /// At the join handle of the thread `key`, of which the highest bit is left out. (No location lies at an odd address.)
+    #[inline(always)]
+    pub(crate) fn join(key: Key) -> Place {
+        Place(key.get() << 1 | 1)
+    }
+
+    /// Whether it is at a join handle.
+    pub(crate) fn is_join(self) -> bool {
+        self.0 & 1 == 1
+    }
 
     #[inline(always)]
     pub(crate) fn of(location: &'static Location<'static>) -> Place {
@@ -23,7 +31,7 @@ impl Place {
 
     pub(crate) fn location(self) -> Option<&'static Location<'static>> {
         // SAFETY: any other Place is made from a Location by `of` alone. (No location lies at the anchor itself.)
-        (self != Place::UNKNOWN && self != Place::JOIN).then(|| unsafe { thread::at_offset(self.0) })
+        (self != Place::UNKNOWN && !self.is_join()).then(|| unsafe { thread::at_offset(self.0) })
     }
 }
 
@@ -67,6 +75,11 @@ impl ThreadInfo {
         self.name
     }
 
+    /// Whether only threads of its CPU can resume it, but for who cancels it.
+    pub(crate) fn waits_here(&self) -> bool {
+        self.state == WAITING_HERE
+    }
+
     /// Whether it waits for another thread or behind a waker; else it is ready, or with an event source.
     pub fn is_waiting(&self) -> bool {
         self.state == WAITING || self.state == WAITING_HERE
@@ -83,7 +96,7 @@ impl fmt::Display for ThreadInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "thread {} ({}): ", self.key, self.name)?;
         match (self.is_waiting(), self.place()) {
-            (true, None) if self.place == Place::JOIN => write!(f, "waits to join another thread"),
+            (true, None) if self.place.is_join() => write!(f, "waits to join another thread"),
             (true, Some(place)) => write!(f, "waits at {place}"),
             (true, None) => write!(f, "waits behind a waker"),
             (false, _) => write!(f, "is ready, or with an event source"),

@@ -49,6 +49,7 @@ pub fn round_robin_until<F: Future + 'static>(
 ) -> Result<Option<F::Output>, RunError> {
     let mut cpu = Cpu::new()?;
     let mut main = cpu.spawn_local(main)?;
+    main.stays();
     let result = loop {
         if stop() {
             break Ok(None);

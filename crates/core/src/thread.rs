@@ -95,6 +95,8 @@ pub(crate) struct VTable {
     tell: unsafe fn(*mut u8) -> bool,
     /// Drops what is left for the join handle of a thread that is over.
     release: unsafe fn(*mut u8),
+    /// Who could cancel it.
+    handle: unsafe fn(*mut u8) -> Handle,
     pub(crate) granules: u16,
     pub(crate) name: fn() -> &'static str,
 }
@@ -110,12 +112,24 @@ pub(crate) enum Polled {
     Panicked,
 }
 
+/// What a thread knows of its join handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handle {
+    /// There is none, or it stays on the thread's OS thread.
+    None,
+    /// It was awaited last by this thread of CPU `.0`.
+    AwaitedBy(u32, Key),
+    /// It may be on any OS thread.
+    Anywhere,
+}
+
 /// Vtables are found at an offset from here.
 static ANCHOR: VTable = VTable {
     poll: |_, _| Polled::Done,
     cancel: |_| Polled::Done,
     tell: |_| true,
     release: |_| {},
+    handle: |_| Handle::None,
     granules: 0,
     name: || "",
 };
@@ -167,6 +181,14 @@ pub(crate) trait Body: 'static {
     /// # Safety
     /// `body` is over and was kept for the handle, which calls this once.
     unsafe fn release(body: *mut Self);
+
+    /// Who could cancel it.
+    ///
+    /// # Safety
+    /// `body` is live and not being polled.
+    unsafe fn handle(_body: *mut Self) -> Handle {
+        Handle::None
+    }
 
     fn name() -> &'static str;
 }
@@ -311,6 +333,11 @@ impl<B: Body> Body for Heap<B> {
         }
     }
 
+    unsafe fn handle(body: *mut Self) -> Handle {
+        // SAFETY: as above.
+        unsafe { B::handle((*body).0) }
+    }
+
     fn name() -> &'static str {
         B::name()
     }
@@ -352,6 +379,8 @@ fn place<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<Key, (ArenaFull,
             tell: |body| unsafe { B::tell(body.cast()) },
             // SAFETY: as above.
             release: |body| unsafe { B::release(body.cast()) },
+            // SAFETY: as above.
+            handle: |body| unsafe { B::handle(body.cast()) },
             granules: granules_of::<B>() as u16,
             name: B::name,
         }
@@ -604,6 +633,16 @@ pub(crate) unsafe fn release(key: Key) {
         (vtable.release)(body_of(key));
         CpuInner::free(key, vtable.granules as usize);
     }
+}
+
+/// What the thread at `key` knows of its handle.
+///
+/// # Safety
+/// The thread is live, not running, and stays so meanwhile: it is in the keeping of a CPU on this OS thread.
+pub(crate) unsafe fn handle(key: Key) -> Handle {
+    let vtable = vtable(arena::header(key).head());
+    // SAFETY: the vtable is that of the body in this block.
+    unsafe { (vtable.handle)(body_of(key)) }
 }
 
 /// Polls the thread that `head` belongs to.

@@ -20,7 +20,7 @@ const _: () = assert!(usize::BITS == 64, "a keyed waker packs two 32-bit numbers
 /// The waker lent to each step: its data is the CPU.
 static LENT: RawWakerVTable = RawWakerVTable::new(
     |cpu| {
-        // SAFETY: a lent waker is borrowed for a step, during which the CPU lives.
+        // SAFETY: the data of a lent waker is the address of a CpuInner, whose step is never freed.
         let step = unsafe { step_of(cpu) };
         step.share();
         raw(step.id, step.running.load(std::sync::atomic::Ordering::Relaxed))
@@ -36,7 +36,8 @@ static LENT: RawWakerVTable = RawWakerVTable::new(
 static KEYED: RawWakerVTable = RawWakerVTable::new(|data| RawWaker::new(data, &KEYED), wake, wake, |_| {});
 
 /// # Safety
-/// `cpu` points to a live CPU. Only the part that is safe to share between OS threads is borrowed.
+/// `cpu` is the address of a CpuInner, whose CPU may be gone. Only the part that outlives it, and may be shared between OS threads, is
+/// borrowed.
 unsafe fn step_of<'a>(cpu: *const ()) -> &'a Step {
     // SAFETY: the caller's contract.
     unsafe { &(*cpu.cast::<CpuInner>()).step }
@@ -71,8 +72,7 @@ fn unpack(data: *const ()) -> (u32, u32) {
 
 /// The waker to lend to the steps of a CPU.
 pub(crate) fn lent(cpu: *const CpuInner) -> Waker {
-    // SAFETY: the functions of LENT take a pointer to a live CPU and may be called from any OS thread during its steps;
-    // the CPU lends the waker out only then.
+    // SAFETY: the functions of LENT take the address of a CpuInner, whether its CPU lives or not, and may be called from any OS thread.
     unsafe { Waker::from_raw(RawWaker::new(cpu.cast(), &LENT)) }
 }
 

@@ -1,8 +1,10 @@
 //! CPUs that come and go, on one OS thread and on several, while handles of theirs live on.
 
 use selvedge_core::*;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
+use std::task::{Poll, Waker};
 
 fn run(cpu: &mut Cpu) {
     while let Some(thread) = cpu.woken() {
@@ -113,4 +115,43 @@ fn a_stale_waker_is_no_harm_to_a_later_cpu() {
         drop(cpu);
         waking.join().unwrap();
     }
+}
+
+/// Seen by Miri.
+#[test]
+fn what_a_cpu_has_lent_may_be_used_when_it_is_gone() {
+    // As a poll does that stands for ever on a stack nobody comes back to: it keeps what it has borrowed.
+    let mut cpu = Cpu::new().unwrap();
+    let (keep, kept) = mpsc::channel();
+    let thread = cpu.thread(std::future::poll_fn(move |cx| {
+        // SAFETY: a bitwise copy is used as a reference to the waker would be, and never dropped.
+        keep.send(ManuallyDrop::new(unsafe { std::ptr::read(cx.waker()) })).unwrap();
+        Poll::Ready(())
+    }));
+    assert!(matches!(thread.unwrap().step(&mut cpu), Trace::Ret));
+    let lent = kept.recv().unwrap();
+    drop(cpu);
+    let use_it = || {
+        lent.wake_by_ref();
+        Waker::clone(&lent).wake();
+    };
+    use_it();
+    let elsewhere = std::thread::scope(|scope| {
+        // Beside the next CPU's beginning and end.
+        let other = scope.spawn(|| (0..if cfg!(miri) { 10 } else { 1000 }).for_each(|_| use_it()));
+        for _ in 0..if cfg!(miri) { 2 } else { 20 } {
+            let mut cpu = Cpu::new().unwrap();
+            assert_eq!(
+                cpu.spawn(async { 1 })
+                    .map(|mut one| (run(&mut cpu), one.try_join()))
+                    .unwrap()
+                    .1
+                    .unwrap()
+                    .unwrap(),
+                1
+            );
+        }
+        other.join()
+    });
+    elsewhere.unwrap();
 }

@@ -3,8 +3,10 @@
 use selvedge_core::*;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 /// A scheduler of one's own: FIFO, for threads that wait for one another.
 fn run(cpu: &mut Cpu, main: impl Future<Output = ()> + 'static) {
@@ -214,6 +216,80 @@ fn a_deadlock_is_reported_with_its_threads() {
     assert!(deadlock.to_string().contains("waits to join another thread"), "{deadlock}");
     let places: Vec<u32> = deadlock.threads.iter().filter_map(|t| t.place()).map(|p| p.line()).collect();
     assert!(places.contains(&line), "{deadlock}");
+}
+
+/// A door that somebody opens, for threads of one OS thread.
+type Door = WaitQueue<bool, (), Local>;
+
+struct Passes;
+impl Role<bool, ()> for Passes {
+    type Output = ();
+    fn attempt(open: &mut bool, _: &mut Queue<()>, _: &mut ()) -> Option<()> {
+        open.then_some(())
+    }
+    fn granted(_: &mut ()) {}
+    fn abandoned(_: &mut bool, _: &mut Queue<()>, _: &mut ()) {}
+}
+
+struct OpensWhenDropped(Rc<Door>);
+impl Drop for OpensWhenDropped {
+    fn drop(&mut self) {
+        self.0.with(|open, queue| {
+            *open = true;
+            queue.grant();
+        });
+    }
+}
+
+/// A thread that waits here for ever, and opens the door at its end.
+fn doorkeeper(door: &Rc<Door>) -> JoinHandle<()> {
+    let opens = OpensWhenDropped(door.clone());
+    spawn_local(async move {
+        let (_opens, never) = (opens, Door::new(false));
+        never.wait::<Passes>(()).await;
+    })
+}
+
+fn cancels_later(handle: JoinHandle<()>) {
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(30));
+        handle.cancel();
+    });
+}
+
+#[test]
+fn it_is_no_deadlock_while_another_os_thread_may_cancel_one_of_the_threads() {
+    round_robin(async {
+        let door = Rc::new(Door::new(false));
+        cancels_later(doorkeeper(&door));
+        door.wait::<Passes>(()).await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn nor_when_the_handle_was_awaited_here_before() {
+    round_robin(async {
+        let door = Rc::new(Door::new(false));
+        let [mut first, second] = [doorkeeper(&door), doorkeeper(&Rc::new(Door::new(false)))];
+        let joins = spawn_local(shield(async {
+            let mut polled = false;
+            std::future::poll_fn(|cx| match std::mem::replace(&mut polled, true) {
+                false => Pin::new(&mut first).poll(cx).map(drop),
+                true => Poll::Ready(()),
+            })
+            .await;
+            cancels_later(first);
+            // It waits to join still, but another one.
+            drop(second.await);
+        }));
+        yield_now().await;
+        // It is shielded, so that this wakes it once.
+        joins.cancel();
+        joins.stays();
+        door.wait::<Passes>(()).await;
+    })
+    .unwrap();
 }
 
 #[test]
