@@ -407,10 +407,16 @@ impl Cpu {
                     // SAFETY: the slot owned the child.
                     return Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() };
                 }
-            } else if polled == Polled::Done && slot.is_empty() {
-                // SAFETY: the body is dropped, and the block was held by us.
-                unsafe { cpu.free_block(key, thread::vtable(head).granules as usize) };
-                return Trace::Ret;
+            } else if slot.is_empty() {
+                if polled == Polled::Done {
+                    // SAFETY: the body is dropped, and the block was held by us.
+                    unsafe { cpu.free_block(key, thread::vtable(head).granules as usize) };
+                    return Trace::Ret;
+                }
+                if polled == Polled::Untold {
+                    cpu.tell_joiner(key, head);
+                    return Trace::Ret;
+                }
             }
         }
         let ask = cpu.slot.take();
@@ -815,16 +821,21 @@ impl CpuInner {
     }
 
     /// Empties the slot again if this leaf has filled it in this step: it is being dropped.
-    #[cold]
+    #[inline(always)]
     fn retract(&self, leaf: *const ()) {
-        if self.slot.asker.get() == leaf && !self.slot.is_empty() {
-            if let Ask::Fork(child) = self.slot.take() {
-                // SAFETY: the slot owned the child.
-                drop(unsafe { Thread::from_key(child) });
-            }
-            self.call.set(None);
-            self.nbio.set(None);
+        if !self.slot.is_empty() && self.slot.asker.get() == leaf {
+            self.empty_slot();
         }
+    }
+
+    #[cold]
+    fn empty_slot(&self) {
+        if let Ask::Fork(child) = self.slot.take() {
+            // SAFETY: the slot owned the child.
+            drop(unsafe { Thread::from_key(child) });
+        }
+        self.call.set(None);
+        self.nbio.set(None);
     }
 
     pub(crate) fn put_call(&self, call: Box<Call>) {
@@ -865,7 +876,9 @@ impl CpuInner {
     /// The end of a step, but for the few ends that `step` deals with itself.
     #[inline(never)]
     fn conclude(&self, key: Key, head: u32, polled: Polled, ask: Ask) -> Trace {
-        let mut flags = self.step.flags.swap(0, Ordering::Relaxed);
+        // The waker that was lent to the step is back: nobody sets them meanwhile.
+        let mut flags = self.step.flags.load(Ordering::Relaxed);
+        self.step.flags.store(0, Ordering::Relaxed);
         if flags & OBSERVED != 0 {
             self.step.flags.store(OBSERVED, Ordering::Relaxed);
             flags &= !OBSERVED;
@@ -1033,6 +1046,15 @@ impl CpuInner {
         self.spilled.borrow_mut().push_back(Detached { request, waker: waker::of(self.step.id, key.get()) });
     }
 
+    /// The thread, which was held by us, has just ended as `Untold`.
+    fn tell_joiner(&self, key: Key, head: u32) {
+        // So that a joiner of ours is woken here, and not by mail.
+        let outer = CURRENT.replace(self);
+        // SAFETY: that is what callers say.
+        unsafe { thread::conclude(key, head, thread::vtable(head)) };
+        CURRENT.set(outer);
+    }
+
     /// The thread is over: by itself, by a panic, or by `exit`.
     fn end(&self, key: Key, head: u32, polled: Polled) -> Trace {
         let vtable = thread::vtable(head);
@@ -1045,11 +1067,7 @@ impl CpuInner {
                 Trace::Ret
             }
             Polled::Untold => {
-                // So that a joiner of ours is woken here, and not by mail.
-                let outer = CURRENT.replace(self);
-                // SAFETY: it was held by us, and has just ended.
-                unsafe { thread::conclude(key, head, vtable) };
-                CURRENT.set(outer);
+                self.tell_joiner(key, head);
                 Trace::Ret
             }
             Polled::Done | Polled::Panicked => {
@@ -1091,6 +1109,7 @@ pub fn is_lent_here(waker: &Waker) -> bool {
 }
 
 /// To be called by a leaf future that is dropped before its system call has been answered.
+#[inline(always)]
 pub(crate) fn retract<T>(leaf: *const T) {
     if let Some(cpu) = current() {
         cpu.retract(leaf.cast());

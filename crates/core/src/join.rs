@@ -88,6 +88,10 @@ impl Meeting {
 
     /// The handle is dropped. True if the thread is over: the cell is the handle's.
     pub fn leave(&self) -> bool {
+        // The thread's last word: nobody exchanges it any more.
+        if self.is_over() {
+            return true;
+        }
         match self.0.swap(GONE, Ordering::AcqRel) {
             OVER => true,
             joiner => {
@@ -318,6 +322,7 @@ impl<T> JoinCell<T> {
         Polled::Untold
     }
 
+    #[inline(always)]
     fn is_cancelled(&self) -> bool {
         self.flags.load(Ordering::Acquire) & (CANCELLED | SHIELDED) == CANCELLED
     }
@@ -329,12 +334,20 @@ impl<T> JoinCell<T> {
         self.meeting.awaited_by().map_or(Handle::Anywhere, |(id, key)| Handle::AwaitedBy(id, key))
     }
 
-    /// Notes whether the thread has stopped within a shield.
-    fn set_shielded(&self, shielded: bool) {
+    /// The thread has stopped, within a shield or not, which is noted. Whether it is cancelled.
+    #[inline(always)]
+    fn has_stopped(&self, shielded: bool) -> bool {
+        let usual = !shielded && self.flags.load(Ordering::Acquire) == 0;
+        !usual && self.has_stopped_otherwise(shielded)
+    }
+
+    #[inline(never)]
+    fn has_stopped_otherwise(&self, shielded: bool) -> bool {
         let flags = self.flags.load(Ordering::Relaxed);
         if (flags & SHIELDED != 0) != shielded {
             self.flags.fetch_xor(SHIELDED, Ordering::AcqRel);
         }
+        self.is_cancelled()
     }
 }
 
@@ -353,8 +366,7 @@ impl<F: Future + 'static> Body for Joinable<F> {
         // SAFETY: as above; if it is not pending it is over, and not polled again.
         let result = match unsafe { poll_to_end(future, cx) } {
             Ok(None) => {
-                cell.set_shielded(cpu.shielded.get());
-                if !cell.is_cancelled() {
+                if !cell.has_stopped(cpu.shielded.get()) {
                     return Polled::Pending;
                 }
                 // SAFETY: pending, hence live and no longer being polled.
@@ -383,7 +395,9 @@ impl<F: Future + 'static> Body for Joinable<F> {
         match unsafe { (*body).cell.meeting.end() } {
             Joiner::None => false,
             Joiner::Waits(joiner) => {
-                quietly(|| waker::fire(joiner));
+                if let Err(foreign) = waker::fire_here(joiner) {
+                    quietly(|| foreign.wake());
+                }
                 false
             }
             Joiner::Gone => {
@@ -486,8 +500,8 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let direct = direct(cx);
-        let waker = direct.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
-        if !self.is_finished() && self.cell().meeting.join(waker) {
+        let waker = || direct.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
+        if !self.is_finished() && self.cell().meeting.join(waker()) {
             if let Some(cpu) = direct {
                 cpu.tell(|observer| observer.waits_for(self.key.get()));
                 let here =

@@ -36,7 +36,7 @@ use std::fmt;
 use std::mem::MaybeUninit;
 
 /// Items in a ring.
-pub(crate) const SLOTS: usize = 256;
+pub(crate) const SLOTS: usize = 1024;
 
 /// The most that a claim takes.
 const CLAIM_MAX: u32 = 16;

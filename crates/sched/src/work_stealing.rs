@@ -387,8 +387,9 @@ const STEPS_PER_LOOK_MAX: u32 = 64;
 const TURN_MAX: Duration = Duration::from_micros(200);
 /// How many steps in a row go to threads that were woken alone, while others are ready.
 const LIFO_MAX: u32 = 3;
-/// How many threads of those that did not fit the ring are moved to it at once; and how few must be in it.
-const REFILL: usize = 128;
+/// How many threads of those that did not fit the ring are moved to it at each claim: more than are claimed, and so few that what is
+/// fetched into the cache for one moved later is there by then.
+const REFILL: usize = 24;
 /// How many threads from outside are created at once.
 const BIRTHS_MAX: usize = 64;
 /// How often a searcher goes through all rings, and how long it waits in between.
@@ -409,6 +410,11 @@ struct Worker<'a, E> {
     overflow: RunQueue,
     /// Ready threads that stay.
     local: RunQueue,
+    /// Threads that waited for the end of one that ran since the last claim: they run before the next. And those of them whose
+    /// turn it is.
+    joiners: RunQueue,
+    due: RunQueue,
+    is_batch_over: bool,
     /// Whether it is the local threads' turn.
     turn_is_local: bool,
     is_searching: bool,
@@ -438,6 +444,9 @@ impl<'a, E: Events> Worker<'a, E> {
             deque,
             overflow: RunQueue::new(),
             local: RunQueue::new(),
+            joiners: RunQueue::new(),
+            due: RunQueue::new(),
+            is_batch_over: false,
             turn_is_local: false,
             is_searching: false,
             steps_per_look: STEPS_PER_LOOK_MAX,
@@ -486,11 +495,32 @@ impl<'a, E: Events> Worker<'a, E> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, thread: Thread) -> Result<(), RunError> {
         let node = thread.step(&mut self.cpu);
+        if let Trace::Ret = node {
+            // Nothing is in it: forgotten, it spares a look for what to drop.
+            std::mem::forget(node);
+            self.take_joiner();
+            return Ok(());
+        }
         // Before the thread itself, which may have let them go first.
         self.take_woken();
+        match node {
+            Trace::Yield(thread) => {
+                self.enqueue(thread);
+                Ok(())
+            }
+            node @ Trace::Blocked => {
+                std::mem::forget(node);
+                Ok(())
+            }
+            node => self.serve(node),
+        }
+    }
+
+    /// Acts on a node that is neither of the usual ones.
+    fn serve(&mut self, node: Trace) -> Result<(), RunError> {
         match node {
             Trace::Yield(thread) => self.enqueue(thread),
             Trace::Fork { child, parent } => {
@@ -498,8 +528,7 @@ impl<'a, E: Events> Worker<'a, E> {
                 self.enqueue(parent);
             }
             Trace::Nbio(action) => self.enqueue(action.perform()),
-            // Nothing is in them: forgotten, they spare a look for what to drop.
-            node @ (Trace::Blocked | Trace::Ret) => std::mem::forget(node),
+            Trace::Blocked | Trace::Ret => {}
             Trace::Panic(panic) => eprintln!("{panic}"),
             request => self.events.submit(&mut self.cpu, request)?,
         }
@@ -533,12 +562,29 @@ impl<'a, E: Events> Worker<'a, E> {
         if let Some(thread) = self.deque.take() {
             return Some(thread.into_thread());
         }
-        self.claim()
+        self.next_of_batch()
     }
 
+    /// The next thread when all that were claimed have run: first those who waited for their ends, then the next that are claimed.
     #[inline(never)]
+    fn next_of_batch(&mut self) -> Option<Thread> {
+        if std::mem::take(&mut self.is_batch_over) {
+            self.due.append(&mut self.joiners);
+        }
+        if let Some(joiner) = self.due.pop() {
+            self.offer();
+            return Some(joiner);
+        }
+        self.is_batch_over = true;
+        let first = self.claim();
+        if first.is_none() {
+            return self.joiners.pop();
+        }
+        first
+    }
+
     fn claim(&mut self) -> Option<Thread> {
-        if !self.overflow.is_empty() && self.deque.len() < REFILL {
+        if !self.overflow.is_empty() {
             let overflow = &mut self.overflow;
             self.deque.push_from(|| overflow.pop().and_then(|thread| thread.into_send().ok()), REFILL);
         }
@@ -564,7 +610,7 @@ impl<'a, E: Events> Worker<'a, E> {
     }
 
     /// Takes in what has become ready, and offers it to the others if it is more than one thread.
-    #[inline]
+    #[inline(always)]
     fn take_woken(&mut self) {
         let Some(first) = self.cpu.woken() else { return };
         match self.cpu.woken() {
@@ -573,6 +619,19 @@ impl<'a, E: Events> Worker<'a, E> {
         }
     }
 
+    /// The same after the end of a thread, which has most likely made the one ready that waits for it: that one may find the ends of
+    /// several threads if it lets those run that are claimed already.
+    #[inline(always)]
+    fn take_joiner(&mut self) {
+        let Some(first) = self.cpu.woken() else { return };
+        match self.cpu.woken() {
+            None if self.deque.claimed() > 0 => self.joiners.push(first),
+            None if self.lifo.is_none() => self.lifo = Some(first),
+            second => self.take_several(first, second),
+        }
+    }
+
+    #[inline(never)]
     fn take_several(&mut self, first: Thread, second: Option<Thread>) {
         self.enqueue(first);
         second.into_iter().for_each(|thread| self.enqueue(thread));
@@ -598,7 +657,12 @@ impl<'a, E: Events> Worker<'a, E> {
     }
 
     fn is_ready(&self) -> bool {
-        self.lifo.is_some() || !self.deque.is_empty() || !self.overflow.is_empty() || !self.local.is_empty()
+        self.lifo.is_some()
+            || !self.deque.is_empty()
+            || !self.overflow.is_empty()
+            || !self.local.is_empty()
+            || !self.joiners.is_empty()
+            || !self.due.is_empty()
     }
 
     /// Searches, or sleeps; returns when there may be something to do.
@@ -646,13 +710,15 @@ impl<'a, E: Events> Worker<'a, E> {
 
     /// The worker's threads are cancelled. No worker runs a step any more.
     fn end(self) {
-        let Worker { mut cpu, mut events, lifo, mut deque, mut overflow, mut local, .. } = self;
+        let Worker { mut cpu, mut events, lifo, mut deque, mut overflow, mut local, mut joiners, mut due, .. } =
+            self;
         events.cancel_all(&mut cpu);
         // The CPU cancels what it has: so destructors find themselves on a CPU.
         lifo.into_iter().for_each(|thread| cpu.make_ready(thread));
         std::iter::from_fn(|| deque.pop()).for_each(|thread| cpu.make_ready(thread.into_thread()));
-        std::iter::from_fn(|| overflow.pop()).for_each(|thread| cpu.make_ready(thread));
-        std::iter::from_fn(|| local.pop()).for_each(|thread| cpu.make_ready(thread));
+        for queue in [&mut overflow, &mut local, &mut joiners, &mut due] {
+            std::iter::from_fn(|| queue.pop()).for_each(|thread| cpu.make_ready(thread));
+        }
         drop(cpu);
     }
 }
