@@ -2,7 +2,8 @@
 //!
 //! # The parts
 //! Each worker has queues that only it reaches (what it has claimed, what does not fit its ring, what must stay with it) and
-//! a ring from which others steal. There is one [`Injector`] for what comes from outside. A worker is in one of three states:
+//! a ring from which others steal. There is one [`Injector`] for what comes from outside, and a list of letters, which are what one worker has
+//! sent to another. A worker is in one of three states:
 //!
 //! ```text
 //!                        search (if not too many do)
@@ -19,7 +20,7 @@
 //! A worker falls asleep only when its own queues are empty, in this order:
 //! - **S1.** Under the lock it leaves the searchers, if it was one, and enters the list of the sleepers.
 //! - **S2.** It marks every other ring as [wanted](Stealer::want): one read-modify-write on each ring's head.
-//! - **S3.** It looks once more into every ring, and into the injector. If there is anything it gets up again, as a searcher.
+//! - **S3.** It looks once more into every ring, into the injector, and for letters to anybody. If there is anything it gets up again, as a searcher.
 //! - **S4.** It waits in its event source, which returns at once if it has been unparked since.
 //!
 //! # Waking
@@ -31,12 +32,17 @@
 //! - **I.** Who pushes to the injector then takes the lock, and wakes a sleeper likewise if nobody searches.
 //! - **F.** A searcher that finds something leaves the searchers; if it was the last one and there is more to be found, it wakes the next.
 //!
+//! - **L.** Who sends a letter does so under the lock, and only while the list of the sleepers is empty. It wakes nobody.
+//!
 //! # No thread is forgotten
 //! *In a ring or a private queue.* Its worker is awake, for it does not sleep while there is one; it will run it unless another does.
 //!
 //! *In the injector.* Let the push's critical section I be on the lock that S1 takes too. If S1 comes before I, then I finds the sleeper,
 //! or a searcher, to whom this argument applies again. If it comes after, then the item was written before I, and S3
 //! sees it. So not all workers are asleep with an item in the injector, except between an unpark and its effect.
+//!
+//! *In a letter.* It was sent while nobody slept. Its addressee takes it at the beginning of his next turn, unless a searcher does
+//! before. If he is in a long step, then whoever falls asleep first finds it in S3: S1 is on the same lock as L, and later.
 //!
 //! # No sleeper is forgotten
 //! That is: if after a claim something is left in the ring, then no worker sleeps on while nobody searches. All
@@ -56,7 +62,7 @@
 //! next claim, a bounded number of steps later: a delay, and no loss. That is the price for a push that is a plain store.
 //!
 //! # How many search
-//! At most half of the workers. A worker that may not search goes to sleep, and is woken by whoever finds more than one can
+//! None while no other works: then there is nothing to steal, and what comes from outside wakes a sleeper. Otherwise at most half of the workers. A worker that may not search goes to sleep, and is woken by whoever finds more than one can
 //! do. Waking goes on one by one, for as long as there is something to be found.
 //!
 //! `tests/loom_sleep.rs` checks this with models of two and three workers.
@@ -77,15 +83,21 @@ use crate::{Deque, Injector, Stealer};
 pub struct Crew<T, J, const N: usize = { crate::deque::SLOTS }> {
     rings: Box<[Stealer<T, N>]>,
     injector: Injector<J>,
-    sleepers: Mutex<Sleepers>,
-    /// Written under the lock on the sleepers.
+    sleepers: Mutex<Sleepers<T>>,
+    /// Written under the lock on the sleepers, like the two below.
     searching: AtomicUsize,
+    /// How many there are in the list of the sleepers.
+    asleep: AtomicUsize,
+    /// How many letters there are.
+    letters: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Sleepers {
+struct Sleepers<T> {
     /// The workers that sleep; the last one has slept shortest.
     list: Vec<usize>,
+    /// What one worker has sent to another, and to which.
+    letters: Vec<(usize, T)>,
 }
 
 impl<T, J, const N: usize> Crew<T, J, N> {
@@ -95,8 +107,10 @@ impl<T, J, const N: usize> Crew<T, J, N> {
         let crew = Crew {
             rings: deques.iter().map(Deque::stealer).collect(),
             injector: Injector::new(),
-            sleepers: Mutex::new(Sleepers { list: Vec::with_capacity(workers) }),
+            sleepers: Mutex::new(Sleepers { list: Vec::with_capacity(workers), letters: Vec::new() }),
             searching: AtomicUsize::new(0),
+            asleep: AtomicUsize::new(0),
+            letters: AtomicUsize::new(0),
         };
         (crew, deques)
     }
@@ -134,11 +148,14 @@ impl<T, J, const N: usize> Crew<T, J, N> {
         })
     }
 
-    /// A worker that has nothing to do asks whether it may search.
+    /// A worker that has nothing to do asks whether it may search. Not where there can be nothing to find: while no other works.
     pub fn search(&self) -> bool {
-        self.with_sleepers(|_| {
+        self.with_sleepers(|sleepers| {
             let searching = self.searching.load(Ordering::Relaxed);
-            let few = 2 * searching < self.workers();
+            let working = self.workers() - sleepers.list.len() - searching;
+            // This one is counted.
+            let may_find = working > 1 || !self.injector.is_empty();
+            let few = 2 * searching < self.workers() && may_find;
             if few {
                 self.searching.store(searching + 1, Ordering::Relaxed);
             }
@@ -194,13 +211,52 @@ impl<T, J, const N: usize> Crew<T, J, N> {
         })
     }
 
+    /// Whether all other workers sleep. As it seems: one may just be waking up.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed) + 1 >= self.workers()
+    }
+
+    /// Whether any worker sleeps. As it seems: one may just be falling asleep.
+    #[inline]
+    pub fn does_any_sleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed) > 0
+    }
+
+    /// A worker that has work sends items to another that has work too (step L).
+    ///
+    /// # Errors
+    /// Gives the items back if any worker sleeps.
+    pub fn send(&self, to: usize, items: Vec<T>) -> Result<(), Vec<T>> {
+        self.with_sleepers(|sleepers| {
+            if !sleepers.list.is_empty() {
+                return Err(items);
+            }
+            sleepers.letters.extend(items.into_iter().map(|item| (to, item)));
+            Ok(())
+        })
+    }
+
+    /// Whether anything that was sent has not been taken yet. As it seems; one load.
+    #[inline]
+    pub fn has_letters(&self) -> bool {
+        self.letters.load(Ordering::Relaxed) > 0
+    }
+
+    /// Takes what was sent to those workers.
+    pub fn letters(&self, mut to: impl FnMut(usize) -> bool) -> Vec<T> {
+        self.with_sleepers(|sleepers| {
+            sleepers.letters.extract_if(.., |(whose, _)| to(*whose)).map(|(_, item)| item).collect()
+        })
+    }
+
     /// How many workers sleep. One that has been called does not count, though it may not know yet.
     pub fn sleeping(&self) -> usize {
         self.with_sleepers(|sleepers| sleepers.list.len())
     }
 
     /// Takes a sleeper from the list and counts it as a searcher, if nobody searches already.
-    fn call(&self, sleepers: &mut Sleepers) -> Option<usize> {
+    fn call(&self, sleepers: &mut Sleepers<T>) -> Option<usize> {
         if self.searching.load(Ordering::Relaxed) > 0 {
             return None;
         }
@@ -210,17 +266,47 @@ impl<T, J, const N: usize> Crew<T, J, N> {
     }
 
     fn is_work_about(&self) -> bool {
-        !self.injector.is_empty() || self.rings.iter().any(|ring| !ring.is_empty())
+        self.has_letters() || !self.injector.is_empty() || self.rings.iter().any(|ring| !ring.is_empty())
     }
 
-    fn with_sleepers<R>(&self, work: impl FnOnce(&mut Sleepers) -> R) -> R {
-        work(&mut self.sleepers.lock().expect("no panic under this lock"))
+    fn with_sleepers<R>(&self, work: impl FnOnce(&mut Sleepers<T>) -> R) -> R {
+        let mut sleepers = self.sleepers.lock().expect("no panic under this lock");
+        let result = work(&mut sleepers);
+        self.asleep.store(sleepers.list.len(), Ordering::Relaxed);
+        self.letters.store(sleepers.letters.len(), Ordering::Relaxed);
+        result
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_searches_where_nobody_else_works() {
+        let (crew, _deques) = Crew::<u32, u32>::new(2);
+        assert!(crew.fall_asleep(1, false));
+        assert!(crew.is_alone() && !crew.search());
+        assert_eq!(crew.inject(1), Ok(Some(1)));
+        assert!(!crew.is_alone());
+        assert!(crew.wake_up(1));
+        assert_eq!(crew.found(), None);
+        assert!(crew.search());
+        let (alone, _deque) = Crew::<u32, u32>::new(1);
+        assert!(alone.is_alone() && !alone.search());
+    }
+
+    #[test]
+    fn a_letter_is_sent_only_while_nobody_sleeps_and_keeps_everybody_awake() {
+        let (crew, _deques) = Crew::<u32, u32>::new(3);
+        assert_eq!(crew.send(1, vec![7, 8]), Ok(()));
+        assert_eq!(crew.letters(|to| to == 2), []);
+        assert!(!crew.fall_asleep(2, false), "the addressee may be in a long step");
+        assert_eq!(crew.letters(|_| true), [7, 8]);
+        assert!(!crew.has_letters());
+        assert!(crew.fall_asleep(2, true));
+        assert_eq!(crew.send(1, vec![9]), Err(vec![9]));
+    }
 
     #[test]
     fn half_of_the_workers_may_search() {

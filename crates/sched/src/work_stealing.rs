@@ -76,6 +76,8 @@ where
 /// - A thread that is woken alone runs next on the same worker, before those that were ready already, but only three times in a row
 ///   while others are ready there. All others are served first come, first served; local ones and those that may move,
 ///   in turn.
+/// - Threads on two workers that keep waking each other through the kernel, over a pipe or a socket, are brought together on one, and
+///   then stay there. Where every worker has enough to do that is the only reason for a ready thread to move.
 /// - The event source is looked at after 256 steps, or when 200 µs have passed, whatever is ready; a thread that always is
 ///   starves neither other threads nor the event source. (A single step that takes longer keeps its worker; what that worker has
 ///   ready goes to others.)
@@ -392,9 +394,41 @@ const LIFO_MAX: u32 = 3;
 const REFILL: usize = 24;
 /// How many threads from outside are created at once.
 const BIRTHS_MAX: usize = 64;
-/// How often a searcher goes through all rings, and how long it waits in between.
-const SEARCHES: u32 = 8;
+/// How often a searcher goes through all rings at most, and how long it waits in between.
+const SEARCHES_MAX: u32 = 8;
 const SPINS: u32 = 32;
+
+/// When a worker looks for strays.
+///
+/// Two threads that talk to each other through the kernel, by a pipe or a socket, may be on two workers, each of which wakes the other's
+/// thread with every message. If both have enough else to do neither ever runs out of work, and so nothing is stolen, and the two
+/// remain apart; yet each message costs what it costs two processors to share its lines and a lock of the kernel. Nobody tells a worker who it was that
+/// made a descriptor ready. But if nothing has run here since the event source was looked at, it was somebody else. So a worker looks
+/// twice in a row now and then, and sends those that the second look has woken to another worker: to the one where their
+/// partners run, if there are two workers, and otherwise maybe. Two that have come together are not found again, and so stay.
+///
+/// A thread that is woken by another process is a stray as well, and wanders to no avail. Where that is common the looks become rare.
+struct Strays {
+    /// Turns until the next look, and how many there are from one look to the next.
+    turns_left: u32,
+    turns: u32,
+}
+
+impl Strays {
+    const TURNS_MIN: u32 = 8;
+    const TURNS_MAX: u32 = 1024;
+
+    fn new() -> Strays {
+        Strays { turns_left: Self::TURNS_MIN, turns: Self::TURNS_MIN }
+    }
+
+    /// Looks that mostly find something bring nothing together.
+    fn looked(&mut self, found: bool) {
+        let turns = if found { 2 * self.turns } else { self.turns / 2 };
+        self.turns = turns.clamp(Self::TURNS_MIN, Self::TURNS_MAX);
+        self.turns_left = self.turns;
+    }
+}
 
 struct Worker<'a, E> {
     me: usize,
@@ -422,6 +456,10 @@ struct Worker<'a, E> {
     steps_per_look: u32,
     /// Where the next search begins.
     victim: usize,
+    /// How often the next one goes through all rings: as often again as the last that found something had to, and half as often
+    /// after one that found nothing.
+    searches: u32,
+    strays: Strays,
 }
 
 impl<'a, E: Events> Worker<'a, E> {
@@ -451,12 +489,15 @@ impl<'a, E: Events> Worker<'a, E> {
             is_searching: false,
             steps_per_look: STEPS_PER_LOOK_MAX,
             victim: me + 1,
+            searches: SEARCHES_MAX,
+            strays: Strays::new(),
         })
     }
 
     fn run(&mut self) -> Result<(), RunError> {
         while !self.shared.is_stopped() {
             self.take_births();
+            self.take_letters(false);
             self.take_woken();
             if self.is_ready() {
                 if std::mem::take(&mut self.is_searching) {
@@ -491,7 +532,43 @@ impl<'a, E: Events> Worker<'a, E> {
                 break;
             }
         }
+        // Who is alone and has nothing to run sleeps in it at once.
+        if self.is_ready() || !self.shared.crew.is_alone() {
+            self.cpu.poll(&mut self.events, false)?;
+            self.strays.turns_left -= 1;
+            if self.strays.turns_left == 0 {
+                self.look_for_strays()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends away those that are woken while nothing runs here: see [`Strays`].
+    #[cold]
+    fn look_for_strays(&mut self) -> Result<(), RunError> {
+        let crew = &self.shared.crew;
+        if self.workers == 1 || crew.does_any_sleep() {
+            self.strays.turns_left = self.strays.turns;
+            return Ok(());
+        }
+        self.take_woken();
         self.cpu.poll(&mut self.events, false)?;
+        let mut strays = Vec::new();
+        while let Some(thread) = self.cpu.woken() {
+            match thread.into_send() {
+                Ok(thread) => strays.push(thread),
+                Err(thread) => self.local.push(thread),
+            }
+        }
+        self.strays.looked(!strays.is_empty());
+        if !strays.is_empty() {
+            self.victim = self.victim.wrapping_add(1);
+            let workers = self.workers as usize;
+            let to = (self.me + 1 + self.victim % (workers - 1)) % workers;
+            for thread in crew.send(to, strays).err().into_iter().flatten() {
+                self.enqueue(thread.into_thread());
+            }
+        }
         Ok(())
     }
 
@@ -656,6 +733,15 @@ impl<'a, E: Events> Worker<'a, E> {
         }
     }
 
+    /// Takes in what others have sent here; or all that has been sent, to anybody.
+    fn take_letters(&mut self, all: bool) {
+        if self.shared.crew.has_letters() {
+            for thread in self.shared.crew.letters(|to| all || to == self.me) {
+                self.enqueue(thread.into_thread());
+            }
+        }
+    }
+
     fn is_ready(&self) -> bool {
         self.lifo.is_some()
             || !self.deque.is_empty()
@@ -672,8 +758,10 @@ impl<'a, E: Events> Worker<'a, E> {
         if !self.is_searching {
             self.is_searching = crew.search();
         }
-        if self.is_searching && self.search() {
-            return Ok(());
+        if self.is_searching {
+            if self.search() {
+                return Ok(());
+            }
         }
         if !crew.fall_asleep(self.me, self.is_searching) {
             self.is_searching = true;
@@ -692,27 +780,33 @@ impl<'a, E: Events> Worker<'a, E> {
     /// Looks for something to do; true if there may be something.
     fn search(&mut self) -> bool {
         let crew = &self.shared.crew;
-        for _ in 0..SEARCHES {
+        for search in 1..=self.searches {
             self.victim = self.victim.wrapping_add(1);
             if let Some(thread) = crew.steal(self.me, &mut self.deque, self.victim) {
                 self.cpu.note(Note::Stole(1 + self.deque.len()));
                 self.lifo = Some(thread.into_thread());
+                self.searches = (2 * search).min(SEARCHES_MAX);
                 return true;
             }
+            self.take_letters(true);
             self.take_woken();
             if self.is_ready() || !crew.injector().is_empty() || self.shared.is_stopped() {
                 return true;
             }
-            (0..SPINS).for_each(|_| std::hint::spin_loop());
+            if search < self.searches {
+                (0..SPINS).for_each(|_| std::hint::spin_loop());
+            }
         }
+        self.searches = (self.searches / 2).max(1);
         false
     }
 
     /// The worker's threads are cancelled. No worker runs a step any more.
     fn end(self) {
-        let Worker { mut cpu, mut events, lifo, mut deque, mut overflow, mut local, mut joiners, mut due, .. } =
+        let Worker { mut cpu, mut events, lifo, mut deque, mut overflow, mut local, mut joiners, mut due, shared, .. } =
             self;
         events.cancel_all(&mut cpu);
+        shared.crew.letters(|_| true).into_iter().for_each(|thread| cpu.make_ready(thread.into_thread()));
         // The CPU cancels what it has: so destructors find themselves on a CPU.
         lifo.into_iter().for_each(|thread| cpu.make_ready(thread));
         std::iter::from_fn(|| deque.pop()).for_each(|thread| cpu.make_ready(thread.into_thread()));

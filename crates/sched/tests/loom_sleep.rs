@@ -33,8 +33,9 @@ impl Shared {
         let mut searching = self.crew.search();
         loop {
             if searching {
+                let letter = || self.crew.letters(|_| true).pop();
                 let item = self.crew.injector().take(self.crew.workers(), 1).pop();
-                if let Some(item) = item.or_else(|| self.crew.steal(me, mine, me + 1)) {
+                if let Some(item) = item.or_else(|| self.crew.steal(me, mine, me + 1)).or_else(letter) {
                     self.unpark(self.crew.found());
                     return item;
                 }
@@ -114,5 +115,23 @@ fn two_sleepers_get_one_each() {
         items.sort();
         assert_eq!(items, [1, 2]);
         assert_eq!(shared.done.load(Ordering::Relaxed), 2);
+    });
+}
+
+#[test]
+fn what_is_sent_to_a_worker_that_does_not_look_is_found_by_who_would_sleep() {
+    model(3, || {
+        let (shared, mut deques) = Shared::new(3);
+        let mut other = deques.swap_remove(1);
+        let sleeper = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.get_one(1, &mut other))
+        };
+        // Worker 2 is in a long step. If the sleeper sleeps already, worker 0 keeps the item, and is done.
+        if let Err(kept) = shared.crew.send(2, vec![7]) {
+            assert_eq!(kept, [7]);
+            shared.unpark(shared.crew.inject(7).unwrap());
+        }
+        assert_eq!(sleeper.join().unwrap(), 7);
     });
 }
