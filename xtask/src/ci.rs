@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::command::{Invocation, Tally};
@@ -12,7 +14,8 @@ use crate::{fuzz, setup, soak};
 /// One check: its name, and what it does.
 type Step = (&'static str, fn(&mut Ci) -> Result<(), String>);
 
-const STEPS: &[Step] = &[
+/// One after the other: each uses all CPUs by itself, or measures time.
+const FIRST: &[Step] = &[
     ("tidy", |_| tidy::run(Concordance::MustBeCurrent)),
     ("format", |ci| ci.cargo(2, &["fmt", "--all", "--check"])),
     ("lints", |ci| {
@@ -24,34 +27,41 @@ const STEPS: &[Step] = &[
     }),
     ("tests", |ci| ci.cargo(15, &["test", "--workspace", "--no-fail-fast", "--locked"])),
     ("examples", examples),
-    ("loom", loom),
-    ("miri", miri),
-    ("thread sanitizer", thread_sanitizer),
-    ("address sanitizer", address_sanitizer),
     ("stress", stress),
+];
+
+/// Two at a time, for they run mostly on one CPU and do not mind if it is slow: the longest first. Each has a target directory of its
+/// own, or builds little.
+const SIDE_BY_SIDE: &[Step] = &[
+    ("thread sanitizer", thread_sanitizer),
+    ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
+    ("miri sync", |ci| ci.miri(SYNC_UNDER_MIRI)),
+    ("loom", loom),
+    ("miri sched", |ci| ci.miri(&["--package", "selvedge-sched", "--lib", "--test", "work_stealing"])),
+    ("address sanitizer", address_sanitizer),
     ("fuzz targets", fuzz_targets),
 ];
+const SIDES: usize = 2;
 
 /// Packages with protocols that loom checks, in tests whose names begin with `loom_`.
 const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched"];
 
-/// Packages whose unsafe code and memory orderings Miri looks at.
-const UNDER_MIRI: &[&[&str]] = &[
-    &["--package", "selvedge-core", "--tests"],
-    // Not all: giving up at every suspension point alone takes Miri a minute and a half.
-    &[
-        "--package",
-        "selvedge-sync",
-        "--test",
-        "*_models",
-        "--test",
-        "*_programs",
-        "--test",
-        "*_threads",
-        "--test",
-        "*_wakers",
-    ],
-    &["--package", "selvedge-sched", "--lib", "--test", "work_stealing"],
+/// Those tests of `sync` that run without the kernel's help: without tokio's.
+const SYNC_UNDER_MIRI: &[&str] = &[
+    "--package",
+    "selvedge-sync",
+    "--test",
+    "*_models",
+    "--test",
+    "*_programs",
+    "--test",
+    "*_threads",
+    "--test",
+    "*_wakers",
+    "--test",
+    "every_*",
+    "--test",
+    "refusals",
 ];
 
 /// Tests with several OS threads, which the sanitizer watches for data races: the package and the tests.
@@ -73,20 +83,36 @@ struct Ci<'a> {
     tally: &'a mut Tally,
 }
 
+/// What became of a step.
+struct Outcome {
+    name: &'static str,
+    seconds: f64,
+    tally: Tally,
+    result: Result<(), String>,
+}
+
 /// Runs every step, also after one has failed; without the set-up none is worth running. The last line of the output
 /// is the number of tests that passed and failed.
 pub(crate) fn run() -> ExitCode {
     let started = Instant::now();
-    let mut tally = Tally::default();
-    let failed = match prepared() {
-        Err(error) => {
-            println!("ci: {error}");
-            tally.failed += 1;
-            vec!["setup"]
+    let setup = step("setup", false, |_| setup::run());
+    let mut outcomes = vec![setup];
+    if outcomes[0].result.is_ok() {
+        match Workspace::load() {
+            Ok(workspace) => outcomes.extend(every_step(&workspace)),
+            Err(error) => outcomes.push(step("workspace", false, |_| Err(error))),
         }
-        Ok(workspace) => every_step(&workspace, &mut tally),
-    };
-    println!("\nci: took {:.0} s; the test runner said:", started.elapsed().as_secs_f64());
+    }
+    let failed: Vec<_> =
+        outcomes.iter().filter(|outcome| outcome.result.is_err()).map(|outcome| outcome.name).collect();
+    println!("\nci: took {:.0} s", started.elapsed().as_secs_f64());
+    println!("{:<18} {:>7} {:>7} {:>7}", "step", "seconds", "passed", "failed");
+    let mut tally = Tally::default();
+    for Outcome { name, seconds, tally: of_step, .. } in outcomes {
+        println!("{name:<18} {seconds:>7.0} {:>7} {:>7}", of_step.passed, of_step.failed);
+        tally.add(of_step);
+    }
+    println!("\nci: the test runner said:");
     for summary in &tally.summaries {
         println!("{summary}");
     }
@@ -94,41 +120,52 @@ pub(crate) fn run() -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn prepared() -> Result<Workspace, String> {
-    timed("setup", setup::run)?;
-    Workspace::load()
+fn every_step(workspace: &Workspace) -> Vec<Outcome> {
+    let run = |(name, check): Step, beside_others| {
+        step(name, beside_others, |tally| check(&mut Ci { workspace, tally }))
+    };
+    let mut outcomes: Vec<Outcome> = FIRST.iter().map(|first| run(*first, false)).collect();
+    let (left, ended) = (Mutex::new(SIDE_BY_SIDE.iter()), Mutex::new(Vec::new()));
+    // Its own statement: the guard of a `while let` would last for the whole turn.
+    let next = || left.lock().expect("nobody panics with it").next();
+    thread::scope(|scope| {
+        for _ in 0..SIDES {
+            scope.spawn(|| {
+                while let Some(side) = next() {
+                    let outcome = run(*side, true);
+                    ended.lock().expect("nobody panics with it").push(outcome);
+                }
+            });
+        }
+    });
+    outcomes.extend(ended.into_inner().expect("nobody panics with it"));
+    outcomes
 }
 
-/// The names of the steps that failed.
-fn every_step(workspace: &Workspace, tally: &mut Tally) -> Vec<&'static str> {
-    let mut failed = Vec::new();
-    for (name, step) in STEPS {
-        let failures_before = tally.failed;
-        tally.step = name;
-        if let Err(error) = timed(name, || step(&mut Ci { workspace, tally })) {
-            println!("ci: {name} FAILED: {error}");
-            failed.push(*name);
-            // A check that has no tests of its own counts as one, so that the closing line never hides it.
-            if tally.failed == failures_before {
-                tally.failed += 1;
-            }
+/// Runs one step. One that fails without a test that has failed counts as a test, so that the closing line never hides it.
+fn step(
+    name: &'static str,
+    beside_others: bool,
+    check: impl FnOnce(&mut Tally) -> Result<(), String>,
+) -> Outcome {
+    println!("\nci: {name} ..");
+    let started = Instant::now();
+    let mut tally = Tally::of(name, beside_others);
+    let result = check(&mut tally);
+    let seconds = started.elapsed().as_secs_f64();
+    match &result {
+        Ok(()) => println!("ci: {name}: ok after {seconds:.1} s"),
+        Err(error) => {
+            println!("ci: {name} FAILED after {seconds:.1} s: {error}");
+            tally.failed = tally.failed.max(1);
         }
     }
-    failed
+    Outcome { name, seconds, tally, result }
 }
 
 fn closing(failed: &[&str], tally: &Tally) -> String {
     let counts = format!("{} passed, {} failed", tally.passed, tally.failed);
     if failed.is_empty() { counts } else { format!("ci failed in: {}\n{counts}", failed.join(", ")) }
-}
-
-fn timed<T>(name: &str, step: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    println!("\nci: {name} ..");
-    let started = Instant::now();
-    let outcome = step();
-    let word = if outcome.is_ok() { "ok" } else { "failed" };
-    println!("ci: {name}: {word} after {:.1} s", started.elapsed().as_secs_f64());
-    outcome
 }
 
 const fn minutes(count: u64) -> Duration {
@@ -142,8 +179,16 @@ impl Ci<'_> {
     }
 
     fn run(&mut self, invocation: Invocation) -> Result<(), String> {
-        println!("ci: {}", invocation.display());
+        self.tally.say(&format!("ci: {}", invocation.display()));
         invocation.run(&self.workspace.root, self.tally)
+    }
+
+    /// Undefined behaviour, as far as Miri finds it. Through `rustup run`, because `cargo +nightly` works only where `cargo` is
+    /// rustup's proxy.
+    fn miri(&mut self, tests: &[&str]) -> Result<(), String> {
+        let words =
+            [&["rustup", "run", "nightly", "cargo", "miri", "test", "--no-fail-fast"], tests].concat();
+        self.run(Invocation::new(minutes(12), &words).env("MIRIFLAGS", MIRI_FLAGS))
     }
 }
 
@@ -170,22 +215,13 @@ fn examples(ci: &mut Ci) -> Result<(), String> {
 /// Every interleaving of the models, in a target directory of its own: the flag changes every crate.
 fn loom(ci: &mut Ci) -> Result<(), String> {
     let target_dir = ci.workspace.target_dir.join("loom");
-    let mut words = vec!["cargo", "test", "--release", "--test", "loom_*", "--locked", "--no-fail-fast"];
+    let mut words = vec!["cargo", "test", "--profile", soak::CHECKED];
+    words.extend(["--test", "loom_*", "--locked", "--no-fail-fast"]);
     words.extend(UNDER_LOOM.iter().flat_map(|package| ["--package", package]));
     let invocation = Invocation::new(minutes(10), &words)
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", path(&target_dir)?);
     ci.run(invocation)
-}
-
-fn miri(ci: &mut Ci) -> Result<(), String> {
-    // Through `rustup run`, because `cargo +nightly` works only where `cargo` is rustup's proxy.
-    for tests in UNDER_MIRI {
-        let words =
-            [&["rustup", "run", "nightly", "cargo", "miri", "test", "--no-fail-fast"], *tests].concat();
-        ci.run(Invocation::new(minutes(12), &words).env("MIRIFLAGS", MIRI_FLAGS))?;
-    }
-    Ok(())
 }
 
 /// Data races, in a standard library that is instrumented too.
@@ -246,9 +282,10 @@ mod tests {
         // There is no such directory, so no command can start in it.
         let nowhere = Path::new("/selvedge/no/such/directory");
         let workspace = Workspace { root: nowhere.into(), target_dir: nowhere.into(), packages: Vec::new() };
-        let mut tally = Tally::default();
-        let failed = every_step(&workspace, &mut tally);
-        assert!(failed.contains(&"lints") && failed.contains(&"miri"), "{failed:?}");
-        assert_eq!(tally.failed as usize, failed.len());
+        let failed: Vec<_> = every_step(&workspace).into_iter().filter(|step| step.result.is_err()).collect();
+        for name in ["lints", "miri core"] {
+            assert!(failed.iter().any(|step| step.name == name), "{name}");
+        }
+        assert!(failed.iter().all(|step| step.tally.failed == 1));
     }
 }

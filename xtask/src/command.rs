@@ -14,10 +14,32 @@ pub(crate) struct Tally {
     pub(crate) summaries: Vec<String>,
     /// What the tests are run for.
     pub(crate) step: &'static str,
+    /// Whether others print at the same time: then each line says for what it was printed.
+    pub(crate) beside_others: bool,
     testing: String,
 }
 
 impl Tally {
+    /// Nothing yet, of this step.
+    pub(crate) fn of(step: &'static str, beside_others: bool) -> Tally {
+        Tally { step, beside_others, ..Tally::default() }
+    }
+
+    /// Prints a line of what is run.
+    pub(crate) fn say(&self, line: &str) {
+        match self.beside_others {
+            true => println!("{}: {line}", self.step),
+            false => println!("{line}"),
+        }
+    }
+
+    /// Takes another one's tests into account.
+    pub(crate) fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.summaries.extend(other.summaries);
+    }
+
     /// Takes one line of a test run into account.
     pub(crate) fn read_line(&mut self, line: &str) {
         let trimmed = line.trim();
@@ -104,7 +126,7 @@ impl Invocation {
         for line in BufReader::new(reader).split(b'\n') {
             let line = line.map_err(|e| format!("cannot read from {}: {e}", self.program))?;
             let line = String::from_utf8_lossy(&line);
-            println!("{line}");
+            tally.say(&line);
             tally.read_line(&line);
         }
         let _ = std::io::stdout().flush();

@@ -13,6 +13,9 @@ pub(crate) const SOAK: Long = Long { package: "selvedge-httpd", test: "soak", va
 /// The runtime under everything that threads do.
 pub(crate) const STRESS: Long = Long { package: "selvedge", test: "stress", variable: "STRESS_SECONDS" };
 
+/// The profile of what is to be fast but is not measured.
+pub(crate) const CHECKED: &str = "checked";
+
 /// A test that runs for as long as it is told to by an environment variable.
 #[derive(Debug)]
 pub(crate) struct Long {
@@ -24,8 +27,17 @@ pub(crate) struct Long {
 impl Long {
     /// How it is run.
     pub(crate) fn invocation(&self, seconds: u64) -> Invocation {
-        let words =
-            ["cargo", "test", "--release", "--locked", "--package", self.package, "--test", self.test];
+        let words = [
+            "cargo",
+            "test",
+            "--profile",
+            CHECKED,
+            "--locked",
+            "--package",
+            self.package,
+            "--test",
+            self.test,
+        ];
         let words = [&words[..], &["--", "--ignored", "--nocapture"]].concat();
         Invocation::new(Duration::from_secs(seconds) + BESIDES, &words)
             .env(self.variable, &seconds.to_string())

@@ -225,6 +225,7 @@ impl Drop for SleepUntil {
 }
 
 /// Whether the caller runs in a step of a thread of ours, so that [`spawn`](crate::spawn) and system calls are served here.
+#[inline]
 pub fn in_thread() -> bool {
     current().is_some()
 }

@@ -1,10 +1,9 @@
 //! Waiting from ordinary OS threads.
 
+use crate::bell::Bell;
 use selvedge_core::in_thread;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 /// Runs a future on this OS thread, which sleeps while the future waits: any wait of this crate, or of another.
@@ -26,7 +25,8 @@ use std::time::{Duration, Instant};
 /// ```
 ///
 /// # Complexity
-/// Nothing is allocated if the future need not wait.
+/// An OS thread that does it for the first time allocates its bell. Before it sleeps it looks for a few microseconds whether it is
+/// woken; only a sleeper costs whoever wakes it a system call.
 #[track_caller]
 pub fn wait_blocking<F: Future>(future: F) -> F::Output {
     run(future, None).unwrap_or_else(|| unreachable!("there was no time limit"))
@@ -50,48 +50,31 @@ pub fn wait_blocking_for<F: Future>(limit: Duration, future: F) -> Option<F::Out
     run(future, Some(Instant::now() + limit))
 }
 
-struct Bell {
-    rung: AtomicBool,
-    sleeper: std::thread::Thread,
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.rung.store(true, Ordering::Release);
-        self.sleeper.unpark();
-    }
-}
-
 #[track_caller]
 fn run<F: Future>(future: F, until: Option<Instant>) -> Option<F::Output> {
+    refuse_within_step();
+    Bell::with(|bell| {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(bell.waker());
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                return Some(output);
+            }
+            if !bell.hear(until) {
+                return None;
+            }
+        }
+    })
+}
+
+/// # Panics
+/// Within a step of one of our threads, also if nothing need be waited for: the next time it may.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn refuse_within_step() {
     assert!(
         !in_thread(),
         "a blocking operation was called within a step of a Selvedge thread: it would stop every thread of its CPU; \
          await the operation instead"
     );
-    let mut future = pin!(future);
-    if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        return Some(output);
-    }
-    // A bell of its own: what the future does may park this OS thread as well.
-    let bell = Arc::new(Bell { rung: AtomicBool::new(false), sleeper: std::thread::current() });
-    let waker = Waker::from(bell.clone());
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return Some(output);
-        }
-        while !bell.rung.swap(false, Ordering::Acquire) {
-            match until {
-                None => std::thread::park(),
-                Some(until) => match until.checked_duration_since(Instant::now()) {
-                    Some(left) if !left.is_zero() => std::thread::park_timeout(left),
-                    _ => return None,
-                },
-            }
-        }
-    }
 }

@@ -104,15 +104,21 @@ pub(crate) fn thread() -> Option<Holder> {
 }
 
 /// The OS thread that runs, as one that blocks.
+#[inline]
 pub(crate) fn os_thread() -> Option<Holder> {
-    static NEXT: AtomicU32 = AtomicU32::new(1);
     thread_local!(static MINE: Cell<u32> = const { Cell::new(0) });
     MINE.with(|mine| {
         if mine.get() == 0 {
-            mine.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            mine.set(next_os_thread());
         }
         Some(Holder::OsThread(mine.get()))
     })
+}
+
+#[cold]
+fn next_os_thread() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// # Panics

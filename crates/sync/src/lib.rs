@@ -33,6 +33,7 @@
 //! and use no atomic operation.
 
 mod barrier;
+mod bell;
 mod blocking;
 mod bounded_fifo;
 mod broadcast;

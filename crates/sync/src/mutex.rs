@@ -1,6 +1,7 @@
 //! The mutex: one thread at a time.
 
-use crate::blocking::wait_blocking;
+use crate::bell::insist;
+use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::cell::UnsafeCell;
@@ -183,12 +184,28 @@ impl<T, M: Mode> Mutex<T, M> {
     ///
     /// # Panics
     /// Within a step of one of our threads; and when this OS thread has locked it already, and would wait for itself.
+    ///
+    /// # Complexity
+    /// As [`lock`](Mutex::lock). It looks for a few microseconds whether it becomes free before it queues, and after that before the OS
+    /// thread sleeps.
+    #[inline]
     #[track_caller]
     pub fn lock_blocking(&self) -> Guard<'_, T, M> {
+        refuse_within_step();
         let me = holder::os_thread();
-        holder::refuse_recursion(&self.holder, me);
-        wait_blocking(self.acquire(Location::caller()));
+        if !self.queue.replace(0, LOCKED) {
+            self.lock_blocking_late(me, Location::caller());
+        }
         self.guard(me)
+    }
+
+    #[inline(never)]
+    #[track_caller]
+    fn lock_blocking_late(&self, me: Option<Holder>, place: &'static Location<'static>) {
+        holder::refuse_recursion(&self.holder, me);
+        if !insist(|| self.queue.exchange(|word| Lock::pass(word, &())).is_ok()) {
+            wait_blocking(self.acquire(place));
+        }
     }
 
     /// Locks it with a guard that owns a handle of the mutex rather than borrowing it.

@@ -1,6 +1,7 @@
 //! The readers-writer lock: many readers, or one writer.
 
-use crate::blocking::wait_blocking;
+use crate::bell::insist;
+use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::cell::UnsafeCell;
@@ -170,10 +171,14 @@ impl<T, M: Mode> RwLock<T, M> {
     ///
     /// # Panics
     /// Within a step of one of our threads; and when this OS thread holds it to write, and would wait for itself.
+    ///
+    /// # Complexity
+    /// As [`read`](RwLock::read). It looks for a few microseconds whether it becomes free before it queues, and after that before the OS
+    /// thread sleeps.
+    #[inline]
     #[track_caller]
     pub fn read_blocking(&self) -> ReadGuard<'_, T, M> {
-        holder::refuse_recursion(&self.writer, holder::os_thread());
-        wait_blocking(self.acquire(Wish::Read, Location::caller()));
+        self.acquire_blocking(Wish::Read);
         self.read_guard()
     }
 
@@ -181,12 +186,32 @@ impl<T, M: Mode> RwLock<T, M> {
     ///
     /// # Panics
     /// As [`read_blocking`](RwLock::read_blocking).
+    ///
+    /// # Complexity
+    /// As [`read_blocking`](RwLock::read_blocking).
+    #[inline]
     #[track_caller]
     pub fn write_blocking(&self) -> WriteGuard<'_, T, M> {
-        let me = holder::os_thread();
-        holder::refuse_recursion(&self.writer, me);
-        wait_blocking(self.acquire(Wish::Write, Location::caller()));
-        self.write_guard(me)
+        self.acquire_blocking(Wish::Write);
+        self.write_guard(holder::os_thread())
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn acquire_blocking(&self, wish: Wish) {
+        refuse_within_step();
+        if self.queue.exchange(|word| wish.added(word)).is_err() {
+            self.acquire_blocking_late(wish, Location::caller());
+        }
+    }
+
+    #[inline(never)]
+    #[track_caller]
+    fn acquire_blocking_late(&self, wish: Wish, place: &'static Location<'static>) {
+        holder::refuse_recursion(&self.writer, holder::os_thread());
+        if !insist(|| self.queue.exchange(|word| wish.added(word)).is_ok()) {
+            wait_blocking(self.acquire(wish, place));
+        }
     }
 
     /// Who holds it to write, as far as that is known: `None` if nobody does, or somebody under a foreign executor.

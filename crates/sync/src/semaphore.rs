@@ -1,6 +1,7 @@
 //! The semaphore: a number of permits.
 
-use crate::blocking::wait_blocking;
+use crate::bell::insist;
+use crate::blocking::{refuse_within_step, wait_blocking};
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 use std::fmt;
 use std::mem;
@@ -150,10 +151,25 @@ impl<M: Mode> Semaphore<M> {
     ///
     /// # Panics
     /// Within a step of one of our threads.
+    ///
+    /// # Complexity
+    /// As [`acquire`](Semaphore::acquire). It looks for a few microseconds whether there are enough before it queues, and after that before
+    /// the OS thread sleeps.
+    #[inline]
     #[track_caller]
     pub fn acquire_blocking(&self, permits: u32) -> Permit<'_, M> {
-        wait_blocking(self.take(permits, Location::caller()));
+        refuse_within_step();
+        if self.queue.exchange(|word| less(word, permits)).is_err() {
+            self.acquire_blocking_late(permits, Location::caller());
+        }
         Permit { semaphore: self, permits }
+    }
+
+    #[inline(never)]
+    fn acquire_blocking_late(&self, permits: u32, place: &'static Location<'static>) {
+        if !insist(|| self.queue.exchange(|word| less(word, permits)).is_ok()) {
+            wait_blocking(self.take(permits, place));
+        }
     }
 
     /// Adds permits: more than there were, or such as were [forgotten](Permit::forget).

@@ -75,20 +75,23 @@ async fn pause() {
     .await;
 }
 
+/// How often one who gives up is polled before, at most. Miri, who takes long over each, sees the first points only.
+const POLLS: usize = if cfg!(miri) { 3 } else { 12 };
+
 /// Runs a scenario of three tasks with each of them giving up at each point.
 fn at_every_point(scenario: impl Fn() -> (Vec<Task>, Box<dyn FnOnce()>)) {
     let mut points = 0;
     let count = scenario().0.len();
     for victim in 0..count {
         for served in [false, true] {
-            for polls in 0..12 {
+            for polls in 0..POLLS {
                 let (tasks, usable) = scenario();
                 points += u32::from(run(tasks, victim, polls, served));
                 usable();
             }
         }
     }
-    assert!(points > 8, "{points} points are hardly all");
+    assert!(points > if cfg!(miri) { 4 } else { 8 }, "{points} points are hardly all");
 }
 
 fn task(future: impl Future<Output = ()> + 'static) -> Task {
@@ -178,7 +181,7 @@ fn conditions() {
         // The notifier is left alone: without him all wait.
         for victim in 0..2 {
             for served in [false, true] {
-                for polls in 0..8 {
+                for polls in 0..POLLS.min(8) {
                     let (tasks, usable) = scenario();
                     run(tasks, victim, polls, served);
                     usable();

@@ -260,3 +260,37 @@ fn an_event_and_a_latch_let_all_go_on() {
         assert!(event.is_set() && latch.left() == 0);
     }
 }
+
+#[test]
+fn an_os_thread_has_one_bell_and_another_within_a_wait() {
+    use std::cell::RefCell;
+    use std::future::poll_fn;
+    use std::task::{Poll, Waker};
+
+    // Waits for being woken at once, with the waker of its first poll.
+    let waker_of = |within: &dyn Fn()| {
+        let first = RefCell::new(None::<Waker>);
+        wait_blocking(poll_fn(|cx| {
+            if first.borrow().is_some() {
+                return Poll::Ready(());
+            }
+            within();
+            cx.waker().wake_by_ref();
+            *first.borrow_mut() = Some(cx.waker().clone());
+            Poll::Pending
+        }));
+        first.into_inner().unwrap()
+    };
+    let inner = RefCell::new(None);
+    let one = waker_of(&|| {
+        let waker = waker_of(&|| {});
+        *inner.borrow_mut() = Some(waker);
+    });
+    assert!(!one.will_wake(inner.borrow().as_ref().unwrap()));
+    let next = waker_of(&|| {});
+    assert!(next.will_wake(&one), "bells are allocated for each wait");
+    // Rung from an earlier time: the next wait looks once more, and sleeps.
+    one.wake();
+    let never = wait_blocking_for(Duration::from_millis(5), std::future::pending::<()>());
+    assert_eq!(never, None);
+}
