@@ -488,8 +488,13 @@ enum Progress {
     Unsent(Operation),
     Sent(Arc<Queue>, u32),
     /// In a simulation, where the operation is performed in place, when it would be over.
-    Simulated(Operation, Pin<Box<SleepUntil>>),
+    Simulated(Box<Delayed>),
     Over,
+}
+
+struct Delayed {
+    operation: Operation,
+    delay: Pin<Box<SleepUntil>>,
 }
 
 impl fmt::Debug for Progress {
@@ -520,19 +525,20 @@ impl Future for Doing {
             self.0 = Progress::Over;
             return Poll::Ready(answer);
         }
-        if let Progress::Simulated(_, delay) = &mut self.0 {
-            ready!(delay.as_mut().poll(cx));
+        if let Progress::Simulated(delayed) = &mut self.0 {
+            ready!(delayed.delay.as_mut().poll(cx));
         }
         let mut operation = match std::mem::replace(&mut self.0, Progress::Over) {
             Progress::Unsent(operation) => operation,
-            Progress::Simulated(mut operation, _) => {
-                let outcome = operation.perform();
-                return Poll::Ready((outcome, operation));
+            Progress::Simulated(mut delayed) => {
+                let outcome = delayed.operation.perform();
+                return Poll::Ready((outcome, delayed.operation));
             }
             _ => panic!("an operation is not polled after it has ended"),
         };
         if let Some(delay) = sys::simulated_delay() {
-            self.0 = Progress::Simulated(operation, Box::pin(sleep(delay)));
+            let delay = Box::pin(sleep(delay));
+            self.0 = Progress::Simulated(Box::new(Delayed { operation, delay }));
             return self.poll(cx);
         }
         let queue = Queue::here();
@@ -562,8 +568,8 @@ impl Drop for Doing {
         match &mut self.0 {
             Progress::Sent(queue, slot) => queue.withdraw(*slot),
             // Whether it had begun, chance says.
-            Progress::Simulated(operation, _) if sys::goes_on() => {
-                operation.perform();
+            Progress::Simulated(delayed) if sys::goes_on() => {
+                delayed.operation.perform();
             }
             _ => {}
         }

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tree::{From, Last, Tree};
 
 /// The disk of a [`World`](super::World): what a test puts there before a run ([`World::disk`](super::World::disk)), finds there
@@ -121,6 +121,15 @@ impl Disk {
         let mut content = vec![0; self.tree.len(file) as usize];
         self.tree.read(file, 0, &mut content)?;
         Ok(content)
+    }
+
+    /// What a symbolic link leads to.
+    ///
+    /// # Errors
+    /// Not there; `InvalidInput` if it is no symbolic link.
+    pub fn read_link(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
+        let link = self.tree.find(From::ROOT, bytes(path.as_ref()), Last::Keep)?;
+        Ok(OsString::from_vec(self.tree.target(link)?.to_vec()).into())
     }
 
     /// The names in a directory, sorted.

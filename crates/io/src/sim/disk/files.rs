@@ -18,11 +18,13 @@ impl Tree {
         if creates && flags.contains(OFlags::DIRECTORY) {
             return Err(Errno::INVAL);
         }
-        let last = if flags.contains(OFlags::NOFOLLOW) || exclusive { Last::Keep } else { Last::Follow };
+        let follow = !flags.contains(OFlags::NOFOLLOW) && !exclusive;
+        let last = match (creates, follow) {
+            (true, follow) => Last::Create { follow },
+            (false, true) => Last::Follow,
+            (false, false) => Last::Keep,
+        };
         let walked = self.walk(from, path, last)?;
-        if creates && walked.slash {
-            return Err(Errno::ISDIR);
-        }
         let Some(inode) = walked.inode else {
             if !creates {
                 return Err(Errno::NOENT);
@@ -137,6 +139,14 @@ impl Tree {
     pub(crate) fn fail_to_sync(&mut self, ino: Ino) {
         if let Kind::File(content) = &mut self.inode_mut(ino).kind {
             content.fail_to_sync();
+        }
+    }
+
+    /// What a symbolic link leads to.
+    pub(super) fn target(&self, ino: Ino) -> Result<&[u8]> {
+        match &self.inode(ino).kind {
+            Kind::Link(target) => Ok(target),
+            _ => Err(Errno::INVAL),
         }
     }
 

@@ -82,6 +82,8 @@ pub(crate) enum Last {
     Follow,
     /// It is not, unless a `/` is behind it.
     Keep,
+    /// A file is to be opened, and created if it is not there: it has no `/` behind it.
+    Create { follow: bool },
     /// It is to be created, removed or renamed: it is never followed.
     Change,
 }
@@ -225,13 +227,22 @@ impl Tree {
                 _ => {}
             }
             let is_last = left.is_empty();
+            if is_last && slash && matches!(last, Last::Create { .. }) {
+                return Err(Errno::ISDIR);
+            }
             let Some(&inode) = directory.entries.get(&name) else {
                 return match is_last {
                     true => Ok(Walked { parent: at, name: Some(name), inode: None, slash, up }),
                     false => Err(Errno::NOENT),
                 };
             };
-            let follows = !is_last || last == Last::Follow || last == Last::Keep && slash;
+            let follows = !is_last
+                || match last {
+                    Last::Follow => true,
+                    Last::Keep => slash,
+                    Last::Create { follow } => follow,
+                    Last::Change => false,
+                };
             if let Kind::Link(target) = &self.inode(inode).kind
                 && follows
             {

@@ -84,10 +84,12 @@ impl Kernel {
         }
     }
 
-    /// Where a path begins: at an open directory, or the root.
+    /// Where a path begins: at an open directory, or the root, which is the working directory.
     fn from(&mut self, directory: RawFd, beneath: bool) -> Result<From> {
-        let directory =
-            if number(directory).is_some() { self.file_at(directory)?.ino } else { From::ROOT.directory };
+        let directory = match directory {
+            libc::AT_FDCWD => From::ROOT.directory,
+            opened => self.file_at(opened).map_err(|_| Errno::BADF)?.ino,
+        };
         Ok(From { directory, beneath })
     }
 
