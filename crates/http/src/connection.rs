@@ -17,16 +17,16 @@
 //! and the usual request free of allocation.
 
 use std::cell::Cell;
-use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Shutdown};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use selvedge_core::{Time, now, spawn, yield_now};
 use selvedge_io::net::Stream;
+use selvedge_io::sys::Fd;
 use selvedge_io::{blocking, sys};
 
 use crate::body::Decoder;
@@ -40,7 +40,7 @@ use crate::response::{self, Persistence};
 use crate::site::{Config, Site, Target, Worker, deadline, missing_root};
 use crate::status::Status;
 use crate::target;
-use crate::tree::{Body, Found, Identity, Missed, Patience, read_now, warm};
+use crate::tree::{Body, Found, Identity, Missed, Patience, warm};
 
 /// Replies are sent when they have grown to this, though more requests are there to be answered.
 const OUT_BYTES: usize = 64 << 10;
@@ -617,7 +617,7 @@ async fn send_file(link: &Link, site: &Site, file: &CachedFile, span: Span) -> i
     while at < span.end {
         let piece = Span { start: at, end: span.end.min(at + PIECE_BYTES) };
         if !is_resident(file, fd, piece) {
-            let file = File::from(fd.try_clone()?);
+            let file = sys::duplicate(fd)?;
             aside(move || warm(&file, piece.start, piece.len() as usize)).await?;
         }
         // The head describes the file as it was. If it has been written to, the reply must not become complete. (That
@@ -633,14 +633,14 @@ async fn send_file(link: &Link, site: &Site, file: &CachedFile, span: Span) -> i
 }
 
 /// Whether a span of at most [`PIECE_BYTES`] seems to be in memory: its first and its last byte are, or were lately.
-fn is_resident(file: &CachedFile, fd: &OwnedFd, span: Span) -> bool {
+fn is_resident(file: &CachedFile, fd: &Fd, span: Span) -> bool {
     let now = now();
     if now < file.resident_until.get() {
         return true;
     }
     let resident = [span.start, span.end - 1].iter().all(|&at| {
         // Other errors than this one are met again where they are reported.
-        read_now(fd, &mut [0], at) != Err(Errno::AGAIN)
+        sys::pread_cached(fd, &mut [0], at) != Err(Errno::AGAIN)
     });
     if resident && file.identity.len <= PIECE_BYTES {
         file.resident_until.set(now + RESIDENCE);

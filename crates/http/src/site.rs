@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use selvedge_core::{Local, Queue, Role, Time, WaitQueue, detach_local, now, yield_now};
 use selvedge_io::net::{Stream, TcpListener, UnixListener};
+use selvedge_io::sys::Fd;
 use selvedge_io::time::sleep;
 
 use crate::access_log::{LogFile, WorkerLog};
@@ -140,7 +141,7 @@ pub(crate) struct Worker {
     clock_due: Time,
     pub(crate) cache: Cache,
     /// The root as last opened, and until when that will do.
-    root: Option<(OwnedFd, Time)>,
+    root: Option<(Fd, Time)>,
     #[expect(clippy::vec_box, reason = "a thread that holds one is to hold a pointer, not all its fields")]
     exchanges: Vec<Box<Exchange>>,
     /// Scratch for names that have to be decoded.

@@ -9,15 +9,13 @@
 //! path and the content in memory it costs some microseconds, less than the way to another OS thread and back. If that is
 //! not enough it is [`Missed::Cold`], and is made again on the blocking pool.
 
-use std::fs::File;
 use std::io;
-use std::io::IoSliceMut;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
-use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
-use selvedge_io::sys::{self, Call};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use selvedge_io::sys::{self, Fd};
 
 use crate::status::Status;
 
@@ -73,7 +71,7 @@ pub(crate) struct OpenedFile {
 #[derive(Debug)]
 pub(crate) enum Body {
     Memory(Box<[u8]>),
-    Open(OwnedFd),
+    Open(Fd),
 }
 
 /// What tells a file and its state from another.
@@ -90,18 +88,9 @@ pub(crate) struct Identity {
 impl Identity {
     /// `None` if `fd` is not a regular file.
     pub(crate) fn of(fd: impl AsFd) -> Result<Option<Identity>, Errno> {
-        sys::may_wait(Call::Stat)?;
-        let stat = fstat(fd)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(None);
-        }
-        Ok(Some(Identity {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-            len: stat.st_size as u64,
-            modified: (stat.st_mtime, stat.st_mtime_nsec as u32),
-            changed: (stat.st_ctime, stat.st_ctime_nsec as u32),
-        }))
+        let sys::Status { device, inode, mode, len, modified, changed } = sys::status(fd)?;
+        let is_file = FileType::from_raw_mode(mode) == FileType::RegularFile;
+        Ok(is_file.then_some(Identity { device, inode, len, modified, changed }))
     }
 }
 
@@ -139,18 +128,14 @@ impl Tree {
     }
 
     /// Opens the root itself.
-    pub(crate) fn root(&self, patience: Patience) -> Result<OwnedFd, Errno> {
+    pub(crate) fn root(&self, patience: Patience) -> Result<Fd, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match patience {
             Patience::None if self.beneath => {
-                let resolve = cached(ResolveFlags::empty())?;
-                openat2(CWD, &self.path, flags, Mode::empty(), resolve)
+                sys::open_within(CWD, &self.path, flags, Mode::empty(), ResolveFlags::CACHED)
             }
             Patience::None => Err(Errno::AGAIN),
-            Patience::Disk => {
-                sys::may_wait(Call::Open)?;
-                openat(CWD, &self.path, flags, Mode::empty())
-            }
+            Patience::Disk => sys::open(CWD, &self.path, flags, Mode::empty()),
         }
     }
 
@@ -176,9 +161,8 @@ impl Tree {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self.open(root, path, flags, patience).map_err(missed)?;
         let Some(identity) = Identity::of(&file).map_err(missed)? else {
-            let stat = fstat(&file).map_err(missed)?;
-            let plain_directory =
-                !is_directory && FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            let mode = sys::status(&file).map_err(missed)?.mode;
+            let plain_directory = !is_directory && FileType::from_raw_mode(mode) == FileType::Directory;
             return if plain_directory {
                 Ok(Found::Directory)
             } else {
@@ -217,19 +201,18 @@ impl Tree {
         path: &[u8],
         flags: OFlags,
         patience: Patience,
-    ) -> Result<OwnedFd, Errno> {
+    ) -> Result<Fd, Errno> {
         let flags = flags | OFlags::CLOEXEC;
         if !self.beneath {
             return if patience == Patience::None { Err(Errno::AGAIN) } else { walk(root, path, flags) };
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if patience == Patience::None {
-            return openat2(root, path, flags, Mode::empty(), cached(resolve)?);
+            return sys::open_within(root, path, flags, Mode::empty(), resolve | ResolveFlags::CACHED);
         }
-        sys::may_wait(Call::Open)?;
         let mut races = 0;
         loop {
-            match openat2(root, path, flags, Mode::empty(), resolve) {
+            match sys::open_within(root, path, flags, Mode::empty(), resolve) {
                 Err(Errno::AGAIN) if races < RACES_MAX => races += 1,
                 result => return result,
             }
@@ -237,22 +220,17 @@ impl Tree {
     }
 }
 
-/// With the wish to find what is in memory only.
-fn cached(resolve: ResolveFlags) -> Result<ResolveFlags, Errno> {
-    Ok(if sys::without_waiting(Call::Open)? { resolve | ResolveFlags::CACHED } else { resolve })
-}
-
 /// Opens `path` one component at a time without following any symbolic link.
-fn walk(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+fn walk(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Fd, Errno> {
     let mut components = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).peekable();
-    let mut directory: Option<OwnedFd> = None;
+    let mut directory: Option<Fd> = None;
     while let Some(name) = components.next() {
         let at = directory.as_ref().map_or(root, |fd| fd.as_fd());
         let flags = match components.peek() {
             Some(_) => OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
             None => flags,
         };
-        let opened = openat(at, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+        let opened = sys::open(at, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
         if components.peek().is_none() {
             return Ok(opened);
         }
@@ -263,7 +241,7 @@ fn walk(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Err
 
 /// The content of a file if it is not longer than `memory_max` and stood still while it was read.
 fn read_whole(
-    file: &OwnedFd,
+    file: &Fd,
     identity: Identity,
     memory_max: u64,
     patience: Patience,
@@ -276,8 +254,8 @@ fn read_whole(
     while at < content.len() {
         let rest = &mut content[at..];
         let read = match patience {
-            Patience::None => read_now(file, rest, at as u64),
-            Patience::Disk => sys::may_wait(Call::Pread).and_then(|()| pread(file, rest, at as u64)),
+            Patience::None => sys::pread_cached(file, rest, at as u64),
+            Patience::Disk => sys::pread(file, rest, at as u64),
         };
         match read {
             Ok(0) => return Ok(None),
@@ -291,22 +269,13 @@ fn read_whole(
     Ok(stood_still.then_some(content))
 }
 
-/// Reads what is in memory.
-pub(crate) fn read_now(file: &OwnedFd, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
-    match sys::without_waiting(Call::Pread)? {
-        true => preadv2(file, &mut [IoSliceMut::new(buffer)], at, ReadWriteFlags::NOWAIT),
-        false => pread(file, buffer, at),
-    }
-}
-
 /// Reads a stretch of a file on the blocking pool, so that it is in memory when it is sent.
-pub(crate) fn warm(file: &File, offset: u64, len: usize) {
-    use std::os::unix::fs::FileExt;
+pub(crate) fn warm(file: &Fd, offset: u64, len: usize) {
     let mut scratch = vec![0; len.min(64 << 10)];
     let mut done = 0;
     while done < len {
         let take = scratch.len().min(len - done);
-        match file.read_at(&mut scratch[..take], offset + done as u64) {
+        match sys::pread(file, &mut scratch[..take], offset + done as u64) {
             Ok(n) if n > 0 => done += n,
             // Whatever it is, sending will meet it again and report it.
             _ => return,

@@ -4,7 +4,7 @@
 use selvedge_core::{Time, sleep, spawn_local};
 use selvedge_http::{Config, Site, Stop, Tree};
 use selvedge_io::net::{TcpListener, TcpStream};
-use selvedge_io::sim::{Conditions, World};
+use selvedge_io::sim::{Conditions, Disk, World};
 use selvedge_io::time::timeout;
 use selvedge_sched::{Random, Simulation, each_seed};
 use std::io::{self, ErrorKind};
@@ -21,13 +21,20 @@ fn content(len: usize) -> &'static [u8] {
     &LONGEST[..len]
 }
 
-fn site() -> (tempfile::TempDir, Tree) {
+/// What is served, as the real disk has it.
+fn site() -> Disk {
     let directory = tempfile::tempdir().unwrap();
     for (name, len) in [("small", SMALL), ("large", LARGE), ("empty", 0)] {
         std::fs::write(directory.path().join(name), content(len)).unwrap();
     }
-    let tree = Tree::new(directory.path()).unwrap();
-    (directory, tree)
+    let mut disk = Disk::new();
+    disk.load(directory.path(), "/srv/www").unwrap();
+    disk
+}
+
+/// The tree in a world whose disk may fail.
+fn tree() -> Tree {
+    (0..100).find_map(|_| Tree::new("/srv/www").ok()).expect("it can be opened some time")
 }
 
 fn address() -> SocketAddr {
@@ -163,11 +170,11 @@ async fn ask(mut random: Random, bad: bool) -> io::Result<u32> {
 }
 
 /// A server, and clients that come all at once; how many questions were answered.
-async fn serve(tree: Tree, seed: u64, bad: bool) -> u32 {
+async fn serve(seed: u64, bad: bool) -> u32 {
     let mut random = Random::new(seed);
     let stop = Stop::new();
     let config = Config { memory_bytes: 1000, ..Config::default() };
-    let site = Site::new(tree, config, None);
+    let site = Site::new(tree(), config, None);
     let listener = TcpListener::bind(address()).unwrap();
     let server = {
         let (site, stop) = (site.clone(), stop.clone());
@@ -198,15 +205,15 @@ static ONE: Mutex<()> = Mutex::new(());
 #[test]
 fn whatever_goes_wrong_a_whole_reply_is_right_and_nothing_is_left_behind() {
     let _one = ONE.lock();
-    let (_directory, tree) = site();
+    let disk = site();
     let before = descriptors();
     let mut answered = [0, 0];
     each_seed(0..2000, |seed| {
         let bad = seed % 4 != 0;
         let conditions = if bad { Conditions::bad() } else { Conditions::good() };
         let order = if seed % 8 < 4 { Simulation::new(seed) } else { Simulation::pct(seed, 4, 2000) };
-        let world = World::new(seed).conditions(conditions).order(order);
-        let ended = world.run(serve(tree.clone(), seed, bad)).unwrap();
+        let world = World::new(seed).conditions(conditions).order(order).disk(disk.clone());
+        let ended = world.run(serve(seed, bad)).unwrap();
         assert_eq!((ended.descriptors, ended.left.len()), (0, 0), "{:?}", ended.left);
         answered[usize::from(bad)] += ended.output;
     });
@@ -217,10 +224,10 @@ fn whatever_goes_wrong_a_whole_reply_is_right_and_nothing_is_left_behind() {
 #[test]
 fn the_same_seed_is_the_same_run() {
     let _one = ONE.lock();
-    let (_directory, tree) = site();
+    let disk = site();
     let run = |seed| {
-        let world = World::new(seed).conditions(Conditions::bad());
-        let ended = world.run(serve(tree.clone(), seed, true)).unwrap();
+        let world = World::new(seed).conditions(Conditions::bad()).disk(disk.clone());
+        let ended = world.run(serve(seed, true)).unwrap();
         (ended.digest, ended.steps, ended.time, ended.output)
     };
     for seed in 0..30 {

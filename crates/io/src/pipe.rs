@@ -257,8 +257,7 @@ fn opening(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
     let opened = blocking(move || {
         let fd = sys::open_fifo(&path, write)?;
-        let status = rustix::fs::fstat(&fd)?;
-        match rustix::fs::FileType::from_raw_mode(status.st_mode) {
+        match rustix::fs::FileType::from_raw_mode(sys::status(&fd)?.mode) {
             rustix::fs::FileType::Fifo => Ok(fd),
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a FIFO")),
         }

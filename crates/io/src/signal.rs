@@ -13,6 +13,7 @@
 //! or after other OS threads have started, and child processes inherit no signal mask.
 
 use crate::NonBlocking;
+use crate::sys::{self, Fd};
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
 use std::io;
@@ -56,7 +57,7 @@ impl Signal {
 
     /// Its bit in a mask; `None` if it cannot be awaited: there is no such signal, it cannot be caught, or the faulty
     /// instruction behind it would be repeated for ever.
-    fn bit(self) -> Option<u64> {
+    pub(crate) fn bit(self) -> Option<u64> {
         use libc::{SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGTRAP};
         let awaitable = (1..=64).contains(&self.0)
             && ![SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP].contains(&self.0);
@@ -112,6 +113,9 @@ pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
         let text = || io::Error::new(io::ErrorKind::InvalidInput, format!("{signal} cannot be awaited"));
         mask |= signal.bit().ok_or_else(text)?;
     }
+    if let Some(subscription) = sys::simulated_signals(mask) {
+        return Ok(Signals { source: Source::Simulated(NonBlocking::assume(subscription?)) });
+    }
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(slot) = (0..SUBSCRIPTIONS_MAX).find(|&i| !table.taken[i]) else {
         let text = format!("{SUBSCRIPTIONS_MAX} subscriptions to signals are open already");
@@ -139,14 +143,23 @@ pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
         }
     }
     table.taken[slot] = true;
-    Ok(Signals { slot, eventfd: NonBlocking::assume(eventfd) })
+    Ok(Signals { source: Source::Process { slot, eventfd: NonBlocking::assume(eventfd) } })
 }
 
 /// A subscription to signals, created by [`signals`].
 #[derive(Debug)]
 pub struct Signals {
-    slot: usize,
-    eventfd: NonBlocking<OwnedFd>,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Process {
+        slot: usize,
+        eventfd: NonBlocking<OwnedFd>,
+    },
+    /// See [`raise`](crate::sim::raise).
+    Simulated(NonBlocking<Fd>),
 }
 
 impl Signals {
@@ -160,14 +173,28 @@ impl Signals {
             if let Some(signal) = self.try_next() {
                 return Ok(signal);
             }
-            let read = |eventfd: &OwnedFd| Ok(rustix::io::read(eventfd, &mut [0; 8])?);
-            self.eventfd.read_with(read).await?;
+            match &self.source {
+                Source::Process { eventfd, .. } => {
+                    let read = |eventfd: &OwnedFd| Ok(rustix::io::read(eventfd, &mut [0; 8])?);
+                    eventfd.read_with(read).await?;
+                }
+                Source::Simulated(subscription) => {
+                    let take = |subscription: &Fd| Ok(sys::take_simulated_signal(subscription)?);
+                    return Ok(Signal(subscription.read_with(take).await? as i32));
+                }
+            }
         }
     }
 
     /// The next signal that has come in already.
     pub fn try_next(&mut self) -> Option<Signal> {
-        let pending = &SUBSCRIPTIONS[self.slot].pending;
+        let slot = match &self.source {
+            Source::Process { slot, .. } => *slot,
+            Source::Simulated(subscription) => {
+                return sys::take_simulated_signal(subscription.get_ref()).ok().map(|n| Signal(n as i32));
+            }
+        };
+        let pending = &SUBSCRIPTIONS[slot].pending;
         let signal = in_mask(pending.load(SeqCst)).next()?;
         pending.fetch_and(!(1 << (signal.0 - 1)), SeqCst);
         Some(signal)
@@ -178,18 +205,22 @@ impl Signals {
 /// empty and calls [`Signals::try_next`].
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.eventfd.as_fd()
+        match &self.source {
+            Source::Process { eventfd, .. } => eventfd.as_fd(),
+            Source::Simulated(subscription) => subscription.as_fd(),
+        }
     }
 }
 
 impl Drop for Signals {
     fn drop(&mut self) {
+        let Source::Process { slot, .. } = self.source else { return };
         let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mask = SUBSCRIPTIONS[self.slot].mask.swap(0, SeqCst);
+        let mask = SUBSCRIPTIONS[slot].mask.swap(0, SeqCst);
         for signal in in_mask(mask) {
             table.unsubscribe(signal);
         }
-        table.taken[self.slot] = false;
+        table.taken[slot] = false;
     }
 }
 

@@ -3,7 +3,7 @@
 //! Behind the door there is the kernel; in a test there may be something else before it:
 //!
 //! - [Faults](crate::sim::Faults) make a call fail, be interrupted, or do less than it was asked to;
-//! - a [simulated kernel](crate::sim) has sockets, an epoll set and a network of its own. It belongs to an OS thread, and its descriptors
+//! - a [simulated kernel](crate::sim) has sockets, an epoll set, a network and files of its own. It belongs to an OS thread, and its descriptors
 //!   have numbers that the real kernel has for none.
 //!
 //! The functions are thin: they take and return what `rustix` does, and cost one load of a word that is never written while nothing is
@@ -11,23 +11,24 @@
 //! this one; programs have no use for them.
 
 mod datagram;
+mod file;
 mod pipe;
 
 pub use datagram::*;
+pub use file::*;
 pub use pipe::*;
 
 use crate::sim::faults::{self, DISTURBED};
 use crate::sim::kernel::{self, Kernel};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
-use rustix::io::{Errno, ReadWriteFlags, Result};
+use rustix::fs::OFlags;
+use rustix::io::{Errno, Result};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
     SocketType, sockopt,
 };
-use std::ffi::CStr;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -76,7 +77,7 @@ pub enum Call {
     SetFlags,
     /// `getaddrinfo`
     Resolve,
-    /// `open`
+    /// `open` and `openat2`
     Open,
     /// `stat` and `fstat`
     Stat,
@@ -84,8 +85,22 @@ pub enum Call {
     Pread,
     /// `pwrite`
     Pwrite,
+    /// `ftruncate`
+    Truncate,
     /// `fsync` and `fdatasync`
     Sync,
+    /// `mkdir`
+    MakeDirectory,
+    /// `getdents`
+    ReadDirectory,
+    /// `unlink` and `rmdir`
+    Unlink,
+    /// `rename`
+    Rename,
+    /// `link`
+    Link,
+    /// `symlink`
+    Symlink,
     /// `epoll_create`
     EpollCreate,
     /// `epoll_ctl`
@@ -106,7 +121,7 @@ pub enum Call {
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 32] = [
+    pub const ALL: [Call; 39] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -130,7 +145,14 @@ impl Call {
         Call::Stat,
         Call::Pread,
         Call::Pwrite,
+        Call::Truncate,
         Call::Sync,
+        Call::MakeDirectory,
+        Call::ReadDirectory,
+        Call::Unlink,
+        Call::Rename,
+        Call::Link,
+        Call::Symlink,
         Call::EpollCreate,
         Call::EpollControl,
         Call::EpollWait,
@@ -149,7 +171,12 @@ impl Call {
 pub struct Fd(RawFd);
 
 impl Fd {
-    fn is_simulated(&self) -> bool {
+    /// That of the simulated kernel with a number, which is given up for it.
+    fn simulated(number: RawFd) -> Fd {
+        Fd(number)
+    }
+
+    pub(crate) fn is_simulated(&self) -> bool {
         self.0 < 0
     }
 }
@@ -251,22 +278,7 @@ fn make<T>(
     if kernel::is_here() { kernel::with(simulated) } else { real() }
 }
 
-/// A call on files, which are real in a simulation too, but slow and not to be relied on.
-#[inline]
-fn on_disk<T, E: From<Errno>>(
-    call: Call,
-    real: impl FnOnce(usize) -> std::result::Result<T, E>,
-) -> std::result::Result<T, E> {
-    if !is_disturbed() {
-        return real(usize::MAX);
-    }
-    let limit = faults::of(call)?;
-    let disk = if kernel::is_here() { kernel::with(Kernel::disk)? } else { usize::MAX };
-    real(limit.min(disk))
-}
-
 /// A call that the simulated kernel does not know: there it fails with `OPNOTSUPP`.
-#[inline(always)]
 fn through<T, E: From<Errno>>(
     call: Call,
     real: impl FnOnce(usize) -> std::result::Result<T, E>,
@@ -287,7 +299,7 @@ pub fn socket(family: AddressFamily) -> Result<Fd> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?.into())
     };
-    make(Call::Socket, real, |kernel| Ok(Fd(kernel.socket(family)?)))
+    make(Call::Socket, real, |kernel| Ok(Fd::simulated(kernel.socket(family)?)))
 }
 
 /// Two Unix stream sockets in non-blocking mode, connected to each other.
@@ -302,7 +314,7 @@ pub fn socket_pair() -> Result<(Fd, Fd)> {
     };
     make(Call::SocketPair, real, |kernel| {
         let (one, other) = kernel.socket_pair()?;
-        Ok((Fd(one), Fd(other)))
+        Ok((Fd::simulated(one), Fd::simulated(other)))
     })
 }
 
@@ -376,7 +388,7 @@ pub fn accept(fd: impl AsFd) -> Result<(Fd, Option<SocketAddrAny>)> {
     on(Call::Accept, fd, real, |kernel, fd, _| {
         kernel.interrupt()?;
         let (fd, peer) = kernel.accept(fd)?;
-        Ok((Fd(fd), peer))
+        Ok((Fd::simulated(fd), peer))
     })
 }
 
@@ -525,29 +537,6 @@ fn joined(parts: &[IoSlice<'_>], limit: usize) -> Vec<u8> {
     all
 }
 
-/// Sends at most `count` bytes of a file from `offset` on, which is moved.
-///
-/// # Errors
-/// Those of `sendfile`.
-#[inline]
-pub fn send_file(fd: impl AsFd, file: impl AsFd, offset: &mut u64, count: usize) -> Result<usize> {
-    let from = *offset;
-    let real = |fd: BorrowedFd<'_>, limit| rustix::fs::sendfile(fd, &file, Some(offset), count.min(limit));
-    let sent = on(Call::SendFile, fd, real, |kernel, fd, limit| {
-        kernel.interrupt()?;
-        let mut bytes = vec![0; count.min(limit).min(SIMULATED_SENDFILE_MAX)];
-        let read = rustix::io::pread(&file, &mut bytes[..], from)?;
-        if read == 0 { Ok(0) } else { kernel.send(fd, &bytes[..read]) }
-    })?;
-    if *offset == from {
-        *offset += sent as u64;
-    }
-    Ok(sent)
-}
-
-/// The most that one simulated `sendfile` reads.
-const SIMULATED_SENDFILE_MAX: usize = 64 * 1024;
-
 /// Closes one direction of a connection, or both.
 ///
 /// # Errors
@@ -563,7 +552,7 @@ pub fn shutdown(fd: impl AsFd, how: Shutdown) -> Result<()> {
 /// Those of `fcntl(F_DUPFD_CLOEXEC)`.
 pub fn duplicate(fd: impl AsFd) -> Result<Fd> {
     let real = |fd: BorrowedFd<'_>, _| Ok(rustix::io::fcntl_dupfd_cloexec(fd, 0)?.into());
-    on(Call::Duplicate, fd, real, |kernel, fd, _| Ok(Fd(kernel.duplicate(fd)?)))
+    on(Call::Duplicate, fd, real, |kernel, fd, _| Ok(Fd::simulated(kernel.duplicate(fd)?)))
 }
 
 /// Puts an open file into non-blocking mode.
@@ -597,104 +586,28 @@ pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     Ok(host_and_port.to_socket_addrs()?.collect())
 }
 
-/// Opens a file. It may take long.
-///
-/// # Errors
-/// Those of `open`.
-pub(crate) fn open(path: &CStr, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
-    on_disk(Call::Open, |_| rustix::fs::openat(CWD, path, flags, mode))
+/// A subscription to signals of the simulation of this OS thread; `None` if it has none.
+pub(crate) fn simulated_signals(mask: u64) -> Option<Result<Fd>> {
+    is_simulated().then(|| kernel::with(|kernel| Ok(Fd::simulated(kernel.subscribe(mask)?))))
 }
 
-/// The status of the file at a path, or of an open one. It may take long.
+/// The number of the lowest signal that a simulated subscription has and was not told of.
 ///
 /// # Errors
-/// Those of `statx`.
-pub(crate) fn stat(directory: impl AsFd, path: &CStr, flags: AtFlags, mask: StatxFlags) -> Result<Statx> {
-    on_disk(Call::Stat, |_| rustix::fs::statx(directory, path, flags, mask))
+/// `EAGAIN` if there is none.
+pub(crate) fn take_simulated_signal(subscription: &Fd) -> Result<u32> {
+    kernel::with(|kernel| kernel.take_signal(subscription.0))
 }
 
-/// Reads from a place in a file. It may take long.
-///
-/// # Errors
-/// Those of `pread`.
-pub(crate) fn pread(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
-    on_disk(Call::Pread, |limit| {
-        let room = buffer.len().min(limit);
-        rustix::io::pread(file, &mut buffer[..room], offset)
-    })
-}
-
-/// Reads what is in memory of a place in a file.
-///
-/// # Errors
-/// Those of `preadv2`: `EAGAIN` if nothing is.
-pub(crate) fn pread_cached(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
-    on_disk(Call::Pread, |limit| {
-        let room = buffer.len().min(limit);
-        let parts = &mut [IoSliceMut::new(&mut buffer[..room])];
-        rustix::io::preadv2(file, parts, offset, ReadWriteFlags::NOWAIT)
-    })
-}
-
-/// Writes to a place in a file. It may take long.
-///
-/// # Errors
-/// Those of `pwrite`.
-pub(crate) fn pwrite(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize> {
-    on_disk(Call::Pwrite, |limit| rustix::io::pwrite(file, &bytes[..bytes.len().min(limit)], offset))
-}
-
-/// Waits until a file is on the disk. It may take long.
-///
-/// # Errors
-/// Those of `fsync`.
-pub(crate) fn sync(file: impl AsFd, only_data: bool) -> Result<()> {
-    on_disk(Call::Sync, |_| if only_data { rustix::fs::fdatasync(file) } else { rustix::fs::fsync(file) })
-}
-
-/// What is to become of a call that is made through a ring, not through a function here: how many bytes it may transfer.
-#[inline]
-pub(crate) fn through_ring(call: Call) -> Result<usize> {
-    if is_disturbed() { faults::of(call) } else { Ok(usize::MAX) }
-}
-
-/// To be asked before a call on a file that is not made here and may wait for the disk.
-///
-/// # Errors
-/// What was injected into `call`, or is wrong with the simulated disk.
-#[inline]
-pub fn may_wait(call: Call) -> Result<()> {
-    if !is_disturbed() {
-        return Ok(());
-    }
-    faults::of(call)?;
-    if kernel::is_here() {
-        kernel::with(Kernel::disk)?;
-    }
-    Ok(())
-}
-
-/// To be asked before a call on a file that is not made here and must not wait for the disk: whether a call that is to take only what is in memory (`RWF_NOWAIT`, `RESOLVE_CACHED`) is made as it is. In a simulation it is not: chance
-/// says what is in memory, not the page cache, and what is said to be is read by the ordinary call.
-///
-/// # Errors
-/// `EAGAIN` when chance says that it is not in memory; what was injected into `call`.
-#[inline]
-pub fn without_waiting(call: Call) -> Result<bool> {
-    if !is_disturbed() {
-        return Ok(true);
-    }
-    faults::of(call)?;
-    if !kernel::is_here() {
-        return Ok(true);
-    }
-    kernel::with(|kernel| if kernel.is_cached() { Ok(false) } else { Err(Errno::AGAIN) })
+/// Whether an operation on a file that nobody waits for any more is performed all the same, in the simulation of this OS thread.
+pub(crate) fn goes_on() -> bool {
+    kernel::with(|kernel| Ok(kernel.goes_on())).unwrap_or(false)
 }
 
 /// A new epoll set.
 pub(crate) fn epoll_create() -> Result<Fd> {
     let real = || Ok(epoll::create(CreateFlags::CLOEXEC)?.into());
-    make(Call::EpollCreate, real, |kernel| Ok(Fd(kernel.epoll_create()?)))
+    make(Call::EpollCreate, real, |kernel| Ok(Fd::simulated(kernel.epoll_create()?)))
 }
 
 /// Puts a descriptor into an epoll set.

@@ -13,7 +13,7 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode, squeue};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Bits that no operation has: the outcome of a cancellation, which is of no interest.
@@ -197,7 +197,7 @@ impl Ring {
                 } else {
                     io_uring::types::FsyncFlags::empty()
                 };
-                opcode::Fsync::new(fd(std::os::fd::AsFd::as_fd(&**file))).flags(flags).build()
+                opcode::Fsync::new(fd((**file).as_fd())).flags(flags).build()
             }
             Operation::Open(open) => opcode::OpenAt::new(fd(rustix::fs::CWD), open.path.as_ptr())
                 .flags(open.flags.bits() as i32)
@@ -213,7 +213,7 @@ impl Ring {
             }
             Operation::Close(Some(file)) => {
                 // By an OS thread of the kernel's, whatever it has to wait for.
-                opcode::Close::new(Fd(file.as_raw_fd())).build().flags(squeue::Flags::ASYNC)
+                opcode::Close::new(Fd(file.as_fd().as_raw_fd())).build().flags(squeue::Flags::ASYNC)
             }
             Operation::Close(None) | Operation::Opened(_) => panic!("{operation:?} is done"),
         };

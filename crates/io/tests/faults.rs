@@ -42,6 +42,25 @@ fn errors(call: Call) -> &'static [i32] {
         ENETDOWN,
         ENETUNREACH,
     ];
+    const NAME: &[i32] = &[
+        EACCES,
+        EDQUOT,
+        EEXIST,
+        EINTR,
+        EINVAL,
+        EIO,
+        ELOOP,
+        EMLINK,
+        ENAMETOOLONG,
+        ENOENT,
+        ENOMEM,
+        ENOSPC,
+        ENOTDIR,
+        EPERM,
+        EROFS,
+        EXDEV,
+    ];
+    const RENAME: &[i32] = &[EBUSY, EDQUOT, EINVAL, EISDIR, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EPERM, EXDEV];
     match call {
         Call::Socket | Call::SocketPair => MAKE,
         Call::SetOption | Call::SocketError => OPTION,
@@ -181,6 +200,26 @@ fn errors(call: Call) -> &'static [i32] {
         Call::EpollWait => &[EBADF, EFAULT, EINTR, EINVAL],
         Call::Eventfd => &[EINVAL, EMFILE, ENFILE, ENODEV, ENOMEM],
         Call::Sync => &[EBADF, EDQUOT, EINTR, EINVAL, EIO, ENOSPC, EROFS],
+        Call::Truncate => &[EBADF, EFBIG, EINTR, EINVAL, EIO, EISDIR, EPERM, EROFS, ETXTBSY],
+        Call::ReadDirectory => &[EACCES, EBADF, EIO, EMFILE, ENFILE, ENOENT, ENOMEM, ENOTDIR],
+        Call::MakeDirectory | Call::Symlink | Call::Link => NAME,
+        Call::Rename => RENAME,
+        Call::Unlink => &[
+            EACCES,
+            EBUSY,
+            EFAULT,
+            EINVAL,
+            EIO,
+            EISDIR,
+            ELOOP,
+            ENAMETOOLONG,
+            ENOENT,
+            ENOMEM,
+            ENOTDIR,
+            ENOTEMPTY,
+            EPERM,
+            EROFS,
+        ],
         Call::Pipe => &[EFAULT, EINVAL, EMFILE, ENFILE],
         Call::Read => &[EBADF, EFAULT, EINTR, EINVAL, EIO, EISDIR],
         Call::Write => {
@@ -314,6 +353,25 @@ async fn files(path: PathBuf) -> io::Result<()> {
     Ok(())
 }
 
+/// Names: of a directory, and of files in it.
+async fn names(directory: PathBuf) -> io::Result<()> {
+    let _ = std::fs::remove_dir_all(&directory);
+    let at = |name: &str| directory.join(name);
+    fs::create_dir(&directory).await?;
+    fs::write(at("one"), b"content".to_vec()).await?;
+    fs::File::options().write(true).open(at("one")).await?.set_len(4).await?;
+    fs::hard_link(at("one"), at("two")).await?;
+    fs::symlink("two", at("link")).await?;
+    fs::rename(at("one"), at("three")).await?;
+    let names = fs::read_dir(&directory).await?;
+    assert_eq!(names, ["link", "three", "two"]);
+    assert_eq!(fs::read(at("link")).await?, b"cont");
+    for name in names {
+        fs::remove_file(directory.join(name)).await?;
+    }
+    fs::remove_dir(directory).await
+}
+
 /// A pipe that is written and read at once.
 async fn pipes() -> io::Result<()> {
     let (sender, receiver) = pipe()?;
@@ -362,7 +420,7 @@ fn descriptors() -> usize {
 }
 
 /// How many there are.
-const SCENARIOS: usize = 7;
+const SCENARIOS: usize = 8;
 
 /// Runs the scenarios for a call with an event loop of their own, whatever becomes of each; how many came to a good end.
 fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
@@ -375,6 +433,7 @@ fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
         good += usize::from(unix(directory.join("socket")).await.is_ok());
         good += usize::from(send_file(file.clone()).await.is_ok());
         good += usize::from(files(file).await.is_ok());
+        good += usize::from(names(directory.join("names")).await.is_ok());
         good += usize::from(pipes().await.is_ok());
         good += usize::from(process(call).await.is_ok());
         good + usize::from(datagrams().await.is_ok())

@@ -194,7 +194,7 @@ impl Disk {
             match operation {
                 Operation::Open(_) if outcome >= 0 => {
                     // SAFETY: the kernel has just opened it for us.
-                    *operation = Operation::Opened(unsafe { OwnedFd::from_raw_fd(outcome) });
+                    *operation = Operation::Opened(unsafe { OwnedFd::from_raw_fd(outcome) }.into());
                     outcome = 0;
                 }
                 // The kernel has taken the descriptor back, whatever it says; unless it never came to it.
@@ -267,7 +267,7 @@ mod tests {
     fn read_all(disk: &mut Disk, threads: u8) {
         let mut file = tempfile::tempfile().unwrap();
         (0..threads).for_each(|i| file.write_all(&[i; 4096]).unwrap());
-        let file = Arc::new(Opened::new(file.into(), "blocks".into(), false));
+        let file = Arc::new(Opened::new(OwnedFd::from(file).into(), "blocks".into(), false));
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         let mut cpu = Cpu::new().unwrap();
         let done = Rc::new(Cell::new(0));

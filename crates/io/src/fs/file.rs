@@ -1,9 +1,11 @@
 //! The open file.
 
 use super::buffer::{AlignedBuf, Buffer, Bytes};
+use super::names::made;
 use super::operation::{Opened, Operation, Transfer};
 use super::queue::Doing;
 use super::{Metadata, OpenOptions, at, result, status};
+use crate::sys;
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -161,7 +163,17 @@ impl File {
         (Ok(()), B::from_bytes(transfer.bytes))
     }
 
-    /// Waits until everything written to the file is on the disk, with all that is known of the file.
+    /// Makes the file so long: what is behind the end is lost, and what it grows by is zeros. It is done on the blocking pool.
+    ///
+    /// # Errors
+    /// With the path in the message: not opened for writing, longer than the file system can.
+    pub async fn set_len(&self, len: u64) -> io::Result<()> {
+        let file = self.opened.clone();
+        made(move || sys::truncate(&*file, len)).await.map_err(at("set the length of", self.path()))
+    }
+
+    /// Waits until everything written to the file is on the disk, with all that is known of the file. Its name is not part of that: it is
+    /// on the disk when the directory that it is in was opened and synced so.
     ///
     /// # Errors
     /// With the path in the message: something written earlier did not get there.

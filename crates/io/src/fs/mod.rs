@@ -9,6 +9,8 @@
 //! [blocking pool](crate::blocking). [`Driver`] and the environment's `SELVEDGE_IO=epoll` ask for that way. What an operation
 //! does is the same on either.
 //!
+//! What concerns names only ([`rename`] and its like) is done by the blocking pool.
+//!
 //! # Who owns the buffer
 //!
 //! The operation. The kernel writes into it until it says that it has done, whether or not anybody still waits; so a
@@ -37,6 +39,7 @@ mod buffer;
 pub(crate) mod disk;
 mod file;
 mod metadata;
+mod names;
 pub(crate) mod operation;
 mod options;
 mod queue;
@@ -46,6 +49,7 @@ pub use buffer::{AlignedBuf, Buffer};
 pub use disk::Driver;
 pub use file::File;
 pub use metadata::Metadata;
+pub use names::{create_dir, hard_link, read_dir, remove_dir, remove_file, rename, symlink};
 pub use options::OpenOptions;
 
 use crate::error::doing;

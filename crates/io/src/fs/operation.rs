@@ -2,12 +2,12 @@
 
 use super::buffer::Bytes;
 use super::region::Region;
-use crate::sys::{self, Call};
+use crate::sys::{self, Call, Fd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::ffi::CString;
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Opened {
     /// There until it is dropped.
-    fd: Option<OwnedFd>,
+    fd: Option<Fd>,
     pub(super) path: PathBuf,
     /// It bypasses the page cache.
     pub(super) direct: bool,
 }
 
 impl Opened {
-    pub(super) fn new(fd: OwnedFd, path: PathBuf, direct: bool) -> Opened {
+    pub(super) fn new(fd: Fd, path: PathBuf, direct: bool) -> Opened {
         Opened { fd: Some(fd), path, direct }
     }
 }
@@ -54,10 +54,10 @@ pub(crate) enum Operation {
     },
     Open(Box<Open>),
     /// An `Open` that has succeeded: so its result is closed if nobody wants it.
-    Opened(OwnedFd),
+    Opened(Fd),
     Stat(Box<Stat>),
     /// The descriptor is gone once the kernel has got it.
-    Close(Option<OwnedFd>),
+    Close(Option<Fd>),
 }
 
 /// Bytes between a file and a buffer.
@@ -171,7 +171,7 @@ impl Operation {
             Operation::Open(open) => {
                 let mut opened = None;
                 let outcome = retry(|| {
-                    opened = Some(sys::open(&open.path, open.flags, open.mode)?);
+                    opened = Some(sys::open(CWD, &*open.path, open.flags, open.mode)?);
                     Ok(0)
                 });
                 if let Some(fd) = opened {

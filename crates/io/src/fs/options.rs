@@ -124,7 +124,7 @@ impl OpenOptions {
         }
     }
 
-    async fn opened(&self, path: &std::path::Path) -> io::Result<std::os::fd::OwnedFd> {
+    async fn opened(&self, path: &std::path::Path) -> io::Result<crate::sys::Fd> {
         let open = Open { path: c_path(path)?, flags: self.flags()?, mode: Mode::from_raw_mode(self.mode) };
         match Doing::new(Operation::Open(Box::new(open))).await {
             (_, Operation::Opened(fd)) => Ok(fd),

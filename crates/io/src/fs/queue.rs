@@ -27,16 +27,16 @@
 
 use super::operation::{Operation, Outcome};
 use crate::pool;
-use crate::sys;
+use crate::sys::{self, Fd};
+use crate::time::sleep;
 use rustix::io::Errno;
-use selvedge_core::{Unpark, in_thread};
+use selvedge_core::{SleepUntil, Unpark, in_thread};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 /// The end of a list of slots.
 const NONE: u32 = u32::MAX;
@@ -469,8 +469,8 @@ impl Completed {
 }
 
 /// Closes a descriptor: aside, if a thread of ours would have to wait for it.
-pub(super) fn close_aside(fd: OwnedFd) {
-    let aside = in_thread() && !sys::is_simulated();
+pub(super) fn close_aside(fd: Fd) {
+    let aside = in_thread() && !fd.is_simulated();
     match HERE.with_borrow(Option::clone).filter(|_| aside) {
         Some(queue) => {
             queue.submit(Operation::Close(Some(fd)), None);
@@ -487,9 +487,14 @@ pub(super) struct Doing(Progress);
 enum Progress {
     Unsent(Operation),
     Sent(Arc<Queue>, u32),
-    /// In a simulation, where calls that may block are made in place and take virtual time.
-    Simulated(Pin<Box<dyn Future<Output = (Outcome, Operation)> + Send + Sync>>),
+    /// In a simulation, where the operation is performed in place, when it would be over.
+    Simulated(Box<Delayed>),
     Over,
+}
+
+struct Delayed {
+    operation: Operation,
+    delay: Pin<Box<SleepUntil>>,
 }
 
 impl fmt::Debug for Progress {
@@ -497,18 +502,10 @@ impl fmt::Debug for Progress {
         f.write_str(match self {
             Progress::Unsent(_) => "unsent",
             Progress::Sent(..) => "sent",
-            Progress::Simulated(_) => "simulated",
+            Progress::Simulated(..) => "simulated",
             Progress::Over => "over",
         })
     }
-}
-
-async fn simulated(mut operation: Operation) -> (Outcome, Operation) {
-    let performed = pool::blocking(move || {
-        let outcome = operation.perform();
-        (outcome, operation)
-    });
-    performed.await.expect("an operation does not panic")
 }
 
 impl Doing {
@@ -528,14 +525,20 @@ impl Future for Doing {
             self.0 = Progress::Over;
             return Poll::Ready(answer);
         }
-        if let Progress::Simulated(simulated) = &mut self.0 {
-            return simulated.as_mut().poll(cx);
+        if let Progress::Simulated(delayed) = &mut self.0 {
+            ready!(delayed.delay.as_mut().poll(cx));
         }
-        let Progress::Unsent(mut operation) = std::mem::replace(&mut self.0, Progress::Over) else {
-            panic!("an operation is not polled after it has ended");
+        let mut operation = match std::mem::replace(&mut self.0, Progress::Over) {
+            Progress::Unsent(operation) => operation,
+            Progress::Simulated(mut delayed) => {
+                let outcome = delayed.operation.perform();
+                return Poll::Ready((outcome, delayed.operation));
+            }
+            _ => panic!("an operation is not polled after it has ended"),
         };
-        if sys::is_simulated() {
-            self.0 = Progress::Simulated(Box::pin(simulated(operation)));
+        if let Some(delay) = sys::simulated_delay() {
+            let delay = Box::pin(sleep(delay));
+            self.0 = Progress::Simulated(Box::new(Delayed { operation, delay }));
             return self.poll(cx);
         }
         let queue = Queue::here();
@@ -562,8 +565,13 @@ impl Future for Doing {
 
 impl Drop for Doing {
     fn drop(&mut self) {
-        if let Progress::Sent(queue, slot) = &self.0 {
-            queue.withdraw(*slot);
+        match &mut self.0 {
+            Progress::Sent(queue, slot) => queue.withdraw(*slot),
+            // Whether it had begun, chance says.
+            Progress::Simulated(delayed) if sys::goes_on() => {
+                delayed.operation.perform();
+            }
+            _ => {}
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::NonBlocking;
 use crate::error::doing;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix};
 use selvedge_core::Time;
 use std::ffi::OsStr;
@@ -97,6 +98,7 @@ impl UnixDatagram {
             let to = SocketAddrAny::from(SocketAddrUnix::new(path)?);
             loop {
                 match sys::send_to(&self.io, bytes, &to) {
+                    Err(Errno::INTR) => {}
                     Err(error) if io::Error::from(error).kind() == io::ErrorKind::WouldBlock => {
                         self.io.check_write_deadline()?;
                         sleep(PAUSE).await;

@@ -1,4 +1,4 @@
-//! A kernel in memory: descriptors, an epoll set, and a network whose weather is drawn from a seed.
+//! A kernel in memory: descriptors, an epoll set, a network whose weather is drawn from a seed, and a disk with moods.
 //!
 //! It behaves as Linux does where programs can tell, above all at the edges: an epoll set reports a socket once when something has
 //! become true of it, a short read means that nothing is left, a short write that there is no room, and both are followed by an edge
@@ -7,24 +7,33 @@
 //! Nothing happens by itself: what the network is going to do stands in a calendar, and `epoll_wait` moves the virtual clock on to the
 //! next entry.
 
+mod datagrams;
+mod files;
 mod network;
+mod pipes;
 mod readiness;
+mod signals;
 mod sockets;
 
 use super::Conditions;
+use super::disk::tree::{Ino, Tree};
 use crate::sys::SocketOption;
+use datagrams::Datagrams;
+use files::Opened;
+use pipes::{Pipe, PipeEnd};
 use rustix::event::epoll::{Event, EventData, EventFlags};
 use rustix::io::{Errno, Result};
 use rustix::net::{AddressFamily, Shutdown, SocketAddrAny, SocketAddrUnix};
 use selvedge_core::{Time, VirtualClock};
 use selvedge_sched::Random;
+use signals::Subscription;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::mem::{self, MaybeUninit};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -102,7 +111,15 @@ pub(crate) struct Kernel {
     epolls: Vec<Id>,
     /// Who is to be found at an address.
     names: BTreeMap<Name, Vec<Id>>,
+    /// Likewise, of datagrams.
+    receivers: BTreeMap<Name, Vec<Id>>,
     next_port: u16,
+    disk: Tree,
+    /// What the disk's clock said when the world's began, less what that said.
+    boot: u64,
+    pipes: Vec<Option<Pipe>>,
+    /// Those of FIFOs that are open.
+    fifos: BTreeMap<Ino, Id>,
     calendar: BinaryHeap<Reverse<Entry>>,
     entries: u64,
     /// Of everything that happens.
@@ -123,6 +140,10 @@ enum Kind {
     Socket(Socket),
     Listener(Listener),
     Stream(Box<Stream>),
+    Datagrams(Box<Datagrams>),
+    File(Opened),
+    Pipe(PipeEnd),
+    Signals(Subscription),
 }
 
 #[derive(Debug, Default)]
@@ -224,6 +245,14 @@ enum Happening {
     Reset { to: Id },
     /// There may be room to send.
     Room { to: Id },
+    /// A datagram arrives.
+    Datagram { from: Id, to: SocketAddr, bytes: Vec<u8> },
+    /// Nobody has taken one.
+    Unreachable { from: Id, to: SocketAddr },
+    /// A datagram may be sent again.
+    DatagramRoom { to: Id },
+    /// A pipe takes more again.
+    PipeRoom { pipe: Id },
 }
 
 impl PartialEq for Entry {
@@ -251,7 +280,8 @@ const KNOCK_AGAIN: Duration = Duration::from_secs(1);
 const KNOCKS_MAX: u32 = 6;
 
 impl Kernel {
-    pub(super) fn new(seed: u64, conditions: Conditions) -> Kernel {
+    pub(super) fn new(seed: u64, conditions: Conditions, mut disk: Tree) -> Kernel {
+        disk.limit(conditions.disk_bytes);
         static GENERATIONS: AtomicU32 = AtomicU32::new(0);
         let generation = GENERATIONS.fetch_add(1, Ordering::Relaxed) % NO_GENERATION;
         Kernel {
@@ -264,7 +294,12 @@ impl Kernel {
             objects: Vec::new(),
             epolls: Vec::new(),
             names: BTreeMap::new(),
+            receivers: BTreeMap::new(),
             next_port: 32_768,
+            boot: disk.now().saturating_sub(Time::now().as_nanos()),
+            disk,
+            pipes: Vec::new(),
+            fifos: BTreeMap::new(),
             calendar: BinaryHeap::new(),
             entries: 0,
             digest: 0,
@@ -272,8 +307,13 @@ impl Kernel {
     }
 
     /// How many descriptors are open.
-    pub(super) fn open(&self) -> usize {
+    pub(super) fn left_open(&self) -> usize {
         self.open
+    }
+
+    /// The disk as it is now.
+    pub(super) fn into_disk(self) -> Tree {
+        self.disk
     }
 
     /// A digest of everything that happened.
@@ -378,6 +418,10 @@ impl Kernel {
                     State::Connecting => self.reset(stream.peer),
                 }
             }
+            Some(Kind::Datagrams(socket)) => self.close_datagrams(id, &socket),
+            Some(Kind::File(opened)) => self.close_file(&opened),
+            Some(Kind::Pipe(end)) => self.close_end(id, &end),
+            Some(Kind::Signals(_)) => {}
             None => unreachable!("looked up above"),
         }
     }
@@ -402,28 +446,6 @@ impl Kernel {
     /// Whether a call is interrupted before it has done anything.
     pub(crate) fn interrupt(&mut self) -> Result<()> {
         if self.random.happens(self.conditions.interrupted) { Err(Errno::INTR) } else { Ok(()) }
-    }
-
-    // Files: they are real, but the disk may be slow, and may fail.
-
-    /// How long a call that may block takes.
-    pub(crate) fn disk_delay(&mut self) -> Duration {
-        let range = self.conditions.disk_delay.clone();
-        self.drawn(range)
-    }
-
-    /// How many bytes of a file a call may transfer.
-    pub(crate) fn disk(&mut self) -> Result<usize> {
-        if self.random.happens(self.conditions.disk_error) {
-            return Err(Errno::IO);
-        }
-        let short = self.random.happens(self.conditions.disk_short);
-        Ok(if short { 1 + self.random.below(4096) as usize } else { usize::MAX })
-    }
-
-    /// Whether what is asked of a file is in memory.
-    pub(crate) fn is_cached(&mut self) -> bool {
-        !self.random.happens(self.conditions.disk_cold)
     }
 }
 

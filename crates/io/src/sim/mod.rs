@@ -10,18 +10,33 @@
 //! # What is simulated
 //! - TCP and Unix stream sockets of [`net`](crate::net), with backlogs, buffers of limited size, half-closed and reset connections; all
 //!   under the same [`EventLoop`], which sees a simulated epoll set, with its edges.
+//! - UDP, whose datagrams are lost, come twice, and overtake each other, with groups and reports that nobody was there; Unix datagrams,
+//!   which do none of that, with their short queues.
+//! - [Files](crate::fs), in a tree in memory that belongs to the world: a [`Disk`], which a test fills before and looks at behind. What is asked
+//!   of it takes a while, so that operations overtake each other, fails (`EIO`, `ENOSPC`), and comes to less than was asked for;
+//!   an operation that is given up is performed or not. The power may fail: [`Disk::after_crash`] is what is left.
+//! - [Pipes](crate::pipe), of limited size, and FIFOs, which a test makes with [`Disk::fifo`].
+//! - [Signals](crate::signal), which [`raise`] raises.
 //! - Time, of [`Time`](selvedge_core::Time) and everything that waits for it.
 //! - Calls on the [blocking pool](crate::pool): they are made in place, after a while.
 //! - Name look-up: every name is this host's.
 //!
-//! Files are the real ones, but reading them may take long, fail, or come to less than was asked for. Other descriptors (pipes, terminals,
-//! signals) are never ready. What runs on OS threads of its own is outside the simulation, and must not wake a thread inside.
+//! The paths of Unix sockets are not names in the tree: they are free again when the socket is closed. Starting a [child
+//! process](crate::process) fails with `Unsupported`, and so do the standard streams. Real descriptors are never ready, but a real file
+//! can be sent to a simulated socket. Direct access wants buffers at addresses that are multiples of 4096, as
+//! [`AlignedBuf`](crate::fs::AlignedBuf) has them; whether another buffer does is nothing that a seed determines.
+//!
+//! What runs on OS threads of its own is outside the simulation, and must not wake a thread inside; and what a program asks the system for
+//! elsewhere than here (`std::fs`, `std::time`) it gets from the real one.
 
+pub(crate) mod disk;
 pub(crate) mod faults;
 pub(crate) mod kernel;
 
 use crate::EventLoop;
+use crate::signal::Signal;
 pub use crate::sys::Call;
+pub use disk::Disk;
 pub use faults::{Fault, Faults};
 use kernel::Kernel;
 use selvedge_core::{ThreadInfo, VirtualClock};
@@ -85,14 +100,20 @@ pub struct Conditions {
     pub reset: u32,
     /// How often what is sent is lost, and what comes after it waits until it was sent again: for up to two minutes.
     pub stalled: u32,
+    /// How often a UDP datagram is lost.
+    pub datagram_lost: u32,
+    /// How often a UDP datagram comes twice.
+    pub datagram_twice: u32,
     /// How long a call takes that may block.
     pub disk_delay: Range<Duration>,
-    /// How often reading, writing, opening a file or asking for its status fails.
+    /// How often a call on files fails: with `EIO`, or, if it takes room on the disk, with `ENOSPC`.
     pub disk_error: u32,
     /// How often reading or writing comes to less than was asked for.
     pub disk_short: u32,
     /// How often what is wanted of a file is not in memory.
     pub disk_cold: u32,
+    /// How many bytes the files on the disk may take; beyond that, writing fails with `ENOSPC`.
+    pub disk_bytes: u64,
     /// How many descriptors may be open at once.
     pub descriptors_max: usize,
 }
@@ -110,10 +131,13 @@ impl Conditions {
             refused: 0,
             reset: 0,
             stalled: 0,
+            datagram_lost: 0,
+            datagram_twice: 0,
             disk_delay: Duration::ZERO..Duration::from_millis(10),
             disk_error: 0,
             disk_short: 0,
             disk_cold: 100_000,
+            disk_bytes: u64::MAX,
             descriptors_max: 10_000,
         }
     }
@@ -130,6 +154,8 @@ impl Conditions {
             refused: 20_000,
             reset: 100_000,
             stalled: 2_000,
+            datagram_lost: 100_000,
+            datagram_twice: 50_000,
             disk_error: 10_000,
             disk_short: 100_000,
             disk_cold: 300_000,
@@ -180,12 +206,13 @@ pub struct World {
     seed: u64,
     conditions: Conditions,
     order: Simulation,
+    disk: Disk,
 }
 
 impl World {
-    /// A world in [good](Conditions::good) conditions whose threads run in random order.
+    /// A world in [good](Conditions::good) conditions whose threads run in random order, with an empty disk.
     pub fn new(seed: u64) -> World {
-        World { seed, conditions: Conditions::good(), order: Simulation::new(seed) }
+        World { seed, conditions: Conditions::good(), order: Simulation::new(seed), disk: Disk::new() }
     }
 
     /// In other conditions.
@@ -198,6 +225,11 @@ impl World {
         World { order, ..self }
     }
 
+    /// With something on its disk. Each run begins with a copy of it.
+    pub fn disk(self, disk: Disk) -> World {
+        World { disk, ..self }
+    }
+
     /// Runs a program until its main thread has ended. The threads that are left are cancelled.
     ///
     /// # Errors
@@ -207,20 +239,22 @@ impl World {
     /// If this OS thread runs an event loop already, or the process has no descriptors left (it takes one).
     pub fn run<F: Future + 'static>(&self, main: F) -> Result<Ended<F::Output>, Failed> {
         let clock = VirtualClock::install();
-        let installed = Installed::new(Kernel::new(!self.seed, self.conditions.clone()));
+        let installed =
+            Installed::new(Kernel::new(!self.seed, self.conditions.clone(), self.disk.clone().into_tree()));
         let mut events = EventLoop::new().unwrap_or_else(|error| panic!("an event loop: {error}"));
         let run = self.order.run(&mut events, main);
         drop(events);
-        let (descriptors, digest) = installed.end();
+        let kernel = installed.end();
         drop(clock);
         let run = run?;
         Ok(Ended {
             output: run.output,
             steps: run.steps,
             time: run.time,
-            digest: run.digest ^ digest,
+            digest: run.digest ^ kernel.digest(),
             left: run.left,
-            descriptors,
+            descriptors: kernel.left_open(),
+            disk: Disk::of(kernel.into_disk()),
         })
     }
 }
@@ -235,12 +269,39 @@ pub struct Ended<T> {
     pub steps: u64,
     /// What time passed for the program.
     pub time: Duration,
-    /// A digest of all that happened, in threads and on the network. Two runs with the same digest are the same run.
+    /// A digest of all that happened, in threads, on the network and on the disk. Two runs with the same digest are the same run.
     pub digest: u64,
     /// The threads that were left, and were cancelled.
     pub left: Vec<ThreadInfo>,
     /// How many simulated descriptors were open when all threads were gone: leaked, or part of the output.
     pub descriptors: usize,
+    /// The disk as the program has left it. What is on it for good, [`Disk::after_crash`] tells.
+    pub disk: Disk,
+}
+
+/// Raises a signal in the simulated world of this OS thread: those who have subscribed to it ([`signals`](crate::signal::signals))
+/// are told. How many they are; a program without any would have done what the signal does by itself.
+///
+/// # Panics
+/// If there is none, or if the signal cannot be subscribed to.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::spawn_local;
+/// use selvedge_io::signal::{Signal, signals};
+/// use selvedge_io::sim::{raise, simulate};
+///
+/// simulate(0..10, || async {
+///     let mut terminated = signals(&[Signal::TERM]).unwrap();
+///     let server = spawn_local(async move { terminated.next().await });
+///     assert_eq!(raise(Signal::TERM), 1);
+///     assert_eq!(server.await.unwrap().unwrap(), Signal::TERM);
+/// });
+/// ```
+pub fn raise(signal: Signal) -> usize {
+    let bit = signal.bit().unwrap_or_else(|| panic!("{signal} cannot be subscribed to"));
+    let told = kernel::with(|kernel| Ok(kernel.raise(bit)));
+    told.unwrap_or_else(|_| panic!("{signal} is raised in no simulated world"))
 }
 
 /// The simulated kernel is that of this OS thread for as long as this lives, also if the run unwinds.
@@ -252,10 +313,9 @@ impl Installed {
         Installed(PhantomData)
     }
 
-    /// How many descriptors are open, and the digest.
-    fn end(self) -> (usize, u64) {
+    fn end(self) -> Kernel {
         std::mem::forget(self);
-        kernel::uninstall().map_or((0, 0), |kernel| (kernel.open(), kernel.digest()))
+        kernel::uninstall().expect("it was installed, and nobody else takes it away")
     }
 }
 

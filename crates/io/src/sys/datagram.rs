@@ -1,22 +1,23 @@
 //! Datagram sockets, of UDP and Unix.
 
-use super::{Call, Fd, through};
-use rustix::io::Result;
+use super::{Call, Fd, is_disturbed, make, on};
+use rustix::io::{Errno, Result};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, recvfrom, sendto, sockopt,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// A datagram socket in non-blocking mode.
 ///
 /// # Errors
 /// Those of `socket`.
 pub fn datagram_socket(family: AddressFamily) -> Result<Fd> {
-    through(Call::Socket, |_| {
+    let real = || {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         Ok(rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?.into())
-    })
+    };
+    make(Call::Socket, real, |kernel| Ok(Fd::simulated(kernel.datagram_socket(family)?)))
 }
 
 /// Two Unix datagram sockets in non-blocking mode, connected to each other.
@@ -24,10 +25,14 @@ pub fn datagram_socket(family: AddressFamily) -> Result<Fd> {
 /// # Errors
 /// Those of `socketpair`.
 pub fn datagram_pair() -> Result<(Fd, Fd)> {
-    through(Call::SocketPair, |_| {
+    let real = || {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (one, other) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
         Ok((one.into(), other.into()))
+    };
+    make(Call::SocketPair, real, |kernel| {
+        let (one, other) = kernel.datagram_pair()?;
+        Ok((Fd::simulated(one), Fd::simulated(other)))
     })
 }
 
@@ -37,10 +42,29 @@ pub fn datagram_pair() -> Result<(Fd, Fd)> {
 /// Those of `recvfrom`.
 #[inline]
 pub fn receive_from(fd: impl AsFd, buffer: &mut [u8], peek: bool) -> Result<(usize, Option<SocketAddrAny>)> {
-    through(Call::Recv, |_| {
+    if is_disturbed() && fd.as_fd().as_raw_fd() < 0 {
+        return receive_simulated(fd.as_fd(), buffer, peek);
+    }
+    let real = |fd: BorrowedFd<'_>, _| {
         let flags = if peek { RecvFlags::DONTWAIT | RecvFlags::PEEK } else { RecvFlags::DONTWAIT };
         let (received, _, from) = recvfrom(fd, buffer, flags)?;
         Ok((received, from))
+    };
+    on(Call::Recv, fd, real, |_, _, _| Err(Errno::BADF))
+}
+
+#[cold]
+fn receive_simulated(
+    fd: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    peek: bool,
+) -> Result<(usize, Option<SocketAddrAny>)> {
+    let unreal = |_: BorrowedFd<'_>, _| Err(Errno::BADF);
+    on(Call::Recv, fd, unreal, |kernel, fd, _| {
+        kernel.interrupt()?;
+        let (bytes, from) = kernel.receive_from(fd, buffer.len(), peek)?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok((bytes.len(), from))
     })
 }
 
@@ -50,7 +74,11 @@ pub fn receive_from(fd: impl AsFd, buffer: &mut [u8], peek: bool) -> Result<(usi
 /// Those of `sendto`.
 #[inline]
 pub fn send_to(fd: impl AsFd, bytes: &[u8], to: &SocketAddrAny) -> Result<usize> {
-    through(Call::Send, |_| sendto(fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT, to))
+    let real = |fd: BorrowedFd<'_>, _| sendto(fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT, to);
+    on(Call::Send, fd, real, |kernel, fd, _| {
+        kernel.interrupt()?;
+        kernel.send_to(fd, bytes, to)
+    })
 }
 
 /// What a datagram socket can be told.
@@ -84,7 +112,7 @@ pub enum DatagramOption {
 /// # Errors
 /// Those of `setsockopt`.
 pub fn set_datagram_option(fd: impl AsFd, option: DatagramOption) -> Result<()> {
-    through(Call::SetOption, |_| match option {
+    let real = |fd: BorrowedFd<'_>, _| match option {
         DatagramOption::Broadcast(yes) => sockopt::set_socket_broadcast(fd, yes),
         DatagramOption::Ttl(hops) => sockopt::set_ip_ttl(fd, hops),
         DatagramOption::JoinV4(group, interface) => sockopt::set_ip_add_membership(fd, &group, &interface),
@@ -95,5 +123,6 @@ pub fn set_datagram_option(fd: impl AsFd, option: DatagramOption) -> Result<()> 
         DatagramOption::MulticastHopsV6(hops) => sockopt::set_ipv6_multicast_hops(fd, hops),
         DatagramOption::MulticastLoopV4(yes) => sockopt::set_ip_multicast_loop(fd, yes),
         DatagramOption::MulticastLoopV6(yes) => sockopt::set_ipv6_multicast_loop(fd, yes),
-    })
+    };
+    on(Call::SetOption, fd, real, |kernel, fd, _| kernel.set_datagram_option(fd, option))
 }

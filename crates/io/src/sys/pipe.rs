@@ -1,12 +1,12 @@
 //! Pipes, FIFOs, the standard streams, and child processes.
 
-use super::{Call, Fd, through};
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Result;
+use super::{Call, Fd, is_disturbed, is_simulated, make, on, open, through};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::{Errno, Result};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 /// A pipe in non-blocking mode: the end to read from, and the end to write to.
@@ -14,9 +14,13 @@ use std::path::Path;
 /// # Errors
 /// Those of `pipe2`.
 pub fn pipe() -> Result<(Fd, Fd)> {
-    through(Call::Pipe, |_| {
+    let real = || {
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         Ok((reader.into(), writer.into()))
+    };
+    make(Call::Pipe, real, |kernel| {
+        let (reader, writer) = kernel.pipe()?;
+        Ok((Fd::simulated(reader), Fd::simulated(writer)))
     })
 }
 
@@ -26,10 +30,12 @@ pub fn pipe() -> Result<(Fd, Fd)> {
 /// Those of `read`.
 #[inline]
 pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
-    through(Call::Read, |limit| {
-        let room = buffer.len().min(limit);
-        rustix::io::read(fd, &mut buffer[..room])
-    })
+    if !is_disturbed() {
+        return rustix::io::read(fd, buffer);
+    }
+    let bytes = read_disturbed(fd.as_fd(), buffer.len())?;
+    buffer[..bytes.len()].copy_from_slice(&bytes);
+    Ok(bytes.len())
 }
 
 /// Appends what is there to a vector, within its capacity.
@@ -38,15 +44,32 @@ pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
 /// Those of `read`.
 #[inline]
 pub fn read_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
-    through(Call::Read, |limit| match limit {
-        usize::MAX => rustix::io::read(fd, rustix::buffer::spare_capacity(buffer)),
-        _ => {
-            let mut some = vec![0; limit.min(buffer.capacity() - buffer.len())];
-            let read = rustix::io::read(fd, &mut some[..])?;
-            buffer.extend_from_slice(&some[..read]);
-            Ok(read)
-        }
+    if !is_disturbed() {
+        return rustix::io::read(fd, rustix::buffer::spare_capacity(buffer));
+    }
+    let bytes = read_disturbed(fd.as_fd(), buffer.capacity() - buffer.len())?;
+    buffer.extend_from_slice(&bytes);
+    Ok(bytes.len())
+}
+
+#[cold]
+fn read_disturbed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
+    let real = |fd: BorrowedFd<'_>, limit| {
+        outside_simulation()?;
+        let mut bytes = vec![0; room.min(limit)];
+        let read = rustix::io::read(fd, &mut bytes[..])?;
+        bytes.truncate(read);
+        Ok(bytes)
+    };
+    on(Call::Read, fd, real, |kernel, fd, limit| {
+        kernel.interrupt()?;
+        kernel.read(fd, room.min(limit))
     })
+}
+
+/// The standard streams are none of a simulated program's.
+fn outside_simulation() -> Result<()> {
+    if is_simulated() { Err(Errno::OPNOTSUPP) } else { Ok(()) }
 }
 
 /// Writes what there is room for; to a descriptor in non-blocking mode without waiting.
@@ -55,7 +78,14 @@ pub fn read_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
 /// Those of `write`.
 #[inline]
 pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize> {
-    through(Call::Write, |limit| rustix::io::write(fd, &bytes[..bytes.len().min(limit)]))
+    let real = |fd: BorrowedFd<'_>, limit| {
+        outside_simulation()?;
+        rustix::io::write(fd, &bytes[..bytes.len().min(limit)])
+    };
+    on(Call::Write, fd, real, |kernel, fd, limit| {
+        kernel.interrupt()?;
+        kernel.write(fd, &bytes[..bytes.len().min(limit)])
+    })
 }
 
 /// Opens an end of a FIFO in non-blocking mode. It may take long.
@@ -65,7 +95,7 @@ pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize> {
 pub fn open_fifo(path: &Path, write: bool) -> Result<Fd> {
     let end = if write { OFlags::WRONLY } else { OFlags::RDONLY };
     let flags = end | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    through(Call::Open, |_| Ok(rustix::fs::open(path, flags, Mode::empty())?.into()))
+    open(CWD, path, flags, Mode::empty())
 }
 
 /// Opens the terminal or pipe that a descriptor stands for once more: the new one has a mode of its own.
@@ -73,6 +103,7 @@ pub fn open_fifo(path: &Path, write: bool) -> Result<Fd> {
 /// # Errors
 /// Those of `open`: `ENXIO` for a socket, `EACCES` for somebody else's.
 pub fn reopen(fd: impl AsFd, write: bool) -> Result<Fd> {
+    outside_simulation()?;
     let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
     open_fifo(Path::new(&path), write)
 }
@@ -80,8 +111,11 @@ pub fn reopen(fd: impl AsFd, write: bool) -> Result<Fd> {
 /// Starts a program. It may take long.
 ///
 /// # Errors
-/// Those of `fork` and `exec`.
+/// Those of `fork` and `exec`. `Unsupported` in a simulation.
 pub fn start(command: &mut std::process::Command) -> io::Result<std::process::Child> {
+    if is_simulated() {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "a simulated world has no child processes"));
+    }
     through(Call::Spawn, |_| command.spawn())
 }
 

@@ -82,6 +82,10 @@ impl Kernel {
                 }
             }
             Happening::Reset { to } => self.break_off(to, Errno::CONNRESET),
+            Happening::Datagram { from, to, bytes } => self.datagram(from, to, bytes),
+            Happening::Unreachable { from, to } => self.unreachable(from, to),
+            Happening::DatagramRoom { to } => self.datagram_room(to),
+            Happening::PipeRoom { pipe } => self.pipe_room(pipe),
             Happening::Room { to } => {
                 let Some(stream) = self.stream(to) else { return };
                 stream.full = false;

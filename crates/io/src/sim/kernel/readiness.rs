@@ -27,9 +27,12 @@ impl Kernel {
             }
             None => false,
         };
-        match self.object(id).map(|object| &object.kind) {
+        match self.objects[id as usize].as_ref().map(|object| &object.kind) {
             Some(Kind::Listener(listener)) if !listener.backlog.is_empty() => EventFlags::IN,
             Some(Kind::Stream(stream)) => stream.flags(has_room),
+            Some(Kind::Datagrams(socket)) => self.datagrams_flags(socket),
+            Some(Kind::Pipe(end)) => self.pipe_flags(end),
+            Some(Kind::Signals(subscription)) if subscription.pending != 0 => EventFlags::IN,
             _ => EventFlags::empty(),
         }
     }
@@ -52,7 +55,10 @@ impl Kernel {
     /// A real descriptor is never ready here.
     pub(crate) fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()> {
         let Some(number) = number(fd) else { return Ok(()) };
-        self.id(fd)?;
+        let id = self.id(fd)?;
+        if let Some(Object { kind: Kind::File(_), .. }) = self.object(id) {
+            return Err(Errno::PERM);
+        }
         let is_ready = self.state(number).intersects(interest | EventFlags::HUP | EventFlags::ERR);
         let epoll = self.epoll(set)?;
         if epoll.members.contains_key(&number) {

@@ -38,7 +38,10 @@ impl Kernel {
     pub(crate) fn set_option(&mut self, fd: RawFd, option: SocketOption) -> Result<()> {
         let id = self.id(fd)?;
         match (&mut self.object(id).expect("a descriptor's object is there").kind, option) {
-            (Kind::Epoll(_), _) => return Err(Errno::NOTSOCK),
+            (Kind::Epoll(_) | Kind::File(_) | Kind::Pipe(_) | Kind::Signals(_), _) => {
+                return Err(Errno::NOTSOCK);
+            }
+            (Kind::Datagrams(_), SocketOption::ReusePort(true)) => self.share_datagrams(id),
             (Kind::Socket(socket), SocketOption::ReusePort(yes)) => socket.shares_port = yes,
             (Kind::Socket(socket), SocketOption::Linger(time)) => {
                 socket.lingers = time == Some(Duration::ZERO);
@@ -53,6 +56,9 @@ impl Kernel {
 
     pub(crate) fn bind(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()> {
         let id = self.id(fd)?;
+        if self.is_datagrams(id) {
+            return self.bind_datagrams(id, address);
+        }
         let name = self.named(Name::of(address)?);
         let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) else {
             return Err(Errno::INVAL);
@@ -162,6 +168,9 @@ impl Kernel {
 
     pub(crate) fn connect(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()> {
         let id = self.id(fd)?;
+        if self.is_datagrams(id) {
+            return self.connect_datagrams(id, address);
+        }
         let remote = Name::of(address)?;
         let window = self.window();
         let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) else {
@@ -200,14 +209,19 @@ impl Kernel {
 
     pub(crate) fn socket_error(&mut self, fd: RawFd) -> Result<Result<()>> {
         let id = self.id(fd)?;
-        let error = self.stream(id).and_then(|stream| stream.error.take());
+        let error = match &mut self.object(id).expect("a descriptor's object is there").kind {
+            Kind::Stream(stream) => stream.error.take(),
+            Kind::Datagrams(socket) => socket.error.take(),
+            _ => None,
+        };
         Ok(error.map_or(Ok(()), Err))
     }
 
     pub(crate) fn local_address(&mut self, fd: RawFd) -> Result<SocketAddrAny> {
         let id = self.id(fd)?;
         let name = match &self.object(id).expect("a descriptor's object is there").kind {
-            Kind::Epoll(_) => return Err(Errno::NOTSOCK),
+            Kind::Epoll(_) | Kind::File(_) | Kind::Pipe(_) | Kind::Signals(_) => return Err(Errno::NOTSOCK),
+            Kind::Datagrams(socket) => socket.name.clone().unwrap_or(Name::Unnamed),
             Kind::Socket(socket) => socket.name.clone().unwrap_or(Name::Unnamed),
             Kind::Listener(listener) => listener.name.clone(),
             Kind::Stream(stream) => stream.local.clone(),
@@ -216,6 +230,10 @@ impl Kernel {
     }
 
     pub(crate) fn peer_address(&mut self, fd: RawFd) -> Result<Option<SocketAddrAny>> {
+        let id = self.id(fd)?;
+        if self.is_datagrams(id) {
+            return self.datagrams_peer(id);
+        }
         let (_, stream) = self.stream_at(fd)?;
         match stream.state {
             State::Connected => Ok(stream.remote.address()),
@@ -224,6 +242,10 @@ impl Kernel {
     }
 
     pub(crate) fn recv(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>> {
+        let id = self.id(fd)?;
+        if self.is_datagrams(id) {
+            return Ok(self.receive(id, room, false)?.0);
+        }
         let (id, stream) = self.stream_at(fd)?;
         if stream.unread() == 0 || room == 0 {
             return match stream.error.take() {
@@ -253,6 +275,10 @@ impl Kernel {
     }
 
     pub(crate) fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize> {
+        let id = self.id(fd)?;
+        if self.is_datagrams(id) {
+            return self.send_datagram(id, bytes);
+        }
         let (id, stream) = self.stream_at(fd)?;
         if let Some(error) = stream.error.take() {
             return Err(error);

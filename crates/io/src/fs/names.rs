@@ -1,0 +1,130 @@
+//! Names: creating directories, and what becomes of names in them. All of it is done on the [blocking pool](crate::pool).
+//!
+//! A change is there for every program at once. For a crash of the system to find it, too, the directory has to be
+//! [synced](super::File::sync_all).
+
+use super::at;
+use super::operation::c_path;
+use crate::blocking;
+use crate::error::doing;
+use crate::sys;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Creates a directory. All may read it, and its owner may change it.
+///
+/// # Errors
+/// With the path in the message: something is there already, its parent is not, not permitted.
+pub async fn create_dir(path: impl Into<PathBuf>) -> io::Result<()> {
+    let path = path.into();
+    let name = c_path(&path)?;
+    made(move || sys::create_directory(&name, Mode::from_raw_mode(0o777)))
+        .await
+        .map_err(at("create the directory", &path))
+}
+
+/// Removes an empty directory.
+///
+/// # Errors
+/// With the path in the message: not there, not empty, not permitted.
+pub async fn remove_dir(path: impl Into<PathBuf>) -> io::Result<()> {
+    let path = path.into();
+    let name = c_path(&path)?;
+    made(move || sys::remove(&name, true)).await.map_err(at("remove the directory", &path))
+}
+
+/// Removes the name of a file. Its content goes when it has no other, and nobody has it open.
+///
+/// # Errors
+/// With the path in the message: not there, a directory, not permitted.
+pub async fn remove_file(path: impl Into<PathBuf>) -> io::Result<()> {
+    let path = path.into();
+    let name = c_path(&path)?;
+    made(move || sys::remove(&name, false)).await.map_err(at("remove", &path))
+}
+
+/// Gives a file or a directory another name on the same file system. What has had that name before is replaced: at every moment there
+/// is the one or the other.
+///
+/// # Errors
+/// With both paths in the message: not there, on another file system, a directory that is not empty in the way, not permitted.
+///
+/// # Examples
+/// A file that is replaced so that a crash leaves the old content or the new:
+/// ```
+/// use selvedge_io::fs::{self, File};
+/// use std::io;
+///
+/// async fn replace(content: Vec<u8>) -> io::Result<()> {
+///     let file = File::create("/etc/motd.new").await?;
+///     file.write_all_at(content, 0).await.0?;
+///     file.sync_all().await?; // before it has its name
+///     fs::rename("/etc/motd.new", "/etc/motd").await?;
+///     File::open("/etc").await?.sync_all().await // and now nothing can undo it
+/// }
+/// # let mut disk = selvedge_io::sim::Disk::new();
+/// # disk.write("/etc/motd", "old").unwrap();
+/// # for seed in 0..50 {
+/// #     let run = selvedge_io::sim::World::new(seed).disk(disk.clone()).run(replace(b"new".into())).unwrap();
+/// #     run.output.unwrap();
+/// #     assert_eq!(run.disk.after_crash(seed).read("/etc/motd").unwrap(), b"new");
+/// # }
+/// ```
+pub async fn rename(from: impl Into<PathBuf>, to: impl Into<PathBuf>) -> io::Result<()> {
+    let (from, to) = (from.into(), to.into());
+    let (old, new) = (c_path(&from)?, c_path(&to)?);
+    made(move || sys::rename(&old, &new)).await.map_err(of_two("rename", &from, &to))
+}
+
+/// Gives a file one more name on the same file system.
+///
+/// # Errors
+/// With both paths in the message: not there, a directory, on another file system, something is there already, not permitted.
+pub async fn hard_link(file: impl Into<PathBuf>, name: impl Into<PathBuf>) -> io::Result<()> {
+    let (from, to) = (file.into(), name.into());
+    let (old, new) = (c_path(&from)?, c_path(&to)?);
+    made(move || sys::link(&old, &new)).await.map_err(of_two("link", &from, &to))
+}
+
+/// Creates a symbolic link to `target`, which need not be there.
+///
+/// # Errors
+/// With both paths in the message: something is there already, not permitted.
+pub async fn symlink(target: impl Into<PathBuf>, path: impl Into<PathBuf>) -> io::Result<()> {
+    let (target, path) = (target.into(), path.into());
+    let (to, name) = (c_path(&target)?, c_path(&path)?);
+    made(move || sys::symlink(&to, &name)).await.map_err(of_two("link", &target, &path))
+}
+
+/// The names in a directory, sorted, but for `.` and `..`.
+///
+/// # Errors
+/// With the path in the message: not there, no directory, not permitted.
+pub async fn read_dir(path: impl Into<PathBuf>) -> io::Result<Vec<OsString>> {
+    let path = path.into();
+    let name = c_path(&path)?;
+    let mut names =
+        made(move || sys::read_directory(&name)).await.map_err(at("read the directory", &path))?;
+    names.sort();
+    Ok(names)
+}
+
+/// Makes a call on the blocking pool, again if a signal has interrupted it.
+pub(super) async fn made<T: Send + 'static>(
+    call: impl Fn() -> rustix::io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let call = move || loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            made => return made,
+        }
+    };
+    Ok(blocking(call).await??)
+}
+
+fn of_two<'a>(what: &str, from: &'a Path, to: &'a Path) -> impl FnOnce(io::Error) -> io::Error + use<'a> {
+    doing(format!("{what} {} to {}", from.display(), to.display()))
+}

@@ -1,0 +1,217 @@
+//! The names in a tree: creating, removing and renaming, with Linux's errors.
+
+use super::journal::Change;
+use super::tree::{Directory, From, Ino, Inode, Kind, Last, PATH_MAX, ROOT, Tree, Walked};
+use rustix::io::{Errno, Result};
+
+/// What is taken from the permissions of what is created.
+const UMASK: u32 = 0o022;
+
+impl Tree {
+    fn add(&mut self, kind: Kind, permissions: u32) -> Ino {
+        let (ino, now) = (self.next, self.now);
+        self.next += 1;
+        let permissions = permissions & !UMASK & 0o7777;
+        let inode = Inode {
+            kind,
+            permissions,
+            links: 0,
+            opens: 0,
+            kept: 0,
+            modified: now,
+            changed: now,
+            created: now,
+        };
+        self.inodes.insert(ino, inode);
+        ino
+    }
+
+    fn touch(&mut self, directory: Ino) {
+        let now = self.now;
+        let inode = self.inode_mut(directory);
+        (inode.modified, inode.changed) = (now, now);
+    }
+
+    /// Gives a file its name.
+    fn enter(&mut self, directory: Ino, name: Vec<u8>, ino: Ino) {
+        let now = self.now;
+        let inode = self.inode_mut(ino);
+        inode.links += 1;
+        inode.changed = now;
+        if let Kind::Directory(inside) = &mut inode.kind {
+            inside.parent = directory;
+        }
+        self.entries(directory).insert(name, ino);
+        self.touch(directory);
+    }
+
+    /// Takes a name away.
+    fn leave(&mut self, directory: Ino, name: &[u8]) -> Ino {
+        let ino = self.entries(directory).remove(name).expect("it was looked up");
+        let now = self.now;
+        let inode = self.inode_mut(ino);
+        inode.links -= 1;
+        inode.changed = now;
+        self.touch(directory);
+        ino
+    }
+
+    /// A file has lost a name, or was closed.
+    pub(super) fn settle(&mut self, ino: Ino) {
+        let inode = self.inode(ino);
+        if inode.links == 0 && inode.opens == 0 {
+            if let Kind::File(content) = &inode.kind {
+                self.pages -= content.pages();
+            }
+            self.tidy(ino);
+        }
+    }
+
+    /// Where something can be created: nothing is there yet, and the directory not removed.
+    pub(super) fn vacant(&self, walked: Walked) -> Result<(Ino, Vec<u8>)> {
+        if walked.inode.is_some() {
+            return Err(Errno::EXIST);
+        }
+        if self.inode(walked.parent).links == 0 {
+            return Err(Errno::NOENT);
+        }
+        Ok((walked.parent, walked.name.expect("what is not there has a name")))
+    }
+
+    pub(super) fn create_at(
+        &mut self,
+        (directory, name): (Ino, Vec<u8>),
+        kind: Kind,
+        permissions: u32,
+    ) -> Ino {
+        let is_directory = matches!(kind, Kind::Directory(_));
+        let inode = self.add(kind, permissions);
+        self.enter(directory, name.clone(), inode);
+        let adds = Some((directory, name));
+        self.note_change(Change { inode, is_directory, removes: None, adds, replaces: None });
+        inode
+    }
+
+    pub(crate) fn create_directory(&mut self, path: &[u8], permissions: u32) -> Result<Ino> {
+        let place = self.vacant(self.walk(From::ROOT, path, Last::Change)?)?;
+        Ok(self.create_at(place, Kind::Directory(Directory::default()), permissions))
+    }
+
+    /// Creates what is no directory.
+    fn create_other(&mut self, path: &[u8], kind: Kind, permissions: u32) -> Result<Ino> {
+        let walked = self.walk(From::ROOT, path, Last::Change)?;
+        if walked.slash && walked.inode.is_none() {
+            return Err(Errno::NOENT);
+        }
+        let place = self.vacant(walked)?;
+        Ok(self.create_at(place, kind, permissions))
+    }
+
+    pub(crate) fn create_link(&mut self, target: &[u8], path: &[u8]) -> Result<Ino> {
+        match target.len() {
+            0 => Err(Errno::NOENT),
+            PATH_MAX.. => Err(Errno::NAMETOOLONG),
+            _ => self.create_other(path, Kind::Link(target.to_vec()), 0o777 | UMASK),
+        }
+    }
+
+    pub(crate) fn create_fifo(&mut self, path: &[u8], permissions: u32) -> Result<Ino> {
+        self.create_other(path, Kind::Fifo, permissions)
+    }
+
+    /// Gives a file one more name.
+    pub(crate) fn link(&mut self, from: &[u8], to: &[u8]) -> Result<Ino> {
+        let inode = self.find(From::ROOT, from, Last::Keep)?;
+        let walked = self.walk(From::ROOT, to, Last::Change)?;
+        if walked.slash && walked.inode.is_none() {
+            return Err(Errno::NOENT);
+        }
+        let (directory, name) = self.vacant(walked)?;
+        if self.is_directory(inode) {
+            return Err(Errno::PERM);
+        }
+        self.enter(directory, name.clone(), inode);
+        let adds = Some((directory, name));
+        self.note_change(Change { inode, is_directory: false, removes: None, adds, replaces: None });
+        Ok(inode)
+    }
+
+    /// Removes the name of a file, or a directory.
+    pub(crate) fn remove(&mut self, path: &[u8], directory: bool) -> Result<Ino> {
+        let walked = self.walk(From::ROOT, path, Last::Change)?;
+        let Some(name) = walked.name else {
+            return Err(match directory {
+                false => Errno::ISDIR,
+                true if walked.up => Errno::NOTEMPTY,
+                true if path.iter().all(|&byte| byte == b'/') => Errno::BUSY,
+                true => Errno::INVAL,
+            });
+        };
+        let inode = walked.inode.ok_or(Errno::NOENT)?;
+        let is_directory = self.is_directory(inode);
+        match (directory, is_directory) {
+            (true, true) if !self.directory(inode)?.entries.is_empty() => return Err(Errno::NOTEMPTY),
+            (true, false) => return Err(Errno::NOTDIR),
+            (false, true) => return Err(Errno::ISDIR),
+            (false, false) if walked.slash => return Err(Errno::NOTDIR),
+            _ => {}
+        }
+        self.leave(walked.parent, &name);
+        let removes = Some((walked.parent, name));
+        self.note_change(Change { inode, is_directory, removes, adds: None, replaces: None });
+        self.settle(inode);
+        Ok(inode)
+    }
+
+    pub(crate) fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<Ino> {
+        let old = self.walk(From::ROOT, from, Last::Change)?;
+        let new = self.walk(From::ROOT, to, Last::Change)?;
+        let (Some(old_name), Some(new_name)) = (old.name, new.name) else { return Err(Errno::BUSY) };
+        let inode = old.inode.ok_or(Errno::NOENT)?;
+        let is_directory = self.is_directory(inode);
+        if !is_directory && (old.slash || new.slash) {
+            return Err(Errno::NOTDIR);
+        }
+        if self.is_inside(new.parent, inode) {
+            return Err(Errno::INVAL);
+        }
+        if self.inode(new.parent).links == 0 {
+            return Err(Errno::NOENT);
+        }
+        if let Some(replaced) = new.inode {
+            if self.is_inside(old.parent, replaced) {
+                return Err(Errno::NOTEMPTY);
+            }
+            if replaced == inode {
+                return Ok(inode);
+            }
+            match (is_directory, self.directory(replaced)) {
+                (true, Err(_)) => return Err(Errno::NOTDIR),
+                (false, Ok(_)) => return Err(Errno::ISDIR),
+                (true, Ok(directory)) if !directory.entries.is_empty() => return Err(Errno::NOTEMPTY),
+                _ => {}
+            }
+            self.leave(new.parent, &new_name);
+        }
+        self.leave(old.parent, &old_name);
+        self.enter(new.parent, new_name.clone(), inode);
+        let (removes, adds) = (Some((old.parent, old_name)), Some((new.parent, new_name)));
+        self.note_change(Change { inode, is_directory, removes, adds, replaces: new.inode });
+        new.inode.into_iter().for_each(|replaced| self.settle(replaced));
+        Ok(inode)
+    }
+
+    /// Whether a directory is another one, or inside it.
+    fn is_inside(&self, mut directory: Ino, other: Ino) -> bool {
+        while directory != other && directory != ROOT {
+            directory = self.directory(directory).map_or(ROOT, |directory| directory.parent);
+        }
+        directory == other
+    }
+
+    /// The names in a directory.
+    pub(crate) fn names(&self, path: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let inode = self.find(From::ROOT, path, Last::Follow)?;
+        Ok(self.directory(inode)?.entries.keys().cloned().collect())
+    }
+}

@@ -1,0 +1,279 @@
+//! The file tree as programs see it: looking names up, and the operations on files and directories, with Linux's errors.
+
+use super::content::{Content, PAGE};
+use super::journal::Pending;
+use rustix::io::{Errno, Result};
+use std::collections::BTreeMap;
+
+/// A file's number.
+pub(crate) type Ino = u64;
+
+pub(crate) const ROOT: Ino = 1;
+
+/// The longest name, the longest path, and how many symbolic links one look-up follows.
+const NAME_MAX: usize = 255;
+pub(super) const PATH_MAX: usize = 4096;
+const LINKS_MAX: u32 = 40;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    pub(super) inodes: BTreeMap<Ino, Inode>,
+    pub(super) next: Ino,
+    /// Changes of names that are not on the disk.
+    pub(super) pending: Pending,
+    /// How many pages the files take that can be reached.
+    pub(super) pages: u64,
+    pub(super) pages_max: u64,
+    /// Nanoseconds of Unix time.
+    pub(super) now: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Inode {
+    pub(super) kind: Kind,
+    pub(super) permissions: u32,
+    /// How many names it has.
+    pub(super) links: u32,
+    /// How many open files it is.
+    pub(super) opens: u32,
+    /// How many names on the disk it has, and in how many changes that are not there it occurs.
+    pub(super) kept: u32,
+    pub(super) modified: u64,
+    pub(super) changed: u64,
+    pub(super) created: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    File(Content),
+    Directory(Directory),
+    Link(Vec<u8>),
+    Fifo,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Directory {
+    pub(super) parent: Ino,
+    pub(super) entries: BTreeMap<Vec<u8>, Ino>,
+    /// Those on the disk.
+    pub(super) durable: BTreeMap<Vec<u8>, Ino>,
+}
+
+/// What is known of a file beside its content.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) ino: Ino,
+    /// Kind and permissions.
+    pub(crate) mode: u32,
+    pub(crate) links: u32,
+    pub(crate) len: u64,
+    /// Of 512 bytes.
+    pub(crate) blocks: u64,
+    /// Nanoseconds of Unix time.
+    pub(crate) modified: u64,
+    pub(crate) changed: u64,
+    pub(crate) created: u64,
+}
+
+/// What becomes of the last name of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// A symbolic link is followed.
+    Follow,
+    /// It is not, unless a `/` is behind it.
+    Keep,
+    /// A file is to be opened, and created if it is not there: it has no `/` behind it.
+    Create { follow: bool },
+    /// It is to be created, removed or renamed: it is never followed.
+    Change,
+}
+
+/// Where a path leads.
+pub(super) struct Walked {
+    pub(super) parent: Ino,
+    /// The last name; `None` for `.`, `..` and `/`.
+    pub(super) name: Option<Vec<u8>>,
+    pub(super) inode: Option<Ino>,
+    /// A `/` is behind it.
+    pub(super) slash: bool,
+    /// The last component is `..`.
+    pub(super) up: bool,
+}
+
+/// Where looking up begins.
+#[derive(Clone, Copy)]
+pub(crate) struct From {
+    pub(crate) directory: Ino,
+    /// Whether it must not leave that directory.
+    pub(crate) beneath: bool,
+}
+
+impl From {
+    pub(crate) const ROOT: From = From { directory: ROOT, beneath: false };
+}
+
+impl Tree {
+    pub(super) fn new() -> Tree {
+        let root = Inode {
+            kind: Kind::Directory(Directory { parent: ROOT, ..Directory::default() }),
+            permissions: 0o755,
+            links: 1,
+            opens: 0,
+            kept: 1,
+            modified: EPOCH,
+            changed: EPOCH,
+            created: EPOCH,
+        };
+        Tree {
+            inodes: BTreeMap::from([(ROOT, root)]),
+            next: ROOT + 1,
+            pending: Pending::new(),
+            pages: 0,
+            pages_max: u64::MAX,
+            now: EPOCH,
+        }
+    }
+
+    /// Lets time go on.
+    pub(crate) fn set_now(&mut self, now: u64) {
+        self.now = self.now.max(now);
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// How many bytes fit on the disk.
+    pub(crate) fn limit(&mut self, bytes: u64) {
+        self.pages_max = bytes / PAGE;
+    }
+
+    pub(super) fn inode(&self, ino: Ino) -> &Inode {
+        self.inodes.get(&ino).expect("what has a name, or is open, is there")
+    }
+
+    pub(super) fn inode_mut(&mut self, ino: Ino) -> &mut Inode {
+        self.inodes.get_mut(&ino).expect("what has a name, or is open, is there")
+    }
+
+    pub(super) fn directory(&self, ino: Ino) -> Result<&Directory> {
+        // The parent of a directory that was removed may be gone.
+        match &self.inodes.get(&ino).ok_or(Errno::NOENT)?.kind {
+            Kind::Directory(directory) => Ok(directory),
+            _ => Err(Errno::NOTDIR),
+        }
+    }
+
+    pub(super) fn entries(&mut self, directory: Ino) -> &mut BTreeMap<Vec<u8>, Ino> {
+        match &mut self.inode_mut(directory).kind {
+            Kind::Directory(directory) => &mut directory.entries,
+            _ => unreachable!("a name was looked up in it"),
+        }
+    }
+
+    pub(super) fn is_directory(&self, ino: Ino) -> bool {
+        matches!(self.inode(ino).kind, Kind::Directory(_))
+    }
+
+    /// Forgets what nobody can reach any more.
+    pub(super) fn tidy(&mut self, ino: Ino) {
+        let inode = self.inode(ino);
+        if inode.links == 0 && inode.opens == 0 && inode.kept == 0 {
+            self.inodes.remove(&ino);
+        }
+    }
+
+    /// Counts the pages of a tree whose files are reachable all.
+    pub(super) fn count_pages(&mut self) {
+        let pages = |inode: &Inode| if let Kind::File(content) = &inode.kind { content.pages() } else { 0 };
+        self.pages = self.inodes.values().map(pages).sum();
+    }
+
+    pub(super) fn walk(&self, from: From, path: &[u8], last: Last) -> Result<Walked> {
+        if path.is_empty() {
+            return Err(Errno::NOENT);
+        }
+        if path.len() >= PATH_MAX {
+            return Err(Errno::NAMETOOLONG);
+        }
+        let names = |path: &[u8]| -> Vec<Vec<u8>> {
+            path.split(|&byte| byte == b'/')
+                .filter(|name| !name.is_empty())
+                .rev()
+                .map(<[u8]>::to_vec)
+                .collect()
+        };
+        let root = |path: &[u8]| match path.first() {
+            Some(b'/') if from.beneath => Err(Errno::XDEV),
+            Some(b'/') => Ok(Some(ROOT)),
+            _ => Ok(None),
+        };
+        let mut left = names(path);
+        let mut slash = path.ends_with(b"/");
+        let mut at = root(path)?.unwrap_or(from.directory);
+        let mut links = 0;
+        let mut up = false;
+        while let Some(name) = left.pop() {
+            let directory = self.directory(at)?;
+            up = &*name == b"..";
+            match &*name {
+                b"." => continue,
+                b".." if from.beneath && at == from.directory => return Err(Errno::XDEV),
+                b".." => {
+                    at = directory.parent;
+                    continue;
+                }
+                name if name.len() > NAME_MAX => return Err(Errno::NAMETOOLONG),
+                _ => {}
+            }
+            let is_last = left.is_empty();
+            if is_last && slash && matches!(last, Last::Create { .. }) {
+                return Err(Errno::ISDIR);
+            }
+            let Some(&inode) = directory.entries.get(&name) else {
+                return match is_last {
+                    true => Ok(Walked { parent: at, name: Some(name), inode: None, slash, up }),
+                    false => Err(Errno::NOENT),
+                };
+            };
+            let follows = !is_last
+                || match last {
+                    Last::Follow => true,
+                    Last::Keep => slash,
+                    Last::Create { follow } => follow,
+                    Last::Change => false,
+                };
+            if let Kind::Link(target) = &self.inode(inode).kind
+                && follows
+            {
+                links += 1;
+                if links > LINKS_MAX {
+                    return Err(Errno::LOOP);
+                }
+                at = root(target)?.unwrap_or(at);
+                slash |= is_last && target.ends_with(b"/");
+                left.extend(names(target));
+                continue;
+            }
+            if is_last {
+                return Ok(Walked { parent: at, name: Some(name), inode: Some(inode), slash, up });
+            }
+            at = inode;
+        }
+        self.directory(at)?;
+        Ok(Walked { parent: at, name: None, inode: Some(at), slash, up })
+    }
+
+    /// The file at a path, which is there.
+    pub(crate) fn find(&self, from: From, path: &[u8], last: Last) -> Result<Ino> {
+        let walked = self.walk(from, path, last)?;
+        let inode = walked.inode.ok_or(Errno::NOENT)?;
+        if walked.slash && !self.is_directory(inode) {
+            return Err(Errno::NOTDIR);
+        }
+        Ok(inode)
+    }
+}
+
+/// When the first simulated second is: in September 2020.
+const EPOCH: u64 = 1_600_000_000 * 1_000_000_000;

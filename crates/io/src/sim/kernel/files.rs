@@ -1,0 +1,265 @@
+//! The system calls on files.
+
+use super::*;
+use crate::sim::disk::files::is_aligned;
+use crate::sim::disk::tree::{From, Known, Last};
+use rustix::fs::{OFlags, ResolveFlags};
+use rustix::io::ReadWriteFlags;
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct Opened {
+    ino: Ino,
+    flags: OFlags,
+}
+
+impl Opened {
+    fn reaches_only(&self) -> bool {
+        self.flags.contains(OFlags::PATH)
+    }
+
+    fn reads(&self) -> bool {
+        !self.reaches_only() && !self.flags.contains(OFlags::WRONLY)
+    }
+
+    fn writes(&self) -> bool {
+        !self.reaches_only() && self.flags.intersects(OFlags::WRONLY | OFlags::RDWR)
+    }
+}
+
+/// The kinds of what is noted in the digest.
+#[derive(Clone, Copy)]
+enum Noted {
+    Opened,
+    Read,
+    Written,
+    Truncated,
+    Synced,
+    Named,
+}
+
+impl Kernel {
+    /// The disk, as late as it is.
+    fn disk_now(&mut self) -> &mut Tree {
+        let now = self.boot + Time::now().as_nanos();
+        self.disk.set_now(now);
+        &mut self.disk
+    }
+
+    fn note_file(&mut self, what: Noted, ino: Ino, count: u64) {
+        self.note((5 + what as u64) << 40 | ino);
+        self.note(count);
+    }
+
+    /// How many bytes of a file a call transfers at most.
+    fn drawn_limit(&mut self) -> usize {
+        let short = self.random.happens(self.conditions.disk_short);
+        if short { 1 + self.random.below(4096) as usize } else { usize::MAX }
+    }
+
+    /// Whether a call on files fails; one that `takes_room` may find none.
+    fn may_fail(&mut self, takes_room: bool) -> Result<()> {
+        if !self.random.happens(self.conditions.disk_error) {
+            return Ok(());
+        }
+        Err(if takes_room && self.random.below(2) == 0 { Errno::NOSPC } else { Errno::IO })
+    }
+
+    /// How long a call takes that may block.
+    pub(crate) fn disk_delay(&mut self) -> Duration {
+        let range = self.conditions.disk_delay.clone();
+        self.drawn(range)
+    }
+
+    /// Whether an operation that nobody waits for any more is performed all the same.
+    pub(crate) fn goes_on(&mut self) -> bool {
+        self.random.below(2) == 0
+    }
+
+    fn file_at(&mut self, fd: RawFd) -> Result<&Opened> {
+        let id = self.id(fd)?;
+        match self.object(id) {
+            Some(Object { kind: Kind::File(opened), .. }) => Ok(opened),
+            _ => Err(Errno::SPIPE),
+        }
+    }
+
+    /// Where a path begins: at an open directory, or the root, which is the working directory.
+    fn from(&mut self, directory: RawFd, beneath: bool) -> Result<From> {
+        let directory = match directory {
+            libc::AT_FDCWD => From::ROOT.directory,
+            opened => self.file_at(opened).map_err(|_| Errno::BADF)?.ino,
+        };
+        Ok(From { directory, beneath })
+    }
+
+    pub(crate) fn open(
+        &mut self,
+        directory: RawFd,
+        path: &[u8],
+        flags: OFlags,
+        permissions: u32,
+        resolve: ResolveFlags,
+    ) -> Result<RawFd> {
+        if resolve.contains(ResolveFlags::CACHED) && self.is_cold() {
+            return Err(Errno::AGAIN);
+        }
+        self.may_fail(flags.contains(OFlags::CREATE))?;
+        self.has_descriptor_left()?;
+        if flags.contains(OFlags::TMPFILE) {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let from = self.from(directory, resolve.contains(ResolveFlags::BENEATH))?;
+        let ino = self.disk_now().open(from, path, flags, permissions)?;
+        let opened = Opened { ino, flags };
+        self.note_file(Noted::Opened, ino, u64::from(flags.bits()));
+        if self.disk.is_fifo(ino) && !opened.reaches_only() {
+            return self.open_fifo(ino, opened.reads(), opened.writes());
+        }
+        let id = self.add(Kind::File(opened));
+        Ok(self.describe(id))
+    }
+
+    pub(super) fn close_file(&mut self, opened: &Opened) {
+        self.disk_now().close(opened.ino);
+    }
+
+    /// The status of an open file, or of the one at a path.
+    pub(crate) fn stat(&mut self, directory: RawFd, path: &[u8], follow: bool) -> Result<Known> {
+        self.may_fail(false)?;
+        if path.is_empty() {
+            let id = self.id(directory)?;
+            let ino = match &self.object(id).expect("a descriptor's object is there").kind {
+                Kind::File(opened) => opened.ino,
+                Kind::Pipe(PipeEnd { fifo: Some(ino), .. }) => *ino,
+                _ => return Err(Errno::OPNOTSUPP),
+            };
+            return Ok(self.disk.known(ino));
+        }
+        let from = self.from(directory, false)?;
+        let ino = self.disk.find(from, path, if follow { Last::Follow } else { Last::Keep })?;
+        Ok(self.disk.known(ino))
+    }
+
+    /// Reads from a place in a file; with `NOWAIT` only if chance says that it is in memory.
+    pub(crate) fn pread(
+        &mut self,
+        fd: RawFd,
+        buffer: &mut [u8],
+        offset: u64,
+        flags: ReadWriteFlags,
+    ) -> Result<usize> {
+        self.may_fail(false)?;
+        let limit = self.drawn_limit();
+        let opened = self.file_at(fd)?;
+        if !opened.reads() {
+            return Err(Errno::BADF);
+        }
+        let (ino, direct) = (opened.ino, opened.flags.contains(OFlags::DIRECT));
+        if direct && !is_aligned(offset, buffer) {
+            return Err(Errno::INVAL);
+        }
+        if flags.contains(ReadWriteFlags::NOWAIT) && self.is_cold() {
+            return Err(Errno::AGAIN);
+        }
+        let room = shortened(buffer.len(), limit, direct);
+        let read = self.disk.read(ino, offset, &mut buffer[..room])?;
+        self.note_file(Noted::Read, ino, offset << 20 ^ read as u64);
+        Ok(read)
+    }
+
+    pub(crate) fn pwrite(&mut self, fd: RawFd, bytes: &[u8], offset: u64) -> Result<usize> {
+        self.may_fail(true)?;
+        let limit = self.drawn_limit();
+        let opened = self.file_at(fd)?;
+        if !opened.writes() {
+            return Err(Errno::BADF);
+        }
+        let (ino, flags) = (opened.ino, opened.flags);
+        let offset = if flags.contains(OFlags::APPEND) { self.disk.len(ino) } else { offset };
+        let direct = flags.contains(OFlags::DIRECT);
+        if direct && !is_aligned(offset, bytes) {
+            return Err(Errno::INVAL);
+        }
+        let part = &bytes[..shortened(bytes.len(), limit, direct)];
+        let written = self.disk_now().write(ino, offset, part)?;
+        self.note_file(Noted::Written, ino, offset << 20 ^ written as u64);
+        if flags.intersects(OFlags::DSYNC | OFlags::SYNC) {
+            self.disk.sync(ino);
+        }
+        Ok(written)
+    }
+
+    pub(crate) fn truncate(&mut self, fd: RawFd, len: u64) -> Result<()> {
+        self.may_fail(false)?;
+        let opened = self.file_at(fd)?;
+        if !opened.writes() {
+            return Err(if opened.reaches_only() { Errno::BADF } else { Errno::INVAL });
+        }
+        let ino = opened.ino;
+        self.disk_now().truncate(ino, len)?;
+        self.note_file(Noted::Truncated, ino, len);
+        Ok(())
+    }
+
+    pub(crate) fn sync(&mut self, fd: RawFd) -> Result<()> {
+        let fails = self.may_fail(false);
+        let opened = self.file_at(fd)?;
+        if opened.reaches_only() {
+            return Err(Errno::BADF);
+        }
+        let ino = opened.ino;
+        self.note_file(Noted::Synced, ino, u64::from(fails.is_ok()));
+        match fails {
+            Ok(()) => self.disk.sync(ino),
+            Err(_) => self.disk.fail_to_sync(ino),
+        }
+        fails
+    }
+
+    /// Makes a change of names.
+    pub(crate) fn change_names(
+        &mut self,
+        takes_room: bool,
+        change: impl FnOnce(&mut Tree) -> Result<Ino>,
+    ) -> Result<()> {
+        self.may_fail(takes_room)?;
+        let ino = change(self.disk_now())?;
+        self.note_file(Noted::Named, ino, 0);
+        Ok(())
+    }
+
+    pub(crate) fn names(&mut self, path: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.may_fail(false)?;
+        self.disk.names(path)
+    }
+
+    /// Whether what is asked of a file is not in memory.
+    fn is_cold(&mut self) -> bool {
+        self.random.happens(self.conditions.disk_cold)
+    }
+
+    /// Sends from a file, simulated or real.
+    pub(crate) fn send_file(
+        &mut self,
+        socket: RawFd,
+        file: BorrowedFd<'_>,
+        from: u64,
+        count: usize,
+    ) -> Result<usize> {
+        let mut bytes = vec![0; count.min(SENDFILE_MAX)];
+        let read = match file.as_raw_fd() {
+            raw if number(raw).is_some() => self.pread(raw, &mut bytes, from, ReadWriteFlags::empty())?,
+            _ => rustix::io::pread(file, &mut bytes[..], from)?,
+        };
+        if read == 0 { Ok(0) } else { self.send(socket, &bytes[..read]) }
+    }
+}
+
+/// The most that one `sendfile` reads.
+const SENDFILE_MAX: usize = 64 * 1024;
+
+/// How much of a transfer is made, at most `limit`: with direct access whole blocks.
+fn shortened(length: usize, limit: usize, direct: bool) -> usize {
+    if direct && limit < length { length.min(limit.next_multiple_of(512)) } else { length.min(limit) }
+}

@@ -1,0 +1,48 @@
+//! Signals: subscriptions, and what was raised.
+
+use super::*;
+
+/// A subscription.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    mask: u64,
+    pub(super) pending: u64,
+}
+
+impl Kernel {
+    pub(crate) fn subscribe(&mut self, mask: u64) -> Result<RawFd> {
+        self.has_descriptor_left()?;
+        let id = self.add(Kind::Signals(Subscription { mask, pending: 0 }));
+        Ok(self.describe(id))
+    }
+
+    /// The lowest signal that has come in, which then has not; `AGAIN` if none has.
+    pub(crate) fn take_signal(&mut self, fd: RawFd) -> Result<u32> {
+        let id = self.id(fd)?;
+        let Some(Object { kind: Kind::Signals(subscription), .. }) = self.object(id) else {
+            return Err(Errno::INVAL);
+        };
+        if subscription.pending == 0 {
+            return Err(Errno::AGAIN);
+        }
+        let bit = subscription.pending.trailing_zeros();
+        subscription.pending &= subscription.pending - 1;
+        Ok(bit + 1)
+    }
+
+    /// How many are told.
+    pub(crate) fn raise(&mut self, bit: u64) -> usize {
+        self.note(bit);
+        let mut told = Vec::new();
+        for (id, object) in self.objects.iter_mut().enumerate() {
+            if let Some(Object { kind: Kind::Signals(subscription), .. }) = object
+                && subscription.mask & bit != 0
+            {
+                subscription.pending |= bit;
+                told.push(id as Id);
+            }
+        }
+        told.iter().for_each(|&id| self.edge(id));
+        told.len()
+    }
+}

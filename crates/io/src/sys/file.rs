@@ -1,0 +1,331 @@
+//! Files and directories. Most of these calls may take long.
+
+use super::{Call, Fd, is_disturbed, make, on};
+use crate::sim::disk::tree::{Known, Tree};
+use crate::sim::faults;
+use crate::sim::kernel::{self, Kernel};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
+use rustix::io::{Errno, ReadWriteFlags, Result};
+use rustix::path::Arg;
+use std::ffi::CStr;
+use std::ffi::OsString;
+use std::io::IoSliceMut;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStringExt;
+
+/// What is to become of a call that is made through a ring, not through a function here: how many bytes it may transfer.
+#[inline]
+pub(crate) fn through_ring(call: Call) -> Result<usize> {
+    if is_disturbed() { faults::of(call) } else { Ok(usize::MAX) }
+}
+
+/// Opens a file at a path that begins in a directory, if it is a relative one.
+///
+/// # Errors
+/// Those of `openat`.
+pub fn open(directory: impl AsFd, path: impl Arg, flags: OFlags, mode: Mode) -> Result<Fd> {
+    let directory = directory.as_fd();
+    path.into_with_c_str(|path| {
+        let real = || Ok(rustix::fs::openat(directory, path, flags, mode)?.into());
+        open_at(directory, path, flags, mode, ResolveFlags::empty(), real)
+    })
+}
+
+/// As [`open`], of what a path leads to within bounds.
+///
+/// In a simulation `RESOLVE_BENEATH` and `RESOLVE_CACHED` are known, and chance says what is in memory.
+///
+/// # Errors
+/// Those of `openat2`: `EAGAIN` if it is not in memory and was to be.
+pub fn open_within(
+    directory: impl AsFd,
+    path: impl Arg,
+    flags: OFlags,
+    mode: Mode,
+    resolve: ResolveFlags,
+) -> Result<Fd> {
+    let directory = directory.as_fd();
+    path.into_with_c_str(|path| {
+        let real = || Ok(rustix::fs::openat2(directory, path, flags, mode, resolve)?.into());
+        open_at(directory, path, flags, mode, resolve, real)
+    })
+}
+
+#[inline]
+fn open_at(
+    directory: BorrowedFd<'_>,
+    path: &CStr,
+    flags: OFlags,
+    mode: Mode,
+    resolve: ResolveFlags,
+    real: impl FnOnce() -> Result<Fd>,
+) -> Result<Fd> {
+    make(Call::Open, real, |kernel| {
+        let opened = kernel.open(directory.as_raw_fd(), path.to_bytes(), flags, mode.bits(), resolve)?;
+        Ok(Fd::simulated(opened))
+    })
+}
+
+/// What is known of an open file beside its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The device it is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+    /// Its kind and permissions.
+    pub mode: u32,
+    /// Its length in bytes.
+    pub len: u64,
+    /// When its content was changed: seconds and nanoseconds of Unix time.
+    pub modified: (i64, u32),
+    /// When anything of it was changed.
+    pub changed: (i64, u32),
+}
+
+/// The status of an open file.
+///
+/// # Errors
+/// Those of `fstat`.
+#[inline]
+pub fn status(file: impl AsFd) -> Result<Status> {
+    let real = |file: BorrowedFd<'_>, _| {
+        let stat = rustix::fs::fstat(file)?;
+        Ok(Status {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            mode: stat.st_mode,
+            len: stat.st_size as u64,
+            modified: (stat.st_mtime, stat.st_mtime_nsec as u32),
+            changed: (stat.st_ctime, stat.st_ctime_nsec as u32),
+        })
+    };
+    on(Call::Stat, file, real, |kernel, file, _| {
+        let Known { ino, mode, len, modified, changed, .. } = kernel.stat(file, b"", true)?;
+        let stamp = |nanos: u64| ((nanos / NANOS) as i64, (nanos % NANOS) as u32);
+        Ok(Status {
+            device: DEVICE,
+            inode: ino,
+            mode,
+            len,
+            modified: stamp(modified),
+            changed: stamp(changed),
+        })
+    })
+}
+
+const NANOS: u64 = 1_000_000_000;
+/// The simulated disk.
+const DEVICE: u64 = 1;
+
+/// The status of the file at a path, or of an open one.
+///
+/// # Errors
+/// Those of `statx`.
+pub(crate) fn stat(directory: impl AsFd, path: &CStr, flags: AtFlags, mask: StatxFlags) -> Result<Statx> {
+    let directory = directory.as_fd();
+    let real = || rustix::fs::statx(directory, path, flags, mask);
+    let is_open = flags.contains(AtFlags::EMPTY_PATH);
+    if is_open && directory.as_raw_fd() >= 0 {
+        return on(Call::Stat, directory, |_, _| real(), |_, _, _| Err(Errno::BADF));
+    }
+    make(Call::Stat, real, |kernel| {
+        let follow = !flags.contains(AtFlags::SYMLINK_NOFOLLOW);
+        if path.is_empty() && !is_open {
+            return Err(Errno::NOENT);
+        }
+        let known = kernel.stat(directory.as_raw_fd(), path.to_bytes(), follow)?;
+        // SAFETY: it consists of numbers.
+        let mut stat: Statx = unsafe { std::mem::zeroed() };
+        stat.stx_mask = mask.bits();
+        stat.stx_blksize = 4096;
+        stat.stx_nlink = known.links;
+        stat.stx_mode = known.mode as u16;
+        stat.stx_ino = known.ino;
+        stat.stx_size = known.len;
+        stat.stx_blocks = known.blocks;
+        stat.stx_dev_minor = DEVICE as u32;
+        // When it is read is not kept account of.
+        for (stamp, nanos) in [
+            (&mut stat.stx_atime, known.created),
+            (&mut stat.stx_btime, known.created),
+            (&mut stat.stx_mtime, known.modified),
+            (&mut stat.stx_ctime, known.changed),
+        ] {
+            stamp.tv_sec = (nanos / NANOS) as i64;
+            stamp.tv_nsec = (nanos % NANOS) as u32;
+        }
+        Ok(stat)
+    })
+}
+
+/// Reads from a place in a file.
+///
+/// # Errors
+/// Those of `pread`.
+#[inline]
+pub fn pread(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    read_at(file.as_fd(), buffer, offset, ReadWriteFlags::empty(), |file, part| {
+        rustix::io::pread(file, part, offset)
+    })
+}
+
+/// Reads what is in memory of a place in a file.
+///
+/// # Errors
+/// Those of `preadv2`: `EAGAIN` if nothing is.
+#[inline]
+pub fn pread_cached(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    read_at(file.as_fd(), buffer, offset, ReadWriteFlags::NOWAIT, |file, part| {
+        rustix::io::preadv2(file, &mut [IoSliceMut::new(part)], offset, ReadWriteFlags::NOWAIT)
+    })
+}
+
+#[inline(always)]
+fn read_at(
+    file: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    offset: u64,
+    flags: ReadWriteFlags,
+    real: impl FnOnce(BorrowedFd<'_>, &mut [u8]) -> Result<usize>,
+) -> Result<usize> {
+    if !is_disturbed() {
+        return real(file, buffer);
+    }
+    let limit = faults::of(Call::Pread)?;
+    let room = buffer.len().min(limit);
+    let part = &mut buffer[..room];
+    match file.as_raw_fd() {
+        raw if raw < 0 => kernel::with(|kernel| kernel.pread(raw, part, offset, flags)),
+        _ => real(file, part),
+    }
+}
+
+/// Writes to a place in a file.
+///
+/// # Errors
+/// Those of `pwrite`.
+pub(crate) fn pwrite(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize> {
+    let real =
+        |file: BorrowedFd<'_>, limit| rustix::io::pwrite(file, &bytes[..bytes.len().min(limit)], offset);
+    on(Call::Pwrite, file, real, |kernel, file, limit| {
+        kernel.pwrite(file, &bytes[..bytes.len().min(limit)], offset)
+    })
+}
+
+/// Makes a file so long.
+///
+/// # Errors
+/// Those of `ftruncate`.
+pub(crate) fn truncate(file: impl AsFd, len: u64) -> Result<()> {
+    let real = |file: BorrowedFd<'_>, _| rustix::fs::ftruncate(file, len);
+    on(Call::Truncate, file, real, |kernel, file, _| kernel.truncate(file, len))
+}
+
+/// Waits until a file is on the disk.
+///
+/// # Errors
+/// Those of `fsync`.
+pub(crate) fn sync(file: impl AsFd, only_data: bool) -> Result<()> {
+    let real = |file: BorrowedFd<'_>, _| match only_data {
+        true => rustix::fs::fdatasync(file),
+        false => rustix::fs::fsync(file),
+    };
+    on(Call::Sync, file, real, |kernel, file, _| kernel.sync(file))
+}
+
+/// Sends at most `count` bytes of a file from `offset` on, which is moved.
+///
+/// # Errors
+/// Those of `sendfile`.
+#[inline]
+pub fn send_file(fd: impl AsFd, file: impl AsFd, offset: &mut u64, count: usize) -> Result<usize> {
+    let from = *offset;
+    let real = |fd: BorrowedFd<'_>, limit| rustix::fs::sendfile(fd, &file, Some(offset), count.min(limit));
+    let sent = on(Call::SendFile, fd, real, |kernel, fd, limit| {
+        kernel.interrupt()?;
+        kernel.send_file(fd, file.as_fd(), from, count.min(limit))
+    })?;
+    if *offset == from {
+        *offset += sent as u64;
+    }
+    Ok(sent)
+}
+
+/// Makes a change of names.
+fn change_names(
+    call: Call,
+    takes_room: bool,
+    real: impl FnOnce() -> Result<()>,
+    simulated: impl FnOnce(&mut Tree) -> Result<u64>,
+) -> Result<()> {
+    make(call, real, |kernel: &mut Kernel| kernel.change_names(takes_room, simulated))
+}
+
+/// Creates a directory.
+///
+/// # Errors
+/// Those of `mkdir`.
+pub(crate) fn create_directory(path: &CStr, mode: Mode) -> Result<()> {
+    let real = || rustix::fs::mkdirat(CWD, path, mode);
+    change_names(Call::MakeDirectory, true, real, |disk| disk.create_directory(path.to_bytes(), mode.bits()))
+}
+
+/// Removes a name, or an empty directory.
+///
+/// # Errors
+/// Those of `unlink`, or of `rmdir`.
+pub(crate) fn remove(path: &CStr, directory: bool) -> Result<()> {
+    let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    let real = || rustix::fs::unlinkat(CWD, path, flags);
+    change_names(Call::Unlink, false, real, |disk| disk.remove(path.to_bytes(), directory))
+}
+
+/// Gives a file another name.
+///
+/// # Errors
+/// Those of `rename`.
+pub(crate) fn rename(from: &CStr, to: &CStr) -> Result<()> {
+    let real = || rustix::fs::renameat(CWD, from, CWD, to);
+    change_names(Call::Rename, true, real, |disk| disk.rename(from.to_bytes(), to.to_bytes()))
+}
+
+/// Gives a file one more name.
+///
+/// # Errors
+/// Those of `link`.
+pub(crate) fn link(from: &CStr, to: &CStr) -> Result<()> {
+    let real = || rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty());
+    change_names(Call::Link, true, real, |disk| disk.link(from.to_bytes(), to.to_bytes()))
+}
+
+/// Creates a symbolic link.
+///
+/// # Errors
+/// Those of `symlink`.
+pub(crate) fn symlink(target: &CStr, path: &CStr) -> Result<()> {
+    let real = || rustix::fs::symlinkat(target, CWD, path);
+    change_names(Call::Symlink, true, real, |disk| disk.create_link(target.to_bytes(), path.to_bytes()))
+}
+
+/// The names in a directory, but for `.` and `..`, in any order.
+///
+/// # Errors
+/// Those of `open` and `getdents`.
+pub(crate) fn read_directory(path: &CStr) -> Result<Vec<OsString>> {
+    let real = || {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::new(directory)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if name != b"." && name != b".." {
+                names.push(OsString::from_vec(name));
+            }
+        }
+        Ok(names)
+    };
+    make(Call::ReadDirectory, real, |kernel| {
+        Ok(kernel.names(path.to_bytes())?.into_iter().map(OsString::from_vec).collect())
+    })
+}
