@@ -10,7 +10,7 @@ use crate::sys::{self, Fd};
 use crate::wheel::{Tick, TimerKey, Wheel};
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::io::Errno;
-use selvedge_core::{Alarm, Readiness, Time};
+use selvedge_core::{Alarm, Interest, Readiness, Time};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
@@ -156,6 +156,14 @@ impl<W: Wakes> Driver<W> {
         self.sleepers.tidy();
     }
 
+    /// A call has found the descriptor drained, and no event has been taken from the epoll set since.
+    #[inline]
+    pub(crate) fn drained(&mut self, fd: RawFd, interest: Interest) {
+        if let Some(entry) = sys::index(fd).and_then(|index| self.entries.get_mut(index)) {
+            entry.drained(interest);
+        }
+    }
+
     /// An event has come from the epoll set.
     #[inline]
     pub(crate) fn event(&mut self, event: Event, mut resume: impl FnMut(W)) {
@@ -177,7 +185,9 @@ impl<W: Wakes> Driver<W> {
             self.waiting -= 1;
             resume(waiter);
         }
-        if entry.crowded() {
+        if entry.idle() {
+            self.take_out(index);
+        } else if entry.crowded() {
             self.with_crowd(index, |crowd| crowd.event(ready).collect(), resume);
         }
     }
@@ -247,7 +257,18 @@ impl<W: Wakes> Driver<W> {
         entry.timer = Some(self.wheel.insert(at, index));
     }
 
-    /// Puts a descriptor into the epoll set, for good; false if the kernel has no room for it.
+    /// Takes a descriptor for which nobody waits here out of the epoll set, until somebody does.
+    #[cold]
+    fn take_out(&mut self, index: usize) {
+        let entry = &mut self.entries[index];
+        // SAFETY: the number was open when it was registered. If it has been closed, the call below fails; if it is now another
+        // file's, that is not in this set, or its registration would have begun a new generation, and the event would not have come here.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(entry.fd) };
+        let _ = sys::epoll_delete(&self.epoll, borrowed);
+        entry.set_unregistered();
+    }
+
+    /// Puts a descriptor into the epoll set; false if the kernel has no room for it.
     #[cold]
     fn register(&mut self, index: usize, fd: RawFd) -> bool {
         let entry = &mut self.entries[index];
@@ -261,12 +282,12 @@ impl<W: Wakes> Driver<W> {
         let data = u64::from(entry.generation) << 32 | index as u64;
         let mut added = sys::epoll_add(&self.epoll, borrowed, data, flags);
         if added == Err(Errno::EXIST) {
-            // Its owner has moved it between event loops and back. Adding it anew reports again what is ready now.
+            // Its owner has moved it to so many event loops that it has forgotten this one. Adding it anew reports again what is ready now.
             let _ = sys::epoll_delete(&self.epoll, borrowed);
             added = sys::epoll_add(&self.epoll, borrowed, data, flags);
         }
         match added {
-            Ok(()) => entry.set_registered(),
+            Ok(()) => entry.set_registered(fd),
             // A regular file; or no file at all, which the call that follows will say.
             Err(Errno::PERM | Errno::BADF) => entry.set_always_ready(),
             Err(_) => return false,
@@ -279,7 +300,7 @@ impl<W: Wakes> Driver<W> {
 mod tests {
     use super::*;
     use rustix::event::{Timespec, epoll};
-    use selvedge_core::{Deadline, Interest};
+    use selvedge_core::Deadline;
     use std::os::fd::AsRawFd;
 
     impl Wakes for &str {

@@ -14,19 +14,19 @@
 use crate::epoll::{BATCH, Driver, UNPARK};
 use crate::fs::disk::{self, Disk};
 use crate::readiness::Wakes;
-use crate::sys::{self, Fd};
+use crate::sys;
 use crate::unpark::Caller;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use selvedge_core::{Cpu, Detached, Events, Request, Thread, Time, Trace, Unpark, Wait};
+use selvedge_core::{Cpu, Detached, Events, Interest, Readiness, Request, Thread, Time, Trace, Unpark, Wait};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::num::NonZeroU32;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::num::NonZeroU16;
+use std::os::fd::{AsFd, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -91,57 +91,99 @@ impl Waiter {
 }
 
 thread_local! {
-    /// The number of this OS thread's event loop, or that of the loop for foreign executors.
-    static HERE: Cell<LoopId> = const { Cell::new(LoopId::GLOBAL) };
+    /// The number of this OS thread's event loop, if it has one.
+    static HERE: Cell<Option<LoopId>> = const { Cell::new(None) };
+    /// How often this OS thread has polled an event loop, modulo 2³².
+    static POLLS: Cell<u32> = const { Cell::new(0) };
+    /// What calls of this OS thread have found drained since its event loop was told, or polled: the last few of them.
+    static DRAINED: [Cell<Option<(RawFd, Interest)>>; 4] = const { [const { Cell::new(None) }; 4] };
 }
 
-/// Numbers the event loops of the process, so that a descriptor knows in which of them it is registered. A number is never used again.
+/// A call has just found a descriptor drained: it failed because that was not ready, or came back short.
+///
+/// Every edge that this OS thread's event loop has kept for the descriptor is older than the call, and so is used up: an edge is kept when
+/// the loop is polled, and whoever polls makes no calls meanwhile. The loop is told before it is polled again and before anybody waits.
+/// (That may be forgotten, and then somebody goes on for the sake of an old edge, to make one call that fails.)
+#[inline]
+pub(crate) fn found_drained(fd: RawFd, interest: Interest) {
+    DRAINED.with(|drained| {
+        let news = Some((fd, interest));
+        if drained[0].get() != news {
+            for i in (1..drained.len()).rev() {
+                drained[i].set(drained[i - 1].get());
+            }
+            drained[0].set(news);
+        }
+    });
+}
+
+/// Tells what has been found drained.
+#[inline]
+fn drained(mut tell: impl FnMut(RawFd, Interest)) {
+    DRAINED.with(|drained| {
+        for place in drained {
+            let Some((fd, interest)) = place.take() else { break };
+            tell(fd, interest);
+        }
+    });
+}
+
+/// Where and when a wait has begun that is fresh: see [`Places`](crate::places::Places).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fresh {
+    at: LoopId,
+    polls: u32,
+}
+
+impl Fresh {
+    /// A wait begins in the loop `here`.
+    #[inline]
+    pub(crate) fn at(here: LoopId) -> Fresh {
+        Fresh { at: here, polls: POLLS.get() }
+    }
+
+    /// The loop, if it has surely had the wait's request, now that the wait is over. Not if that was polled twice in one step: then
+    /// the request is still where the step has left it, and may go no further.
+    pub(crate) fn served(self) -> Option<LoopId> {
+        let still_there = HERE.get() == Some(self.at) && POLLS.get() == self.polls;
+        (!still_there).then_some(self.at)
+    }
+}
+
+/// Numbers the event loops that the process has at a time, so that a descriptor knows which of them know it. The number of a loop that has
+/// ended is given to another: see [`Places`](crate::places::Places) for why that does no harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LoopId(NonZeroU32);
+pub(crate) struct LoopId(NonZeroU16);
+
+/// The numbers that are taken, in order.
+static TAKEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
 impl LoopId {
     /// The one loop that serves futures outside any scheduler of ours.
-    pub(crate) const GLOBAL: LoopId = LoopId(NonZeroU32::MIN);
+    pub(crate) const GLOBAL: LoopId = LoopId(NonZeroU16::MIN);
 
-    /// The loop that serves the waits begun now: that of this OS thread in a thread of ours, and otherwise the one for the rest.
+    /// The loop that serves the waits begun now: that of this OS thread in a thread of ours, and otherwise the one for the rest. `None`
+    /// if a scheduler has an event source of another kind.
     #[inline]
-    pub(crate) fn here() -> LoopId {
-        if selvedge_core::in_thread() { HERE.get() } else { LoopId::GLOBAL }
+    pub(crate) fn here() -> Option<LoopId> {
+        if selvedge_core::in_thread() { HERE.get() } else { Some(LoopId::GLOBAL) }
     }
 
-    fn new() -> LoopId {
-        static NEXT: AtomicU32 = AtomicU32::new(2);
-        LoopId(
-            NonZeroU32::new(NEXT.fetch_add(1, Ordering::Relaxed))
-                .expect("no program makes so many event loops"),
-        )
+    /// The smallest number that no loop has; `None` if there are 65,535 loops.
+    pub(crate) fn take() -> Option<LoopId> {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = (LoopId::GLOBAL.to_bits() + 1..=u16::MAX).find(|number| !taken.contains(number))?;
+        taken.insert(free);
+        NonZeroU16::new(free).map(LoopId)
     }
 
-    pub(crate) const fn to_bits(self) -> u32 {
+    /// No loop has this number any more.
+    pub(crate) fn give_back(self) {
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.to_bits());
+    }
+
+    pub(crate) const fn to_bits(self) -> u16 {
         self.0.get()
-    }
-}
-
-/// The epoll sets of all event loops. A set in here is open.
-static SETS: RwLock<Vec<(LoopId, Arc<Fd>)>> = RwLock::new(Vec::new());
-
-/// A loop begins.
-pub(crate) fn enter(id: LoopId, epoll: &Arc<Fd>) {
-    SETS.write().unwrap_or_else(PoisonError::into_inner).push((id, epoll.clone()));
-}
-
-/// A loop ends.
-fn leave(id: LoopId) {
-    SETS.write().unwrap_or_else(PoisonError::into_inner).retain(|(other, _)| *other != id);
-}
-
-/// Takes a descriptor out of the epoll set of a loop, from any OS thread, if there is such a loop still. See
-/// [`Places`](crate::places::Places) for when that is right.
-pub(crate) fn take_out(id: LoopId, fd: BorrowedFd<'_>) {
-    let sets = SETS.read().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, epoll)) = sets.iter().find(|(other, _)| *other == id) {
-        // It may not be there: its wait was given up before it was registered.
-        let _ = sys::epoll_delete(epoll, fd);
     }
 }
 
@@ -159,7 +201,7 @@ impl EventLoop {
     /// # Errors
     /// As for [`new`](Self::new). It is none that the kernel has no rings.
     pub fn with_driver(disk: disk::Driver) -> io::Result<EventLoop> {
-        if HERE.get() != LoopId::GLOBAL {
+        if HERE.get().is_some() {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
                 "this OS thread has an event loop already",
@@ -168,18 +210,27 @@ impl EventLoop {
         let driver = Driver::new()?;
         let caller = Arc::new(Caller::new()?);
         driver.add_unpark(&*caller)?;
-        let id = LoopId::new();
-        enter(id, driver.epoll());
-        HERE.set(id);
         let disk = Disk::new(disk, caller.clone());
         let batch = Box::new([MaybeUninit::uninit(); BATCH]);
+        let id = LoopId::take().ok_or_else(|| io::Error::other("there are 65,535 event loops already"))?;
+        HERE.set(Some(id));
         Ok(EventLoop { driver, disk, caller, batch, _local: PhantomData })
+    }
+}
+
+impl EventLoop {
+    #[inline]
+    fn wait(&mut self, cpu: &mut Cpu, waiter: Waiter, readiness: Readiness) {
+        drained(|fd, interest| self.driver.drained(fd, interest));
+        self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
     }
 }
 
 impl Drop for EventLoop {
     fn drop(&mut self) {
-        leave(HERE.replace(LoopId::GLOBAL));
+        if let Some(id) = HERE.take() {
+            id.give_back();
+        }
     }
 }
 
@@ -204,7 +255,7 @@ impl Events for EventLoop {
                     },
                     false => Waiter::Thread(thread),
                 };
-                self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
+                self.wait(cpu, waiter, readiness);
             }
             Trace::Sleep(sleep) => {
                 let until = sleep.until();
@@ -214,9 +265,7 @@ impl Events for EventLoop {
                 while let Some(Detached { request, waker }) = cpu.detached() {
                     let waiter = Waiter::Waker(waker);
                     match request {
-                        Request::Wait(readiness) => {
-                            self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
-                        }
+                        Request::Wait(readiness) => self.wait(cpu, waiter, readiness),
                         Request::Sleep(alarm) => self.driver.set(waiter, alarm),
                         Request::Call(call) => return Err(Trace::Call(call)),
                         _ => {}
@@ -234,6 +283,8 @@ impl Events for EventLoop {
     /// # Errors
     /// None in practice: `epoll_wait` fails only on misuse.
     fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
+        POLLS.set(POLLS.get().wrapping_add(1));
+        drained(|fd, interest| self.driver.drained(fd, interest));
         self.driver.tidy();
         let mut wait = timeout.map(|t| t.min(WAIT_MAX));
         if self.driver.resolve() {

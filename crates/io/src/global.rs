@@ -5,7 +5,6 @@
 //! wakers they were made with.
 
 use crate::epoll::{BATCH, Driver, UNPARK};
-use crate::event_loop::{self, LoopId};
 use crate::pool::quietly;
 use crate::readiness::Wakes;
 use crate::sys::{self, Fd};
@@ -64,7 +63,6 @@ impl Global {
         let global = Global { driver: Mutex::new(Driver::new()?), caller: Caller::new()? };
         lock(&global.driver).add_unpark(&global.caller)?;
         let epoll = lock(&global.driver).epoll().clone();
-        event_loop::enter(LoopId::GLOBAL, &epoll);
         let global: &'static Global = Box::leak(Box::new(global));
         std::thread::Builder::new().name("selvedge-io".into()).spawn(move || global.run(&epoll))?;
         Ok(global)

@@ -1,6 +1,6 @@
 //! Descriptors that threads can wait for, and how a blocking call is made of non-blocking ones.
 
-use crate::event_loop::LoopId;
+use crate::event_loop::{self, Fresh, LoopId};
 use crate::places::Places;
 use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd};
 use std::fmt;
@@ -145,10 +145,11 @@ impl<T: AsFd> NonBlocking<T> {
     /// Notes that nothing is left to read (or no room to write), so that the next call waits first. For streams a
     /// short read or write says so.
     ///
-    /// Saying so when it is not true may make the next call wait for ever, since what is there already is not
-    /// reported again.
+    /// To be said right after the call that has shown it, before anything is awaited. Saying so when it is not true may make the next call
+    /// wait for ever, since what is there already is not reported again.
     #[inline]
     pub fn drained(&self, direction: Interest) {
+        event_loop::found_drained(self.io.as_fd().as_raw_fd(), direction);
         if direction.contains(Interest::READ) {
             self.read_drained.store(true, Relaxed);
         }
@@ -249,40 +250,15 @@ impl<T> NonBlocking<T> {
         Ok(Deadline::after(now, at.since(now)))
     }
 
-    /// A wait has ended that was asked of the event loop `asked`.
+    /// A wait is over, which may have been fresh.
     #[inline]
-    fn waited(&self, interest: Interest, asked: LoopId, fresh: bool) {
-        // Only now has the loop surely served the request and registered the descriptor.
-        self.places.end(asked, fresh, true);
+    fn waited(&self, interest: Interest, fresh: Option<Fresh>) {
+        // Only now has the loop had the request and registered the descriptor.
+        if let Some(at) = fresh.and_then(Fresh::served) {
+            self.places.add(at);
+        }
         self.streak.store(0, Relaxed);
         self.is_drained(interest).store(false, Relaxed);
-    }
-
-    /// Makes a call, again while it is interrupted; `None` if it would block.
-    #[inline]
-    fn attempt<R>(
-        &self,
-        interest: Interest,
-        cx: &mut Context<'_>,
-        mut call: impl FnMut(&T) -> io::Result<R>,
-    ) -> Option<Poll<io::Result<R>>> {
-        loop {
-            let streak = self.streak.load(Relaxed);
-            if streak >= STREAK_MAX {
-                self.streak.store(0, Relaxed);
-                cx.waker().wake_by_ref();
-                return Some(Poll::Pending);
-            }
-            self.streak.store(streak + 1, Relaxed);
-            match call(&self.io) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.is_drained(interest).store(true, Relaxed);
-                    return None;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return Some(Poll::Ready(result)),
-            }
-        }
     }
 }
 
@@ -291,20 +267,13 @@ impl<T> NonBlocking<T> {
 ///
 /// It may move between polls, and between tasks: each poll that finds nothing asks for the task that made it. It belongs to the one
 /// descriptor that it was first used with.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PollState {
     /// On the heap, because a request is known by its address. Made by the first wait, and used again for all others.
     wait: Option<Box<WaitFd>>,
     waiting: bool,
-    /// The event loop that was asked, and whether that knew nothing of the descriptor.
-    asked: LoopId,
-    fresh: bool,
-}
-
-impl Default for PollState {
-    fn default() -> PollState {
-        PollState { wait: None, waiting: false, asked: LoopId::GLOBAL, fresh: false }
-    }
+    /// Present if the event loop that was asked knew nothing of the descriptor.
+    fresh: Option<Fresh>,
 }
 
 impl<T: AsFd> NonBlocking<T> {
@@ -363,7 +332,7 @@ impl<T: AsFd> NonBlocking<T> {
     ) -> Poll<io::Result<()>> {
         if !state.waiting {
             let wait;
-            (wait, state.asked, state.fresh) = self.wait(interest)?;
+            (wait, state.fresh) = self.wait(interest)?;
             match &mut state.wait {
                 Some(place) => **place = wait,
                 place => *place = Some(Box::new(wait)),
@@ -376,18 +345,45 @@ impl<T: AsFd> NonBlocking<T> {
         let wait = state.wait.as_mut().expect("it waits");
         ready!(Pin::new(&mut **wait).poll(cx));
         state.waiting = false;
-        self.waited(interest, state.asked, state.fresh);
+        self.waited(interest, state.fresh);
         Poll::Ready(Ok(()))
     }
 
-    /// A wait that begins now, the event loop it will be asked of, and whether that knows nothing of the descriptor.
+    /// Makes a call, again while it is interrupted; `None` if it would block.
     #[inline]
-    fn wait(&self, interest: Interest) -> io::Result<(WaitFd, LoopId, bool)> {
+    fn attempt<R>(
+        &self,
+        interest: Interest,
+        cx: &mut Context<'_>,
+        mut call: impl FnMut(&T) -> io::Result<R>,
+    ) -> Option<Poll<io::Result<R>>> {
+        loop {
+            let streak = self.streak.load(Relaxed);
+            if streak >= STREAK_MAX {
+                self.streak.store(0, Relaxed);
+                cx.waker().wake_by_ref();
+                return Some(Poll::Pending);
+            }
+            self.streak.store(streak + 1, Relaxed);
+            match call(&self.io) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.drained(interest);
+                    return None;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Some(Poll::Ready(result)),
+            }
+        }
+    }
+
+    /// A wait that begins now, and whether it is fresh.
+    #[inline]
+    fn wait(&self, interest: Interest) -> io::Result<(WaitFd, Option<Fresh>)> {
         let deadline = self.deadline(interest)?;
-        let fd = self.io.as_fd();
-        let asked = LoopId::here();
-        let fresh = self.places.begin(asked, fd);
-        Ok((WaitFd::new(Readiness { fd: fd.as_raw_fd(), deadline, interest, fresh }), asked, fresh))
+        let fd = self.io.as_fd().as_raw_fd();
+        let here = LoopId::here();
+        let fresh = !here.is_some_and(|here| self.places.have(here));
+        Ok((WaitFd::new(Readiness { fd, deadline, interest, fresh }), here.filter(|_| fresh).map(Fresh::at)))
     }
 }
 
@@ -397,16 +393,15 @@ pub struct Waiting<'a, T> {
     of: &'a NonBlocking<T>,
     /// Present while it waits.
     wait: Option<WaitFd>,
-    /// The event loop that was asked, and whether that knew nothing of the descriptor.
-    asked: LoopId,
-    fresh: bool,
+    /// Present if the event loop that was asked knew nothing of the descriptor.
+    fresh: Option<Fresh>,
     interest: Interest,
 }
 
 impl<'a, T> Waiting<'a, T> {
     #[inline]
     fn new(of: &'a NonBlocking<T>, interest: Interest) -> Waiting<'a, T> {
-        Waiting { of, wait: None, asked: LoopId::GLOBAL, fresh: false, interest }
+        Waiting { of, wait: None, fresh: None, interest }
     }
 }
 
@@ -420,13 +415,13 @@ impl<T: AsFd> Future for Waiting<'_, T> {
             Some(wait) => wait,
             None => {
                 let wait;
-                (wait, this.asked, this.fresh) = this.of.wait(this.interest)?;
+                (wait, this.fresh) = this.of.wait(this.interest)?;
                 this.wait.insert(wait)
             }
         };
         ready!(Pin::new(wait).poll(cx));
         this.wait = None;
-        this.of.waited(this.interest, this.asked, this.fresh);
+        this.of.waited(this.interest, this.fresh);
         Poll::Ready(Ok(()))
     }
 }
@@ -438,7 +433,6 @@ impl<T> Drop for Waiting<'_, T> {
     fn drop(&mut self) {
         if self.wait.is_some() {
             self.of.is_drained(self.interest).store(false, Relaxed);
-            self.of.places.end(self.asked, self.fresh, false);
         }
     }
 }

@@ -1,157 +1,80 @@
-//! In which event loops a descriptor is registered, so that its waits find the right one wherever its threads are.
+//! Which event loops know a descriptor, so that its waits are served wherever its threads are.
 //!
 //! A thread that waits for a descriptor is served by the event loop of the OS thread it runs on. When threads migrate, or share a
-//! descriptor, that is now this loop and now that. A descriptor that stayed registered wherever it once was waited for would wake
-//! all of those loops with every edge; so it is taken out of the others when it is waited for in a new one, unless somebody waits
-//! for it there.
+//! descriptor, that is now this loop and now that. Each loop decides for itself what is in its epoll set: it registers a descriptor when
+//! somebody waits for it, and takes it out again when it gets edges that concern nobody there ([`Driver`](crate::epoll::Driver)). No loop
+//! touches another's set or table, so there is nothing for them to agree on.
+//!
+//! There is one thing that a loop cannot tell by itself: whether what its table has under a number is about this file, or about an
+//! earlier one that had the number before. That is what a descriptor's `Places` tell it. A wait is **fresh** in a loop that they do not name, and
+//! then the loop forgets what it has, and registers the descriptor anew.
 //!
 //! # Why no edge is lost
 //!
-//! 1. A wait that is not *fresh* is in a loop where the descriptor was registered, by this very file, and has been since: then the
-//!    loop's table has every edge, as a ready bit or as a waiter resumed (see [`readiness`](crate::readiness)).
-//!    For [`begin`](Places::begin) says "not fresh" only for a place that is `sure`; a place becomes sure when a wait that registered there
-//!    has been served, and is struck from the list, under the lock, before the descriptor is taken out of that loop's epoll set.
-//! 2. A fresh wait registers the descriptor anew, and `EPOLL_CTL_ADD` with `EPOLLET` reports what is ready at that moment. So whatever
-//!    came before, unnoticed, is noticed then.
-//! 3. A descriptor is taken out of a loop's set only while nobody waits for it anywhere: the count of waits is found to be 0 in the
-//!    same atomic step that sets the home to none. From then on every other wait comes through the lock, behind which it
-//!    finds the place gone, and is fresh.
-//! 4. A stale event of the old loop, taken from the kernel before, finds in that loop's table nobody, or somebody who bears being resumed
-//!    early. When the descriptor comes back there it is fresh, which starts a new generation in the table.
+//! 1. A loop is named when a wait that was fresh there has been served: by then it has registered this very file. The file keeps its
+//!    number for as long as it has these `Places`. So from then on whatever the loop's table has under that number is about this file:
+//!    that it is registered, and then the table has had every edge since, as a ready bit or as a waiter resumed (see
+//!    [`readiness`](crate::readiness)); or that the loop has taken it out.
+//! 2. Who waits for a descriptor that is not in the set registers it, fresh or not; and `EPOLL_CTL_ADD` with `EPOLLET` reports what is
+//!    ready at that moment. So whatever came before, unnoticed, is noticed then.
+//! 3. A loop takes a descriptor out between two waits there, on its own OS thread: whoever waits next comes to 2.
+//! 4. That a loop is *not* named is never wrong: a fresh wait registers the descriptor in any case. So there need not be room for all.
+//! 5. The number of a loop that has ended may be given to a new one, which is named then before it has registered anything. Its table
+//!    is empty, and it was made while this file had its number already, so 1 holds of all that will be in it.
 //!
-//! A descriptor number that is closed and given to another file belongs to another `Places`, which knows of no place: it is fresh.
+//! All this is said of the loop by its own OS thread (or, of the loop for foreign executors, within its lock), so relaxed atomics
+//! will do: what one of its threads reads here was written by one of its threads before, and the table has it already.
 
-use crate::event_loop::{self, LoopId};
-use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::event_loop::LoopId;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// One wait, in the word.
-const ONE: u64 = 1 << 32;
-/// The home, in the word.
-const HOME: u64 = ONE - 1;
-
-/// What is known of one descriptor.
+/// The event loops that know a descriptor: at most four, the latest lowest, in 16 bits each; 0 is none.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
-    /// The low half is the **home**: the only loop it is registered in, which is sure; or none, and then the list counts. The high half
-    /// is the number of waits under way. The home is changed by who has the lock alone.
-    word: AtomicU64,
-    list: Mutex<List>,
-}
-
-/// Every loop in whose epoll set it may be.
-#[derive(Debug, Default)]
-struct List {
-    one: Option<Place>,
-    /// Hardly ever there, so one word.
-    #[expect(clippy::box_collection, reason = "every connection has one of these")]
-    more: Option<Box<Vec<Place>>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    at: LoopId,
-    /// A wait there has been served. One that was given up before may or may not have been.
-    sure: bool,
-}
-
-impl List {
-    fn get(&mut self, at: LoopId) -> Option<&mut Place> {
-        self.one
-            .iter_mut()
-            .chain(self.more.iter_mut().flat_map(|more| more.iter_mut()))
-            .find(|place| place.at == at)
-    }
-
-    fn add(&mut self, place: Place) {
-        match self.one {
-            None => self.one = Some(place),
-            Some(_) => self.more.get_or_insert_default().push(place),
-        }
-    }
-
-    /// The one place there is, if it is sure.
-    fn home(&self) -> Option<LoopId> {
-        self.one.filter(|place| place.sure && self.more.is_none()).map(|place| place.at)
-    }
-
-    /// Strikes all but one from the list.
-    fn leave_others(&mut self, here: LoopId, mut left: impl FnMut(LoopId)) {
-        let more = self.more.take().map_or_else(Vec::new, |more| *more);
-        let all = self.one.take().into_iter().chain(more);
-        for place in all {
-            if place.at == here {
-                self.one = Some(place);
-            } else {
-                left(place.at);
-            }
-        }
-    }
-}
+pub(crate) struct Places(AtomicU64);
 
 impl Places {
-    /// A wait begins in the loop `here`. Whether it is fresh: the loop knows nothing of the descriptor yet.
+    /// Whether a loop knows the descriptor. If not, a wait there is fresh.
     #[inline]
-    pub(crate) fn begin(&self, here: LoopId, fd: BorrowedFd<'_>) -> bool {
-        let mut word = self.word.load(Relaxed);
-        while word & HOME == u64::from(here.to_bits()) {
-            match self.word.compare_exchange_weak(word, word + ONE, SeqCst, Relaxed) {
-                Ok(_) => return false,
-                Err(now) => word = now,
+    pub(crate) fn have(&self, at: LoopId) -> bool {
+        let places = self.0.load(Relaxed);
+        places as u16 == at.to_bits() || among(places >> 16, at)
+    }
+
+    /// A fresh wait has been served by a loop: that has registered the descriptor. If there is no room, the loop longest known is forgotten.
+    #[cold]
+    pub(crate) fn add(&self, at: LoopId) {
+        let add = |places| (!among(places, at)).then_some(places << 16 | u64::from(at.to_bits()));
+        // An error says that it is there: two waits were fresh at a time.
+        let _ = self.0.fetch_update(Relaxed, Relaxed, add);
+    }
+}
+
+fn among(mut places: u64, at: LoopId) -> bool {
+    while places != 0 {
+        if places as u16 == at.to_bits() {
+            return true;
+        }
+        places >>= 16;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_four_are_known() {
+        let ids: Vec<LoopId> = (0..6).map(|_| LoopId::take().unwrap()).collect();
+        let places = Places::default();
+        for (i, &id) in ids.iter().enumerate() {
+            assert!(!places.have(id));
+            places.add(id);
+            places.add(id);
+            for (j, &other) in ids.iter().enumerate() {
+                assert_eq!(places.have(other), j <= i && i < j + 4, "{j} after {i}");
             }
         }
-        self.begin_away(here, fd)
-    }
-
-    #[cold]
-    fn begin_away(&self, here: LoopId, fd: BorrowedFd<'_>) -> bool {
-        let mut list = self.lock();
-        let before = self.word.fetch_update(SeqCst, Relaxed, |word| Some((word & !HOME) + ONE));
-        let nobody_waits = before.is_ok_and(|word| word < ONE);
-        if nobody_waits {
-            list.leave_others(here, |at| event_loop::take_out(at, fd));
-        }
-        let fresh = match list.get(here) {
-            Some(place) => !place.sure,
-            None => {
-                list.add(Place { at: here, sure: false });
-                true
-            }
-        };
-        self.settle(&list);
-        fresh
-    }
-
-    /// A wait that began in the loop `at` is over: it has been served, or given up.
-    #[inline]
-    pub(crate) fn end(&self, at: LoopId, fresh: bool, served: bool) {
-        if fresh && served {
-            self.registered(at);
-        }
-        self.word.fetch_sub(ONE, SeqCst);
-    }
-
-    #[cold]
-    fn registered(&self, at: LoopId) {
-        let mut list = self.lock();
-        // It is there still: nobody strikes places while this wait counts.
-        if let Some(place) = list.get(at) {
-            place.sure = true;
-        }
-        self.settle(&list);
-    }
-
-    /// Makes the only place the home.
-    fn settle(&self, list: &List) {
-        if let Some(home) = list.home() {
-            let _ = self
-                .word
-                .fetch_update(SeqCst, Relaxed, |word| Some(word & !HOME | u64::from(home.to_bits())));
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, List> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        ids.into_iter().for_each(LoopId::give_back);
     }
 }

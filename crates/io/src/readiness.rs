@@ -1,26 +1,37 @@
 //! What an event loop remembers of each descriptor: the table behind readiness waits.
 //!
-//! Each descriptor is registered with epoll once, edge-triggered, for both directions, and never again. An edge is reported
-//! once, so it must not be lost: it either resumes whoever waits for it or is kept as a *ready bit* for the next one
-//! who does.
+//! Each descriptor is registered with epoll once, edge-triggered, for both directions. An edge is reported once, so it must not be lost: it
+//! resumes whoever waits for it, and is kept as a *ready bit* until somebody has had it.
 //!
 //! ```text
-//!                    wait, bit clear                       event
-//!   nobody waits ───────────────────────> somebody waits ─────────> resumed, bit stays clear
-//!        │  event                               ^
-//!        └────────> bit set ── wait: clears the bit, goes on at once
+//!                      wait                               event
+//!   nobody waits ──────────────> somebody waits ────────────────────> resumed, bit set
+//!        │  event                                                        │
+//!        └────────> bit set <────────────────────────────────────────────┘
+//!                      │ wait: clears the bit, goes on at once
+//!                      │ a call has found nothing: clears the bit
 //! ```
+//!
+//! The bit is kept for the next one even if somebody is resumed, because he may have given up meanwhile: what is resumed is a waker, of a
+//! time-out that has passed or a thread that was cancelled, and nobody tells. It is cleared by who finds the descriptor drained:
+//! the edge was collected before his call, and what it told of was there for him
+//! ([`found_drained`](crate::event_loop::found_drained)). So in the usual case, a call that comes back short or fails and then waits, no call is made in vain.
+//!
+//! A descriptor that gets edges, one after the other, for which nobody waits here, costs a wake-up for each; its threads may have gone to
+//! another loop. So it is taken out of the set ([`idle`](Entry::idle)). Who waits for it then registers it, which reports what is
+//! ready at that moment.
 //!
 //! One rule keeps the end of a stream from being lost. A reader takes a short read as "nothing left" and waits before it
 //! reads again. When data and the end come together in one event, that wait would last for ever. So an event that
-//! tells of an end (hang-up, error, the peer's shutdown) resumes the waiter, or sets the bit if there is none, *and* sets another bit that
-//! lets one wait more go on: the first lets the reader read what was there, up to a short read; the second is for the read
+//! tells of an end (hang-up, error, the peer's shutdown) sets another bit too, which only a wait clears, by going on: the first lets the
+//! reader read what was there, up to a short read; the second is for the read
 //! after that, which finds the end. Reading past an end never blocks, so it costs one call at most.
 //!
 //! This file makes no system calls and knows no threads: what waits is a `W`.
 
 use crate::wheel::TimerKey;
 use selvedge_core::{Deadline, Interest, Readiness, Time};
+use std::os::fd::RawFd;
 
 /// The directions of a descriptor, and what an event says of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +46,7 @@ pub(crate) struct Ready {
 
 /// Set while the descriptor is in the epoll set.
 const REGISTERED: u8 = 1;
-/// An edge came that nobody has used yet.
+/// An edge came, and nobody has found the descriptor drained since, nor gone on at once for its sake.
 const READ_READY: u8 = 2;
 const WRITE_READY: u8 = 4;
 /// It cannot be polled and never blocks: a regular file or a directory.
@@ -46,6 +57,12 @@ const EITHER: u8 = 16;
 const CROWDED: u8 = 32;
 /// An end came: the read that finds it is still to be done.
 const READ_END: u8 = 64;
+/// Likewise the write.
+const WRITE_END: u8 = 128;
+
+/// How many edges that nobody waits for, one after the other, take a descriptor out of the epoll set. The first may come while its thread
+/// is about to wait.
+const STRAYS_MAX: u8 = 2;
 
 /// One descriptor.
 #[derive(Debug)]
@@ -56,9 +73,13 @@ pub(crate) struct Entry<W> {
     writer_by: Deadline,
     /// The timer that looks after both deadlines; it is due at the earlier of them or before.
     pub(crate) timer: Option<TimerKey>,
-    /// Counts the files that have had this descriptor, so that an event of an earlier one is told apart.
+    /// Counts the registrations of this descriptor, so that an event of an earlier file is told apart.
     pub(crate) generation: u32,
+    /// Its number while it is registered.
+    pub(crate) fd: RawFd,
     state: u8,
+    /// How many edges have come, since somebody waited last, that found nobody.
+    strays: u8,
 }
 
 impl<W> Default for Entry<W> {
@@ -71,9 +92,18 @@ impl<W> Default for Entry<W> {
             writer_by: never,
             timer: None,
             generation: 0,
+            fd: -1,
             state: 0,
+            strays: 0,
         }
     }
+}
+
+/// The ready bits of these directions.
+fn bits(interest: Interest) -> u8 {
+    let read = if interest.contains(Interest::READ) { READ_READY } else { 0 };
+    let write = if interest.contains(Interest::WRITE) { WRITE_READY } else { 0 };
+    read | write
 }
 
 /// What can wait for a descriptor.
@@ -101,7 +131,7 @@ impl<W: Wakes> Entry<W> {
     /// Forgets an earlier file of this descriptor; those who waited for it are returned.
     pub(crate) fn renew(&mut self) -> [Option<W>; 2] {
         self.generation = self.generation.wrapping_add(1);
-        self.state = 0;
+        (self.state, self.strays) = (0, 0);
         [self.reader.take(), self.writer.take()]
     }
 
@@ -112,7 +142,8 @@ impl<W: Wakes> Entry<W> {
     }
 
     /// The descriptor is in the epoll set.
-    pub(crate) fn set_registered(&mut self) {
+    pub(crate) fn set_registered(&mut self, fd: RawFd) {
+        self.fd = fd;
         self.state |= REGISTERED;
     }
 
@@ -121,17 +152,34 @@ impl<W: Wakes> Entry<W> {
         self.state |= REGISTERED | ALWAYS;
     }
 
+    /// The descriptor is no longer in the epoll set.
+    pub(crate) fn set_unregistered(&mut self) {
+        self.state &= !REGISTERED;
+    }
+
+    /// Whether it gets edges for which nobody waits, as the last one. It may be taken out of the epoll set then.
+    pub(crate) fn idle(&self) -> bool {
+        self.strays >= STRAYS_MAX && self.state & (REGISTERED | CROWDED) == REGISTERED
+    }
+
+    /// A call has found it drained: the edges kept are used up.
+    pub(crate) fn drained(&mut self, interest: Interest) {
+        self.state &= !bits(interest);
+    }
+
     /// A waiter comes.
     pub(crate) fn wait(&mut self, waiter: W, readiness: Readiness) -> Wait<W> {
         let read = readiness.interest.contains(Interest::READ);
         let write = readiness.interest.contains(Interest::WRITE);
-        let wanted = if read { READ_READY } else { 0 } | if write { WRITE_READY } else { 0 };
+        self.strays = 0;
+        let wanted = bits(readiness.interest);
         if self.state & (wanted | ALWAYS) != 0 {
             self.state &= !wanted;
             return Wait::Over(waiter);
         }
-        if read && self.state & READ_END != 0 {
-            self.state &= !READ_END;
+        let ends = if read { READ_END } else { 0 } | if write { WRITE_END } else { 0 };
+        if self.state & ends != 0 {
+            self.state &= !ends;
             return Wait::Over(waiter);
         }
         // Who waits for both stands in the reader's place and answers to either direction.
@@ -167,23 +215,20 @@ impl<W: Wakes> Entry<W> {
 
     /// An event comes; those who waited for it are returned.
     pub(crate) fn event(&mut self, ready: Ready) -> [Option<W>; 2] {
-        let (mut read, mut write) = (ready.read, ready.write);
+        if self.reader.is_none() && self.writer.is_none() {
+            self.strays = self.strays.saturating_add(1);
+        }
         let either = self.state & EITHER != 0;
-        let reader = if read || write && either { self.reader.take() } else { None };
-        let writer = if write { self.writer.take() } else { None };
-        if reader.is_some() {
-            read = false;
-            write &= !either;
-        }
-        write &= writer.is_none();
-        if read {
-            self.state |= READ_READY;
-        }
-        if ready.read_end {
-            self.state |= READ_END;
-        }
-        if write || ready.write_end {
-            self.state |= WRITE_READY;
+        let reader = if ready.read || ready.write && either { self.reader.take() } else { None };
+        let writer = if ready.write { self.writer.take() } else { None };
+        let bits = [
+            (ready.read, READ_READY),
+            (ready.write, WRITE_READY),
+            (ready.read_end, READ_END),
+            (ready.write_end, WRITE_END),
+        ];
+        for (_, bit) in bits.into_iter().filter(|(set, _)| *set) {
+            self.state |= bit;
         }
         [reader, writer]
     }
@@ -288,7 +333,43 @@ mod tests {
         assert!(at_once(entry.wait('a', for_(Interest::READ))));
         assert!(!at_once(entry.wait('b', for_(Interest::READ))));
         assert_eq!(entry.event(READ), [Some('b'), None]);
-        assert!(!at_once(entry.wait('c', for_(Interest::READ))), "an edge that resumed a waiter is used up");
+        assert!(at_once(entry.wait('c', for_(Interest::READ))), "who was resumed may have given up");
+        assert!(!at_once(entry.wait('c', for_(Interest::READ))));
+    }
+
+    #[test]
+    fn who_finds_it_drained_uses_up_the_edges_of_that_direction() {
+        for resumes in [false, true] {
+            let mut entry = Entry::default();
+            assert!(!resumes || !at_once(entry.wait('a', for_(Interest::READ | Interest::WRITE))));
+            entry.event(HANG_UP);
+            entry.drained(Interest::READ);
+            assert!(at_once(entry.wait('w', for_(Interest::WRITE))), "the other direction's is kept");
+            assert!(at_once(entry.wait('r', for_(Interest::READ))), "an end is still to be found");
+            assert!(!at_once(entry.wait('r', for_(Interest::READ))));
+            entry.drained(Interest::WRITE);
+            assert!(at_once(entry.wait('w', for_(Interest::WRITE))), "so it is in writing");
+            assert!(!at_once(entry.wait('w', for_(Interest::WRITE))));
+        }
+    }
+
+    #[test]
+    fn a_descriptor_is_idle_when_edges_come_and_nobody_has_waited_in_between() {
+        let mut entry = Entry::default();
+        entry.set_registered(7);
+        for _ in 0..3 {
+            assert!(!at_once(entry.wait('a', for_(Interest::READ))));
+            assert_eq!(entry.event(WRITE), [None, None]);
+            assert_eq!(entry.event(READ), [Some('a'), None]);
+            entry.event(READ);
+            assert!(!entry.idle(), "the next edge may find somebody again");
+            entry.drained(Interest::READ | Interest::WRITE);
+        }
+        entry.event(READ);
+        assert!(entry.idle());
+        entry.set_unregistered();
+        entry.event(READ);
+        assert!(!entry.idle(), "once");
     }
 
     #[test]
@@ -297,6 +378,7 @@ mod tests {
         assert!(!at_once(entry.wait('r', for_(Interest::READ))));
         assert!(!at_once(entry.wait('w', for_(Interest::WRITE))));
         assert_eq!(entry.event(WRITE), [None, Some('w')]);
+        entry.drained(Interest::WRITE);
         assert_eq!(entry.event(WRITE), [None, None]);
         assert!(!at_once(entry.wait('s', for_(Interest::READ))));
         assert!(at_once(entry.wait('w', for_(Interest::WRITE))));
@@ -308,6 +390,7 @@ mod tests {
             let mut entry = Entry::default();
             assert!(!at_once(entry.wait('a', for_(Interest::READ | Interest::WRITE))));
             assert_eq!(entry.event(ready), [Some('a'), None]);
+            entry.drained(Interest::READ | Interest::WRITE);
             assert!(!at_once(entry.wait('b', for_(Interest::READ))));
             assert_eq!(entry.event(WRITE), [None, None], "a plain reader does not answer to writing");
         }
@@ -318,6 +401,7 @@ mod tests {
         let mut entry = Entry::default();
         assert!(!at_once(entry.wait('a', for_(Interest::READ))));
         assert_eq!(entry.event(DATA_AND_END), [Some('a'), None]);
+        entry.drained(Interest::READ); // a short read
         assert!(at_once(entry.wait('a', for_(Interest::READ))), "the read that finds the end");
         assert!(!at_once(entry.wait('a', for_(Interest::READ))), "and no spinning afterwards");
     }
@@ -357,7 +441,7 @@ mod tests {
     #[test]
     fn a_new_file_has_nothing_of_the_old_one() {
         let mut entry = Entry::default();
-        entry.set_registered();
+        entry.set_registered(7);
         assert!(!at_once(entry.wait('a', for_(Interest::READ))));
         entry.event(WRITE);
         let before = entry.generation;

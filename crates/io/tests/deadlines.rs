@@ -274,3 +274,23 @@ fn a_timer_that_is_given_up_is_not_waited_for() {
     }
     assert!(start.elapsed() < ms(10_000), "{:?}", start.elapsed());
 }
+
+/// An edge that finds only what a time-out has left behind is there for the next wait.
+#[test]
+fn a_wait_that_was_given_up_takes_no_edge_along_that_comes_later() {
+    run(async {
+        let (one, other) = tcp_pair().await;
+        for i in 0..5u8 {
+            let mut byte = [0; 10];
+            assert!(timeout(ms(2), one.read(&mut byte)).await.is_err());
+            // Found without a wait, so what is left behind stays where it is.
+            other.write_all(&[i]).await.unwrap();
+            assert_eq!((one.read(&mut byte).await.unwrap(), byte[0]), (1, i));
+            sleep(ms(2)).await;
+            other.write_all(b"later").await.unwrap();
+            sleep(ms(5)).await;
+            let read = timeout(ms(5000), one.read(&mut byte)).await.expect("what has come is found");
+            assert_eq!(read.unwrap(), 5);
+        }
+    });
+}

@@ -3,11 +3,14 @@
 mod common;
 
 use common::{ms, run};
-use selvedge_core::{Time, spawn};
+use selvedge_core::{Time, spawn, spawn_local};
+use selvedge_io::NonBlocking;
 use selvedge_io::pipe::{Receiver, Sender, pipe};
 use selvedge_io::time::{sleep, timeout};
-use std::io::ErrorKind;
+use std::cell::Cell;
+use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
+use std::rc::Rc;
 
 #[test]
 fn bytes_come_in_order_however_slow_the_reader() {
@@ -120,5 +123,40 @@ fn opening_a_fifo_can_be_given_up_and_errors_name_the_path() {
         let error = Sender::open(&file).await.unwrap_err();
         assert_eq!(error.to_string(), format!("open {}: not a FIFO", file.display()));
         assert!(Receiver::open(&path).await.unwrap().as_fd().try_clone_to_owned().is_ok());
+    });
+}
+
+/// A message that is larger than the pipe, again and again: who waits for room is resumed when there is some, and makes no call in vain.
+#[test]
+fn no_call_fails_that_an_old_edge_has_called_for() {
+    const MESSAGE: usize = 32 << 10;
+    run(async {
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
+        rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+        let (reader, writer) = (NonBlocking::new(reader).unwrap(), NonBlocking::new(writer).unwrap());
+        let failed = Rc::new(Cell::new(0));
+        let counted = failed.clone();
+        let sending = spawn_local(async move {
+            for _ in 0..20 {
+                let mut left = MESSAGE;
+                writer
+                    .write_with(|pipe| {
+                        let written = rustix::io::write(pipe, &[1; MESSAGE][..left])
+                            .inspect_err(|_| counted.set(counted.get() + 1))?;
+                        left -= written;
+                        if left == 0 { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+                    })
+                    .await
+                    .unwrap();
+                sleep(ms(1)).await; // the edge comes of the last piece's being read, and nobody waits for it
+            }
+        });
+        let mut received = 0;
+        while received < 20 * MESSAGE {
+            let mut buffer = [0; 8192];
+            received += reader.read_with(|pipe| Ok(rustix::io::read(pipe, &mut buffer)?)).await.unwrap();
+        }
+        sending.await.unwrap();
+        assert_eq!(failed.get(), 0);
     });
 }

@@ -5,6 +5,7 @@ mod common;
 use common::{ms, run};
 use selvedge_core::spawn_local;
 use selvedge_io::net::{Stream, UnixStream};
+use selvedge_io::nonblocking::PollState;
 use selvedge_io::time::{sleep, timeout};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -200,4 +201,31 @@ fn a_loop_ends_and_its_descriptors_go_on() {
         .join()
         .unwrap();
     }
+}
+
+/// Nothing tells a poller's descriptor that he has given up. It leaves his loop all the same.
+#[test]
+fn what_a_poller_has_left_behind_keeps_no_descriptor_in_his_loop() {
+    let (one, other) = pair();
+    let workers = [Worker::start(), Worker::start()];
+    let reader = one.clone();
+    wait(workers[0].spawn(move || async move {
+        let mut state = PollState::default();
+        let pending = std::future::poll_fn(|cx| {
+            std::task::Poll::Ready(
+                reader.poll_read_with(&mut state, cx, |s| s.try_read(&mut [0])).is_pending(),
+            )
+        });
+        assert!(pending.await);
+        sleep(ms(2)).await;
+    }));
+    assert_eq!(registrations(&*one), 1);
+    let reader = one.clone();
+    let read = workers[1].spawn(move || async move { reader.read_exact(&mut [0; 4]).await.unwrap() });
+    for _ in 0..4 {
+        std::thread::sleep(ms(5));
+        other.try_write(b"x").unwrap();
+    }
+    wait(read);
+    assert_eq!(registrations(&*one), 1);
 }
