@@ -658,7 +658,7 @@ impl CpuInner {
         let header = arena::header(key);
         let head = header.head();
         if head & MOBILE != 0 {
-            return self.release_mobile(key);
+            return self.release_mobile(key, head);
         }
         if arena::owner(key) != self.step.id {
             return None;
@@ -676,15 +676,15 @@ impl CpuInner {
     }
 
     #[inline(always)]
-    fn release_mobile(&self, key: Key) -> Option<Thread> {
+    fn release_mobile(&self, key: Key, head: u32) -> Option<Thread> {
         if self.step.running.load(Ordering::Relaxed) == key.get() {
             return None;
         }
-        if !self.is_home_to(key) {
+        if self.group == 0 || arena::group(key) != self.group {
             directory::post_mobile(arena::owner(key), self.step.id, key.get());
             return None;
         }
-        if state::wake(&arena::header(key).head) != Woken::Ours {
+        if state::wake(&arena::header(key).head, head) != Woken::Ours {
             return None;
         }
         self.entry.waiting.add(-1);
@@ -744,7 +744,7 @@ impl CpuInner {
             return Some(ThreadInfo::of(key, head, header.link()));
         }
         // Another CPU may be about to run it, and to queue it through its link. Who holds it may read that.
-        match self.release_mobile(key) {
+        match self.release_mobile(key, head) {
             Some(thread) => {
                 let (key, place) = (thread.into_key(), Place(header.link()));
                 let info = ThreadInfo::of(key, head, place.0);

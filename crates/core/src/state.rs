@@ -74,11 +74,10 @@ pub enum Woken {
     Nothing,
 }
 
-/// Wakes the mobile thread whose head this is, if it is one.
+/// Wakes the mobile thread whose head this is, if it is one. `head` is what the word was a moment ago.
 #[inline(always)]
 #[doc(hidden)]
-pub fn wake(word: &impl Word) -> Woken {
-    let mut head = word.load(Ordering::Relaxed);
+pub fn wake(word: &impl Word, mut head: u32) -> Woken {
     loop {
         let (to, woken) = match head & (STATE | MOBILE) {
             WAITING_MOBILE => (head & !(STATE | NOTED) | OWNED, Woken::Ours),

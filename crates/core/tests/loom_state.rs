@@ -59,7 +59,7 @@ impl Model {
 
     fn wake(&self) {
         self.events.fetch_add(1, Ordering::Relaxed);
-        if wake_state(&self.head) == Woken::Ours {
+        if wake_state(&self.head, self.head.load(Ordering::Relaxed)) == Woken::Ours {
             self.run();
         }
     }

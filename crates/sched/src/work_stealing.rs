@@ -617,7 +617,7 @@ impl<'a, E: Events> Worker<'a, E> {
     fn next(&mut self) -> Option<Thread> {
         if let Some(thread) = self.lifo.take() {
             self.lifo_run += 1;
-            if self.lifo_run <= LIFO_MAX {
+            if self.lifo_run <= LIFO_MAX || !self.is_ready() {
                 self.offer();
                 return Some(thread);
             }
