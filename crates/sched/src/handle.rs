@@ -156,16 +156,19 @@ impl<T: Send> Born<T> {
     where
         F: Future<Output = T> + Send + 'static,
     {
-        let Some(place) = self.0.take() else { return };
-        if matches!(*place.state(), State::Gone) {
+        if self.0.as_ref().is_none_or(|place| matches!(*place.state(), State::Gone)) {
             return;
         }
-        match cpu.spawn(future) {
-            Ok(handle) => place.decide(State::Born(handle)),
+        // A future for which there is no room may panic as it is dropped. Then so is the duty.
+        let decided = match cpu.spawn(future) {
+            Ok(handle) => State::Born(handle),
             Err(full) => {
                 eprintln!("a thread that was spawned from elsewhere is cancelled: {full}");
-                place.decide(State::Gone);
+                State::Gone
             }
+        };
+        if let Some(place) = self.0.take() {
+            place.decide(decided);
         }
     }
 }

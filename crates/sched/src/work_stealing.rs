@@ -4,7 +4,7 @@ use crate::{Crew, Deque, Failure, Handle};
 use selvedge_core::observe::Note;
 use selvedge_core::{
     Cpu, Deadlock, Events, Group, JoinError, JoinHandle, RunError, RunQueue, SendThread, Thread, ThreadInfo,
-    Time, Trace, Unpark,
+    Time, Trace, Unpark, quietly,
 };
 use std::any::Any;
 use std::fmt;
@@ -500,7 +500,7 @@ impl<'a, E: Events> Worker<'a, E> {
             Trace::Nbio(action) => self.enqueue(action.perform()),
             // Nothing is in them: forgotten, they spare a look for what to drop.
             node @ (Trace::Blocked | Trace::Ret) => std::mem::forget(node),
-            Trace::Panic(panic) => eprintln!("{panic}"),
+            Trace::Panic(panic) => panic.report(),
             request => self.events.submit(&mut self.cpu, request)?,
         }
         Ok(())
@@ -593,7 +593,8 @@ impl<'a, E: Events> Worker<'a, E> {
     /// Creates threads that were spawned from elsewhere.
     fn take_births(&mut self) {
         for birth in self.shared.crew.injector().take(self.workers as usize, BIRTHS_MAX) {
-            birth(&mut self.cpu);
+            // It may wake a foreign waker, or drop a future for which there is no room.
+            quietly(|| birth(&mut self.cpu));
         }
     }
 

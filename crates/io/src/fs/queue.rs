@@ -29,7 +29,7 @@ use super::operation::{Operation, Outcome};
 use crate::pool;
 use crate::sys;
 use rustix::io::Errno;
-use selvedge_core::{Unpark, in_thread};
+use selvedge_core::{Unpark, in_thread, quietly};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
@@ -463,7 +463,7 @@ impl Completed {
     fn settle(self) {
         drop(self.unwanted);
         if let Some(waker) = self.waker {
-            pool::quietly(|| waker.wake());
+            quietly(|| waker.wake());
         }
     }
 }
