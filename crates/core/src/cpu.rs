@@ -443,11 +443,11 @@ impl Cpu {
     }
 
     /// Wakes a waker; shorter than [`Waker::wake`] if it belongs to a thread that may run on this CPU, which is then the next
-    /// [woken](Cpu::woken) here.
+    /// [woken](Cpu::woken) here. If a foreign one panics, that ends here, after the panic hook has reported it.
     pub fn wake(&mut self, waker: Waker) {
         match waker::key_of(&waker) {
             Some((id, key)) => waker::resume(Some(self.inner()), id, key),
-            None => waker.wake(),
+            None => thread::quietly(|| waker.wake()),
         }
     }
 

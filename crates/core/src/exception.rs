@@ -1,5 +1,6 @@
 //! Exceptions that cross system calls, and the panics that end a thread.
 
+use crate::thread::quietly;
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
@@ -137,6 +138,13 @@ pub struct Panic {
 impl Panic {
     pub(crate) fn new(thread: &'static str, payload: Box<dyn Any + Send>) -> Panic {
         Panic { thread, exception: Exception::new(payload) }
+    }
+
+    /// Says on standard error what ended the thread: for a scheduler that has no other use for it. Nothing comes of it if there is no
+    /// standard error, or if what was thrown panics as it is dropped.
+    pub fn report(self) {
+        quietly(|| eprintln!("{self}"));
+        quietly(|| drop(self));
     }
 
     /// The type name of the thread's future.

@@ -19,6 +19,11 @@
 //! # Foreign futures
 //! Any future runs as a thread: if it is pending without a system call of ours, the thread waits behind its waker. Our leaf futures run
 //! anywhere too: within `join!`, `select!` and the like, and those that need no scheduler of ours under any executor.
+//!
+//! What stops the OS thread within a step stops all threads of its CPU: a foreign `block_on` there, or the end of a
+//! [`std::thread::scope`], waits for ever for what needs one of them, or needs the scheduler, as [`sleep`] does. It looks to us like a
+//! combinator with a waker of its own, so that we cannot say so; the `block_on` and the `wait_blocking` of the crates above, which can,
+//! panic.
 
 mod alarm;
 mod arena;
@@ -76,6 +81,8 @@ pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::RunQueue;
 #[doc(hidden)]
 pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
+#[doc(hidden)]
+pub use thread::quietly;
 pub use thread::{SendThread, Thread};
 pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};

@@ -93,7 +93,7 @@ pub fn steps(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
             Trace::Nbio(action) => cpu.make_ready(action.perform()),
             // Nothing is in them: forgotten, they spare a look for what to drop.
             node @ (Trace::Blocked | Trace::Ret) => std::mem::forget(node),
-            Trace::Panic(panic) => eprintln!("{panic}"),
+            Trace::Panic(panic) => panic.report(),
             request => events.submit(cpu, request)?,
         }
     }

@@ -21,6 +21,11 @@
 //! | 3 | mobile | it may run on any CPU of its group | creation | |
 //! | 4 | cancellable | a join handle may cancel it, so that an event source gets its waker, not the thread | creation | |
 //!
+//! A thread stays sticky for its life. Copies of its waker are two numbers, which nobody counts, and one may lie anywhere for any time:
+//! in a list of wakers that the thread's future has left in an earlier step, say. To end it earlier they would have to carry a number of
+//! times that the thread was cloned for, with no bits left in the pointer, or be counted, with an atomic operation and an owner for each.
+//! A wake-up that comes while an event source has the thread itself would be lost.
+//!
 //! A thread that is not mobile is touched on its CPU's OS thread alone; its words are atomic only so that a stale key may be looked at.
 //! The head of a mobile one changes by the protocol in [`state`](crate::state), its link belongs to whoever owns the thread.
 
@@ -265,8 +270,9 @@ pub(crate) unsafe fn drop_quietly<T>(value: *mut T) {
     quietly(|| unsafe { value.drop_in_place() });
 }
 
-/// Runs code that is not ours where nothing may unwind; a panic ends there, after the panic hook has reported it.
-pub(crate) fn quietly(code: impl FnOnce()) {
+/// Runs code that is not ours, as that of a foreign waker, where nothing may unwind; a panic ends there, after the panic hook has
+/// reported it.
+pub fn quietly(code: impl FnOnce()) {
     let Err(payload) = catch_unwind(AssertUnwindSafe(code)) else { return };
     // Its destructor may panic too.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {

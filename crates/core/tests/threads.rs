@@ -5,7 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
 /// A scheduler of one's own: FIFO, for threads that wait for one another.
@@ -478,4 +479,40 @@ fn many_threads_come_and_go() {
     })
     .unwrap();
     assert_eq!(done.get(), n);
+}
+
+struct WakesNobody;
+
+impl Wake for WakesNobody {
+    fn wake(self: Arc<Self>) {
+        panic!("as it should");
+    }
+}
+
+#[test]
+fn a_foreign_waker_that_panics_does_not_end_the_scheduler_that_wakes_it() {
+    let mut cpu = Cpu::new().unwrap();
+    cpu.wake(Arc::new(WakesNobody).into());
+    run(&mut cpu, yield_now());
+}
+
+/// A thrown value that panics when it is dropped.
+struct Thorny;
+
+impl Drop for Thorny {
+    fn drop(&mut self) {
+        panic!("as it should");
+    }
+}
+
+#[test]
+fn what_a_thread_throws_may_panic_as_it_is_dropped_and_the_others_run_on() {
+    let ended = round_robin(async {
+        fork(async { throw(Thorny) }).await;
+        detach(async { throw(Thorny) });
+        yield_now().await;
+        yield_now().await;
+        7
+    });
+    assert_eq!(ended.unwrap(), 7);
 }

@@ -5,13 +5,12 @@
 //! wakers they were made with.
 
 use crate::epoll::{BATCH, Driver, UNPARK};
-use crate::pool::quietly;
 use crate::readiness::Wakes;
 use crate::sys::{self, Fd};
 use crate::unpark::Caller;
 use rustix::event::Timespec;
 use rustix::io::Errno;
-use selvedge_core::{Quiet, Request, Time, Unpark, set_fallback};
+use selvedge_core::{Quiet, Request, Time, Unpark, quietly, set_fallback};
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};

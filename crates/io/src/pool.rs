@@ -18,7 +18,7 @@
 //! [LZ07 §4.2]: "blocking calls on a separate OS thread" (`worker_file_open`).
 
 use crate::sys;
-use selvedge_core::{Quiet, SleepUntil};
+use selvedge_core::{Quiet, SleepUntil, quietly};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
@@ -37,7 +37,7 @@ use std::time::Duration;
 ///
 /// # Errors
 ///
-/// [`Lost`] when `f` panicked, with the payload, or when no OS thread could be started.
+/// [`Lost`] when `f` panicked, with the payload, or when no OS thread could be started: then `f` has been dropped, and was not run.
 ///
 /// # Examples
 ///
@@ -93,7 +93,8 @@ pub struct Load {
 pub(crate) fn aside(f: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     let job = Job { run: Box::new(f), id: std::ptr::null() };
     let pool = &shared().shared;
-    pool.submit(&mut lock(&pool.state), job)
+    let submitted = pool.submit(&mut lock(&pool.state), job);
+    submitted.map_err(|(error, _)| error)
 }
 
 /// The bounds of a [`Pool`].
@@ -232,8 +233,9 @@ struct Job {
 unsafe impl Send for Job {}
 
 impl Shared {
-    /// Puts a job into the queue and sees to it that an OS thread will take it; the error is why there is none.
-    fn submit(self: &Arc<Shared>, state: &mut State, job: Job) -> Result<(), std::io::Error> {
+    /// Puts a job into the queue and sees to it that an OS thread will take it. The error is why there is none, with the job, which is to
+    /// be dropped when the lock is released: it is code of the caller's.
+    fn submit(self: &Arc<Shared>, state: &mut State, job: Job) -> Result<(), (std::io::Error, Job)> {
         if state.jobs.len() >= state.idle && state.threads < self.limits.threads_max.get() {
             let shared = self.clone();
             let started =
@@ -244,7 +246,7 @@ impl Shared {
                     state.threads_most = state.threads_most.max(state.threads);
                 }
                 Err(_) if state.threads > 0 => {} // the others will come to it
-                Err(error) => return Err(error),
+                Err(error) => return Err((error, job)),
             }
         }
         state.jobs.push_back(job);
@@ -378,11 +380,13 @@ where
                 }
             },
             stage @ (Stage::Unsent(_) | Stage::InLine(..)) => {
+                // Foreign code, which is not run under the lock.
+                let waker = cx.waker().clone();
                 let mut state = lock(&this.pool.state);
                 let f = match stage {
                     Stage::InLine(f, ticket) if let Ok(i) = state.position(ticket) => {
                         // Woken by something else; the turn has not come.
-                        let replaced = std::mem::replace(&mut state.line[i].1, cx.waker().clone());
+                        let replaced = std::mem::replace(&mut state.line[i].1, waker);
                         this.stage = Stage::InLine(f, ticket);
                         drop(state);
                         // It may be foreign, and hold another call that stands in line.
@@ -395,35 +399,48 @@ where
                 if state.jobs.len() >= this.pool.limits.queue_max.get() {
                     let ticket = state.next_ticket;
                     state.next_ticket += 1;
-                    state.line.push_back((ticket, cx.waker().clone()));
+                    state.line.push_back((ticket, waker));
                     this.stage = Stage::InLine(f, ticket);
                     return Poll::Pending;
                 }
-                *lock(&this.cell.answer) = Answer::Awaited(Some(cx.waker().clone()));
+                *lock(&this.cell.answer) = Answer::Awaited(Some(waker));
                 let cell = this.cell.clone();
                 let run = Box::new(move || {
                     let result = catch_unwind(AssertUnwindSafe(f)).map_err(Lost::panicked);
                     cell.put(result);
                 });
                 let id = Arc::as_ptr(&this.cell).cast();
-                if let Err(error) = this.pool.submit(&mut state, Job { run, id }) {
+                let submitted = this.pool.submit(&mut state, Job { run, id });
+                drop(state);
+                if let Err((error, job)) = submitted {
+                    drop(job);
                     return Poll::Ready(Err(Lost::no_thread(&error)));
                 }
                 this.stage = Stage::Sent;
                 Poll::Pending
             }
             Stage::Sent => {
+                let known = |waker: &Option<Waker>| waker.as_ref().is_some_and(|w| w.will_wake(cx.waker()));
+                let is_known = matches!(&*lock(&this.cell.answer), Answer::Awaited(waker) if known(waker));
+                // Cloned and dropped without the lock held.
+                let waker = (!is_known).then(|| cx.waker().clone());
                 let mut answer = lock(&this.cell.answer);
-                match std::mem::replace(&mut *answer, Answer::Gone) {
-                    Answer::Here(result) => return Poll::Ready(result),
-                    Answer::Awaited(waker) => {
-                        let waker = waker.filter(|w| w.will_wake(cx.waker()));
-                        *answer = Answer::Awaited(Some(waker.unwrap_or_else(|| cx.waker().clone())));
+                let replaced = match (std::mem::replace(&mut *answer, Answer::Gone), waker) {
+                    (Answer::Here(result), _) => return Poll::Ready(result),
+                    (Answer::Awaited(before), None) => {
+                        *answer = Answer::Awaited(before);
+                        None
                     }
-                    Answer::Gone => {
+                    (Answer::Awaited(before), waker) => {
+                        *answer = Answer::Awaited(waker);
+                        before
+                    }
+                    (Answer::Gone, _) => {
                         unreachable!("only `poll` and `drop` leave this, and neither comes back to `Sent`")
                     }
-                }
+                };
+                drop(answer);
+                drop(replaced);
                 this.stage = Stage::Sent;
                 Poll::Pending
             }
@@ -461,16 +478,6 @@ impl<T, F> Drop for Blocking<T, F> {
                 wake_next(next);
             }
         }
-    }
-}
-
-/// Runs code that is not ours, as that of a foreign waker, on an OS thread that others rely on: a panic ends there, after the panic hook
-/// has reported it.
-pub(crate) fn quietly(code: impl FnOnce()) {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(code)) else { return };
-    // Its destructor may panic too.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(payload);
     }
 }
 

@@ -281,7 +281,7 @@ impl Ready {
             }
             Trace::Nbio(action) => self.push(cpu, action.perform(), rank),
             Trace::Ret => {}
-            Trace::Panic(panic) => eprintln!("{panic}"),
+            Trace::Panic(panic) => panic.report(),
             Trace::Blocked => drop(self.waiting.insert(id, rank)),
             Trace::Call(request) if request.is::<SetRank>() => {
                 let (request, answer) = request.take::<SetRank>().map_err(Trace::Call)?;

@@ -4,7 +4,7 @@ use crate::{Crew, Deque, Failure, Handle};
 use selvedge_core::observe::Note;
 use selvedge_core::{
     Cpu, Deadlock, Events, Group, JoinError, JoinHandle, RunError, RunQueue, SendThread, Thread, ThreadInfo,
-    Time, Trace, Unpark,
+    Time, Trace, Unpark, quietly,
 };
 use std::any::Any;
 use std::fmt;
@@ -606,7 +606,7 @@ impl<'a, E: Events> Worker<'a, E> {
             }
             Trace::Nbio(action) => self.enqueue(action.perform()),
             Trace::Blocked | Trace::Ret => {}
-            Trace::Panic(panic) => eprintln!("{panic}"),
+            Trace::Panic(panic) => panic.report(),
             request => self.events.submit(&mut self.cpu, request)?,
         }
         Ok(())
@@ -729,7 +729,8 @@ impl<'a, E: Events> Worker<'a, E> {
     /// Creates threads that were spawned from elsewhere.
     fn take_births(&mut self) {
         for birth in self.shared.crew.injector().take(self.workers as usize, BIRTHS_MAX) {
-            birth(&mut self.cpu);
+            // It may wake a foreign waker, or drop a future for which there is no room.
+            quietly(|| birth(&mut self.cpu));
         }
     }
 

@@ -10,8 +10,10 @@ use std::collections::HashSet;
 use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 fn run<F>(workers: usize, main: F) -> F::Output
@@ -302,4 +304,23 @@ fn threads_that_end_main_leave_nothing() {
         });
         assert_eq!(Arc::strong_count(&alive), 1);
     }
+}
+
+#[test]
+fn a_foreign_waker_that_panics_takes_along_neither_the_worker_nor_what_is_born_with_its_thread() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("as it should");
+        }
+    }
+    let scheduler = WorkStealing::new(1);
+    let handle = scheduler.handle();
+    let mut awaited = handle.spawn(async { 1 });
+    let waker = Waker::from(Arc::new(Panics));
+    assert!(Pin::new(&mut awaited).poll(&mut Context::from_waker(&waker)).is_pending());
+    let behind = handle.spawn(async { 2 });
+    let both =
+        scheduler.run(|_| Ok(NoEvents::new()), async { behind.await.unwrap() + awaited.await.unwrap() });
+    assert_eq!(both.unwrap(), 3);
 }

@@ -30,7 +30,7 @@ use crate::pool;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
 use rustix::io::Errno;
-use selvedge_core::{SleepUntil, Unpark, in_thread};
+use selvedge_core::{SleepUntil, Unpark, in_thread, quietly};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
@@ -463,7 +463,7 @@ impl Completed {
     fn settle(self) {
         drop(self.unwanted);
         if let Some(waker) = self.waker {
-            pool::quietly(|| waker.wake());
+            quietly(|| waker.wake());
         }
     }
 }
