@@ -91,6 +91,7 @@ impl Identity {
     /// `None` if `fd` is not a regular file.
     pub(crate) fn of(fd: impl AsFd) -> Result<Option<Identity>, Errno> {
         sys::may_wait(Call::Stat)?;
+        let _counting = sys::counting(Call::Stat);
         let stat = fstat(fd)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(None);
@@ -144,11 +145,13 @@ impl Tree {
         match patience {
             Patience::None if self.beneath => {
                 let resolve = cached(ResolveFlags::empty())?;
+                let _counting = sys::counting(Call::Open);
                 openat2(CWD, &self.path, flags, Mode::empty(), resolve)
             }
             Patience::None => Err(Errno::AGAIN),
             Patience::Disk => {
                 sys::may_wait(Call::Open)?;
+                let _counting = sys::counting(Call::Open);
                 openat(CWD, &self.path, flags, Mode::empty())
             }
         }
@@ -224,9 +227,12 @@ impl Tree {
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if patience == Patience::None {
-            return openat2(root, path, flags, Mode::empty(), cached(resolve)?);
+            let resolve = cached(resolve)?;
+            let _counting = sys::counting(Call::Open);
+            return openat2(root, path, flags, Mode::empty(), resolve);
         }
         sys::may_wait(Call::Open)?;
+        let _counting = sys::counting(Call::Open);
         let mut races = 0;
         loop {
             match openat2(root, path, flags, Mode::empty(), resolve) {
@@ -252,6 +258,7 @@ fn walk(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Err
             Some(_) => OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
             None => flags,
         };
+        let _counting = sys::counting(Call::Open);
         let opened = openat(at, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
         if components.peek().is_none() {
             return Ok(opened);
@@ -277,7 +284,10 @@ fn read_whole(
         let rest = &mut content[at..];
         let read = match patience {
             Patience::None => read_now(file, rest, at as u64),
-            Patience::Disk => sys::may_wait(Call::Pread).and_then(|()| pread(file, rest, at as u64)),
+            Patience::Disk => sys::may_wait(Call::Pread).and_then(|()| {
+                let _counting = sys::counting(Call::Pread);
+                pread(file, rest, at as u64)
+            }),
         };
         match read {
             Ok(0) => return Ok(None),
@@ -293,7 +303,9 @@ fn read_whole(
 
 /// Reads what is in memory.
 pub(crate) fn read_now(file: &OwnedFd, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
-    match sys::without_waiting(Call::Pread)? {
+    let at_once = sys::without_waiting(Call::Pread)?;
+    let _counting = sys::counting(Call::Pread);
+    match at_once {
         true => preadv2(file, &mut [IoSliceMut::new(buffer)], at, ReadWriteFlags::NOWAIT),
         false => pread(file, buffer, at),
     }

@@ -13,7 +13,9 @@
 //! or after other OS threads have started, and child processes inherit no signal mask.
 
 use crate::NonBlocking;
+use crate::errand::told;
 use rustix::event::{EventfdFlags, eventfd};
+use selvedge_core::observe::{Errand, Object};
 use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
@@ -150,6 +152,12 @@ pub struct Signals {
 }
 
 impl Signals {
+    /// Those that it subscribes to, in words.
+    fn names(&self) -> String {
+        let names = in_mask(SUBSCRIPTIONS[self.slot].mask.load(SeqCst)).map(|signal| signal.to_string());
+        names.collect::<Vec<_>>().join(" or ")
+    }
+
     /// Waits for the next signal subscribed to. Signals that come in faster than they are awaited are merged, each
     /// kind into one, as the kernel does too; of several kinds the lowest number comes first.
     ///
@@ -161,7 +169,8 @@ impl Signals {
                 return Ok(signal);
             }
             let read = |eventfd: &OwnedFd| Ok(rustix::io::read(eventfd, &mut [0; 8])?);
-            self.eventfd.read_with(read).await?;
+            let errand = || Errand { call: "get", object: Object::Name(self.names().into()) };
+            told(errand, self.eventfd.read_with(read)).await?;
         }
     }
 

@@ -369,7 +369,9 @@ where
         }
         self.all_stopped.meet();
         let waiting = match &worker {
-            Some(worker) => worker.cpu.threads().into_iter().filter(ThreadInfo::is_waiting).collect(),
+            Some(worker) => {
+                worker.cpu.deadlock().threads.into_iter().filter(ThreadInfo::is_waiting).collect()
+            }
             None => Vec::new(),
         };
         self.all_looked.meet();
@@ -482,8 +484,20 @@ impl<'a, E: Events> Worker<'a, E> {
                 break;
             }
         }
+        self.survey();
         self.cpu.poll(&mut self.events, false)?;
         Ok(())
+    }
+
+    /// Tells how long the queues are, if somebody wants to know.
+    fn survey(&self) {
+        self.cpu.survey(|say| {
+            say("ready", usize::from(self.lifo.is_some()) + self.deque.len() + self.overflow.len());
+            say("local", self.local.len());
+            if self.me == 0 {
+                say("injector", self.shared.crew.injector().len());
+            }
+        });
     }
 
     #[inline]
@@ -615,6 +629,7 @@ impl<'a, E: Events> Worker<'a, E> {
             self.is_searching = true;
             return Ok(());
         }
+        self.survey();
         let polled = self.cpu.poll(&mut self.events, true);
         // A worker that has been called, or a thread that waits to be created, is something under way of which the CPUs know nothing.
         let all_asleep = crew.sleeping() == crew.workers() && crew.injector().is_empty();

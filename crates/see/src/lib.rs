@@ -48,7 +48,7 @@ mod named;
 mod recorder;
 mod timeline;
 
-pub use counters::{Counters, Counts, counters};
+pub use counters::{Counters, Counts, CpuCounters, counters};
 pub use dump::{CpuState, Doing, Dump, ThreadState, dump};
 pub use environment::{Misunderstood, Seeing, from_environment};
 pub use helper::{LongStep, on_signal, watchdog};
@@ -56,6 +56,7 @@ pub use named::{Named, named};
 pub use timeline::{timeline, timeline_json, write_timeline};
 
 use selvedge_core::observe;
+use selvedge_io::calls;
 use std::sync::Mutex;
 
 static ON: Mutex<bool> = Mutex::new(false);
@@ -64,6 +65,7 @@ static ON: Mutex<bool> = Mutex::new(false);
 pub fn on() {
     let mut on = recorder::lock(&ON);
     if !std::mem::replace(&mut *on, true) {
+        calls::count(true);
         observe::observe(Some(recorder::recorder));
     }
 }
@@ -73,6 +75,7 @@ pub fn off() {
     let mut on = recorder::lock(&ON);
     if std::mem::replace(&mut *on, false) {
         observe::observe(None);
+        calls::count(false);
     }
     recorder::forget();
 }
