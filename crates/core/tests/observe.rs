@@ -5,8 +5,9 @@ use selvedge_core::observe::{
     waits_on,
 };
 use selvedge_core::{
-    Cpu, Deadline, Interest, JoinHandle, Local, NoEvents, Queue, Readiness, Role, Syscall, Time, WaitQueue, Trace, WaitFd, call, exit, fork, nbio, park,
-    round_robin, round_robin_with, sleep_until, spawn, spawn_local, yield_now,
+    Cpu, Deadline, Interest, JoinHandle, Local, NoEvents, Queue, Readiness, Role, Syscall, Time, Trace,
+    WaitFd, WaitQueue, call, exit, fork, nbio, park, round_robin, round_robin_with, sleep_until, spawn,
+    spawn_local, yield_now,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -100,7 +101,12 @@ impl Observer for Teller {
 
     fn seen(&self, thread: ThreadId) -> Option<Seen> {
         let waits_for = Some((thread.get(), "which it is"));
-        Some(Seen { called: Some("it".into()), call: "waits".into(), since: Duration::from_secs(2), waits_for })
+        Some(Seen {
+            called: Some("it".into()),
+            call: "waits".into(),
+            since: Duration::from_secs(2),
+            waits_for,
+        })
     }
 }
 
@@ -365,12 +371,16 @@ fn a_deadlock_is_told_with_what_the_observer_knows() {
     });
     let Err(selvedge_core::RunError::Deadlock(deadlock)) = ended else { panic!("{ended:?}") };
     let text = deadlock.to_string();
-    let [one, other] = &deadlock.threads[..] else { panic!("{text}") };
+    let [one, _] = &deadlock.threads[..] else { panic!("{text}") };
     assert_eq!(one.seen().unwrap().called.as_deref(), Some("it"));
     let cycles = deadlock.cycles();
     assert_eq!(cycles.len(), 2, "each waits for itself, it says");
     let id = one.id();
-    assert!(text.contains(&format!("\n  cycle: thread {id} \"it\" waits for itself, which it is\n")), "{text}");
-    let line = format!("\n  thread {id} \"it\" ({}): waits, for 2.0s; for thread {id}, which it is", one.name());
+    assert!(
+        text.contains(&format!("\n  cycle: thread {id} \"it\" waits for itself, which it is\n")),
+        "{text}"
+    );
+    let line =
+        format!("\n  thread {id} \"it\" ({}): waits, for 2.0s; for thread {id}, which it is", one.name());
     assert!(text.contains(&line), "{text}");
 }

@@ -175,7 +175,7 @@ pub fn counters() -> Counters {
 
 impl Counters {
     /// As JSON: `{"total": {NAME: COUNT, ..}, "cpus": [{"cpu": .., "os_thread": .., NAME: COUNT, .., "queues": {NAME: LENGTH, ..}}, ..],
-    /// "ready": .., "waiting": .., "calls": {NAME: {"calls": .., "ns": ..}, ..}, "waits": {"calls": .., "ns": ..}, "os_threads":
+    /// "ready": .., "waiting": .., "calls": {NAME: {"calls": .., "ns": ..}, ..}, "waits": .., "os_threads":
     /// [{"os_thread": .., "calls": .., "waits": ..}, ..], "pool": {"threads": .., "idle": .., "queued": .., "in_line": .., "taken": ..}}`,
     /// with the names of [`Counts`], of [`CpuCounters::queues`] and of system calls.
     pub fn to_json(&self) -> String {
@@ -189,7 +189,9 @@ impl Counters {
                             json.string("os_thread", &cpu.os_thread);
                             write(&cpu.counts, json);
                             json.member("queues", |json| {
-                                json.object(|json| cpu.queues.iter().for_each(|(name, n)| json.number(name, n)));
+                                json.object(|json| {
+                                    cpu.queues.iter().for_each(|(name, n)| json.number(name, n))
+                                });
                             });
                         });
                     });
@@ -215,8 +217,14 @@ impl Counters {
     fn pool(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let Load { threads, idle, queued, in_line, taken, .. } = self.pool;
         let of = |n: usize| n as u64;
-        [("threads", of(threads)), ("idle", of(idle)), ("queued", of(queued)), ("in_line", of(in_line)), ("taken", taken)]
-            .into_iter()
+        [
+            ("threads", of(threads)),
+            ("idle", of(idle)),
+            ("queued", of(queued)),
+            ("in_line", of(in_line)),
+            ("taken", taken),
+        ]
+        .into_iter()
     }
 
     /// As the text that Prometheus reads (version 0.0.4): for a handler that a server has for it. Times are in seconds.
@@ -236,15 +244,26 @@ impl Counters {
             metric(&mut text, &format!("{name}_total"), "counter", meaning);
             sample(&mut text, &format!("{name}_total"), &[], count);
         }
-        metric(&mut text, "idle_seconds_total", "counter", "How long CPUs have waited in their event sources.");
+        metric(
+            &mut text,
+            "idle_seconds_total",
+            "counter",
+            "How long CPUs have waited in their event sources.",
+        );
         sample(&mut text, "idle_seconds_total", &[], self.total.idle_ns as f64 / 1e9);
         metric(&mut text, "threads", "gauge", "Threads there are.");
         sample(&mut text, "threads", &[("state", "ready")], self.ready);
         sample(&mut text, "threads", &[("state", "waiting")], self.waiting);
-        metric(&mut text, "queue_length", "gauge", "What is in the queues of a CPU, its scheduler and its event loop.");
+        metric(
+            &mut text,
+            "queue_length",
+            "gauge",
+            "What is in the queues of a CPU, its scheduler and its event loop.",
+        );
         for cpu in &self.cpus {
             for (queue, length) in &cpu.queues {
-                let labels = [("cpu", &*cpu.cpu.to_string()), ("os_thread", &cpu.os_thread), ("queue", queue)];
+                let labels =
+                    [("cpu", &*cpu.cpu.to_string()), ("os_thread", &cpu.os_thread), ("queue", queue)];
                 sample(&mut text, "queue_length", &labels, length);
             }
         }
@@ -252,14 +271,21 @@ impl Counters {
         for (name, n) in self.pool().filter(|(name, _)| *name != "taken") {
             sample(&mut text, "pool", &[("what", name)], n);
         }
-        let kinds = || self.calls.kinds.iter().copied().chain([("waits", self.calls.waits)]);
-        metric(&mut text, "system_calls_total", "counter", "System calls by kind; waits are those for events.");
-        kinds().for_each(|(name, t)| sample(&mut text, "system_calls_total", &[("call", name)], t.calls));
-        metric(&mut text, "system_call_seconds_total", "counter", "How long system calls took, by kind.");
-        let seconds = |t: Tally| t.time.as_secs_f64();
-        kinds().for_each(|(name, t)| {
-            sample(&mut text, "system_call_seconds_total", &[("call", name)], seconds(t));
-        });
+        metric(
+            &mut text,
+            "system_calls_total",
+            "counter",
+            "System calls by kind, but for those that waited for events.",
+        );
+        for (name, tally) in &self.calls.kinds {
+            sample(&mut text, "system_calls_total", &[("call", name)], tally.calls);
+        }
+        metric(&mut text, "system_call_seconds_total", "counter", "How long they took.");
+        for (name, tally) in &self.calls.kinds {
+            sample(&mut text, "system_call_seconds_total", &[("call", name)], tally.time.as_secs_f64());
+        }
+        metric(&mut text, "event_waits_total", "counter", "System calls that waited for events.");
+        sample(&mut text, "event_waits_total", &[], self.calls.waits);
         text
     }
 }
@@ -294,7 +320,7 @@ fn write_calls(calls: &Calls, json: &mut Json) {
     json.member("calls", |json| {
         json.object(|json| calls.kinds.iter().for_each(|(name, of)| tally(json, name, of)));
     });
-    tally(json, "waits", &calls.waits);
+    json.number("waits", calls.waits);
 }
 
 impl fmt::Display for Counters {
@@ -314,7 +340,8 @@ impl fmt::Display for Counters {
             write!(f, "{in_line} callers in line, {taken} jobs taken")?;
         }
         let Tally { calls, time, .. } = self.calls.total();
-        write!(f, "\nsystem calls: {calls}, for {time:.1?}; and {} waits, for {:.1?}", self.calls.waits.calls, self.calls.waits.time)?;
+        let waits = self.calls.waits;
+        write!(f, "\nsystem calls: {calls}, for {time:.1?}; and {waits} that waited for events")?;
         let mut kinds = self.calls.kinds.clone();
         kinds.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.time));
         for (name, Tally { calls, time, .. }) in kinds {

@@ -60,7 +60,7 @@ pub struct ThreadState {
     /// What it waits for, or asked for last, in words.
     pub call: String,
     /// The thread that alone would wake it, if it is known: it joins that one, or that one holds the mutex, writes or reads under the
-    /// readers-writer lock, makes the value of the `OnceCell`, [owns](https://docs.rs/selvedge-sync) the promise.
+    /// readers-writer lock, makes the value of the `OnceCell`, owns the promise. `None` too if it waits for several things.
     pub waits_for: Option<u32>,
     /// Which of these: `which holds the mutex`.
     pub tie: Option<&'static str>,

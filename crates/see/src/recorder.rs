@@ -99,6 +99,10 @@ struct Recorder {
     seat: Arc<Seat>,
     /// The time, as of the last turn; of the last step while a timeline is drawn.
     now: Time,
+    /// The time of the scheduler's last tick that has been heeded.
+    tick: Option<Time>,
+    /// The number of the census that was answered.
+    census: u64,
     /// The thread of the step before.
     before: Option<ThreadId>,
     /// What the running thread has said.
@@ -125,6 +129,8 @@ pub(crate) fn recorder(cpu: u32) -> Box<dyn Observer> {
     Box::new(Recorder {
         seat,
         now: Time::now(),
+        tick: None,
+        census: 0,
         before: None,
         waits_for: None,
         errand: None,
@@ -141,8 +147,12 @@ pub(crate) fn is_wait(end: End) -> bool {
 
 impl Recorder {
     fn read_clock(&mut self) {
-        self.now = Time::now();
-        self.seat.last.store(self.now.as_nanos(), Relaxed);
+        self.set_clock(Time::now());
+    }
+
+    fn set_clock(&mut self, now: Time) {
+        self.now = now;
+        self.seat.last.store(now.as_nanos(), Relaxed);
     }
 }
 
@@ -204,29 +214,36 @@ impl Observer for Recorder {
     }
 
     fn turn(&mut self, cpu: &Cpu) {
-        self.read_clock();
+        match self.tick.replace(cpu.now()) {
+            // The event source has just read it.
+            Some(before) if before != cpu.now() => self.set_clock(cpu.now()),
+            _ => self.read_clock(),
+        }
         self.seat.counting.turns.add(1);
         let wanted = CENSUS.load(Relaxed);
-        if lock(&self.seat.census).0 != wanted {
+        if self.census != wanted {
+            self.census = wanted;
             let threads = cpu.threads().into_iter().map(|info| info.thread()).collect();
             *lock(&self.seat.census) = (wanted, threads);
         }
     }
 
     fn asleep(&mut self) {
-        self.read_clock();
+        // It is the time of the turn that has just begun.
         self.seat.asleep.store(self.now.as_nanos().max(1), Relaxed);
     }
 
     fn awake(&mut self) {
-        let began = self.now;
-        self.read_clock();
-        let since = Time::from_nanos(self.seat.asleep.swap(0, Relaxed));
+        let since = Time::from_nanos(self.seat.asleep.load(Relaxed));
+        self.seat.asleep.store(0, Relaxed);
+        if self.now <= since {
+            // The event source has not read it.
+            self.read_clock();
+        }
         self.seat.counting.idles.add(1);
         self.seat.counting.idle_ns.add(self.now.since(since).as_nanos() as u64);
         if timeline::is_on() {
-            let began = began.min(since);
-            timeline::add(self.seat.cpu, Span { began, ended: self.now, of: timeline::Of::Idle });
+            timeline::add(self.seat.cpu, Span { began: since, ended: self.now, of: timeline::Of::Idle });
         }
     }
 

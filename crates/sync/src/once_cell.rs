@@ -237,11 +237,7 @@ impl Role<Making, Option<Turn>> for Enter {
 impl<T, M: Mode> Default for OnceCell<T, M> {
     /// An empty cell.
     fn default() -> Self {
-        OnceCell {
-            value: OnceLock::new(),
-            queue: WaitQueue::new(Making::NotYet),
-            maker: Record::default(),
-        }
+        OnceCell { value: OnceLock::new(), queue: WaitQueue::new(Making::NotYet), maker: Record::default() }
     }
 }
 
