@@ -68,6 +68,7 @@ fn serve(options: &Options) -> Result<(), Refusal> {
         drain: options.drain,
         stop: Stop::new(),
     };
+    let _seeing = selvedge_see::from_environment().map_err(|error| refusal(&error.to_string()))?;
     let mut bound = listeners::bind(&options.listen, workers)?;
     let signals = signals(&[Signal::TERM, Signal::INT, Signal::USR1])?;
     for url in &bound.urls {

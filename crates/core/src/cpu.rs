@@ -4,7 +4,7 @@ use crate::alarm::GivenUp;
 use crate::arena::{self, Key, Slab};
 use crate::directory::{self, Entry};
 use crate::group::Members;
-use crate::observe::{self, End, Ended, Note, Observer, ThreadId};
+use crate::observe::{self, End, Ended, Note, Observer, Seen, ThreadId};
 use crate::place::Place;
 use crate::state::{self, Woken};
 use crate::thread::{
@@ -320,7 +320,7 @@ impl Cpu {
             let cpu = Cpu { inner: NonNull::new_unchecked(inner) };
             // One that is made while the OS thread's variables go is not known; nobody comes back to its waker then.
             let _ = LIVING.try_with(|living| living.borrow_mut().push(inner));
-            cpu.turn();
+            let _ = cpu.turn();
             Ok(cpu)
         }
     }
@@ -494,7 +494,7 @@ impl Cpu {
     /// Reads the clock for [`now`](crate::now) in the steps to come. An event source calls it once per turn.
     pub fn tick(&mut self) {
         self.inner().now.set(Time::now());
-        self.turn();
+        let _ = self.turn();
     }
 
     /// The time of the last [`tick`](Cpu::tick).
@@ -767,6 +767,12 @@ impl CpuInner {
         unsafe { !(*self.woken.get()).is_empty() }
     }
 
+    /// How many threads [`Cpu::woken`] would find. It looks at each.
+    pub(crate) fn woken_len(&self) -> usize {
+        // SAFETY: the queue is touched on this OS thread alone, and `len` runs no foreign code.
+        unsafe { (*self.woken.get()).len() }
+    }
+
     /// Makes sure that mail unparks whom this one does.
     pub(crate) fn know_unparker(&self, unparker: Arc<dyn Unpark>) {
         // The entry holds on to it, so that no other has its address.
@@ -985,6 +991,13 @@ impl CpuInner {
         if any { Trace::Any } else { Trace::Blocked }
     }
 
+    /// What the observer knows of a thread, if there is one.
+    pub(crate) fn seen(&self, thread: ThreadId) -> Option<Seen> {
+        let mut seen = None;
+        self.tell(|observer| seen = observer.seen(thread));
+        seen
+    }
+
     /// Gives the CPU an observer, or takes the one it has.
     pub(crate) fn set_observer(&self, observer: Option<Box<dyn Observer>>) {
         match &observer {
@@ -1026,7 +1039,9 @@ impl CpuInner {
             (_, Ask::Block(place) | Ask::BlockHere(place)) => End::of_place(place),
             (_, Ask::Nothing) => End::of_request(self.spilled.borrow().back().map(|d| &d.request)),
         };
-        let ended = Ended { thread: ThreadId(key), end, several: flags & SPILLED != 0 };
+        // Who waits in a queue or for an event, and has given its waker away besides, waits for that too.
+        let several = flags & SPILLED != 0 || flags & SHARED != 0 && !matches!(ask, Ask::Nothing);
+        let ended = Ended { thread: ThreadId(key), end, several };
         self.tell(|observer| observer.ended(ended));
     }
 

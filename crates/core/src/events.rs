@@ -1,9 +1,9 @@
 //! Event sources as a scheduler sees them, and what it means that there is nothing left to do.
 
-use crate::directory;
+use crate::observe::Lengths;
 use crate::thread::{self, Handle};
 use crate::trace::Trace;
-use crate::{Cpu, ThreadInfo};
+use crate::{Cpu, Deadlock, directory};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -41,6 +41,9 @@ pub trait Events {
 
     /// What wakes a `poll` of this source from another OS thread.
     fn unparker(&self) -> Arc<dyn Unpark>;
+
+    /// Tells the lengths of its queues, by name, to whoever observes the program.
+    fn lengths(&self, _say: &mut Lengths<'_>) {}
 }
 
 /// Wakes an OS thread that waits in [`Events::poll`]. The next poll returns at once if none is waiting.
@@ -163,37 +166,6 @@ impl From<Trace> for RunError {
     }
 }
 
-/// All threads that are left wait for one another or for something that is not there.
-///
-/// # Paper
-/// [Del §2.1] leaves this case open: there `start` returns as if all had ended.
-#[derive(Debug, Clone)]
-pub struct Deadlock {
-    /// The threads, and where each waits.
-    pub threads: Vec<ThreadInfo>,
-}
-
-impl fmt::Display for Deadlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN_MAX: usize = 20;
-        let n = self.threads.len();
-        write!(
-            f,
-            "deadlock: {n} thread{} wait{} and nothing can wake ",
-            if n == 1 { "" } else { "s" },
-            if n == 1 { "s" } else { "" }
-        )?;
-        write!(f, "{}", if n == 1 { "it" } else { "them" })?;
-        for thread in self.threads.iter().take(SHOWN_MAX) {
-            write!(f, "\n  {thread}")?;
-        }
-        if n > SHOWN_MAX {
-            write!(f, "\n  and {} more", n - SHOWN_MAX)?;
-        }
-        Ok(())
-    }
-}
-
 /// OS threads that are known not to wake any thread unless they are woken first.
 static QUIET: AtomicUsize = AtomicUsize::new(0);
 
@@ -234,7 +206,9 @@ impl Cpu {
     ///   has OS threads of which that is not known, this waits, and looks again four times a second.) In a group it is reported by one CPU,
     ///   or by several, when all of them sleep.
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
-        self.turn();
+        if self.turn() {
+            self.survey_all(events);
+        }
         if self.has_woken() || !idle {
             if events.armed() > 0 {
                 events.poll(self, Some(Duration::ZERO))?;
@@ -305,10 +279,6 @@ impl Cpu {
                 Handle::Anywhere => true,
             }
         })
-    }
-
-    fn deadlock(&self) -> Deadlock {
-        Deadlock { threads: self.threads() }
     }
 
     /// Whether all OS threads of the process are quiet, this one included, and no message is on its way to any.

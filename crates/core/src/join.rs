@@ -503,7 +503,7 @@ impl<T> Future for JoinHandle<T> {
         let waker = || direct.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
         if !self.is_finished() && self.cell().meeting.join(waker()) {
             if let Some(cpu) = direct {
-                cpu.tell(|observer| observer.waits_for(self.key.get()));
+                cpu.tell(|observer| observer.waits_for(self.key.get(), "which it joins"));
                 let here =
                     cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
                 cpu.ask_block(&raw const *self, Place::join(self.key), here);

@@ -29,6 +29,7 @@ mod alarm;
 mod arena;
 mod call;
 mod cpu;
+mod deadlock;
 mod directory;
 mod events;
 mod exception;
@@ -61,7 +62,8 @@ pub use call::{Answer, Call, Calling, Syscall, call};
 pub use cpu::Cpu;
 #[doc(hidden)]
 pub use cpu::is_lent_here;
-pub use events::{Deadlock, Events, NoEvents, Quiet, RunError, Unpark};
+pub use deadlock::Deadlock;
+pub use events::{Events, NoEvents, Quiet, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 pub use group::Group;

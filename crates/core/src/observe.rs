@@ -7,11 +7,15 @@ use crate::arena::Key;
 use crate::cpu::{Step, current};
 use crate::place::{Place, ThreadInfo};
 use crate::trace::{Readiness, Request};
-use crate::{Cpu, Time, directory};
+use crate::{Cpu, Events, Time, directory};
 use std::fmt;
+use std::os::fd::RawFd;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use crate::deadlock::cycles;
 
 /// The identity of a thread, as long as it lives; a later thread may have it again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,6 +90,53 @@ pub struct Ended {
     pub several: bool,
 }
 
+/// What a thread that waits behind a waker waits for, as who took its request describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Errand {
+    /// What is being done, as "waits to ..." goes on: `read`, `look up`.
+    pub call: &'static str,
+    /// With what.
+    pub object: Object,
+}
+
+/// What an [`Errand`] is done with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Object {
+    /// With nothing that has a name.
+    None,
+    /// An open file.
+    Descriptor(RawFd),
+    /// A part of an open file.
+    Part {
+        /// Its descriptor.
+        fd: RawFd,
+        /// Where the part begins.
+        offset: u64,
+        /// How many bytes it has.
+        length: u64,
+    },
+    /// Something by its name: the path of a file, a host.
+    Name(Arc<str>),
+    /// Code of the program, by the name of its type.
+    Code(&'static str),
+    /// A process by its number.
+    Process(u32),
+}
+
+/// What an observer knows of a thread that waits, for the report of a [`Deadlock`](crate::Deadlock).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// The name it was given.
+    pub called: Option<Arc<str>>,
+    /// What it waits for, in words.
+    pub call: String,
+    /// For how long it has waited.
+    pub since: Duration,
+    /// Who would wake it: nobody else can. See [`waits_for`].
+    pub waits_for: Option<(u32, &'static str)>,
+}
+
 /// What a scheduler has done besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -117,9 +168,32 @@ pub trait Observer: Send {
     /// The running thread has said what it is called.
     fn named(&mut self, _thread: ThreadId, _name: &Arc<str>) {}
 
-    /// The running thread is about to wait for what thread `whom` is to do.
-    fn waits_for(&mut self, _whom: u32) {}
+    /// The running thread is about to wait for what thread `whom` is to do. See [`waits_for`].
+    fn waits_for(&mut self, _whom: u32, _tie: &'static str) {}
+
+    /// The running thread is about to wait for this, behind a waker.
+    fn waits_on(&mut self, _errand: Errand) {}
+
+    /// Whether the lengths of the queues are wanted now. Asked once per turn.
+    fn surveys(&mut self) -> bool {
+        false
+    }
+
+    /// The length of a queue: `woken` is the CPU's own, which is the ready queue of a simple scheduler; the others are its scheduler's or
+    /// its event source's.
+    fn length(&mut self, _queue: &'static str, _length: usize) {}
+
+    /// All lengths have been told.
+    fn surveyed(&mut self) {}
+
+    /// What is known of a thread that waits.
+    fn seen(&self, _thread: ThreadId) -> Option<Seen> {
+        None
+    }
 }
+
+/// To whom the length of a queue is told, by the queue's name.
+pub type Lengths<'a> = dyn FnMut(&'static str, usize) + 'a;
 
 /// Makes the observer of a CPU, by the CPU's number.
 pub type Observers = fn(u32) -> Box<dyn Observer>;
@@ -185,12 +259,29 @@ pub fn named(name: &Arc<str>) {
 }
 
 /// Tells the observer, if there is one, that the running thread is about to wait for the thread with the number `whom`: the one that
-/// holds what it wants to have, or is to deliver it.
+/// holds what it wants to have, or is to deliver it. `tie` says which, as a sentence goes on: "which holds the mutex".
+///
+/// To be said only if nobody but `whom` can end the wait: from this, deadlocks are told.
 #[inline]
-pub fn waits_for(whom: u32) {
+pub fn waits_for(whom: u32, tie: &'static str) {
     if let Some(cpu) = current() {
-        cpu.tell(|observer| observer.waits_for(whom));
+        cpu.tell(|observer| observer.waits_for(whom, tie));
     }
+}
+
+/// Tells the observer, if there is one, what the running thread is about to wait for behind a waker. To be called by a future that
+/// returns `Pending`, each time.
+#[inline]
+pub fn waits_on(errand: impl FnOnce() -> Errand) {
+    if let Some(cpu) = current() {
+        cpu.tell(|observer| observer.waits_on(errand()));
+    }
+}
+
+/// Whether the program is observed, or has been.
+#[inline(always)]
+pub fn is_on() -> bool {
+    VERSION.load(Ordering::Relaxed) != 0
 }
 
 impl Cpu {
@@ -200,12 +291,38 @@ impl Cpu {
         self.inner().tell(|observer| observer.note(note));
     }
 
-    /// Once per turn: has the observer look, if there is or should be one.
+    /// Tells the observer, if there is one and it wants to know, the lengths of a scheduler's queues: to be called before each
+    /// [`poll`](Cpu::poll), which tells those of the CPU and of the event source.
+    #[inline]
+    pub fn survey(&self, lengths: impl FnOnce(&mut Lengths<'_>)) {
+        self.inner().tell(|observer| {
+            if observer.surveys() {
+                lengths(&mut |queue, length| observer.length(queue, length));
+            }
+        });
+    }
+
+    /// As [`survey`](Cpu::survey), of the CPU's own queue and the event source's. It ends the survey.
+    #[cold]
+    pub(crate) fn survey_all<E: Events + ?Sized>(&self, events: &E) {
+        self.inner().tell(|observer| {
+            if observer.surveys() {
+                let mut say = |queue, length| observer.length(queue, length);
+                say("woken", self.inner().woken_len());
+                events.lengths(&mut say);
+                observer.surveyed();
+            }
+        });
+    }
+
+    /// Once per turn: has the observer look, if there is or should be one. Whether the program is observed, or has been.
     #[inline(always)]
-    pub(crate) fn turn(&self) {
-        if VERSION.load(Ordering::Relaxed) != 0 {
+    pub(crate) fn turn(&self) -> bool {
+        let observed = is_on();
+        if observed {
             self.observed_turn();
         }
+        observed
     }
 
     #[cold]
@@ -229,7 +346,7 @@ impl Cpu {
 
 /// The CPU is about to be freed.
 pub(crate) fn leave(step: &Step) {
-    if VERSION.load(Ordering::Relaxed) != 0 {
+    if is_on() {
         hook().observed.retain(|(_, watched)| !std::ptr::eq(watched.0, step));
     }
 }

@@ -1,10 +1,11 @@
 //! Where threads wait, and the list of them.
 
 use crate::arena::{self, Key};
-use crate::observe::ThreadId;
+use crate::observe::{Seen, ThreadId};
 use crate::thread::{self, FREE, OVER, STATE, WAITING, WAITING_HERE};
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 /// The place in the program at which a thread waits, in 4 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,7 @@ pub struct ThreadInfo {
     name: &'static str,
     state: u32,
     place: Place,
+    seen: Option<Arc<Seen>>,
 }
 
 impl ThreadInfo {
@@ -50,7 +52,7 @@ impl ThreadInfo {
         let state = head & STATE;
         let waiting = state == WAITING || state == WAITING_HERE;
         let place = if waiting { Place(link) } else { Place::UNKNOWN };
-        ThreadInfo { key, name: (thread::vtable(head).name)(), state, place }
+        ThreadInfo { key, name: (thread::vtable(head).name)(), state, place, seen: None }
     }
 
     /// What can be said of the thread at `key` from any OS thread; `None` if there is none.
@@ -85,6 +87,15 @@ impl ThreadInfo {
         self.state == WAITING || self.state == WAITING_HERE
     }
 
+    /// What an observer knows of it: only in the report of a deadlock, and if the program is observed.
+    pub fn seen(&self) -> Option<&Seen> {
+        self.seen.as_deref()
+    }
+
+    pub(crate) fn with_seen(self, seen: Option<Seen>) -> ThreadInfo {
+        ThreadInfo { seen: seen.map(Arc::new), ..self }
+    }
+
     /// The line of the program on which it waits in a queue of ours; `None` behind a foreign waker or a
     /// join handle.
     pub fn place(&self) -> Option<&'static Location<'static>> {
@@ -94,7 +105,15 @@ impl ThreadInfo {
 
 impl fmt::Display for ThreadInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "thread {} ({}): ", self.key, self.name)?;
+        write!(f, "thread {} ", self.key)?;
+        if let Some(Seen { called: Some(called), .. }) = self.seen() {
+            write!(f, "\"{called}\" ")?;
+        }
+        write!(f, "({}): ", self.name)?;
+        if let Some(Seen { call, since, waits_for, .. }) = self.seen() {
+            write!(f, "{call}, for {since:.1?}")?;
+            return waits_for.map_or(Ok(()), |(whom, tie)| write!(f, "; for thread {whom}, {tie}"));
+        }
         match (self.is_waiting(), self.place()) {
             (true, None) if self.place.is_join() => write!(f, "waits to join another thread"),
             (true, Some(place)) => write!(f, "waits at {place}"),

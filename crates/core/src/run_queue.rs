@@ -63,6 +63,14 @@ impl RunQueue {
         self.tail = other.tail.take();
     }
 
+    /// How many threads are in it.
+    ///
+    /// # Complexity
+    /// Looks at each.
+    pub fn len(&self) -> usize {
+        std::iter::successors(self.head, |&key| Key::new(arena::header(key).link())).count()
+    }
+
     /// Whether no thread is in it.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {

@@ -1,12 +1,16 @@
 //! What an observer is told, and that the threads do not notice it.
 
 use selvedge_core::observe::{
-    End, Ended, Note, Observer, ThreadId, named, nudge, observe, running, waits_for,
+    End, Ended, Errand, Note, Object, Observer, Seen, ThreadId, named, nudge, observe, running, waits_for,
+    waits_on,
 };
 use selvedge_core::{
-    Cpu, Deadline, Interest, NoEvents, Readiness, Syscall, Time, Trace, WaitFd, call, exit, fork, nbio, park,
-    round_robin, round_robin_with, sleep_until, spawn, spawn_local, yield_now,
+    Cpu, Deadline, Interest, JoinHandle, Local, NoEvents, Queue, Readiness, Role, Syscall, Time, Trace,
+    WaitFd, WaitQueue, call, exit, fork, nbio, park, round_robin, round_robin_with, sleep_until, spawn,
+    spawn_local, yield_now,
 };
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -25,8 +29,13 @@ enum Told {
     Awake,
     Mail(usize),
     Named(u32, String),
-    WaitsFor(u32),
+    WaitsFor(u32, &'static str),
+    WaitsOn(Errand),
+    Length(&'static str, usize),
 }
+
+/// Whether the lengths of the queues are wanted.
+static SURVEYS: AtomicBool = AtomicBool::new(false);
 
 struct Teller;
 
@@ -70,8 +79,34 @@ impl Observer for Teller {
         tell(Told::Named(thread.get(), name.to_string()));
     }
 
-    fn waits_for(&mut self, whom: u32) {
-        tell(Told::WaitsFor(whom));
+    fn waits_for(&mut self, whom: u32, tie: &'static str) {
+        tell(Told::WaitsFor(whom, tie));
+    }
+
+    fn waits_on(&mut self, errand: Errand) {
+        tell(Told::WaitsOn(errand));
+    }
+
+    fn surveys(&mut self) -> bool {
+        SURVEYS.load(Ordering::Relaxed)
+    }
+
+    fn length(&mut self, queue: &'static str, length: usize) {
+        tell(Told::Length(queue, length));
+    }
+
+    fn surveyed(&mut self) {
+        SURVEYS.store(false, Ordering::Relaxed);
+    }
+
+    fn seen(&self, thread: ThreadId) -> Option<Seen> {
+        let waits_for = Some((thread.get(), "which it is"));
+        Some(Seen {
+            called: Some("it".into()),
+            call: "waits".into(),
+            since: Duration::from_secs(2),
+            waits_for,
+        })
     }
 }
 
@@ -180,7 +215,7 @@ fn for_whom_a_thread_waits() {
     .unwrap();
     for told in std::mem::take(&mut *TOLD.lock().unwrap()) {
         match told {
-            Told::WaitsFor(whom) => joined = Some(whom),
+            Told::WaitsFor(whom, "which it joins") => joined = Some(whom),
             Told::Ended(thread, end) if end == "Return" && joined == Some(thread) => return,
             _ => {}
         }
@@ -281,9 +316,71 @@ fn it_begins_and_ends_while_a_scheduler_runs() {
         }
         assert_eq!(ends(), [""; 0]);
         // Of no observed CPU: nobody is told.
-        waits_for(1);
+        waits_for(1, "which is nobody");
         nudge(0);
     })
     .unwrap();
     drop(turn);
+}
+
+#[test]
+fn what_a_thread_waits_for_and_the_lengths_of_the_queues() {
+    let _observing = observing();
+    let errand = || Errand { call: "read", object: Object::Part { fd: 5, offset: 4096, length: 512 } };
+    round_robin(async move {
+        waits_on(errand);
+        let others: Vec<_> = (0..3).map(|_| spawn_local(async { yield_now().await })).collect();
+        SURVEYS.store(true, Ordering::Relaxed);
+        // Longer than a turn, after which the event source is looked at.
+        for _ in 0..600 {
+            yield_now().await;
+        }
+        let told = std::mem::take(&mut *TOLD.lock().unwrap());
+        assert!(told.contains(&Told::WaitsOn(errand())));
+        let lengths = told.iter().filter(|told| matches!(told, Told::Length(..)));
+        // Once: it is over then.
+        assert_eq!(lengths.collect::<Vec<_>>(), [&Told::Length("woken", 1)]);
+        assert!(!SURVEYS.load(Ordering::Relaxed));
+        drop(others);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_deadlock_is_told_with_what_the_observer_knows() {
+    struct Never;
+    impl Role<(), ()> for Never {
+        type Output = ();
+        fn attempt(_: &mut (), _: &mut Queue<()>, _: &mut ()) -> Option<()> {
+            None
+        }
+        fn granted(_: &mut ()) {}
+        fn abandoned(_: &mut (), _: &mut Queue<()>, _: &mut ()) {}
+    }
+    let _observing = observing();
+    let ended = round_robin(async {
+        // The other joins itself.
+        let own = Rc::new(RefCell::new(None::<JoinHandle<()>>));
+        let theirs = own.clone();
+        let other = spawn_local(async move {
+            let itself = theirs.borrow_mut().take().expect("put there before it runs");
+            itself.await.unwrap();
+        });
+        *own.borrow_mut() = Some(other);
+        WaitQueue::<(), (), Local>::new(()).wait::<Never>(()).await;
+    });
+    let Err(selvedge_core::RunError::Deadlock(deadlock)) = ended else { panic!("{ended:?}") };
+    let text = deadlock.to_string();
+    let [one, _] = &deadlock.threads[..] else { panic!("{text}") };
+    assert_eq!(one.seen().unwrap().called.as_deref(), Some("it"));
+    let cycles = deadlock.cycles();
+    assert_eq!(cycles.len(), 2, "each waits for itself, it says");
+    let id = one.id();
+    assert!(
+        text.contains(&format!("\n  cycle: thread {id} \"it\" waits for itself, which it is\n")),
+        "{text}"
+    );
+    let line =
+        format!("\n  thread {id} \"it\" ({}): waits, for 2.0s; for thread {id}, which it is", one.name());
+    assert!(text.contains(&line), "{text}");
 }

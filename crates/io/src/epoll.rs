@@ -10,6 +10,7 @@ use crate::sys::{self, Fd};
 use crate::wheel::{Tick, TimerKey, Wheel};
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::io::Errno;
+use selvedge_core::observe::Lengths;
 use selvedge_core::{Alarm, Interest, Readiness, Time};
 use std::collections::HashMap;
 use std::io;
@@ -91,6 +92,17 @@ impl<W: Wakes> Driver<W> {
     /// How many wait for a descriptor.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// Tells how many descriptors are in the epoll set and how many wait for one, how many sleep, and how many deadlines are set.
+    ///
+    /// # Complexity
+    /// Looks at the entry of each descriptor.
+    pub(crate) fn lengths(&self, say: &mut Lengths<'_>) {
+        say("descriptors", self.entries.iter().filter(|entry| entry.registered()).count());
+        say("waiting_for_descriptors", self.waiting);
+        say("sleepers", self.sleepers.len());
+        say("deadlines", self.wheel.len());
     }
 
     /// When `expire` is to be called next.

@@ -18,6 +18,7 @@ use crate::sys;
 use crate::unpark::Caller;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
+use selvedge_core::observe::Lengths;
 use selvedge_core::{Cpu, Detached, Events, Interest, Readiness, Request, Thread, Time, Trace, Unpark, Wait};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -345,5 +346,12 @@ impl Events for EventLoop {
 
     fn unparker(&self) -> Arc<dyn Unpark> {
         self.caller.clone()
+    }
+
+    fn lengths(&self, say: &mut Lengths<'_>) {
+        self.driver.lengths(say);
+        let (queued, begun) = self.disk.lengths();
+        say("disk_queued", queued);
+        say("disk_begun", begun);
     }
 }

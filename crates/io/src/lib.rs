@@ -42,7 +42,9 @@
 //! request on a kept-alive connection is one `recv` and one `send`. A wait allocates nothing, and a deadline that only moves
 //! on sets no timer. A sleep that is given up costs as little as an atomic swap, on whatever OS thread.
 
+pub mod calls;
 mod epoll;
+mod errand;
 mod error;
 mod event_loop;
 mod exclusive;

@@ -16,16 +16,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::errand::told;
 use crate::error::doing;
 use crate::nonblocking::PollState;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
 use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
+use selvedge_core::observe::{Errand, Object};
 use selvedge_core::{Interest, Time};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -255,6 +258,8 @@ fn opening(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 
 /// Opens an end of a FIFO on the blocking pool.
 async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
+    let name: Arc<str> = path.to_string_lossy().into();
+    let errand = || Errand { call: "open", object: Object::Name(name.clone()) };
     let opened = blocking(move || {
         let fd = sys::open_fifo(&path, write)?;
         match rustix::fs::FileType::from_raw_mode(sys::status(&fd)?.mode) {
@@ -262,5 +267,5 @@ async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a FIFO")),
         }
     });
-    Ok(NonBlocking::assume(opened.await.map_err(io::Error::from).flatten()?))
+    Ok(NonBlocking::assume(told(errand, opened).await.map_err(io::Error::from).flatten()?))
 }

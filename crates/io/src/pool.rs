@@ -18,8 +18,9 @@
 //! [LZ07 §4.2]: "blocking calls on a separate OS thread" (`worker_file_open`).
 
 use crate::sys;
+use selvedge_core::observe::{self, Errand, Object};
 use selvedge_core::{Quiet, SleepUntil, quietly};
-use std::any::Any;
+use std::any::{Any, type_name};
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
@@ -367,10 +368,25 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        let polled = this.advance(cx);
+        if polled.is_pending() {
+            observe::waits_on(|| Errand { call: "run", object: Object::Code(type_name::<F>()) });
+        }
+        polled
+    }
+}
+
+impl<T, F> Blocking<T, F>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, Lost>> {
+        let this = self;
         match std::mem::replace(&mut this.stage, Stage::Over) {
             Stage::Unsent(f) if let Some(delay) = sys::simulated_delay() => {
                 this.stage = Stage::Simulated(f, Box::pin(crate::time::sleep(delay)));
-                self.poll(cx)
+                this.advance(cx)
             }
             Stage::Simulated(f, mut delay) => match delay.as_mut().poll(cx) {
                 Poll::Ready(()) => Poll::Ready(catch_unwind(AssertUnwindSafe(f)).map_err(Lost::panicked)),

@@ -23,12 +23,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::errand::told;
 use crate::error::doing;
 use crate::pipe::{Receiver, Sender};
 use crate::sys::{self, Fd};
 use crate::time::sleep;
 use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
+use selvedge_core::observe::{Errand, Object};
 use selvedge_scope::join;
 use std::ffi::OsStr;
 use std::io;
@@ -36,7 +38,7 @@ use std::mem;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{self, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use std::process::Output;
@@ -131,13 +133,15 @@ impl Command {
     /// With the program in the message: not there, not permitted, no room for another process.
     pub async fn spawn(&mut self) -> io::Result<Child> {
         reap_orphans();
+        let program: Arc<str> = self.command.get_program().to_string_lossy().into();
         let mut command = mem::replace(&mut self.command, process::Command::new(""));
         let kill_on_drop = self.kill_on_drop;
         let started = blocking(move || {
             let child = sys::start(&mut command).map(|child| Child::of(child, kill_on_drop));
             (command, child)
         });
-        let (command, child) = started.await?;
+        let errand = || Errand { call: "start", object: Object::Name(program.clone()) };
+        let (command, child) = told(errand, started).await?;
         self.command = command;
         let mut child = child.map_err(self.starting())?;
         child.connect().map_err(self.starting())?;
@@ -228,16 +232,16 @@ impl Child {
     /// Only if somebody else has waited for it (`waitpid` in other code).
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.stdin = None;
-        let mut pause = LOOKS.0;
+        let (mut pause, id) = (LOOKS.0, self.id());
         loop {
             if let Some(status) = self.try_wait()? {
                 reap_orphans();
                 return Ok(status);
             }
             match &self.pidfd {
-                Some(pidfd) => pidfd.readable().await?,
+                Some(pidfd) => told(|| ending(id), pidfd.readable()).await?,
                 None => {
-                    sleep(pause).await;
+                    told(|| ending(id), sleep(pause)).await;
                     pause = (2 * pause).min(LOOKS.1);
                 }
             }
@@ -295,6 +299,11 @@ impl Child {
     fn child(&self) -> &process::Child {
         self.child.as_ref().expect("not dropped yet")
     }
+}
+
+/// What one who waits for the end of a child waits for.
+fn ending(child: u32) -> Errand {
+    Errand { call: "end", object: Object::Process(child) }
 }
 
 impl Drop for Child {

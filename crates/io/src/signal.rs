@@ -13,8 +13,10 @@
 //! or after other OS threads have started, and child processes inherit no signal mask.
 
 use crate::NonBlocking;
+use crate::errand::told;
 use crate::sys::{self, Fd};
 use rustix::event::{EventfdFlags, eventfd};
+use selvedge_core::observe::{Errand, Object};
 use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
@@ -114,7 +116,7 @@ pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
         mask |= signal.bit().ok_or_else(text)?;
     }
     if let Some(subscription) = sys::simulated_signals(mask) {
-        return Ok(Signals { source: Source::Simulated(NonBlocking::assume(subscription?)) });
+        return Ok(Signals { source: Source::Simulated(NonBlocking::assume(subscription?)), mask });
     }
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(slot) = (0..SUBSCRIPTIONS_MAX).find(|&i| !table.taken[i]) else {
@@ -143,13 +145,15 @@ pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
         }
     }
     table.taken[slot] = true;
-    Ok(Signals { source: Source::Process { slot, eventfd: NonBlocking::assume(eventfd) } })
+    Ok(Signals { source: Source::Process { slot, eventfd: NonBlocking::assume(eventfd) }, mask })
 }
 
 /// A subscription to signals, created by [`signals`].
 #[derive(Debug)]
 pub struct Signals {
     source: Source,
+    /// Those that it subscribes to.
+    mask: u64,
 }
 
 #[derive(Debug)]
@@ -163,6 +167,12 @@ enum Source {
 }
 
 impl Signals {
+    /// Those that it subscribes to, in words.
+    fn names(&self) -> String {
+        let names = in_mask(self.mask).map(|signal| signal.to_string());
+        names.collect::<Vec<_>>().join(" or ")
+    }
+
     /// Waits for the next signal subscribed to. Signals that come in faster than they are awaited are merged, each
     /// kind into one, as the kernel does too; of several kinds the lowest number comes first.
     ///
@@ -173,14 +183,15 @@ impl Signals {
             if let Some(signal) = self.try_next() {
                 return Ok(signal);
             }
+            let errand = || Errand { call: "get", object: Object::Name(self.names().into()) };
             match &self.source {
                 Source::Process { eventfd, .. } => {
                     let read = |eventfd: &OwnedFd| Ok(rustix::io::read(eventfd, &mut [0; 8])?);
-                    eventfd.read_with(read).await?;
+                    told(errand, eventfd.read_with(read)).await?;
                 }
                 Source::Simulated(subscription) => {
                     let take = |subscription: &Fd| Ok(sys::take_simulated_signal(subscription)?);
-                    return Ok(Signal(subscription.read_with(take).await? as i32));
+                    return Ok(Signal(told(errand, subscription.read_with(take)).await? as i32));
                 }
             }
         }

@@ -6,8 +6,10 @@
 //! - a [simulated kernel](crate::sim) has sockets, an epoll set, a network and files of its own. It belongs to an OS thread, and its descriptors
 //!   have numbers that the real kernel has for none.
 //!
+//! The same door counts and times the calls, if [somebody wants to know](crate::calls).
+//!
 //! The functions are thin: they take and return what `rustix` does, and cost one load of a word that is never written while nothing is
-//! disturbed, and one branch that is predicted. They are public for crates that make non-blocking calls of their own on the sockets of
+//! disturbed or counted, and one branch that is predicted. They are public for crates that make non-blocking calls of their own on the sockets of
 //! this one; programs have no use for them.
 
 mod datagram;
@@ -18,7 +20,8 @@ pub use datagram::*;
 pub use file::*;
 pub use pipe::*;
 
-use crate::sim::faults::{self, DISTURBED};
+use crate::calls::{self, Counting};
+use crate::sim::faults::{self, COUNTED, DISTURBED};
 use crate::sim::kernel::{self, Kernel};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
@@ -240,10 +243,39 @@ pub(crate) fn simulated_delay() -> Option<Duration> {
     kernel::with(|kernel| Ok(kernel.disk_delay())).ok()
 }
 
-/// Whether anything at all stands before the kernel.
+/// Whether anything at all stands before the kernel, or the calls are counted.
 #[inline(always)]
 fn is_disturbed() -> bool {
     DISTURBED.load(Ordering::Relaxed) != 0
+}
+
+/// Of a call that [is disturbed](is_disturbed): what counts it, if nothing else is done to it.
+#[inline]
+fn only_counted(call: Call) -> Option<Counting> {
+    (DISTURBED.load(Ordering::Relaxed) == COUNTED).then(|| counting(call))
+}
+
+/// Counts and times a call, until it is dropped, if that is wanted: also one that is not made here.
+#[inline]
+pub fn counting(call: Call) -> Counting {
+    counting_as(call as usize)
+}
+
+/// As [`counting`], of one that only events end.
+#[inline]
+pub(crate) fn counting_wait(call: Call, waits: bool) -> Counting {
+    counting_as(if waits { calls::WAIT } else { call as usize })
+}
+
+/// As [`counting_wait`], of `io_uring_enter`.
+#[inline]
+pub(crate) fn counting_ring(waits: bool) -> Counting {
+    counting_as(if waits { calls::WAIT } else { calls::RING })
+}
+
+#[inline]
+fn counting_as(kind: usize) -> Counting {
+    Counting::begin(kind, DISTURBED.load(Ordering::Relaxed) & COUNTED != 0)
 }
 
 /// A call on a descriptor: `real` or `simulated`, for at most so many bytes.
@@ -258,6 +290,7 @@ fn on<T>(
     if !is_disturbed() {
         return real(fd, usize::MAX);
     }
+    let _counting = counting(call);
     let limit = faults::of(call)?;
     match fd.as_raw_fd() {
         raw if raw < 0 => kernel::with(|kernel| simulated(kernel, raw, limit)),
@@ -274,6 +307,7 @@ fn make<T>(
     if !is_disturbed() {
         return real();
     }
+    let _counting = counting(call);
     faults::of(call)?;
     if kernel::is_here() { kernel::with(simulated) } else { real() }
 }
@@ -286,6 +320,7 @@ fn through<T, E: From<Errno>>(
     if !is_disturbed() {
         return real(usize::MAX);
     }
+    let _counting = counting(call);
     let limit = faults::of(call)?;
     if kernel::is_here() { Err(Errno::OPNOTSUPP.into()) } else { real(limit) }
 }
@@ -405,6 +440,7 @@ pub fn connect(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
     if !is_disturbed() {
         return connect();
     }
+    let _counting = counting(Call::Connect);
     match faults::of(Call::Connect) {
         Ok(_) => connect(),
         Err(Errno::INTR) => match connect() {
@@ -442,6 +478,9 @@ pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     if !is_disturbed() {
         return Ok(rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?.0);
     }
+    if let Some(_counting) = only_counted(Call::Recv) {
+        return Ok(rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?.0);
+    }
     let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
     buffer[..bytes.len()].copy_from_slice(&bytes);
     Ok(bytes.len())
@@ -454,6 +493,10 @@ pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
 #[inline]
 pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
     if !is_disturbed() {
+        let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
+        return Ok(read.len());
+    }
+    if let Some(_counting) = only_counted(Call::Recv) {
         let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
         return Ok(read.len());
     }
@@ -471,6 +514,9 @@ pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usiz
 #[inline]
 pub fn recv_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
     if !is_disturbed() {
+        return Ok(rustix::net::recv(fd, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?.0);
+    }
+    if let Some(_counting) = only_counted(Call::Recv) {
         return Ok(rustix::net::recv(fd, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?.0);
     }
     let bytes = recv_disturbed(fd.as_fd(), buffer.capacity() - buffer.len())?;
@@ -575,6 +621,7 @@ pub fn set_nonblocking(fd: impl AsFd) -> Result<()> {
 /// # Errors
 /// Those of `getaddrinfo`.
 pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
+    let _counting = counting(Call::Resolve);
     if is_disturbed() {
         faults::of(Call::Resolve)?;
         if kernel::is_here() {
@@ -634,6 +681,8 @@ pub(crate) fn epoll_wait<'a>(
     if !is_disturbed() {
         return Ok(&*epoll::wait(set, events, timeout)?.0);
     }
+    let waits = timeout.is_none_or(|timeout| (timeout.tv_sec, timeout.tv_nsec) != (0, 0));
+    let _counting = counting_wait(Call::EpollWait, waits);
     faults::of(Call::EpollWait)?;
     if !set.is_simulated() {
         return Ok(&*epoll::wait(set, events, timeout)?.0);
@@ -649,6 +698,7 @@ pub(crate) fn epoll_wait<'a>(
 
 /// A new eventfd in non-blocking mode. It is a real one in a simulation too, where nobody waits for it.
 pub(crate) fn eventfd() -> Result<OwnedFd> {
+    let _counting = counting(Call::Eventfd);
     if is_disturbed() {
         faults::of(Call::Eventfd)?;
     }

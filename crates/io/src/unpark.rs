@@ -59,6 +59,7 @@ impl AsFd for Caller {
 impl Unpark for Caller {
     fn unpark(&self) {
         if self.state.swap(CALLED, SeqCst) == ASLEEP {
+            let _counting = sys::counting(sys::Call::Write);
             // Only a full counter could refuse, and a full counter has ended the wait already.
             let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
         }

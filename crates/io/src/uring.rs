@@ -9,6 +9,7 @@
 
 use crate::fs::operation::{Operation, Outcome, STAT_MASK};
 use crate::fs::region::Region;
+use crate::sys;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode, squeue};
 use std::fmt;
@@ -264,7 +265,7 @@ impl Ring {
         if nothing {
             return Ok(());
         }
-        self.entered(|ring| ring.submitter().submit())
+        self.entered(false, |ring| ring.submitter().submit())
     }
 
     /// As [`enter`](Self::enter), and waits at most `limit` for outcomes: for the first of them, or for `batch` of them as long as
@@ -278,13 +279,14 @@ impl Ring {
         match self.batches {
             true if batch > 1 => {
                 let arguments = arguments.min_wait_usec(BATCH_WAIT.as_micros() as u32);
-                self.entered(|ring| ring.submitter().submit_with_args(batch, &arguments))
+                self.entered(true, |ring| ring.submitter().submit_with_args(batch, &arguments))
             }
-            _ => self.entered(|ring| ring.submitter().submit_with_args(1, &arguments)),
+            _ => self.entered(true, |ring| ring.submitter().submit_with_args(1, &arguments)),
         }
     }
 
-    fn entered(&mut self, enter: impl FnOnce(&IoUring) -> io::Result<usize>) -> io::Result<()> {
+    fn entered(&mut self, waits: bool, enter: impl FnOnce(&IoUring) -> io::Result<usize>) -> io::Result<()> {
+        let _counting = sys::counting_ring(waits);
         match enter(&self.ring) {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {

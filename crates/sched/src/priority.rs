@@ -109,6 +109,7 @@ impl Priority {
             if let Some(end) = main.try_join() {
                 break Ok(end);
             }
+            cpu.survey(|say| say("ready", ready.queue.len()));
             if let Err(error) = cpu.poll(events, ready.queue.is_empty()) {
                 break Err(error);
             }

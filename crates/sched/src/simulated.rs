@@ -457,7 +457,7 @@ impl World {
         if !self.ready.is_empty() {
             return Ok(());
         }
-        let deadlock = |cpu: &Cpu| Err(Why::Deadlock(Deadlock { threads: cpu.threads() }));
+        let deadlock = |cpu: &Cpu| Err(Why::Deadlock(cpu.deadlock()));
         if events.armed() == 0 {
             // The main thread is over only if it has a result, for which we are not here.
             return if cpu.waiting() == 0 { Err(RunError::MainExited.into()) } else { deadlock(cpu) };

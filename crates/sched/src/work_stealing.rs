@@ -371,7 +371,9 @@ where
         }
         self.all_stopped.meet();
         let waiting = match &worker {
-            Some(worker) => worker.cpu.threads().into_iter().filter(ThreadInfo::is_waiting).collect(),
+            Some(worker) => {
+                worker.cpu.deadlock().threads.into_iter().filter(ThreadInfo::is_waiting).collect()
+            }
             None => Vec::new(),
         };
         self.all_looked.meet();
@@ -532,6 +534,7 @@ impl<'a, E: Events> Worker<'a, E> {
                 break;
             }
         }
+        self.survey();
         // Who is alone and has nothing to run sleeps in it at once.
         if self.is_ready() || !self.shared.crew.is_alone() {
             self.cpu.poll(&mut self.events, false)?;
@@ -541,6 +544,21 @@ impl<'a, E: Events> Worker<'a, E> {
             }
         }
         Ok(())
+    }
+
+    /// Tells how long the queues are, if somebody wants to know.
+    fn survey(&self) {
+        self.cpu.survey(|say| {
+            let alone = usize::from(self.lifo.is_some());
+            say(
+                "ready",
+                alone + self.deque.len() + self.overflow.len() + self.joiners.len() + self.due.len(),
+            );
+            say("local", self.local.len());
+            if self.me == 0 {
+                say("injector", self.shared.crew.injector().len());
+            }
+        });
     }
 
     /// Sends away those that are woken while nothing runs here: see [`Strays`].
@@ -768,6 +786,7 @@ impl<'a, E: Events> Worker<'a, E> {
             self.is_searching = true;
             return Ok(());
         }
+        self.survey();
         let polled = self.cpu.poll(&mut self.events, true);
         // A worker that has been called, or a thread that waits to be created, is something under way of which the CPUs know nothing.
         let all_asleep = crew.sleeping() == crew.workers() && crew.injector().is_empty();
@@ -804,8 +823,18 @@ impl<'a, E: Events> Worker<'a, E> {
 
     /// The worker's threads are cancelled. No worker runs a step any more.
     fn end(self) {
-        let Worker { mut cpu, mut events, lifo, mut deque, mut overflow, mut local, mut joiners, mut due, shared, .. } =
-            self;
+        let Worker {
+            mut cpu,
+            mut events,
+            lifo,
+            mut deque,
+            mut overflow,
+            mut local,
+            mut joiners,
+            mut due,
+            shared,
+            ..
+        } = self;
         events.cancel_all(&mut cpu);
         shared.crew.letters(|_| true).into_iter().for_each(|thread| cpu.make_ready(thread.into_thread()));
         // The CPU cancels what it has: so destructors find themselves on a CPU.

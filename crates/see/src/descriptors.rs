@@ -16,6 +16,11 @@ impl Descriptors {
     pub(crate) fn describe(&mut self, fd: RawFd) -> String {
         let Ok(target) = std::fs::read_link(format!("/proc/self/fd/{fd}")) else { return "closed".into() };
         let target = target.to_string_lossy();
+        if target == "anon_inode:[pidfd]" {
+            let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap_or_default();
+            let id = about.lines().find_map(|line| line.strip_prefix("Pid:")).map(str::trim);
+            return id.map_or_else(|| target.into_owned(), |id| format!("process {id}"));
+        }
         let inode = target.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
         let Some(inode) = inode else { return target.into_owned() };
         let sockets = self.sockets.get_or_insert_with(sockets);

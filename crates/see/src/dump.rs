@@ -4,13 +4,13 @@ use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
 use crate::named;
 use crate::recorder::{self, CENSUS, Record};
-use selvedge_core::observe::{self, End, ThreadId};
+use selvedge_core::observe::{self, End, Errand, Object, ThreadId};
 use selvedge_core::{Interest, Time};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// All threads and CPUs at one point in time, by [`dump`].
 ///
@@ -22,6 +22,9 @@ pub struct Dump {
     pub cpus: Vec<CpuState>,
     /// The threads: those that run first, then those that wait, the longest first, then those that are ready.
     pub threads: Vec<ThreadState>,
+    /// Threads that wait for one another in a circle, and will for ever, whatever the others do: by their numbers, each waits for the next,
+    /// and the last for the first.
+    pub cycles: Vec<Vec<u32>>,
 }
 
 /// What a CPU does.
@@ -56,8 +59,11 @@ pub struct ThreadState {
     pub since: Option<Duration>,
     /// What it waits for, or asked for last, in words.
     pub call: String,
-    /// The thread that would wake it, if it is known.
+    /// The thread that alone would wake it, if it is known: it joins that one, or that one holds the mutex, writes or reads under the
+    /// readers-writer lock, makes the value of the `OnceCell`, owns the promise. `None` too if it waits for several things.
     pub waits_for: Option<u32>,
+    /// Which of these: `which holds the mutex`.
+    pub tie: Option<&'static str>,
     /// The CPU it runs on, or ran on last.
     pub cpu: Option<u32>,
     /// How many steps it has made.
@@ -75,9 +81,6 @@ pub enum Doing {
     /// It is to run.
     Ready,
 }
-
-/// How long the CPUs have to say which threads they have.
-const CENSUS_MAX: Duration = Duration::from_millis(50);
 
 /// What all threads do now. To be called from any OS thread, at any time; [`on`](crate::on) comes first.
 ///
@@ -110,10 +113,10 @@ pub fn dump() -> Dump {
         records.insert(record.thread, record.clone());
     });
     for (thread, cpu) in unrun {
-        records.entry(thread).or_insert_with(|| Record::unrun(thread, cpu));
+        records.entry(thread).or_insert_with(|| Record::unrun(thread, cpu, Time::default()));
     }
     for (cpu, thread) in &running {
-        records.entry(*thread).or_insert_with(|| Record::unrun(*thread, *cpu));
+        records.entry(*thread).or_insert_with(|| Record::unrun(*thread, *cpu, Time::default()));
     }
     let mut descriptors = Descriptors::default();
     let mut threads = Vec::new();
@@ -138,51 +141,48 @@ pub fn dump() -> Dump {
                 (Doing::Ready, Some(_)) => "is ready".into(),
                 (Doing::Waiting, None) => "waits since before it was observed".into(),
                 (Doing::Waiting, Some(end)) => {
-                    let several = if record.several { ", among other things" } else { "" };
-                    format!("{}{several}", describe(end, now, &mut descriptors))
+                    record.words(now, &mut descriptors).unwrap_or_else(|| call(end))
                 }
             },
-            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting),
+            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(whom, _)| whom),
+            tie: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(_, tie)| tie),
             cpu: on.map(|cpu| cpu.cpu).or_else(|| Some(record.cpu).filter(|_| record.steps > 0)),
             steps: record.steps,
             called: record.called,
         });
     }
     threads.sort_by_key(|t| (t.doing, std::cmp::Reverse(t.since), t.id));
-    Dump { cpus, threads }
+    let cycles = observe::cycles(threads.iter().filter_map(|thread| Some((thread.id, thread.waits_for?))));
+    Dump { cpus, threads, cycles }
 }
 
 /// Asks all CPUs for their threads: those that answer in time.
 fn census() -> Vec<(ThreadId, u32)> {
     let number = CENSUS.fetch_add(1, Relaxed) + 1;
     let seats = recorder::seats();
-    seats.iter().for_each(|seat| observe::nudge(seat.cpu));
-    let until = Instant::now() + CENSUS_MAX;
-    let here = ThreadId::current();
+    recorder::ask(&seats, |seat| recorder::lock(&seat.census).0 >= number);
     let mut answered = Vec::new();
     for seat in seats {
-        loop {
-            let census = recorder::lock(&seat.census);
-            if census.0 >= number {
-                answered.extend(census.1.iter().map(|thread| (*thread, seat.cpu)));
-                break;
-            }
-            drop(census);
-            let own = here.is_some() && recorder::running().get(&seat.cpu) == here.as_ref();
-            if own || Instant::now() > until {
-                break;
-            }
-            std::thread::sleep(Duration::from_micros(200));
+        let census = recorder::lock(&seat.census);
+        if census.0 >= number {
+            answered.extend(census.1.iter().map(|thread| (*thread, seat.cpu)));
         }
     }
     answered
 }
 
 impl Record {
-    /// Of a thread that has made no step yet, or none since it is observed.
-    fn unrun(thread: ThreadId, cpu: u32) -> Record {
-        let since = Time::default();
-        Record { thread, end: None, several: false, since, cpu, waits_for: None, called: None, steps: 0 }
+    /// What the thread waits for, in words; `None` if its last step has not left it waiting.
+    pub(crate) fn words(&self, now: Time, descriptors: &mut Descriptors) -> Option<String> {
+        let end = self.end.filter(|end| recorder::is_wait(*end))?;
+        let mut words = match (&self.errand, end) {
+            (Some(errand), End::Park | End::Wait(_) | End::Sleep(_)) => describe_errand(errand, descriptors),
+            _ => describe(end, now, descriptors),
+        };
+        if self.several {
+            words.push_str(", among other things");
+        }
+        Some(words)
     }
 }
 
@@ -202,6 +202,23 @@ pub(crate) fn call(end: End) -> String {
         End::Return => "return".into(),
         End::Panic => "panic".into(),
         other => format!("{other:?}"),
+    }
+}
+
+/// What a thread waits for that has said so.
+fn describe_errand(errand: &Errand, descriptors: &mut Descriptors) -> String {
+    let Errand { call, object } = errand;
+    match object {
+        Object::None => format!("waits to {call}"),
+        Object::Descriptor(fd) => format!("waits to {call} descriptor {fd} ({})", descriptors.describe(*fd)),
+        Object::Part { fd, offset, length } => {
+            let of = descriptors.describe(*fd);
+            format!("waits to {call} {length} bytes at {offset} of descriptor {fd} ({of})")
+        }
+        Object::Name(name) => format!("waits to {call} {name}"),
+        Object::Code(code) => format!("waits for the blocking pool to {call} {code}"),
+        Object::Process(id) => format!("waits for process {id} to {call}"),
+        other => format!("waits to {call} {other:?}"),
     }
 }
 
@@ -237,7 +254,7 @@ fn describe(end: End, now: Time, descriptors: &mut Descriptors) -> String {
 
 impl Dump {
     /// As JSON: `{"cpus": [{"cpu", "os_thread", "running", "asleep", "since_ns"}, ..], "threads": [{"id", "name", "called",
-    /// "doing", "call", "since_ns", "waits_for", "cpu", "steps"}, ..]}`; what is not known is left out.
+    /// "doing", "call", "since_ns", "waits_for", "tie", "cpu", "steps"}, ..], "cycles": [[ID, ..], ..]}`; what is not known is left out.
     pub fn to_json(&self) -> String {
         json::text(|json| {
             json.object(|json| {
@@ -247,8 +264,26 @@ impl Dump {
                 json.member("threads", |json| {
                     json.array(&self.threads, |json, thread| json.object(|json| thread.write(json)));
                 });
+                json.member("cycles", |json| {
+                    json.array(&self.cycles, |json, cycle| json.array(cycle, |json, id| json.value(id)));
+                });
             });
         })
+    }
+}
+
+impl Dump {
+    /// Whom a thread waits for, in words.
+    fn tie(&self, id: u32) -> String {
+        let thread = |id: u32| self.threads.iter().find(|thread| thread.id == id);
+        let name = |id: u32| match thread(id).and_then(|thread| thread.called.as_deref()) {
+            Some(called) => format!("thread {id} \"{called}\""),
+            None => format!("thread {id}"),
+        };
+        let waits = thread(id).and_then(|thread| Some((thread.waits_for?, thread.tie?)));
+        let (whom, tie) = waits.unwrap_or_default();
+        let whom = if whom == id { "itself".to_owned() } else { name(whom) };
+        format!("{} waits for {whom}, {tie}", name(id))
     }
 }
 
@@ -273,6 +308,9 @@ impl ThreadState {
         json.string("call", &self.call);
         json.maybe("since_ns", self.since.map(|since| since.as_nanos()));
         json.maybe("waits_for", self.waits_for);
+        if let Some(tie) = self.tie {
+            json.string("tie", tie);
+        }
         json.maybe("cpu", self.cpu);
         json.number("steps", self.steps);
     }
@@ -285,6 +323,10 @@ impl fmt::Display for Dump {
         write!(f, "{} threads: {running} running, {waiting} waiting, {ready} ready", self.threads.len())?;
         for cpu in &self.cpus {
             write!(f, "\n{cpu}")?;
+        }
+        for cycle in &self.cycles {
+            let threads: Vec<String> = cycle.iter().map(|&id| self.tie(id)).collect();
+            write!(f, "\ndeadlock: {}", threads.join("; "))?;
         }
         for thread in &self.threads {
             write!(f, "\n{thread}")?;
@@ -318,7 +360,7 @@ impl fmt::Display for ThreadState {
             write!(f, ", on cpu {cpu}")?;
         }
         if let Some(whom) = self.waits_for {
-            write!(f, "; thread {whom} would wake it")?;
+            write!(f, "; for thread {whom}, {}", self.tie.unwrap_or_default())?;
         }
         Ok(())
     }

@@ -46,9 +46,11 @@ const SPANS: usize = 1 << 17;
 /// | | |
 /// |---|---|
 /// | `dump` | SIGUSR1 and SIGQUIT write a thread dump to standard error, and the program goes on |
-/// | `counters` | the counters are written to standard error at the end, and with each dump |
+/// | `counters` | the counters are written to standard error at the end, and with each dump: of each CPU, its queues, the blocking pool, the system calls |
 /// | `trace=FILE` | the timeline is written to a file at the end, and with each dump: the last 131,072 spans of each CPU |
 /// | `watchdog=MS` | a step that lasts longer is reported to standard error |
+///
+/// With any of them, a deadlock is reported with the threads' names, what each waits for and who waits for whom.
 ///
 /// "The end" is when what this returns is dropped: keep it in `main`. A program that is ended by a signal writes nothing then, but does when
 /// it is sent SIGUSR1 before. Without the variable nothing is done, at no cost.

@@ -40,9 +40,12 @@ impl Json {
     }
 
     pub(crate) fn number(&mut self, name: &str, value: impl Display) {
-        self.member(name, |json| {
-            let _ = write!(json.text, "{value}");
-        });
+        self.member(name, |json| json.value(value));
+    }
+
+    /// Within an array.
+    pub(crate) fn value(&mut self, value: impl Display) {
+        let _ = write!(self.text, "{value}");
     }
 
     pub(crate) fn string(&mut self, name: &str, value: &str) {

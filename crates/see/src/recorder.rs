@@ -4,14 +4,16 @@
 //! cut into parts by the chunk of memory that the thread lies in, so that a CPU mostly has its parts to itself.
 
 use crate::counters::{Counting, Counts};
+use crate::descriptors::Descriptors;
 use crate::named;
 use crate::timeline::{self, Span};
-use selvedge_core::observe::{self, End, Ended, Note, Observer, ThreadId};
+use selvedge_core::observe::{self, End, Ended, Errand, Note, Observer, Seen, ThreadId};
 use selvedge_core::{Cpu, Interest, Time};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What is known of a thread.
 #[derive(Debug, Clone)]
@@ -24,7 +26,10 @@ pub(crate) struct Record {
     pub(crate) since: Time,
     /// The CPU it ran on.
     pub(crate) cpu: u32,
-    pub(crate) waits_for: Option<u32>,
+    /// Who alone would wake it, and why that one.
+    pub(crate) waits_for: Option<(u32, &'static str)>,
+    /// What it has said that it waits for.
+    pub(crate) errand: Option<Box<Errand>>,
     pub(crate) called: Option<Arc<str>>,
     pub(crate) steps: u64,
 }
@@ -41,6 +46,8 @@ pub(crate) struct Seat {
     pub(crate) last: AtomicU64,
     /// The census that it has answered last, and its answer: all threads in its memory.
     pub(crate) census: Mutex<(u64, Vec<ThreadId>)>,
+    /// The survey that it has answered last, and its answer: the lengths of its queues.
+    pub(crate) lengths: Mutex<(u64, Vec<(&'static str, usize)>)>,
 }
 
 static SEATS: Mutex<Vec<Arc<Seat>>> = Mutex::new(Vec::new());
@@ -48,6 +55,10 @@ static SEATS: Mutex<Vec<Arc<Seat>>> = Mutex::new(Vec::new());
 static PAST: Mutex<Option<Counts>> = Mutex::new(None);
 /// The number of the census that is wanted.
 pub(crate) static CENSUS: AtomicU64 = AtomicU64::new(0);
+/// The number of the survey that is wanted.
+pub(crate) static SURVEY: AtomicU64 = AtomicU64::new(0);
+/// How old the lengths of queues may become without one.
+const LENGTHS_MAX: Duration = Duration::from_millis(100);
 
 const PARTS: usize = 64;
 /// Chunks of threads are of so many bits.
@@ -88,10 +99,19 @@ struct Recorder {
     seat: Arc<Seat>,
     /// The time, as of the last turn; of the last step while a timeline is drawn.
     now: Time,
+    /// The time of the scheduler's last tick that has been heeded.
+    tick: Option<Time>,
+    /// The number of the census that was answered.
+    census: u64,
     /// The thread of the step before.
     before: Option<ThreadId>,
     /// What the running thread has said.
-    waits_for: Option<u32>,
+    waits_for: Option<(u32, &'static str)>,
+    errand: Option<Errand>,
+    /// When the lengths of the queues were asked for last, for which survey, and what they are.
+    surveyed: Time,
+    survey: u64,
+    lengths: Vec<(&'static str, usize)>,
 }
 
 /// Makes the observer of a CPU.
@@ -103,9 +123,21 @@ pub(crate) fn recorder(cpu: u32) -> Box<dyn Observer> {
         asleep: AtomicU64::new(0),
         last: AtomicU64::new(Time::now().as_nanos()),
         census: Mutex::default(),
+        lengths: Mutex::default(),
     });
     lock(&SEATS).push(seat.clone());
-    Box::new(Recorder { seat, now: Time::now(), before: None, waits_for: None })
+    Box::new(Recorder {
+        seat,
+        now: Time::now(),
+        tick: None,
+        census: 0,
+        before: None,
+        waits_for: None,
+        errand: None,
+        surveyed: Time::default(),
+        survey: 0,
+        lengths: Vec::new(),
+    })
 }
 
 /// Whether a step that ends so leaves its thread waiting.
@@ -115,8 +147,12 @@ pub(crate) fn is_wait(end: End) -> bool {
 
 impl Recorder {
     fn read_clock(&mut self) {
-        self.now = Time::now();
-        self.seat.last.store(self.now.as_nanos(), Relaxed);
+        self.set_clock(Time::now());
+    }
+
+    fn set_clock(&mut self, now: Time) {
+        self.now = now;
+        self.seat.last.store(now.as_nanos(), Relaxed);
     }
 }
 
@@ -150,7 +186,8 @@ impl Observer for Recorder {
         if several {
             count.several.add(1);
         }
-        let waits_for = self.waits_for.take().filter(|_| is_wait(end));
+        let waits_for = self.waits_for.take().filter(|_| is_wait(end) && !several);
+        let errand = self.errand.take().filter(|_| is_wait(end)).map(Box::new);
         let (now, cpu) = (self.now, self.seat.cpu);
         let before = with_part(thread, |records| {
             if matches!(end, End::Return | End::Panic) {
@@ -159,6 +196,7 @@ impl Observer for Recorder {
             let record = records.entry(thread.get()).or_insert_with(|| Record::new(thread, cpu));
             let before = record.end.replace(end);
             (record.several, record.since, record.cpu, record.waits_for) = (several, now, cpu, waits_for);
+            record.errand = errand;
             record.steps += 1;
             Some((before, if timeline::is_on() { record.called.clone() } else { None }))
         });
@@ -176,29 +214,36 @@ impl Observer for Recorder {
     }
 
     fn turn(&mut self, cpu: &Cpu) {
-        self.read_clock();
+        match self.tick.replace(cpu.now()) {
+            // The event source has just read it.
+            Some(before) if before != cpu.now() => self.set_clock(cpu.now()),
+            _ => self.read_clock(),
+        }
         self.seat.counting.turns.add(1);
         let wanted = CENSUS.load(Relaxed);
-        if lock(&self.seat.census).0 != wanted {
+        if self.census != wanted {
+            self.census = wanted;
             let threads = cpu.threads().into_iter().map(|info| info.thread()).collect();
             *lock(&self.seat.census) = (wanted, threads);
         }
     }
 
     fn asleep(&mut self) {
-        self.read_clock();
+        // It is the time of the turn that has just begun.
         self.seat.asleep.store(self.now.as_nanos().max(1), Relaxed);
     }
 
     fn awake(&mut self) {
-        let began = self.now;
-        self.read_clock();
-        let since = Time::from_nanos(self.seat.asleep.swap(0, Relaxed));
+        let since = Time::from_nanos(self.seat.asleep.load(Relaxed));
+        self.seat.asleep.store(0, Relaxed);
+        if self.now <= since {
+            // The event source has not read it.
+            self.read_clock();
+        }
         self.seat.counting.idles.add(1);
         self.seat.counting.idle_ns.add(self.now.since(since).as_nanos() as u64);
         if timeline::is_on() {
-            let began = began.min(since);
-            timeline::add(self.seat.cpu, Span { began, ended: self.now, of: timeline::Of::Idle });
+            timeline::add(self.seat.cpu, Span { began: since, ended: self.now, of: timeline::Of::Idle });
         }
     }
 
@@ -223,8 +268,40 @@ impl Observer for Recorder {
         });
     }
 
-    fn waits_for(&mut self, whom: u32) {
-        self.waits_for = Some(whom);
+    fn waits_for(&mut self, whom: u32, tie: &'static str) {
+        self.waits_for = Some((whom, tie));
+    }
+
+    fn waits_on(&mut self, errand: Errand) {
+        self.errand = Some(errand);
+    }
+
+    fn surveys(&mut self) -> bool {
+        self.survey != SURVEY.load(Relaxed) || self.now.since(self.surveyed) > LENGTHS_MAX
+    }
+
+    fn length(&mut self, queue: &'static str, length: usize) {
+        match self.lengths.iter_mut().find(|(other, _)| *other == queue) {
+            Some((_, before)) => *before = length,
+            None => self.lengths.push((queue, length)),
+        }
+    }
+
+    fn surveyed(&mut self) {
+        self.surveyed = self.now;
+        self.survey = SURVEY.load(Relaxed);
+        *lock(&self.seat.lengths) = (self.survey, self.lengths.clone());
+    }
+
+    fn seen(&self, thread: ThreadId) -> Option<Seen> {
+        let record = with_part(thread, |records| records.get(&thread.get()).cloned())?;
+        let now = Time::now();
+        Some(Seen {
+            call: record.words(now, &mut Descriptors::default())?,
+            called: record.called,
+            since: now.since(record.since),
+            waits_for: record.waits_for,
+        })
     }
 }
 
@@ -237,8 +314,13 @@ impl Drop for Recorder {
 
 impl Record {
     fn new(thread: ThreadId, cpu: u32) -> Record {
-        let since = Time::now();
-        Record { thread, end: None, several: false, since, cpu, waits_for: None, called: None, steps: 0 }
+        Record::unrun(thread, cpu, Time::now())
+    }
+
+    /// Of a thread that has made no step yet, or none since it is observed.
+    pub(crate) fn unrun(thread: ThreadId, cpu: u32, since: Time) -> Record {
+        let (waits_for, errand, called) = (None, None, None);
+        Record { thread, end: None, several: false, since, cpu, waits_for, errand, called, steps: 0 }
     }
 
     /// Whether the thread waits, as far as can be told. What is given back by an event source counts as waiting until it runs.
@@ -259,20 +341,29 @@ pub(crate) fn forget() {
     *lock(&PAST) = None;
 }
 
+/// How long CPUs have to answer a question.
+const ANSWER_MAX: Duration = Duration::from_millis(50);
+
+/// Has all CPUs take notice of a question, and waits until each has answered: but not for the caller's own, nor for long.
+pub(crate) fn ask(seats: &[Arc<Seat>], has_answered: impl Fn(&Seat) -> bool) {
+    seats.iter().for_each(|seat| observe::nudge(seat.cpu));
+    let until = Instant::now() + ANSWER_MAX;
+    let here = ThreadId::current();
+    for seat in seats {
+        let own = || here.is_some() && running().get(&seat.cpu) == here.as_ref();
+        while !has_answered(seat) && !own() && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
 pub(crate) fn seats() -> Vec<Arc<Seat>> {
     lock(&SEATS).clone()
 }
 
-/// The counters: in all, and of each CPU.
-pub(crate) fn counts() -> (Counts, Vec<(u32, String, Counts)>) {
-    let mut total = lock(&PAST).unwrap_or_default();
-    let mut cpus = Vec::new();
-    for seat in seats() {
-        let counts = seat.counting.read();
-        total.add(&counts);
-        cpus.push((seat.cpu, seat.os_thread.clone(), counts));
-    }
-    (total, cpus)
+/// The counters of the CPUs that are gone.
+pub(crate) fn past() -> Counts {
+    lock(&PAST).unwrap_or_default()
 }
 
 /// How many threads are ready or running, and how many wait.

@@ -1,11 +1,100 @@
-//! A deadlock is reported while the program is seen, too: the OS thread that looks on could wake nobody, and says so. (This process
-//! has no test harness, whose OS threads do not say so.)
+//! A deadlock is reported while the program is seen, too, under every scheduler, with what is known of the threads and who waits for whom in
+//! a circle. The OS thread that looks on could wake nobody, and says so. (This process has no test harness, whose OS threads do not say
+//! so.)
 
-use selvedge_core::{NoEvents, RunError, round_robin_with, spawn_local};
+use selvedge_core::{Deadlock, NoEvents, RunError, round_robin_with, spawn, spawn_local, yield_now};
 use selvedge_io::signal::Signal;
-use selvedge_sync::MVar;
+use selvedge_sched::{Why, per_core, priority, simulated, work_stealing};
+use selvedge_see::named;
+use selvedge_sync::{MVar, Mutex, OnceCell, Promise, RwLock};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+async fn turns() {
+    for _ in 0..20 {
+        yield_now().await;
+    }
+}
+
+/// Five threads, each of which waits for the next in another way; and main, which waits for one of them.
+async fn entangled() {
+    let (fulfiller, promise) = Promise::<()>::new();
+    let cell = Arc::new(OnceCell::<()>::new());
+    let (lock, mutex) = (Arc::new(RwLock::new(())), Arc::new(Mutex::new(())));
+    let made = cell.clone();
+    let owner = spawn(named("owner", async move {
+        let fulfiller = fulfiller.own();
+        turns().await;
+        made.get_or_init(|| async {}).await;
+        fulfiller.fulfil(());
+    }));
+    let (made, written) = (cell, lock.clone());
+    drop(spawn(named("maker", async move {
+        let make = || async {
+            turns().await;
+            drop(written.write().await);
+        };
+        made.get_or_init(make).await;
+    })));
+    let wanted = mutex.clone();
+    drop(spawn(named("reader", async move {
+        let _guard = lock.read().await;
+        turns().await;
+        drop(wanted.lock().await);
+    })));
+    let joiner = spawn(named("holder", async move {
+        let _guard = mutex.lock().await;
+        turns().await;
+        spawn(named("claimer", async move { promise.claim().await.is_ok() })).await.unwrap();
+    }));
+    joiner.await.unwrap();
+    owner.await.unwrap();
+}
+
+fn check(scheduler: &str, deadlock: &Deadlock) {
+    let text = deadlock.to_string();
+    let find = |name: &str| {
+        let found = deadlock.threads.iter().find(|info| info.seen().unwrap().called.as_deref() == Some(name));
+        found.unwrap_or_else(|| panic!("{scheduler}: {name} is not in {text}"))
+    };
+    let ties = [
+        ("claimer", "owner", "which owns the promise"),
+        ("owner", "maker", "which makes the value"),
+        ("maker", "reader", "which holds the lock to read"),
+        ("reader", "holder", "which holds the mutex"),
+        ("holder", "claimer", "which it joins"),
+    ];
+    for (who, whom, tie) in ties {
+        let (whom, waits) = (find(whom).id(), find(who).seen().unwrap());
+        assert_eq!(waits.waits_for, Some((whom, tie)), "{scheduler}: {who}: {text}");
+        assert!(
+            find(who).to_string().ends_with(&format!("; for thread {whom}, {tie}")),
+            "{scheduler}: {text}"
+        );
+    }
+    assert!(
+        find("owner").seen().unwrap().call.starts_with("waits at crates/see/tests/deadlock.rs:"),
+        "{text}"
+    );
+    let mut cycle = ties.map(|(who, ..)| find(who).id());
+    let smallest = (0..5).min_by_key(|&i| cycle[i]).unwrap();
+    cycle.rotate_left(smallest);
+    assert_eq!(deadlock.cycles(), [cycle], "{scheduler}: {text}");
+    let (reader, holder) = (find("reader").id(), find("holder").id());
+    let link =
+        format!("thread {reader} \"reader\" waits for thread {holder} \"holder\", which holds the mutex");
+    let line = text.lines().nth(1).unwrap();
+    assert!(line.starts_with("  cycle: thread ") && line.contains(&link), "{scheduler}: {text}");
+    println!("test a_cycle_is_reported_under_{scheduler} ... ok");
+}
+
+fn deadlock<T: std::fmt::Debug>(ended: Result<T, RunError>) -> Deadlock {
+    match ended {
+        Err(RunError::Deadlock(deadlock)) => deadlock,
+        other => panic!("expected a deadlock, got {other:?}"),
+    }
+}
 
 fn main() {
     selvedge_see::on();
@@ -19,9 +108,19 @@ fn main() {
         drop(spawn_local(async move { other.take().await }));
         never.take().await;
     });
-    match ended {
-        Err(RunError::Deadlock(deadlock)) => assert_eq!(deadlock.threads.len(), 2, "{deadlock}"),
-        other => panic!("expected a deadlock, got {other:?}"),
+    let ended = deadlock(ended);
+    assert_eq!((ended.threads.len(), ended.cycles().len()), (2, 0), "{ended}");
+
+    check("round_robin", &deadlock(round_robin_with(&mut NoEvents::new(), entangled())));
+    check("priority", &deadlock(priority(&mut NoEvents::new(), entangled())));
+    let ended = per_core(1, |_| Ok(NoEvents::new()), |_| entangled());
+    check("per_core", &deadlock(ended.map_err(|failure| failure.error)));
+    for workers in [1, 2] {
+        let ended = work_stealing(workers, |_| Ok(NoEvents::new()), entangled());
+        check("work_stealing", &deadlock(ended.map_err(|failure| failure.error)));
     }
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    let failed = simulated(1, &mut NoEvents::new(), entangled()).unwrap_err();
+    let Why::Deadlock(deadlock) = failed.why() else { panic!("expected a deadlock, got {failed}") };
+    check("simulated", deadlock);
+    assert!(begun.elapsed() < Duration::from_secs(60));
 }

@@ -19,6 +19,16 @@ pub enum Holder {
     OsThread(u32),
 }
 
+impl Holder {
+    #[inline]
+    fn to_bits(self) -> u64 {
+        match self {
+            Holder::Thread(id) => u64::from(id),
+            Holder::OsThread(id) => OS | u64::from(id),
+        }
+    }
+}
+
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -59,12 +69,7 @@ const OS: u64 = 1 << 32;
 impl Record {
     #[inline]
     pub(crate) fn set(&self, me: Option<Holder>) {
-        let me = match me {
-            None => 0,
-            Some(Holder::Thread(id)) => u64::from(id),
-            Some(Holder::OsThread(id)) => OS | u64::from(id),
-        };
-        self.0.store(me, Ordering::Relaxed);
+        self.0.store(me.map_or(0, Holder::to_bits), Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self) -> Option<Holder> {
@@ -75,26 +80,45 @@ impl Record {
         }
     }
 
-    /// Waits for what is held. If it has to wait, whoever observes the running thread is told for whom.
+    /// Waits for what is held. If it has to wait, whoever observes the running thread is told for whom; `tie` says why, as
+    /// [`observe::waits_for`] has it.
     #[inline(always)]
-    pub(crate) async fn told(&self, waiting: impl Future<Output = ()>) {
-        let mut waiting = pin!(waiting);
-        poll_fn(|cx| {
-            let polled = waiting.as_mut().poll(cx);
-            if polled.is_pending() {
-                self.tell();
-            }
-            polled
-        })
-        .await;
+    pub(crate) async fn told<T>(&self, tie: &'static str, waiting: impl Future<Output = T>) -> T {
+        let tell = || {
+            self.tell(tie);
+        };
+        telling(tell, waiting).await
     }
 
+    /// Tells whom the running thread waits for, if that is known. False if it is not.
     #[cold]
-    fn tell(&self) {
-        if let Some(Holder::Thread(id)) = self.get() {
-            observe::waits_for(id);
+    pub(crate) fn tell(&self, tie: &'static str) -> bool {
+        let holder = self.get();
+        if let Some(Holder::Thread(id)) = holder {
+            observe::waits_for(id, tie);
         }
+        holder.is_some()
     }
+
+    /// Clears it, if it says that it is the running thread.
+    pub(crate) fn clear_mine(&self) {
+        let mine = thread().map(Holder::to_bits).unwrap_or_default();
+        let _ = self.0.compare_exchange(mine, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+/// Waits, and calls `tell` whenever that has to go on.
+#[inline(always)]
+pub(crate) async fn telling<T>(tell: impl Fn(), waiting: impl Future<Output = T>) -> T {
+    let mut waiting = pin!(waiting);
+    poll_fn(|cx| {
+        let polled = waiting.as_mut().poll(cx);
+        if polled.is_pending() {
+            tell();
+        }
+        polled
+    })
+    .await
 }
 
 /// The thread that runs; under a foreign executor nobody knows.

@@ -143,7 +143,7 @@ impl<T, M: Mode> Mutex<T, M> {
 
     #[inline(always)]
     fn acquire(&self, place: &'static Location<'static>) -> impl Future<Output = ()> {
-        self.holder.told(self.queue.wait_at::<Lock>((), place))
+        self.holder.told("which holds the mutex", self.queue.wait_at::<Lock>((), place))
     }
 
     /// Locks it, unless this thread holds it already.

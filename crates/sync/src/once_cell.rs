@@ -1,6 +1,7 @@
 //! A value that is made once, by whoever needs it first.
 
 use crate::blocking::wait_blocking;
+use crate::holder::{self, Record};
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::convert::Infallible;
 use std::fmt;
@@ -40,6 +41,8 @@ use std::sync::OnceLock;
 pub struct OnceCell<T, M: Mode = Shared> {
     value: OnceLock<T>,
     queue: WaitQueue<Making, Option<Turn>, M>,
+    /// Who makes it, to be told to those who look on.
+    maker: Record,
 }
 
 /// How far it has got. Who waits, waits for [`Making::Now`] to end.
@@ -157,7 +160,9 @@ impl<T, M: Mode> OnceCell<T, M> {
         if let Some(value) = self.value.get() {
             return Ok(value);
         }
-        if self.queue.wait_at::<Enter>(None, place).await == Turn::Make {
+        let waiting = self.queue.wait_at::<Enter>(None, place);
+        if self.maker.told("which makes the value", waiting).await == Turn::Make {
+            self.maker.set(holder::thread());
             let unfinished = Unfinished(self);
             let value = make().await?;
             std::mem::forget(unfinished);
@@ -185,6 +190,7 @@ struct Unfinished<'a, T, M: Mode>(&'a OnceCell<T, M>);
 
 impl<T, M: Mode> Drop for Unfinished<'_, T, M> {
     fn drop(&mut self) {
+        self.0.maker.set(None);
         self.0.queue.with(Enter::pass_on);
     }
 }
@@ -231,7 +237,7 @@ impl Role<Making, Option<Turn>> for Enter {
 impl<T, M: Mode> Default for OnceCell<T, M> {
     /// An empty cell.
     fn default() -> Self {
-        OnceCell { value: OnceLock::new(), queue: WaitQueue::new(Making::NotYet) }
+        OnceCell { value: OnceLock::new(), queue: WaitQueue::new(Making::NotYet), maker: Record::default() }
     }
 }
 

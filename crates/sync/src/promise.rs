@@ -1,6 +1,7 @@
 //! The promise: a value that comes later, once, for any number of readers.
 
 use crate::blocking::wait_blocking;
+use crate::holder::{self, Holder, Record};
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::fmt;
 use std::panic::Location;
@@ -73,6 +74,8 @@ struct Inner<T, M: Mode> {
     value: OnceLock<T>,
     /// Whether it is settled: with the value, or without it for ever.
     queue: WaitQueue<bool, (), M>,
+    /// Who has said that it will fulfil it.
+    owner: Record,
 }
 
 impl<T, M: Mode> Inner<T, M> {
@@ -103,7 +106,11 @@ impl<T> Promise<T, Local> {
 
 impl<T, M: Mode> Promise<T, M> {
     fn blocked() -> (Fulfiller<T, M>, Promise<T, M>) {
-        let inner = Arc::new(Inner { value: OnceLock::new(), queue: WaitQueue::new(false) });
+        let inner = Arc::new(Inner {
+            value: OnceLock::new(),
+            queue: WaitQueue::new(false),
+            owner: Record::default(),
+        });
         (Fulfiller { inner: inner.clone() }, Promise { inner })
     }
 
@@ -118,7 +125,8 @@ impl<T, M: Mode> Promise<T, M> {
             if let Some(value) = self.get() {
                 return Ok(value);
             }
-            self.inner.queue.wait_at::<Claim>((), place).await;
+            let waiting = self.inner.queue.wait_at::<Claim>((), place);
+            self.inner.owner.told("which owns the promise", waiting).await;
             self.get().ok_or(Broken)
         }
     }
@@ -141,6 +149,11 @@ impl<T, M: Mode> Promise<T, M> {
         self.inner.value.get()
     }
 
+    /// The thread that is to fulfil it, if one has [owned](Fulfiller::own) up to it.
+    pub fn owner(&self) -> Option<Holder> {
+        self.inner.owner.get()
+    }
+
     /// Whether its value is there, or will never be.
     pub fn is_settled(&self) -> bool {
         self.inner.queue.with(|settled, _| *settled)
@@ -154,6 +167,37 @@ impl<T, M: Mode> Fulfiller<T, M> {
         let set = self.inner.value.set(value);
         debug_assert!(set.is_ok(), "a promise has one fulfiller, which is gone once it has been used");
         // Settled by the drop that follows.
+    }
+
+    /// From now on the running thread is the owner of the promise: the one that is named as who would wake those that claim it, in dumps
+    /// and reports of deadlocks. Who passes the fulfiller on has the next one own it.
+    ///
+    /// A fulfiller is a value, whose moves from thread to thread nobody sees: that a thread has created it says nothing about who will use it.
+    /// So until this is called nobody is named.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge_core::{round_robin, spawn_local, this_thread, yield_now};
+    /// use selvedge_sync::{Holder, Promise};
+    ///
+    /// round_robin(async {
+    ///     let (fulfiller, promise) = Promise::new_local();
+    ///     let maker = spawn_local(async move {
+    ///         let fulfiller = fulfiller.own();
+    ///         yield_now().await;
+    ///         fulfiller.fulfil(this_thread());
+    ///     });
+    ///     assert_eq!(promise.owner(), None);
+    ///     yield_now().await;
+    ///     let owner = promise.owner().unwrap();
+    ///     assert_eq!(promise.claim().await.unwrap().map(Holder::Thread), Some(owner));
+    ///     maker.await.unwrap();
+    /// })?;
+    /// # Ok::<(), selvedge_core::RunError>(())
+    /// ```
+    pub fn own(self) -> Self {
+        self.inner.owner.set(holder::thread());
+        self
     }
 
     /// Whether nobody is left who could claim it.

@@ -3,7 +3,7 @@
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, observe};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,7 +21,7 @@ use std::panic::Location;
 /// As with a [`Mutex`](crate::Mutex): unlocking is dropping a guard; a panic or a cancellation while holding one unlocks and does not poison;
 /// a thread that waits for itself is let wait by [`read`](RwLock::read) and [`write`](RwLock::write), and gets an
 /// error from [`checked_read`](RwLock::checked_read) and [`checked_write`](RwLock::checked_write) if it holds it to write.
-/// Who reads is counted, not recorded.
+/// Who reads is counted, not recorded; but while the program is [observed](selvedge_core::observe), one of the readers is, for a dump to name.
 ///
 /// # Cancellation
 /// Dropping a `read()` or `write()` that waits leaves the queue, and readers behind a writer who has left go on. If the lock had been handed
@@ -51,6 +51,8 @@ pub struct RwLock<T, M: Mode = Shared> {
     /// Its word is the number of readers, [`WRITTEN`] and [`WAITED`].
     queue: WaitQueue<(), Wish, M>,
     writer: Record,
+    /// Somebody who holds it to read; only while the program is observed, and to be told to who looks on.
+    reader: Record,
     value: UnsafeCell<T>,
 }
 
@@ -93,7 +95,12 @@ impl<T> RwLock<T, Local> {
 
 impl<T, M: Mode> RwLock<T, M> {
     fn guarding(value: T) -> Self {
-        RwLock { queue: WaitQueue::new(()), writer: Record::default(), value: UnsafeCell::new(value) }
+        RwLock {
+            queue: WaitQueue::new(()),
+            writer: Record::default(),
+            reader: Record::default(),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Locks it to read, waiting if need be.
@@ -124,7 +131,11 @@ impl<T, M: Mode> RwLock<T, M> {
 
     #[inline(always)]
     fn acquire(&self, wish: Wish, place: &'static Location<'static>) -> impl Future<Output = ()> {
-        self.writer.told(self.queue.wait_at::<Acquire>(wish, place))
+        let tell = || {
+            let _ = self.writer.tell("which holds the lock to write")
+                || self.reader.tell("which holds the lock to read");
+        };
+        holder::telling(tell, self.queue.wait_at::<Acquire>(wish, place))
     }
 
     /// Locks it to read, unless this thread holds it to write.
@@ -243,7 +254,11 @@ impl<T, M: Mode> RwLock<T, M> {
         }
     }
 
+    #[inline(always)]
     fn read_guard(&self) -> ReadGuard<'_, T, M> {
+        if observe::is_on() {
+            self.reader.set(holder::thread());
+        }
         ReadGuard { lock: self, _value: PhantomData }
     }
 
@@ -406,6 +421,9 @@ impl Role<(), Wish> for Acquire {
 impl<T, M: Mode> Drop for ReadGuard<'_, T, M> {
     #[inline]
     fn drop(&mut self) {
+        if observe::is_on() {
+            self.lock.reader.clear_mine();
+        }
         self.lock.unlock(Wish::Read);
     }
 }

@@ -200,6 +200,15 @@ impl Bytes {
         }
     }
 
+    /// How many bytes it has, or will have.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Bytes::Vec(bytes) => bytes.len(),
+            Bytes::Aligned(bytes) => bytes.len(),
+            Bytes::ToCome(length) => *length as usize,
+        }
+    }
+
     pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
         if let Bytes::ToCome(length) = *self {
             *self = Bytes::Aligned(AlignedBuf::recycled(length as usize));

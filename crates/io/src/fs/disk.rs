@@ -86,6 +86,11 @@ impl Disk {
         self.queue.awaited()
     }
 
+    /// How many operations wait to be begun, and how many the kernel has.
+    pub(crate) fn lengths(&self) -> (usize, usize) {
+        (self.queue.lock().listed(), self.ring.as_ref().map_or(0, Ring::pending))
+    }
+
     /// One turn: what threads have asked for goes to the kernel, what it has done comes back, and if `wait` is not zero this waits for
     /// something to come, from the disk or the epoll set. `others` says whether anybody waits for the latter, so that it must not
     /// be late.

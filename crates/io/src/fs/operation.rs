@@ -5,9 +5,10 @@ use super::region::Region;
 use crate::sys::{self, Call, Fd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
+use selvedge_core::observe::{Errand, Object};
 use std::ffi::CString;
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -195,6 +196,31 @@ impl Operation {
             }
             Operation::Opened(_) => 0,
         }
+    }
+
+    /// What it is, for who looks on.
+    pub(super) fn errand(&self) -> Errand {
+        let path = |path: &CString| Object::Name(path.to_string_lossy().into());
+        let part = |transfer: &Transfer| Object::Part {
+            fd: transfer.file.as_fd().as_raw_fd(),
+            offset: transfer.offset,
+            length: transfer.bytes.len().saturating_sub(transfer.start) as u64,
+        };
+        let (call, object) = match self {
+            Operation::Read(transfer) => ("read", part(transfer)),
+            Operation::Write(transfer) => ("write", part(transfer)),
+            Operation::Sync { file, data } => {
+                (if *data { "fdatasync" } else { "fsync" }, Object::Descriptor(file.as_fd().as_raw_fd()))
+            }
+            Operation::Open(open) => ("open", path(&open.path)),
+            Operation::Stat(stat) => match &stat.file {
+                Some(file) => ("stat", Object::Descriptor(file.as_fd().as_raw_fd())),
+                None => ("stat", path(&stat.path)),
+            },
+            Operation::Opened(_) => ("open", Object::None),
+            Operation::Close(_) => ("close", Object::None),
+        };
+        Errand { call, object }
     }
 
     /// What it is called, if it is one of those that can be disturbed.

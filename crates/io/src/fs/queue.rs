@@ -30,6 +30,7 @@ use crate::pool;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
 use rustix::io::Errno;
+use selvedge_core::observe::{self, Errand, Object};
 use selvedge_core::{SleepUntil, Unpark, in_thread, quietly};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -414,6 +415,11 @@ impl Queue {
             Some(former) if former.will_wake(waker) => None,
             _ => slot.waker.replace(waker.clone()),
         };
+        // It is told again what it waits for; while the pool has it, only that it does.
+        observe::waits_on(|| match &slot.operation {
+            Some(operation) => operation.errand(),
+            None => Errand { call: "finish a disk operation", object: Object::None },
+        });
         drop(state);
         drop(former);
         None
@@ -557,6 +563,7 @@ impl Future for Doing {
             }
             CACHED.set(0);
         }
+        observe::waits_on(|| operation.errand());
         let slot = queue.submit(operation, Some(cx.waker().clone()));
         self.0 = Progress::Sent(queue, slot);
         Poll::Pending

@@ -2,12 +2,14 @@
 
 use super::accept::Acceptor;
 use super::stream::{Stream, connected};
+use crate::errand::told;
 use crate::error::doing;
 use crate::sys::{self, Fd, SocketOption};
 use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
 use selvedge_core::Time;
+use selvedge_core::observe::{Errand, Object};
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -289,7 +291,8 @@ impl AsFd for TcpStream {
 /// With the name in the message: unknown, or without a port.
 pub async fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     let name = host_and_port.to_owned();
-    let found = blocking(move || sys::resolve(&name)).await;
+    let errand = || Errand { call: "look up", object: Object::Name(host_and_port.into()) };
+    let found = told(errand, blocking(move || sys::resolve(&name))).await;
     found.map_err(io::Error::from).flatten().map_err(doing(format_args!("look up {host_and_port}")))
 }
 

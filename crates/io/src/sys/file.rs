@@ -1,6 +1,6 @@
 //! Files and directories. Most of these calls may take long.
 
-use super::{Call, Fd, is_disturbed, make, on};
+use super::{Call, Fd, counting, is_disturbed, make, on};
 use crate::sim::disk::tree::{Known, Tree};
 use crate::sim::faults;
 use crate::sim::kernel::{self, Kernel};
@@ -192,6 +192,7 @@ fn read_at(
     if !is_disturbed() {
         return real(file, buffer);
     }
+    let _counting = counting(Call::Pread);
     let limit = faults::of(Call::Pread)?;
     let room = buffer.len().min(limit);
     let part = &mut buffer[..room];

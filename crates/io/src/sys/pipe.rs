@@ -1,6 +1,6 @@
 //! Pipes, FIFOs, the standard streams, and child processes.
 
-use super::{Call, Fd, is_disturbed, is_simulated, make, on, open, through};
+use super::{Call, Fd, is_disturbed, is_simulated, make, on, only_counted, open, through};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::{Errno, Result};
 use rustix::pipe::PipeFlags;
@@ -33,6 +33,9 @@ pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     if !is_disturbed() {
         return rustix::io::read(fd, buffer);
     }
+    if let Some(_counting) = only_counted(Call::Read) {
+        return rustix::io::read(fd, buffer);
+    }
     let bytes = read_disturbed(fd.as_fd(), buffer.len())?;
     buffer[..bytes.len()].copy_from_slice(&bytes);
     Ok(bytes.len())
@@ -45,6 +48,9 @@ pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
 #[inline]
 pub fn read_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
     if !is_disturbed() {
+        return rustix::io::read(fd, rustix::buffer::spare_capacity(buffer));
+    }
+    if let Some(_counting) = only_counted(Call::Read) {
         return rustix::io::read(fd, rustix::buffer::spare_capacity(buffer));
     }
     let bytes = read_disturbed(fd.as_fd(), buffer.capacity() - buffer.len())?;

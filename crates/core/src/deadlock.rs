@@ -1,0 +1,123 @@
+//! The report of a deadlock: who waits, where, and which threads wait for one another in a circle.
+
+use crate::{Cpu, ThreadInfo};
+use std::collections::HashMap;
+use std::fmt;
+
+/// All threads that are left wait for one another or for something that is not there.
+///
+/// If the program is observed ([`observe`](crate::observe)), each thread comes with what the observer knows of it: its name, what it waits
+/// for, since when, and who would wake it. Then the circles of threads that wait for one another are told too.
+///
+/// # Paper
+/// [Del §2.1] leaves this case open: there `start` returns as if all had ended.
+#[derive(Debug, Clone)]
+pub struct Deadlock {
+    /// The threads, and where each waits.
+    pub threads: Vec<ThreadInfo>,
+}
+
+impl Cpu {
+    /// The report of a deadlock, for a scheduler that has found one: all threads that live in this CPU's memory.
+    ///
+    /// # Complexity
+    /// As [`threads`](Cpu::threads).
+    pub fn deadlock(&self) -> Deadlock {
+        let seen = self.threads().into_iter().map(|info| {
+            let seen = self.inner().seen(info.thread());
+            info.with_seen(seen)
+        });
+        Deadlock { threads: seen.collect() }
+    }
+}
+
+impl Deadlock {
+    /// The circles of threads of which each waits for the next, and the last for the first: by their numbers. Without an observer there is
+    /// none to be told.
+    pub fn cycles(&self) -> Vec<Vec<u32>> {
+        cycles(self.threads.iter().filter_map(|info| Some((info.id(), info.seen()?.waits_for?.0))))
+    }
+}
+
+/// The circles among threads each of which waits for at most one other: from pairs of a thread and the one it waits for. Each begins
+/// with its smallest number.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::observe::cycles;
+///
+/// assert_eq!(cycles([(1, 2), (2, 3), (3, 2), (4, 4), (5, 6)]), [vec![2, 3], vec![4]]);
+/// ```
+pub fn cycles(waits_for: impl IntoIterator<Item = (u32, u32)>) -> Vec<Vec<u32>> {
+    let next: HashMap<u32, u32> = waits_for.into_iter().collect();
+    // By which walk a thread has been come to.
+    let mut walked: HashMap<u32, u32> = HashMap::new();
+    let mut found = Vec::new();
+    for &start in next.keys() {
+        let mut at = start;
+        while let Some(&whom) = next.get(&at)
+            && !walked.contains_key(&at)
+        {
+            walked.insert(at, start);
+            at = whom;
+        }
+        if next.contains_key(&at) && walked.get(&at) == Some(&start) {
+            // This walk has come back to where it was.
+            let around = |&one: &u32| Some(next[&one]).filter(|&one| one != at);
+            let mut cycle: Vec<u32> = std::iter::successors(Some(at), around).collect();
+            let smallest = (0..cycle.len()).min_by_key(|&i| cycle[i]).unwrap_or_default();
+            cycle.rotate_left(smallest);
+            found.push(cycle);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN_MAX: usize = 20;
+        let n = self.threads.len();
+        write!(
+            f,
+            "deadlock: {n} thread{} wait{} and nothing can wake ",
+            if n == 1 { "" } else { "s" },
+            if n == 1 { "s" } else { "" }
+        )?;
+        write!(f, "{}", if n == 1 { "it" } else { "them" })?;
+        for cycle in self.cycles() {
+            f.write_str("\n  cycle: ")?;
+            for (i, &id) in cycle.iter().enumerate() {
+                f.write_str(if i == 0 { "" } else { "; " })?;
+                self.write_tie(id, f)?;
+            }
+        }
+        for thread in self.threads.iter().take(SHOWN_MAX) {
+            write!(f, "\n  {thread}")?;
+        }
+        if n > SHOWN_MAX {
+            write!(f, "\n  and {} more", n - SHOWN_MAX)?;
+        }
+        Ok(())
+    }
+}
+
+impl Deadlock {
+    /// Writes whom a thread of a cycle waits for.
+    fn write_tie(&self, id: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seen = |id: u32| self.threads.iter().find(|info| info.id() == id).and_then(ThreadInfo::seen);
+        let called = |id: u32| seen(id).and_then(|seen| seen.called.as_deref());
+        let write = |id: u32, f: &mut fmt::Formatter<'_>| match called(id) {
+            Some(called) => write!(f, "thread {id} \"{called}\""),
+            None => write!(f, "thread {id}"),
+        };
+        let Some((whom, tie)) = seen(id).and_then(|seen| seen.waits_for) else { return Ok(()) };
+        write(id, f)?;
+        f.write_str(" waits for ")?;
+        match whom == id {
+            true => f.write_str("itself")?,
+            false => write(whom, f)?,
+        }
+        write!(f, ", {tie}")
+    }
+}

@@ -1,0 +1,391 @@
+//! How often the kernel is called, with what, and how long that takes.
+//!
+//! Each OS thread counts in a table of its own, with plain stores, and others read it. Reading the processor's clock twice costs more than
+//! all else, up to 40 ns on a virtual machine; so of the kinds that are called often only some calls are timed. Nothing is counted until [`count`] is called: until
+//! then the [door](crate::sys) does not even look here.
+
+use crate::sim::faults::{COUNTED, DISTURBED};
+use crate::sys::Call;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often something was called, and for how long in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tally {
+    /// How often it was called.
+    pub calls: u64,
+    /// How long these calls took together. On each OS thread the first 64 of a kind are timed, and then one in eight or so, chosen at
+    /// random: then this is an estimate.
+    pub time: Duration,
+}
+
+/// The calls of all OS threads of the process, or of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Calls {
+    /// By the name of the system call, of those that have been made. What a ring does meanwhile is no call; handing it over is.
+    pub kinds: Vec<(&'static str, Tally)>,
+    /// Calls of `epoll_wait` and `io_uring_enter` that were to wait for something to happen. They are in no kind: their time
+    /// is that in which there was nothing to do, which the event loops' schedulers know.
+    pub waits: u64,
+}
+
+/// `io_uring_enter`, behind the kinds that go through the door.
+pub(crate) const RING: usize = Call::ALL.len();
+/// What waits for events.
+pub(crate) const WAIT: usize = RING + 1;
+const KINDS: usize = WAIT + 1;
+
+/// The table of one OS thread, which alone writes it.
+#[derive(Debug)]
+struct Table {
+    os_thread: String,
+    calls: [AtomicU64; KINDS],
+    /// How many of them were timed, and how long those took.
+    timed: [AtomicU64; KINDS],
+    ticks: [AtomicU64; KINDS],
+    /// Which call of a kind is to be timed next.
+    next: [AtomicU64; KINDS],
+    /// For choosing it.
+    chance: AtomicU64,
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        let os_thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
+        let zeros = || [const { AtomicU64::new(0) }; KINDS];
+        let chance = AtomicU64::new(1);
+        Table { os_thread, calls: zeros(), timed: zeros(), ticks: zeros(), next: zeros(), chance }
+    }
+}
+
+/// All that was counted.
+#[derive(Debug)]
+struct Counted {
+    /// Of each OS thread, with what was in its table when counting began.
+    tables: Vec<(Arc<Table>, Sums)>,
+    /// Of OS threads that are gone.
+    past: Sums,
+}
+
+/// By kind: calls, how many of them were timed, and the ticks of those.
+type Sums = [[u64; 3]; KINDS];
+const NOTHING: Sums = [[0; 3]; KINDS];
+
+/// So many calls of a kind are timed, each.
+const ALL_TIMED: u64 = 64;
+
+static COUNTS: Mutex<Counted> = Mutex::new(Counted { tables: Vec::new(), past: NOTHING });
+
+fn counts() -> MutexGuard<'static, Counted> {
+    COUNTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The table of this OS thread; when that ends, what is in it is kept.
+struct Here(Arc<Table>);
+
+impl Here {
+    fn new() -> Here {
+        let table = Arc::new(Table::default());
+        counts().tables.push((table.clone(), NOTHING));
+        Here(table)
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        let mut counts = counts();
+        if let Some(i) = counts.tables.iter().position(|(table, _)| Arc::ptr_eq(table, &self.0)) {
+            let (table, before) = counts.tables.swap_remove(i);
+            table.add_to(&before, &mut counts.past);
+        }
+    }
+}
+
+thread_local! {
+    static HERE: Here = Here::new();
+}
+
+impl Table {
+    /// A call begins. Whether it is to be timed.
+    #[inline]
+    fn begin(&self, kind: usize) -> bool {
+        let calls = self.calls[kind].load(Relaxed);
+        self.calls[kind].store(calls + 1, Relaxed);
+        if calls < self.next[kind].load(Relaxed) || kind == WAIT {
+            return false;
+        }
+        let mut next = calls + 1;
+        if next >= ALL_TIMED {
+            // Not every eighth: calls may have a rhythm of their own.
+            let chance = self.chance.load(Relaxed).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            self.chance.store(chance, Relaxed);
+            next += chance >> 60;
+        }
+        self.next[kind].store(next, Relaxed);
+        true
+    }
+
+    fn end(&self, kind: usize, ticks: u64) {
+        let add = |counter: &AtomicU64, n| counter.store(counter.load(Relaxed) + n, Relaxed);
+        add(&self.timed[kind], 1);
+        add(&self.ticks[kind], ticks);
+    }
+
+    /// Adds what has come into it since `before`.
+    fn add_to(&self, before: &Sums, sums: &mut Sums) {
+        for (kind, sum) in sums.iter_mut().enumerate() {
+            let now = [&self.calls, &self.timed, &self.ticks].map(|counters| counters[kind].load(Relaxed));
+            for (sum, (now, before)) in sum.iter_mut().zip(now.into_iter().zip(before[kind])) {
+                *sum += now - before;
+            }
+        }
+    }
+}
+
+/// Begins to count the calls, from nothing; or ends it, and what was counted stays.
+pub fn count(yes: bool) {
+    EPOCH.get_or_init(|| (ticks(), Instant::now()));
+    if !yes {
+        DISTURBED.fetch_and(!COUNTED, Relaxed);
+        return;
+    }
+    let mut counts = counts();
+    counts.past = NOTHING;
+    for (table, before) in &mut counts.tables {
+        *before = NOTHING;
+        table.add_to(&NOTHING, before);
+    }
+    DISTURBED.fetch_or(COUNTED, Relaxed);
+}
+
+/// What was counted: in all, and of each OS thread there is, with its name.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::round_robin_with;
+/// use selvedge_io::{EventLoop, calls, net::UnixStream};
+///
+/// calls::count(true);
+/// round_robin_with(&mut EventLoop::new()?, async {
+///     let (one, other) = UnixStream::pair()?;
+///     one.write_all(b"x").await?;
+///     other.read(&mut [0]).await
+/// })??;
+/// let (total, _) = calls::counted();
+/// let send = total.kinds.iter().find(|(name, _)| *name == "send").unwrap();
+/// assert!(send.1.calls >= 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn counted() -> (Calls, Vec<(String, Calls)>) {
+    let counts = counts();
+    let tick = tick();
+    let mut total = counts.past;
+    let mut each = Vec::new();
+    for (table, before) in &counts.tables {
+        table.add_to(before, &mut total);
+        let mut sums = NOTHING;
+        table.add_to(before, &mut sums);
+        each.push((table.os_thread.clone(), Calls::of(&sums, tick)));
+    }
+    (Calls::of(&total, tick), each)
+}
+
+impl Calls {
+    fn of(sums: &Sums, tick: f64) -> Calls {
+        let tally = |&[calls, timed, ticks]: &[u64; 3]| {
+            let each = ticks as f64 * tick / timed.max(1) as f64;
+            Tally { calls, time: Duration::from_nanos((each * calls as f64) as u64) }
+        };
+        let kinds = sums[..WAIT].iter().enumerate().filter(|(_, [calls, ..])| *calls != 0);
+        let kinds =
+            kinds.map(|(kind, sum)| (Call::ALL.get(kind).map_or("io_uring_enter", |c| c.name()), tally(sum)));
+        Calls { kinds: kinds.collect(), waits: sums[WAIT][0] }
+    }
+
+    /// All calls but those that waited.
+    pub fn total(&self) -> Tally {
+        let add = |sum: Tally, (_, tally): &(_, Tally)| Tally {
+            calls: sum.calls + tally.calls,
+            time: sum.time + tally.time,
+        };
+        self.kinds.iter().fold(Tally::default(), add)
+    }
+}
+
+/// A call that is being made, which is over when this is dropped.
+#[derive(Debug)]
+#[must_use = "the call is over when this is dropped"]
+pub struct Counting {
+    /// `KINDS` if it is not timed.
+    kind: usize,
+    begun: u64,
+}
+
+impl Counting {
+    #[inline]
+    pub(crate) fn begin(kind: usize, counted: bool) -> Counting {
+        // Not while the OS thread's variables go.
+        match counted && HERE.try_with(|here| here.0.begin(kind)).unwrap_or(false) {
+            true => Counting { kind, begun: ticks() },
+            false => Counting { kind: KINDS, begun: 0 },
+        }
+    }
+}
+
+impl Drop for Counting {
+    #[inline]
+    fn drop(&mut self) {
+        if self.kind < KINDS {
+            // The clocks of two processors may differ by some ticks.
+            let ticks = ticks().wrapping_sub(self.begun) as i64;
+            let ticks = ticks.max(0) as u64;
+            let _ = HERE.try_with(|here| here.0.end(self.kind, ticks));
+        }
+    }
+}
+
+/// When counting began, on both clocks.
+static EPOCH: OnceLock<(u64, Instant)> = OnceLock::new();
+
+/// How many nanoseconds a tick has lasted on average.
+fn tick() -> f64 {
+    let Some((ticks_then, then)) = EPOCH.get() else { return 0.0 };
+    let (passed, ticks) = (then.elapsed().as_nanos(), ticks().wrapping_sub(*ticks_then));
+    passed as f64 / ticks.max(1) as f64
+}
+
+/// A clock that costs a few nanoseconds to read: the processor's, which runs at a constant rate on all that have been made for long.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+fn ticks() -> u64 {
+    // SAFETY: every processor of this architecture has the instruction, and the kernel permits it.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn ticks() -> u64 {
+    selvedge_core::Time::now().as_nanos()
+}
+
+impl Call {
+    /// The name of the system call.
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::Socket => "socket",
+            Call::SocketPair => "socketpair",
+            Call::SetOption => "setsockopt",
+            Call::SocketError => "getsockopt",
+            Call::Bind => "bind",
+            Call::Listen => "listen",
+            Call::Accept => "accept4",
+            Call::Connect => "connect",
+            Call::LocalAddress => "getsockname",
+            Call::PeerAddress => "getpeername",
+            Call::Recv => "recv",
+            Call::Send => "send",
+            Call::SendMsg => "sendmsg",
+            Call::SendFile => "sendfile",
+            Call::Shutdown => "shutdown",
+            Call::Duplicate => "fcntl_dupfd",
+            Call::GetFlags => "fcntl_getfl",
+            Call::SetFlags => "fcntl_setfl",
+            Call::Resolve => "getaddrinfo",
+            Call::Open => "open",
+            Call::Stat => "stat",
+            Call::Pread => "pread",
+            Call::Pwrite => "pwrite",
+            Call::Truncate => "ftruncate",
+            Call::Sync => "fsync",
+            Call::MakeDirectory => "mkdir",
+            Call::ReadDirectory => "getdents",
+            Call::Unlink => "unlink",
+            Call::Rename => "rename",
+            Call::Link => "link",
+            Call::Symlink => "symlink",
+            Call::EpollCreate => "epoll_create",
+            Call::EpollControl => "epoll_ctl",
+            Call::EpollWait => "epoll_wait",
+            Call::Eventfd => "eventfd",
+            Call::Pipe => "pipe2",
+            Call::Read => "read",
+            Call::Write => "write",
+            Call::Spawn => "spawn",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys;
+
+    #[test]
+    fn calls_are_counted_while_that_is_wanted_and_timed() {
+        let made = |calls: &Calls, name| {
+            calls.kinds.iter().find(|(n, _)| *n == name).map_or(Tally::default(), |(_, tally)| *tally)
+        };
+        let mine = || {
+            let (total, each) = counted();
+            let name = std::thread::current().name().unwrap().to_owned();
+            let here = each.into_iter().find(|(n, _)| *n == name).map(|(_, calls)| calls);
+            (total, here.unwrap_or_default())
+        };
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        sys::write(&writer, b"x").unwrap();
+        assert_eq!(made(&mine().1, "write").calls, 0, "it has not begun");
+        count(true);
+        for _ in 0..3 {
+            sys::write(&writer, b"x").unwrap();
+        }
+        sys::read(&reader, &mut [0; 10]).unwrap();
+        // One that takes long.
+        let late = reader.try_clone().unwrap();
+        let waiter = std::thread::Builder::new().name("late".into()).spawn(move || {
+            sys::read(&late, &mut [0; 10]).unwrap();
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        sys::write(&writer, b"x").unwrap();
+        waiter.unwrap().join().unwrap();
+        count(false);
+        sys::write(&writer, b"x").unwrap();
+        let (total, here) = mine();
+        assert_eq!((made(&here, "write").calls, made(&here, "read").calls), (4, 1), "{here:?}");
+        assert_eq!(here.total().calls, 5);
+        // That OS thread is gone, but what it counted is not.
+        let read = made(&total, "read");
+        let expected = Duration::from_millis(30)..Duration::from_secs(20);
+        assert!(read.calls >= 2 && expected.contains(&read.time), "{total:?}");
+    }
+
+    #[test]
+    fn of_many_calls_some_are_timed_and_stand_for_all() {
+        let table = Table::default();
+        let mut sums = NOTHING;
+        for call in 0..80_000 {
+            // Every other one takes long.
+            if table.begin(RING) {
+                table.end(RING, if call % 2 == 0 { 1000 } else { 3000 });
+            }
+        }
+        table.add_to(&NOTHING, &mut sums);
+        let [calls, timed, _] = sums[RING];
+        assert!(calls == 80_000 && (8_000..12_000).contains(&timed), "{calls} {timed}");
+        let Calls { kinds, .. } = Calls::of(&sums, 1.0);
+        let [(name, tally)] = kinds[..] else { panic!("{kinds:?}") };
+        let expected = Duration::from_nanos(80_000 * 1900)..Duration::from_nanos(80_000 * 2100);
+        assert!(name == "io_uring_enter" && expected.contains(&tally.time), "{tally:?}");
+        // What waits is only counted.
+        assert!(!table.begin(WAIT) && table.calls[WAIT].load(Relaxed) == 1);
+    }
+
+    #[test]
+    fn every_kind_has_a_name_and_a_place_of_its_own() {
+        for (i, call) in Call::ALL.into_iter().enumerate() {
+            assert_eq!(call as usize, i);
+            assert!(Call::ALL[..i].iter().all(|other| other.name() != call.name()), "{call:?}");
+        }
+    }
+}
