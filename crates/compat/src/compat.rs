@@ -10,6 +10,49 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+/// Implements a library's trait for writing: they all have the same calls, but for the name of the last one, and the question whether
+/// parts are written at once.
+#[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio"))]
+macro_rules! write_as {
+    ($library:ident, $end:ident $(, $vectored:ident)?) => {
+        impl<S: $crate::PollWrite + Unpin> $library for $crate::Compat<S> {
+            #[inline]
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                let this = self.get_mut();
+                this.io.poll_write(&mut this.write, cx, bytes)
+            }
+
+            #[inline]
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                parts: &[io::IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let this = self.get_mut();
+                this.io.poll_write_vectored(&mut this.write, cx, parts)
+            }
+
+            $(fn $vectored(&self) -> bool {
+                self.io.is_write_vectored()
+            })?
+
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            fn $end(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(self.io.finish())
+            }
+        }
+    };
+}
+#[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio"))]
+pub(crate) use write_as;
+
 /// One of our streams, or an end of a pipe, with the traits of other libraries, according to the features of this crate.
 ///
 /// It is the stream and where it waits in each direction. Since our streams are read and written through shared references,

@@ -49,13 +49,14 @@
 //! Time-outs within hyper (`header_read_timeout`, say) need the
 //! [`Clock`]; HTTP/2 needs an executor besides, [`Spawn`] or [`SpawnLocal`].
 
-use crate::{Compat, PollRead, PollWrite};
+use crate::compat::write_as;
+use crate::{Compat, PollRead};
 use hyper::rt::{Executor, Read, ReadBufCursor, Timer, Write};
 use pin_project_lite::pin_project;
 use selvedge_core::{SleepUntil, Time, spawn, spawn_local};
 use selvedge_io::time::sleep_until;
 use std::future::Future;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::sync::OnceLock;
 use std::task::{Context, Poll, ready};
@@ -79,35 +80,7 @@ impl<S: PollRead + Unpin> Read for Compat<S> {
     }
 }
 
-impl<S: PollWrite + Unpin> Write for Compat<S> {
-    #[inline]
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        this.io.poll_write(&mut this.write, cx, bytes)
-    }
-
-    #[inline]
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        this.io.poll_write_vectored(&mut this.write, cx, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.io.finish())
-    }
-}
+write_as!(Write, poll_shutdown, is_write_vectored);
 
 /// hyper's timer by the clock and the event loop of the thread that waits.
 ///
@@ -256,6 +229,7 @@ mod from_futures_io {
     use super::*;
     use futures_io::{AsyncRead, AsyncWrite};
     use std::fmt;
+    use std::io::IoSlice;
 
     impl<T> FuturesIo<T> {
         /// Adapts a stream.

@@ -1,7 +1,8 @@
 //! The I/O traits of the `tokio` crate.
 
-use crate::{Compat, PollRead, PollWrite};
-use std::io::{self, IoSlice};
+use crate::compat::write_as;
+use crate::{Compat, PollRead};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -25,32 +26,4 @@ impl<S: PollRead + Unpin> AsyncRead for Compat<S> {
     }
 }
 
-impl<S: PollWrite + Unpin> AsyncWrite for Compat<S> {
-    #[inline]
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        this.io.poll_write(&mut this.write, cx, bytes)
-    }
-
-    #[inline]
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        this.io.poll_write_vectored(&mut this.write, cx, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.io.finish())
-    }
-}
+write_as!(AsyncWrite, poll_shutdown, is_write_vectored);

@@ -50,6 +50,7 @@ mod event_loop;
 mod exclusive;
 pub mod fs;
 mod global;
+mod levels;
 pub mod net;
 pub mod nonblocking;
 pub mod pipe;

@@ -5,16 +5,14 @@
 //! away when as much of that kind has gathered as of what is still wanted. So a slot is a plain vector: setting a timer appends
 //! to it, firing reads it from end to end, and neither looks at any other timer.
 //!
-//! Levels and slots are those of the wheel: a timer is at the level of the highest bit group in which its tick differs from the
-//! position, and moves down when the position comes to its slot.
+//! [Levels] and slots are those of the wheel; there are two of them because a node that can be taken out by name costs each timer its
+//! links, and a walk through memory when it fires. A deadline that is moved on all the time, as a connection's is, stays in the wheel; a
+//! sleep, of which there may be millions, comes here.
 
+use crate::levels::{LEVELS, Levels, SLOTS, Slots};
 use crate::wheel::Tick;
 use selvedge_core::{Bell, GivenUp};
 use std::mem;
-
-const LEVEL_BITS: u32 = 6;
-const SLOTS: usize = 1 << LEVEL_BITS;
-const LEVELS: usize = 64usize.div_ceil(LEVEL_BITS as usize);
 
 /// A slot that has been emptied keeps room for so many.
 const ROOM_KEPT: usize = 256;
@@ -38,13 +36,8 @@ impl<W> Sleeper<W> {
 /// Sleepers of type `W`, with what is known of how many have given up.
 #[derive(Debug)]
 pub(crate) struct Sleepers<W> {
-    /// All that were due before this tick are gone.
-    position: Tick,
-    /// Bit `l`: level `l` has an occupied slot.
-    levels: u16,
-    /// Per level, bit `s`: slot `s` is occupied.
-    occupied: [u64; LEVELS],
-    slots: Box<[[Vec<Sleeper<W>>; SLOTS]; LEVELS]>,
+    levels: Levels,
+    slots: Box<Slots<Vec<Sleeper<W>>>>,
     len: usize,
     given_up: GoneCount,
     /// The slot that was last looked over.
@@ -104,9 +97,7 @@ impl GoneCount {
 impl<W> Sleepers<W> {
     pub(crate) fn new(now: Tick) -> Sleepers<W> {
         Sleepers {
-            position: now,
-            levels: 0,
-            occupied: [0; LEVELS],
+            levels: Levels::new(now),
             slots: Box::new([const { [const { Vec::new() }; SLOTS] }; LEVELS]),
             len: 0,
             given_up: GoneCount::default(),
@@ -129,7 +120,7 @@ impl<W> Sleepers<W> {
     /// When [`expire`](Self::expire) wants to be called next. Nobody is due before.
     #[inline]
     pub(crate) fn next(&self) -> Option<Tick> {
-        self.first().map(|(_, _, start)| start)
+        self.levels.first().map(|(_, _, start)| start)
     }
 
     /// One goes to sleep. A tick that has passed is due at once.
@@ -143,17 +134,17 @@ impl<W> Sleepers<W> {
             }
         }
         self.len += 1;
-        let tick = tick.max(self.position);
+        let tick = self.levels.not_passed(tick);
         self.place(Sleeper { tick, waiter, bell });
     }
 
     /// Moves to `now`, and hands those out who are due: in the order of their ticks, and of their coming.
     #[inline]
     pub(crate) fn expire(&mut self, now: Tick, mut wake: impl FnMut(W)) {
-        while let Some((level, slot, start)) = self.first()
+        while let Some((level, slot, start)) = self.levels.first()
             && start <= now
         {
-            self.position = self.position.max(start);
+            self.levels.move_to(start);
             let mut sleepers = self.take(level, slot);
             if level == 0 {
                 self.len -= sleepers.len();
@@ -175,7 +166,7 @@ impl<W> Sleepers<W> {
                 self.slots[level][slot] = sleepers;
             }
         }
-        self.position = self.position.max(now);
+        self.levels.move_to(now);
     }
 
     /// Clears a slot of those who have given up, if they are more than the others. So they never take more room than those, but for
@@ -209,7 +200,7 @@ impl<W> Sleepers<W> {
     /// Clears the next occupied slot of those who have given up. True if there was none: this round is over.
     #[inline(never)]
     fn look_over_next(&mut self) -> bool {
-        self.looked_over = self.occupied_after(self.looked_over);
+        self.looked_over = self.levels.occupied_after(self.looked_over);
         let Some((level, slot)) = self.looked_over else {
             self.given_up.all_seen();
             return true;
@@ -224,55 +215,22 @@ impl<W> Sleepers<W> {
             sleepers.shrink_to(sleepers.len().max(ROOM_KEPT));
         }
         if sleepers.is_empty() {
-            self.clear(level, slot);
+            self.levels.clear(level, slot);
         }
         false
-    }
-
-    /// The first occupied slot behind a place, or of all.
-    fn occupied_after(&self, place: Option<(usize, usize)>) -> Option<(usize, usize)> {
-        let (first, from) = place.map_or((0, 0), |(level, slot)| (level, slot as u32 + 1));
-        (first..LEVELS).find_map(|level| {
-            let from = if level == first { from } else { 0 };
-            let occupied = self.occupied[level] & u64::MAX.checked_shl(from).unwrap_or(0);
-            (occupied != 0).then(|| (level, occupied.trailing_zeros() as usize))
-        })
-    }
-
-    /// The earliest occupied slot and the tick it starts at.
-    #[inline]
-    fn first(&self) -> Option<(usize, usize, Tick)> {
-        if self.levels == 0 {
-            return None;
-        }
-        let level = self.levels.trailing_zeros();
-        let slot = self.occupied[level as usize].trailing_zeros();
-        let above = self.position.0.checked_shr((level + 1) * LEVEL_BITS).unwrap_or(0);
-        let above = above.checked_shl((level + 1) * LEVEL_BITS).unwrap_or(0);
-        Some((level as usize, slot as usize, Tick(above | u64::from(slot) << (level * LEVEL_BITS))))
     }
 
     /// Puts a sleeper, whose tick is not before the position, into its slot.
     #[inline]
     fn place(&mut self, sleeper: Sleeper<W>) {
-        let differs = self.position.0 ^ sleeper.tick.0;
-        let level = (differs | 1).ilog2() / LEVEL_BITS;
-        let slot = (sleeper.tick.0 >> (level * LEVEL_BITS)) as usize % SLOTS;
-        self.occupied[level as usize] |= 1 << slot;
-        self.levels |= 1 << level;
-        self.slots[level as usize][slot].push(sleeper);
+        let (level, slot) = self.levels.place(sleeper.tick);
+        self.levels.occupy(level, slot);
+        self.slots[level][slot].push(sleeper);
     }
 
     fn take(&mut self, level: usize, slot: usize) -> Vec<Sleeper<W>> {
-        self.clear(level, slot);
+        self.levels.clear(level, slot);
         mem::take(&mut self.slots[level][slot])
-    }
-
-    fn clear(&mut self, level: usize, slot: usize) {
-        self.occupied[level] &= !(1 << slot);
-        if self.occupied[level] == 0 {
-            self.levels &= !(1 << level);
-        }
     }
 }
 

@@ -25,14 +25,9 @@
 //! [`insert`](Wheel::insert) and [`cancel`](Wheel::cancel) take constant time; [`next`](Wheel::next) two bit scans;
 //! [`expire`](Wheel::expire) constant amortised time a timer. Memory: one node a timer, kept for reuse, and 2.8 KiB of slots.
 
+use crate::levels::{LEVELS, Levels, SLOTS, Slots};
 use std::time::Duration;
 
-/// Bits of a tick that one level decides.
-const LEVEL_BITS: u32 = 6;
-/// Slots in one level.
-const SLOTS: usize = 1 << LEVEL_BITS;
-/// Levels needed to decide all 64 bits of a tick.
-const LEVELS: usize = 64usize.div_ceil(LEVEL_BITS as usize);
 /// "No node": the end of a list.
 const NIL: u32 = u32::MAX;
 
@@ -87,14 +82,9 @@ struct Node<T> {
 /// ```
 #[derive(Debug)]
 pub struct Wheel<T> {
-    /// Every timer due before this tick has been handed out.
-    position: Tick,
-    /// Bit `l`: level `l` has an occupied slot.
-    levels: u16,
-    /// Per level, bit `s`: slot `s` is occupied.
-    occupied: [u64; LEVELS],
+    levels: Levels,
     /// Per level and slot, the first node of a circular list.
-    slots: Box<[[u32; SLOTS]; LEVELS]>,
+    slots: Box<Slots<u32>>,
     nodes: Vec<Node<T>>,
     free: u32,
     len: usize,
@@ -104,9 +94,7 @@ impl<T> Wheel<T> {
     /// An empty wheel at position `now`.
     pub fn new(now: Tick) -> Wheel<T> {
         Wheel {
-            position: now,
-            levels: 0,
-            occupied: [0; LEVELS],
+            levels: Levels::new(now),
             slots: Box::new([[NIL; SLOTS]; LEVELS]),
             nodes: Vec::new(),
             free: NIL,
@@ -132,7 +120,7 @@ impl<T> Wheel<T> {
     ///
     /// When the wheel holds 2³² - 1 timers already.
     pub fn insert(&mut self, tick: Tick, payload: T) -> TimerKey {
-        let tick = tick.max(self.position);
+        let tick = self.levels.not_passed(tick);
         let node = if self.free == NIL {
             let node = u32::try_from(self.nodes.len()).ok().filter(|&n| n != NIL).expect("too many timers");
             self.nodes.push(Node { payload: Some(payload), tick, prev: NIL, next: NIL, generation: 0 });
@@ -167,7 +155,7 @@ impl<T> Wheel<T> {
     /// No timer is due before this tick. A timer more than 64 ticks away may be due later than it: at this tick the wheel
     /// only looks at it more closely.
     pub fn next(&self) -> Option<Tick> {
-        self.first().map(|(_, _, start)| start)
+        self.levels.first().map(|(_, _, start)| start)
     }
 
     /// Moves the wheel to `now` and takes out one timer that is due; `None` when no more are.
@@ -175,10 +163,10 @@ impl<T> Wheel<T> {
     /// Timers come out in the order of their ticks, and in the order of insertion among equal ticks. The wheel may be
     /// changed freely between two calls. A `now` before that of an earlier call counts as the earlier one.
     pub fn expire(&mut self, now: Tick) -> Option<T> {
-        while let Some((level, slot, start)) = self.first()
+        while let Some((level, slot, start)) = self.levels.first()
             && start <= now
         {
-            self.position = self.position.max(start);
+            self.levels.move_to(start);
             let first = self.slots[level][slot];
             if level == 0 {
                 self.unlink(first);
@@ -186,39 +174,17 @@ impl<T> Wheel<T> {
             }
             self.spread(level, slot);
         }
-        self.position = self.position.max(now);
+        self.levels.move_to(now);
         None
-    }
-
-    /// The earliest occupied slot and the tick it starts at.
-    fn first(&self) -> Option<(usize, usize, Tick)> {
-        if self.levels == 0 {
-            return None;
-        }
-        let level = self.levels.trailing_zeros();
-        let slot = self.occupied[level as usize].trailing_zeros();
-        // Above the slot's six bits its timers agree with the position; below them they are anything: zero is the earliest.
-        let above = self.position.0.checked_shr((level + 1) * LEVEL_BITS).unwrap_or(0);
-        let above = above.checked_shl((level + 1) * LEVEL_BITS).unwrap_or(0);
-        Some((level as usize, slot as usize, Tick(above | u64::from(slot) << (level * LEVEL_BITS))))
-    }
-
-    /// The level and the slot for a timer at `tick`, which is not before the position.
-    fn place(&self, tick: Tick) -> (usize, usize) {
-        let differs = self.position.0 ^ tick.0;
-        let level = (differs | 1).ilog2() / LEVEL_BITS;
-        let slot = (tick.0 >> (level * LEVEL_BITS)) as usize % SLOTS;
-        (level as usize, slot)
     }
 
     /// Appends a node to the list of the slot its tick belongs to.
     fn link(&mut self, node: u32) {
-        let (level, slot) = self.place(self.nodes[node as usize].tick);
+        let (level, slot) = self.levels.place(self.nodes[node as usize].tick);
         let first = self.slots[level][slot];
         if first == NIL {
             self.slots[level][slot] = node;
-            self.occupied[level] |= 1 << slot;
-            self.levels |= 1 << level;
+            self.levels.occupy(level, slot);
             let n = &mut self.nodes[node as usize];
             (n.prev, n.next) = (node, node);
         } else {
@@ -232,7 +198,7 @@ impl<T> Wheel<T> {
 
     /// Takes a linked node out of its slot.
     fn unlink(&mut self, node: u32) {
-        let (level, slot) = self.place(self.nodes[node as usize].tick);
+        let (level, slot) = self.levels.place(self.nodes[node as usize].tick);
         let Node { prev, next, .. } = self.nodes[node as usize];
         if next == node {
             self.clear(level, slot);
@@ -248,10 +214,7 @@ impl<T> Wheel<T> {
     /// Empties a slot's list head and its bits.
     fn clear(&mut self, level: usize, slot: usize) {
         self.slots[level][slot] = NIL;
-        self.occupied[level] &= !(1 << slot);
-        if self.occupied[level] == 0 {
-            self.levels &= !(1 << level);
-        }
+        self.levels.clear(level, slot);
     }
 
     /// Moves the timers of a slot the position has entered to the levels below, in order.

@@ -2,53 +2,15 @@
 
 mod common;
 
+use common::disk::{both, byte, errno, is_pattern, pattern};
 use common::ms;
 use futures::future::{Either, join_all, select};
-use selvedge_core::{Events, round_robin_with, spawn, yield_now};
-use selvedge_io::EventLoop;
-use selvedge_io::fs::{self, AlignedBuf, Driver, File, OpenOptions};
-use std::future::Future;
-use std::io::{ErrorKind, Write};
+use selvedge_core::{spawn, yield_now};
+use selvedge_io::fs::{self, AlignedBuf, File, OpenOptions};
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::pin::pin;
-
-/// Runs `main` with either driver. A test that hangs fails after a minute.
-fn both<F: Future<Output = ()> + 'static>(main: impl Fn() -> F) {
-    for driver in [Driver::Ring, Driver::Pool] {
-        run(driver, main());
-    }
-}
-
-fn run<F: Future + 'static>(driver: Driver, main: F) -> F::Output {
-    let main = async { selvedge_io::time::timeout(ms(60_000), main).await.expect("the test hangs") };
-    let mut events = EventLoop::with_driver(driver).unwrap();
-    let output = round_robin_with(&mut events, main).unwrap();
-    assert_eq!(events.armed(), 0, "{driver:?}");
-    output
-}
-
-/// The byte at an offset of a file of `pattern`.
-fn byte(offset: usize) -> u8 {
-    (offset / 4096 * 31 + offset % 251) as u8
-}
-
-/// A file with a known content, on a disk: `/tmp` may be memory, which knows no direct access.
-fn pattern(length: usize) -> tempfile::NamedTempFile {
-    let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    file.write_all(&(0..length).map(byte).collect::<Vec<u8>>()).unwrap();
-    file.as_file().sync_all().unwrap();
-    file
-}
-
-fn is_pattern(bytes: &[u8], offset: usize) -> bool {
-    bytes.iter().enumerate().all(|(i, &b)| b == byte(offset + i))
-}
-
-/// The number of the operating system's error behind the message.
-fn errno(error: &std::io::Error) -> Option<i32> {
-    error.get_ref()?.source()?.downcast_ref::<std::io::Error>()?.raw_os_error()
-}
 
 #[test]
 fn a_file_is_created_written_read_and_described() {

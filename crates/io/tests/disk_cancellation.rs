@@ -3,13 +3,13 @@
 
 mod common;
 
+use common::disk::{both, is_pattern, pattern};
 use common::{ms, open_descriptors};
 use selvedge_core::{Events, round_robin_with, spawn, yield_now};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::{AlignedBuf, Driver, File};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::future::Future;
-use std::io::Write;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
@@ -76,38 +76,6 @@ fn nothing_is_left_and_nothing_freed_twice() {
         assert_eq!(LIVE.load(SeqCst), 0);
     }
     assert!(EVER.load(SeqCst) > 300);
-}
-
-/// Runs `main` with either driver. A test that hangs fails after a minute.
-fn both<F: Future<Output = ()> + 'static>(main: impl Fn() -> F) {
-    for driver in [Driver::Ring, Driver::Pool] {
-        run(driver, main());
-    }
-}
-
-fn run<F: Future + 'static>(driver: Driver, main: F) -> F::Output {
-    let main = async { selvedge_io::time::timeout(ms(60_000), main).await.expect("the test hangs") };
-    let mut events = EventLoop::with_driver(driver).unwrap();
-    let output = round_robin_with(&mut events, main).unwrap();
-    assert_eq!(events.armed(), 0, "{driver:?}");
-    output
-}
-
-/// The byte at an offset of a file of `pattern`.
-fn byte(offset: usize) -> u8 {
-    (offset / 4096 * 31 + offset % 251) as u8
-}
-
-/// A file with a known content, on a disk: `/tmp` may be memory, which knows no direct access.
-fn pattern(length: usize) -> tempfile::NamedTempFile {
-    let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    file.write_all(&(0..length).map(byte).collect::<Vec<u8>>()).unwrap();
-    file.as_file().sync_all().unwrap();
-    file
-}
-
-fn is_pattern(bytes: &[u8], offset: usize) -> bool {
-    bytes.iter().enumerate().all(|(i, &b)| b == byte(offset + i))
 }
 
 fn dropped_before_it_began_while_it_runs_and_after_it_is_done() {

@@ -1,15 +1,13 @@
 //! What a disk may answer, over either driver: every error reaches the caller with its number, interruptions are nobody's business, and
 //! short transfers are gone on with. (Faults are the process's: a file of its own.)
 
+mod common;
+
+use common::disk::errno;
 use selvedge_core::round_robin_with;
 use selvedge_io::EventLoop;
 use selvedge_io::fs::{self, AlignedBuf, Driver, File};
 use selvedge_io::sim::{Call, Fault, Faults};
-use std::error::Error;
-
-fn errno(error: &std::io::Error) -> Option<i32> {
-    error.get_ref().and_then(Error::source)?.downcast_ref::<std::io::Error>()?.raw_os_error()
-}
 
 /// Does everything there is once; what it made of it.
 async fn everything(path: std::path::PathBuf) -> std::io::Result<()> {

@@ -3,12 +3,12 @@
 
 mod common;
 
+use common::disk::on_disk;
 use common::ms;
 use selvedge_core::{spawn, yield_now};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::{Driver, File};
 use selvedge_sched::{per_core, work_stealing};
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -16,10 +16,7 @@ const BLOCKS: u64 = 64;
 
 /// Blocks full of their numbers.
 fn numbered() -> tempfile::NamedTempFile {
-    let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    (0..BLOCKS).for_each(|i| file.write_all(&[i as u8; 4096]).unwrap());
-    file.as_file().sync_all().unwrap();
-    file
+    on_disk(&(0..BLOCKS).flat_map(|i| [i as u8; 4096]).collect::<Vec<u8>>())
 }
 
 #[test]

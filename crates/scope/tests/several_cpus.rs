@@ -1,75 +1,14 @@
 //! Scopes whose children run on several OS threads at once.
 
+#[path = "../../core/tests/common/group.rs"]
+mod group;
+
+use group::run;
 use selvedge_core::*;
 use selvedge_scope::*;
-use std::collections::VecDeque;
 use std::future::pending;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
-
-/// The simplest scheduler for a group: one queue under a lock.
-#[derive(Default)]
-struct Queue {
-    ready: Mutex<VecDeque<SendThread>>,
-    stop: AtomicBool,
-}
-
-impl Queue {
-    fn work(&self, cpu: &mut Cpu) {
-        while !self.stop.load(Ordering::Acquire) {
-            while let Some(thread) = cpu.woken() {
-                self.offer(cpu, thread);
-            }
-            let next = self.ready.lock().unwrap().pop_front();
-            match next {
-                Some(thread) => self.step(cpu, thread.into_thread()),
-                None => std::thread::yield_now(),
-            }
-        }
-    }
-
-    fn offer(&self, cpu: &mut Cpu, thread: Thread) {
-        match thread.into_send() {
-            Ok(thread) => self.ready.lock().unwrap().push_back(thread),
-            Err(thread) => self.step(cpu, thread),
-        }
-    }
-
-    fn step(&self, cpu: &mut Cpu, thread: Thread) {
-        match thread.step(cpu) {
-            Trace::Yield(thread) => self.offer(cpu, thread),
-            Trace::Blocked | Trace::Ret => {}
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-/// Runs `main` with three CPUs until it has ended.
-fn run<T: Send + 'static>(main: impl Future<Output = T> + Send + 'static) -> T {
-    let (group, queue, together) = (Group::new(), Arc::new(Queue::default()), Barrier::new(3));
-    let result = Arc::new(Mutex::new(None));
-    std::thread::scope(|threads| {
-        let mut cpu = Cpu::new_in(&group).unwrap();
-        let (to, end) = (result.clone(), queue.clone());
-        let main = cpu.spawn(async move {
-            let output = main.await;
-            *to.lock().unwrap() = Some(output);
-            end.stop.store(true, Ordering::Release);
-        });
-        drop(main.unwrap());
-        for _ in 1..3 {
-            threads.spawn(|| {
-                let mut cpu = Cpu::new_in(&group).unwrap();
-                queue.work(&mut cpu);
-                together.wait();
-            });
-        }
-        queue.work(&mut cpu);
-        together.wait();
-        queue.ready.lock().unwrap().clear();
-    });
-    result.lock().unwrap().take().expect("it has ended")
-}
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Counts those that are there.
 struct One(Arc<AtomicI32>);
@@ -99,7 +38,7 @@ async fn yields(n: u32) {
 fn none_is_left_when_a_scope_has_failed() {
     let count = Arc::new(AtomicI32::new(0));
     let seen = count.clone();
-    run(async move {
+    run(3, async move {
         for round in 0..ROUNDS {
             let count = seen.clone();
             let failed = try_scope(async |s: TryScope<u32>| {
@@ -136,7 +75,7 @@ fn none_is_left_when_a_scope_has_failed() {
 
 #[test]
 fn results_come_from_wherever_they_were_made() {
-    let sum = run(async {
+    let sum = run(3, async {
         let mut sum = 0;
         for _ in 0..ROUNDS {
             sum += scope(async |s: Scope| {
@@ -163,7 +102,7 @@ fn a_token_is_cancelled_from_another_os_thread() {
         let token = CancelToken::new();
         let there = token.clone();
         let helper = std::thread::spawn(move || there.cancel());
-        let woken = run(async move {
+        let woken = run(3, async move {
             scope(async |s: Scope| {
                 let children: Vec<_> = (0..10)
                     .map(|_| {

@@ -1,45 +1,10 @@
 //! What may leave its OS thread and what must not. An auto trait that appears by accident is a hole in soundness.
 
+#[macro_use]
+#[path = "../../core/tests/common/has.rs"]
+mod has;
+
 use selvedge_sync::*;
-use std::marker::PhantomData;
-use std::ops::Deref;
-
-/// Finds out whether a type has an auto trait: the inherent method is there only if it has, else the one behind `Deref` is found.
-struct Has<T: ?Sized>(Neither<T>);
-struct Neither<T: ?Sized>(PhantomData<*const T>);
-
-impl<T: ?Sized> Deref for Has<T> {
-    type Target = Neither<T>;
-    fn deref(&self) -> &Neither<T> {
-        &self.0
-    }
-}
-
-impl<T: ?Sized + Send> Has<T> {
-    fn send(&self) -> bool {
-        true
-    }
-}
-impl<T: ?Sized + Sync> Has<T> {
-    fn sync(&self) -> bool {
-        true
-    }
-}
-impl<T: ?Sized> Neither<T> {
-    fn send(&self) -> bool {
-        false
-    }
-    fn sync(&self) -> bool {
-        false
-    }
-}
-
-macro_rules! has {
-    ($t:ty) => {{
-        let has = Has::<$t>(Neither(PhantomData));
-        (has.send(), has.sync())
-    }};
-}
 
 const BOTH: (bool, bool) = (true, true);
 const NONE: (bool, bool) = (false, false);

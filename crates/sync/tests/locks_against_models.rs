@@ -3,30 +3,13 @@
 
 mod common;
 
-use common::Waiters;
+use common::{Waiters, config, ops, set};
 use proptest::prelude::*;
 use selvedge_core::{Local, Mode, Shared};
 use selvedge_sync::{Barrier, Event, Latch, OnceCell, Promise, ReadGuard, RwLock, Semaphore, WriteGuard};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
-
-fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: if cfg!(miri) { 3 } else { 400 },
-        failure_persistence: None,
-        ..Default::default()
-    }
-}
-
-/// Any operation, by number, with a number.
-fn ops(kinds: u8) -> impl Strategy<Value = Vec<(u8, usize)>> {
-    prop::collection::vec((0..kinds, 0usize..8), 1..if cfg!(miri) { 16 } else { 80 })
-}
-
-fn set(ids: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-    ids.into_iter().collect()
-}
 
 /// What fair permits are: those who wait in order, with what they want, and those who have been served.
 #[derive(Default)]

@@ -2,28 +2,11 @@
 
 mod common;
 
-use common::Waiters;
+use common::{Waiters, config, ops, set};
 use proptest::prelude::*;
 use selvedge_core::{Mode, Shared};
 use selvedge_sync::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: if cfg!(miri) { 3 } else { 400 },
-        failure_persistence: None,
-        ..Default::default()
-    }
-}
-
-/// Any operation, by number, with a number.
-fn ops(kinds: u8) -> impl Strategy<Value = Vec<(u8, usize)>> {
-    prop::collection::vec((0..kinds, 0usize..8), 1..if cfg!(miri) { 16 } else { 80 })
-}
-
-fn set(ids: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-    ids.into_iter().collect()
-}
 
 /// What came of putting, or of taking.
 #[derive(Debug, PartialEq, Clone)]

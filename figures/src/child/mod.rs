@@ -116,6 +116,23 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
     Ok(())
 }
 
+/// Sends the token off, waits until all stations of the ring have ended, and prints what each of so many hops took; gives what the stations
+/// return.
+async fn around<T, E: std::fmt::Debug>(
+    hops: u64,
+    start: impl Future<Output = ()>,
+    stations: Vec<impl Future<Output = Result<T, E>>>,
+) -> Vec<T> {
+    let mut ends = Vec::new();
+    let first = clock::Times::now();
+    start.await;
+    for station in stations {
+        ends.push(station.await.expect("a station does not panic"));
+    }
+    first.print_until(clock::Times::now(), hops);
+    ends
+}
+
 /// A station of a ring over the hand-made MVar: the same code under both runtimes.
 async fn station(from: HandMade<u64>, to: HandMade<u64>, rounds: u64) {
     for _ in 0..rounds {

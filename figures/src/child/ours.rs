@@ -197,13 +197,7 @@ fn ring_of<M: Mode + 'static>(k: u64, hops: u64, empty: fn() -> MVar<u64, M>) {
                 }
             }));
         }
-        let first = Times::now();
-        cells[0].put(0).await;
-        for station in stations {
-            station.await.expect("a station does not panic");
-        }
-        let last = Times::now();
-        first.print_until(last, rounds * k);
+        super::around(rounds * k, cells[0].put(0), stations).await;
         println!("token {}", cells[0].take().await);
     });
     runtime.run();
@@ -219,13 +213,7 @@ pub(super) fn ring_handmade(k: u64, hops: u64) {
         for (from, to) in cells.iter().zip(cells.iter().cycle().skip(1)) {
             stations.push(spawn_joinable(super::station(from.clone(), to.clone(), rounds)));
         }
-        let first = Times::now();
-        cells[0].put(0).await;
-        for station in stations {
-            station.await.expect("a station does not panic");
-        }
-        let last = Times::now();
-        first.print_until(last, rounds * k);
+        super::around(rounds * k, cells[0].put(0), stations).await;
         println!("token {}", cells[0].take().await);
     });
     runtime.run();

@@ -158,14 +158,8 @@ pub(super) fn ring_mpsc(k: u64, hops: u64) {
                 from
             }));
         }
-        let first = Times::now();
-        start.send(0).await.expect("the ring is open");
-        let mut ends = Vec::new();
-        for station in stations {
-            ends.push(station.await.expect("a station does not panic"));
-        }
-        let last = Times::now();
-        first.print_until(last, rounds * k);
+        let start = async { start.send(0).await.expect("the ring is open") };
+        let mut ends = super::around(rounds * k, start, stations).await;
         println!("token {}", ends[0].recv().await.expect("the token is back at its start"));
     });
 }
@@ -179,13 +173,7 @@ pub(super) fn ring_handmade(k: u64, hops: u64) {
         for (from, to) in cells.iter().zip(cells.iter().cycle().skip(1)) {
             stations.push(tokio::task::spawn_local(super::station(from.clone(), to.clone(), rounds)));
         }
-        let first = Times::now();
-        cells[0].put(0).await;
-        for station in stations {
-            station.await.expect("a station does not panic");
-        }
-        let last = Times::now();
-        first.print_until(last, rounds * k);
+        super::around(rounds * k, cells[0].put(0), stations).await;
         println!("token {}", cells[0].take().await);
     });
 }

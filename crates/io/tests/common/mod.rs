@@ -1,6 +1,8 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod disk;
+
 use selvedge_core::{round_robin_with, spawn};
 use selvedge_io::EventLoop;
 use selvedge_io::net::{TcpListener, TcpStream};

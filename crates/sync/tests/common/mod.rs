@@ -1,11 +1,29 @@
-//! Futures that wait, polled and dropped by hand.
+//! Random operations, and futures that wait, polled and dropped by hand.
 
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+
+pub(crate) fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: if cfg!(miri) { 3 } else { 400 },
+        failure_persistence: None,
+        ..Default::default()
+    }
+}
+
+/// Any operation, by number, with a number.
+pub(crate) fn ops(kinds: u8) -> impl Strategy<Value = Vec<(u8, usize)>> {
+    prop::collection::vec((0..kinds, 0usize..8), 1..if cfg!(miri) { 16 } else { 80 })
+}
+
+pub(crate) fn set(ids: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+    ids.into_iter().collect()
+}
 
 #[derive(Default)]
 struct Bell(AtomicBool);
