@@ -844,6 +844,16 @@ impl CpuInner {
         self.nbio.set(None);
     }
 
+    /// The same for the join handle of the thread `key`, whether it was ever polled or not; by what it asks, since another leaf may have
+    /// asked from its address, and have moved away.
+    #[inline(always)]
+    fn retract_join(&self, key: Key) {
+        let blocks = matches!(self.slot.kind.get(), Kind::BlockHere | Kind::Block);
+        if blocks && self.slot.word.get() == Place::join(key).0 {
+            self.slot.kind.set(Kind::Nothing);
+        }
+    }
+
     pub(crate) fn put_call(&self, call: Box<Call>) {
         self.call.set(Some(call));
     }
@@ -1128,6 +1138,14 @@ pub fn is_lent_here(waker: &Waker) -> bool {
 pub(crate) fn retract<T>(leaf: *const T) {
     if let Some(cpu) = current() {
         cpu.retract(leaf.cast());
+    }
+}
+
+/// The same for a join handle.
+#[inline(always)]
+pub(crate) fn retract_join(key: Key) {
+    if let Some(cpu) = current() {
+        cpu.retract_join(key);
     }
 }
 

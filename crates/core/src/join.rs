@@ -17,7 +17,7 @@
 //! exchange to OVER (Release), and read after it was seen (Acquire). `tests/loom_join.rs` checks it.
 
 use crate::arena::{self, Key};
-use crate::cpu::{CpuInner, create_ready, current, direct, retract};
+use crate::cpu::{CpuInner, create_ready, current, direct, retract_join};
 use crate::exception::Exception;
 use crate::place::Place;
 use crate::primitives::{AtomicU64, Ordering};
@@ -516,7 +516,7 @@ impl<T> Future for JoinHandle<T> {
 
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
-        retract(&raw const *self);
+        retract_join(self.key);
         if self.cell().meeting.leave() {
             // SAFETY: the thread is over and left its block to the handle, which is gone.
             unsafe { thread::release(self.key) };

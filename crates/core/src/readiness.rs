@@ -69,11 +69,14 @@ impl Future for WaitFd {
             self.state = Asking::Done;
             return Poll::Ready(());
         }
-        self.state = Asking::Asked;
+        // One that is not in the slot has nothing to take back there.
+        self.state = Asking::Done;
         let request = Request::Wait(self.readiness);
         match (direct(cx), current()) {
             (Some(cpu), _) => {
-                if !cpu.ask(&raw const *self, Ask::Wait(self.readiness)) {
+                if cpu.ask(&raw const *self, Ask::Wait(self.readiness)) {
+                    self.state = Asking::Asked;
+                } else {
                     cpu.spill(request, cpu.shared_waker());
                 }
             }

@@ -428,6 +428,10 @@ impl<P> fmt::Debug for Queue<'_, P> {
 }
 
 /// The future of one who waits, created by [`WaitQueue::wait`].
+///
+/// A future that has several things to wait for and polls them itself, with its own context, polls each of them in every step, as
+/// `select` and `join` do. In a thread that was forked and stays on one CPU a step that polls a wait for the world alone goes to the
+/// event source as a whole, so that what a queue grants meanwhile, to a wait that was polled in an earlier step, is seen after it.
 #[must_use = "nothing happens until it is awaited"]
 pub struct Waiting<'a, S, P, R: Role<S, P>, M: Mode> {
     queue: &'a WaitQueue<S, P, M>,

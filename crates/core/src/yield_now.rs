@@ -38,7 +38,9 @@ pub struct YieldNow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asking {
     Idle,
+    /// It has filled the slot.
     Asked,
+    /// It has asked otherwise, or has been answered: when polled again it is over.
     Done,
 }
 
@@ -51,10 +53,12 @@ impl Future for YieldNow {
             self.state = Asking::Done;
             return Poll::Ready(());
         }
-        self.state = Asking::Asked;
         match direct(cx) {
-            Some(cpu) if cpu.ask(&raw const *self, Ask::Yield) => {}
-            _ => cx.waker().wake_by_ref(),
+            Some(cpu) if cpu.ask(&raw const *self, Ask::Yield) => self.state = Asking::Asked,
+            _ => {
+                self.state = Asking::Done;
+                cx.waker().wake_by_ref();
+            }
         }
         Poll::Pending
     }

@@ -170,3 +170,62 @@ fn a_loser_of_a_select_gives_its_place_in_the_slot_free() {
     });
     ended.unwrap();
 }
+
+fn of_descriptor(fd: i32) -> WaitFd {
+    WaitFd::new(Readiness { fd, deadline: Deadline::NEVER, interest: Interest::READ, fresh: true })
+}
+
+/// The descriptors that a thread waits for after its step.
+fn descriptors(cpu: &mut Cpu, step: Trace) -> Vec<i32> {
+    let fd = |readiness: Readiness| readiness.fd;
+    match step {
+        Trace::Wait(wait) => vec![fd(wait.readiness)],
+        Trace::Any => std::iter::from_fn(|| cpu.detached())
+            .map(|detached| match detached.request {
+                Request::Wait(readiness) => fd(readiness),
+                other => panic!("{other:?}"),
+            })
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_request_stands_when_its_future_has_moved_and_another_is_dropped_where_it_was() {
+    let mut cpu = Cpu::new().unwrap();
+    let mut moved = Vec::new();
+    let thread = cpu.thread(std::future::poll_fn(move |cx| {
+        let mut place = Some(of_descriptor(3));
+        assert!(Pin::new(place.as_mut().unwrap()).poll(cx).is_pending());
+        moved.extend(place.take());
+        place = Some(of_descriptor(4));
+        assert!(Pin::new(place.as_mut().unwrap()).poll(cx).is_pending());
+        // Where it is.
+        place = None;
+        assert!(place.is_none());
+        Poll::Pending
+    }));
+    let step = thread.unwrap().step(&mut cpu);
+    let mut waits = descriptors(&mut cpu, step);
+    waits.sort_unstable();
+    assert_eq!(waits, [3, 4]);
+}
+
+#[test]
+fn nor_does_a_join_handle_take_it_back() {
+    let mut cpu = Cpu::new().unwrap();
+    let mut moved = Vec::new();
+    let thread = cpu.thread(std::future::poll_fn(move |cx| {
+        // The allocator gives the handles the place in which the future was.
+        {
+            let mut waits = Box::new(of_descriptor(3));
+            assert!(Pin::new(&mut *waits).poll(cx).is_pending());
+            moved.push(*waits);
+        }
+        let handles: Vec<_> = (0..8).map(|_| Box::new(spawn_local(async {}))).collect();
+        drop(handles);
+        Poll::Pending
+    }));
+    let step = thread.unwrap().step(&mut cpu);
+    assert_eq!(descriptors(&mut cpu, step), [3]);
+}
