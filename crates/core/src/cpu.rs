@@ -892,11 +892,10 @@ impl CpuInner {
     /// The end of a step, but for the few ends that `step` deals with itself.
     #[inline(never)]
     fn conclude(&self, key: Key, head: u32, polled: Polled, ask: Ask) -> Trace {
-        // The waker that was lent to the step is back: nobody sets them meanwhile.
+        // The waker that was lent to the step is back: nobody else writes to the flags.
         let mut flags = self.step.flags.load(Ordering::Relaxed);
-        self.step.flags.store(0, Ordering::Relaxed);
+        self.step.flags.store(flags & OBSERVED, Ordering::Relaxed);
         if flags & OBSERVED != 0 {
-            self.step.flags.store(OBSERVED, Ordering::Relaxed);
             flags &= !OBSERVED;
             self.tell_end(key, polled, ask, flags);
         }

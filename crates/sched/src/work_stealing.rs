@@ -116,7 +116,8 @@ impl WorkStealing {
         let workers = if workers == 0 { available() } else { workers };
         let (crew, deques) = Crew::new(workers);
         let unparkers = (0..workers).map(|_| OnceLock::new()).collect();
-        let shared = Shared { crew, unparkers, stopped: AtomicBool::new(false), starting: Mutex::new(()) };
+        let (stopped, deadlocked) = (AtomicBool::new(false), AtomicBool::new(false));
+        let shared = Shared { crew, unparkers, stopped, deadlocked, starting: Mutex::new(()) };
         WorkStealing { shared: Arc::new(shared), deques }
     }
 
@@ -205,6 +206,8 @@ pub(crate) struct Shared {
     /// How to wake each worker; known before it first sleeps.
     unparkers: Box<[OnceLock<Arc<dyn Unpark>>]>,
     stopped: AtomicBool,
+    /// A worker has found that all wait for one another.
+    deadlocked: AtomicBool,
     /// Orders the start of a worker and the stop of all: either the stop finds the worker's unparker, or the worker finds that it is
     /// to stop.
     starting: Mutex<()>,
@@ -366,15 +369,18 @@ where
             first(&mut worker.cpu)?;
             worker.run()
         }));
+        if matches!(result, Ok(Err(RunError::Deadlock(_)))) {
+            self.shared.deadlocked.store(true, Ordering::SeqCst);
+        }
         if !matches!(result, Ok(Ok(()))) {
             self.shared.stop();
         }
         self.all_stopped.meet();
         let waiting = match &worker {
-            Some(worker) => {
+            Some(worker) if self.shared.deadlocked.load(Ordering::SeqCst) => {
                 worker.cpu.deadlock().threads.into_iter().filter(ThreadInfo::is_waiting).collect()
             }
-            None => Vec::new(),
+            _ => Vec::new(),
         };
         self.all_looked.meet();
         if let Some(worker) = worker {

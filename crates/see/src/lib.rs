@@ -22,9 +22,10 @@
 //! The report of a deadlock, under every scheduler, says the same of its threads while the program is observed.
 //!
 //! # What it costs
-//! Off: one comparison for each turn of a scheduler, and nothing for a step or a system call. On: some 30 ns for each step with a hundred threads, and 85
-//! with a hundred thousand, of which 100 bytes each are known then; 60 to 110 ns more while a timeline is drawn. The clock is read once
-//! per turn, so that "since when" is as exact as that.
+//! Off: one comparison for each turn of a scheduler, and nothing for a step or a system call. On: 12 to 25 ns for each step with a hundred threads, and up to 125
+//! with a hundred thousand, of which some 100 bytes each are known then; 60 to 110 ns more while a timeline is drawn. A program that does
+//! nothing but echo messages of 64 bytes takes 4 to 5 % longer. The clock is read once per turn, so that "since when" is as exact as
+//! that; of the kinds of system calls that are made often one in eight or so is timed.
 //!
 //! # Examples
 //! ```

@@ -8,11 +8,11 @@ use crate::descriptors::Descriptors;
 use crate::named;
 use crate::timeline::{self, Span};
 use selvedge_core::observe::{self, End, Ended, Errand, Note, Observer, Seen, ThreadId};
-use selvedge_core::{Cpu, Interest, Time};
+use selvedge_core::{Cpu, Interest, Lock, Time, WordLock};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What is known of a thread.
@@ -63,7 +63,9 @@ const LENGTHS_MAX: Duration = Duration::from_millis(100);
 const PARTS: usize = 64;
 /// Chunks of threads are of so many bits.
 const CHUNK_SHIFT: u32 = 17;
-static TABLE: [Mutex<Option<Records>>; PARTS] = [const { Mutex::new(None) }; PARTS];
+/// It is locked once for each step, so with the lock that costs least.
+static TABLE: [LazyLock<WordLock<Records>>; PARTS] =
+    [const { LazyLock::new(|| WordLock::new(Records::default(), 0)) }; PARTS];
 
 type Records = HashMap<u32, Record, BuildHasherDefault<Spread>>;
 
@@ -91,7 +93,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn with_part<R>(thread: ThreadId, f: impl FnOnce(&mut Records) -> R) -> R {
     let part = (thread.get() >> CHUNK_SHIFT) as usize % PARTS;
-    f(lock(&TABLE[part]).get_or_insert_default())
+    TABLE[part].with(|records, _| f(records))
 }
 
 /// The observer.
@@ -337,7 +339,7 @@ impl Record {
 
 /// Forgets all that was seen.
 pub(crate) fn forget() {
-    TABLE.iter().for_each(|part| *lock(part) = None);
+    TABLE.iter().for_each(|part| drop(part.with(|records, _| std::mem::take(records))));
     *lock(&PAST) = None;
 }
 
@@ -380,7 +382,7 @@ pub(crate) fn queues() -> (usize, usize) {
 /// Calls `f` with what is known of each thread. Those that are gone are forgotten.
 pub(crate) fn each(mut f: impl FnMut(&Record)) {
     for part in &TABLE {
-        if let Some(records) = &mut *lock(part) {
+        part.with(|records, _| {
             records.retain(|_, record| {
                 let lives = record.thread.info().is_some();
                 if lives {
@@ -388,7 +390,7 @@ pub(crate) fn each(mut f: impl FnMut(&Record)) {
                 }
                 lives
             });
-        }
+        });
     }
 }
 
