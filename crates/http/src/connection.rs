@@ -66,11 +66,12 @@ const LINGER: (Duration, usize) = (Duration::from_secs(3), 4 << 20);
 /// A connection as the site knows it.
 pub(crate) struct Link {
     stream: Stream,
-    peer: Option<IpAddr>,
+    /// The peer as the log is to have it, if not by the stream's own address.
+    named: Option<Box<Option<IpAddr>>>,
     /// It waits for a request of which no byte has come.
     idle: Cell<bool>,
     /// Its place in the site's list.
-    pub(crate) place: Cell<usize>,
+    place: Cell<u32>,
 }
 
 /// Requests and replies on the way.
@@ -136,7 +137,24 @@ enum Pause {
 
 impl Link {
     pub(crate) fn new(stream: Stream, peer: Option<IpAddr>, place: usize) -> Link {
-        Link { stream, peer, idle: Cell::new(false), place: Cell::new(place) }
+        let named = (peer != stream.peer_ip()).then(|| Box::new(peer));
+        let link = Link { stream, named, idle: Cell::new(false), place: Cell::new(0) };
+        link.set_place(place);
+        link
+    }
+
+    /// Its place in the site's list.
+    pub(crate) fn place(&self) -> usize {
+        self.place.get() as usize
+    }
+
+    pub(crate) fn set_place(&self, place: usize) {
+        self.place.set(place.try_into().expect("there are fewer connections than descriptors"));
+    }
+
+    /// The peer's address, for the log.
+    fn peer(&self) -> Option<IpAddr> {
+        self.named.as_deref().copied().unwrap_or_else(|| self.stream.peer_ip())
     }
 
     /// Makes an idle connection read the end of its input.
@@ -359,7 +377,7 @@ impl Exchange {
         if let Some(log) = &worker.log {
             let request = request::first_line(&self.input[self.start..]);
             let line =
-                Line { peer: link.peer, request, status, content_bytes, referer: None, user_agent: None };
+                Line { peer: link.peer(), request, status, content_bytes, referer: None, user_agent: None };
             log.put(&line, clock);
         }
     }
@@ -536,7 +554,7 @@ impl Reply<'_> {
         };
         if let Some(log) = &worker.log {
             let line = Line {
-                peer: link.peer,
+                peer: link.peer(),
                 request: request.line,
                 status,
                 content_bytes,

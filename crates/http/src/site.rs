@@ -404,10 +404,10 @@ struct Admitted {
 impl Drop for Admitted {
     fn drop(&mut self) {
         let mut links = self.site.links.borrow_mut();
-        let place = self.link.place.get();
+        let place = self.link.place();
         links.swap_remove(place);
         if let Some(moved) = links.get(place) {
-            moved.place.set(place);
+            moved.set_place(place);
         }
         drop(links);
         self.site.connections.with(|connections, queue| {
@@ -466,6 +466,6 @@ mod tests {
         let (stream, _) = selvedge_io::net::UnixStream::pair().unwrap();
         let thread = site.serve(stream.into(), None);
         assert!(size_of_val(&thread) <= 152, "{}", size_of_val(&thread));
-        assert!(size_of::<Link>() <= 104, "{}", size_of::<Link>());
+        assert!(size_of::<Link>() <= 64, "{}", size_of::<Link>());
     }
 }

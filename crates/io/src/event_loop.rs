@@ -94,8 +94,8 @@ impl Waiter {
 thread_local! {
     /// The number of this OS thread's event loop, if it has one.
     static HERE: Cell<Option<LoopId>> = const { Cell::new(None) };
-    /// How often this OS thread has polled an event loop, modulo 2³².
-    static POLLS: Cell<u32> = const { Cell::new(0) };
+    /// How often this OS thread has polled an event loop, modulo 2¹⁶.
+    static POLLS: Cell<u16> = const { Cell::new(0) };
     /// What calls of this OS thread have found drained since its event loop was told, or polled: the last few of them.
     static DRAINED: [Cell<Option<(RawFd, Interest)>>; 4] = const { [const { Cell::new(None) }; 4] };
 }
@@ -133,7 +133,7 @@ fn drained(mut tell: impl FnMut(RawFd, Interest)) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fresh {
     at: LoopId,
-    polls: u32,
+    polls: u16,
 }
 
 impl Fresh {
@@ -144,7 +144,8 @@ impl Fresh {
     }
 
     /// The loop, if it has surely had the wait's request, now that the wait is over. Not if that was polled twice in one step: then
-    /// the request is still where the step has left it, and may go no further.
+    /// the request is still where the step has left it, and may go no further. (After just 2¹⁶ polls it is not said either; then the next
+    /// wait is fresh once more.)
     pub(crate) fn served(self) -> Option<LoopId> {
         let still_there = HERE.get() == Some(self.at) && POLLS.get() == self.polls;
         (!still_there).then_some(self.at)

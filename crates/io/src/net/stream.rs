@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use selvedge_core::Time;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::net::{Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -70,6 +70,12 @@ impl Stream {
     /// The same, with the address of its other end.
     pub(crate) fn with_peer(self, peer: SocketAddr) -> Stream {
         Stream { peer: peer.into(), ..self }
+    }
+
+    /// The network address of the other end, as it was when the connection was accepted or made; `None` of a Unix socket, or one that was
+    /// [taken over](Self::from_fd).
+    pub fn peer_ip(&self) -> Option<IpAddr> {
+        Some(self.peer.address()?.ip())
     }
 
     /// Takes over a connected stream socket, and puts it into non-blocking mode: one inherited from another process, or half
