@@ -414,7 +414,8 @@ impl Cpu {
                     return Trace::Ret;
                 }
                 if polled == Polled::Untold {
-                    cpu.tell_joiner(key, head);
+                    // SAFETY: it was held by us, and has just ended.
+                    unsafe { cpu.tell_joiner(key, head) };
                     return Trace::Ret;
                 }
             }
@@ -1070,11 +1071,14 @@ impl CpuInner {
         self.spilled.borrow_mut().push_back(Detached { request, waker: waker::of(self.step.id, key.get()) });
     }
 
-    /// The thread, which was held by us, has just ended as `Untold`.
-    fn tell_joiner(&self, key: Key, head: u32) {
+    /// The end of a thread that is joined.
+    ///
+    /// # Safety
+    /// The thread was held by the caller and has just ended as `Untold`.
+    unsafe fn tell_joiner(&self, key: Key, head: u32) {
         // So that a joiner of ours is woken here, and not by mail.
         let outer = CURRENT.replace(self);
-        // SAFETY: that is what callers say.
+        // SAFETY: the caller's contract.
         unsafe { thread::conclude(key, head, thread::vtable(head)) };
         CURRENT.set(outer);
     }
@@ -1091,7 +1095,8 @@ impl CpuInner {
                 Trace::Ret
             }
             Polled::Untold => {
-                self.tell_joiner(key, head);
+                // SAFETY: it was held by us, and has just ended.
+                unsafe { self.tell_joiner(key, head) };
                 Trace::Ret
             }
             Polled::Done | Polled::Panicked => {

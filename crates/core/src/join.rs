@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Whoever finds the other's last word there frees the block; whoever finds a joiner there has it. The result is written before the
-//! exchange to OVER (Release), and read after it was seen (Acquire). `tests/loom_join.rs` checks it.
+//! exchange to OVER (Release), and read after it was seen (Acquire); OVER stays, so that who has seen it exchanges nothing. `tests/loom_join.rs` checks it.
 
 use crate::arena::{self, Key};
 use crate::cpu::{CpuInner, create_ready, current, direct, retract_join};

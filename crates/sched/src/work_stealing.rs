@@ -74,8 +74,9 @@ where
 ///   in its event source. A thread of [`spawn_local`](selvedge_core::spawn_local) stays on its worker.
 /// - What a step makes ready is offered to the others when the step ends.
 /// - A thread that is woken alone runs next on the same worker, before those that were ready already, but only three times in a row
-///   while others are ready there. All others are served first come, first served; local ones and those that may move,
-///   in turn.
+///   while others are ready there. One that is woken by the end of a thread for which it waits lets those run before that the worker has
+///   taken out of its queue already, 15 at most: it may then find that all its children have ended, and need not wait for each.
+///   All others are served first come, first served; local ones and those that may move, in turn.
 /// - Threads on two workers that keep waking each other through the kernel, over a pipe or a socket, are brought together on one, and
 ///   then stay there. Where every worker has enough to do that is the only reason for a ready thread to move.
 /// - The event source is looked at after 256 steps, or when 200 µs have passed, whatever is ready; a thread that always is
@@ -452,10 +453,11 @@ struct Worker<'a, E> {
     overflow: RunQueue,
     /// Ready threads that stay.
     local: RunQueue,
-    /// Threads that waited for the end of one that ran since the last claim: they run before the next. And those of them whose
-    /// turn it is.
+    /// Threads that waited for the end of one that has been claimed together with others: they run when those have. And those of them
+    /// that run before the next claim.
     joiners: RunQueue,
     due: RunQueue,
+    /// Whether there was a claim since joiners became due.
     is_batch_over: bool,
     /// Whether it is the local threads' turn.
     turn_is_local: bool,
@@ -600,7 +602,7 @@ impl<'a, E: Events> Worker<'a, E> {
     fn step(&mut self, thread: Thread) -> Result<(), RunError> {
         let node = thread.step(&mut self.cpu);
         if let Trace::Ret = node {
-            // Nothing is in it: forgotten, it spares a look for what to drop.
+            // Nothing is in it: forgotten, as below, it spares a look for what to drop.
             std::mem::forget(node);
             self.take_joiner();
             return Ok(());
@@ -620,16 +622,14 @@ impl<'a, E: Events> Worker<'a, E> {
         }
     }
 
-    /// Acts on a node that is neither of the usual ones.
+    /// Acts on a node that is none of those with which most steps end: `Yield`, `Blocked` and `Ret`.
     fn serve(&mut self, node: Trace) -> Result<(), RunError> {
         match node {
-            Trace::Yield(thread) => self.enqueue(thread),
             Trace::Fork { child, parent } => {
                 self.enqueue(child);
                 self.enqueue(parent);
             }
             Trace::Nbio(action) => self.enqueue(action.perform()),
-            Trace::Blocked | Trace::Ret => {}
             Trace::Panic(panic) => panic.report(),
             request => self.events.submit(&mut self.cpu, request)?,
         }
@@ -666,7 +666,8 @@ impl<'a, E: Events> Worker<'a, E> {
         self.next_of_batch()
     }
 
-    /// The next thread when all that were claimed have run: first those who waited for their ends, then the next that are claimed.
+    /// The next thread when all that were claimed have run: first those who waited for their ends, then the next that are claimed. Who
+    /// waits for the end of one that runs in between has his turn after those, so that joiners starve nobody.
     #[inline(never)]
     fn next_of_batch(&mut self) -> Option<Thread> {
         if std::mem::take(&mut self.is_batch_over) {
@@ -783,10 +784,8 @@ impl<'a, E: Events> Worker<'a, E> {
         if !self.is_searching {
             self.is_searching = crew.search();
         }
-        if self.is_searching {
-            if self.search() {
-                return Ok(());
-            }
+        if self.is_searching && self.search() {
+            return Ok(());
         }
         if !crew.fall_asleep(self.me, self.is_searching) {
             self.is_searching = true;

@@ -67,6 +67,53 @@ fn a_thread_that_another_has_let_go_first_is_taken_by_a_sleeper() {
 }
 
 #[test]
+fn who_waits_for_a_thread_finds_that_those_taken_out_with_it_have_ended_too() {
+    run(1, async {
+        let ended = Arc::new(AtomicUsize::new(0));
+        let children: Vec<_> = (0..10)
+            .map(|_| {
+                let ended = ended.clone();
+                spawn(async move { ended.fetch_add(1, Ordering::Relaxed) })
+            })
+            .collect();
+        for child in children {
+            child.await.unwrap();
+            assert_eq!(ended.load(Ordering::Relaxed), 10);
+        }
+    });
+}
+
+#[test]
+fn threads_that_join_again_and_again_starve_nobody() {
+    run(1, async {
+        let other = spawn(async {
+            for _ in 0..if cfg!(miri) { 5 } else { 100 } {
+                yield_now().await;
+            }
+        });
+        let over = Arc::new(AtomicUsize::new(0));
+        let joiners: Vec<_> = (0..3)
+            .map(|_| {
+                let over = over.clone();
+                spawn(async move {
+                    while over.load(Ordering::Relaxed) == 0 {
+                        let children = [spawn(async {}), spawn(async {})];
+                        for child in children {
+                            child.await.unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        other.await.unwrap();
+        over.store(1, Ordering::Relaxed);
+        for joiner in joiners {
+            joiner.await.unwrap();
+        }
+    });
+}
+
+#[test]
 fn local_threads_do_not_keep_what_may_move() {
     run(2, async {
         let here = Arc::new(AtomicUsize::new(0));
