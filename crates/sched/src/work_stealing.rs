@@ -450,9 +450,10 @@ struct Worker<'a, E> {
     steps_per_look: u32,
     /// Where the next search begins.
     victim: usize,
-    /// How often the next one goes through all rings: as often again as the last that found something had to, and half as often
-    /// after one that found nothing.
+    /// How often the next one goes through all rings: twice as often as the last had to that found something, half as often as one that
+    /// found nothing.
     searches: u32,
+    /// When to look for threads that are woken from elsewhere.
     strays: Strays,
 }
 
@@ -694,10 +695,8 @@ impl<'a, E: Events> Worker<'a, E> {
         if !self.is_searching {
             self.is_searching = crew.search();
         }
-        if self.is_searching {
-            if self.search() {
-                return Ok(());
-            }
+        if self.is_searching && self.search() {
+            return Ok(());
         }
         if !crew.fall_asleep(self.me, self.is_searching) {
             self.is_searching = true;
@@ -748,5 +747,19 @@ impl<'a, E: Events> Worker<'a, E> {
         std::iter::from_fn(|| overflow.pop()).for_each(|thread| cpu.make_ready(thread));
         std::iter::from_fn(|| local.pop()).for_each(|thread| cpu.make_ready(thread));
         drop(cpu);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_for_strays_become_rare_where_there_always_are_some() {
+        let mut strays = Strays::new();
+        (0..20).for_each(|_| strays.looked(true));
+        assert_eq!(strays.turns_left, Strays::TURNS_MAX);
+        (0..20).for_each(|_| strays.looked(false));
+        assert_eq!(strays.turns_left, Strays::TURNS_MIN);
     }
 }
