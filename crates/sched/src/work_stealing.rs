@@ -415,7 +415,7 @@ struct Strays {
 
 impl Strays {
     const TURNS_MIN: u32 = 8;
-    const TURNS_MAX: u32 = 1024;
+    const TURNS_MAX: u32 = 128;
 
     fn new() -> Strays {
         Strays { turns_left: Self::TURNS_MIN, turns: Self::TURNS_MIN }
