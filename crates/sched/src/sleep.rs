@@ -62,8 +62,10 @@
 //! next claim, a bounded number of steps later: a delay, and no loss. That is the price for a push that is a plain store.
 //!
 //! # How many search
-//! None while no other works: then there is nothing to steal, and what comes from outside wakes a sleeper. Otherwise at most half of the workers. A worker that may not search goes to sleep, and is woken by whoever finds more than one can
-//! do. Waking goes on one by one, for as long as there is something to be found.
+//! None while no other works: then there is nothing to steal, and what comes from outside wakes a sleeper. Otherwise at most half of the
+//! workers. A worker that may not search goes to sleep, and is woken by whoever finds more than one can do. Waking goes on one by one,
+//! for as long as there is something to be found. How long a search lasts is the worker's own affair: the less the last ones have found,
+//! the shorter the next.
 //!
 //! `tests/loom_sleep.rs` checks this with models of two and three workers.
 

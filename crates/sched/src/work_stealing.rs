@@ -425,7 +425,7 @@ struct Strays {
 
 impl Strays {
     const TURNS_MIN: u32 = 8;
-    const TURNS_MAX: u32 = 1024;
+    const TURNS_MAX: u32 = 128;
 
     fn new() -> Strays {
         Strays { turns_left: Self::TURNS_MIN, turns: Self::TURNS_MIN }
@@ -466,9 +466,10 @@ struct Worker<'a, E> {
     steps_per_look: u32,
     /// Where the next search begins.
     victim: usize,
-    /// How often the next one goes through all rings: as often again as the last that found something had to, and half as often
-    /// after one that found nothing.
+    /// How often the next one goes through all rings: twice as often as the last had to that found something, half as often as one that
+    /// found nothing.
     searches: u32,
+    /// When to look for threads that are woken from elsewhere.
     strays: Strays,
 }
 
@@ -849,5 +850,19 @@ impl<'a, E: Events> Worker<'a, E> {
             std::iter::from_fn(|| queue.pop()).for_each(|thread| cpu.make_ready(thread));
         }
         drop(cpu);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_for_strays_become_rare_where_there_always_are_some() {
+        let mut strays = Strays::new();
+        (0..20).for_each(|_| strays.looked(true));
+        assert_eq!(strays.turns_left, Strays::TURNS_MAX);
+        (0..20).for_each(|_| strays.looked(false));
+        assert_eq!(strays.turns_left, Strays::TURNS_MIN);
     }
 }
