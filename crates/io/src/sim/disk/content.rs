@@ -133,40 +133,40 @@ impl Content {
         let Some(unsynced) = self.unsynced.take() else { return self };
         let Unsynced { len, lowest, before, .. } = *unsynced;
         let luck = random.below(4);
-        let truncated = lowest < len;
-        let truncation_kept = match luck {
-            0 => false,
-            1 => true,
-            _ => random.below(2) == 0,
+        let was_cut = lowest < len;
+        let cutting_is_lost = match luck {
+            0 => was_cut,
+            1 => false,
+            _ => was_cut && random.below(2) == 0,
         };
-        if truncated && !truncation_kept {
-            // As it was before; what was written behind the new end has gone to other blocks, which nothing leads to.
-            restore(&mut self.pages, before.range(lowest.div_ceil(PAGE)..));
+        if cutting_is_lost {
+            // What was written behind the new end has gone to other blocks, which nothing leads to.
+            for (&page, old) in before.range(lowest.div_ceil(PAGE)..) {
+                put(&mut self.pages, page, old.clone());
+            }
             self.len = len;
         } else {
-            let lengths = [if truncated { lowest } else { len }, self.len];
-            let [least, most] = [lengths[0].min(lengths[1]), lengths[0].max(lengths[1])];
-            let between = (least + random.below(most - least + 1)) / PAGE * PAGE;
+            let [old, new] = [lowest, self.len];
+            let between = (old + random.below(new - old + 1)) / PAGE * PAGE;
             self.len = match luck {
-                0 => lengths[0],
-                1 => lengths[1],
-                _ => [lengths[0], lengths[1], between.max(least)][random.below(3) as usize],
+                0 => old,
+                1 => new,
+                _ => [old, new, between.max(old)][random.below(3) as usize],
             };
         }
-        let end_of_old = if truncated { lowest } else { len };
-        for (&page, old) in before.range(..end_of_old.div_ceil(PAGE)) {
-            let mut kept = old.clone();
-            if let Some(bytes) = &mut kept
-                && (truncation_kept || !truncated)
-                && end_of_old < (page + 1) * PAGE
+        // Up to here there was something before.
+        let old_pages = lowest.div_ceil(PAGE);
+        for (&page, old) in &before {
+            let mut old = old.clone().filter(|_| page < old_pages);
+            let end = lowest.saturating_sub(page * PAGE);
+            if let Some(bytes) = &mut old
+                && !cutting_is_lost
+                && end < PAGE
             {
-                Arc::make_mut(bytes)[(end_of_old - page * PAGE) as usize..].fill(0);
+                Arc::make_mut(bytes)[end as usize..].fill(0);
             }
-            self.settle(page, kept, luck, random);
-        }
-        if truncation_kept || !truncated {
-            for &page in before.range(end_of_old.div_ceil(PAGE)..).map(|(page, _)| page) {
-                self.settle(page, None, luck, random);
+            if page < old_pages || !cutting_is_lost {
+                self.settle(page, old, luck, random);
             }
         }
         cut_off(&mut self.pages, self.len);
@@ -204,13 +204,6 @@ fn put(pages: &mut BTreeMap<u64, Arc<Page>>, page: u64, bytes: Option<Arc<Page>>
         Some(bytes) => pages.insert(page, bytes),
         None => pages.remove(&page),
     };
-}
-
-fn restore<'a>(
-    pages: &mut BTreeMap<u64, Arc<Page>>,
-    before: impl Iterator<Item = (&'a u64, &'a Option<Arc<Page>>)>,
-) {
-    before.for_each(|(&page, old)| put(pages, page, old.clone()));
 }
 
 /// Makes zeros of everything from a length on.
