@@ -13,6 +13,7 @@
 
 use crate::epoll::{BATCH, Driver, UNPARK};
 use crate::fs::disk::{self, Disk};
+use crate::linger::{Linger, MOMENT};
 use crate::readiness::Wakes;
 use crate::sys;
 use crate::unpark::Caller;
@@ -61,6 +62,7 @@ pub struct EventLoop {
     disk: Disk,
     caller: Arc<Caller>,
     batch: Box<[MaybeUninit<epoll::Event>; BATCH]>,
+    linger: Linger,
     /// It must be dropped where it was made.
     _local: PhantomData<*const ()>,
 }
@@ -216,7 +218,7 @@ impl EventLoop {
         let batch = Box::new([MaybeUninit::uninit(); BATCH]);
         let id = LoopId::take().ok_or_else(|| io::Error::other("there are 65,535 event loops already"))?;
         HERE.set(Some(id));
-        Ok(EventLoop { driver, disk, caller, batch, _local: PhantomData })
+        Ok(EventLoop { driver, disk, caller, batch, linger: Linger::default(), _local: PhantomData })
     }
 }
 
@@ -225,6 +227,85 @@ impl EventLoop {
     fn wait(&mut self, cpu: &mut Cpu, waiter: Waiter, readiness: Readiness) {
         drained(|fd, interest| self.driver.drained(fd, interest));
         self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
+    }
+
+    /// Looks for events for a moment, if it is worth it. Whether there was something.
+    fn linger(&mut self, cpu: &mut Cpu) -> io::Result<bool> {
+        let waits_for_peers = self.driver.waiting() > 0 && self.disk.awaited() == 0 && !sys::is_simulated();
+        if !waits_for_peers || !self.linger.is_due() {
+            return Ok(false);
+        }
+        let until = Time::now() + MOMENT;
+        let found = loop {
+            if self.look(cpu, Some(Duration::ZERO))? {
+                break true;
+            }
+            if self.caller.is_called() {
+                return Ok(false); // and the next wait ends at once
+            }
+            if Time::now() > until {
+                break false;
+            }
+        };
+        self.linger.looked(found);
+        Ok(found)
+    }
+
+    /// Looks for events once, and waits for one so long at most. Whether there was one, or the time of somebody has come.
+    fn look(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<bool> {
+        POLLS.set(POLLS.get().wrapping_add(1));
+        drained(|fd, interest| self.driver.drained(fd, interest));
+        self.driver.tidy();
+        let mut wait = timeout.map(|t| t.min(WAIT_MAX));
+        if self.driver.resolve() {
+            wait = Some(Duration::ZERO); // there seemed to be something to wait for
+        }
+        if wait != Some(Duration::ZERO)
+            && let Some(next) = self.driver.next()
+        {
+            let left = next.since(Time::now()).min(WAIT_MAX);
+            wait = Some(wait.map_or(left, |wait| wait.min(left)));
+        }
+        let asleep = wait != Some(Duration::ZERO) && self.caller.fall_asleep();
+        if !asleep {
+            wait = Some(Duration::ZERO);
+        }
+        let others = self.driver.waiting() > 0;
+        let disk_wait = wait.unwrap_or(WAIT_MAX);
+        let look = match self.disk.turn(cpu, disk_wait, self.driver.epoll().as_fd(), others)? {
+            disk::Wait::Whole => true,
+            look => {
+                wait = Some(Duration::ZERO);
+                look == disk::Wait::Look
+            }
+        };
+        let timespec = wait
+            .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
+        let taken = match look {
+            true => sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref()),
+            false => Ok(&[][..]),
+        };
+        if asleep {
+            self.caller.wake_up();
+        }
+        cpu.tick();
+        let events = match taken {
+            Ok(events) => events,
+            Err(Errno::INTR) => &[],
+            Err(error) => return Err(error.into()),
+        };
+        let mut found = !events.is_empty();
+        for &event in events {
+            if event.data.u64() != UNPARK {
+                self.driver.event(event, |w| w.resume(cpu));
+            }
+        }
+        self.driver.expire(cpu.now(), |w| {
+            found = true;
+            w.resume(cpu);
+        });
+        self.driver.left().clear();
+        Ok(found)
     }
 }
 
@@ -285,55 +366,10 @@ impl Events for EventLoop {
     /// # Errors
     /// None in practice: `epoll_wait` fails only on misuse.
     fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
-        POLLS.set(POLLS.get().wrapping_add(1));
-        drained(|fd, interest| self.driver.drained(fd, interest));
-        self.driver.tidy();
-        let mut wait = timeout.map(|t| t.min(WAIT_MAX));
-        if self.driver.resolve() {
-            wait = Some(Duration::ZERO); // there seemed to be something to wait for
+        if timeout != Some(Duration::ZERO) && self.linger(cpu)? {
+            return Ok(());
         }
-        if wait != Some(Duration::ZERO)
-            && let Some(next) = self.driver.next()
-        {
-            let left = next.since(Time::now()).min(WAIT_MAX);
-            wait = Some(wait.map_or(left, |wait| wait.min(left)));
-        }
-        let asleep = wait != Some(Duration::ZERO) && self.caller.fall_asleep();
-        if !asleep {
-            wait = Some(Duration::ZERO);
-        }
-        let others = self.driver.waiting() > 0;
-        let disk_wait = wait.unwrap_or(WAIT_MAX);
-        let look = match self.disk.turn(cpu, disk_wait, self.driver.epoll().as_fd(), others)? {
-            disk::Wait::Whole => true,
-            look => {
-                wait = Some(Duration::ZERO);
-                look == disk::Wait::Look
-            }
-        };
-        let timespec = wait
-            .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
-        let taken = match look {
-            true => sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref()),
-            false => Ok(&[][..]),
-        };
-        if asleep {
-            self.caller.wake_up();
-        }
-        cpu.tick();
-        let events = match taken {
-            Ok(events) => events,
-            Err(Errno::INTR) => &[],
-            Err(error) => return Err(error.into()),
-        };
-        for &event in events {
-            if event.data.u64() != UNPARK {
-                self.driver.event(event, |w| w.resume(cpu));
-            }
-        }
-        self.driver.expire(cpu.now(), |w| w.resume(cpu));
-        self.driver.left().clear();
-        Ok(())
+        self.look(cpu, timeout).map(drop)
     }
 
     fn cancel_all(&mut self, _: &mut Cpu) {

@@ -51,6 +51,7 @@ mod exclusive;
 pub mod fs;
 mod global;
 mod levels;
+mod linger;
 pub mod net;
 pub mod nonblocking;
 pub mod pipe;

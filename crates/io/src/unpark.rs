@@ -4,7 +4,7 @@ use crate::sys;
 use selvedge_core::Unpark;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
 
 /// The loop is up and will look again before it waits.
 const AWAKE: u8 = 0;
@@ -42,6 +42,11 @@ impl Caller {
             self.state.store(AWAKE, SeqCst);
         }
         slept
+    }
+
+    /// Whether somebody wants the loop's next wait to end.
+    pub(crate) fn is_called(&self) -> bool {
+        self.state.load(Relaxed) == CALLED
     }
 
     /// The loop's wait is over.
