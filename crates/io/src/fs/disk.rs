@@ -6,10 +6,12 @@ use crate::sys;
 use crate::uring::Ring;
 use rustix::io::Errno;
 use selvedge_core::{Cpu, Unpark};
+use std::cell::RefCell;
 use std::env;
 use std::io;
 use std::mem;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -39,16 +41,48 @@ const DEPTH: usize = 144;
 /// With more operations than this done and not yet looked after, a busy event loop begins no new ones.
 const UNSEEN_MAX: usize = 1024;
 
-/// The disk side of an event loop.
+/// So many operations go to the kernel as soon as they are asked for, and do not wait until all threads of the turn have had their
+/// step: the disk has work again while threads still look at what it has brought. It costs a system call for each so many; with
+/// as much under way as there may be, nothing.
+const EARLY: usize = 2;
+
+/// What carries operations to the kernel and their outcomes back.
 #[derive(Debug)]
-pub(crate) struct Disk {
+struct Carrier {
     queue: Arc<Queue>,
     ring: Option<Ring>,
     depth: usize,
     /// Of the ring, for what is handed over at once.
     entries: u32,
-    /// Kept for its memory.
+    /// What has been told and not yet been taken in. Kept for its memory.
     told: Vec<(Ticket, i32)>,
+}
+
+thread_local! {
+    /// That of this OS thread's event loop.
+    static HERE: RefCell<Option<Rc<RefCell<Carrier>>>> = const { RefCell::new(None) };
+}
+
+/// A thread has asked for an operation of this OS thread's event loop, and with it so many wait to begin.
+pub(super) fn asked(listed: usize) {
+    if listed < EARLY {
+        return;
+    }
+    HERE.with_borrow(|here| {
+        // If it is in use, whoever asks has been woken by the event loop's own turn, and another turn follows.
+        if let Some(carrier) = here
+            && let Ok(mut carrier) = carrier.try_borrow_mut()
+        {
+            carrier.push_early();
+        }
+    });
+}
+
+/// The disk side of an event loop.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    queue: Arc<Queue>,
+    carrier: Rc<RefCell<Carrier>>,
     /// Kept for its memory.
     woken: Vec<Waker>,
 }
@@ -78,7 +112,10 @@ impl Disk {
         };
         let queue = Arc::new(Queue::new(performer, Some(unparker)));
         Queue::set_here(Some(queue.clone()));
-        Disk { queue, ring: None, depth, entries, told: Vec::new(), woken: Vec::new() }
+        let carrier = Carrier { queue: queue.clone(), ring: None, depth, entries, told: Vec::new() };
+        let carrier = Rc::new(RefCell::new(carrier));
+        HERE.set(Some(carrier.clone()));
+        Disk { queue, carrier, woken: Vec::new() }
     }
 
     /// How many operations somebody waits for.
@@ -88,7 +125,7 @@ impl Disk {
 
     /// How many operations wait to be begun, and how many the kernel has.
     pub(crate) fn lengths(&self) -> (usize, usize) {
-        (self.queue.lock().listed(), self.ring.as_ref().map_or(0, Ring::pending))
+        (self.queue.lock().listed(), self.carrier.borrow().ring.as_ref().map_or(0, Ring::pending))
     }
 
     /// One turn: what threads have asked for goes to the kernel, what it has done comes back, and if `wait` is not zero this waits for
@@ -103,6 +140,28 @@ impl Disk {
         wait: Duration,
         epoll: BorrowedFd<'_>,
         others: bool,
+    ) -> io::Result<Wait> {
+        let look = self.carrier.borrow_mut().turn(wait, epoll, others, &mut self.woken)?;
+        for waker in self.woken.drain(..) {
+            cpu.wake(waker);
+        }
+        Ok(look)
+    }
+
+    /// Nobody is to be woken any more.
+    pub(crate) fn cancel_all(&mut self) {
+        self.queue.cancel_all();
+    }
+}
+
+impl Carrier {
+    /// As [`Disk::turn`]; but those who are to be woken are put into `woken`.
+    fn turn(
+        &mut self,
+        wait: Duration,
+        epoll: BorrowedFd<'_>,
+        others: bool,
+        woken: &mut Vec<Waker>,
     ) -> io::Result<Wait> {
         if self.ring.is_none() && !self.open() {
             return Ok(Wait::Whole);
@@ -121,10 +180,7 @@ impl Disk {
             let batch = if others { 1 } else { (ring.pending() / BATCHES).max(1) };
             ring.wait(batch, wait)?;
         }
-        let readable = self.take_in();
-        for waker in self.woken.drain(..) {
-            cpu.wake(waker);
-        }
+        let readable = self.take_in(woken);
         Ok(if readable || others { Wait::Look } else { Wait::Over })
     }
 
@@ -150,7 +206,7 @@ impl Disk {
     /// well wait for them: but never quite, for it is not said that they look after what is done.
     fn push(&mut self, busy: bool) {
         let Some(ring) = &mut self.ring else { return };
-        Disk::push_cancelled(&self.queue, ring);
+        Carrier::push_cancelled(&self.queue, ring);
         let mut passed_on = Vec::new();
         let mut state = self.queue.lock();
         let depth = if busy && state.unseen() > UNSEEN_MAX { 1 } else { self.depth };
@@ -176,6 +232,19 @@ impl Disk {
         }
     }
 
+    /// Hands over what has been asked for within a turn of the scheduler, if the disk has room for it.
+    fn push_early(&mut self) {
+        let room = |ring: &Ring, depth| ring.pending() + EARLY <= depth;
+        if !self.ring.as_ref().is_some_and(|ring| room(ring, self.depth)) {
+            return;
+        }
+        self.push(true);
+        if let Some(ring) = &mut self.ring {
+            // Were something wrong with it, the event loop would be told in its turn.
+            let _ = ring.enter();
+        }
+    }
+
     /// Passes on which operations nobody wants any more.
     fn push_cancelled(queue: &Queue, ring: &mut Ring) {
         let mut state = queue.lock();
@@ -186,8 +255,8 @@ impl Disk {
         }
     }
 
-    /// Takes in what has been done. Whether the epoll set has something to tell.
-    fn take_in(&mut self) -> bool {
+    /// Takes in what has been done, and puts those who wait for it into `woken`. Whether the epoll set has something to tell.
+    fn take_in(&mut self, woken: &mut Vec<Waker>) -> bool {
         let Some(ring) = &mut self.ring else { return false };
         let told = &mut self.told;
         let readable = ring.outcomes(|bits, outcome| told.push((Ticket::from_bits(bits), outcome)));
@@ -212,7 +281,7 @@ impl Disk {
                 _ => {}
             }
             let completed = state.complete(ticket, outcome);
-            self.woken.extend(completed.waker);
+            woken.extend(completed.waker);
             unwanted.extend(completed.unwanted);
         }
         drop(state);
@@ -221,11 +290,6 @@ impl Disk {
             self.queue.pass_on(ticket);
         }
         readable
-    }
-
-    /// Nobody is to be woken any more.
-    pub(crate) fn cancel_all(&mut self) {
-        self.queue.cancel_all();
     }
 }
 
@@ -238,17 +302,19 @@ impl Drop for Disk {
     /// operation get their answers, those that had not begun from the pool.
     fn drop(&mut self) {
         Queue::set_here(None);
+        HERE.set(None);
         self.queue.leave_to_pool();
-        while let Some(ring) = &mut self.ring
+        let mut carrier = self.carrier.borrow_mut();
+        while let Some(ring) = &mut carrier.ring
             && ring.pending() > 0
         {
-            Disk::push_cancelled(&self.queue, ring);
+            Carrier::push_cancelled(&self.queue, ring);
             if let Err(error) = ring.wait(1, Duration::from_secs(1)) {
                 // It cannot be told when the buffers are free, nor whether it is safe to go on.
                 eprintln!("io_uring_enter: {error}");
                 std::process::abort();
             }
-            self.take_in();
+            carrier.take_in(&mut self.woken);
             self.woken.drain(..).for_each(Waker::wake);
         }
     }
@@ -302,11 +368,38 @@ mod tests {
     }
 
     #[test]
+    fn what_several_threads_ask_for_goes_to_the_kernel_before_the_turn_is_over() {
+        let mut disk = Disk::with(Driver::Ring, unparker(), 4, 8);
+        read_all(&mut disk, 1); // makes the ring
+        let under_way = |disk: &Disk| disk.carrier.borrow().ring.as_ref().unwrap().pending();
+        let file =
+            Arc::new(Opened::new(OwnedFd::from(tempfile::tempfile().unwrap()).into(), "empty".into(), false));
+        let mut cpu = Cpu::new().unwrap();
+        // From the fourth on there is no room for so many at once: those wait for the turn.
+        for expected in [0, 2, 2, 4, 4, 4] {
+            let file = file.clone();
+            let thread = cpu.thread(async move {
+                let read = Transfer { file, bytes: Bytes::ToCome(4096), offset: 0, start: 0 };
+                assert_eq!(Doing::new(Operation::Read(read)).await.0, 0, "the file is empty");
+            });
+            assert!(matches!(thread.unwrap().step(&mut cpu), Trace::Blocked));
+            assert_eq!(under_way(&disk), expected);
+        }
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        while disk.awaited() > 0 {
+            disk.turn(&mut cpu, Duration::from_millis(10), epoll.as_fd(), false).unwrap();
+        }
+        while let Some(thread) = cpu.woken() {
+            assert!(matches!(thread.step(&mut cpu), Trace::Ret));
+        }
+    }
+
+    #[test]
     fn a_ring_that_is_much_too_small_only_takes_longer() {
         // Two go in at once, four come out at once; the kernel keeps the others.
         let mut disk = Disk::with(Driver::Ring, unparker(), 64, 2);
         read_all(&mut disk, 200);
-        assert!(disk.ring.is_some());
+        assert!(disk.carrier.borrow().ring.is_some());
     }
 
     #[test]
@@ -314,7 +407,7 @@ mod tests {
         // No ring has so many entries: this kernel has none for us.
         let mut disk = Disk::with(Driver::Ring, unparker(), 64, u32::MAX);
         read_all(&mut disk, 200);
-        assert!(disk.ring.is_none());
+        assert!(disk.carrier.borrow().ring.is_none());
         read_all(&mut disk, 5);
     }
 }

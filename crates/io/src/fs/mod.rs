@@ -3,7 +3,8 @@
 //! # How an operation reaches the disk
 //!
 //! In threads of ours that are scheduled with an [`EventLoop`](crate::EventLoop), through a ring of that loop (io_uring): what
-//! the threads of one turn ask for goes to the kernel with one system call, which also brings back what is done.
+//! the threads of one turn ask for goes to the kernel two by two, while they run, and the last of it with the system call that also
+//! brings back what is done.
 //! Where the kernel has no rings for the process (an old one, a container that forbids them), and on foreign executors,
 //! reads of what is in memory are answered at once (`preadv2` with `RWF_NOWAIT`), and all else is done by the
 //! [blocking pool](crate::blocking). [`Driver`] and the environment's `SELVEDGE_IO=epoll` ask for that way. What an operation

@@ -25,6 +25,7 @@
 //! A thread that waits costs its slot, 88 bytes, and what its future takes; the buffer of a
 //! [`File::read`](super::File::read) comes with `begin`.
 
+use super::disk;
 use super::operation::{Operation, Outcome};
 use crate::pool;
 use crate::sys::{self, Fd};
@@ -312,14 +313,16 @@ impl Queue {
         self.lock().awaited
     }
 
-    fn submit(self: &Arc<Queue>, operation: Operation, waker: Option<Waker>) -> u32 {
+    /// The operation's slot, and how many now wait for the event loop to begin them: with a pool none do.
+    fn submit(self: &Arc<Queue>, operation: Operation, waker: Option<Waker>) -> (u32, usize) {
         let mut state = self.lock();
         state.awaited += usize::from(waker.is_some());
         let slot = state.insert(operation, waker);
         if state.performer == Performer::Pool {
             self.start_runner(state);
+            return (slot, 0);
         }
-        slot
+        (slot, state.listed)
     }
 
     /// From now on the pool performs what waits and what comes.
@@ -564,8 +567,9 @@ impl Future for Doing {
             CACHED.set(0);
         }
         observe::waits_on(|| operation.errand());
-        let slot = queue.submit(operation, Some(cx.waker().clone()));
+        let (slot, listed) = queue.submit(operation, Some(cx.waker().clone()));
         self.0 = Progress::Sent(queue, slot);
+        disk::asked(listed);
         Poll::Pending
     }
 }
