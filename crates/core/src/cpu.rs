@@ -246,7 +246,8 @@ pub(crate) struct Own {
 /// Dropping it cancels the threads that it keeps.
 ///
 /// # Paper
-/// [LZ07 Figure 13]: what `worker_main` works with.
+/// [LZ07 Figure 13]: what `worker_main` works with. [HMP05 §2.3]: a capability, all that is needed to run threads; there are as many
+/// as run at once.
 ///
 /// # Examples
 /// A first-in, first-out scheduler for threads that wait only for one another:

@@ -206,7 +206,7 @@ impl std::error::Error for JoinError {}
 /// Outside of a thread of ours, and if the arena is full: see [`try_spawn`].
 ///
 /// # Paper
-/// [Del §2.1] `spawn`.
+/// [Del §2.1] `spawn`; [HMP05 §2.1] `forkIO`.
 ///
 /// # Examples
 /// ```

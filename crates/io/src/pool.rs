@@ -54,7 +54,7 @@ use std::time::Duration;
 /// Two allocations and, on an idle pool, two switches between OS threads: some 10 µs.
 ///
 /// # Paper
-/// [LZ07 §4.2].
+/// [LZ07 §4.2]; [HMP05 §2.2]: a call that blocks does so on another OS thread, so that threads run on.
 pub fn blocking<T, F>(f: F) -> Blocking<T, F>
 where
     F: FnOnce() -> T + Send + 'static,

@@ -32,7 +32,7 @@ use std::time::Duration;
 /// If `main` panics, with its payload.
 ///
 /// # Paper
-/// [LZ07 §4.4, Figure 17]: several `worker_main` loops.
+/// [LZ07 §4.4, Figure 17]: several `worker_main` loops. [HMP05 §2.2]: many threads on few OS threads, one for each processor.
 ///
 /// # Differences
 /// 1. Each worker has a queue of its own, and an event loop of its own; the paper's share one queue, and the event loops are OS
