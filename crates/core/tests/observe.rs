@@ -123,6 +123,7 @@ fn observing() -> Observing {
 impl Drop for Observing {
     fn drop(&mut self) {
         observe(None);
+        TOLD.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }
 }
 
