@@ -259,6 +259,7 @@ fn cancels_later(handle: JoinHandle<()>) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "to the kernel all its OS threads are one")]
 fn it_is_no_deadlock_while_another_os_thread_may_cancel_one_of_the_threads() {
     round_robin(async {
         let door = Rc::new(Door::new(false));
@@ -269,6 +270,7 @@ fn it_is_no_deadlock_while_another_os_thread_may_cancel_one_of_the_threads() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "to the kernel all its OS threads are one")]
 fn nor_when_the_handle_was_awaited_here_before() {
     round_robin(async {
         let door = Rc::new(Door::new(false));
