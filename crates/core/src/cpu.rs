@@ -843,16 +843,7 @@ impl CpuInner {
         }
         self.call.set(None);
         self.nbio.set(None);
-    }
-
-    /// The same for the join handle of the thread `key`, whether it was ever polled or not; by what it asks, since another leaf may have
-    /// asked from its address, and have moved away.
-    #[inline(always)]
-    fn retract_join(&self, key: Key) {
-        let blocks = matches!(self.slot.kind.get(), Kind::BlockHere | Kind::Block);
-        if blocks && self.slot.word.get() == Place::join(key).0 {
-            self.slot.kind.set(Kind::Nothing);
-        }
+        self.tell(|observer| observer.waits_not());
     }
 
     pub(crate) fn put_call(&self, call: Box<Call>) {
@@ -1142,14 +1133,6 @@ pub fn is_lent_here(waker: &Waker) -> bool {
 pub(crate) fn retract<T>(leaf: *const T) {
     if let Some(cpu) = current() {
         cpu.retract(leaf.cast());
-    }
-}
-
-/// The same for a join handle.
-#[inline(always)]
-pub(crate) fn retract_join(key: Key) {
-    if let Some(cpu) = current() {
-        cpu.retract_join(key);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who holds a lock: the record that owner checks are made against.
 
-use selvedge_core::{observe, this_thread};
+use selvedge_core::{is_lent_here, observe, this_thread};
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
@@ -107,13 +107,14 @@ impl Record {
     }
 }
 
-/// Waits, and calls `tell` whenever that has to go on.
+/// Waits, and calls `tell` whenever that has to go on and somebody may look on: not behind the waker of a combinator, of which nobody knows
+/// what else it waits for.
 #[inline(always)]
 pub(crate) async fn telling<T>(tell: impl Fn(), waiting: impl Future<Output = T>) -> T {
     let mut waiting = pin!(waiting);
     poll_fn(|cx| {
         let polled = waiting.as_mut().poll(cx);
-        if polled.is_pending() {
+        if polled.is_pending() && observe::is_on() && is_lent_here(cx.waker()) {
             tell();
         }
         polled
