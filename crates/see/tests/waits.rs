@@ -7,7 +7,7 @@ use selvedge_io::fs::{Driver, File};
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::{EventLoop, blocking, net, process};
 use selvedge_see::{Doing, Dump, ThreadState, counters, dump, named};
-use selvedge_sync::{Fifo, Mutex};
+use selvedge_sync::{Fifo, Mutex, RwLock, wait_blocking};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::MutexGuard;
@@ -210,6 +210,22 @@ fn a_wait_that_is_taken_back_ties_nobody_and_neither_does_one_of_several_behind_
             assert_eq!(find(&dump, name).waits_for, None, "{name}: {dump}");
         }
         drop(guard);
+    };
+    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+}
+
+#[test]
+fn who_has_read_once_is_not_named_when_somebody_unknown_writes() {
+    let _turn = see();
+    let lock: &'static RwLock<()> = Box::leak(Box::new(RwLock::new(())));
+    let main = async {
+        let passed_on = spawn_local(async { lock.read().await }).await.unwrap();
+        drop(passed_on);
+        std::thread::spawn(|| std::mem::forget(wait_blocking(lock.write()))).join().unwrap();
+        drop(spawn_local(named("late", async { drop(lock.read().await) })));
+        sleep(ms(5)).await;
+        let dump = dump();
+        assert_eq!(find(&dump, "late").waits_for, None, "{dump}");
     };
     round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Who has locked something.
 ///
-/// It is a record of who *locked*: a guard that was given to somebody else unlocks all the same.
+/// It is a record of who *locked*: a guard that was given to somebody else unlocks all the same. If that outlives the thread that has
+/// locked, a later thread that has the same number is taken for the holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Holder {
@@ -59,7 +60,8 @@ impl std::error::Error for Recursion {}
 
 /// The record: 0 for nobody, or somebody unknown; a thread's number; or an OS thread's above bit 32.
 ///
-/// Written by who has just locked, and cleared before unlocking. So whoever reads himself there has written it himself.
+/// Written by who has just locked, and cleared before unlocking. So whoever reads himself there has written it himself; or a thread that had
+/// his number before him has, and has passed the guard on.
 #[derive(Debug, Default)]
 pub(crate) struct Record(AtomicU64);
 
