@@ -1,6 +1,6 @@
 //! The CPU: what a scheduler has one of for each OS thread it runs threads on.
 
-use crate::alarm::GivenUp;
+use crate::alarm::{Alarm, GivenUp};
 use crate::arena::{self, Key, Slab};
 use crate::directory::{self, Entry};
 use crate::group::Members;
@@ -13,9 +13,7 @@ use crate::thread::{
 };
 use crate::trace::{Detached, Readiness, Request, Sleep, Trace, Wait};
 use crate::waker;
-use crate::{
-    ArenaFull, Call, Group, Nbio, Panic, RunQueue, SleepUntil, ThreadInfo, Time, Unavailable, Unpark,
-};
+use crate::{ArenaFull, Call, Group, Nbio, Panic, RunQueue, ThreadInfo, Time, Unavailable, Unpark};
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::fmt;
@@ -221,6 +219,7 @@ pub(crate) struct Own {
     step_waker: ManuallyDrop<Waker>,
     call: Cell<Option<Box<Call>>>,
     nbio: Cell<Option<Box<Nbio>>>,
+    alarm: Cell<Option<Alarm>>,
     payload: Cell<Option<Box<dyn Any + Send>>>,
     spilled: RefCell<std::collections::VecDeque<Detached>>,
     now: Cell<Time>,
@@ -307,6 +306,7 @@ impl Cpu {
                 step_waker: ManuallyDrop::new(waker::lent(inner)),
                 call: Cell::new(None),
                 nbio: Cell::new(None),
+                alarm: Cell::new(None),
                 payload: Cell::new(None),
                 spilled: RefCell::default(),
                 now: Cell::new(Time::now()),
@@ -844,16 +844,8 @@ impl CpuInner {
         }
         self.call.set(None);
         self.nbio.set(None);
-    }
-
-    /// The same for the join handle of the thread `key`, whether it was ever polled or not; by what it asks, since another leaf may have
-    /// asked from its address, and have moved away.
-    #[inline(always)]
-    fn retract_join(&self, key: Key) {
-        let blocks = matches!(self.slot.kind.get(), Kind::BlockHere | Kind::Block);
-        if blocks && self.slot.word.get() == Place::join(key).0 {
-            self.slot.kind.set(Kind::Nothing);
-        }
+        self.alarm.set(None);
+        self.tell(|observer| observer.waits_not());
     }
 
     pub(crate) fn put_call(&self, call: Box<Call>) {
@@ -862,6 +854,11 @@ impl CpuInner {
 
     pub(crate) fn put_nbio(&self, nbio: Box<Nbio>) {
         self.nbio.set(Some(nbio));
+    }
+
+    /// The alarm of the sleep in the slot, in case that is served with a waker.
+    pub(crate) fn put_alarm(&self, alarm: Alarm) {
+        self.alarm.set(Some(alarm));
     }
 
     pub(crate) fn spill(&self, request: Request, waker: Waker) {
@@ -901,7 +898,7 @@ impl CpuInner {
             flags &= !OBSERVED;
             self.tell_end(key, polled, ask, flags);
         }
-        let (call, nbio) = (self.call.take(), self.nbio.take());
+        let (call, nbio, alarm) = (self.call.take(), self.nbio.take(), self.alarm.take());
         if polled != Polled::Pending || matches!(ask, Ask::Exit) {
             let end = self.end(key, head, polled);
             if let Ask::Fork(child) = ask {
@@ -954,11 +951,9 @@ impl CpuInner {
         let mut place = Place::UNKNOWN;
         match ask {
             Ask::Wait(readiness) => self.detach(key, Request::Wait(readiness)),
-            Ask::Sleep(until) => {
-                let waker = waker::of(self.step.id, key.get());
-                // SAFETY: whoever fills the slot with a sleep is a SleepUntil, which would have taken it back if it were gone.
-                let alarm = unsafe { SleepUntil::detach(self.slot.asker.get(), until, &waker, self) };
-                self.spilled.borrow_mut().push_back(Detached { request: Request::Sleep(alarm), waker });
+            Ask::Sleep(_) => {
+                let alarm = alarm.expect("put beside the slot with Ask::Sleep");
+                self.detach(key, Request::Sleep(alarm));
             }
             Ask::Call => {
                 let mut call = call.expect("put into the slot with Ask::Call");
@@ -1143,14 +1138,6 @@ pub fn is_lent_here(waker: &Waker) -> bool {
 pub(crate) fn retract<T>(leaf: *const T) {
     if let Some(cpu) = current() {
         cpu.retract(leaf.cast());
-    }
-}
-
-/// The same for a join handle.
-#[inline(always)]
-pub(crate) fn retract_join(key: Key) {
-    if let Some(cpu) = current() {
-        cpu.retract_join(key);
     }
 }
 

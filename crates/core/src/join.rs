@@ -17,7 +17,7 @@
 //! exchange to OVER (Release), and read after it was seen (Acquire); OVER stays, so that who has seen it exchanges nothing. `tests/loom_join.rs` checks it.
 
 use crate::arena::{self, Key};
-use crate::cpu::{CpuInner, create_ready, current, direct, retract_join};
+use crate::cpu::{CpuInner, create_ready, current, direct, retract};
 use crate::exception::Exception;
 use crate::place::Place;
 use crate::primitives::{AtomicU64, Ordering};
@@ -506,7 +506,8 @@ impl<T> Future for JoinHandle<T> {
                 cpu.tell(|observer| observer.waits_for(self.key.get(), "which it joins"));
                 let here =
                     cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
-                cpu.ask_block(&raw const *self, Place::join(self.key), here);
+                // The handle may move before it is dropped; the cell does not.
+                cpu.ask_block(self.cell.as_ptr(), Place::join(self.key), here);
             }
             return Poll::Pending;
         }
@@ -516,7 +517,7 @@ impl<T> Future for JoinHandle<T> {
 
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
-        retract_join(self.key);
+        retract(self.cell.as_ptr());
         if self.cell().meeting.leave() {
             // SAFETY: the thread is over and left its block to the handle, which is gone.
             unsafe { thread::release(self.key) };

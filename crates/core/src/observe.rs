@@ -171,6 +171,9 @@ pub trait Observer: Send {
     /// The running thread is about to wait for what thread `whom` is to do. See [`waits_for`].
     fn waits_for(&mut self, _whom: u32, _tie: &'static str) {}
 
+    /// The running thread has taken back what it was about to wait for. It goes on, and whom it has named in this step was named for that.
+    fn waits_not(&mut self) {}
+
     /// The running thread is about to wait for this, behind a waker.
     fn waits_on(&mut self, _errand: Errand) {}
 

@@ -1,7 +1,7 @@
 //! The system calls that wait for the world: a descriptor, a point in time.
 
 use crate::alarm::{self, Alarm, Asker};
-use crate::cpu::{Ask, CpuInner, current, direct, retract};
+use crate::cpu::{Ask, current, direct, retract};
 use crate::time::{Deadline, Time};
 use crate::trace::{Interest, Readiness, Request};
 use crate::yield_now::Asking;
@@ -125,9 +125,8 @@ pub struct SleepUntil {
 #[derive(Debug)]
 enum Asked {
     Idle,
-    /// It is in the slot, or has gone with the thread itself: if a scheduler runs the thread before its time, it no longer stands.
-    Slot,
-    /// It stands: as long as the same thread or task polls, it need not ask again.
+    /// It stands until its alarm is over: as long as the same thread or task polls, it need not ask again. The alarm of a request that goes
+    /// with the thread itself is over at once: if a scheduler runs the thread before its time, it asks again.
     Stands(Whom, Asker),
 }
 
@@ -147,22 +146,8 @@ impl Whom {
 }
 
 impl SleepUntil {
-    /// The request that was in the slot is served with a waker after all.
-    ///
-    /// # Safety
-    /// `asker` has filled the slot with [`Ask::Sleep`] in this step and has not taken it back; nobody refers to it now, since the step's
-    /// poll is over.
-    pub(crate) unsafe fn detach(asker: *const (), until: Time, waker: &Waker, cpu: &CpuInner) -> Alarm {
-        let (alarm, asker_side) = Alarm::new(until, cpu.given_up());
-        let this = asker.cast::<SleepUntil>().cast_mut();
-        // SAFETY: it is pinned and would have emptied the slot when dropped, so it is there; the pointer was made from a
-        // unique reference, and there is no other now. What is overwritten is `Slot`, which needs no drop.
-        unsafe { (&raw mut (*this).asked).write(Asked::Stands(Whom::of(waker), asker_side)) };
-        alarm
-    }
-
     fn give_up(&mut self) {
-        if matches!(self.asked, Asked::Slot) {
+        if !matches!(self.asked, Asked::Idle) {
             retract(&raw const *self);
         }
         self.asked = Asked::Idle;
@@ -194,9 +179,10 @@ impl Future for SleepUntil {
                     return Poll::Pending;
                 }
                 this.give_up();
-                // From a unique reference, for `detach`.
-                if cpu.ask((&raw mut *this).cast_const(), Ask::Sleep(until)) {
-                    this.asked = Asked::Slot;
+                if cpu.ask(&raw const *this, Ask::Sleep(until)) {
+                    let (alarm, asker) = Alarm::new(until, cpu.given_up());
+                    this.asked = Asked::Stands(Whom::of(&cpu.keyed_waker()), asker);
+                    cpu.put_alarm(alarm);
                     return Poll::Pending;
                 }
                 Some((cpu, cpu.shared_waker()))

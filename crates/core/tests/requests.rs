@@ -26,6 +26,35 @@ fn a_sleeper_that_is_run_before_its_time_asks_again() {
     assert!(steps > 1 && Time::now() >= until);
 }
 
+/// What is dropped elsewhere is out of reach for the CPU that it has asked: its memory may have a new owner when the step ends.
+#[test]
+fn a_sleep_that_another_os_thread_drops_in_the_step_that_asked_is_not_written_to() {
+    const WORDS: usize = size_of::<SleepUntil>() / size_of::<u64>();
+    let mut cpu = Cpu::new().unwrap();
+    let (send, new_owner) = std::sync::mpsc::channel::<Box<[u64; WORDS]>>();
+    let asks = async move {
+        let mut asked = Some(Box::pin(sleep(Duration::from_secs(100))));
+        std::future::poll_fn(|cx| {
+            if let Some(mut sleep) = asked.take() {
+                assert!(sleep.as_mut().poll(cx).is_pending());
+                let send = send.clone();
+                let elsewhere = move || {
+                    drop(sleep);
+                    send.send(Box::new([7; WORDS])).unwrap();
+                };
+                std::thread::spawn(elsewhere).join().unwrap();
+            }
+            Poll::<()>::Pending
+        })
+        .await;
+    };
+    // It can be cancelled, so that its request is served with a waker.
+    let _handle = cpu.spawn_local(asks).unwrap();
+    let thread = cpu.woken().unwrap();
+    assert!(matches!(thread.step(&mut cpu), Trace::Any));
+    assert_eq!(*new_owner.recv().unwrap(), [7; WORDS]);
+}
+
 #[test]
 fn a_request_to_exit_stays_whatever_is_dropped_after_it() {
     let mut cpu = Cpu::new().unwrap();

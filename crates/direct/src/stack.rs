@@ -76,6 +76,8 @@ pub(crate) struct Control {
     pub(crate) kept: Cell<Option<Waker>>,
     /// How many `wait`s are polling their futures, one within another.
     pub(crate) polls: Cell<u32>,
+    /// Counts how often the stack was left within a poll.
+    pub(crate) left: Cell<u32>,
     /// How many [`shield`](crate::shield)s it is within.
     pub(crate) shields: Cell<u32>,
     /// The thread has been dropped: its stack is to be unwound.
@@ -232,6 +234,7 @@ fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
             waker: Cell::new(ptr::null()),
             kept: Cell::new(None),
             polls: Cell::new(0),
+            left: Cell::new(0),
             shields: Cell::new(0),
             cancelled: Cell::new(false),
             thrown: Cell::new(0),

@@ -362,7 +362,8 @@ struct Cancelled;
 /// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the future is ready.
 ///
 /// The future is polled on the thread's own stack within the thread's steps, so that system calls within it are the thread's own, as
-/// if an `async` thread had awaited it. It may run direct-style threads in turn, and `wait` within itself.
+/// if an `async` thread had awaited it. It may run direct-style threads in turn, and `wait` within itself: if it is still pending after that it
+/// is polled once more, since it may have been woken meanwhile.
 ///
 /// # Panics
 /// Outside of a direct-style thread; and within a future that is itself waited for, if that is polled with another waker each
@@ -390,6 +391,7 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
     let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
     let mut future = pin!(future.into_future());
     loop {
+        let left = control.left.get();
         {
             let _polls = Polls::enter(control);
             // SAFETY: set by who has resumed this stack. It stays there, and is not written as long as polls are counted.
@@ -397,6 +399,10 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
                 return output;
             }
+        }
+        if control.left.get() != left {
+            // A wake-up that came meanwhile has had the wait within go on, and was perhaps meant for this one.
+            continue;
         }
         if control.polls.get() == 0 { suspend(control) } else { suspend_within(control) }
     }
@@ -481,6 +487,7 @@ fn suspend_within(control: &Control) {
         // SAFETY: as in `wait`.
         control.kept.set(Some(unsafe { &*control.waker.get() }.clone()));
     }
+    control.left.set(control.left.get().wrapping_add(1));
     suspend(control);
 }
 

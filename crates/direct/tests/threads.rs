@@ -172,6 +172,46 @@ impl Drop for Mark {
     }
 }
 
+/// The thread runs again for a wake-up that is meant for the poll around the wait in which it stands.
+#[test]
+fn a_poll_that_was_woken_while_the_stack_was_left_within_it_comes_again() {
+    let ended = round_robin(async {
+        let (outer, inner) = (MVar::empty(), MVar::empty());
+        let (outers, inners) = (outer.clone(), inner.clone());
+        let thread = spawn_local(direct(move || {
+            let both = async { futures::future::join(outers.take(), async { wait(inners.take()) }).await };
+            wait(both)
+        }));
+        selvedge_core::yield_now().await;
+        outer.put(1).await;
+        for _ in 0..3 {
+            selvedge_core::yield_now().await;
+        }
+        inner.put(2).await;
+        thread.await.unwrap()
+    });
+    assert_eq!(ended.unwrap(), (1, 2));
+}
+
+#[test]
+fn a_poll_that_wakes_itself_before_the_stack_is_left_comes_again() {
+    let polls = Rc::new(Cell::new(0));
+    let counted = polls.clone();
+    let ended = round_robin(direct(move || {
+        wait(std::future::poll_fn(|cx| {
+            counted.set(counted.get() + 1);
+            if counted.get() == 2 {
+                return std::task::Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            yield_now();
+            std::task::Poll::Pending
+        }));
+    }));
+    ended.unwrap();
+    assert_eq!(polls.get(), 2);
+}
+
 #[test]
 fn dropping_one_that_waits_runs_its_destructors() {
     let mut cpu = Cpu::new().unwrap();

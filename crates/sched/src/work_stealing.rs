@@ -74,8 +74,9 @@ where
 ///   in its event source. A thread of [`spawn_local`](selvedge_core::spawn_local) stays on its worker.
 /// - What a step makes ready is offered to the others when the step ends.
 /// - A thread that is woken alone runs next on the same worker, before those that were ready already, but only three times in a row
-///   while others are ready there. One that is woken by the end of a thread for which it waits lets those run before that the worker has
-///   taken out of its queue already, 15 at most: it may then find that all its children have ended, and need not wait for each.
+///   while others are ready there. One that is woken alone by the last step of a thread, for whose end it most likely waits, lets those run
+///   before that the worker has taken out of its queue already, 15 at most: it may then find that all its children have ended, and need not
+///   wait for each. Until then it is offered to nobody else.
 ///   All others are served first come, first served; local ones and those that may move, in turn.
 /// - Threads on two workers that keep waking each other through the kernel, over a pipe or a socket, are brought together on one, and
 ///   then stay there. Where every worker has enough to do that is the only reason for a ready thread to move.

@@ -274,6 +274,10 @@ impl Observer for Recorder {
         self.waits_for = Some((whom, tie));
     }
 
+    fn waits_not(&mut self) {
+        self.waits_for = None;
+    }
+
     fn waits_on(&mut self, errand: Errand) {
         self.errand = Some(errand);
     }

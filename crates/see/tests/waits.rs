@@ -1,11 +1,14 @@
 //! What threads wait for, in words, for each of the things that there are to wait for; and what the kernel was called with for it.
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use selvedge_core::{round_robin_with, sleep, spawn_local, yield_now};
 use selvedge_io::fs::{Driver, File};
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::{EventLoop, blocking, net, process};
 use selvedge_see::{Doing, Dump, ThreadState, counters, dump, named};
-use selvedge_sync::Mutex;
+use selvedge_sync::{Fifo, Mutex, RwLock, wait_blocking};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::MutexGuard;
 use std::sync::mpsc;
@@ -174,6 +177,55 @@ fn a_dump_tells_circles_of_threads_while_others_run() {
         assert!(
             json["threads"].as_array().unwrap().iter().any(|thread| thread["tie"] == "which holds the mutex")
         );
+    };
+    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+}
+
+/// What a thread has said of a wait is said of that wait alone.
+#[test]
+fn a_wait_that_is_taken_back_ties_nobody_and_neither_does_one_of_several_behind_a_waker() {
+    let _turn = see();
+    let main = async {
+        let (mutex, never) = (Rc::new(Mutex::new_local(())), Rc::new(Fifo::<u8, _>::new_local()));
+        let guard = mutex.lock().await;
+        let (theirs, empty) = (mutex.clone(), never.clone());
+        drop(spawn_local(named("elsewhere", async move {
+            either(theirs.lock(), std::future::ready(())).await;
+            empty.take().await;
+        })));
+        drop(spawn_local(named("joiner", async move {
+            either(spawn_local(std::future::pending::<()>()), std::future::ready(())).await;
+            never.take().await;
+        })));
+        let theirs = mutex.clone();
+        drop(spawn_local(named("either", async move {
+            let waits = FuturesUnordered::<Pin<Box<dyn Future<Output = ()>>>>::new();
+            waits.push(Box::pin(async move { drop(theirs.lock().await) }));
+            waits.push(Box::pin(std::future::pending()));
+            waits.collect::<()>().await;
+        })));
+        sleep(ms(5)).await;
+        let dump = dump();
+        for name in ["elsewhere", "joiner", "either"] {
+            assert_eq!(find(&dump, name).waits_for, None, "{name}: {dump}");
+        }
+        drop(guard);
+    };
+    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+}
+
+#[test]
+fn who_has_read_once_is_not_named_when_somebody_unknown_writes() {
+    let _turn = see();
+    let lock: &'static RwLock<()> = Box::leak(Box::new(RwLock::new(())));
+    let main = async {
+        let passed_on = spawn_local(async { lock.read().await }).await.unwrap();
+        drop(passed_on);
+        std::thread::spawn(|| std::mem::forget(wait_blocking(lock.write()))).join().unwrap();
+        drop(spawn_local(named("late", async { drop(lock.read().await) })));
+        sleep(ms(5)).await;
+        let dump = dump();
+        assert_eq!(find(&dump, "late").waits_for, None, "{dump}");
     };
     round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
 }

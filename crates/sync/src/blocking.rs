@@ -32,7 +32,7 @@ pub fn wait_blocking<F: Future>(future: F) -> F::Output {
     run(future, None).unwrap_or_else(|| unreachable!("there was no time limit"))
 }
 
-/// The same, but gives up, by dropping the future, when `limit` has passed: `None` then.
+/// The same, but gives up, by dropping the future, when `limit` has passed: `None` then. A limit that is beyond the clock is none.
 ///
 /// # Panics
 /// As [`wait_blocking`].
@@ -47,7 +47,7 @@ pub fn wait_blocking<F: Future>(future: F) -> F::Output {
 /// ```
 #[track_caller]
 pub fn wait_blocking_for<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
-    run(future, Some(Instant::now() + limit))
+    run(future, Instant::now().checked_add(limit))
 }
 
 #[track_caller]

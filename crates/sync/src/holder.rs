@@ -1,6 +1,6 @@
 //! Who holds a lock: the record that owner checks are made against.
 
-use selvedge_core::{observe, this_thread};
+use selvedge_core::{is_lent_here, observe, this_thread};
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Who has locked something.
 ///
-/// It is a record of who *locked*: a guard that was given to somebody else unlocks all the same.
+/// It is a record of who *locked*: a guard that was given to somebody else unlocks all the same. If that outlives the thread that has
+/// locked, a later thread that has the same number is taken for the holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Holder {
@@ -59,7 +60,8 @@ impl std::error::Error for Recursion {}
 
 /// The record: 0 for nobody, or somebody unknown; a thread's number; or an OS thread's above bit 32.
 ///
-/// Written by who has just locked, and cleared before unlocking. So whoever reads himself there has written it himself.
+/// Written by who has just locked, and cleared before unlocking. So whoever reads himself there has written it himself; or a thread that had
+/// his number before him has, and has passed the guard on.
 #[derive(Debug, Default)]
 pub(crate) struct Record(AtomicU64);
 
@@ -107,13 +109,14 @@ impl Record {
     }
 }
 
-/// Waits, and calls `tell` whenever that has to go on.
+/// Waits, and calls `tell` whenever that has to go on and somebody may look on: not behind the waker of a combinator, of which nobody knows
+/// what else it waits for.
 #[inline(always)]
 pub(crate) async fn telling<T>(tell: impl Fn(), waiting: impl Future<Output = T>) -> T {
     let mut waiting = pin!(waiting);
     poll_fn(|cx| {
         let polled = waiting.as_mut().poll(cx);
-        if polled.is_pending() {
+        if polled.is_pending() && observe::is_on() && is_lent_here(cx.waker()) {
             tell();
         }
         polled

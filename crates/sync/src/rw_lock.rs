@@ -262,6 +262,15 @@ impl<T, M: Mode> RwLock<T, M> {
         ReadGuard { lock: self, _value: PhantomData }
     }
 
+    /// The record names nobody who has gone: of a guard that was passed on, the last reader clears it.
+    #[cold]
+    fn reader_leaves(&self) {
+        match self.readers() {
+            1 => self.reader.set(None),
+            _ => self.reader.clear_mine(),
+        }
+    }
+
     #[inline(always)]
     fn write_guard(&self, me: Option<Holder>) -> WriteGuard<'_, T, M> {
         self.writer.set(me);
@@ -422,7 +431,7 @@ impl<T, M: Mode> Drop for ReadGuard<'_, T, M> {
     #[inline]
     fn drop(&mut self) {
         if observe::is_on() {
-            self.lock.reader.clear_mine();
+            self.lock.reader_leaves();
         }
         self.lock.unlock(Wish::Read);
     }

@@ -294,3 +294,8 @@ fn an_os_thread_has_one_bell_and_another_within_a_wait() {
     let never = wait_blocking_for(Duration::from_millis(5), std::future::pending::<()>());
     assert_eq!(never, None);
 }
+
+#[test]
+fn a_limit_beyond_the_clock_is_none() {
+    assert_eq!(wait_blocking_for(Duration::MAX, std::future::ready(1)), Some(1));
+}
