@@ -254,7 +254,6 @@ impl EventLoop {
     /// Looks for events once, and waits for one so long at most. Whether there was one, or the time of somebody has come.
     fn look(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<bool> {
         POLLS.set(POLLS.get().wrapping_add(1));
-        drained(|fd, interest| self.driver.drained(fd, interest));
         self.driver.tidy();
         let mut wait = timeout.map(|t| t.min(WAIT_MAX));
         if self.driver.resolve() {
@@ -281,6 +280,8 @@ impl EventLoop {
         };
         let timespec = wait
             .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
+        // Not sooner: a foreign waker, woken by the disk's turn, may have made calls.
+        drained(|fd, interest| self.driver.drained(fd, interest));
         let taken = match look {
             true => sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref()),
             false => Ok(&[][..]),
