@@ -379,7 +379,12 @@ mod tests {
             // Every other one takes long, and the first ones take very long.
             if table.begin(RING) {
                 timed += 1;
-                table.end(RING, if call < 30 { 20_000 } else if call % 2 == 0 { 1000 } else { 3000 });
+                let ticks = match call {
+                    0..30 => 20_000,
+                    _ if call % 2 == 0 => 1000,
+                    _ => 3000,
+                };
+                table.end(RING, ticks);
             }
             sums = NOTHING;
             table.add_to(&NOTHING, &mut sums);
