@@ -17,7 +17,7 @@ pub struct Tally {
     /// How often it was called.
     pub calls: u64,
     /// How long these calls took together. On each OS thread the first 64 of a kind are timed, and then one in eight or so, chosen at
-    /// random: then this is an estimate.
+    /// random, which stands for those since the one before: then this is an estimate.
     pub time: Duration,
 }
 
@@ -43,8 +43,9 @@ const KINDS: usize = WAIT + 1;
 struct Table {
     os_thread: String,
     calls: [AtomicU64; KINDS],
-    /// How many of them were timed, and how long those took.
+    /// How many there were when one was timed last.
     timed: [AtomicU64; KINDS],
+    /// How long they took up to that one: each that was timed stands for those since the one before. So this only ever grows.
     ticks: [AtomicU64; KINDS],
     /// Which call of a kind is to be timed next.
     next: [AtomicU64; KINDS],
@@ -70,9 +71,9 @@ struct Counted {
     past: Sums,
 }
 
-/// By kind: calls, how many of them were timed, and the ticks of those.
-type Sums = [[u64; 3]; KINDS];
-const NOTHING: Sums = [[0; 3]; KINDS];
+/// By kind: calls, and their ticks.
+type Sums = [[u64; 2]; KINDS];
+const NOTHING: Sums = [[0; 2]; KINDS];
 
 /// So many calls of a kind are timed, each.
 const ALL_TIMED: u64 = 64;
@@ -129,15 +130,16 @@ impl Table {
     }
 
     fn end(&self, kind: usize, ticks: u64) {
-        let add = |counter: &AtomicU64, n| counter.store(counter.load(Relaxed) + n, Relaxed);
-        add(&self.timed[kind], 1);
-        add(&self.ticks[kind], ticks);
+        let calls = self.calls[kind].load(Relaxed);
+        let stands_for = calls - self.timed[kind].load(Relaxed);
+        self.timed[kind].store(calls, Relaxed);
+        self.ticks[kind].store(self.ticks[kind].load(Relaxed) + ticks * stands_for, Relaxed);
     }
 
     /// Adds what has come into it since `before`.
     fn add_to(&self, before: &Sums, sums: &mut Sums) {
         for (kind, sum) in sums.iter_mut().enumerate() {
-            let now = [&self.calls, &self.timed, &self.ticks].map(|counters| counters[kind].load(Relaxed));
+            let now = [&self.calls, &self.ticks].map(|counters| counters[kind].load(Relaxed));
             for (sum, (now, before)) in sum.iter_mut().zip(now.into_iter().zip(before[kind])) {
                 *sum += now - before;
             }
@@ -195,9 +197,9 @@ pub fn counted() -> (Calls, Vec<(String, Calls)>) {
 
 impl Calls {
     fn of(sums: &Sums, tick: f64) -> Calls {
-        let tally = |&[calls, timed, ticks]: &[u64; 3]| {
-            let each = ticks as f64 * tick / timed.max(1) as f64;
-            Tally { calls, time: Duration::from_nanos((each * calls as f64) as u64) }
+        let tally = |&[calls, ticks]: &[u64; 2]| Tally {
+            calls,
+            time: Duration::from_nanos((ticks as f64 * tick) as u64),
         };
         let kinds = sums[..WAIT].iter().enumerate().filter(|(_, [calls, ..])| *calls != 0);
         let kinds =
@@ -250,11 +252,20 @@ impl Drop for Counting {
 /// When counting began, on both clocks.
 static EPOCH: OnceLock<(u64, Instant)> = OnceLock::new();
 
-/// How many nanoseconds a tick has lasted on average.
+/// How many nanoseconds a tick lasts, once there has been time to find out: it must not change any more, lest a sum of ticks seem to shrink.
+static TICK: OnceLock<f64> = OnceLock::new();
+/// How long that is.
+const CALIBRATION: Duration = Duration::from_secs(1);
+
+/// How many nanoseconds a tick lasts on average.
 fn tick() -> f64 {
+    if let Some(&tick) = TICK.get() {
+        return tick;
+    }
     let Some((ticks_then, then)) = EPOCH.get() else { return 0.0 };
-    let (passed, ticks) = (then.elapsed().as_nanos(), ticks().wrapping_sub(*ticks_then));
-    passed as f64 / ticks.max(1) as f64
+    let (passed, ticks) = (then.elapsed(), ticks().wrapping_sub(*ticks_then));
+    let tick = passed.as_nanos() as f64 / ticks.max(1) as f64;
+    if passed < CALIBRATION { tick } else { *TICK.get_or_init(|| tick) }
 }
 
 /// A clock that costs a few nanoseconds to read: the processor's, which runs at a constant rate on all that have been made for long.
@@ -363,15 +374,25 @@ mod tests {
     #[test]
     fn of_many_calls_some_are_timed_and_stand_for_all() {
         let table = Table::default();
-        let mut sums = NOTHING;
+        let (mut sums, mut timed, mut before) = (NOTHING, 0, Duration::ZERO);
         for call in 0..80_000 {
-            // Every other one takes long.
+            // Every other one takes long, and the first ones take very long.
             if table.begin(RING) {
-                table.end(RING, if call % 2 == 0 { 1000 } else { 3000 });
+                timed += 1;
+                let ticks = match call {
+                    0..30 => 20_000,
+                    _ if call % 2 == 0 => 1000,
+                    _ => 3000,
+                };
+                table.end(RING, ticks);
             }
+            sums = NOTHING;
+            table.add_to(&NOTHING, &mut sums);
+            let time = Calls::of(&sums, 1.0).kinds[0].1.time;
+            assert!(time >= before, "what is counted never shrinks");
+            before = time;
         }
-        table.add_to(&NOTHING, &mut sums);
-        let [calls, timed, _] = sums[RING];
+        let calls = sums[RING][0];
         assert!(calls == 80_000 && (8_000..12_000).contains(&timed), "{calls} {timed}");
         let Calls { kinds, .. } = Calls::of(&sums, 1.0);
         let [(name, tally)] = kinds[..] else { panic!("{kinds:?}") };

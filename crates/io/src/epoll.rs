@@ -287,7 +287,7 @@ impl<W: Wakes> Driver<W> {
         // SAFETY: the owner of the descriptor waits for it and so keeps it open; were it closed, the calls below would fail
         // or name another file of this process, which the table's generation tells apart.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-        let flags = match exclusive::contains(fd) {
+        let flags = match exclusive::claim(fd, &self.epoll) {
             false => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
             true => EventFlags::IN | EventFlags::ET | EventFlags::EXCLUSIVE,
         };

@@ -20,7 +20,9 @@ use crate::unpark::Caller;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use selvedge_core::observe::Lengths;
-use selvedge_core::{Cpu, Detached, Events, Interest, Readiness, Request, Thread, Time, Trace, Unpark, Wait};
+use selvedge_core::{
+    Cpu, Detached, Events, Interest, Readiness, Request, Thread, Time, Trace, Unpark, VirtualClock, Wait,
+};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io;
@@ -231,8 +233,9 @@ impl EventLoop {
 
     /// Looks for events for a moment, if it is worth it. Whether there was something.
     fn linger(&mut self, cpu: &mut Cpu) -> io::Result<bool> {
-        let waits_for_peers = self.driver.waiting() > 0 && self.disk.awaited() == 0 && !sys::is_simulated();
-        if !waits_for_peers || !self.linger.is_due() {
+        let waits_for_peers = self.driver.waiting() > 0 && self.disk.awaited() == 0;
+        // By a clock that stands still a moment would never be over.
+        if !waits_for_peers || VirtualClock::now().is_some() || !self.linger.is_due() {
             return Ok(false);
         }
         let until = Time::now() + MOMENT;
@@ -254,7 +257,6 @@ impl EventLoop {
     /// Looks for events once, and waits for one so long at most. Whether there was one, or the time of somebody has come.
     fn look(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<bool> {
         POLLS.set(POLLS.get().wrapping_add(1));
-        drained(|fd, interest| self.driver.drained(fd, interest));
         self.driver.tidy();
         let mut wait = timeout.map(|t| t.min(WAIT_MAX));
         if self.driver.resolve() {
@@ -281,6 +283,8 @@ impl EventLoop {
         };
         let timespec = wait
             .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
+        // Not sooner: a foreign waker, woken by the disk's turn, may have made calls.
+        drained(|fd, interest| self.driver.drained(fd, interest));
         let taken = match look {
             true => sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref()),
             false => Ok(&[][..]),

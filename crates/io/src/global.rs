@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use selvedge_core::{Quiet, Request, Time, Unpark, quietly, set_fallback};
 use std::io;
 use std::mem::MaybeUninit;
+use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -62,8 +63,12 @@ impl Global {
         let global = Global { driver: Mutex::new(Driver::new()?), caller: Caller::new()? };
         lock(&global.driver).add_unpark(&global.caller)?;
         let epoll = lock(&global.driver).epoll().clone();
+        let (sender, receiver) = channel::<&'static Global>();
+        let run = move || receiver.recv().into_iter().for_each(|global| global.run(&epoll));
+        std::thread::Builder::new().name("selvedge-io".into()).spawn(run)?;
+        // Not sooner: without its OS thread it is to go again.
         let global: &'static Global = Box::leak(Box::new(global));
-        std::thread::Builder::new().name("selvedge-io".into()).spawn(move || global.run(&epoll))?;
+        sender.send(global).expect("its OS thread waits for it");
         Ok(global)
     }
 

@@ -142,10 +142,12 @@ impl Ring {
         self.pending
     }
 
-    /// Whether the kernel performs such an operation through a ring.
+    /// Whether the kernel performs such an operation through a ring. There an offset of all ones is no offset, but stands for the file's position.
     pub(crate) fn supports(&self, operation: &Operation) -> bool {
         match operation {
-            Operation::Read(_) | Operation::Write(_) => self.supported.transfer,
+            Operation::Read(transfer) | Operation::Write(transfer) => {
+                self.supported.transfer && transfer.offset() != u64::MAX
+            }
             Operation::Sync { .. } => self.supported.sync,
             Operation::Open(_) => self.supported.open,
             Operation::Stat(_) => self.supported.stat,

@@ -5,6 +5,7 @@ mod common;
 use common::{localhost, ms, run};
 use selvedge_core::{Time, spawn, spawn_local};
 use selvedge_io::net::{UdpSocket, UnixDatagram};
+use selvedge_io::sim::{Call, Fault, Faults};
 use selvedge_io::time::{sleep, timeout};
 use std::cell::Cell;
 use std::io::ErrorKind;
@@ -226,5 +227,31 @@ fn unix_datagrams_go_to_paths() {
         assert_eq!(unnamed.send(b"x").await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
         unnamed.set_read_deadline(Some(Time::now() + ms(5)));
         assert_eq!(unnamed.recv(&mut buffer).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    });
+}
+
+#[test]
+fn interruptions_are_nobodys_business() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    run(async move {
+        let (one, other) = (udp(), udp());
+        let (sender, socket) = (UnixDatagram::unbound().unwrap(), UnixDatagram::bind(&path).unwrap());
+        let wanted = [Call::Connect, Call::Send, Call::Recv];
+        let _interrupted = Faults::here(move |call, nth| {
+            (wanted.contains(&call) && nth % 2 == 0).then_some(Fault::INTERRUPTED)
+        });
+        let mut buffer = [0; 10];
+        one.connect(other.local_addr().unwrap()).unwrap();
+        one.send(b"one").await.unwrap();
+        let (length, from) = other.recv_from(&mut buffer).await.unwrap();
+        assert_eq!((&buffer[..length], from), (&b"one"[..], one.local_addr().unwrap()));
+        other.send_to(b"two", from).await.unwrap();
+        assert_eq!(one.recv(&mut buffer).await.unwrap(), 3);
+        sender.send_to(b"three", &path).await.unwrap();
+        sender.connect(&path).unwrap();
+        sender.send(b"four").await.unwrap();
+        assert_eq!(socket.recv_from(&mut buffer).await.unwrap(), (5, None));
+        assert_eq!(socket.recv(&mut buffer).await.unwrap(), 4);
     });
 }

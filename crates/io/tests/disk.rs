@@ -66,6 +66,32 @@ fn a_file_is_created_written_read_and_described() {
     });
 }
 
+/// All ones is the file's own position to some system calls.
+#[test]
+fn an_offset_that_no_file_has_is_an_error() {
+    both(|| async {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, b"content".to_vec()).await.unwrap();
+        let file = File::options().read(true).write(true).open(&path).await.unwrap();
+        for offset in [u64::MAX, u64::MAX - 1, 1 << 63] {
+            let errors = [
+                file.read_at(vec![0; 4], offset).await.0.unwrap_err(),
+                file.read_at(AlignedBuf::new(4), offset).await.0.unwrap_err(),
+                file.read_exact_at(vec![0; 4], offset).await.0.unwrap_err(),
+                file.read(offset, 4).await.unwrap_err(),
+                file.write_at(vec![0; 4], offset).await.0.unwrap_err(),
+                file.write_at(AlignedBuf::new(4), offset).await.0.unwrap_err(),
+                file.write_all_at(vec![0; 4], offset).await.0.unwrap_err(),
+            ];
+            for error in errors {
+                assert_eq!(errno(&error), Some(libc::EINVAL), "{offset}: {error}");
+            }
+        }
+        assert_eq!(fs::read(&path).await.unwrap(), b"content");
+    });
+}
+
 #[test]
 fn whole_files() {
     both(|| async {

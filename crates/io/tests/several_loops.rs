@@ -65,6 +65,22 @@ fn wait<T>(result: mpsc::Receiver<T>) -> T {
     result.recv_timeout(std::time::Duration::from_secs(60)).expect("the thread ends")
 }
 
+/// Whether a descriptor whose thread is with `worker` is soon in that loop's set alone. The others take it out when they have had some
+/// edges; on a loaded machine several may be one to them, or come to them late.
+fn is_only_with(worker: &Worker, one: &Arc<Stream>, other: &Stream) -> bool {
+    for _ in 0..500 {
+        if registrations(&**one) == 1 {
+            return true;
+        }
+        let reader = one.clone();
+        let read = worker.spawn(move || async move { reader.read_exact(&mut [0]).await.unwrap() });
+        std::thread::sleep(ms(3));
+        other.try_write(b"x").unwrap();
+        wait(read);
+    }
+    false
+}
+
 #[test]
 fn who_moves_on_leaves_nothing_behind() {
     let (one, other) = pair();
@@ -83,7 +99,7 @@ fn who_moves_on_leaves_nothing_behind() {
             std::thread::sleep(ms(3));
         }
         assert_eq!(wait(read), [round; 2]);
-        assert_eq!(registrations(&*one), 1, "in round {round}");
+        assert!(is_only_with(&workers[round as usize % 3], &one, &other), "in round {round}");
     }
 }
 
@@ -227,5 +243,5 @@ fn what_a_poller_has_left_behind_keeps_no_descriptor_in_his_loop() {
         other.try_write(b"x").unwrap();
     }
     wait(read);
-    assert_eq!(registrations(&*one), 1);
+    assert!(is_only_with(&workers[1], &one, &other));
 }

@@ -2,12 +2,14 @@
 
 mod common;
 
-use common::{listen, localhost, run};
+use common::{listen, localhost, ms, run};
 use selvedge_io::net::{ListenOptions, TcpListener};
+use selvedge_io::time::{sleep, timeout};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream as StdStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::channel;
 
 const CONNECTIONS: usize = 200;
 
@@ -68,4 +70,86 @@ fn sockets_of_one_port() {
     let taken = serve(address, vec![first, second]);
     assert_eq!(taken.iter().sum::<usize>(), CONNECTIONS);
     assert!(taken.iter().all(|&n| n > CONNECTIONS / 10), "the kernel spreads them: {taken:?}");
+}
+
+/// The thread that accepts on a share goes to another loop; the one where it was knows the descriptor still, and sleeps.
+#[test]
+fn a_share_whose_thread_has_gone_to_another_loop_hears_of_connections() {
+    let listener = listen();
+    let address = listener.local_addr();
+    let _other = listener.share().unwrap();
+    let listener = Arc::new(listener);
+    let (is_left, left) = channel();
+    let over = Arc::new(AtomicBool::new(false));
+    let first = {
+        let (listener, over) = (listener.clone(), over.clone());
+        std::thread::spawn(move || {
+            run(async move {
+                assert!(timeout(ms(1), listener.accept()).await.is_err());
+                is_left.send(()).unwrap();
+                while !over.load(SeqCst) {
+                    sleep(ms(100)).await;
+                }
+            });
+        })
+    };
+    left.recv().unwrap();
+    let (is_next, next) = channel();
+    let second = std::thread::spawn(move || {
+        run(async move {
+            for _ in 0..2 {
+                // The deadline is behind the test's.
+                is_next.send(timeout(ms(20_000), listener.accept()).await.is_ok()).unwrap();
+            }
+        });
+    });
+    let heard: Vec<bool> = (0..2)
+        .map(|_| {
+            std::thread::sleep(ms(50));
+            let _client = StdStream::connect(address).unwrap();
+            next.recv_timeout(ms(5_000)).unwrap_or(false)
+        })
+        .collect();
+    over.store(true, SeqCst);
+    assert_eq!(heard, [true, true]);
+    first.join().unwrap();
+    second.join().unwrap();
+}
+
+/// A share that is closed stays in no epoll set, though the socket is open still.
+#[test]
+fn a_share_that_is_closed_keeps_no_connection_from_the_others() {
+    let listener = listen();
+    let address = listener.local_addr();
+    let share = listener.share().unwrap();
+    let (is_closed, closed) = channel();
+    let over = Arc::new(AtomicBool::new(false));
+    let first = {
+        let over = over.clone();
+        std::thread::spawn(move || {
+            run(async move {
+                assert!(timeout(ms(1), share.accept()).await.is_err());
+                drop(share);
+                is_closed.send(()).unwrap();
+                while !over.load(SeqCst) {
+                    sleep(ms(100)).await;
+                }
+            });
+        })
+    };
+    closed.recv().unwrap();
+    let (is_accepted, accepted) = channel();
+    let second = std::thread::spawn(move || {
+        run(async move {
+            let accept = timeout(ms(20_000), listener.accept());
+            is_accepted.send(accept.await.is_ok()).unwrap();
+        });
+    });
+    std::thread::sleep(ms(50));
+    let _client = StdStream::connect(address).unwrap();
+    let heard = accepted.recv_timeout(ms(5_000)).unwrap_or(false);
+    over.store(true, SeqCst);
+    assert!(heard);
+    first.join().unwrap();
+    second.join().unwrap();
 }

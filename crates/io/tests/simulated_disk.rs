@@ -566,3 +566,14 @@ fn the_real_disk_is_out_of_reach() {
     });
     assert!(!Path::new("/simulated").exists());
 }
+
+#[test]
+fn a_file_too_long_to_be_held_is_an_error() {
+    let ended = World::new(1).run(async {
+        File::create("/long").await?.set_len(1 << 62).await?;
+        fs::read("/long").await
+    });
+    let ended = ended.unwrap();
+    assert_eq!(ended.output.unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+    assert_eq!(ended.disk.read("/long").unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+}

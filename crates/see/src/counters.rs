@@ -157,9 +157,9 @@ pub struct CpuCounters {
 /// Looks at each thread once, and at each descriptor.
 pub fn counters() -> Counters {
     let survey = SURVEY.fetch_add(1, Relaxed) + 1;
-    let seats = recorder::seats();
-    recorder::ask(&seats, |seat| recorder::lock(&seat.lengths).0 >= survey);
-    let mut total = recorder::past();
+    recorder::ask(&recorder::seats(), |seat| recorder::lock(&seat.lengths).0 >= survey);
+    // Some that were asked may be gone.
+    let (mut total, seats) = recorder::past_and_seats();
     let mut cpus: Vec<CpuCounters> = Vec::new();
     for seat in seats {
         let counts = seat.counting.read();

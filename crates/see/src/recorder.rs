@@ -313,7 +313,9 @@ impl Observer for Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        lock(&SEATS).retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        let mut seats = lock(&SEATS);
+        seats.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        // Before the lock is released: it counts either here or there.
         lock(&PAST).get_or_insert_default().add(&self.seat.counting.read());
     }
 }
@@ -367,9 +369,10 @@ pub(crate) fn seats() -> Vec<Arc<Seat>> {
     lock(&SEATS).clone()
 }
 
-/// The counters of the CPUs that are gone.
-pub(crate) fn past() -> Counts {
-    lock(&PAST).unwrap_or_default()
+/// The counters of the CPUs that are gone, and the seats of the others.
+pub(crate) fn past_and_seats() -> (Counts, Vec<Arc<Seat>>) {
+    let seats = lock(&SEATS);
+    (lock(&PAST).unwrap_or_default(), seats.clone())
 }
 
 /// How many threads are ready or running, and how many wait.

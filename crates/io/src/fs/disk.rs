@@ -302,7 +302,7 @@ impl Drop for Disk {
     /// operation get their answers, those that had not begun from the pool.
     fn drop(&mut self) {
         Queue::set_here(None);
-        HERE.set(None);
+        drop(HERE.try_with(RefCell::take));
         self.queue.leave_to_pool();
         let mut carrier = self.carrier.borrow_mut();
         while let Some(ring) = &mut carrier.ring

@@ -71,12 +71,13 @@ pub async fn metadata(path: impl Into<PathBuf>) -> io::Result<Metadata> {
 /// The whole content of the file at a path.
 ///
 /// # Errors
-/// With the path in the message: not there, not permitted, a directory.
+/// With the path in the message: not there, not permitted, a directory; `OutOfMemory` if it is longer than what there is to hold it.
 pub async fn read(path: impl Into<PathBuf>) -> io::Result<Vec<u8>> {
     let file = File::open(path).await?;
     // A file in /proc has no length that it tells.
     let length = file.metadata().await?.len();
-    let mut content = vec![0; usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1).max(READ_MIN)];
+    let length = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1).max(READ_MIN);
+    let mut content = zeros(length).map_err(at("read", file.path()))?;
     let mut filled = 0;
     loop {
         let (read, buffer) = file.fill(content, filled, filled as u64).await;
@@ -91,6 +92,13 @@ pub async fn read(path: impl Into<PathBuf>) -> io::Result<Vec<u8>> {
     }
     content.truncate(filled);
     Ok(content)
+}
+
+/// So many zeros, if there is memory for them: a file may be said to be as long as one likes.
+pub(crate) fn zeros(length: usize) -> io::Result<Vec<u8>> {
+    Vec::<u8>::new().try_reserve_exact(length)?;
+    // Not in that room: memory that comes from the kernel is zeros already.
+    Ok(vec![0; length])
 }
 
 /// What [`read`] tries to read at least.

@@ -289,7 +289,8 @@ impl Queue {
 
     /// Makes it the queue of this OS thread; `None` ends that.
     pub(crate) fn set_here(queue: Option<Arc<Queue>>) {
-        HERE.set(queue);
+        // It may have ended already: an event loop in a variable of the OS thread may be dropped behind this one.
+        drop(HERE.try_with(|here| here.replace(queue)));
     }
 
     /// The queue for what is asked here: the event loop's if a thread of ours asks, else that of foreign executors.
@@ -300,7 +301,8 @@ impl Queue {
     }
 
     fn is_here(&self) -> bool {
-        HERE.with_borrow(|here| here.as_ref().is_some_and(|here| std::ptr::eq(&**here, self)))
+        let is_it = |here: &Arc<Queue>| std::ptr::eq(&**here, self);
+        HERE.try_with(|here| here.borrow().as_ref().is_some_and(is_it)).unwrap_or(false)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -480,7 +482,8 @@ impl Completed {
 /// Closes a descriptor: aside, if a thread of ours would have to wait for it.
 pub(super) fn close_aside(fd: Fd) {
     let aside = in_thread() && !fd.is_simulated();
-    match HERE.with_borrow(Option::clone).filter(|_| aside) {
+    // There is none when the OS thread's variables go.
+    match HERE.try_with(|here| here.borrow().clone()).ok().flatten().filter(|_| aside) {
         Some(queue) => {
             queue.submit(Operation::Close(Some(fd)), None);
         }

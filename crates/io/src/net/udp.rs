@@ -79,7 +79,7 @@ impl UdpSocket {
     /// # Errors
     /// With the address in the message: of another family, unreachable.
     pub fn connect(&self, address: SocketAddr) -> io::Result<()> {
-        sys::connect(&self.io, &SocketAddrAny::from(address))
+        sys::set_peer(&self.io, &SocketAddrAny::from(address))
             .map_err(io::Error::from)
             .map_err(doing(format_args!("connect to {address}")))
     }

@@ -82,7 +82,7 @@ impl UnixDatagram {
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         let connect = || -> io::Result<()> {
-            Ok(sys::connect(&self.io, &SocketAddrAny::from(SocketAddrUnix::new(path)?))?)
+            Ok(sys::set_peer(&self.io, &SocketAddrAny::from(SocketAddrUnix::new(path)?))?)
         };
         connect().map_err(doing(format_args!("connect to {}", path.display())))
     }

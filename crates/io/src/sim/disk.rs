@@ -6,6 +6,7 @@ mod journal;
 mod names;
 pub(crate) mod tree;
 
+use crate::fs::zeros;
 use rustix::fs::OFlags;
 use rustix::io::Result;
 use selvedge_sched::Random;
@@ -115,10 +116,10 @@ impl Disk {
     /// The content of a file, symbolic links followed: that which programs see, on the disk or not.
     ///
     /// # Errors
-    /// Not there, a directory.
+    /// Not there, a directory; `OutOfMemory` if it is longer than what there is to hold it.
     pub fn read(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let file = self.tree.find(From::ROOT, bytes(path.as_ref()), Last::Follow)?;
-        let mut content = vec![0; self.tree.len(file) as usize];
+        let mut content = zeros(self.tree.len(file) as usize)?;
         self.tree.read(file, 0, &mut content)?;
         Ok(content)
     }

@@ -1,6 +1,6 @@
 //! Datagram sockets, of UDP and Unix.
 
-use super::{Call, Fd, is_disturbed, make, on};
+use super::{Call, Fd, connect, is_disturbed, make, on};
 use rustix::io::{Errno, Result};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, recvfrom, sendto, sockopt,
@@ -34,6 +34,19 @@ pub fn datagram_pair() -> Result<(Fd, Fd)> {
         let (one, other) = kernel.datagram_pair()?;
         Ok((Fd::simulated(one), Fd::simulated(other)))
     })
+}
+
+/// Sets whom a datagram socket sends to, and receives from. It is done at once, so it is repeated when it is interrupted.
+///
+/// # Errors
+/// Those of `connect`, but for `EINTR`.
+pub fn set_peer(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
+    loop {
+        match connect(&fd, address) {
+            Err(Errno::INTR) => {}
+            set => return set,
+        }
+    }
 }
 
 /// Receives the next datagram, without waiting: how much of it fitted, and who sent it. With `peek` it stays there.

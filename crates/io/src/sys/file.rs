@@ -173,11 +173,12 @@ pub fn pread(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
 /// Reads what is in memory of a place in a file.
 ///
 /// # Errors
-/// Those of `preadv2`: `EAGAIN` if nothing is.
+/// Those of `preadv2`: `EAGAIN` if nothing is; `EINVAL` for the offset that it would take for the file's position.
 #[inline]
 pub fn pread_cached(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
-    read_at(file.as_fd(), buffer, offset, ReadWriteFlags::NOWAIT, |file, part| {
-        rustix::io::preadv2(file, &mut [IoSliceMut::new(part)], offset, ReadWriteFlags::NOWAIT)
+    read_at(file.as_fd(), buffer, offset, ReadWriteFlags::NOWAIT, |file, part| match offset {
+        u64::MAX => Err(Errno::INVAL),
+        _ => rustix::io::preadv2(file, &mut [IoSliceMut::new(part)], offset, ReadWriteFlags::NOWAIT),
     })
 }
 

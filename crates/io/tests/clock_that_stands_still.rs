@@ -1,0 +1,34 @@
+//! A simulated schedule with a real event loop: its clock stands still, and the sockets are real.
+
+mod common;
+
+use common::ms;
+use rustix::time::{ClockId, clock_gettime};
+use selvedge_io::EventLoop;
+use selvedge_io::net::UnixStream;
+use selvedge_sched::Simulation;
+use std::time::Duration;
+
+fn busy() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[test]
+fn who_waits_for_a_real_socket_sleeps_meanwhile() {
+    let mut events = EventLoop::new().unwrap();
+    let before = busy();
+    let run = Simulation::new(1).run(&mut events, async {
+        let (one, other) = UnixStream::pair().unwrap();
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(ms(500));
+            other.try_write(b"x").unwrap();
+            other
+        });
+        assert_eq!(one.read(&mut [0]).await.unwrap(), 1);
+        writer.join().unwrap();
+    });
+    run.unwrap();
+    let busy = busy() - before;
+    assert!(busy < ms(40), "{busy:?}");
+}

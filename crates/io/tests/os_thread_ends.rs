@@ -1,0 +1,34 @@
+//! What the variables of an OS thread still have when it ends is dropped behind the event loop's own. (A panic there aborts the process.)
+
+use selvedge_core::round_robin_with;
+use selvedge_io::EventLoop;
+use selvedge_io::fs::File;
+use std::cell::RefCell;
+
+thread_local! {
+    static FILE: RefCell<Option<File>> = const { RefCell::new(None) };
+    static EVENTS: RefCell<Option<EventLoop>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn a_file_may_outlive_the_event_loop_in_a_variable_of_the_os_thread() {
+    let ended = std::thread::spawn(|| {
+        // It is there first, so it goes last.
+        FILE.with_borrow(|file| assert!(file.is_none()));
+        let open = async { FILE.set(Some(File::open("Cargo.toml").await.unwrap())) };
+        round_robin_with(&mut EventLoop::new().unwrap(), open).unwrap();
+    });
+    ended.join().unwrap();
+}
+
+#[test]
+fn so_may_an_event_loop() {
+    let ended = std::thread::spawn(|| {
+        EVENTS.with_borrow_mut(|events| {
+            let events = events.insert(EventLoop::new().unwrap());
+            let read = async { File::open("Cargo.toml").await.unwrap().read(0, 9).await.unwrap().len() };
+            assert_eq!(round_robin_with(events, read).unwrap(), 9);
+        });
+    });
+    ended.join().unwrap();
+}
