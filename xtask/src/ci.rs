@@ -33,11 +33,11 @@ const FIRST: &[Step] = &[
 /// Two at a time, for they run mostly on one CPU and do not mind if it is slow: the longest first. Each has a target directory of its
 /// own, or builds little.
 const SIDE_BY_SIDE: &[Step] = &[
-    ("thread sanitizer", thread_sanitizer),
-    ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
-    ("miri sync", |ci| ci.miri(SYNC_UNDER_MIRI)),
-    ("loom", loom),
     ("miri sched", |ci| ci.miri(&["--package", "selvedge-sched", "--lib", "--test", "work_stealing"])),
+    ("miri sync", |ci| ci.miri(SYNC_UNDER_MIRI)),
+    ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
+    ("thread sanitizer", thread_sanitizer),
+    ("loom", loom),
     ("address sanitizer", address_sanitizer),
     ("fuzz targets", fuzz_targets),
 ];
