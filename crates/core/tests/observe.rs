@@ -1,13 +1,16 @@
 //! What an observer is told, and that the threads do not notice it.
 
+#[path = "common/never.rs"]
+mod never;
+
+use never::Never;
 use selvedge_core::observe::{
     End, Ended, Errand, Note, Object, Observer, Seen, ThreadId, named, nudge, observe, running, waits_for,
     waits_on,
 };
 use selvedge_core::{
-    Cpu, Deadline, Interest, JoinHandle, Local, NoEvents, Queue, Readiness, Role, Syscall, Time, Trace,
-    WaitFd, WaitQueue, call, exit, fork, nbio, park, round_robin, round_robin_with, sleep_until, spawn,
-    spawn_local, yield_now,
+    Cpu, Deadline, Interest, JoinHandle, Local, NoEvents, Readiness, Syscall, Time, Trace, WaitFd, WaitQueue,
+    call, exit, fork, nbio, park, round_robin, round_robin_with, sleep_until, spawn, spawn_local, yield_now,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -349,15 +352,6 @@ fn what_a_thread_waits_for_and_the_lengths_of_the_queues() {
 
 #[test]
 fn a_deadlock_is_told_with_what_the_observer_knows() {
-    struct Never;
-    impl Role<(), ()> for Never {
-        type Output = ();
-        fn attempt(_: &mut (), _: &mut Queue<()>, _: &mut ()) -> Option<()> {
-            None
-        }
-        fn granted(_: &mut ()) {}
-        fn abandoned(_: &mut (), _: &mut Queue<()>, _: &mut ()) {}
-    }
     let _observing = observing();
     let ended = round_robin(async {
         // The other joins itself.

@@ -1,5 +1,9 @@
 //! What threads and schedulers rely on, seen from outside.
 
+#[path = "common/never.rs"]
+mod never;
+
+use never::Never;
 use selvedge_core::*;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -195,15 +199,6 @@ fn catch_returns_a_typed_result() {
 
 #[test]
 fn a_deadlock_is_reported_with_its_threads() {
-    struct Never;
-    impl Role<(), ()> for Never {
-        type Output = ();
-        fn attempt(_: &mut (), _: &mut Queue<()>, _: &mut ()) -> Option<()> {
-            None
-        }
-        fn granted(_: &mut ()) {}
-        fn abandoned(_: &mut (), _: &mut Queue<()>, _: &mut ()) {}
-    }
     let line = line!() + 4;
     let error = round_robin(async {
         let stuck = spawn_local(async {

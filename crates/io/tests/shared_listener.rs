@@ -72,6 +72,26 @@ fn sockets_of_one_port() {
     assert!(taken.iter().all(|&n| n > CONNECTIONS / 10), "the kernel spreads them: {taken:?}");
 }
 
+/// Runs `wait` on an OS thread with an event loop, which lives on until it is `over`; returns when `wait` has ended.
+fn wait_in_a_loop_that_stays(
+    over: &Arc<AtomicBool>,
+    wait: impl Future<Output = ()> + Send + 'static,
+) -> std::thread::JoinHandle<()> {
+    let over = over.clone();
+    let (has_ended, ended) = channel();
+    let os_thread = std::thread::spawn(move || {
+        run(async move {
+            wait.await;
+            has_ended.send(()).unwrap();
+            while !over.load(SeqCst) {
+                sleep(ms(100)).await;
+            }
+        });
+    });
+    ended.recv().unwrap();
+    os_thread
+}
+
 /// The thread that accepts on a share goes to another loop; the one where it was knows the descriptor still, and sleeps.
 #[test]
 fn a_share_whose_thread_has_gone_to_another_loop_hears_of_connections() {
@@ -79,21 +99,11 @@ fn a_share_whose_thread_has_gone_to_another_loop_hears_of_connections() {
     let address = listener.local_addr();
     let _other = listener.share().unwrap();
     let listener = Arc::new(listener);
-    let (is_left, left) = channel();
     let over = Arc::new(AtomicBool::new(false));
-    let first = {
-        let (listener, over) = (listener.clone(), over.clone());
-        std::thread::spawn(move || {
-            run(async move {
-                assert!(timeout(ms(1), listener.accept()).await.is_err());
-                is_left.send(()).unwrap();
-                while !over.load(SeqCst) {
-                    sleep(ms(100)).await;
-                }
-            });
-        })
-    };
-    left.recv().unwrap();
+    let share = listener.clone();
+    let first = wait_in_a_loop_that_stays(&over, async move {
+        assert!(timeout(ms(1), share.accept()).await.is_err());
+    });
     let (is_next, next) = channel();
     let second = std::thread::spawn(move || {
         run(async move {
@@ -122,22 +132,11 @@ fn a_share_that_is_closed_keeps_no_connection_from_the_others() {
     let listener = listen();
     let address = listener.local_addr();
     let share = listener.share().unwrap();
-    let (is_closed, closed) = channel();
     let over = Arc::new(AtomicBool::new(false));
-    let first = {
-        let over = over.clone();
-        std::thread::spawn(move || {
-            run(async move {
-                assert!(timeout(ms(1), share.accept()).await.is_err());
-                drop(share);
-                is_closed.send(()).unwrap();
-                while !over.load(SeqCst) {
-                    sleep(ms(100)).await;
-                }
-            });
-        })
-    };
-    closed.recv().unwrap();
+    let first = wait_in_a_loop_that_stays(&over, async move {
+        assert!(timeout(ms(1), share.accept()).await.is_err());
+        drop(share);
+    });
     let (is_accepted, accepted) = channel();
     let second = std::thread::spawn(move || {
         run(async move {

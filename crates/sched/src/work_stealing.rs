@@ -510,7 +510,7 @@ impl<'a, E: Events> Worker<'a, E> {
         while !self.shared.is_stopped() {
             self.take_births();
             self.take_letters(false);
-            self.take_woken();
+            self.take_woken(false);
             if self.is_ready() {
                 if std::mem::take(&mut self.is_searching) {
                     self.shared.unpark(self.shared.crew.found());
@@ -579,7 +579,7 @@ impl<'a, E: Events> Worker<'a, E> {
             self.strays.turns_left = self.strays.turns;
             return Ok(());
         }
-        self.take_woken();
+        self.take_woken(false);
         self.cpu.poll(&mut self.events, false)?;
         let mut strays = Vec::new();
         while let Some(thread) = self.cpu.woken() {
@@ -606,11 +606,11 @@ impl<'a, E: Events> Worker<'a, E> {
         if let Trace::Ret = node {
             // Nothing is in it: forgotten, as below, it spares a look for what to drop.
             std::mem::forget(node);
-            self.take_joiner();
+            self.take_woken(true);
             return Ok(());
         }
         // Before the thread itself, which may have let them go first.
-        self.take_woken();
+        self.take_woken(false);
         match node {
             Trace::Yield(thread) => {
                 self.enqueue(thread);
@@ -714,22 +714,14 @@ impl<'a, E: Events> Worker<'a, E> {
     }
 
     /// Takes in what has become ready, and offers it to the others if it is more than one thread.
+    ///
+    /// After the end of a thread that is most likely the one that waits for it: it may find the ends of several threads if it lets those
+    /// run that are claimed already.
     #[inline(always)]
-    fn take_woken(&mut self) {
+    fn take_woken(&mut self, at_an_end: bool) {
         let Some(first) = self.cpu.woken() else { return };
         match self.cpu.woken() {
-            None if self.lifo.is_none() => self.lifo = Some(first),
-            second => self.take_several(first, second),
-        }
-    }
-
-    /// The same after the end of a thread, which has most likely made the one ready that waits for it: that one may find the ends of
-    /// several threads if it lets those run that are claimed already.
-    #[inline(always)]
-    fn take_joiner(&mut self) {
-        let Some(first) = self.cpu.woken() else { return };
-        match self.cpu.woken() {
-            None if self.deque.claimed() > 0 => self.joiners.push(first),
+            None if at_an_end && self.deque.claimed() > 0 => self.joiners.push(first),
             None if self.lifo.is_none() => self.lifo = Some(first),
             second => self.take_several(first, second),
         }
@@ -816,7 +808,7 @@ impl<'a, E: Events> Worker<'a, E> {
                 return true;
             }
             self.take_letters(true);
-            self.take_woken();
+            self.take_woken(false);
             if self.is_ready() || !crew.injector().is_empty() || self.shared.is_stopped() {
                 return true;
             }

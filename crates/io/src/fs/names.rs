@@ -9,7 +9,7 @@ use crate::blocking;
 use crate::error::doing;
 use crate::sys;
 use rustix::fs::Mode;
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -116,13 +116,7 @@ pub async fn read_dir(path: impl Into<PathBuf>) -> io::Result<Vec<OsString>> {
 pub(super) async fn made<T: Send + 'static>(
     call: impl Fn() -> rustix::io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    let call = move || loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            made => return made,
-        }
-    };
-    Ok(blocking(call).await??)
+    Ok(blocking(move || retry_on_intr(call)).await??)
 }
 
 fn of_two<'a>(what: &str, from: &'a Path, to: &'a Path) -> impl FnOnce(io::Error) -> io::Error + use<'a> {

@@ -4,7 +4,7 @@ use super::buffer::Bytes;
 use super::region::Region;
 use crate::sys::{self, Call, Fd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use selvedge_core::observe::{Errand, Object};
 use std::ffi::CString;
 use std::fmt;
@@ -148,14 +148,8 @@ pub(super) fn c_path(path: &Path) -> std::io::Result<CString> {
 }
 
 /// Does what a signal may have interrupted until it is done.
-fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Outcome {
-    loop {
-        match call() {
-            Ok(n) => return n as Outcome,
-            Err(Errno::INTR) => {}
-            Err(error) => return -error.raw_os_error(),
-        }
-    }
+fn retry(call: impl FnMut() -> Result<usize, Errno>) -> Outcome {
+    retry_on_intr(call).map_or_else(|error| -error.raw_os_error(), |n| n as Outcome)
 }
 
 impl Operation {

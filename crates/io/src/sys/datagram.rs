@@ -41,12 +41,7 @@ pub fn datagram_pair() -> Result<(Fd, Fd)> {
 /// # Errors
 /// Those of `connect`, but for `EINTR`.
 pub fn set_peer(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
-    loop {
-        match connect(&fd, address) {
-            Err(Errno::INTR) => {}
-            set => return set,
-        }
-    }
+    rustix::io::retry_on_intr(|| connect(&fd, address))
 }
 
 /// Receives the next datagram, without waiting: how much of it fitted, and who sent it. With `peek` it stays there.
