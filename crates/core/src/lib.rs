@@ -27,6 +27,7 @@
 
 mod alarm;
 mod arena;
+pub mod budget;
 mod call;
 mod cpu;
 mod deadlock;

@@ -31,6 +31,7 @@
 
 use crate::arena::{self, GRANULE, GRANULES_MAX, Key};
 use crate::cpu::CpuInner;
+use crate::observe::ThreadId;
 use crate::trace::Trace;
 use crate::{ArenaFull, Cpu};
 use std::any::{Any, type_name};
@@ -481,6 +482,12 @@ impl Thread {
     #[inline(always)]
     pub fn id(&self) -> u32 {
         self.key.get()
+    }
+
+    /// Its identity, by which it can be looked at while others have it.
+    #[inline(always)]
+    pub fn identity(&self) -> ThreadId {
+        ThreadId(self.key)
     }
 
     /// The name of the thread's code: the type name of its future.

@@ -37,8 +37,8 @@ pub use selvedge_core::{
     Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
     JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Readiness, Request, Role, RunError,
     RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, Time, Trace, Unavailable, Unpark, Wait,
-    WaitQueue, call, catch, detach, detach_local, exit, fork, fork_local, nbio, now, park, shield, sleep,
-    sleep_until, spawn, spawn_local, steps, throw, try_spawn, wait, yield_now,
+    WaitQueue, budget, call, catch, detach, detach_local, exit, fork, fork_local, nbio, now, park, shield,
+    sleep, sleep_until, spawn, spawn_local, steps, throw, try_spawn, wait, yield_now,
 };
 #[doc(inline)]
 pub use selvedge_direct as direct;

@@ -3,7 +3,7 @@
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -135,7 +135,8 @@ impl<T, M: Mode> Mutex<T, M> {
 
     #[inline]
     pub(crate) async fn lock_at(&self, place: &'static Location<'static>) -> Guard<'_, T, M> {
-        if !self.queue.replace(0, LOCKED) {
+        if !budget::suffices(1) || !self.queue.replace(0, LOCKED) {
+            budget::refund(1);
             self.acquire(place).await;
         }
         self.guard(holder::thread())
