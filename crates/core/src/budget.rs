@@ -29,7 +29,7 @@ pub const BUDGET: u32 = 128;
 pub const CALL: u32 = 4;
 
 thread_local! {
-    /// What is left of the last refill on this OS thread; not above 0 when a step is over budget.
+    /// What is left of the last refill on this OS thread; below 0 when a step is over budget.
     static LEFT: Cell<i32> = const { Cell::new(BUDGET as i32) };
 }
 
@@ -67,7 +67,7 @@ thread_local! {
 /// ```
 ///
 /// # Complexity
-/// Two instructions, while something is left.
+/// Two instructions while something is left, of which one writes memory.
 #[inline(always)]
 pub fn spend(cx: &mut Context<'_>, price: u32) -> Poll<()> {
     match suffices(price) {
@@ -101,7 +101,8 @@ pub fn refund(price: u32) {
 pub fn suffices(price: u32) -> bool {
     let left = LEFT.get().wrapping_sub(price as i32);
     LEFT.set(left);
-    left > 0
+    // The sign alone: with it the processor subtracts in memory and branches on the flag.
+    left >= 0
 }
 
 /// As [`spend`], for a call into the kernel; outside of a step too, where a task of a foreign executor lets the others run each time
