@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::command::{Invocation, Tally};
 use crate::tidy::{self, Concordance};
 use crate::workspace::Workspace;
-use crate::{fuzz, setup, soak};
+use crate::{fuzz, programs, setup, soak};
 
 /// One check: its name, and what it does.
 type Step = (&'static str, fn(&mut Ci) -> Result<(), String>);
@@ -27,6 +27,7 @@ const FIRST: &[Step] = &[
     }),
     ("tests", |ci| ci.cargo(15, &["test", "--workspace", "--no-fail-fast", "--locked"])),
     ("examples", examples),
+    ("programs", |ci| ci.run(programs::invocation(programs::RUNS, ""))),
     ("stress", stress),
 ];
 
