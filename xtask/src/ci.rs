@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::command::{Invocation, Tally};
 use crate::tidy::{self, Concordance};
 use crate::workspace::Workspace;
-use crate::{fuzz, setup, soak};
+use crate::{fuzz, programs, setup, soak};
 
 /// One check: its name, and what it does.
 type Step = (&'static str, fn(&mut Ci) -> Result<(), String>);
@@ -32,7 +32,8 @@ const TESTS: &[Step] = &[
 ];
 
 /// The proofs that run alone, because they use all CPUs or measure time.
-const PROOFS_ALONE: &[Step] = &[("stress", stress)];
+const PROOFS_ALONE: &[Step] =
+    &[("programs", |ci| ci.run(programs::invocation(programs::RUNS, ""))), ("stress", stress)];
 
 /// The proofs that run two at a time, the longest first. Each runs mostly on one CPU and bears a slow one. Each has a
 /// target directory of its own, or builds little.

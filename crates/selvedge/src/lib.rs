@@ -2,7 +2,7 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | starting a program | [`run`], [`run_local`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
+//! | starting a program | [`run_main`], [`run`], [`run_local`], [`Runner`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`], [`bound()`] |
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
@@ -31,6 +31,10 @@
 //! }
 //! ```
 #![forbid(unsafe_code)]
+
+mod runner;
+
+pub use runner::{BadWorkers, Runner, run_main};
 
 #[doc(inline)]
 pub use selvedge_core::{
@@ -83,8 +87,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    let _seeing = seeing();
-    work_stealing(0, |_| EventLoop::new(), main)
+    Runner::new().run(main)
 }
 
 /// What the environment variable `SELVEDGE_SEE` asks for, while a program runs.
