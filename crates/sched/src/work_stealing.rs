@@ -555,7 +555,9 @@ impl<'a, E: Events> Worker<'a, E> {
             }
         }
         self.survey();
-        // Who is alone and has nothing to run sleeps in it at once.
+        // The event source itself may have made one ready, as the last thread's request was submitted.
+        self.take_woken(false);
+        // Alone and with nothing to run, this worker sleeps in the event source at once.
         if self.is_ready() || !self.shared.crew.is_alone() {
             self.cpu.poll(&mut self.events, false)?;
             self.strays.turns_left -= 1;
