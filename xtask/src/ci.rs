@@ -63,6 +63,8 @@ const SYNC_UNDER_MIRI: &[&str] = &[
     "--test",
     "*_wakers",
     "--test",
+    "reentry",
+    "--test",
     "every_*",
     "--test",
     "refusals",

@@ -109,11 +109,3 @@ pub(crate) fn fire_here(waker: Waker) -> Result<(), Waker> {
         _ => Err(waker),
     }
 }
-
-/// Wakes a waker, without the detour through its vtable if it is for a thread of ours.
-#[inline(always)]
-pub(crate) fn fire(waker: Waker) {
-    if let Err(foreign) = fire_here(waker) {
-        foreign.wake();
-    }
-}

@@ -5,28 +5,15 @@
 //!
 //! Locks are taken from the inner scope to the outer one, never the other way.
 
-use selvedge_core::{Exception, JoinHandle};
+use selvedge_core::{Around, Exception, JoinHandle, exchange_around};
 use std::any::Any;
-use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
-thread_local! {
-    /// The scope whose child or body is being polled on this OS thread.
-    static AROUND: Cell<Option<Arc<State>>> = const { Cell::new(None) };
-}
-
-/// The scope whose child or body the caller is.
+/// The scope whose child or body the caller is: what its poll stands in.
 fn around() -> Option<Arc<State>> {
-    AROUND
-        .try_with(|around| {
-            let scope = around.take();
-            around.set(scope.clone());
-            scope
-        })
-        .ok()
-        .flatten()
+    selvedge_core::around()?.downcast().ok()
 }
 
 /// What ended a scope before its time.
@@ -196,10 +183,10 @@ impl State {
 
     pub(crate) fn describe(&self, mut f: std::fmt::DebugStruct<'_, '_>) -> std::fmt::Result {
         let inner = self.lock();
-        f.field("live", &inner.live)
-            .field("failed", &inner.failure.is_some())
-            .field("over", &inner.over)
-            .finish()
+        let (live, failed, over) = (inner.live, inner.failure.is_some(), inner.over);
+        // The writer is code of the caller's.
+        drop(inner);
+        f.field("live", &live).field("failed", &failed).field("over", &over).finish()
     }
 
     pub(crate) fn take_failure(&self) -> Option<Failure> {
@@ -287,12 +274,13 @@ impl Drop for Place {
 /// Polls a child or the body: scopes that are created in it are within this one.
 #[inline]
 pub(crate) fn within<T>(state: &Arc<State>, poll: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Arc<State>>);
+    struct Restore(Option<Around>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            let _ = AROUND.try_with(|around| around.set(self.0.take()));
+            exchange_around(self.0.take());
         }
     }
-    let _restore = Restore(AROUND.try_with(|around| around.replace(Some(Arc::clone(state)))).ok().flatten());
+    let scope: Around = Arc::<State>::clone(state);
+    let _restore = Restore(exchange_around(Some(scope)));
     poll()
 }
