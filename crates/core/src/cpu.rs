@@ -862,6 +862,7 @@ impl CpuInner {
     }
 
     pub(crate) fn spill(&self, request: Request, waker: Waker) {
+        let waker = waker::tame(waker);
         self.step.flags.fetch_or(SPILLED, Ordering::Relaxed);
         self.spilled.borrow_mut().push_back(Detached { request, waker });
     }
@@ -961,10 +962,7 @@ impl CpuInner {
                 self.detach(key, Request::Call(call));
             }
             Ask::Nbio => {
-                // If the action panics, the thread is cancelled.
-                let thread = hand_over();
                 nbio.expect("put into the slot with Ask::Nbio").perform_detached();
-                thread.into_key();
                 runnable = true;
             }
             Ask::Fork(child) => {
