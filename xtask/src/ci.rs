@@ -65,6 +65,8 @@ const SYNC_UNDER_MIRI: &[&str] = &[
     "--test",
     "*_wakers",
     "--test",
+    "reentry",
+    "--test",
     "every_*",
     "--test",
     "refusals",
