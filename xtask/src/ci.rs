@@ -1,4 +1,6 @@
-//! `cargo xtask ci`: every check, in one order, with one closing line.
+//! `cargo xtask test` and `cargo xtask ci`: every check, in one order, with one closing line.
+//!
+//! `test` runs the checks of a few minutes that each change needs. `ci` runs the same checks, and then the proofs.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,8 +16,8 @@ use crate::{fuzz, programs, setup, soak};
 /// One check: its name, and what it does.
 type Step = (&'static str, fn(&mut Ci) -> Result<(), String>);
 
-/// One after the other: each uses all CPUs by itself, or measures time.
-const FIRST: &[Step] = &[
+/// The checks of `cargo xtask test`. They run one after the other, because each uses all CPUs.
+const TESTS: &[Step] = &[
     ("tidy", |_| tidy::run(Concordance::MustBeCurrent)),
     ("format", |ci| ci.cargo(2, &["fmt", "--all", "--check"])),
     ("lints", |ci| {
@@ -27,13 +29,15 @@ const FIRST: &[Step] = &[
     }),
     ("tests", |ci| ci.cargo(15, &["test", "--workspace", "--no-fail-fast", "--locked"])),
     ("examples", examples),
-    ("programs", |ci| ci.run(programs::invocation(programs::RUNS, ""))),
-    ("stress", stress),
 ];
 
-/// Two at a time, for they run mostly on one CPU and do not mind if it is slow: the longest first. Each has a target directory of its
-/// own, or builds little.
-const SIDE_BY_SIDE: &[Step] = &[
+/// The proofs that run alone, because they use all CPUs or measure time.
+const PROOFS_ALONE: &[Step] =
+    &[("programs", |ci| ci.run(programs::invocation(programs::RUNS, ""))), ("stress", stress)];
+
+/// The proofs that run two at a time, the longest first. Each runs mostly on one CPU and bears a slow one. Each has a
+/// target directory of its own, or builds little.
+const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri sched", |ci| ci.miri(&["--package", "selvedge-sched", "--lib", "--test", "work_stealing"])),
     ("miri sync", |ci| ci.miri(SYNC_UNDER_MIRI)),
     ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
@@ -92,15 +96,24 @@ struct Outcome {
     result: Result<(), String>,
 }
 
-/// Runs every step, also after one has failed; without the set-up none is worth running. The last line of the output
-/// is the number of tests that passed and failed.
-pub(crate) fn run() -> ExitCode {
+/// Which checks a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The checks that each change needs.
+    Tests,
+    /// The tests, and then the proofs.
+    TestsAndProofs,
+}
+
+/// Runs every step, also after one has failed. Without the set-up it runs none. The last line of the output is the number of
+/// tests that passed and failed.
+pub(crate) fn run(extent: Extent) -> ExitCode {
     let started = Instant::now();
-    let setup = step("setup", false, |_| setup::run());
+    let setup = step("setup", false, |_| setup::run(extent));
     let mut outcomes = vec![setup];
     if outcomes[0].result.is_ok() {
         match Workspace::load() {
-            Ok(workspace) => outcomes.extend(every_step(&workspace)),
+            Ok(workspace) => outcomes.extend(every_step(&workspace, extent)),
             Err(error) => outcomes.push(step("workspace", false, |_| Err(error))),
         }
     }
@@ -121,12 +134,16 @@ pub(crate) fn run() -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn every_step(workspace: &Workspace) -> Vec<Outcome> {
+fn every_step(workspace: &Workspace, extent: Extent) -> Vec<Outcome> {
     let run = |(name, check): Step, beside_others| {
         step(name, beside_others, |tally| check(&mut Ci { workspace, tally }))
     };
-    let mut outcomes: Vec<Outcome> = FIRST.iter().map(|first| run(*first, false)).collect();
-    let (left, ended) = (Mutex::new(SIDE_BY_SIDE.iter()), Mutex::new(Vec::new()));
+    let mut outcomes: Vec<Outcome> = TESTS.iter().map(|check| run(*check, false)).collect();
+    if extent == Extent::Tests {
+        return outcomes;
+    }
+    outcomes.extend(PROOFS_ALONE.iter().map(|proof| run(*proof, false)));
+    let (left, ended) = (Mutex::new(PROOFS_SIDE_BY_SIDE.iter()), Mutex::new(Vec::new()));
     // Its own statement: the guard of a `while let` would last for the whole turn.
     let next = || left.lock().expect("nobody panics with it").next();
     thread::scope(|scope| {
@@ -283,7 +300,10 @@ mod tests {
         // There is no such directory, so no command can start in it.
         let nowhere = Path::new("/selvedge/no/such/directory");
         let workspace = Workspace { root: nowhere.into(), target_dir: nowhere.into(), packages: Vec::new() };
-        let failed: Vec<_> = every_step(&workspace).into_iter().filter(|step| step.result.is_err()).collect();
+        let failed: Vec<_> = every_step(&workspace, Extent::TestsAndProofs)
+            .into_iter()
+            .filter(|step| step.result.is_err())
+            .collect();
         for name in ["lints", "miri core"] {
             assert!(failed.iter().any(|step| step.name == name), "{name}");
         }

@@ -163,3 +163,28 @@ where
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
+
+/// The guide's programs run as printed.
+#[cfg(doctest)]
+mod guide {
+    macro_rules! pages {
+        ($($page:ident = $file:literal),* $(,)?) => {
+            $(
+                #[doc = include_str!(concat!("../../../docs/guide/", $file))]
+                pub struct $page;
+            )*
+        };
+    }
+
+    pages! {
+        Runners = "runners.md",
+        Threads = "threads.md",
+        Sharing = "sharing.md",
+        Structure = "structure.md",
+        Io = "io.md",
+        Schedulers = "schedulers.md",
+        Testing = "testing.md",
+        Seeing = "seeing.md",
+        FromTokio = "from-tokio.md",
+    }
+}
