@@ -5,7 +5,7 @@ use super::operation::c_path;
 use super::{File, at, metadata, set_permissions, zeros};
 use crate::sys;
 use rustix::fs::Mode;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use std::ffi::CString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub async fn create_dir_all(path: impl Into<PathBuf>) -> io::Result<()> {
 /// Creates the directory of the first of `names`, each of which is above the one before.
 fn create_all(names: &[CString]) -> rustix::io::Result<()> {
     let Some((name, above)) = names.split_first() else { return Ok(()) };
-    let create = || sys::create_directory(name, Mode::from_raw_mode(0o777));
+    let create = || retry_on_intr(|| sys::create_directory(name, Mode::from_raw_mode(0o777)));
     let created = match create() {
         Err(Errno::NOENT) if !above.is_empty() => {
             create_all(above)?;
@@ -35,10 +35,7 @@ fn create_all(names: &[CString]) -> rustix::io::Result<()> {
     };
     match created {
         // `EEXIST` says that there is something, `EISDIR` (of `/`) and `EROFS` may say it, too.
-        Err(error) if sys::is_directory(name) => match error {
-            Errno::INTR => Err(error),
-            _ => Ok(()),
-        },
+        Err(_) if sys::is_directory(name) => Ok(()),
         created => created,
     }
 }

@@ -217,14 +217,19 @@ impl Tree {
             Kind::Directory(_) => {}
             _ => return Err(Errno::NOTDIR),
         }
+        // What is removed may be part of the path, as `a` is of `a/..`.
+        let base = self.canonical(path)?;
         for name in self.directory(inode)?.entries.keys().cloned().collect::<Vec<_>>() {
-            let below = [path, b"/", &name].concat();
+            let below = [&base, &b"/"[..], &name].concat();
             match self.directory(inode)?.entries.get(&name) {
                 Some(&child) if self.is_directory(child) => self.remove_tree(&below)?,
                 _ => self.remove(&below, false)?,
             };
         }
-        self.remove(path, true)
+        match self.remove(path, true) {
+            Err(Errno::NOENT) => Ok(inode),
+            removed => removed,
+        }
     }
 
     /// Sets who may do what with a file.
