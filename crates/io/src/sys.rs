@@ -104,6 +104,10 @@ pub enum Call {
     Link,
     /// `symlink`
     Symlink,
+    /// `readlink`, and `realpath`, which is made of it
+    ReadLink,
+    /// `chmod`
+    ChangeMode,
     /// `epoll_create`
     EpollCreate,
     /// `epoll_ctl`
@@ -124,7 +128,7 @@ pub enum Call {
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 39] = [
+    pub const ALL: [Call; 41] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -156,6 +160,8 @@ impl Call {
         Call::Rename,
         Call::Link,
         Call::Symlink,
+        Call::ReadLink,
+        Call::ChangeMode,
         Call::EpollCreate,
         Call::EpollControl,
         Call::EpollWait,

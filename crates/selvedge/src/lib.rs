@@ -7,7 +7,7 @@
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
-//! | the world | [`net`], [`fs`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
+//! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
 //! | seeing what threads do | [`see`], or the environment variable `SELVEDGE_SEE` ([what it may say](see::from_environment)) |
@@ -49,7 +49,9 @@ pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
-pub use selvedge_io::{EventLoop, NonBlocking, blocking, fs, net, pipe, process, signal, sim, stdio, time};
+pub use selvedge_io::{
+    EventLoop, NonBlocking, blocking, fs, io, net, pipe, process, signal, sim, stdio, time,
+};
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, Spawned, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
