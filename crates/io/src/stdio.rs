@@ -117,7 +117,7 @@ impl Stdin {
             return Ok(length);
         }
         match &self.way {
-            Way::Ready(io) => io.read_with(|fd| Ok(sys::read(fd, &mut *buffer)?)).await,
+            Way::Ready(io) => io.read_into(buffer.len(), |fd| Ok(sys::read(fd, &mut *buffer)?)).await,
             Way::Pool(fd) => {
                 let (fd, mut room) = (fd.clone(), vec![0; buffer.len().min(AHEAD)]);
                 let read = blocking(move || sys::read(&*fd, &mut room).map(|length| (length, room)));

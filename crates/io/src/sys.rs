@@ -14,10 +14,12 @@
 
 mod datagram;
 mod file;
+mod message;
 mod pipe;
 
 pub use datagram::*;
 pub use file::*;
+pub use message::*;
 pub use pipe::*;
 
 use crate::calls::{self, Counting};
@@ -28,7 +30,7 @@ use rustix::event::{EventfdFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, Result};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
+    AddressFamily, Protocol, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
     SocketType, sockopt,
 };
 use std::io::{self, IoSlice};
@@ -48,7 +50,7 @@ pub enum Call {
     SocketPair,
     /// `setsockopt`
     SetOption,
-    /// `getsockopt(SO_ERROR)`: what became of a `connect`.
+    /// `getsockopt`: what became of a `connect`, and what kind of socket one is.
     SocketError,
     /// `bind`
     Bind,
@@ -62,7 +64,7 @@ pub enum Call {
     LocalAddress,
     /// `getpeername`
     PeerAddress,
-    /// `recv`
+    /// `recv`, and `recvmsg` of a Unix socket.
     Recv,
     /// `send`
     Send,
@@ -390,6 +392,19 @@ pub fn set_option(fd: impl AsFd, option: SocketOption) -> Result<()> {
 /// Those of `getsockopt`.
 pub fn socket_error(fd: impl AsFd) -> Result<Result<()>> {
     on(Call::SocketError, fd, |fd, _| sockopt::socket_error(fd), |kernel, fd, _| kernel.socket_error(fd))
+}
+
+/// What kind of socket a descriptor is: its family, its type and its protocol.
+///
+/// # Errors
+/// Those of `getsockopt`: `ENOTSOCK` if it is none.
+pub(crate) fn socket_kind(fd: impl AsFd) -> Result<(AddressFamily, SocketType, Option<Protocol>)> {
+    let real = |fd: BorrowedFd<'_>, _| {
+        let protocol = sockopt::socket_protocol(fd)?;
+        Ok((sockopt::socket_domain(fd)?, sockopt::socket_type(fd)?, protocol))
+    };
+    // A simulated descriptor is known by how it was made.
+    on(Call::SocketError, fd, real, |_, _, _| Err(Errno::OPNOTSUPP))
 }
 
 /// Gives a socket its address.
