@@ -297,8 +297,7 @@ impl EventLoop {
             wait = Some(Duration::ZERO);
         }
         let others = self.driver.waiting() > 0;
-        let disk_wait = wait.unwrap_or(WAIT_MAX);
-        let look = match self.disk.turn(cpu, disk_wait, self.driver.epoll().as_fd(), others)? {
+        let look = match self.disk.turn(cpu, wait, self.driver.epoll().as_fd(), others)? {
             disk::Wait::Whole => true,
             look => {
                 wait = Some(Duration::ZERO);

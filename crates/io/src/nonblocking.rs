@@ -53,6 +53,19 @@ pub struct NonBlocking<T> {
     write_deadline: AtomicU64,
 }
 
+/// Waits until a descriptor is ready, in a thread or on a foreign executor. The answer is a hint: try, and wait again if it was too
+/// early.
+///
+/// This is the bare system call, for descriptors that are waited for now and then: each wait asks the kernel for what it knows. A
+/// [`NonBlocking`] waits for one many times.
+///
+/// # Paper
+/// [LZ07 Figure 10] `sys_epoll_wait`.
+pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> impl Future<Output = ()> {
+    crate::global::install();
+    selvedge_core::wait(fd, interest)
+}
+
 /// A thread that finds its descriptor ready this many times in a row lets the others run: a peer that is faster than we
 /// are must not keep a worker to itself.
 const STREAK_MAX: u8 = 64;

@@ -239,6 +239,7 @@ impl<W: Wakes> Entry<W> {
     }
 
     /// An event comes; those who waited for it are returned.
+    #[inline]
     pub(crate) fn event(&mut self, ready: Ready) -> [Option<W>; 2] {
         if self.reader.is_none() && self.writer.is_none() {
             self.strays = self.strays.saturating_add(1);
@@ -246,17 +247,14 @@ impl<W: Wakes> Entry<W> {
         let either = self.state & EITHER != 0;
         let reader = if ready.read || ready.write && either { self.reader.take() } else { None };
         let writer = if ready.write { self.writer.take() } else { None };
-        let urgent = ready.urgent || self.state & URGENT != 0;
-        let bits = [
-            (urgent, URGENT),
-            (urgent && ready.read, READ_LEFT),
-            (ready.read, READ_READY),
-            (ready.write, WRITE_READY),
-            (ready.read_end, READ_END),
-            (ready.write_end, WRITE_END),
-        ];
-        for (_, bit) in bits.into_iter().filter(|(set, _)| *set) {
-            self.state |= bit;
+        let set = |yes: bool, bit: u16| if yes { bit } else { 0 };
+        self.state |= set(ready.urgent, URGENT)
+            | set(ready.read, READ_READY)
+            | set(ready.write, WRITE_READY)
+            | set(ready.read_end, READ_END)
+            | set(ready.write_end, WRITE_END);
+        if ready.read && self.state & URGENT != 0 {
+            self.state |= READ_LEFT;
         }
         [reader, writer]
     }

@@ -16,11 +16,13 @@ mod datagram;
 mod file;
 mod message;
 mod pipe;
+mod signal;
 
 pub use datagram::*;
 pub use file::*;
 pub use message::*;
 pub use pipe::*;
+pub(crate) use signal::*;
 
 use crate::calls::{self, Counting};
 use crate::sim::faults::{self, COUNTED, DISTURBED};
@@ -122,11 +124,19 @@ pub enum Call {
     Write,
     /// `fork`, `exec` and `pidfd_open`
     Spawn,
+    /// `sigaction`
+    SignalAction,
+    /// `io_uring_setup`
+    RingSetup,
+    /// `io_uring_register`
+    RingRegister,
+    /// `io_uring_enter`
+    RingEnter,
 }
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 39] = [
+    pub const ALL: [Call; 43] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -166,6 +176,10 @@ impl Call {
         Call::Read,
         Call::Write,
         Call::Spawn,
+        Call::SignalAction,
+        Call::RingSetup,
+        Call::RingRegister,
+        Call::RingEnter,
     ];
 }
 
@@ -269,10 +283,14 @@ pub(crate) fn counting_wait(call: Call, waits: bool) -> Counting {
     counting_as(if waits { calls::WAIT } else { call as usize })
 }
 
-/// As [`counting_wait`], of `io_uring_enter`.
+/// A call on a ring, that only events end if it `waits`. There is no simulated one: what threads ask of a simulated disk goes to none.
 #[inline]
-pub(crate) fn counting_ring(waits: bool) -> Counting {
-    counting_as(if waits { calls::WAIT } else { calls::RING })
+pub(crate) fn on_ring<T>(call: Call, waits: bool, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let _counting = counting_wait(call, waits);
+    if is_disturbed() {
+        faults::of(call)?;
+    }
+    real()
 }
 
 #[inline]
