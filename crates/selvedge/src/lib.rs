@@ -41,13 +41,17 @@ pub use selvedge_core::{
     Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
     JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Readiness, Request, Role, RunError,
     RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, Time, Trace, Unavailable, Unpark, Wait,
-    WaitQueue, call, catch, detach, detach_local, exit, fork, fork_local, nbio, now, park, shield, sleep,
-    sleep_until, spawn, spawn_local, steps, throw, try_spawn, wait, yield_now,
+    WaitQueue, call, catch, detach, detach_local, exit, fork, fork_local, nbio, now, park, shield, spawn,
+    spawn_local, steps, throw, try_spawn, yield_now,
 };
 #[doc(inline)]
 pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_http as http;
+#[doc(inline)]
+pub use selvedge_io::nonblocking::wait;
+#[doc(inline)]
+pub use selvedge_io::time::{sleep, sleep_until};
 #[doc(inline)]
 pub use selvedge_io::{
     EventLoop, NonBlocking, blocking, fs, io, net, pipe, process, signal, sim, stdio, time,
