@@ -1,7 +1,7 @@
 //! Event sources as a scheduler sees them, and what it means that there is nothing left to do.
 
-use crate::observe::Lengths;
 use crate::directory::Entry;
+use crate::observe::Lengths;
 use crate::thread::{self, Handle};
 use crate::trace::Trace;
 use crate::{Cpu, Deadlock, Quiet, directory, quiet};

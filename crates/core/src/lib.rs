@@ -34,6 +34,7 @@ mod deadlock;
 mod directory;
 mod events;
 mod exception;
+mod far;
 mod fork;
 mod group;
 mod inbox;

@@ -210,7 +210,8 @@ struct State {
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let State { jobs, line, next_ticket: _, threads, threads_most: _, idle, quiet: _, taken: _, closed } = self;
+        let State { jobs, line, next_ticket: _, threads, threads_most: _, idle, quiet: _, taken: _, closed } =
+            self;
         f.debug_struct("State")
             .field("jobs", &jobs.len())
             .field("line", &line.len())

@@ -3,8 +3,8 @@
 use crate::{Crew, Deque, Failure, Handle};
 use selvedge_core::observe::Note;
 use selvedge_core::{
-    Adopt, Birth, Cpu, Deadlock, Events, Group, JoinError, JoinHandle, RunError, RunQueue, SendThread, Thread, ThreadInfo,
-    Time, Trace, Unpark, quietly,
+    Adopt, Birth, Cpu, Deadlock, Events, Group, JoinError, JoinHandle, RunError, RunQueue, SendThread,
+    Thread, ThreadInfo, Time, Trace, Unpark, quietly,
 };
 use std::any::Any;
 use std::fmt;
