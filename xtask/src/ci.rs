@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::command::{Invocation, Tally};
 use crate::tidy::{self, Concordance};
 use crate::workspace::Workspace;
-use crate::{fuzz, setup, soak};
+use crate::{fuzz, programs, setup, soak};
 
 /// One check: its name, and what it does.
 type Step = (&'static str, fn(&mut Ci) -> Result<(), String>);
@@ -32,7 +32,8 @@ const TESTS: &[Step] = &[
 ];
 
 /// The proofs that run alone, because they use all CPUs or measure time.
-const PROOFS_ALONE: &[Step] = &[("stress", stress)];
+const PROOFS_ALONE: &[Step] =
+    &[("programs", |ci| ci.run(programs::invocation(programs::RUNS, ""))), ("stress", stress)];
 
 /// The proofs that run two at a time, the longest first. Each runs mostly on one CPU and bears a slow one. Each has a
 /// target directory of its own, or builds little.
@@ -42,6 +43,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
+    ("every order", every_order),
     ("address sanitizer", address_sanitizer),
     ("fuzz targets", fuzz_targets),
 ];
@@ -62,6 +64,8 @@ const SYNC_UNDER_MIRI: &[&str] = &[
     "*_threads",
     "--test",
     "*_wakers",
+    "--test",
+    "reentry",
     "--test",
     "every_*",
     "--test",
@@ -241,6 +245,12 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
     ci.run(invocation)
 }
 
+/// Every primitive under 10,000 seeds and in every order of its threads. An optimized build takes a minute for that.
+fn every_order(ci: &mut Ci) -> Result<(), String> {
+    let words = ["test", "--profile", soak::CHECKED, "--package", "selvedge-sched", "--locked"];
+    ci.cargo(10, &[&words[..], &["--test", "primitives_simulated"]].concat())
+}
+
 /// Data races, in a standard library that is instrumented too.
 fn thread_sanitizer(ci: &mut Ci) -> Result<(), String> {
     let target_dir = ci.workspace.target_dir.join("thread-sanitizer");
@@ -273,9 +283,10 @@ fn stress(ci: &mut Ci) -> Result<(), String> {
     ci.run(soak::STRESS.invocation(STRESS_SECONDS))
 }
 
-/// The fuzz targets lie outside the workspace, so nothing else would notice that one no longer builds.
+/// The fuzz targets lie outside the workspace, so that the step `lints` does not see them. Each runs for some seconds.
 fn fuzz_targets(ci: &mut Ci) -> Result<(), String> {
-    ci.cargo(5, &["clippy", "--manifest-path", fuzz::MANIFEST, "--", "-D", "warnings"])
+    ci.cargo(5, &["clippy", "--manifest-path", fuzz::MANIFEST, "--", "-D", "warnings"])?;
+    fuzz::invocations(fuzz::CI_SECONDS, None)?.into_iter().try_for_each(|target| ci.run(target))
 }
 
 fn path(path: &Path) -> Result<&str, String> {

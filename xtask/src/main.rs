@@ -8,6 +8,7 @@ mod ci;
 mod command;
 mod fuzz;
 mod peers;
+mod programs;
 mod publish;
 mod setup;
 mod soak;
@@ -21,14 +22,15 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test                    setup, tidy, format, lints, docs, tests, examples: a few minutes
-  ci                      the same, and the proofs: loom, Miri, the thread and address sanitizers,
-                          a minute of stress
+  ci                      the same, and the proofs: programs 20 times in each surrounding, a minute of
+                          stress, loom, Miri, the thread and address sanitizers
   setup                   install what the tests need (as root), or say which packages to install
   tidy [--write]          check layers, links, paper headings, glossary, changelog and stray paths;
                           --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
   soak SECONDS            the web server under resets, half-closes and load; memory and descriptors stay constant
   stress SECONDS          threads that wait for, cancel and steal everything at once; the same stays constant
+  programs RUNS [NAMES]   run the programs of programs/ RUNS times under each runner, or those with NAMES
   peers                   install and build the systems the figures are measured against
   publish FILE..          put what `figures --json FILE` measured into the README and the site
   help                    this text
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
         ["fuzz", seconds, target] => fuzz::run(seconds, Some(target)),
         ["soak", seconds] => soak::SOAK.run(seconds),
         ["stress", seconds] => soak::STRESS.run(seconds),
+        ["programs", runs] => programs::run(runs, ""),
+        ["programs", runs, names] => programs::run(runs, names),
         ["peers"] => peers::run(),
         ["publish", files @ ..] if !files.is_empty() => publish::run(files),
         ["help" | "--help" | "-h"] | [] => {

@@ -46,7 +46,12 @@ pub struct Inbox<Q = Quiet> {
 
 impl<Q> Default for Inbox<Q> {
     fn default() -> Inbox<Q> {
-        Inbox { state: AtomicU8::new(0), keys: Mutex::new(Vec::new()), quiet: Mutex::new(None), declared: AtomicBool::new(false) }
+        Inbox {
+            state: AtomicU8::new(0),
+            keys: Mutex::new(Vec::new()),
+            quiet: Mutex::new(None),
+            declared: AtomicBool::new(false),
+        }
     }
 }
 

@@ -27,6 +27,7 @@
 
 mod alarm;
 mod arena;
+mod around;
 mod birth;
 mod call;
 mod cpu;
@@ -62,11 +63,13 @@ mod yield_now;
 pub use alarm::Asker;
 pub use alarm::{Alarm, Bell, GivenUp};
 pub use arena::{ArenaFull, Unavailable};
+#[doc(hidden)]
+pub use around::{Around, around, exchange_around};
 pub use birth::{Adopt, Birth, adopter};
 pub use call::{Answer, Call, Calling, Syscall, call};
 pub use cpu::Cpu;
 #[doc(hidden)]
-pub use cpu::is_lent_here;
+pub use cpu::{is_lent_here, running_cpu};
 pub use deadlock::Deadlock;
 pub use events::{Events, NoEvents, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};

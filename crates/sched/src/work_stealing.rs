@@ -108,6 +108,8 @@ where
 pub struct WorkStealing {
     shared: Arc<Shared>,
     deques: Vec<Deque<SendThread>>,
+    /// What the workers' OS threads are called, but for their numbers.
+    name: String,
 }
 
 impl WorkStealing {
@@ -120,7 +122,15 @@ impl WorkStealing {
         let unparkers = (0..workers).map(|_| OnceLock::new()).collect();
         let (stopped, deadlocked) = (AtomicBool::new(false), AtomicBool::new(false));
         let shared = Shared { crew, unparkers, stopped, deadlocked, starting: Mutex::new(()) };
-        WorkStealing { shared: Arc::new(shared), deques }
+        WorkStealing { shared: Arc::new(shared), deques, name: "worker".to_string() }
+    }
+
+    /// Has the workers' OS threads be called `name-1`, `name-2` and so on, and not `worker-1`. The OS thread that calls
+    /// [`run`](WorkStealing::run) keeps its name.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> WorkStealing {
+        self.name = name.into();
+        self
     }
 
     /// A handle to spawn threads from elsewhere. What is spawned before the scheduler runs waits for it.
@@ -159,7 +169,7 @@ impl WorkStealing {
             let (_, first) = deques.next().expect("there is a worker");
             let started: Vec<_> = deques
                 .map(|(me, deque)| {
-                    let name = format!("worker-{me}");
+                    let name = format!("{}-{me}", self.name);
                     let started = std::thread::Builder::new()
                         .name(name)
                         .spawn_scoped(scope, move || crew.work(me, deque));
@@ -550,7 +560,9 @@ impl<'a, E: Events> Worker<'a, E> {
             }
         }
         self.survey();
-        // Who is alone and has nothing to run sleeps in it at once.
+        // The event source itself may have made one ready, as the last thread's request was submitted.
+        self.take_woken(false);
+        // Alone and with nothing to run, this worker sleeps in the event source at once.
         if self.is_ready() || !self.shared.crew.is_alone() {
             self.cpu.poll(&mut self.events, false)?;
             self.strays.turns_left -= 1;
