@@ -14,6 +14,12 @@
 //! | schedulers of one's own | [`Cpu`], [`Thread`], [`Trace`], [`RunQueue`], [`EventLoop`] |
 //! | system calls and event sources of one's own | [`Syscall`], [`Events`], [`WaitQueue`] |
 //!
+//! # `fork(2)`
+//! The child of a `fork(2)` can run programs of its own, if no program ran in the parent at that moment: it has an event loop, a
+//! blocking pool and a count of OS threads of its own. A program that was running does not go on in the child, and its
+//! sockets and files are not to be used there. What holds for every process with several OS threads holds here too: a lock that
+//! another OS thread held at that moment stays locked. [`process::Command`] starts other programs without such care.
+//!
 //! # Examples
 //! ```
 //! use selvedge::{MVar, sleep, spawn};
@@ -82,8 +88,7 @@ pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
 /// See [`Failure`]: no event loop, or a deadlock.
 ///
 /// # Panics
-/// If `main` panics, and if it is called inside a program that runs already on this OS thread: the threads there could not
-/// go on.
+/// If `main` panics, and if it is called within a thread: the other threads of that worker could not go on.
 ///
 /// # Paper
 /// [Del §2.1] `start`.
@@ -97,6 +102,16 @@ where
     F::Output: Send,
 {
     Runner::new().run(main)
+}
+
+/// # Panics
+/// If it is called within a thread.
+fn refuse_within(name: &str) {
+    assert!(
+        !selvedge_core::in_thread(),
+        "{name} was called within a thread: until it returned, the other threads of this worker could not run. Await the \
+         future, or spawn it; or start the program on an OS thread of its own, by std::thread::spawn or selvedge::blocking"
+    );
 }
 
 /// What the environment variable `SELVEDGE_SEE` asks for, while a program runs.
@@ -116,6 +131,7 @@ fn seeing() -> see::Seeing {
 /// # Panics
 /// As [`run`].
 pub fn run_local<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
+    refuse_within("run_local()");
     let _seeing = seeing();
     selvedge_core::round_robin_with(&mut EventLoop::new()?, main)
 }
@@ -127,12 +143,13 @@ pub fn run_local<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
 /// The first failure of a worker, which stops the others.
 ///
 /// # Panics
-/// If a main panics.
+/// If a main panics, and as [`run`].
 pub fn per_core<F>(workers: usize, main: impl Fn(usize) -> F + Sync) -> Result<Vec<F::Output>, Failure>
 where
     F: Future + 'static,
     F::Output: Send,
 {
+    refuse_within("per_core()");
     let _seeing = seeing();
     selvedge_sched::per_core(workers, |_| EventLoop::new(), main)
 }
