@@ -295,12 +295,6 @@ impl<T> NonBlocking<T> {
         Ok(Deadline::after(now, at.since(now)))
     }
 
-    /// A wait is over.
-    #[inline]
-    fn waited(&self, interest: Interest, fresh: Option<Fresh>) {
-        self.left(interest, fresh);
-    }
-
     /// A wait is over or given up, which may have been fresh.
     #[inline]
     fn left(&self, interest: Interest, fresh: Option<Fresh>) {
@@ -394,7 +388,7 @@ impl<T: AsFd> NonBlocking<T> {
         let wait = state.wait.as_mut().expect("it waits");
         ready!(Pin::new(&mut **wait).poll(cx));
         state.waiting = false;
-        self.waited(interest, state.fresh);
+        self.left(interest, state.fresh);
         Poll::Ready(Ok(()))
     }
 
@@ -474,7 +468,7 @@ impl<T: AsFd> Future for Waiting<'_, T> {
         };
         ready!(Pin::new(wait).poll(cx));
         this.wait = None;
-        this.of.waited(this.interest, this.fresh);
+        this.of.left(this.interest, this.fresh);
         Poll::Ready(Ok(()))
     }
 }
