@@ -313,6 +313,8 @@ impl Call {
             Call::Rename => "rename",
             Call::Link => "link",
             Call::Symlink => "symlink",
+            Call::ReadLink => "readlink",
+            Call::ChangeMode => "chmod",
             Call::EpollCreate => "epoll_create",
             Call::EpollControl => "epoll_ctl",
             Call::EpollWait => "epoll_wait",

@@ -108,6 +108,10 @@ pub enum Call {
     Link,
     /// `symlink`
     Symlink,
+    /// `readlink`, and `realpath`, which is made of it
+    ReadLink,
+    /// `chmod`
+    ChangeMode,
     /// `epoll_create`
     EpollCreate,
     /// `epoll_ctl`
@@ -136,7 +140,7 @@ pub enum Call {
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 43] = [
+    pub const ALL: [Call; 45] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -168,6 +172,8 @@ impl Call {
         Call::Rename,
         Call::Link,
         Call::Symlink,
+        Call::ReadLink,
+        Call::ChangeMode,
         Call::EpollCreate,
         Call::EpollControl,
         Call::EpollWait,
