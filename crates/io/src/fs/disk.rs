@@ -68,9 +68,10 @@ pub(super) fn asked(listed: usize) {
     if listed < EARLY {
         return;
     }
-    HERE.with_borrow(|here| {
+    // When the OS thread's variables go, the turn hands it over.
+    let _ = HERE.try_with(|here| {
         // If it is in use, whoever asks has been woken by the event loop's own turn, and another turn follows.
-        if let Some(carrier) = here
+        if let Some(carrier) = &*here.borrow()
             && let Ok(mut carrier) = carrier.try_borrow_mut()
         {
             carrier.push_early();
@@ -114,7 +115,8 @@ impl Disk {
         Queue::set_here(Some(queue.clone()));
         let carrier = Carrier { queue: queue.clone(), ring: None, depth, entries, told: Vec::new() };
         let carrier = Rc::new(RefCell::new(carrier));
-        HERE.set(Some(carrier.clone()));
+        // When the OS thread's variables go, nothing is handed over early.
+        drop(HERE.try_with(|here| here.replace(Some(carrier.clone()))));
         Disk { queue, carrier, woken: Vec::new() }
     }
 
