@@ -27,7 +27,7 @@
 
 use super::disk;
 use super::operation::{Operation, Outcome};
-use crate::pool;
+use crate::pool::Lane;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
 use rustix::io::Errno;
@@ -343,7 +343,7 @@ impl Queue {
         state.runners += 1;
         drop(state);
         let queue = self.clone();
-        if pool::aside(move || queue.perform_all()).is_ok() {
+        if Lane::Files.aside(move || queue.perform_all()).is_ok() {
             return;
         }
         // There is no OS thread to be had.
@@ -386,7 +386,7 @@ impl Queue {
     /// Gives what the event loop has begun, and cannot do, to the pool.
     pub(crate) fn pass_on(self: &Arc<Queue>, ticket: Ticket) {
         let queue = self.clone();
-        if pool::aside(move || queue.perform(ticket)).is_err() {
+        if Lane::Files.aside(move || queue.perform(ticket)).is_err() {
             let completed = self.lock().complete(ticket, -Errno::AGAIN.raw_os_error());
             completed.settle();
         }
