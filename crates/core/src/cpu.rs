@@ -2,7 +2,9 @@
 
 use crate::alarm::{Alarm, GivenUp};
 use crate::arena::{self, Key, Slab};
+use crate::birth::{Adopt, Door};
 use crate::directory::{self, Entry};
+use crate::events::SUSPICION_MIN;
 use crate::group::Members;
 use crate::observe::{self, End, Ended, Note, Observer, Seen, ThreadId};
 use crate::place::Place;
@@ -24,6 +26,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 thread_local! {
     /// The CPU that is running a step on this OS thread, innermost if nested; null between steps.
@@ -231,6 +234,10 @@ pub(crate) struct Own {
     pub(crate) entry: &'static Entry,
     /// The unparker that the entry has, by address.
     unparker: Cell<*const ()>,
+    /// Who takes threads from elsewhere, once it was asked for.
+    adopter: RefCell<Option<Arc<dyn Adopt>>>,
+    /// How long the CPU sleeps before it looks for a deadlock again.
+    pub(crate) suspicion: Cell<Duration>,
     /// Who is told of every step; and since which [`observe`](crate::observe::observe) that is so.
     observer: RefCell<Option<Box<dyn Observer>>>,
     pub(crate) observing: Cell<u32>,
@@ -315,6 +322,8 @@ impl Cpu {
                 members,
                 entry,
                 unparker: Cell::new(ptr::null()),
+                adopter: RefCell::new(None),
+                suspicion: Cell::new(SUSPICION_MIN),
                 observer: RefCell::new(None),
                 observing: Cell::new(0),
             });
@@ -429,12 +438,29 @@ impl Cpu {
     /// or given back by an event source. In the order in which they became ready.
     #[inline(always)]
     pub fn woken(&mut self) -> Option<Thread> {
-        let cpu = self.inner();
-        if cpu.entry.inbox.has_mail() {
-            cpu.open_inbox();
+        if self.inner().entry.inbox.has_mail() {
+            self.open_mail();
         }
         // SAFETY: the queue is touched on this OS thread alone, and `pop` runs no foreign code.
-        unsafe { (*cpu.woken.get()).pop() }
+        unsafe { (*self.inner().woken.get()).pop() }
+    }
+
+    /// Resumes the threads, and creates those, that other OS threads have asked for.
+    #[inline(never)]
+    fn open_mail(&mut self) {
+        self.inner().open_inbox();
+        if self.inner().is_reached() {
+            self.bear();
+        }
+    }
+
+    /// Whether [`woken`](Cpu::woken) would find a thread.
+    pub(crate) fn has_woken(&mut self) -> bool {
+        if self.inner().entry.inbox.has_mail() {
+            self.open_mail();
+        }
+        // SAFETY: the queue is touched on this OS thread alone.
+        unsafe { !(*self.inner().woken.get()).is_empty() }
     }
 
     /// Puts a thread behind those already [woken](Cpu::woken). An event source returns threads this way; a scheduler may use
@@ -477,6 +503,16 @@ impl Cpu {
     /// The next request made on behalf of a waker; to be asked after [`Trace::Any`] until there is none.
     pub fn detached(&mut self) -> Option<Detached> {
         self.inner().spilled.borrow_mut().pop_front()
+    }
+
+    /// How many such requests there are.
+    pub(crate) fn detached_count(&self) -> usize {
+        self.inner().spilled.borrow().len()
+    }
+
+    /// Puts a request behind the others.
+    pub(crate) fn put_back(&mut self, detached: Detached) {
+        self.inner().spilled.borrow_mut().push_back(detached);
     }
 
     /// How many threads the CPU keeps because they wait for other threads or behind wakers. For a CPU of a [`Group`]: how many the
@@ -538,6 +574,8 @@ impl Drop for Cpu {
         let cpu = self.inner();
         // Destructors may wake and create threads: those are cancelled in the next round.
         let outer = CURRENT.replace(self.inner.as_ptr());
+        let unborn = cpu.entry.births().close();
+        thread::quietly(|| drop(unborn));
         loop {
             cpu.open_inbox();
             // SAFETY: the queue is touched on this OS thread alone, and the borrow ends before anything is dropped.
@@ -760,19 +798,26 @@ impl CpuInner {
         }
     }
 
-    /// Whether [`Cpu::woken`] would find a thread.
-    pub(crate) fn has_woken(&self) -> bool {
-        if self.entry.inbox.has_mail() {
-            self.open_inbox();
-        }
-        // SAFETY: the queue is touched on this OS thread alone.
-        unsafe { !(*self.woken.get()).is_empty() }
-    }
-
     /// How many threads [`Cpu::woken`] would find. It looks at each.
     pub(crate) fn woken_len(&self) -> usize {
         // SAFETY: the queue is touched on this OS thread alone, and `len` runs no foreign code.
         unsafe { (*self.woken.get()).len() }
+    }
+
+    /// Who takes threads from elsewhere: this CPU, if its scheduler has named no other.
+    pub(crate) fn adopter(&self) -> Arc<dyn Adopt> {
+        let mut adopter = self.adopter.borrow_mut();
+        adopter.get_or_insert_with(|| Arc::new(Door::to(self.entry))).clone()
+    }
+
+    pub(crate) fn set_adopter(&self, adopter: Arc<dyn Adopt>) {
+        let before = self.adopter.replace(Some(adopter));
+        drop(before);
+    }
+
+    /// Whether threads may come from elsewhere.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.adopter.borrow().is_some()
     }
 
     /// Makes sure that mail unparks whom this one does.

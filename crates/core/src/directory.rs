@@ -3,12 +3,14 @@
 //! Entries are never freed, so that a waker may look one up at any time; a number is used again by a later CPU.
 
 use crate::alarm::GivenUp;
+use crate::birth::Births;
 use crate::cpu::Room;
 use crate::group::Members;
 use crate::inbox::Inbox;
 use crate::{Unavailable, Unpark};
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 const CPUS_MAX: usize = 4096;
 
@@ -27,6 +29,7 @@ pub(crate) struct Entry {
     /// How to wake the CPU's OS thread when it sleeps; known from the first sleep on.
     unpark: Mutex<Option<Arc<dyn Unpark>>>,
     in_use: AtomicBool,
+    births: Mutex<Births>,
     /// Where the CPU lies: like the entry, for ever.
     room: OnceLock<Room>,
 }
@@ -51,7 +54,8 @@ impl Count {
     }
 }
 
-static ENTRIES: [OnceLock<Entry>; CPUS_MAX] = [const { OnceLock::new() }; CPUS_MAX];
+/// Null where there never was a CPU of that number; otherwise leaked by `enter`, and never changed again.
+static ENTRIES: [AtomicPtr<Entry>; CPUS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; CPUS_MAX];
 /// Numbers to be used again, and the next never used.
 static NUMBERS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), 0));
 
@@ -65,8 +69,13 @@ pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry)
             numbers.1 - 1
         }
     };
-    let entry = ENTRIES[id as usize].get_or_init(Entry::default);
-    entry.inbox.open();
+    let entry = known(id).unwrap_or_else(|| {
+        // Nobody else has the number, and so nobody else sets it.
+        let entry: &'static mut Entry = Box::leak(Box::default());
+        ENTRIES[id as usize].store(entry, Ordering::Release);
+        entry
+    });
+    entry.inbox.renew();
     entry.waiting.reset();
     entry.waiting_here.reset();
     if let Some(group) = &group {
@@ -78,7 +87,7 @@ pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry)
 }
 
 pub(crate) fn leave(id: u32) {
-    if let Some(entry) = ENTRIES[id as usize].get() {
+    if let Some(entry) = known(id) {
         entry.in_use.store(false, Ordering::Release);
         entry.set_unpark(None);
         let group = entry.group.lock().expect("no panic under this lock").take();
@@ -89,8 +98,15 @@ pub(crate) fn leave(id: u32) {
     NUMBERS.lock().expect("no panic under this lock").0.push(id);
 }
 
+/// The entry of that number, if there ever was a CPU.
+fn known(id: u32) -> Option<&'static Entry> {
+    let entry = ENTRIES.get(id as usize)?.load(Ordering::Acquire);
+    // SAFETY: null, or leaked by `enter`.
+    unsafe { entry.as_ref() }
+}
+
 fn entry(id: u32) -> Option<&'static Entry> {
-    ENTRIES.get(id as usize).and_then(OnceLock::get).filter(|entry| entry.in_use.load(Ordering::Acquire))
+    known(id).filter(|entry| entry.in_use.load(Ordering::Acquire))
 }
 
 /// Tells a CPU to resume a thread.
@@ -111,17 +127,32 @@ pub(crate) fn post_mobile(home: u32, last: u32, key: u32) {
 
 pub(crate) fn post_to(entry: &Entry, key: u32) {
     if entry.inbox.post(key) {
-        let unpark = entry.unpark.lock().expect("no panic under this lock").clone();
-        if let Some(unpark) = unpark {
-            unpark.unpark();
-        }
+        entry.unpark();
     }
 }
 
-/// Whether every CPU but `me` sleeps without mail.
-pub(crate) fn all_asleep_but(me: &Entry) -> bool {
-    let entries = ENTRIES.iter().map_while(OnceLock::get);
-    entries.filter(|e| !std::ptr::eq(*e, me) && e.in_use.load(Ordering::Acquire)).all(|e| e.inbox.is_asleep())
+/// Has the CPU's next sleep end, or the one it is in.
+pub(crate) fn call(entry: &Entry) {
+    if entry.inbox.call() {
+        entry.unpark();
+    }
+}
+
+/// Has a CPU look whether there is a deadlock, if all sleep and one is quiet.
+pub(crate) fn call_one() {
+    let entries = (0..CPUS_MAX as u32).map_while(known);
+    let mut looks = None;
+    for entry in entries.filter(|entry| entry.in_use.load(Ordering::Acquire)) {
+        if !entry.inbox.is_asleep() {
+            return;
+        }
+        if looks.is_none() && entry.inbox.is_quiet() {
+            looks = Some(entry);
+        }
+    }
+    if let Some(entry) = looks {
+        call(entry);
+    }
 }
 
 impl Entry {
@@ -133,6 +164,17 @@ impl Entry {
     /// How many threads the CPU keeps: of a group, its share of the sum.
     pub(crate) fn waiting(&self) -> isize {
         self.waiting_here.get() + self.waiting.get()
+    }
+
+    pub(crate) fn births(&self) -> MutexGuard<'_, Births> {
+        self.births.lock().expect("no panic under this lock")
+    }
+
+    fn unpark(&self) {
+        let unpark = self.unpark.lock().expect("no panic under this lock").clone();
+        if let Some(unpark) = unpark {
+            unpark.unpark();
+        }
     }
 
     pub(crate) fn set_unpark(&self, unpark: Option<Arc<dyn Unpark>>) {

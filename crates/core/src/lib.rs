@@ -28,12 +28,14 @@
 mod alarm;
 mod arena;
 mod around;
+mod birth;
 mod call;
 mod cpu;
 mod deadlock;
 mod directory;
 mod events;
 mod exception;
+mod far;
 mod fork;
 mod group;
 mod inbox;
@@ -42,13 +44,16 @@ mod lock;
 mod nbio;
 pub mod observe;
 mod park;
+mod per_process;
 mod place;
 mod primitives;
+mod quiet;
 mod readiness;
 mod round_robin;
 mod run_queue;
 mod state;
 mod thread;
+mod thread_value;
 mod time;
 mod trace;
 mod wait_queue;
@@ -61,12 +66,13 @@ pub use alarm::{Alarm, Bell, GivenUp};
 pub use arena::{ArenaFull, Unavailable};
 #[doc(hidden)]
 pub use around::{Around, around, exchange_around};
+pub use birth::{Adopt, Birth, adopter};
 pub use call::{Answer, Call, Calling, Syscall, call};
 pub use cpu::Cpu;
 #[doc(hidden)]
 pub use cpu::{is_lent_here, running_cpu};
 pub use deadlock::Deadlock;
-pub use events::{Events, NoEvents, Quiet, RunError, Unpark};
+pub use events::{Events, NoEvents, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 pub use group::Group;
@@ -78,7 +84,12 @@ pub use join::{Joiner, Meeting};
 pub use lock::{LocalLock, Lock, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
+#[doc(hidden)]
+pub use per_process::PerProcess;
 pub use place::ThreadInfo;
+#[doc(hidden)]
+pub use quiet::Ledger;
+pub use quiet::Quiet;
 pub use readiness::{
     SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
 };
@@ -89,6 +100,7 @@ pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
 #[doc(hidden)]
 pub use thread::quietly;
 pub use thread::{SendThread, Thread};
+pub use thread_value::{ThreadValue, WithValue};
 pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
 pub use wait_queue::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};

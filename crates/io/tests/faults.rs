@@ -6,7 +6,9 @@ use selvedge_core::{RunError, Time, round_robin_with, spawn_local};
 use selvedge_io::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream, resolve};
 use selvedge_io::pipe::pipe;
 use selvedge_io::process::Command;
+use selvedge_io::signal::{Signal, signals};
 use selvedge_io::sim::{Call, Fault, Faults};
+use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, NonBlocking, fs};
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
@@ -203,6 +205,8 @@ fn errors(call: Call) -> &'static [i32] {
         Call::Truncate => &[EBADF, EFBIG, EINTR, EINVAL, EIO, EISDIR, EPERM, EROFS, ETXTBSY],
         Call::ReadDirectory => &[EACCES, EBADF, EIO, EMFILE, ENFILE, ENOENT, ENOMEM, ENOTDIR],
         Call::MakeDirectory | Call::Symlink | Call::Link => NAME,
+        Call::ReadLink => &[EACCES, EINVAL, EIO, ELOOP, ENAMETOOLONG, ENOENT, ENOMEM, ENOTDIR],
+        Call::ChangeMode => &[EACCES, EIO, ELOOP, ENAMETOOLONG, ENOENT, ENOMEM, ENOTDIR, EPERM, EROFS],
         Call::Rename => RENAME,
         Call::Unlink => &[
             EACCES,
@@ -226,6 +230,14 @@ fn errors(call: Call) -> &'static [i32] {
             &[EBADF, EDESTADDRREQ, EDQUOT, EFAULT, EFBIG, EINTR, EINVAL, EIO, ENOSPC, EPERM, EPIPE]
         }
         Call::Spawn => &[E2BIG, EACCES, EAGAIN, EIO, EMFILE, ENFILE, ENOENT, ENOEXEC, ENOMEM, EPERM, ETXTBSY],
+        Call::SignalAction => &[EFAULT, EINVAL],
+        Call::RingSetup => &[EFAULT, EINVAL, EMFILE, ENFILE, ENOMEM, ENOSYS, EPERM],
+        Call::RingRegister => {
+            &[EACCES, EBADF, EBUSY, EEXIST, EFAULT, EINVAL, EMFILE, ENOMEM, ENXIO, EOPNOTSUPP]
+        }
+        Call::RingEnter => {
+            &[EAGAIN, EBADF, EBADFD, EBUSY, EEXIST, EFAULT, EINTR, EINVAL, ENXIO, EOPNOTSUPP, EOWNERDEAD]
+        }
         other => panic!("{other:?} has no errors here"),
     }
 }
@@ -363,12 +375,24 @@ async fn names(directory: PathBuf) -> io::Result<()> {
     fs::hard_link(at("one"), at("two")).await?;
     fs::symlink("two", at("link")).await?;
     fs::rename(at("one"), at("three")).await?;
-    let names = fs::read_dir(&directory).await?;
-    assert_eq!(names, ["link", "three", "two"]);
-    assert_eq!(fs::read(at("link")).await?, b"cont");
-    for name in names {
-        fs::remove_file(directory.join(name)).await?;
+    fs::set_permissions(at("three"), 0o600).await?;
+    assert_eq!(fs::metadata(at("two")).await?.mode() & 0o777, 0o600);
+    assert_eq!(fs::read_link(at("link")).await?, Path::new("two"));
+    assert!(fs::symlink_metadata(at("link")).await?.is_symlink());
+    assert_eq!(fs::canonicalize(at("link")).await?, fs::canonicalize(at("two")).await?);
+    assert_eq!(fs::copy(at("link"), at("four")).await?, 4);
+    let entries = fs::read_dir(&directory).await?;
+    assert_eq!(
+        entries.iter().map(|entry| entry.name()).collect::<Vec<_>>(),
+        ["four", "link", "three", "two"]
+    );
+    assert_eq!(entries.iter().map(|entry| entry.is_file()).collect::<Vec<_>>(), [true, false, true, true]);
+    assert_eq!(fs::read_to_string(at("link")).await?, "cont");
+    for entry in entries {
+        fs::remove_file(directory.join(entry.name())).await?;
     }
+    fs::create_dir_all(at("a/b/c")).await?;
+    fs::remove_dir_all(at("a")).await?;
     fs::remove_dir(directory).await
 }
 
@@ -397,6 +421,22 @@ async fn process(call: Option<Call>) -> io::Result<()> {
     Ok(())
 }
 
+/// Two subscriptions to a signal, each of which is told of it once.
+async fn signal() -> io::Result<()> {
+    let mut one = signals(&[Signal::USR1])?;
+    let mut other = signals(&[Signal::USR1, Signal::USR2])?;
+    for _ in 0..2 {
+        // SAFETY: the signal has a handler.
+        unsafe { raise(SIGUSR1) };
+        for subscription in [&mut one, &mut other] {
+            let told = timeout(Duration::from_secs(5), subscription.next()).await;
+            assert_eq!(told.expect("it was told of the signal")?, Signal::USR1);
+            assert_eq!(subscription.try_next(), None);
+        }
+    }
+    Ok(())
+}
+
 /// Datagrams, one each way.
 async fn datagrams() -> io::Result<()> {
     let here = UdpSocket::bind("127.0.0.1:0".parse().unwrap())?;
@@ -420,7 +460,7 @@ fn descriptors() -> usize {
 }
 
 /// How many there are.
-const SCENARIOS: usize = 8;
+const SCENARIOS: usize = 9;
 
 /// Runs the scenarios for a call with an event loop of their own, whatever becomes of each; how many came to a good end.
 fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
@@ -436,6 +476,7 @@ fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
         good += usize::from(names(directory.join("names")).await.is_ok());
         good += usize::from(pipes().await.is_ok());
         good += usize::from(process(call).await.is_ok());
+        good += usize::from(signal().await.is_ok());
         good + usize::from(datagrams().await.is_ok())
     })
 }
