@@ -150,7 +150,8 @@ impl<T, M: Mode> Mutex<T, M> {
     /// Locks it, unless this thread holds it already.
     ///
     /// # Errors
-    /// When the thread that runs is the one that has locked it. All branches of a `join!` are one thread.
+    /// When the thread that runs is the one that has locked it, other than with [`lock_owned`](Mutex::lock_owned). All branches of a
+    /// `join!` are one thread.
     ///
     /// # Examples
     /// ```
@@ -209,13 +210,14 @@ impl<T, M: Mode> Mutex<T, M> {
         }
     }
 
-    /// Locks it with a guard that owns a handle of the mutex rather than borrowing it.
+    /// Locks it with a guard that owns a handle of the mutex rather than borrowing it. Such a guard may go to another thread, so that
+    /// [`checked_lock`](Mutex::checked_lock) waits for it, whichever thread has locked.
     #[track_caller]
     pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedGuard<T, M>> {
         let place = Location::caller();
         async move {
             self.acquire(place).await;
-            self.holder.set(holder::thread());
+            self.holder.set_of_movable(holder::thread());
             OwnedGuard { mutex: self, _value: PhantomData }
         }
     }
