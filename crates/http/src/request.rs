@@ -13,7 +13,7 @@
 use std::mem::MaybeUninit;
 use std::net::Ipv6Addr;
 
-use crate::body::Framing;
+use crate::body::{Framing, is_tchar};
 use crate::status::Status;
 
 /// The most header fields one request may carry; one more is answered 431.
@@ -221,6 +221,14 @@ pub fn first_line(buf: &[u8]) -> &[u8] {
     line[..end].strip_suffix(b"\r").unwrap_or(&line[..end])
 }
 
+/// The method with which the first line in `buf` begins, complete or not: what a request that [`parse`] refuses is to be
+/// answered by. [`Method::Other`] where the line has no method that a space follows.
+pub fn first_method(buf: &[u8]) -> Method {
+    let line = first_line(buf);
+    let end = line.iter().position(|&byte| byte == b' ').unwrap_or(0);
+    Method::from_token(&line[..end])
+}
+
 fn empty_lines(buf: &[u8]) -> Result<usize, Status> {
     let mut skipped = 0;
     while buf[skipped..].starts_with(b"\r\n") {
@@ -240,10 +248,15 @@ fn incomplete<'b>(head: &[u8], limits: &Limits) -> Result<Option<Request<'b>>, S
     }
 }
 
-/// Whether the request line, complete or not, is already too long to be accepted, and the status that says so.
+/// Whether the request line, complete or not, already begins with no method or is too long to be accepted, and the
+/// status that says so.
 fn overlong(head: &[u8], limits: &Limits) -> Option<Status> {
     let line = first_line(head);
     let method = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+    if !line[..method].iter().all(|&byte| is_tchar(byte)) {
+        // Another protocol, such as TLS.
+        return Some(Status::BAD_REQUEST);
+    }
     if method > METHOD_BYTES_MAX {
         return Some(Status::NOT_IMPLEMENTED);
     }

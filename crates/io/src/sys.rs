@@ -14,11 +14,15 @@
 
 mod datagram;
 mod file;
+mod path;
 mod pipe;
+mod stream;
 
 pub use datagram::*;
 pub use file::*;
+pub use path::*;
 pub use pipe::*;
+pub use stream::*;
 
 use crate::calls::{self, Counting};
 use crate::sim::faults::{self, COUNTED, DISTURBED};
@@ -50,6 +54,8 @@ pub enum Call {
     SetOption,
     /// `getsockopt(SO_ERROR)`: what became of a `connect`.
     SocketError,
+    /// `ioctl(SIOCOUTQ)`: what was sent and not acknowledged.
+    Unacknowledged,
     /// `bind`
     Bind,
     /// `listen`
@@ -104,6 +110,8 @@ pub enum Call {
     Link,
     /// `symlink`
     Symlink,
+    /// `readlink`
+    ReadLink,
     /// `epoll_create`
     EpollCreate,
     /// `epoll_ctl`
@@ -124,11 +132,12 @@ pub enum Call {
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 39] = [
+    pub const ALL: [Call; 41] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
         Call::SocketError,
+        Call::Unacknowledged,
         Call::Bind,
         Call::Listen,
         Call::Accept,
@@ -156,6 +165,7 @@ impl Call {
         Call::Rename,
         Call::Link,
         Call::Symlink,
+        Call::ReadLink,
         Call::EpollCreate,
         Call::EpollControl,
         Call::EpollWait,

@@ -63,7 +63,7 @@ fn errors(call: Call) -> &'static [i32] {
     const RENAME: &[i32] = &[EBUSY, EDQUOT, EINVAL, EISDIR, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EPERM, EXDEV];
     match call {
         Call::Socket | Call::SocketPair => MAKE,
-        Call::SetOption | Call::SocketError => OPTION,
+        Call::SetOption | Call::SocketError | Call::Unacknowledged => OPTION,
         Call::Bind => &[
             EACCES,
             EADDRINUSE,
@@ -202,7 +202,7 @@ fn errors(call: Call) -> &'static [i32] {
         Call::Sync => &[EBADF, EDQUOT, EINTR, EINVAL, EIO, ENOSPC, EROFS],
         Call::Truncate => &[EBADF, EFBIG, EINTR, EINVAL, EIO, EISDIR, EPERM, EROFS, ETXTBSY],
         Call::ReadDirectory => &[EACCES, EBADF, EIO, EMFILE, ENFILE, ENOENT, ENOMEM, ENOTDIR],
-        Call::MakeDirectory | Call::Symlink | Call::Link => NAME,
+        Call::MakeDirectory | Call::Symlink | Call::ReadLink | Call::Link => NAME,
         Call::Rename => RENAME,
         Call::Unlink => &[
             EACCES,
