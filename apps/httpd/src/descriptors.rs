@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(shared(64, 1), Some(Shares { cache_files: 5, connections: 36 }));
         assert_eq!(shared(64, 2), Some(Shares { cache_files: 2, connections: 14 }));
         assert_eq!(shared(64, 8), None);
-        assert_eq!(shared(1024, 2), Some(Shares { cache_files: 57, connections: 404 }));
+        assert_eq!(shared(1024, 2), Some(Shares { cache_files: 58, connections: 408 }));
         assert_eq!(shared(u64::MAX, 2).map(|shares| shares.cache_files), Some(1024));
         assert!(shared(20_000, 2).is_some_and(|shares| 2 * shares.connections > 17_000));
     }

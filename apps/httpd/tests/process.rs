@@ -430,9 +430,13 @@ fn a_log_that_is_a_fifo() {
 #[test]
 fn addresses() {
     let site = site();
-    for (listen, said) in
-        [("0", "localhost:"), (":0", "localhost:"), ("*:0", "localhost:"), ("localhost:0", ""), ("127.0.0.1:0", "127.0.0.1:")]
-    {
+    for (listen, said) in [
+        ("0", "localhost:"),
+        (":0", "localhost:"),
+        ("*:0", "localhost:"),
+        ("localhost:0", ""),
+        ("127.0.0.1:0", "127.0.0.1:"),
+    ] {
         let mut command = httpd(&["--listen", listen, "--workers", "2"]);
         command.arg(site.path());
         let server = start(command);

@@ -188,17 +188,14 @@ impl Decoder {
             (State::ExtensionName | State::NameEnd, b'=') => State::ExtensionValue,
             (State::ExtensionValue, b' ' | b'\t') => State::ExtensionValue,
             (State::ExtensionValue, b'"') => State::Quoted,
-            (State::ExtensionValue | State::ExtensionToken, byte) if is_tchar(byte) => {
-                State::ExtensionToken
-            }
+            (State::ExtensionValue | State::ExtensionToken, byte) if is_tchar(byte) => State::ExtensionToken,
             (State::Quoted, b'"') => State::QuotedEnd,
             (State::Quoted, b'\\') => State::Escaped,
             (State::Quoted | State::Escaped, byte) if is_text(byte) => State::Quoted,
             (State::ExtensionToken | State::QuotedEnd, b' ' | b'\t') => State::Pad,
-            (
-                State::ExtensionName | State::NameEnd | State::ExtensionToken | State::QuotedEnd,
-                b';',
-            ) => State::Extension,
+            (State::ExtensionName | State::NameEnd | State::ExtensionToken | State::QuotedEnd, b';') => {
+                State::Extension
+            }
             (State::ExtensionName | State::ExtensionToken | State::QuotedEnd, b'\r') => State::SizeLf,
             (State::SizeLf, b'\n') if self.left == 0 => State::Trailer,
             (State::SizeLf, b'\n') => {

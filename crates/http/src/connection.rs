@@ -70,8 +70,8 @@ pub(crate) struct Link {
     named: Option<Box<Option<IpAddr>>>,
     /// It waits for a request of which no byte has come.
     idle: Cell<bool>,
-    /// It has asked for something, or has just come, since the site last looked for connections to close.
-    used: Cell<bool>,
+    /// Until when it may be so.
+    due: Cell<Time>,
     /// Its place in the site's list.
     place: Cell<u32>,
 }
@@ -177,8 +177,8 @@ enum Pause {
 impl Link {
     pub(crate) fn new(stream: Stream, peer: Option<IpAddr>, place: usize) -> Link {
         let named = (peer != stream.peer_ip()).then(|| Box::new(peer));
-        let (idle, used) = (Cell::new(false), Cell::new(true));
-        let link = Link { stream, named, idle, used, place: Cell::new(0) };
+        let (idle, due) = (Cell::new(false), Cell::new(Time::default()));
+        let link = Link { stream, named, idle, due, place: Cell::new(0) };
         link.set_place(place);
         link
     }
@@ -197,19 +197,17 @@ impl Link {
         self.named.as_deref().copied().unwrap_or_else(|| self.stream.peer_ip())
     }
 
-    /// Makes an idle connection read the end of its input. Whether it was idle.
-    pub(crate) fn end_if_idle(&self) -> bool {
-        let idle = self.idle.replace(false);
-        if idle {
+    /// Makes an idle connection read the end of its input.
+    pub(crate) fn end_if_idle(&self) {
+        if self.idle.replace(false) {
             // An error says that it is broken, which its thread will find out.
             let _ = self.stream.shutdown(Shutdown::Read);
         }
-        idle
     }
 
-    /// Whether it was used since the last time this was asked.
-    pub(crate) fn take_used(&self) -> bool {
-        self.used.replace(false)
+    /// Until when it may be idle, if it is.
+    pub(crate) fn idle_until(&self) -> Option<Time> {
+        self.idle.get().then(|| self.due.get())
     }
 
     /// Makes the connection's thread find it broken, whatever it waits for.
@@ -221,16 +219,15 @@ impl Link {
     /// The connection thread. All of its waiting is here, and what it keeps meanwhile is a pointer or two: a connection
     /// that waits costs little memory.
     pub(crate) async fn converse(&self, site: &Site) {
-        let mut due = now() + site.config.idle;
+        self.due.set(now() + site.config.idle);
         loop {
             self.idle.set(true);
             if site.is_draining() {
                 self.end_if_idle();
             }
-            self.stream.set_read_deadline(Some(due));
+            self.stream.set_read_deadline(Some(self.due.get()));
             let readable = self.stream.readable().await;
             self.idle.set(false);
-            self.used.set(true);
             if readable.is_err() {
                 return;
             }
@@ -259,7 +256,7 @@ impl Link {
             };
             site.give_back(exchange);
             match end {
-                Pause::Idle if !site.is_draining() => due = now() + site.config.idle,
+                Pause::Idle if !site.is_draining() => self.due.set(now() + site.config.idle),
                 // It was a hint without substance, or the time is up, which the next wait will say.
                 Pause::Untouched => {}
                 _ => return,
@@ -438,8 +435,7 @@ impl Exchange {
         let clock = &worker.clock;
         let unread = &self.input[self.start..];
         let method = request::first_method(unread);
-        let content_bytes =
-            page::put(status, Extra::None, method, Persistence::Close, clock, &mut self.out);
+        let content_bytes = page::put(status, Extra::None, method, Persistence::Close, clock, &mut self.out);
         if worker.log.is_some() {
             self.answered.push(Answered {
                 line: Place::of(request::first_line(unread), &self.input),
@@ -660,13 +656,7 @@ struct Reply<'e> {
 impl Reply<'_> {
     /// Answers one request; gives what has to be done before the next one is looked at.
     #[inline]
-    fn answer(
-        &mut self,
-        request: &Request<'_>,
-        site: &Site,
-        worker: &mut Worker,
-        now: Time,
-    ) -> Option<Next> {
+    fn answer(&mut self, request: &Request<'_>, site: &Site, worker: &mut Worker, now: Time) -> Option<Next> {
         let body = Decoder::new(request.framing, site.config.limits.body_bytes);
         let mut file = None;
         let mut status = body.as_ref().err().copied().or_else(|| page::instead_of_file(request));

@@ -115,8 +115,6 @@ pub struct Site {
     pub(crate) config: Config,
     pub(crate) worker: RefCell<Worker>,
     links: RefCell<Vec<Rc<Link>>>,
-    /// Where in `links` the next look for a connection to close begins.
-    hand: Cell<usize>,
     /// Until when nothing is said about connections that have to wait.
     quiet_until: Cell<Time>,
     draining: Cell<bool>,
@@ -166,6 +164,9 @@ const EXCHANGES_MAX: usize = 256;
 /// How long accepting pauses when there are as many connections as may be: when some are being closed, and when all are in
 /// use.
 const FULL_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
+
+/// How long connections that are being closed in favour of new ones are waited for before others are closed.
+const CLOSING: Duration = Duration::from_millis(100);
 
 /// One of so many connections is closed at a time when there are as many as may be.
 const CLOSED_SHARE: usize = 32;
@@ -287,7 +288,6 @@ impl Site {
             config,
             worker: RefCell::new(worker),
             links: RefCell::default(),
-            hand: Cell::new(0),
             quiet_until: Cell::new(Time::default()),
             draining: Cell::new(false),
             connections: WaitQueue::new(0),
@@ -333,8 +333,15 @@ impl Site {
             detach_local(self.serve(stream, peer));
             while self.connections() >= self.config.connections && !stop.is_requested() {
                 let closed = self.close_idle();
-                self.report_full(closed);
-                sleep(if closed { FULL_PAUSES.0 } else { FULL_PAUSES.1 }).await;
+                self.report_full(closed > 0);
+                // One that is answered meanwhile goes later.
+                let (left, until) = (self.connections() - closed, now() + CLOSING);
+                while closed > 0 && self.connections() > left && now() < until {
+                    sleep(FULL_PAUSES.0).await;
+                }
+                if closed == 0 {
+                    sleep(FULL_PAUSES.1).await;
+                }
             }
         }
         // What the kernel has accepted has been promised an answer.
@@ -351,26 +358,20 @@ impl Site {
         self.links.borrow().len()
     }
 
-    /// Closes some idle connections, those first that have been so for some time. Whether there were any.
+    /// Closes some idle connections: those that have been so for longest. How many.
     ///
-    /// They are found by the second-chance rule, as the cache finds the file to leave.
-    fn close_idle(&self) -> bool {
+    /// # Complexity
+    /// One look at every connection, for many that are closed.
+    fn close_idle(&self) -> usize {
         let links = self.links.borrow();
-        let mut left = links.len().div_ceil(CLOSED_SHARE);
-        let mut closed = false;
-        // Once round takes the marks, and the second time finds whatever is idle.
-        for _ in 0..2 * links.len() {
-            let hand = self.hand.get();
-            let Some(link) = links.get(hand).or(links.first()) else { break };
-            self.hand.set(if hand < links.len() { hand + 1 } else { 1 });
-            if !link.take_used() && link.end_if_idle() {
-                closed = true;
-                left -= 1;
-                if left == 0 {
-                    break;
-                }
-            }
+        let mut idle: Vec<(Time, &Rc<Link>)> =
+            links.iter().filter_map(|link| Some((link.idle_until()?, link))).collect();
+        if idle.is_empty() {
+            return 0;
         }
+        let closed = links.len().div_ceil(CLOSED_SHARE).min(idle.len());
+        idle.select_nth_unstable_by_key(closed - 1, |(until, _)| *until);
+        idle[..closed].iter().for_each(|(_, link)| link.end_if_idle());
         closed
     }
 
