@@ -1,4 +1,6 @@
-//! `cargo xtask ci`: every check, in one order, with one closing line.
+//! `cargo xtask test` and `cargo xtask ci`: every check, in one order, with one closing line.
+//!
+//! `test` runs the checks of a few minutes that each change needs. `ci` runs the same checks, and then the proofs.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,13 +11,13 @@ use std::time::{Duration, Instant};
 use crate::command::{Invocation, Tally};
 use crate::tidy::{self, Concordance};
 use crate::workspace::Workspace;
-use crate::{fuzz, setup, soak};
+use crate::{fuzz, programs, setup, soak};
 
 /// One check: its name, and what it does.
 type Step = (&'static str, fn(&mut Ci) -> Result<(), String>);
 
-/// One after the other: each uses all CPUs by itself, or measures time.
-const FIRST: &[Step] = &[
+/// The checks of `cargo xtask test`. They run one after the other, because each uses all CPUs.
+const TESTS: &[Step] = &[
     ("tidy", |_| tidy::run(Concordance::MustBeCurrent)),
     ("format", |ci| ci.cargo(2, &["fmt", "--all", "--check"])),
     ("lints", |ci| {
@@ -27,17 +29,21 @@ const FIRST: &[Step] = &[
     }),
     ("tests", |ci| ci.cargo(15, &["test", "--workspace", "--no-fail-fast", "--locked"])),
     ("examples", examples),
-    ("stress", stress),
 ];
 
-/// Two at a time, for they run mostly on one CPU and do not mind if it is slow: the longest first. Each has a target directory of its
-/// own, or builds little.
-const SIDE_BY_SIDE: &[Step] = &[
+/// The proofs that run alone, because they use all CPUs or measure time.
+const PROOFS_ALONE: &[Step] =
+    &[("programs", |ci| ci.run(programs::invocation(programs::RUNS, ""))), ("stress", stress)];
+
+/// The proofs that run two at a time, the longest first. Each runs mostly on one CPU and bears a slow one. Each has a
+/// target directory of its own, or builds little.
+const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri sched", |ci| ci.miri(&["--package", "selvedge-sched", "--lib", "--test", "work_stealing"])),
     ("miri sync", |ci| ci.miri(SYNC_UNDER_MIRI)),
     ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
+    ("every order", every_order),
     ("address sanitizer", address_sanitizer),
     ("fuzz targets", fuzz_targets),
 ];
@@ -58,6 +64,8 @@ const SYNC_UNDER_MIRI: &[&str] = &[
     "*_threads",
     "--test",
     "*_wakers",
+    "--test",
+    "reentry",
     "--test",
     "every_*",
     "--test",
@@ -91,15 +99,24 @@ struct Outcome {
     result: Result<(), String>,
 }
 
-/// Runs every step, also after one has failed; without the set-up none is worth running. The last line of the output
-/// is the number of tests that passed and failed.
-pub(crate) fn run() -> ExitCode {
+/// Which checks a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The checks that each change needs.
+    Tests,
+    /// The tests, and then the proofs.
+    TestsAndProofs,
+}
+
+/// Runs every step, also after one has failed. Without the set-up it runs none. The last line of the output is the number of
+/// tests that passed and failed.
+pub(crate) fn run(extent: Extent) -> ExitCode {
     let started = Instant::now();
-    let setup = step("setup", false, |_| setup::run());
+    let setup = step("setup", false, |_| setup::run(extent));
     let mut outcomes = vec![setup];
     if outcomes[0].result.is_ok() {
         match Workspace::load() {
-            Ok(workspace) => outcomes.extend(every_step(&workspace)),
+            Ok(workspace) => outcomes.extend(every_step(&workspace, extent)),
             Err(error) => outcomes.push(step("workspace", false, |_| Err(error))),
         }
     }
@@ -120,12 +137,16 @@ pub(crate) fn run() -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn every_step(workspace: &Workspace) -> Vec<Outcome> {
+fn every_step(workspace: &Workspace, extent: Extent) -> Vec<Outcome> {
     let run = |(name, check): Step, beside_others| {
         step(name, beside_others, |tally| check(&mut Ci { workspace, tally }))
     };
-    let mut outcomes: Vec<Outcome> = FIRST.iter().map(|first| run(*first, false)).collect();
-    let (left, ended) = (Mutex::new(SIDE_BY_SIDE.iter()), Mutex::new(Vec::new()));
+    let mut outcomes: Vec<Outcome> = TESTS.iter().map(|check| run(*check, false)).collect();
+    if extent == Extent::Tests {
+        return outcomes;
+    }
+    outcomes.extend(PROOFS_ALONE.iter().map(|proof| run(*proof, false)));
+    let (left, ended) = (Mutex::new(PROOFS_SIDE_BY_SIDE.iter()), Mutex::new(Vec::new()));
     // Its own statement: the guard of a `while let` would last for the whole turn.
     let next = || left.lock().expect("nobody panics with it").next();
     thread::scope(|scope| {
@@ -224,6 +245,12 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
     ci.run(invocation)
 }
 
+/// Every primitive under 10,000 seeds and in every order of its threads. An optimized build takes a minute for that.
+fn every_order(ci: &mut Ci) -> Result<(), String> {
+    let words = ["test", "--profile", soak::CHECKED, "--package", "selvedge-sched", "--locked"];
+    ci.cargo(10, &[&words[..], &["--test", "primitives_simulated"]].concat())
+}
+
 /// Data races, in a standard library that is instrumented too.
 fn thread_sanitizer(ci: &mut Ci) -> Result<(), String> {
     let target_dir = ci.workspace.target_dir.join("thread-sanitizer");
@@ -256,9 +283,10 @@ fn stress(ci: &mut Ci) -> Result<(), String> {
     ci.run(soak::STRESS.invocation(STRESS_SECONDS))
 }
 
-/// The fuzz targets lie outside the workspace, so nothing else would notice that one no longer builds.
+/// The fuzz targets lie outside the workspace, so that the step `lints` does not see them. Each runs for some seconds.
 fn fuzz_targets(ci: &mut Ci) -> Result<(), String> {
-    ci.cargo(5, &["clippy", "--manifest-path", fuzz::MANIFEST, "--", "-D", "warnings"])
+    ci.cargo(5, &["clippy", "--manifest-path", fuzz::MANIFEST, "--", "-D", "warnings"])?;
+    fuzz::invocations(fuzz::CI_SECONDS, None)?.into_iter().try_for_each(|target| ci.run(target))
 }
 
 fn path(path: &Path) -> Result<&str, String> {
@@ -282,7 +310,10 @@ mod tests {
         // There is no such directory, so no command can start in it.
         let nowhere = Path::new("/selvedge/no/such/directory");
         let workspace = Workspace { root: nowhere.into(), target_dir: nowhere.into(), packages: Vec::new() };
-        let failed: Vec<_> = every_step(&workspace).into_iter().filter(|step| step.result.is_err()).collect();
+        let failed: Vec<_> = every_step(&workspace, Extent::TestsAndProofs)
+            .into_iter()
+            .filter(|step| step.result.is_err())
+            .collect();
         for name in ["lints", "miri core"] {
             assert!(failed.iter().any(|step| step.name == name), "{name}");
         }

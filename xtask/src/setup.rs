@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::ci::Extent;
 use crate::command::{Invocation, Tally, on_path};
 use crate::workspace;
 
@@ -50,10 +51,17 @@ const PROGRAMS: &[Program] = &[
 const APT_LIMIT: Duration = Duration::from_secs(15 * 60);
 const RUSTUP_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// `cargo xtask setup`.
-pub(crate) fn run() -> Result<(), String> {
+/// `cargo xtask setup`: what the checks of this extent need.
+pub(crate) fn run(extent: Extent) -> Result<(), String> {
     programs(PROGRAMS)?;
-    toolchains()
+    if !on_path("rustup") {
+        return Err("rustup is needed to install toolchains; see https://rustup.rs".to_string());
+    }
+    components()?;
+    match extent {
+        Extent::Tests => Ok(()),
+        Extent::TestsAndProofs => nightly(),
+    }
 }
 
 /// Installs the packages of those `programs` that are missing, when run as root.
@@ -105,21 +113,24 @@ fn by_hand(packages: &[&str]) -> String {
     )
 }
 
-/// The stable toolchain's checkers, and a nightly toolchain with Miri.
-fn toolchains() -> Result<(), String> {
-    if !on_path("rustup") {
-        return Err("rustup is needed to install the nightly toolchain; see https://rustup.rs".to_string());
-    }
-    let rustup = |words: &[&str]| {
-        println!("setup: rustup {}", words.join(" "));
-        let command = [&["rustup"], words].concat();
-        Invocation::new(RUSTUP_LIMIT, &command).run(&workspace::root(), &mut Tally::default())
-    };
+fn rustup(words: &[&str]) -> Result<(), String> {
+    println!("setup: rustup {}", words.join(" "));
+    let command = [&["rustup"], words].concat();
+    Invocation::new(RUSTUP_LIMIT, &command).run(&workspace::root(), &mut Tally::default())
+}
+
+/// The stable toolchain's checkers.
+fn components() -> Result<(), String> {
     for (program, component) in [("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")] {
         if !on_path(program) {
             rustup(&["component", "add", component])?;
         }
     }
+    Ok(())
+}
+
+/// A nightly toolchain with Miri, and with the sources that the sanitizers build the standard library from.
+fn nightly() -> Result<(), String> {
     if !rustup_lists(&["toolchain", "list"], "nightly") {
         rustup(&["toolchain", "install", "nightly", "--profile", "minimal"])?;
     }

@@ -21,6 +21,7 @@ pub(crate) struct Package {
     /// Directory of its `Cargo.toml`, relative to the root, `/` between parts.
     pub(crate) dir: String,
     /// Names of every dependency: normal, build and dev.
+    /// Those by name, but for the facade where only tests have it: examples in documentation import from there.
     pub(crate) dependencies: Vec<String>,
     pub(crate) targets: Vec<Target>,
 }
@@ -73,6 +74,9 @@ impl Workspace {
     }
 }
 
+/// The crate that users depend on.
+pub(crate) const FACADE: &str = "selvedge";
+
 impl Package {
     fn from_metadata(json: &Value, root: &Path) -> Option<Package> {
         let text = |key: &str| Some(json.get(key)?.as_str()?.to_string());
@@ -85,6 +89,7 @@ impl Package {
             version: text("version")?,
             dir,
             dependencies: dependencies
+                .filter(|d| d.get("name") != Some(&FACADE.into()) || d.get("kind") != Some(&"dev".into()))
                 .map(|d| Some(d.get("name")?.as_str()?.to_string()))
                 .collect::<Option<_>>()?,
             targets: targets
@@ -109,7 +114,7 @@ mod tests {
             "workspace_root": "/src", "target_directory": "/src/target",
             "packages": [{
                 "name": "a", "version": "0.1.0", "manifest_path": "/src/crates/a/Cargo.toml",
-                "dependencies": [{"name": "b"}], "targets": [{"name": "a", "kind": ["lib"]}],
+                "dependencies": [{"name": "b"}, {"name": "selvedge", "kind": "dev"}], "targets": [{"name": "a", "kind": ["lib"]}],
             }],
         });
         let workspace = Workspace::from_metadata(&json).unwrap();

@@ -1,6 +1,7 @@
 //! hyper's runtime: I/O, a clock and executors.
 //!
-//! A server is an accept loop of ours with a thread for each connection:
+//! With the feature `hyper-server`, [`serve`] is a whole server. Its loop, for those that want it another way, is an accept loop of ours with
+//! a thread for each connection:
 //!
 //! ```
 //! use http_body_util::{BodyExt, Empty, Full};
@@ -48,6 +49,13 @@
 //!
 //! Time-outs within hyper (`header_read_timeout`, say) need the
 //! [`Clock`]; HTTP/2 needs an executor besides, [`Spawn`] or [`SpawnLocal`].
+
+#[cfg(feature = "hyper-server")]
+#[path = "serve.rs"]
+mod serve;
+
+#[cfg(feature = "hyper-server")]
+pub use serve::serve;
 
 use crate::compat::write_as;
 use crate::{Compat, PollRead};

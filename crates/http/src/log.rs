@@ -123,7 +123,7 @@ fn needs_escape(byte: u8) -> bool {
 #[inline]
 pub fn put_ipv4(address: Ipv4Addr, out: &mut Vec<u8>) {
     /// Each octet in decimal with a dot behind it, and how many bytes that takes.
-    const OCTETS: [([u8; 4], u8); 256] = {
+    static OCTETS: [([u8; 4], u8); 256] = {
         let mut octets = [([0; 4], 0); 256];
         let mut octet = 0;
         while octet < 256 {

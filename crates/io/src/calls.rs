@@ -318,6 +318,7 @@ impl Call {
             Call::Link => "link",
             Call::Symlink => "symlink",
             Call::ReadLink => "readlink",
+            Call::ChangeMode => "chmod",
             Call::EpollCreate => "epoll_create",
             Call::EpollControl => "epoll_ctl",
             Call::EpollWait => "epoll_wait",

@@ -50,6 +50,7 @@ mod event_loop;
 mod exclusive;
 pub mod fs;
 mod global;
+pub mod io;
 mod levels;
 mod linger;
 pub mod net;

@@ -27,7 +27,8 @@ use crate::errand::told;
 use crate::error::doing;
 use crate::pipe::{Receiver, Sender};
 use crate::sys::{self, Fd};
-use crate::time::sleep;
+use crate::signal::Signal;
+use crate::time::{sleep, timeout};
 use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
@@ -274,6 +275,48 @@ impl Child {
         let (stdout, stderr) = join((read(stdout), read(stderr))).await;
         let status = self.wait().await?;
         Ok(Output { status, stdout: stdout?, stderr: stderr? })
+    }
+
+    /// Asks it to end (SIGTERM), waits for its end, and kills it (SIGKILL) if it has not ended after `grace`. Returns how it has ended.
+    ///
+    /// Its standard input is closed first, which is what many programs end at.
+    ///
+    /// # Errors
+    /// As for [`wait`](Self::wait), and if it is not this process's to signal: it has changed its user.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::process::Command;
+    /// use std::os::unix::process::ExitStatusExt;
+    /// use std::time::Duration;
+    ///
+    /// selvedge::run_local(async {
+    ///     let mut sleep = Command::new("sleep").arg("3600").spawn().await?;
+    ///     let status = sleep.stop(Duration::from_secs(10)).await?;
+    ///     assert_eq!(status.signal(), Some(15)); // it heeded SIGTERM, and ended at once
+    ///     std::io::Result::Ok(())
+    /// })??;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "terminate")]
+    pub async fn stop(&mut self, grace: Duration) -> io::Result<ExitStatus> {
+        self.signal(Signal::TERM)?;
+        match timeout(grace, self.wait()).await {
+            Ok(ended) => ended,
+            Err(_) => self.kill().await,
+        }
+    }
+
+    /// Sends it a signal. Nothing happens if it has ended.
+    ///
+    /// # Errors
+    /// If it is not this process's to signal, or there is no such signal.
+    pub fn signal(&mut self, signal: Signal) -> io::Result<()> {
+        // Until its end is waited for, which only `try_wait` does, the number is its own.
+        match self.try_wait()? {
+            Some(_) => Ok(()),
+            None => Ok(sys::signal_process(self.id(), signal.as_raw())?),
+        }
     }
 
     /// Kills it (SIGKILL), and waits for its end.

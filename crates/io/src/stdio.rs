@@ -12,6 +12,7 @@
 //! [`std::io::stdin`] has read ahead they do not see.
 
 use crate::error::doing;
+use crate::io::{BufReader, Lines, Read};
 use crate::sys::{self, Fd};
 use crate::{NonBlocking, blocking};
 use rustix::fs::FileType;
@@ -65,7 +66,8 @@ fn way(number: RawFd, name: &'static str, write: bool) -> io::Result<Way> {
 /// # Ok(()) }
 /// ```
 pub fn stdin() -> io::Result<Stdin> {
-    Ok(Stdin { way: way(0, "standard input", false)?, ahead: Vec::new() })
+    let input = Input { way: way(0, "standard input", false)? };
+    Ok(Stdin { reader: BufReader::new(input).line_max(usize::MAX) })
 }
 
 /// Standard output.
@@ -93,14 +95,13 @@ pub fn stderr() -> io::Result<Output> {
 }
 
 /// Standard input, from [`stdin`]. Two of them take each other's input away.
+#[derive(Debug)]
 pub struct Stdin {
-    way: Way,
-    /// Read ahead by `read_line`.
-    ahead: Vec<u8>,
+    reader: BufReader<Input>,
 }
 
-/// How much is read at once, to find lines in it.
-const AHEAD: usize = 8192;
+/// How much is read at once on the pool.
+const PIECE: usize = 8192;
 
 impl Stdin {
     /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 at the end.
@@ -110,22 +111,7 @@ impl Stdin {
     ///
     /// If it is waited for on the pool, a read that is given up still takes the next input away.
     pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if !self.ahead.is_empty() {
-            let length = self.ahead.len().min(buffer.len());
-            buffer[..length].copy_from_slice(&self.ahead[..length]);
-            self.ahead.drain(..length);
-            return Ok(length);
-        }
-        match &self.way {
-            Way::Ready(io) => io.read_with(|fd| Ok(sys::read(fd, &mut *buffer)?)).await,
-            Way::Pool(fd) => {
-                let (fd, mut room) = (fd.clone(), vec![0; buffer.len().min(AHEAD)]);
-                let read = blocking(move || sys::read(&*fd, &mut room).map(|length| (length, room)));
-                let (length, read) = read.await??;
-                buffer[..length].copy_from_slice(&read[..length]);
-                Ok(length)
-            }
-        }
+        self.reader.read(buffer).await
     }
 
     /// Appends the next line to `line`, with its end, and returns its length in bytes; 0 at the end of the input. Giving up loses nothing
@@ -134,45 +120,47 @@ impl Stdin {
     /// # Errors
     /// Those of `read`; `InvalidData` for a line that is not UTF-8, which is skipped.
     pub async fn read_line(&mut self, line: &mut String) -> io::Result<usize> {
-        let mut searched = 0;
-        let length = loop {
-            if let Some(end) = self.ahead[searched..].iter().position(|&byte| byte == b'\n') {
-                break searched + end + 1;
-            }
-            searched = self.ahead.len();
-            let mut more = [0; AHEAD];
-            // What is ahead is taken out of the way, for `read` to go to the source; and put back if that is given up.
-            let mut ahead = PutBack { ahead: std::mem::take(&mut self.ahead), of: self };
-            let read = ahead.of.read(&mut more).await?;
-            ahead.ahead.extend_from_slice(&more[..read]);
-            drop(ahead);
-            if read == 0 {
-                break self.ahead.len();
-            }
-        };
-        let bytes: Vec<u8> = self.ahead.drain(..length).collect();
-        let text =
-            String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        line.push_str(&text);
-        Ok(length)
+        self.reader.read_line(line).await
+    }
+
+    /// The lines, one after the other, however long.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stdio;
+    ///
+    /// selvedge::run_local(async {
+    ///     let mut lines = stdio::stdin()?.lines();
+    ///     while let Some(line) = lines.next().await? {
+    ///         println!("{} characters", line.chars().count());
+    ///     }
+    ///     std::io::Result::Ok(())
+    /// })??;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn lines(self) -> Lines<impl Read + fmt::Debug> {
+        self.reader.lines()
     }
 }
 
-/// Puts back what was read ahead.
-struct PutBack<'a> {
-    ahead: Vec<u8>,
-    of: &'a mut Stdin,
+/// Standard input without a buffer.
+#[derive(Debug)]
+struct Input {
+    way: Way,
 }
 
-impl Drop for PutBack<'_> {
-    fn drop(&mut self) {
-        self.of.ahead = std::mem::take(&mut self.ahead);
-    }
-}
-
-impl fmt::Debug for Stdin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stdin").field("way", &self.way).field("ahead", &self.ahead.len()).finish()
+impl Read for Input {
+    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &self.way {
+            Way::Ready(io) => io.read_with(|fd| Ok(sys::read(fd, &mut *buffer)?)).await,
+            Way::Pool(fd) => {
+                let (fd, mut room) = (fd.clone(), vec![0; buffer.len().min(PIECE)]);
+                let read = blocking(move || sys::read(&*fd, &mut room).map(|length| (length, room)));
+                let (length, read) = read.await??;
+                buffer[..length].copy_from_slice(&read[..length]);
+                Ok(length)
+            }
+        }
     }
 }
 

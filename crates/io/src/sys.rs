@@ -110,8 +110,10 @@ pub enum Call {
     Link,
     /// `symlink`
     Symlink,
-    /// `readlink`
+    /// `readlink`, and `realpath`, which is made of it
     ReadLink,
+    /// `chmod`
+    ChangeMode,
     /// `epoll_create`
     EpollCreate,
     /// `epoll_ctl`
@@ -132,7 +134,7 @@ pub enum Call {
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 41] = [
+    pub const ALL: [Call; 42] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -166,6 +168,7 @@ impl Call {
         Call::Link,
         Call::Symlink,
         Call::ReadLink,
+        Call::ChangeMode,
         Call::EpollCreate,
         Call::EpollControl,
         Call::EpollWait,
@@ -672,6 +675,13 @@ pub(crate) fn epoll_add(set: &Fd, fd: impl AsFd, data: u64, flags: EventFlags) -
     let fd = fd.as_fd();
     let real = |set: BorrowedFd<'_>, _| epoll::add(set, fd, EventData::new_u64(data), flags);
     on(Call::EpollControl, set, real, |kernel, set, _| kernel.epoll_add(set, fd.as_raw_fd(), data, flags))
+}
+
+/// Changes the registration of a descriptor that is in an epoll set already.
+pub(crate) fn epoll_modify(set: &Fd, fd: impl AsFd, data: u64, flags: EventFlags) -> Result<()> {
+    let fd = fd.as_fd();
+    let real = |set: BorrowedFd<'_>, _| epoll::modify(set, fd, EventData::new_u64(data), flags);
+    on(Call::EpollControl, set, real, |kernel, set, _| kernel.epoll_modify(set, fd.as_raw_fd(), data, flags))
 }
 
 /// Takes a descriptor out of an epoll set.

@@ -3,15 +3,14 @@
 mod common;
 
 use common::ms;
-use rustix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_gettime};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixStream;
 use selvedge_sched::Simulation;
 use std::time::Duration;
 
 fn busy() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
 }
 
 #[test]

@@ -202,7 +202,9 @@ fn errors(call: Call) -> &'static [i32] {
         Call::Sync => &[EBADF, EDQUOT, EINTR, EINVAL, EIO, ENOSPC, EROFS],
         Call::Truncate => &[EBADF, EFBIG, EINTR, EINVAL, EIO, EISDIR, EPERM, EROFS, ETXTBSY],
         Call::ReadDirectory => &[EACCES, EBADF, EIO, EMFILE, ENFILE, ENOENT, ENOMEM, ENOTDIR],
-        Call::MakeDirectory | Call::Symlink | Call::ReadLink | Call::Link => NAME,
+        Call::MakeDirectory | Call::Symlink | Call::Link => NAME,
+        Call::ReadLink => &[EACCES, EINVAL, EIO, ELOOP, ENAMETOOLONG, ENOENT, ENOMEM, ENOTDIR],
+        Call::ChangeMode => &[EACCES, EIO, ELOOP, ENAMETOOLONG, ENOENT, ENOMEM, ENOTDIR, EPERM, EROFS],
         Call::Rename => RENAME,
         Call::Unlink => &[
             EACCES,
@@ -363,12 +365,24 @@ async fn names(directory: PathBuf) -> io::Result<()> {
     fs::hard_link(at("one"), at("two")).await?;
     fs::symlink("two", at("link")).await?;
     fs::rename(at("one"), at("three")).await?;
-    let names = fs::read_dir(&directory).await?;
-    assert_eq!(names, ["link", "three", "two"]);
-    assert_eq!(fs::read(at("link")).await?, b"cont");
-    for name in names {
-        fs::remove_file(directory.join(name)).await?;
+    fs::set_permissions(at("three"), 0o600).await?;
+    assert_eq!(fs::metadata(at("two")).await?.mode() & 0o777, 0o600);
+    assert_eq!(fs::read_link(at("link")).await?, Path::new("two"));
+    assert!(fs::symlink_metadata(at("link")).await?.is_symlink());
+    assert_eq!(fs::canonicalize(at("link")).await?, fs::canonicalize(at("two")).await?);
+    assert_eq!(fs::copy(at("link"), at("four")).await?, 4);
+    let entries = fs::read_dir(&directory).await?;
+    assert_eq!(
+        entries.iter().map(|entry| entry.name()).collect::<Vec<_>>(),
+        ["four", "link", "three", "two"]
+    );
+    assert_eq!(entries.iter().map(|entry| entry.is_file()).collect::<Vec<_>>(), [true, false, true, true]);
+    assert_eq!(fs::read_to_string(at("link")).await?, "cont");
+    for entry in entries {
+        fs::remove_file(directory.join(entry.name())).await?;
     }
+    fs::create_dir_all(at("a/b/c")).await?;
+    fs::remove_dir_all(at("a")).await?;
     fs::remove_dir(directory).await
 }
 

@@ -51,6 +51,13 @@ enum Step {
     Symlink(usize, usize),
     ReadDir(usize),
     ReadAll(usize),
+    ReadLink(usize),
+    LinkStatus(usize),
+    Canonical(usize),
+    SetPermissions(usize, u32),
+    CreateDirAll(usize),
+    RemoveDirAll(usize),
+    Copy(usize, usize),
 }
 
 /// Few, so that they meet.
@@ -111,6 +118,13 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0..TARGETS.len(), path()).prop_map(|(to, path)| Step::Symlink(to, path)),
         2 => path().prop_map(Step::ReadDir),
         2 => path().prop_map(Step::ReadAll),
+        1 => path().prop_map(Step::ReadLink),
+        1 => path().prop_map(Step::LinkStatus),
+        2 => path().prop_map(Step::Canonical),
+        1 => (path(), 0..0o1000_u32).prop_map(|(path, mode)| Step::SetPermissions(path, mode)),
+        2 => path().prop_map(Step::CreateDirAll),
+        1 => path().prop_map(Step::RemoveDirAll),
+        2 => (path(), path()).prop_map(|(from, to)| Step::Copy(from, to)),
     ]
 }
 
@@ -178,6 +192,18 @@ async fn take(root: &Path, files: &mut [Option<File>; 6], step: &Step, number: u
         Step::Symlink(to, path) => words(fs::symlink(TARGETS[*to], at(path)).await),
         Step::ReadDir(path) => words(fs::read_dir(at(path)).await),
         Step::ReadAll(path) => words(fs::read(at(path)).await),
+        Step::ReadLink(path) => words(fs::read_link(at(path)).await),
+        Step::LinkStatus(path) => words(fs::symlink_metadata(at(path)).await.map(|found| found.kind())),
+        Step::Canonical(path) => {
+            // The two trees lie at different places.
+            let found = fs::canonicalize(at(path)).await;
+            let below = |found: PathBuf| found.strip_prefix(root).map(Path::to_path_buf).ok();
+            words(found.map(below))
+        }
+        Step::SetPermissions(path, mode) => words(fs::set_permissions(at(path), *mode).await),
+        Step::CreateDirAll(path) => words(fs::create_dir_all(at(path)).await),
+        Step::RemoveDirAll(path) => words(fs::remove_dir_all(at(path)).await),
+        Step::Copy(from, to) => words(fs::copy(at(from), at(to)).await),
     }
 }
 

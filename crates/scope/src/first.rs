@@ -6,7 +6,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Waits until one of two, three or four futures is ready, given as a tuple; says which, and drops the others.
+/// Waits until one of two to eight futures is ready, given as a tuple; says which, and drops the others. [`select!`](crate::select!) gives
+/// each a name.
 ///
 /// They are polled in the order of the tuple, so that of several that are ready the first in it wins: put what must not be starved
 /// in front.
@@ -40,9 +41,18 @@ pub fn race<T: Race>(futures: T) -> Racing<T> {
     Racing { futures }
 }
 
-/// Which future was ready first, with its output. What a tuple of two or three does not have cannot be, and need not be matched.
+/// Which future was ready first, with its output. What a shorter tuple does not have cannot be, and need not be matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Selected<A, B, C = Infallible, D = Infallible> {
+pub enum Selected<
+    A,
+    B,
+    C = Infallible,
+    D = Infallible,
+    E = Infallible,
+    F = Infallible,
+    G = Infallible,
+    H = Infallible,
+> {
     /// The first of the tuple.
     First(A),
     /// The second.
@@ -51,6 +61,14 @@ pub enum Selected<A, B, C = Infallible, D = Infallible> {
     Third(C),
     /// The fourth.
     Fourth(D),
+    /// The fifth.
+    Fifth(E),
+    /// The sixth.
+    Sixth(F),
+    /// The seventh.
+    Seventh(G),
+    /// The eighth.
+    Eighth(H),
 }
 
 /// A tuple of futures for [`select`].
@@ -154,3 +172,58 @@ macro_rules! tuple {
 tuple!((A First 0), (B Second 1));
 tuple!((A First 0), (B Second 1), (C Third 2));
 tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3));
+tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4));
+tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4), (F Sixth 5));
+tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4), (F Sixth 5), (G Seventh 6));
+tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4), (F Sixth 5), (G Seventh 6), (H Eighth 7));
+
+/// Waits until one of any number of futures is ready, drops the others, and goes on with what is written behind its name.
+///
+/// A branch is `pattern = future => expression`, with a comma behind it also after a block. The futures are polled in their order, so that of several that are ready the first wins. The
+/// expression runs when the others have been dropped; it may await, return, break and use `?`, and what the futures borrow is free
+/// again. The pattern must match whatever the future gives: a `match` in the expression tells cases apart.
+///
+/// # Examples
+/// ```
+/// use selvedge::scope::select;
+/// use selvedge::sync::Fifo;
+/// use selvedge::sleep;
+/// use std::time::Duration;
+///
+/// let said = selvedge::run_local(async {
+///     let (words, numbers, stop) = (Fifo::new_local(), Fifo::new_local(), Fifo::<()>::new_local());
+///     words.put("warp");
+///     numbers.put(7);
+///     let mut said = Vec::new();
+///     loop {
+///         select! {
+///             () = stop.take() => break,
+///             word = words.take() => said.push(word.to_string()),
+///             number = numbers.take() => said.push(number.to_string()),
+///             () = sleep(Duration::from_millis(5)) => stop.put(()),
+///         }
+///     }
+///     said
+/// })?;
+/// assert_eq!(said, ["warp", "7"]);
+/// # Ok::<(), selvedge::RunError>(())
+/// ```
+#[macro_export]
+macro_rules! select {
+    (@future $only:expr,) => { $only };
+    (@future $first:expr, $($rest:expr,)+) => {
+        $crate::select(($first, $crate::select!(@future $($rest,)+)))
+    };
+    (@match $ready:expr, $pattern:pat => $body:expr,) => {
+        match $ready { $pattern => $body }
+    };
+    (@match $ready:expr, $pattern:pat => $body:expr, $($rest:tt)+) => {
+        match $ready {
+            $crate::Selected::First($pattern) => $body,
+            $crate::Selected::Second(other) => $crate::select!(@match other, $($rest)+),
+        }
+    };
+    ($($pattern:pat = $future:expr => $body:expr),+ $(,)?) => {
+        $crate::select!(@match $crate::select!(@future $($future,)+).await, $($pattern => $body,)+)
+    };
+}

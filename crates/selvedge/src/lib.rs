@@ -2,12 +2,12 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | starting a program | [`run`], [`run_local`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
+//! | starting a program | [`run_main`], [`run`], [`run_local`], [`Runner`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`], [`bound()`] |
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
-//! | the world | [`net`], [`fs`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
+//! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
 //! | seeing what threads do | [`see`], or the environment variable `SELVEDGE_SEE` ([what it may say](see::from_environment)) |
@@ -32,6 +32,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod runner;
+
+pub use runner::{BadWorkers, Runner, run_main};
+
 #[doc(inline)]
 pub use selvedge_core::{
     Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
@@ -45,7 +49,9 @@ pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
-pub use selvedge_io::{EventLoop, NonBlocking, blocking, fs, net, pipe, process, signal, sim, stdio, time};
+pub use selvedge_io::{
+    EventLoop, NonBlocking, blocking, fs, io, net, pipe, process, signal, sim, stdio, time,
+};
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, Spawned, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
@@ -83,8 +89,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send,
 {
-    let _seeing = seeing();
-    work_stealing(0, |_| EventLoop::new(), main)
+    Runner::new().run(main)
 }
 
 /// What the environment variable `SELVEDGE_SEE` asks for, while a program runs.
@@ -158,3 +163,28 @@ where
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 pub struct Readme;
+
+/// The guide's programs run as printed.
+#[cfg(doctest)]
+mod guide {
+    macro_rules! pages {
+        ($($page:ident = $file:literal),* $(,)?) => {
+            $(
+                #[doc = include_str!(concat!("../../../docs/guide/", $file))]
+                pub struct $page;
+            )*
+        };
+    }
+
+    pages! {
+        Runners = "runners.md",
+        Threads = "threads.md",
+        Sharing = "sharing.md",
+        Structure = "structure.md",
+        Io = "io.md",
+        Schedulers = "schedulers.md",
+        Testing = "testing.md",
+        Seeing = "seeing.md",
+        FromTokio = "from-tokio.md",
+    }
+}

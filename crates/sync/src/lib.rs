@@ -13,6 +13,7 @@
 //! | [`Event`], [`Latch`] | something to happen, once or so many times | until it has, and not after |
 //! | [`OnceCell`] | who makes the value | made once, by whoever needs it first |
 //! | [`Promise`] | a value | given once, for any number of readers |
+//! | [`one_shot`] | a value | given once, to one that owns it |
 //! | [`broadcast`] | the next value | every listener gets every value |
 //! | [`watch`] | a change | whoever looks sees the latest |
 //!
@@ -44,6 +45,7 @@ mod holder;
 mod mutex;
 mod mvar;
 mod once_cell;
+mod one_shot;
 mod promise;
 mod rw_lock;
 mod semaphore;
@@ -60,6 +62,7 @@ pub use holder::{Holder, Recursion};
 pub use mutex::{Guard, Mutex, OwnedGuard};
 pub use mvar::MVar;
 pub use once_cell::OnceCell;
+pub use one_shot::{NoReply, Replier, Reply, one_shot, one_shot_local};
 pub use promise::{Broken, Fulfiller, Promise};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use selvedge_core::{Local, Shared};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use rustix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_gettime};
 
 /// A moment, on the clock of this process's CPU time and on the wall's.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +15,8 @@ pub(super) struct Times {
 impl Times {
     /// This moment.
     pub(super) fn now() -> Times {
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
-        Times { cpu_ns: cpu.tv_sec as f64 * 1e9 + cpu.tv_nsec as f64, wall: Instant::now() }
+        let cpu = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("Linux has this clock");
+        Times { cpu_ns: cpu.tv_sec() as f64 * 1e9 + cpu.tv_nsec() as f64, wall: Instant::now() }
     }
 
     /// Prints the CPU time from this moment to `last` under a name of its own, divided by the number of operations between them.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::markdown::{code_spans, table_with};
 use super::{Problem, Tree};
-use crate::workspace::Package;
+use crate::workspace::{FACADE, Package};
 
 const FILE: &str = "ARCHITECTURE.md";
 
-/// Every package has one row with its directory, and depends only on packages of lower layers; tests included.
+/// Every package has one row with its directory, and depends only on packages of lower layers; tests included. Only the examples in the
+/// documentation of a crate import from the facade above it.
 pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
     let table = tree.text(FILE).and_then(|text| table_with(text, &["Layer", "Crate", "Directory"]));
     let Some(table) = table else {
@@ -40,6 +41,10 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
             problems.push(Problem::new(FILE, 0, format!("{} has no row in the layer table", package.name)));
             continue;
         };
+        let facade = layers.get(FACADE).map(|(layer, _)| *layer);
+        if facade.is_some_and(|facade| layer < facade) {
+            problems.extend(uses_of_the_facade(tree, &package.dir));
+        }
         for dependency in &package.dependencies {
             let Some(&(below, _)) = layers.get(dependency.as_str()) else { continue };
             // A dev-dependency on oneself only switches features on.
@@ -53,6 +58,22 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Code below a directory that names the facade. Comments may.
+fn uses_of_the_facade<'a>(tree: &'a Tree, dir: &str) -> impl Iterator<Item = Problem> + use<'a> {
+    let below = format!("{dir}/");
+    let name = format!("{FACADE}::");
+    let files = tree.files.iter().filter(move |(file, _)| file.starts_with(&below) && file.ends_with(".rs"));
+    files.flat_map(move |(file, text)| {
+        let name = name.clone();
+        let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+        code.filter(move |(_, line)| {
+            let mut found = line.match_indices(&name);
+            found.any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "_\"".contains(c)))
+        })
+        .map(|(index, _)| Problem::new(file, index + 1, "only examples in documentation use the facade"))
+    })
 }
 
 #[cfg(test)]
@@ -92,6 +113,18 @@ mod tests {
     fn beside_is_not() {
         let table = TABLE.replace("| 0 |", "| 1 |");
         assert!(found(&table, &[package("top", &["base"]), package("base", &[])]).contains("only go down"));
+    }
+
+    #[test]
+    fn only_documentation_uses_the_facade() {
+        let table = TABLE.replace("`top`", "`selvedge`");
+        let packages = [package("selvedge", &[]), package("base", &[])];
+        let found = |text: &str| {
+            let tree = Tree::of(&[(FILE, &table), ("base/src/a.rs", text)]);
+            messages(&check(&tree, &packages)).join("\n")
+        };
+        assert_eq!(found("/// use selvedge::run;\nuse selvedge_core::run;\n"), "");
+        assert!(found("\nuse selvedge::run;\n").starts_with("base/src/a.rs:2: only examples"));
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl File {
     /// # Errors
     /// With the path in the message; only a network file system has any.
     pub async fn metadata(&self) -> io::Result<Metadata> {
-        status(Some(self.opened.clone()), self.path()).await.map_err(at("stat", self.path()))
+        status(Some(self.opened.clone()), self.path(), true).await.map_err(at("stat", self.path()))
     }
 
     /// The file's length now, in bytes.

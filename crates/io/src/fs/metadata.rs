@@ -21,18 +21,24 @@ impl Metadata {
         self.stat.stx_size
     }
 
-    fn file_type(&self) -> FileType {
-        FileType::from_raw_mode(self.mode())
+    /// What it is.
+    pub fn kind(&self) -> FileKind {
+        FileKind::of(FileType::from_raw_mode(self.mode()))
     }
 
     /// Whether it is a regular file.
     pub fn is_file(&self) -> bool {
-        self.file_type() == FileType::RegularFile
+        self.kind() == FileKind::File
     }
 
     /// Whether it is a directory.
     pub fn is_dir(&self) -> bool {
-        self.file_type() == FileType::Directory
+        self.kind() == FileKind::Directory
+    }
+
+    /// Whether it is a symbolic link; only [`symlink_metadata`](super::symlink_metadata) finds one.
+    pub fn is_symlink(&self) -> bool {
+        self.kind() == FileKind::Symlink
     }
 
     /// Its kind and permissions, as `stat(2)` packs them.
@@ -78,6 +84,37 @@ impl Metadata {
     /// When its content was last read, as far as the file system keeps account.
     pub fn accessed(&self) -> SystemTime {
         time(self.stat.stx_atime)
+    }
+}
+
+/// What a name in a file system is the name of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A pipe with a name.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+    /// A device, or what else there may be.
+    Other,
+}
+
+impl FileKind {
+    pub(super) fn of(kind: FileType) -> FileKind {
+        match kind {
+            FileType::RegularFile => FileKind::File,
+            FileType::Directory => FileKind::Directory,
+            FileType::Symlink => FileKind::Symlink,
+            FileType::Fifo => FileKind::Fifo,
+            FileType::Socket => FileKind::Socket,
+            _ => FileKind::Other,
+        }
     }
 }
 

@@ -43,15 +43,22 @@ mod metadata;
 mod names;
 pub(crate) mod operation;
 mod options;
+mod position;
 mod queue;
 pub(crate) mod region;
+mod tree;
 
 pub use buffer::{AlignedBuf, Buffer};
 pub use disk::Driver;
 pub use file::File;
-pub use metadata::Metadata;
-pub use names::{create_dir, hard_link, read_dir, remove_dir, remove_file, rename, symlink};
+pub use metadata::{FileKind, Metadata};
+pub use names::{
+    DirEntry, canonicalize, create_dir, hard_link, read_dir, read_link, remove_dir, remove_file, rename,
+    set_permissions, symlink,
+};
 pub use options::OpenOptions;
+pub use position::Position;
+pub use tree::{copy, create_dir_all, remove_dir_all};
 
 use crate::error::doing;
 use operation::{Operation, Outcome, Stat, c_path};
@@ -65,7 +72,17 @@ use std::path::{Path, PathBuf};
 /// With the path in the message: not there, not permitted.
 pub async fn metadata(path: impl Into<PathBuf>) -> io::Result<Metadata> {
     let path = path.into();
-    status(None, &path).await.map_err(at("stat", &path))
+    status(None, &path, true).await.map_err(at("stat", &path))
+}
+
+/// As [`metadata`], but of a symbolic link itself, not of what it leads to.
+///
+/// # Errors
+/// With the path in the message: not there, not permitted.
+#[doc(alias = "lstat")]
+pub async fn symlink_metadata(path: impl Into<PathBuf>) -> io::Result<Metadata> {
+    let path = path.into();
+    status(None, &path, false).await.map_err(at("stat", &path))
 }
 
 /// The whole content of the file at a path.
@@ -104,11 +121,26 @@ pub(crate) fn zeros(length: usize) -> io::Result<Vec<u8>> {
 /// What [`read`] tries to read at least.
 const READ_MIN: usize = 512;
 
+/// The whole content of the file at a path, as text.
+///
+/// # Errors
+/// As for [`read`], and `InvalidData` if it is not UTF-8.
+pub async fn read_to_string(path: impl Into<PathBuf>) -> io::Result<String> {
+    let path = path.into();
+    let content = read(path.clone()).await?;
+    let text = String::from_utf8(content);
+    text.map_err(|error| at("read", &path)(io::Error::new(io::ErrorKind::InvalidData, error)))
+}
+
 /// Makes `content` the whole content of the file at a path, which is created if it is not there.
+///
+/// The content is copied once, because the operation owns what the kernel reads; [`File::write_all_at`] takes a buffer that is to be
+/// given up for it.
 ///
 /// # Errors
 /// With the path in the message: not permitted, a directory, no room. What the file contains then is not known.
-pub async fn write(path: impl Into<PathBuf>, content: Vec<u8>) -> io::Result<()> {
+pub async fn write(path: impl Into<PathBuf>, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let content = content.as_ref().to_vec();
     File::create(path).await?.write_all_at(content, 0).await.0
 }
 
@@ -122,9 +154,13 @@ fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 }
 
 /// The status of an open file, or of the one at a path.
-async fn status(file: Option<std::sync::Arc<operation::Opened>>, path: &Path) -> io::Result<Metadata> {
+async fn status(
+    file: Option<std::sync::Arc<operation::Opened>>,
+    path: &Path,
+    follow: bool,
+) -> io::Result<Metadata> {
     let path = if file.is_some() { Default::default() } else { c_path(path)? };
-    let stat = Box::new(Stat::new(file, path));
+    let stat = Box::new(Stat::new(file, path, follow));
     match Doing::new(Operation::Stat(stat)).await {
         (outcome, Operation::Stat(stat)) => result(outcome).map(|_| Metadata::new(stat.result)),
         (_, other) => unreachable!("a status was asked for, not {other:?}"),

@@ -3,14 +3,14 @@
 //! A change is there for every program at once. For a crash of the system to find it, too, the directory has to be
 //! [synced](super::File::sync_all).
 
-use super::at;
 use super::operation::c_path;
+use super::{FileKind, at};
 use crate::blocking;
 use crate::error::doing;
 use crate::sys;
 use rustix::fs::Mode;
 use rustix::io::retry_on_intr;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -99,17 +99,97 @@ pub async fn symlink(target: impl Into<PathBuf>, path: impl Into<PathBuf>) -> io
     made(move || sys::symlink(&to, &name)).await.map_err(of_two("link", &target, &path))
 }
 
-/// The names in a directory, sorted, but for `.` and `..`.
+/// What the symbolic link at a path leads to.
+///
+/// # Errors
+/// With the path in the message: not there, no symbolic link, not permitted.
+pub async fn read_link(path: impl Into<PathBuf>) -> io::Result<PathBuf> {
+    let path = path.into();
+    let name = c_path(&path)?;
+    made(move || sys::read_link(&name)).await.map_err(at("read the link", &path))
+}
+
+/// The path of a file from the root, without symbolic links and without `.` and `..`.
+///
+/// # Errors
+/// With the path in the message: not there, not permitted, links in a circle.
+#[doc(alias = "realpath")]
+pub async fn canonicalize(path: impl Into<PathBuf>) -> io::Result<PathBuf> {
+    let path = path.into();
+    let name = c_path(&path)?;
+    made(move || sys::canonical(&name)).await.map_err(at("find", &path))
+}
+
+/// Sets the permissions of a file or a directory, as the lower twelve bits of [`Metadata::mode`](super::Metadata::mode). A symbolic link
+/// is followed.
+///
+/// # Errors
+/// With the path in the message: not there, not the file's owner.
+#[doc(alias = "chmod")]
+pub async fn set_permissions(path: impl Into<PathBuf>, mode: u32) -> io::Result<()> {
+    let path = path.into();
+    let (name, mode) = (c_path(&path)?, Mode::from_raw_mode(mode & 0o7777));
+    made(move || sys::set_mode(&name, mode)).await.map_err(at("set the permissions of", &path))
+}
+
+/// A name in a directory, and what it is the name of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    name: OsString,
+    kind: FileKind,
+}
+
+impl DirEntry {
+    /// The name, without the directory.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// What has the name. A symbolic link is not followed.
+    pub fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    /// Whether it is a directory.
+    pub fn is_dir(&self) -> bool {
+        self.kind == FileKind::Directory
+    }
+
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.kind == FileKind::File
+    }
+}
+
+/// The names in a directory, sorted, but for `.` and `..`, each with what it is the name of.
 ///
 /// # Errors
 /// With the path in the message: not there, no directory, not permitted.
-pub async fn read_dir(path: impl Into<PathBuf>) -> io::Result<Vec<OsString>> {
+///
+/// # Complexity
+/// The whole directory is read at once, and kept. What has a name costs no further system call on file systems whose directories tell
+/// it, as ext4, xfs, btrfs and tmpfs do.
+///
+/// # Examples
+/// ```
+/// use selvedge::fs;
+///
+/// selvedge::run_local(async {
+///     for entry in fs::read_dir("src").await? {
+///         println!("{} {:?}", entry.name().display(), entry.kind());
+///     }
+///     std::io::Result::Ok(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub async fn read_dir(path: impl Into<PathBuf>) -> io::Result<Vec<DirEntry>> {
     let path = path.into();
     let name = c_path(&path)?;
-    let mut names =
-        made(move || sys::read_directory(&name)).await.map_err(at("read the directory", &path))?;
-    names.sort();
-    Ok(names)
+    let found = made(move || sys::read_directory(&name)).await.map_err(at("read the directory", &path))?;
+    let entries = found.into_iter().map(|(name, kind)| DirEntry { name, kind: FileKind::of(kind) });
+    let mut entries: Vec<DirEntry> = entries.collect();
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(entries)
 }
 
 /// Makes a call on the blocking pool, again if a signal has interrupted it.

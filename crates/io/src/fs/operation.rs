@@ -82,6 +82,8 @@ pub(crate) struct Stat {
     /// `None`: the file at `path`.
     pub(super) file: Option<Arc<Opened>>,
     pub(crate) path: CString,
+    /// Whether a symbolic link at the end of the path is followed.
+    pub(super) follow: bool,
     pub(crate) result: Statx,
 }
 
@@ -127,9 +129,9 @@ impl Transfer {
 pub(crate) const STAT_MASK: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 
 impl Stat {
-    pub(crate) fn new(file: Option<Arc<Opened>>, path: CString) -> Stat {
+    pub(crate) fn new(file: Option<Arc<Opened>>, path: CString, follow: bool) -> Stat {
         // SAFETY: it consists of numbers.
-        Stat { file, path, result: unsafe { std::mem::zeroed() } }
+        Stat { file, path, follow, result: unsafe { std::mem::zeroed() } }
     }
 
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
@@ -137,7 +139,11 @@ impl Stat {
     }
 
     pub(crate) fn flags(&self) -> AtFlags {
-        if self.file.is_some() { AtFlags::EMPTY_PATH } else { AtFlags::empty() }
+        match (&self.file, self.follow) {
+            (Some(_), _) => AtFlags::EMPTY_PATH,
+            (None, true) => AtFlags::empty(),
+            (None, false) => AtFlags::SYMLINK_NOFOLLOW,
+        }
     }
 }
 

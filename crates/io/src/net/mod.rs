@@ -5,6 +5,7 @@
 //! a request on a kept-alive connection costs one `recv` and one `send`, and nothing else.
 
 mod accept;
+mod connect;
 mod sendfile;
 mod stream;
 mod tcp;
@@ -12,6 +13,7 @@ mod udp;
 mod unix;
 mod unix_datagram;
 
+pub use connect::connect;
 pub use stream::Stream;
 pub use tcp::{ListenOptions, TcpListener, TcpStream, resolve};
 pub use udp::UdpSocket;

@@ -138,7 +138,8 @@ impl Disk {
     /// # Errors
     /// Not there, no directory.
     pub fn read_dir(&self, path: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
-        Ok(self.tree.names(bytes(path.as_ref()))?.into_iter().map(OsString::from_vec).collect())
+        let named = self.tree.names(bytes(path.as_ref()))?.into_iter();
+        Ok(named.map(|(name, _)| OsString::from_vec(name)).collect())
     }
 
     /// Creates a directory with those above it, as far as they are not there.

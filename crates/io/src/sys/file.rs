@@ -4,14 +4,14 @@ use super::{Call, Fd, counting, is_disturbed, make, on};
 use crate::sim::disk::tree::{Known, Tree};
 use crate::sim::faults;
 use crate::sim::kernel::{self, Kernel};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::path::Arg;
-use std::ffi::CStr;
-use std::ffi::OsString;
+use std::ffi::{CStr, OsStr, OsString};
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// What is to become of a call that is made through a ring, not through a function here: how many bytes it may transfer.
 #[inline]
@@ -273,6 +273,12 @@ pub(crate) fn create_directory(path: &CStr, mode: Mode) -> Result<()> {
     change_names(Call::MakeDirectory, true, real, |disk| disk.create_directory(path.to_bytes(), mode.bits()))
 }
 
+/// Whether a directory is at a path.
+pub(crate) fn is_directory(path: &CStr) -> bool {
+    let status = stat(CWD, path, AtFlags::empty(), StatxFlags::TYPE);
+    status.is_ok_and(|status| FileType::from_raw_mode(status.stx_mode.into()) == FileType::Directory)
+}
+
 /// Removes a name, or an empty directory.
 ///
 /// # Errors
@@ -310,24 +316,85 @@ pub(crate) fn symlink(target: &CStr, path: &CStr) -> Result<()> {
     change_names(Call::Symlink, true, real, |disk| disk.create_link(target.to_bytes(), path.to_bytes()))
 }
 
-/// The names in a directory, but for `.` and `..`, in any order.
+/// Removes a directory with all that is below it, or a symbolic link. No link is followed. It counts as one call, of many.
 ///
 /// # Errors
-/// Those of `open` and `getdents`.
-pub(crate) fn read_directory(path: &CStr) -> Result<Vec<OsString>> {
+/// Those of `open`, `getdents`, `unlink` and `rmdir`.
+pub(crate) fn remove_tree(path: &CStr) -> Result<()> {
+    let real = || std::fs::remove_dir_all(as_path(path)).map_err(number_of);
+    change_names(Call::Unlink, false, real, |disk| disk.remove_tree(path.to_bytes()))
+}
+
+/// Sets who may do what with the file at a path.
+///
+/// # Errors
+/// Those of `chmod`.
+pub(crate) fn set_mode(path: &CStr, mode: Mode) -> Result<()> {
+    let real = || rustix::fs::chmodat(CWD, path, mode, AtFlags::empty());
+    change_names(Call::ChangeMode, false, real, |disk| disk.set_permissions(path.to_bytes(), mode.bits()))
+}
+
+/// What the symbolic link at a path leads to.
+///
+/// # Errors
+/// Those of `readlink`.
+pub(crate) fn read_link(path: &CStr) -> Result<PathBuf> {
+    let real = || {
+        let target = rustix::fs::readlinkat(CWD, path, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()).into())
+    };
+    make(Call::ReadLink, real, |kernel| Ok(OsString::from_vec(kernel.read_link(path.to_bytes())?).into()))
+}
+
+/// The path of a file without symbolic links, from the root.
+///
+/// # Errors
+/// Those of `realpath`.
+pub(crate) fn canonical(path: &CStr) -> Result<PathBuf> {
+    let real = || std::fs::canonicalize(as_path(path)).map_err(number_of);
+    make(Call::ReadLink, real, |kernel| Ok(OsString::from_vec(kernel.canonical(path.to_bytes())?).into()))
+}
+
+fn as_path(path: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(path.to_bytes()))
+}
+
+/// The number of an error of the standard library's, which has made a system call.
+fn number_of(error: std::io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
+
+/// The names in a directory, but for `.` and `..`, in any order, each with what has that name.
+///
+/// # Errors
+/// Those of `open`, `getdents` and, where a file system's names do not tell what they are of, `stat`.
+pub(crate) fn read_directory(path: &CStr) -> Result<Vec<(OsString, FileType)>> {
     let real = || {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
         let mut names = Vec::new();
-        for entry in rustix::fs::Dir::new(directory)? {
-            let name = entry?.file_name().to_bytes().to_vec();
-            if name != b"." && name != b".." {
-                names.push(OsString::from_vec(name));
+        for entry in rustix::fs::Dir::read_from(&directory)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
             }
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    match rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                        Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                        Err(Errno::NOENT) => continue, // removed meanwhile
+                        Err(error) => return Err(error),
+                    }
+                }
+                kind => kind,
+            };
+            names.push((OsString::from_vec(name.to_bytes().to_vec()), kind));
         }
         Ok(names)
     };
     make(Call::ReadDirectory, real, |kernel| {
-        Ok(kernel.names(path.to_bytes())?.into_iter().map(OsString::from_vec).collect())
+        let named = kernel.names(path.to_bytes())?.into_iter();
+        Ok(named.map(|(name, mode)| (OsString::from_vec(name), FileType::from_raw_mode(mode))).collect())
     })
 }

@@ -125,6 +125,19 @@ pub fn start(command: &mut std::process::Command) -> io::Result<std::process::Ch
     through(Call::Spawn, |_| command.spawn())
 }
 
+/// Sends a signal to a child process that has not been waited for, so that the number is still its own.
+///
+/// # Errors
+/// Those of `kill`; `EINVAL` for a number that is no signal's.
+pub(crate) fn signal_process(process: u32, signal: i32) -> Result<()> {
+    let number = i32::try_from(process).ok().filter(|number| *number > 0).ok_or(Errno::SRCH)?;
+    // SAFETY: the call takes two numbers, and touches no memory of ours.
+    match unsafe { libc::kill(number, signal) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    }
+}
+
 /// A descriptor that becomes readable when a child process has ended.
 ///
 /// # Errors

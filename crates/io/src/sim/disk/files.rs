@@ -143,7 +143,7 @@ impl Tree {
     }
 
     /// What a symbolic link leads to.
-    pub(super) fn target(&self, ino: Ino) -> Result<&[u8]> {
+    pub(crate) fn target(&self, ino: Ino) -> Result<&[u8]> {
         match &self.inode(ino).kind {
             Kind::Link(target) => Ok(target),
             _ => Err(Errno::INVAL),

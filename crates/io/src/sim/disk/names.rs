@@ -209,9 +209,61 @@ impl Tree {
         directory == other
     }
 
-    /// The names in a directory.
-    pub(crate) fn names(&self, path: &[u8]) -> Result<Vec<Vec<u8>>> {
+    /// Removes a directory with all that is below it, or a symbolic link.
+    pub(crate) fn remove_tree(&mut self, path: &[u8]) -> Result<Ino> {
+        let inode = self.find(From::ROOT, path, Last::Keep)?;
+        match self.inode(inode).kind {
+            Kind::Link(_) => return self.remove(path, false),
+            Kind::Directory(_) => {}
+            _ => return Err(Errno::NOTDIR),
+        }
+        // What is removed may be part of the path, as `a` is of `a/..`.
+        let base = self.canonical(path)?;
+        for name in self.directory(inode)?.entries.keys().cloned().collect::<Vec<_>>() {
+            let below = [&base, &b"/"[..], &name].concat();
+            match self.directory(inode)?.entries.get(&name) {
+                Some(&child) if self.is_directory(child) => self.remove_tree(&below)?,
+                _ => self.remove(&below, false)?,
+            };
+        }
+        match self.remove(path, true) {
+            Err(Errno::NOENT) => Ok(inode),
+            removed => removed,
+        }
+    }
+
+    /// Sets who may do what with a file.
+    pub(crate) fn set_permissions(&mut self, path: &[u8], permissions: u32) -> Result<Ino> {
+        let ino = self.find(From::ROOT, path, Last::Follow)?;
+        let now = self.now;
+        let inode = self.inode_mut(ino);
+        inode.permissions = permissions & 0o7777;
+        inode.changed = now;
+        Ok(ino)
+    }
+
+    /// The path of a file without symbolic links, from the root.
+    pub(crate) fn canonical(&self, path: &[u8]) -> Result<Vec<u8>> {
+        self.find(From::ROOT, path, Last::Follow)?;
+        let walked = self.walk(From::ROOT, path, Last::Follow)?;
+        let mut names: Vec<Vec<u8>> = walked.name.into_iter().collect();
+        let mut at = walked.parent;
+        while at != ROOT {
+            let parent = self.directory(at)?.parent;
+            let mut entries = self.directory(parent)?.entries.iter();
+            let (name, _) = entries.find(|(_, ino)| **ino == at).ok_or(Errno::NOENT)?;
+            names.push(name.clone());
+            at = parent;
+        }
+        names.push(Vec::new()); // what is before the first `/`
+        names.reverse();
+        Ok(if names.len() == 1 { b"/".to_vec() } else { names.join(&b'/') })
+    }
+
+    /// The names in a directory, each with the kind and permissions of what has it.
+    pub(crate) fn names(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32)>> {
         let inode = self.find(From::ROOT, path, Last::Follow)?;
-        Ok(self.directory(inode)?.entries.keys().cloned().collect())
+        let entries = self.directory(inode)?.entries.iter();
+        Ok(entries.map(|(name, &ino)| (name.clone(), self.known(ino).mode)).collect())
     }
 }

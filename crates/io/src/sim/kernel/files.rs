@@ -229,9 +229,21 @@ impl Kernel {
         Ok(())
     }
 
-    pub(crate) fn names(&mut self, path: &[u8]) -> Result<Vec<Vec<u8>>> {
+    /// The names in a directory, each with the kind and permissions of what has it.
+    pub(crate) fn names(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32)>> {
         self.may_fail(false)?;
         self.disk.names(path)
+    }
+
+    pub(crate) fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+        self.may_fail(false)?;
+        let ino = self.disk.find(From::ROOT, path, Last::Keep)?;
+        self.disk.target(ino).map(<[u8]>::to_vec)
+    }
+
+    pub(crate) fn canonical(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+        self.may_fail(false)?;
+        self.disk.canonical(path)
     }
 
     /// Whether what is asked of a file is not in memory.

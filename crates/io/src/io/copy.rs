@@ -1,0 +1,87 @@
+//! From one stream to another.
+
+use super::{Read, Write};
+use selvedge_scope::try_join;
+use std::io;
+
+/// How much is read at once.
+const PIECE: usize = 16 << 10;
+
+/// Writes to `to` what is read from `from` until its end; returns how many bytes that were. It does not [finish](Write::finish) `to`.
+///
+/// A stream that is to be used afterwards is lent: `copy(&stream, &mut file)`.
+///
+/// # Errors
+/// Those of both. How much was written is not known then, and what was read last is lost.
+///
+/// # Cancellation
+/// Up to 16 KiB that were read, and are not written yet, are lost.
+///
+/// # Complexity
+/// One buffer of 16 KiB.
+///
+/// # Examples
+/// ```
+/// use selvedge::io::copy;
+///
+/// selvedge::run_local(async {
+///     let mut to = Vec::new();
+///     assert_eq!(copy(&b"warp and weft"[..], &mut to).await?, 13);
+///     assert_eq!(to, b"warp and weft");
+///     std::io::Result::Ok(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub async fn copy<R: Read, W: Write>(mut from: R, mut to: W) -> io::Result<u64> {
+    let mut piece = vec![0; PIECE];
+    let mut copied = 0;
+    loop {
+        match from.read(&mut piece).await? {
+            0 => return Ok(copied),
+            read => {
+                to.write_all(&piece[..read]).await?;
+                copied += read as u64;
+            }
+        }
+    }
+}
+
+/// Copies both ways between two streams, until both have come to their ends; returns how many bytes went from `one` to `other`, and how many
+/// back. The end of one direction [finishes](Write::finish) the other stream, so that it goes on to the other side.
+///
+/// # Errors
+/// Those of both, at the first of which this stops.
+///
+/// # Examples
+/// A proxy:
+/// ```
+/// use selvedge::io::copy_bidirectional;
+/// use selvedge::net::{TcpListener, connect};
+/// use selvedge::spawn;
+///
+/// async fn proxy(listener: TcpListener, to: &'static str) -> std::io::Result<()> {
+///     loop {
+///         let (client, _) = listener.accept().await?;
+///         drop(spawn(async move {
+///             let server = connect(to).await?;
+///             copy_bidirectional(&client, &server).await
+///         }));
+///     }
+/// }
+/// # let _ = proxy;
+/// ```
+pub async fn copy_bidirectional<'a, A, B>(one: &'a A, other: &'a B) -> io::Result<(u64, u64)>
+where
+    A: ?Sized,
+    B: ?Sized,
+    &'a A: Read + Write,
+    &'a B: Read + Write,
+{
+    try_join((to_the_end(one, other), to_the_end(other, one))).await
+}
+
+async fn to_the_end<R: Read, W: Write>(from: R, mut to: W) -> io::Result<u64> {
+    let copied = copy(from, &mut to).await?;
+    to.finish().await?;
+    Ok(copied)
+}

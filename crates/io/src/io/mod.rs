@@ -1,0 +1,51 @@
+//! Streams of bytes of any kind: what they have in common, reading them by lines, and copying one to another.
+//!
+//! | | reads | writes |
+//! |---|---|---|
+//! | [`TcpStream`](crate::net::TcpStream), [`UnixStream`](crate::net::UnixStream), [`Stream`](crate::net::Stream) and `&` of them | ✓ | ✓ |
+//! | [`pipe::Receiver`](crate::pipe::Receiver), [`pipe::Sender`](crate::pipe::Sender) and `&` of them | ✓ | ✓ |
+//! | [`fs::Position`](crate::fs::Position), a place in a file | ✓ | ✓ |
+//! | [`stdio::Stdin`](crate::stdio::Stdin), [`stdio::Output`](crate::stdio::Output) and `&` of it | ✓ | ✓ |
+//! | [`BufReader`] | ✓ | |
+//! | `&[u8]`, `Vec<u8>` | ✓ | ✓ |
+//! | `&mut` of each | ✓ | ✓ |
+//!
+//! Streams have methods of their own for all that is done with one stream; so [`Read`] and [`Write`] are for signatures, as in
+//! `async fn greet(stream: impl Write)`, and need not be imported otherwise.
+//!
+//! # Why they are no trait objects
+//! A method of these traits returns its future by value: nothing is allocated for a call, and the compiler sees through it. So there is no
+//! `dyn Read`. A program that chooses between kinds of streams while it runs makes an `enum` of them.
+//!
+//! The futures are `Send`, so that code over any stream can be a thread that moves between workers.
+//!
+//! # Examples
+//! A conversation that does not know what it is held over:
+//! ```
+//! use selvedge::io::{BufReader, Read, Write};
+//!
+//! async fn greet(from: impl Read, mut to: impl Write) -> std::io::Result<()> {
+//!     let mut lines = BufReader::new(from).lines();
+//!     while let Some(name) = lines.next().await? {
+//!         to.write_all(format!("hello, {name}\n").as_bytes()).await?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! let mut said = Vec::new();
+//! selvedge::run_local(async move {
+//!     greet(&b"warp\nweft\n"[..], &mut said).await?;
+//!     assert_eq!(said, b"hello, warp\nhello, weft\n");
+//!     std::io::Result::Ok(())
+//! })??;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod buf_reader;
+mod copy;
+mod streams;
+mod traits;
+
+pub use buf_reader::{BufReader, Lines};
+pub use copy::{copy, copy_bidirectional};
+pub use traits::{Read, Write};

@@ -1,0 +1,112 @@
+//! Sockets, pipes and standard streams as what reads and writes.
+
+use super::{BufReader, Lines, Read, Write};
+use crate::net::{Stream, TcpStream, UnixStream};
+use crate::pipe::{Receiver, Sender};
+use crate::stdio::{Output, Stdin};
+use std::io;
+use std::net::Shutdown;
+
+/// Implements [`Read`] for types by the methods of the type that they lead to.
+macro_rules! reads {
+    ($base:ident: $($stream:ty),*) => {$(
+        impl Read for $stream {
+            #[inline]
+            fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send {
+                $base::read(self, buffer)
+            }
+        }
+    )*};
+}
+
+/// Implements [`Write`] so.
+macro_rules! writes {
+    ($base:ident, $finish:ident: $($stream:ty),*) => {$(
+        impl Write for $stream {
+            #[inline]
+            fn write(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> + Send {
+                $base::write(self, bytes)
+            }
+
+            #[inline]
+            fn write_all(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send {
+                $base::write_all(self, bytes)
+            }
+
+            async fn finish(&mut self) -> io::Result<()> {
+                $finish(self)
+            }
+        }
+    )*};
+}
+
+reads!(Stream: Stream, &Stream, TcpStream, &TcpStream, UnixStream, &UnixStream);
+reads!(Receiver: Receiver, &Receiver);
+reads!(Stdin: Stdin);
+writes!(Stream, close_for_writing: Stream, &Stream, TcpStream, &TcpStream, UnixStream, &UnixStream);
+writes!(Sender, only_dropping_says_so: Sender, &Sender);
+
+fn only_dropping_says_so(_: &Sender) -> io::Result<()> {
+    Ok(())
+}
+
+fn close_for_writing(stream: &Stream) -> io::Result<()> {
+    match stream.shutdown(Shutdown::Write) {
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+        finished => finished,
+    }
+}
+
+/// What is written is written whole.
+impl Write for &Output {
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (**self).write_all(bytes).await?;
+        Ok(bytes.len())
+    }
+}
+
+/// What is written is written whole.
+impl Write for Output {
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes).await
+    }
+}
+
+impl Stream {
+    /// Reads until the peer closes its direction.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read); what was read before is lost.
+    pub fn read_to_end(&self) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        let mut reader = self;
+        async move { Read::read_to_end(&mut reader).await }
+    }
+
+    /// The stream with a buffer, to be read by lines and the like. What it has read ahead is in it alone: no other reader of the stream
+    /// sees it.
+    pub fn buffered(&self) -> BufReader<&Stream> {
+        BufReader::new(self)
+    }
+
+    /// The lines that the peer sends. As [`buffered`](Self::buffered) otherwise.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::net::UnixStream;
+    ///
+    /// selvedge::run_local(async {
+    ///     let (here, there) = UnixStream::pair()?;
+    ///     there.write_all(b"warp\nweft\n").await?;
+    ///     drop(there);
+    ///     let mut lines = here.lines();
+    ///     assert_eq!(lines.next().await?.as_deref(), Some("warp"));
+    ///     assert_eq!(lines.next().await?.as_deref(), Some("weft"));
+    ///     assert_eq!(lines.next().await?, None);
+    ///     std::io::Result::Ok(())
+    /// })??;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn lines(&self) -> Lines<&Stream> {
+        self.buffered().lines()
+    }
+}

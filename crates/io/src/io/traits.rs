@@ -1,0 +1,126 @@
+//! What reads, and what writes.
+
+use std::io;
+
+/// What can be read from.
+///
+/// It is no trait object: see [`io`](crate::io).
+#[doc(alias = "AsyncRead")]
+pub trait Read: Send {
+    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 at the end (or if the buffer has no room).
+    ///
+    /// # Errors
+    /// Those of the stream.
+    fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send;
+
+    /// Reads until `buffer` is full.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read), and `UnexpectedEof` if the end comes before.
+    fn read_exact(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> + Send {
+        async move {
+            let mut filled = 0;
+            while filled < buffer.len() {
+                match self.read(&mut buffer[filled..]).await? {
+                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    read => filled += read,
+                }
+            }
+            Ok(())
+        }
+    }
+
+    /// Reads until the end.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read); what was read before is lost.
+    fn read_to_end(&mut self) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        async move {
+            let (mut content, mut filled) = (Vec::new(), 0);
+            loop {
+                if filled == content.len() {
+                    content.resize(content.len().max(4096) * 2, 0);
+                }
+                match self.read(&mut content[filled..]).await? {
+                    0 => break,
+                    read => filled += read,
+                }
+            }
+            content.truncate(filled);
+            Ok(content)
+        }
+    }
+}
+
+/// What can be written to.
+///
+/// It is no trait object: see [`io`](crate::io).
+#[doc(alias = "AsyncWrite")]
+pub trait Write: Send {
+    /// Writes as much of `bytes` as there is room for, but at least one byte, and returns how much.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    fn write(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> + Send;
+
+    /// Writes all of `bytes`.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write), and `WriteZero` if nothing is taken any more; how much was written is not known then.
+    fn write_all(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send {
+        async move {
+            let mut left = bytes;
+            while !left.is_empty() {
+                match self.write(left).await? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    written => left = &left[written..],
+                }
+            }
+            Ok(())
+        }
+    }
+
+    /// Says that nothing more will be written, so that the other side reads an end. It does nothing where only dropping says that: of a pipe,
+    /// and of a file. It is no error if the other side is gone already.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        async { Ok(()) }
+    }
+}
+
+impl<R: Read> Read for &mut R {
+    fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send {
+        (**self).read(buffer)
+    }
+}
+
+impl<W: Write> Write for &mut W {
+    fn write(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> + Send {
+        (**self).write(bytes)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send {
+        (**self).write_all(bytes)
+    }
+
+    fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        (**self).finish()
+    }
+}
+
+/// Reading takes the bytes away from the front.
+impl Read for &[u8] {
+    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        io::Read::read(self, buffer)
+    }
+}
+
+/// Writing appends.
+impl Write for Vec<u8> {
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+}

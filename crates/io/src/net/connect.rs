@@ -1,0 +1,92 @@
+//! Connecting by name, over all addresses that the name has.
+
+use super::TcpStream;
+use super::tcp::resolve;
+use crate::error::doing;
+use crate::time::sleep;
+use selvedge_core::SleepUntil;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+/// How long one attempt is alone before the next address is tried beside it.
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// Connects to `host:port`, by whichever of the host's addresses answers first.
+///
+/// The addresses are tried in the resolver's order. The next one is tried when the one before has failed, or has not answered for 250 ms;
+/// the attempts that are under way go on, and are given up once one has succeeded.
+///
+/// # Errors
+/// With the name in the message, and why the last of the addresses failed: unknown, refused, unreachable, timed out after the system's own
+/// time, which is minutes.
+///
+/// # Examples
+/// ```no_run
+/// use selvedge::net::connect;
+///
+/// selvedge::run_local(async {
+///     let stream = connect("localhost:8080").await?;
+///     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await?;
+///     println!("{}", String::from_utf8_lossy(&stream.read_to_end().await?));
+///     std::io::Result::Ok(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub async fn connect(host_and_port: &str) -> io::Result<TcpStream> {
+    if let Ok(address) = host_and_port.parse() {
+        return TcpStream::connect(address).await;
+    }
+    let addresses = resolve(host_and_port).await?;
+    first_of(addresses).await.map_err(doing(format_args!("connect to {host_and_port}")))
+}
+
+type Attempt = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
+
+/// Connects to whichever of the addresses answers first.
+async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+    let mut addresses = addresses.into_iter();
+    let mut attempts: Vec<Attempt> = Vec::new();
+    let mut last_error = None;
+    let mut head_start: Pin<&mut Option<SleepUntil>> = pin!(None);
+    poll_fn(|cx| {
+        loop {
+            let mut connected = None;
+            attempts.retain_mut(|attempt| match attempt.as_mut().poll(cx) {
+                Poll::Pending => true,
+                Poll::Ready(ended) => {
+                    match ended {
+                        Ok(stream) => connected = Some(stream),
+                        Err(error) => last_error = Some(error),
+                    }
+                    false
+                }
+            });
+            if let Some(stream) = connected {
+                return Poll::Ready(Ok(stream));
+            }
+            if let Some(alarm) = head_start.as_mut().as_pin_mut()
+                && !attempts.is_empty()
+                && alarm.poll(cx).is_pending()
+            {
+                return Poll::Pending;
+            }
+            head_start.set(None);
+            match addresses.next() {
+                Some(address) => {
+                    attempts.push(Box::pin(TcpStream::connect(address)));
+                    head_start.set(Some(sleep(HEAD_START)));
+                }
+                None if attempts.is_empty() => {
+                    let none = || io::Error::new(io::ErrorKind::NotFound, "it has no address");
+                    return Poll::Ready(Err(last_error.take().unwrap_or_else(none)));
+                }
+                None => return Poll::Pending,
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,242 @@
+//! How a program starts: its workers, their names and event sources, and a main function that may fail.
+
+use crate::seeing;
+use selvedge_core::{Events, round_robin_with};
+use selvedge_io::EventLoop;
+use selvedge_sched::{Failure, WorkStealing};
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// Runs a program whose main function may fail, on all cores, and says how the process ends: the whole of `fn main`.
+///
+/// An error, of `main` or of the scheduler, is written to standard error in the words of its `Display`, and the process ends with
+/// [`ExitCode::FAILURE`]. The environment variables `SELVEDGE_WORKERS` ([`Runner::from_environment`]) and
+/// `SELVEDGE_SEE` ([`see::from_environment`](crate::see::from_environment)) are heeded.
+///
+/// It is a function and not an attribute like `#[main]`, because an attribute needs a crate of its own that runs within the compiler, and
+/// saves one line.
+///
+/// # Panics
+/// If `main` panics.
+///
+/// # Examples
+/// ```
+/// use selvedge::fs;
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     selvedge::run_main(async {
+///         let manifest = fs::read_to_string("Cargo.toml").await?;
+///         println!("{} lines", manifest.lines().count());
+///         Ok(())
+///     })
+/// }
+/// ```
+#[doc(alias = "main")]
+pub fn run_main<F>(main: F) -> ExitCode
+where
+    F: Future<Output = Result<(), Box<dyn Error>>> + Send + 'static,
+{
+    let ended = match Runner::from_environment() {
+        Ok(runner) => runner.run(async { main.await.map_err(|error| error.to_string()) }),
+        Err(error) => Ok(Err(error.to_string())),
+    };
+    match ended.map_err(|failure| failure.to_string()).flatten() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("Error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How a program runs: on how many workers, and what their OS threads are called.
+///
+/// [`run`](crate::run) is `Runner::new().run(main)`.
+///
+/// # Examples
+/// ```
+/// use selvedge::Runner;
+///
+/// let sum = Runner::new().workers(2).name("loom").run(async {
+///     let squares: Vec<_> = (0..10).map(|n| selvedge::spawn(async move { n * n })).collect();
+///     let mut sum = 0;
+///     for square in squares {
+///         sum += square.await.unwrap();
+///     }
+///     sum
+/// })?;
+/// assert_eq!(sum, 285);
+/// # Ok::<(), selvedge::Failure>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "it starts nothing until it is told to run"]
+#[doc(alias = "Runtime")]
+#[doc(alias = "Builder")]
+pub struct Runner {
+    workers: Workers,
+    name: Option<String>,
+}
+
+/// Which OS threads take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Workers {
+    /// The calling one alone, round-robin.
+    Local,
+    /// So many that steal from one another; 0 stands for one for each CPU that the process may use.
+    Stealing(usize),
+}
+
+impl Default for Workers {
+    fn default() -> Workers {
+        Workers::Stealing(0)
+    }
+}
+
+/// The environment variable that names the workers.
+const VARIABLE: &str = "SELVEDGE_WORKERS";
+
+/// The variable `SELVEDGE_WORKERS` is not understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadWorkers(String);
+
+impl fmt::Display for BadWorkers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{VARIABLE}={}: neither a number of workers nor local", self.0)
+    }
+}
+
+impl Error for BadWorkers {}
+
+impl Runner {
+    /// One worker for each CPU that the process may use.
+    pub fn new() -> Runner {
+        Runner::default()
+    }
+
+    /// What the environment variable `SELVEDGE_WORKERS` asks for: a number of workers, `0` for one for each CPU, or `local` for the calling
+    /// OS thread alone. Without the variable it is as [`new`](Self::new).
+    ///
+    /// # Errors
+    /// If the variable says something else.
+    pub fn from_environment() -> Result<Runner, BadWorkers> {
+        let workers = match std::env::var_os(VARIABLE) {
+            Some(text) => parse(&text.to_string_lossy())?,
+            None => Workers::default(),
+        };
+        Ok(Runner { workers, ..Runner::default() })
+    }
+
+    /// So many workers that steal threads from one another; with 0, one for each CPU that the process may use.
+    pub fn workers(self, number: usize) -> Runner {
+        Runner { workers: Workers::Stealing(number), ..self }
+    }
+
+    /// The calling OS thread alone, round-robin, as [`run_local`](crate::run_local): what a thread does between two of its system calls
+    /// is then one piece for all others.
+    pub fn local(self) -> Runner {
+        Runner { workers: Workers::Local, ..self }
+    }
+
+    /// The OS threads of the workers are called `name-1`, `name-2` and so on, in debuggers and in `top`; without this, `worker-1` and
+    /// so on. The calling OS thread, which is worker 0, keeps its name.
+    pub fn name(self, name: impl Into<String>) -> Runner {
+        Runner { name: Some(name.into()), ..self }
+    }
+
+    /// Runs `main` and the threads it creates until `main` has ended; returns its result. The threads that are left are cancelled. The
+    /// environment variable `SELVEDGE_SEE` is heeded.
+    ///
+    /// # Errors
+    /// See [`Failure`]: no event loop, no OS thread, or a deadlock.
+    ///
+    /// # Panics
+    /// As [`run`](crate::run).
+    pub fn run<F>(&self, main: F) -> Result<F::Output, Failure>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        self.run_over(|_| EventLoop::new(), main)
+    }
+
+    /// As [`run`](Self::run), with the event source that `events(worker)` makes for each worker, on its OS thread.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run), and those of `events`.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::{NoEvents, Runner};
+    ///
+    /// // Threads that wait only for one another need no event loop.
+    /// let answer = Runner::new().workers(1).run_over(|_| Ok(NoEvents::new()), async { 6 * 7 })?;
+    /// assert_eq!(answer, 42);
+    /// # Ok::<(), selvedge::Failure>(())
+    /// ```
+    pub fn run_over<E, F>(
+        &self,
+        events: impl Fn(usize) -> io::Result<E> + Sync,
+        main: F,
+    ) -> Result<F::Output, Failure>
+    where
+        E: Events,
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        let _seeing = seeing();
+        match self.workers {
+            Workers::Stealing(number) => {
+                let mut scheduler = WorkStealing::new(number);
+                if let Some(name) = &self.name {
+                    scheduler = scheduler.name(name);
+                }
+                scheduler.run(events, main)
+            }
+            Workers::Local => {
+                let run = || round_robin_with(&mut events(0)?, main);
+                run().map_err(|error| Failure { worker: 0, error })
+            }
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Workers, BadWorkers> {
+    match text {
+        "local" => Ok(Workers::Local),
+        number => number.parse().map(Workers::Stealing).map_err(|_| BadWorkers(number.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_is_a_number_or_local() {
+        assert_eq!(parse("local"), Ok(Workers::Local));
+        assert_eq!(parse("3"), Ok(Workers::Stealing(3)));
+        let error = parse("many").unwrap_err().to_string();
+        assert_eq!(error, "SELVEDGE_WORKERS=many: neither a number of workers nor local");
+    }
+
+    #[test]
+    fn workers_are_called_as_they_are_told() {
+        let runner = Runner::new().workers(2).name("loom");
+        let name = runner.run(async {
+            loop {
+                let name = selvedge_core::spawn(async { std::thread::current().name().map(str::to_string) });
+                match name.await.unwrap() {
+                    Some(name) if name.starts_with("loom-") => return name,
+                    _ => selvedge_core::sleep(std::time::Duration::from_millis(1)).await,
+                }
+            }
+        });
+        assert_eq!(name.unwrap(), "loom-1");
+    }
+}

@@ -1,0 +1,52 @@
+//! Code that blocks: in the blocking pool, where it holds up no thread, and in direct style, where it is a thread itself.
+//!
+//! # Prints
+//! ```text
+//! 100 calls that do nothing
+//! 8 calls that sleep 20 ms took less than 100 ms, and a thread ticked meanwhile
+//! in direct style: warp, weft
+//! ```
+
+use selvedge::direct::{self, wait};
+use selvedge::{MVar, blocking, sleep, spawn};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn main() -> ExitCode {
+    selvedge::run_main(async {
+        for _ in 0..100 {
+            blocking(|| ()).await?;
+        }
+        println!("100 calls that do nothing");
+
+        let ticks = spawn(async {
+            for _ in 0..5 {
+                sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let begun = Instant::now();
+        let calls: Vec<_> =
+            (0..8).map(|_| spawn(blocking(|| std::thread::sleep(Duration::from_millis(20))))).collect();
+        ticks.await?;
+        for call in calls {
+            call.await??;
+        }
+        // One after the other they would take 160 ms.
+        let time = if begun.elapsed() < Duration::from_millis(150) { "less than 100 ms" } else { "long" };
+        println!("8 calls that sleep 20 ms took {time}, and a thread ticked meanwhile");
+
+        let (word, other) = (Arc::new(MVar::empty()), Arc::new(MVar::empty()));
+        let (from, to) = (word.clone(), other.clone());
+        let loom = direct::spawn(move || {
+            // No `async` in sight: a callback of a C library could do the same.
+            let warp: String = wait(from.take());
+            wait(to.put("weft"));
+            warp
+        });
+        word.put("warp".to_string()).await;
+        let weft = other.take().await;
+        println!("in direct style: {}, {weft}", loom.await?);
+        Ok(())
+    })
+}

@@ -1,0 +1,29 @@
+//! `cargo xtask programs RUNS [NAMES]`: the programs of `programs/`, so often in each surrounding.
+
+use std::time::Duration;
+
+use crate::command::{Invocation, Tally};
+use crate::workspace;
+
+/// How often `cargo xtask ci` runs each program in each surrounding.
+pub(crate) const RUNS: u32 = 20;
+
+/// Room for building, and for the runs.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// How the programs are run: all of them, or those whose names contain one of `names`, between commas.
+pub(crate) fn invocation(runs: u32, names: &str) -> Invocation {
+    let words = ["cargo", "test", "--locked", "--package", "selvedge-programs", "--", "--nocapture"];
+    Invocation::new(LIMIT, &words).env("PROGRAM_RUNS", &runs.to_string()).env("PROGRAMS", names)
+}
+
+/// Runs them.
+///
+/// # Errors
+/// When `runs` is no number, and when a program does not do what its head says.
+pub(crate) fn run(runs: &str, names: &str) -> Result<(), String> {
+    let runs = runs.parse().map_err(|_| format!("{runs:?} is no number of runs"))?;
+    let invocation = invocation(runs, names);
+    println!("programs: {}", invocation.display());
+    invocation.run(&workspace::root(), &mut Tally::default())
+}
