@@ -13,6 +13,7 @@ use selvedge_core::Time;
 use crate::conditional::{ETag, is_settled};
 use crate::entry::Entry;
 use crate::mime;
+use crate::target;
 use crate::tree::{Body, Identity, OpenedFile};
 
 /// What a cached file costs besides its content and its name, roughly.
@@ -36,6 +37,8 @@ pub(crate) struct CachedFile {
     /// Until when its pages are taken to be in memory.
     pub(crate) resident_until: Cell<Time>,
     used: Cell<bool>,
+    /// Whether its name behind a `/` is a path that leads to it.
+    plain: bool,
 }
 
 impl CachedFile {
@@ -54,7 +57,14 @@ impl CachedFile {
             fresh_until: Cell::new(Time::default()),
             resident_until: Cell::new(Time::default()),
             used: Cell::new(false),
+            plain: target::plain(&[b"/", name].concat()).is_some(),
         }
+    }
+
+    /// Whether a path that is a `/` and its name leads to it, with nothing to be decoded or removed.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
     }
 
     /// Whether it may be served at `now` without looking again.

@@ -730,21 +730,19 @@ impl Reply<'_> {
         worker: &mut Worker,
         now: Time,
     ) -> Result<Target, Missed> {
-        if let Some(name) = target::plain(request.path) {
-            if let Some(file) = worker.cache.fresh(name, now)
-                && file.is_unchanged()
-            {
-                return Ok(Target::File(file.clone()));
-            }
-            worker.name.clear();
-            worker.name.extend_from_slice(name);
-        } else {
-            target::resolve(request.path, &mut worker.name).map_err(Missed::Refused)?;
-            if let Some(file) = worker.cache.fresh(&worker.name, now)
-                && file.is_unchanged()
-            {
-                return Ok(Target::File(file.clone()));
-            }
+        // The usual path is the name of a cached file, which tells that there is nothing to resolve in it.
+        if let Some((_, name)) = request.path.split_first()
+            && let Some(file) = worker.cache.fresh(name, now)
+            && file.is_plain()
+            && file.is_unchanged()
+        {
+            return Ok(Target::File(file.clone()));
+        }
+        target::resolve(request.path, &mut worker.name).map_err(Missed::Refused)?;
+        if let Some(file) = worker.cache.fresh(&worker.name, now)
+            && file.is_unchanged()
+        {
+            return Ok(Target::File(file.clone()));
         }
         let name = std::mem::take(&mut worker.name);
         let found = self.found.take().filter(|found| found.0 == name).map(|found| found.1);

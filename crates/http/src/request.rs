@@ -555,8 +555,8 @@ fn is_authority(value: &[u8]) -> bool {
             std::str::from_utf8(&literal[..end]).ok().and_then(|text| text.parse::<Ipv6Addr>().ok());
         (address.is_some(), &literal[end + 1..])
     } else {
-        let end = value.iter().position(|&byte| byte == b':').unwrap_or(value.len());
-        (is_reg_name(&value[..end]), &value[end..])
+        let end = reg_name_len(value);
+        (end > 0, &value[end..])
     };
     let port_ok = match rest {
         [] => true,
@@ -566,7 +566,8 @@ fn is_authority(value: &[u8]) -> bool {
     host_ok && port_ok
 }
 
-fn is_reg_name(name: &[u8]) -> bool {
+/// How many bytes at the front of `value` are a registered name or an address of IPv4.
+fn reg_name_len(value: &[u8]) -> usize {
     const ALLOWED: [bool; 256] = {
         let mut allowed = [false; 256];
         let marks = b"-._~!$&'()*+,;=";
@@ -582,19 +583,16 @@ fn is_reg_name(name: &[u8]) -> bool {
         }
         allowed
     };
-    // Nearly always there is nothing percent-encoded.
-    if name.iter().all(|&byte| ALLOWED[usize::from(byte)]) {
-        return !name.is_empty();
-    }
-    let mut rest = name;
-    while let Some((&byte, behind)) = rest.split_first() {
-        rest = match (byte, behind) {
-            (b'%', [high, low, behind @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => behind,
-            _ if ALLOWED[byte as usize] => behind,
-            _ => return false,
+    let is_digit = |at: usize| value.get(at).is_some_and(u8::is_ascii_hexdigit);
+    let mut at = 0;
+    while let Some(&byte) = value.get(at) {
+        at += match byte {
+            byte if ALLOWED[usize::from(byte)] => 1,
+            b'%' if is_digit(at + 1) && is_digit(at + 2) => 3,
+            _ => break,
         };
     }
-    true
+    at
 }
 
 #[cfg(test)]

@@ -26,8 +26,8 @@
 use crate::errand::told;
 use crate::error::doing;
 use crate::pipe::{Receiver, Sender};
-use crate::sys::{self, Fd};
 use crate::signal::Signal;
+use crate::sys::{self, Fd};
 use crate::time::{sleep, timeout};
 use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
