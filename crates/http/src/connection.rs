@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use selvedge_core::{Time, now, spawn, yield_now};
+use selvedge_core::{Deadline, Time, now, spawn, yield_now};
 use selvedge_io::net::Stream;
 use selvedge_io::sys::Fd;
 use selvedge_io::{blocking, sys};
@@ -68,10 +68,8 @@ pub(crate) struct Link {
     stream: Stream,
     /// The peer as the log is to have it, if not by the stream's own address.
     named: Option<Box<Option<IpAddr>>>,
-    /// It waits for a request of which no byte has come.
-    idle: Cell<bool>,
-    /// Until when it may be so.
-    due: Cell<Time>,
+    /// Until when it may wait for a request of which no byte has come; never, if it does not.
+    idle: Cell<Deadline>,
     /// Its place in the site's list.
     place: Cell<u32>,
 }
@@ -177,8 +175,7 @@ enum Pause {
 impl Link {
     pub(crate) fn new(stream: Stream, peer: Option<IpAddr>, place: usize) -> Link {
         let named = (peer != stream.peer_ip()).then(|| Box::new(peer));
-        let (idle, due) = (Cell::new(false), Cell::new(Time::default()));
-        let link = Link { stream, named, idle, due, place: Cell::new(0) };
+        let link = Link { stream, named, idle: Cell::new(Deadline::NEVER), place: Cell::new(0) };
         link.set_place(place);
         link
     }
@@ -199,15 +196,15 @@ impl Link {
 
     /// Makes an idle connection read the end of its input.
     pub(crate) fn end_if_idle(&self) {
-        if self.idle.replace(false) {
+        if !self.idle.replace(Deadline::NEVER).is_never() {
             // An error says that it is broken, which its thread will find out.
             let _ = self.stream.shutdown(Shutdown::Read);
         }
     }
 
-    /// Until when it may be idle, if it is.
-    pub(crate) fn idle_until(&self) -> Option<Time> {
-        self.idle.get().then(|| self.due.get())
+    /// Until when it may be idle, if it is at `now`.
+    pub(crate) fn idle_until(&self, now: Time) -> Option<Time> {
+        self.idle.get().time(now)
     }
 
     /// Makes the connection's thread find it broken, whatever it waits for.
@@ -219,15 +216,15 @@ impl Link {
     /// The connection thread. All of its waiting is here, and what it keeps meanwhile is a pointer or two: a connection
     /// that waits costs little memory.
     pub(crate) async fn converse(&self, site: &Site) {
-        self.due.set(now() + site.config.idle);
+        let mut due = Deadline::after(now(), site.config.idle);
         loop {
-            self.idle.set(true);
+            self.idle.set(due);
             if site.is_draining() {
                 self.end_if_idle();
             }
-            self.stream.set_read_deadline(Some(self.due.get()));
+            self.stream.set_read_deadline(due.time(now()));
             let readable = self.stream.readable().await;
-            self.idle.set(false);
+            self.idle.set(Deadline::NEVER);
             if readable.is_err() {
                 return;
             }
@@ -256,7 +253,7 @@ impl Link {
             };
             site.give_back(exchange);
             match end {
-                Pause::Idle if !site.is_draining() => self.due.set(now() + site.config.idle),
+                Pause::Idle if !site.is_draining() => due = Deadline::after(now(), site.config.idle),
                 // It was a hint without substance, or the time is up, which the next wait will say.
                 Pause::Untouched => {}
                 _ => return,

@@ -363,9 +363,9 @@ impl Site {
     /// # Complexity
     /// One look at every connection, for many that are closed.
     fn close_idle(&self) -> usize {
-        let links = self.links.borrow();
+        let (links, now) = (self.links.borrow(), now());
         let mut idle: Vec<(Time, &Rc<Link>)> =
-            links.iter().filter_map(|link| Some((link.idle_until()?, link))).collect();
+            links.iter().filter_map(|link| Some((link.idle_until(now)?, link))).collect();
         if idle.is_empty() {
             return 0;
         }

@@ -385,7 +385,11 @@ mod tests {
             assert_eq!(find("deep/er/"), Ok("index".into()));
             assert_eq!(find("deep/er/index.html"), Ok("index".into()));
             assert_eq!(find("deep/er"), Ok("a directory".into()));
-            for name in ["", "deep/", "none", "none/file", "file/", "file/more", "outside", "up/secret"] {
+            for name in ["", "deep/"] {
+                let refused = Err(Missed::Refused(Status::FORBIDDEN));
+                assert_eq!(find(name), refused, "{name} {}", tree.beneath);
+            }
+            for name in ["none", "none/", "none/file", "file/", "file/more", "outside", "up/secret"] {
                 assert_eq!(find(name), NOT_FOUND, "{name} {}", tree.beneath);
             }
         }
