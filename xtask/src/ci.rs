@@ -43,6 +43,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
+    ("every order", every_order),
     ("address sanitizer", address_sanitizer),
     ("fuzz targets", fuzz_targets),
 ];
@@ -63,6 +64,8 @@ const SYNC_UNDER_MIRI: &[&str] = &[
     "*_threads",
     "--test",
     "*_wakers",
+    "--test",
+    "reentry",
     "--test",
     "every_*",
     "--test",
@@ -242,6 +245,12 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
     ci.run(invocation)
 }
 
+/// Every primitive under 10,000 seeds and in every order of its threads. An optimized build takes a minute for that.
+fn every_order(ci: &mut Ci) -> Result<(), String> {
+    let words = ["test", "--profile", soak::CHECKED, "--package", "selvedge-sched", "--locked"];
+    ci.cargo(10, &[&words[..], &["--test", "primitives_simulated"]].concat())
+}
+
 /// Data races, in a standard library that is instrumented too.
 fn thread_sanitizer(ci: &mut Ci) -> Result<(), String> {
     let target_dir = ci.workspace.target_dir.join("thread-sanitizer");
@@ -274,9 +283,10 @@ fn stress(ci: &mut Ci) -> Result<(), String> {
     ci.run(soak::STRESS.invocation(STRESS_SECONDS))
 }
 
-/// The fuzz targets lie outside the workspace, so nothing else would notice that one no longer builds.
+/// The fuzz targets lie outside the workspace, so that the step `lints` does not see them. Each runs for some seconds.
 fn fuzz_targets(ci: &mut Ci) -> Result<(), String> {
-    ci.cargo(5, &["clippy", "--manifest-path", fuzz::MANIFEST, "--", "-D", "warnings"])
+    ci.cargo(5, &["clippy", "--manifest-path", fuzz::MANIFEST, "--", "-D", "warnings"])?;
+    fuzz::invocations(fuzz::CI_SECONDS, None)?.into_iter().try_for_each(|target| ci.run(target))
 }
 
 fn path(path: &Path) -> Result<&str, String> {

@@ -14,6 +14,9 @@ const TARGETS: &str = "fuzz/fuzz_targets";
 /// Time to install cargo-fuzz or to build one target, on top of the fuzzing itself.
 const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
 
+/// How long `cargo xtask ci` runs each target.
+pub(crate) const CI_SECONDS: u64 = 20;
+
 /// Runs `only`, or every target in turn, for `seconds`.
 ///
 /// # Errors
@@ -21,32 +24,29 @@ const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
 pub(crate) fn run(seconds: &str, only: Option<&str>) -> Result<(), String> {
     let seconds: u64 = seconds.parse().map_err(|_| format!("fuzz: not a number of seconds: {seconds}"))?;
     let root = workspace::root();
-    let targets = chosen(targets(&root)?, only)?;
-    let run = |invocation: Invocation| {
+    for invocation in invocations(seconds, only)? {
         println!("fuzz: {}", invocation.display());
-        invocation.run(&root, &mut Tally::default())
-    };
-    if !on_path("cargo-fuzz") {
-        run(Invocation::new(BUILD_LIMIT, &["cargo", "install", "cargo-fuzz", "--locked"]))?;
-    }
-    for target in targets {
-        let total = format!("-max_total_time={seconds}");
-        let words = [
-            "rustup",
-            "run",
-            "nightly",
-            "cargo",
-            "fuzz",
-            "run",
-            &target,
-            "--",
-            &total,
-            "-verbosity=0",
-            "-print_final_stats=1",
-        ];
-        run(Invocation::new(BUILD_LIMIT + Duration::from_secs(seconds), &words))?;
+        invocation.run(&root, &mut Tally::default())?;
     }
     Ok(())
+}
+
+/// The commands that run `only`, or every target in turn, for `seconds`; before them, if it is missing, the one that installs
+/// cargo-fuzz.
+///
+/// # Errors
+/// When a target does not exist.
+pub(crate) fn invocations(seconds: u64, only: Option<&str>) -> Result<Vec<Invocation>, String> {
+    let install = (!on_path("cargo-fuzz"))
+        .then(|| Invocation::new(BUILD_LIMIT, &["cargo", "install", "cargo-fuzz", "--locked"]));
+    let total = format!("-max_total_time={seconds}");
+    let run = |target: String| {
+        let cargo_fuzz = ["rustup", "run", "nightly", "cargo", "fuzz", "run", &target];
+        let options = ["--", &total, "-verbosity=0", "-print_final_stats=1"];
+        Invocation::new(BUILD_LIMIT + Duration::from_secs(seconds), &[&cargo_fuzz[..], &options].concat())
+    };
+    let targets = chosen(targets(&workspace::root())?, only)?;
+    Ok(install.into_iter().chain(targets.into_iter().map(run)).collect())
 }
 
 fn targets(root: &Path) -> Result<Vec<String>, String> {

@@ -4,6 +4,7 @@ use crate::Cpu;
 use crate::cpu::{Ask, current, direct, retract};
 use crate::thread::Thread;
 use crate::trace::{Detached, Request, Trace};
+use crate::waker;
 use std::any::{Any, type_name};
 use std::fmt;
 use std::future::Future;
@@ -91,7 +92,7 @@ impl<C: Syscall> Future for Calling<C> {
             let take = || of(&shared.reply).take();
             let reply = take().or_else(|| {
                 // Woken for something else. A reply from another OS thread that came before the waker is found after it.
-                let waker = cx.waker().clone();
+                let waker = waker::tame(cx.waker().clone());
                 let replaced = of(&shared.waker).replace(waker);
                 drop(replaced);
                 take()
@@ -117,7 +118,7 @@ impl<C: Syscall> Future for Calling<C> {
         match (direct(cx), current()) {
             (Some(cpu), _) if cpu.ask(leaf, Ask::Call) => cpu.put_call(call),
             (_, Some(cpu)) => {
-                call.detach(cx.waker().clone());
+                call.detach(waker::tame(cx.waker().clone()));
                 cpu.spill(Request::Call(call), Waker::noop().clone());
             }
             (_, None) => {

@@ -2,7 +2,9 @@
 
 use crate::alarm::{Alarm, GivenUp};
 use crate::arena::{self, Key, Slab};
+use crate::birth::{Adopt, Door};
 use crate::directory::{self, Entry};
+use crate::events::SUSPICION_MIN;
 use crate::group::Members;
 use crate::observe::{self, End, Ended, Note, Observer, Seen, ThreadId};
 use crate::place::Place;
@@ -24,6 +26,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 thread_local! {
     /// The CPU that is running a step on this OS thread, innermost if nested; null between steps.
@@ -231,6 +234,10 @@ pub(crate) struct Own {
     pub(crate) entry: &'static Entry,
     /// The unparker that the entry has, by address.
     unparker: Cell<*const ()>,
+    /// Who takes threads from elsewhere, once it was asked for.
+    adopter: RefCell<Option<Arc<dyn Adopt>>>,
+    /// How long the CPU sleeps before it looks for a deadlock again.
+    pub(crate) suspicion: Cell<Duration>,
     /// Who is told of every step; and since which [`observe`](crate::observe::observe) that is so.
     observer: RefCell<Option<Box<dyn Observer>>>,
     pub(crate) observing: Cell<u32>,
@@ -315,6 +322,8 @@ impl Cpu {
                 members,
                 entry,
                 unparker: Cell::new(ptr::null()),
+                adopter: RefCell::new(None),
+                suspicion: Cell::new(SUSPICION_MIN),
                 observer: RefCell::new(None),
                 observing: Cell::new(0),
             });
@@ -375,7 +384,7 @@ impl Cpu {
         // SAFETY: the handle owned the thread, so it is live; we hold it until we pass it on below, according to the result.
         let polled = unsafe { thread::poll(key, head, cpu) };
         cpu.step.running.store(0, Ordering::Relaxed);
-        CURRENT.set(outer);
+        leave(outer);
         // The usual ends of a step; `conclude` has them all.
         if cpu.step.flags.load(Ordering::Relaxed) == 0 {
             let slot = &cpu.slot;
@@ -429,12 +438,29 @@ impl Cpu {
     /// or given back by an event source. In the order in which they became ready.
     #[inline(always)]
     pub fn woken(&mut self) -> Option<Thread> {
-        let cpu = self.inner();
-        if cpu.entry.inbox.has_mail() {
-            cpu.open_inbox();
+        if self.inner().entry.inbox.has_mail() {
+            self.open_mail();
         }
         // SAFETY: the queue is touched on this OS thread alone, and `pop` runs no foreign code.
-        unsafe { (*cpu.woken.get()).pop() }
+        unsafe { (*self.inner().woken.get()).pop() }
+    }
+
+    /// Resumes the threads, and creates those, that other OS threads have asked for.
+    #[inline(never)]
+    fn open_mail(&mut self) {
+        self.inner().open_inbox();
+        if self.inner().is_reached() {
+            self.bear();
+        }
+    }
+
+    /// Whether [`woken`](Cpu::woken) would find a thread.
+    pub(crate) fn has_woken(&mut self) -> bool {
+        if self.inner().entry.inbox.has_mail() {
+            self.open_mail();
+        }
+        // SAFETY: the queue is touched on this OS thread alone.
+        unsafe { !(*self.inner().woken.get()).is_empty() }
     }
 
     /// Puts a thread behind those already [woken](Cpu::woken). An event source returns threads this way; a scheduler may use
@@ -548,6 +574,8 @@ impl Drop for Cpu {
         let cpu = self.inner();
         // Destructors may wake and create threads: those are cancelled in the next round.
         let outer = CURRENT.replace(self.inner.as_ptr());
+        let unborn = cpu.entry.births().close();
+        thread::quietly(|| drop(unborn));
         loop {
             cpu.open_inbox();
             // SAFETY: the queue is touched on this OS thread alone, and the borrow ends before anything is dropped.
@@ -566,10 +594,10 @@ impl Drop for Cpu {
                 }
             }
         }
-        CURRENT.set(outer);
-        observe::leave(&cpu.step);
         let address = self.inner.as_ptr().cast_const();
         let _ = LIVING.try_with(|living| living.borrow_mut().retain(|cpu| *cpu != address));
+        leave(outer);
+        observe::leave(&cpu.step);
         let id = cpu.step.id;
         // SAFETY: written by `new`; no step runs (it would borrow self), so that nobody refers to it. The step stays.
         unsafe { (&raw mut (*self.inner.as_ptr()).own).drop_in_place() };
@@ -770,19 +798,26 @@ impl CpuInner {
         }
     }
 
-    /// Whether [`Cpu::woken`] would find a thread.
-    pub(crate) fn has_woken(&self) -> bool {
-        if self.entry.inbox.has_mail() {
-            self.open_inbox();
-        }
-        // SAFETY: the queue is touched on this OS thread alone.
-        unsafe { !(*self.woken.get()).is_empty() }
-    }
-
     /// How many threads [`Cpu::woken`] would find. It looks at each.
     pub(crate) fn woken_len(&self) -> usize {
         // SAFETY: the queue is touched on this OS thread alone, and `len` runs no foreign code.
         unsafe { (*self.woken.get()).len() }
+    }
+
+    /// Who takes threads from elsewhere: this CPU, if its scheduler has named no other.
+    pub(crate) fn adopter(&self) -> Arc<dyn Adopt> {
+        let mut adopter = self.adopter.borrow_mut();
+        adopter.get_or_insert_with(|| Arc::new(Door::to(self.entry))).clone()
+    }
+
+    pub(crate) fn set_adopter(&self, adopter: Arc<dyn Adopt>) {
+        let before = self.adopter.replace(Some(adopter));
+        drop(before);
+    }
+
+    /// Whether threads may come from elsewhere.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.adopter.borrow().is_some()
     }
 
     /// Makes sure that mail unparks whom this one does.
@@ -872,6 +907,7 @@ impl CpuInner {
     }
 
     pub(crate) fn spill(&self, request: Request, waker: Waker) {
+        let waker = waker::tame(waker);
         self.step.flags.fetch_or(SPILLED, Ordering::Relaxed);
         self.spilled.borrow_mut().push_back(Detached { request, waker });
     }
@@ -971,10 +1007,7 @@ impl CpuInner {
                 self.detach(key, Request::Call(call));
             }
             Ask::Nbio => {
-                // If the action panics, the thread is cancelled.
-                let thread = hand_over();
                 nbio.expect("put into the slot with Ask::Nbio").perform_detached();
-                thread.into_key();
                 runnable = true;
             }
             Ask::Fork(child) => {
@@ -1086,7 +1119,7 @@ impl CpuInner {
         let outer = CURRENT.replace(self);
         // SAFETY: the caller's contract.
         unsafe { thread::conclude(key, head, thread::vtable(head)) };
-        CURRENT.set(outer);
+        leave(outer);
     }
 
     /// The thread is over: by itself, by a panic, or by `exit`.
@@ -1097,7 +1130,7 @@ impl CpuInner {
                 let outer = CURRENT.replace(self);
                 // SAFETY: `exit` left the thread pending and held by us; it is given up.
                 unsafe { thread::cancel(key) };
-                CURRENT.set(outer);
+                leave(outer);
                 Trace::Ret
             }
             Polled::Untold => {
@@ -1117,11 +1150,38 @@ impl CpuInner {
     }
 }
 
+/// The end of what a CPU does: the one that ran `outer` around it runs on.
+#[inline(always)]
+fn leave(outer: *const CpuInner) {
+    match outer.is_null() {
+        true => CURRENT.set(ptr::null()),
+        false => leave_nested(outer),
+    }
+}
+
+/// `outer` was kept on the stack, which may be one that was left in the middle of a step and comes back to life when that CPU is gone.
+#[cold]
+fn leave_nested(outer: *const CpuInner) {
+    CURRENT.set(if lives(outer) { outer } else { ptr::null() });
+}
+
+/// Whether a CPU at this address lives on this OS thread.
+fn lives(cpu: *const CpuInner) -> bool {
+    LIVING.try_with(|living| living.borrow().contains(&cpu)).unwrap_or(false)
+}
+
+/// Which CPU is running a step on this OS thread, to be compared: null between steps. Code that leaves its stack for another one must see
+/// to it that this is then as it was when the stack was entered, because a step ends on the stack that it began on.
+#[inline(always)]
+pub fn running_cpu() -> *const () {
+    CURRENT.get().cast()
+}
+
 /// The CPU that is running a step on this OS thread.
 #[inline(always)]
 pub(crate) fn current<'a>() -> Option<&'a CpuInner> {
-    // SAFETY: non-null only during a step (or the drop) of that CPU on this OS thread, which keeps it alive; callers use it
-    // within the same step.
+    // SAFETY: it is null, or a CPU that lives on this OS thread: `step` and `drop` set it to their own CPU, `leave` to one that it has
+    // found in `LIVING`, and `drop` sets it to another before its CPU goes. Callers use it within the same step.
     unsafe { CURRENT.get().as_ref() }
 }
 
@@ -1137,10 +1197,7 @@ pub(crate) fn direct<'a>(cx: &Context<'_>) -> Option<&'a CpuInner> {
 /// Whether `waker` is the one that a CPU on this OS thread lends to its steps. Such a waker lives no longer than its CPU, so that who
 /// comes back to one must ask.
 pub fn is_lent_here(waker: &Waker) -> bool {
-    let lives = |living: &RefCell<Vec<*const CpuInner>>| {
-        living.borrow().iter().any(|cpu| cpu.cast::<()>() == waker.data())
-    };
-    waker::is_lent(waker) && LIVING.try_with(lives).unwrap_or(false)
+    waker::is_lent(waker) && lives(waker.data().cast())
 }
 
 /// To be called by a leaf future that is dropped before its system call has been answered.

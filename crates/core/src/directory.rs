@@ -3,12 +3,13 @@
 //! Entries are never freed, so that a waker may look one up at any time; a number is used again by a later CPU.
 
 use crate::alarm::GivenUp;
+use crate::birth::Births;
 use crate::cpu::Room;
 use crate::group::Members;
 use crate::inbox::Inbox;
 use crate::{Unavailable, Unpark};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 const CPUS_MAX: usize = 4096;
 
@@ -27,6 +28,7 @@ pub(crate) struct Entry {
     /// How to wake the CPU's OS thread when it sleeps; known from the first sleep on.
     unpark: Mutex<Option<Arc<dyn Unpark>>>,
     in_use: AtomicBool,
+    births: Mutex<Births>,
     /// Where the CPU lies: like the entry, for ever.
     room: OnceLock<Room>,
 }
@@ -66,7 +68,7 @@ pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry)
         }
     };
     let entry = ENTRIES[id as usize].get_or_init(Entry::default);
-    entry.inbox.open();
+    entry.inbox.renew();
     entry.waiting.reset();
     entry.waiting_here.reset();
     if let Some(group) = &group {
@@ -111,17 +113,32 @@ pub(crate) fn post_mobile(home: u32, last: u32, key: u32) {
 
 pub(crate) fn post_to(entry: &Entry, key: u32) {
     if entry.inbox.post(key) {
-        let unpark = entry.unpark.lock().expect("no panic under this lock").clone();
-        if let Some(unpark) = unpark {
-            unpark.unpark();
-        }
+        entry.unpark();
     }
 }
 
-/// Whether every CPU but `me` sleeps without mail.
-pub(crate) fn all_asleep_but(me: &Entry) -> bool {
+/// Has the CPU's next sleep end, or the one it is in.
+pub(crate) fn call(entry: &Entry) {
+    if entry.inbox.call() {
+        entry.unpark();
+    }
+}
+
+/// Has a CPU look whether there is a deadlock, if all sleep and one is quiet.
+pub(crate) fn call_one() {
     let entries = ENTRIES.iter().map_while(OnceLock::get);
-    entries.filter(|e| !std::ptr::eq(*e, me) && e.in_use.load(Ordering::Acquire)).all(|e| e.inbox.is_asleep())
+    let mut looks = None;
+    for entry in entries.filter(|entry| entry.in_use.load(Ordering::Acquire)) {
+        if !entry.inbox.is_asleep() {
+            return;
+        }
+        if looks.is_none() && entry.inbox.is_quiet() {
+            looks = Some(entry);
+        }
+    }
+    if let Some(entry) = looks {
+        call(entry);
+    }
 }
 
 impl Entry {
@@ -133,6 +150,17 @@ impl Entry {
     /// How many threads the CPU keeps: of a group, its share of the sum.
     pub(crate) fn waiting(&self) -> isize {
         self.waiting_here.get() + self.waiting.get()
+    }
+
+    pub(crate) fn births(&self) -> MutexGuard<'_, Births> {
+        self.births.lock().expect("no panic under this lock")
+    }
+
+    fn unpark(&self) {
+        let unpark = self.unpark.lock().expect("no panic under this lock").clone();
+        if let Some(unpark) = unpark {
+            unpark.unpark();
+        }
     }
 
     pub(crate) fn set_unpark(&self, unpark: Option<Arc<dyn Unpark>>) {

@@ -1,13 +1,13 @@
 //! Event sources as a scheduler sees them, and what it means that there is nothing left to do.
 
+use crate::directory::Entry;
 use crate::observe::Lengths;
 use crate::thread::{self, Handle};
 use crate::trace::Trace;
-use crate::{Cpu, Deadlock, directory};
+use crate::{Cpu, Deadlock, Quiet, directory, quiet};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A source of events that a scheduler drives: an event loop.
@@ -39,7 +39,8 @@ pub trait Events {
     /// Cancels the threads that are left in it, and forgets the wakers. A scheduler calls it before its CPU goes.
     fn cancel_all(&mut self, cpu: &mut Cpu);
 
-    /// What wakes a `poll` of this source from another OS thread.
+    /// What wakes a `poll` of this source from another OS thread. It is for the CPU, which has an [`unparker`](Cpu::unparker) for
+    /// others.
     fn unparker(&self) -> Arc<dyn Unpark>;
 
     /// Tells the lengths of its queues, by name, to whoever observes the program.
@@ -166,31 +167,10 @@ impl From<Trace> for RunError {
     }
 }
 
-/// OS threads that are known not to wake any thread unless they are woken first.
-static QUIET: AtomicUsize = AtomicUsize::new(0);
-
-/// For as long as it lives, the calling OS thread declares that it does nothing until somebody gives it work. The helper
-/// threads of an event source hold one while they idle, so that a deadlock can be told from waiting for them.
-#[derive(Debug)]
-pub struct Quiet(());
-
-impl Quiet {
-    /// The calling OS thread is quiet from now on.
-    #[expect(clippy::new_without_default, reason = "it is a declaration, not a value")]
-    pub fn new() -> Quiet {
-        QUIET.fetch_add(1, Ordering::SeqCst);
-        Quiet(())
-    }
-}
-
-impl Drop for Quiet {
-    fn drop(&mut self) {
-        QUIET.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// How often a CPU that waits for an unknown OS thread looks whether that thread still exists.
-const SUSPICION: Duration = Duration::from_millis(250);
+/// How long a CPU that waits for an unknown OS thread waits before it looks whether that thread still exists: at first, and at
+/// most. Each time is twice as long as the one before.
+pub(crate) const SUSPICION_MIN: Duration = Duration::from_millis(1);
+const SUSPICION_MAX: Duration = Duration::from_millis(250);
 
 impl Cpu {
     /// A scheduler's turn at the event source: it looks for events, and waits for one if the scheduler is `idle`, that is, has
@@ -202,14 +182,15 @@ impl Cpu {
     /// # Errors
     /// - [`RunError::Io`] if the event source fails.
     /// - [`RunError::Deadlock`] if the scheduler is idle, threads wait for other threads, and nothing is left that could wake
-    ///   one: no event is awaited, no message is under way, and no other OS thread could send one. (While the process
-    ///   has OS threads of which that is not known, this waits, and looks again four times a second.) In a group it is reported by one CPU,
-    ///   or by several, when all of them sleep.
+    ///   one: no event is awaited, and every other OS thread of the process is known to be [`Quiet`]. (While the process
+    ///   has others this waits, and looks again, four times a second in the end.) In a group one CPU reports it, or several,
+    ///   when all of them sleep.
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
         if self.turn() {
             self.survey_all(events);
         }
         if self.has_woken() || !idle {
+            self.inner().suspicion.set(SUSPICION_MIN);
             if events.armed() > 0 {
                 events.poll(self, Some(Duration::ZERO))?;
             }
@@ -228,18 +209,22 @@ impl Cpu {
         if alone && self.waiting() == 0 {
             return Ok(false);
         }
-        if alone && self.waiting() == self.waiting_here() && !self.may_be_cancelled() {
+        let reached = self.may_be_cancelled() || self.inner().is_reached();
+        if alone && self.waiting() == self.waiting_here() && !reached {
             return Err(RunError::Deadlock(self.deadlock()));
         }
         self.sleep(events, |cpu, events| {
-            let _quiet = Quiet::new();
-            if cpu.nobody_else_is_awake() && cpu.waiting() > 0 {
+            let entry = cpu.inner().entry;
+            entry.inbox.declare(Quiet::of_scheduler);
+            if quiet::are_all_quiet() && cpu.waiting() > 0 {
                 return Err(RunError::Deadlock(cpu.deadlock()));
             }
             // A CPU of the group that is awake looks for itself before it sleeps.
             let members = cpu.inner().members.as_ref();
-            let suspicious = members.is_none_or(|members| members.all_asleep_but(cpu.inner().entry));
-            Ok(events.poll(cpu, suspicious.then_some(SUSPICION))?)
+            let suspicious = members.is_none_or(|members| members.all_asleep_but(entry));
+            let suspicion = cpu.inner().suspicion.get();
+            cpu.inner().suspicion.set(SUSPICION_MAX.min(2 * suspicion));
+            Ok(events.poll(cpu, suspicious.then_some(suspicion))?)
         })?;
         Ok(true)
     }
@@ -262,10 +247,6 @@ impl Cpu {
         waited
     }
 
-    fn has_woken(&self) -> bool {
-        self.inner().has_woken()
-    }
-
     /// Whether somebody on another OS thread may hold the handle of one of the threads that wait here for one another, and cancel it. The
     /// handle that a thread is about to join is taken to be that thread's.
     fn may_be_cancelled(&self) -> bool {
@@ -281,14 +262,26 @@ impl Cpu {
         })
     }
 
-    /// Whether all OS threads of the process are quiet, this one included, and no message is on its way to any.
+    /// What ends a wait of this CPU's [`poll`](Cpu::poll) from another OS thread; if there is none, its next one ends at once.
     ///
-    /// A CPU leaves quiet before it leaves ASLEEP, and a message moves its state to MAIL. So if the count is full and then
-    /// all CPUs are found asleep, nobody was awake in between.
-    fn nobody_else_is_awake(&self) -> bool {
-        let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return false };
-        QUIET.load(Ordering::SeqCst) == tasks.count()
-            && directory::all_asleep_but(self.inner().entry)
-            && self.inner().entry.inbox.is_asleep()
+    /// A scheduler wakes its other CPUs by this and not by the [event source's](Events::unparker) unparker, of which the CPU
+    /// learns nothing: so the one that it wakes might be taken for one that sleeps on, and a deadlock be reported.
+    pub fn unparker(&self) -> Arc<dyn Unpark> {
+        Arc::new(Caller(self.inner().entry))
+    }
+}
+
+/// Calls a CPU. When that is gone it calls a later one of the same number, which looks once more in vain.
+struct Caller(&'static Entry);
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").finish_non_exhaustive()
+    }
+}
+
+impl Unpark for Caller {
+    fn unpark(&self) {
+        directory::call(self.0);
     }
 }

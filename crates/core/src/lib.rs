@@ -27,6 +27,8 @@
 
 mod alarm;
 mod arena;
+mod around;
+mod birth;
 mod call;
 mod cpu;
 mod deadlock;
@@ -41,8 +43,10 @@ mod lock;
 mod nbio;
 pub mod observe;
 mod park;
+mod per_process;
 mod place;
 mod primitives;
+mod quiet;
 mod readiness;
 mod round_robin;
 mod run_queue;
@@ -59,12 +63,15 @@ mod yield_now;
 pub use alarm::Asker;
 pub use alarm::{Alarm, Bell, GivenUp};
 pub use arena::{ArenaFull, Unavailable};
+#[doc(hidden)]
+pub use around::{Around, around, exchange_around};
+pub use birth::{Adopt, Birth, adopter};
 pub use call::{Answer, Call, Calling, Syscall, call};
 pub use cpu::Cpu;
 #[doc(hidden)]
-pub use cpu::is_lent_here;
+pub use cpu::{is_lent_here, running_cpu};
 pub use deadlock::Deadlock;
-pub use events::{Events, NoEvents, Quiet, RunError, Unpark};
+pub use events::{Events, NoEvents, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 pub use group::Group;
@@ -76,7 +83,12 @@ pub use join::{Joiner, Meeting};
 pub use lock::{LocalLock, Lock, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
+#[doc(hidden)]
+pub use per_process::PerProcess;
 pub use place::ThreadInfo;
+#[doc(hidden)]
+pub use quiet::Ledger;
+pub use quiet::Quiet;
 pub use readiness::{
     SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
 };

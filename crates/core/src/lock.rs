@@ -12,6 +12,7 @@
 //! `tests/loom_wait_queue.rs` checks both ways.
 
 use crate::primitives::{AtomicU32, Late, Ordering, UnsafeCell};
+use crate::thread::quietly;
 use std::cell::Cell;
 use std::fmt;
 
@@ -33,12 +34,18 @@ pub trait Lock<T> {
     /// not looked at before.
     ///
     /// # Errors
-    /// The word, if `change` makes nothing of it; or `None` if somebody holds the lock.
+    /// The word, if `change` makes nothing of it; or `None` if the lock is held.
     fn exchange(
         &self,
         usual: Option<u32>,
         change: impl FnMut(u32) -> Option<u32>,
     ) -> Result<u32, Option<u32>>;
+
+    /// To be called before a waiter's last operation, after which its memory goes: must not unwind because the lock is held, because the
+    /// object would then keep a pointer to the waiter.
+    ///
+    /// A lock that stays on one OS thread is held by an operation that cannot go on before the waiter has gone: it aborts the process.
+    fn before_last(&self);
 }
 
 /// The lock of objects that are shared between OS threads.
@@ -115,6 +122,10 @@ impl<T> Lock<T> for WordLock<T> {
             }
         }
     }
+
+    /// Whoever holds the lock is waited for.
+    #[inline(always)]
+    fn before_last(&self) {}
 }
 
 #[cold]
@@ -162,11 +173,10 @@ impl<T> Lock<T> for LocalLock<T> {
     /// When `f` comes back to the object.
     #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R {
-        let word = self.word.get();
-        assert!(word & HELD == 0, "an object was reached from within an operation on it");
-        self.word.set(word | HELD);
-        let mut entered = Entered { lock: &self.word, word };
-        // SAFETY: the lock stays on its OS thread (`Cell`), where HELD keeps out whoever comes while `entered` is there.
+        let entered = self.enter();
+        let mut entered = entered.expect("an object was reached from within an operation on it");
+        // SAFETY: the lock stays on its OS thread (`Cell`), where HELD keeps every other operation out while `entered` is there, also
+        // one on another stack: `enter` alone sets HELD, where it was not set, and every store to the word is that of an `Entered`.
         f(unsafe { &mut *self.value.get() }, &mut entered.word)
     }
 
@@ -175,19 +185,51 @@ impl<T> Lock<T> for LocalLock<T> {
         self.word.get() & !HELD
     }
 
+    /// The word is [`HELD`] while `change` runs, because that may leave this stack for another one,
+    /// on which the word must neither be changed nor the value be reached.
     #[inline(always)]
     fn exchange(
         &self,
         _: Option<u32>,
         mut change: impl FnMut(u32) -> Option<u32>,
     ) -> Result<u32, Option<u32>> {
-        let word = self.word.get();
-        if word & HELD != 0 {
-            return Err(None);
-        }
-        self.word.set(change(word).ok_or(Some(word))? & !HELD);
+        let mut entered = self.enter().ok_or(None)?;
+        let word = entered.word;
+        entered.word = change(word).ok_or(Some(word))?;
         Ok(word)
     }
+
+    #[inline(always)]
+    fn before_last(&self) {
+        if self.word.get() & HELD != 0 {
+            dropped_within();
+        }
+    }
+}
+
+impl<T> LocalLock<T> {
+    /// Takes the lock; `None` if it is held.
+    #[inline(always)]
+    fn enter(&self) -> Option<Entered<'_>> {
+        let word = self.word.get();
+        if word & HELD != 0 {
+            return None;
+        }
+        self.word.set(word | HELD);
+        Some(Entered { lock: &self.word, word })
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn dropped_within() -> ! {
+    // What is said may be lost with standard error; the process ends all the same.
+    quietly(|| {
+        eprintln!(
+            "a wait was dropped within an operation on its own object, which may be using it: aborting"
+        );
+    });
+    std::process::abort()
 }
 
 impl<T> fmt::Debug for LocalLock<T> {

@@ -4,6 +4,7 @@ use crate::cpu::{Ask, direct, retract};
 use crate::thread::Thread;
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -12,6 +13,9 @@ use std::task::{Context, Poll};
 ///
 /// An action may as well be performed in the thread itself, at no cost: this call is for programs whose scheduler wants to
 /// see or place such actions, for instance to run those that are not safe beside each other one after another.
+///
+/// # Panics
+/// In the thread, if the action panics.
 ///
 /// # Paper
 /// [LZ07 Figure 10] `sys_nbio`; where it runs: [LZ07 §4.1].
@@ -25,7 +29,7 @@ pub fn nbio<T: 'static, A: FnOnce() -> T + 'static>(action: A) -> Performing<T, 
 pub struct Performing<T, A> {
     action: Option<A>,
     /// Behind a lock, which nobody ever waits for, so that the thread may go on with another CPU.
-    result: Arc<Mutex<Option<T>>>,
+    result: Arc<Mutex<Option<std::thread::Result<T>>>>,
     asked: bool,
 }
 
@@ -41,7 +45,7 @@ impl<T: 'static, A: FnOnce() -> T + 'static> Future for Performing<T, A> {
                     self.asked = true;
                     let to = Arc::clone(&self.result);
                     let action = Box::new(move || {
-                        let result = action();
+                        let result = catch_unwind(AssertUnwindSafe(action));
                         *to.lock().expect("no panic under this lock") = Some(result);
                     });
                     cpu.put_nbio(Box::new(Nbio { action, thread: None }));
@@ -55,7 +59,7 @@ impl<T: 'static, A: FnOnce() -> T + 'static> Future for Performing<T, A> {
         match result {
             Some(result) => {
                 self.asked = false;
-                Poll::Ready(result)
+                Poll::Ready(result.unwrap_or_else(|panic| resume_unwind(panic)))
             }
             None => Poll::Pending,
         }
@@ -84,8 +88,8 @@ pub struct Nbio {
 }
 
 impl Nbio {
-    /// Performs the action, and returns the thread, which finds the result. A panic in the action passes through and
-    /// cancels the thread.
+    /// Performs the action, and returns the thread, which finds the result. A panic in the action is one of the thread, which
+    /// it reaches when the thread runs on.
     pub fn perform(self) -> Thread {
         (self.action)();
         self.thread.expect("a node of a trace carries its thread")

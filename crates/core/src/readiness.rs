@@ -4,6 +4,7 @@ use crate::alarm::{self, Alarm, Asker};
 use crate::cpu::{Ask, current, direct, retract};
 use crate::time::{Deadline, Time};
 use crate::trace::{Interest, Readiness, Request};
+use crate::waker;
 use crate::yield_now::Asking;
 use std::future::Future;
 use std::marker::PhantomPinned;
@@ -25,7 +26,7 @@ pub fn set_fallback(serve: fn(Request, Waker)) {
 /// Has a request served that is made outside of any CPU.
 fn fall_back(request: Request, waker: Waker) {
     match FALLBACK.get() {
-        Some(serve) => serve(request, waker),
+        Some(serve) => serve(request, waker::tame(waker)),
         None => panic!("{request:?} was asked outside of a Selvedge thread, where no event loop serves it"),
     }
 }

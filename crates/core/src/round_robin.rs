@@ -31,11 +31,11 @@ pub fn round_robin_with<F: Future + 'static>(
     events: &mut impl Events,
     main: F,
 ) -> Result<F::Output, RunError> {
-    round_robin_until(events, main, || false).map(|output| output.expect("it is not stopped"))
+    round_robin_until(Cpu::new()?, events, main, || false).map(|output| output.expect("it is not stopped"))
 }
 
-/// As [`round_robin_with`], until `stop` says so at the beginning of a turn; then the result is `None`. Who makes it say so also
-/// [unparks](crate::Events::unparker) the event source.
+/// As [`round_robin_with`], on this CPU, until `stop` says so at the beginning of a turn; then the result is `None`. What makes it
+/// say so also calls the CPU's [unparker](Cpu::unparker).
 ///
 /// # Errors
 /// See [`RunError`].
@@ -43,11 +43,11 @@ pub fn round_robin_with<F: Future + 'static>(
 /// # Panics
 /// If `main` panics.
 pub fn round_robin_until<F: Future + 'static>(
+    mut cpu: Cpu,
     events: &mut impl Events,
     main: F,
     stop: impl Fn() -> bool,
 ) -> Result<Option<F::Output>, RunError> {
-    let mut cpu = Cpu::new()?;
     let mut main = cpu.spawn_local(main)?;
     main.stays();
     let result = loop {

@@ -21,11 +21,13 @@
 //! Acquire load of it makes payload and node its own without taking the lock. `tests/loom_wait_queue.rs` checks
 //! it.
 
-use crate::cpu::direct;
+use crate::cpu::{CpuInner, direct};
 use crate::lock::{LocalLock, Lock, WordLock};
 use crate::place::Place;
 use crate::primitives::{AtomicU8, Ordering};
+use crate::thread::quietly;
 use crate::waker;
+use std::any::Any;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::future::Future;
@@ -75,8 +77,8 @@ mod sealed {
 
 /// One way to wait for an object with state `S`, whose queue holds payloads `P`: taking from an MVar, putting into it.
 ///
-/// All functions run under the object's lock. They must not call code of the object's user (a destructor, say) that could
-/// come back to the object.
+/// All functions run under the object's lock. They must not call code of the object's user (a destructor, say, or a `Debug`)
+/// that could come back to the object: see [`WaitQueue::with`].
 pub trait Role<S, P> {
     /// What the waiter gets.
     type Output;
@@ -221,8 +223,10 @@ impl<P> Queue<'_, P> {
     /// Has the first waiter look again ([`Role::retry`]) once the lock has been released; it keeps its place. Nothing if nobody waits.
     pub fn nudge(&mut self) {
         if let Some((head, _)) = self.list.ends {
+            // It is moved, not cloned, because a foreign clone is code that may come back to the object. The waiter registers another one
+            // when it looks; until then the one that is fired now stands for a grant too.
             // SAFETY: as in `front`; the links of a node in the list are written.
-            let waker = unsafe { (*Node::links(head)).waker.clone() };
+            let waker = unsafe { std::mem::replace(&mut (*Node::links(head)).waker, Waker::noop().clone()) };
             self.list.resume(waker);
         }
     }
@@ -341,7 +345,16 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
         self.inner.exchange(Some(usual), |word| (word == usual).then_some(new)).is_ok()
     }
 
-    /// Works on the state under the lock, then resumes those whom `f` has granted something.
+    /// Works on the state under the lock, then resumes those that `f` has granted something.
+    ///
+    /// `f` must not run code that could come back to the object: a destructor, a closure or a
+    /// `fmt::Write` of the object's user, or a switch to another stack. On a [`Shared`] object such
+    /// an operation waits, perhaps for ever.
+    ///
+    /// # Panics
+    /// If it is reached from within an operation on the same [`Local`] object. If it is a
+    /// [`Waiting`] that is dropped there, the process is aborted, because `f` may have borrowed what
+    /// would then be freed.
     #[inline(always)]
     pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<'_, P>) -> T) -> T {
         let (result, granted, others) = self.inner.with(|(state, list), word| {
@@ -353,7 +366,7 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
         });
         if let Some(waker) = granted {
             match others {
-                None => waker::fire(waker),
+                None => fire(waker),
                 Some(others) => fire_all(waker, *others),
             }
         }
@@ -394,7 +407,14 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     }
 }
 
-/// Fires them all, each of whom has been granted something: also when a foreign one panics, which then goes on to the caller.
+#[inline(always)]
+fn fire(waker: Waker) {
+    if let Err(foreign) = waker::fire_here(waker) {
+        fire_all(foreign, Vec::new());
+    }
+}
+
+/// Fires them all, each of which has been granted something: also when a foreign one panics, which then goes on to the caller.
 #[cold]
 fn fire_all(first: Waker, others: Vec<Waker>) {
     let mut panicked = None;
@@ -406,18 +426,25 @@ fn fire_all(first: Waker, others: Vec<Waker>) {
         }
     }
     if let Some(panic) = panicked {
-        resume_unwind(panic);
+        pass_on(panic);
     }
 }
 
-impl<S: fmt::Debug, P, M: Mode> fmt::Debug for WaitQueue<S, P, M> {
+/// A foreign waker has panicked. That goes on to the caller, unless the caller unwinds already: it may be a destructor, from which a second
+/// panic would abort the process. The panic hook has reported it.
+#[cold]
+fn pass_on(panic: Box<dyn Any + Send>) {
+    match std::thread::panicking() {
+        true => quietly(|| drop(panic)),
+        false => resume_unwind(panic),
+    }
+}
+
+/// Without the state, because its `Debug` and the writer are code of the object's user, which must not run under the lock.
+impl<S, P, M: Mode> fmt::Debug for WaitQueue<S, P, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.with(|(state, list), _| {
-            f.debug_struct("WaitQueue")
-                .field("state", state)
-                .field("waited_for", &list.ends.is_some())
-                .finish()
-        })
+        let waited_for = self.inner.with(|(_, list), _| list.ends.is_some());
+        f.debug_struct("WaitQueue").field("waited_for", &waited_for).finish_non_exhaustive()
     }
 }
 
@@ -432,6 +459,8 @@ impl<P> fmt::Debug for Queue<'_, P> {
 /// A future that has several things to wait for and polls them itself, with its own context, polls each of them in every step, as
 /// `select` and `join` do. In a thread that was forked and stays on one CPU a step that polls a wait for the world alone goes to the
 /// event source as a whole, so that what a queue grants meanwhile, to a wait that was polled in an earlier step, is seen after it.
+///
+/// It must not be dropped within an operation on its own object: see [`WaitQueue::with`].
 #[must_use = "nothing happens until it is awaited"]
 pub struct Waiting<'a, S, P, R: Role<S, P>, M: Mode> {
     queue: &'a WaitQueue<S, P, M>,
@@ -467,6 +496,21 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
     }
 }
 
+/// A foreign waker is cloned before the lock is taken, because its clone is code that may come back to the object.
+#[inline(always)]
+fn foreign(cx: &Context<'_>) -> Option<Waker> {
+    if waker::is_lent(cx.waker()) { None } else { Some(cx.waker().clone()) }
+}
+
+/// The waker for a node's links. The clone of one that a CPU lends runs no code but ours.
+#[inline(always)]
+fn own_waker(cpu: Option<&CpuInner>, foreign: &mut Option<Waker>, cx: &Context<'_>) -> Waker {
+    match cpu {
+        Some(cpu) => cpu.keyed_waker(),
+        None => foreign.take().unwrap_or_else(|| cx.waker().clone()),
+    }
+}
+
 /// How often one who could not pass looks again before he queues, if others on other OS threads may be about to let him in.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 8 };
 
@@ -494,12 +538,13 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         match this.node.state.load(Ordering::Acquire) {
             IDLE => {
                 let mut cpu = None;
+                let mut foreign = foreign(cx);
                 let attempted = this.queue.with(|state, queue| {
                     // SAFETY: the node is idle, hence the owner's alone.
                     let attempted = R::attempt(state, queue, unsafe { &mut *this.node.payload.get() });
                     if attempted.is_none() {
                         cpu = direct(cx);
-                        let waker = cpu.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
+                        let waker = own_waker(cpu, &mut foreign, cx);
                         // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under the lock.
                         unsafe { queue.list.push(node, waker) };
                     }
@@ -515,6 +560,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
             GRANTED => Poll::Ready(this.collect()),
             QUEUED => {
                 let cpu = direct(cx);
+                let mut foreign = foreign(cx);
                 // Dropped after the lock is released: it may be foreign.
                 let mut replaced = None;
                 let queued = this.queue.with(|state, queue| {
@@ -541,7 +587,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                     if this.node.state.load(Ordering::Relaxed) != QUEUED {
                         return Err(None);
                     }
-                    let waker = cpu.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
+                    let waker = own_waker(cpu, &mut foreign, cx);
                     // SAFETY: the node is queued, so that its links are written, and we are under the lock.
                     replaced = Some(unsafe { std::mem::replace(&mut (*Node::links(node)).waker, waker) });
                     Ok(())
@@ -561,7 +607,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
     }
 
     #[inline(always)]
-    fn block(&self, cpu: Option<&crate::cpu::CpuInner>) {
+    fn block(&self, cpu: Option<&CpuInner>) {
         if let Some(cpu) = cpu {
             cpu.ask_block(&raw const self.node, self.place, M::LOCAL);
         }
@@ -577,6 +623,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
     #[cold]
     fn give_up(&self) {
         crate::cpu::retract(&raw const self.node);
+        self.queue.inner.before_last();
         let node = NonNull::from(&self.node);
         let waker = self.queue.with(|state, queue| {
             if self.node.state.load(Ordering::Relaxed) == QUEUED {
@@ -594,7 +641,10 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                 None
             }
         });
-        drop(waker);
+        // A foreign one may panic as it is dropped, and this may be a destructor of one that unwinds.
+        if let Some(waker) = waker {
+            quietly(|| drop(waker));
+        }
     }
 }
 

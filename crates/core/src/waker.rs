@@ -11,9 +11,11 @@
 use crate::arena::{self, Key};
 use crate::cpu::{CpuInner, Step, current};
 use crate::directory;
-use crate::thread::MOBILE;
+use crate::thread::{MOBILE, quietly};
+use std::mem::ManuallyDrop;
 use std::ptr;
-use std::task::{RawWaker, RawWakerVTable, Waker};
+use std::sync::Arc;
+use std::task::{RawWaker, RawWakerVTable, Wake, Waker};
 
 const _: () = assert!(usize::BITS == 64, "a keyed waker packs two 32-bit numbers into a pointer");
 
@@ -110,10 +112,34 @@ pub(crate) fn fire_here(waker: Waker) -> Result<(), Waker> {
     }
 }
 
-/// Wakes a waker, without the detour through its vtable if it is for a thread of ours.
-#[inline(always)]
-pub(crate) fn fire(waker: Waker) {
-    if let Err(foreign) = fire_here(waker) {
-        foreign.wake();
+/// A waker for an event source or a scheduler, which wakes and drops it where nothing may unwind: with a foreign one, that panics at most
+/// in here, after the panic hook has reported it.
+///
+/// # Complexity
+/// An allocation for a foreign waker. One for a thread of ours, or for nothing, stays as it is.
+pub(crate) fn tame(waker: Waker) -> Waker {
+    match ptr::eq(waker.vtable(), &KEYED) || waker.will_wake(Waker::noop()) {
+        true => waker,
+        false => Waker::from(Arc::new(Tame(ManuallyDrop::new(waker)))),
+    }
+}
+
+/// A foreign waker, which is never moved out.
+struct Tame(ManuallyDrop<Waker>);
+
+impl Wake for Tame {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        quietly(|| self.0.wake_by_ref());
+    }
+}
+
+impl Drop for Tame {
+    fn drop(&mut self) {
+        // SAFETY: it is dropped here, once, and not used afterwards.
+        quietly(|| unsafe { ManuallyDrop::drop(&mut self.0) });
     }
 }

@@ -318,6 +318,25 @@ fn nbio_is_performed_by_the_scheduler() {
 }
 
 #[test]
+fn an_action_that_panics_ends_its_thread_even_if_that_is_woken_meanwhile() {
+    // The thread has asked for something besides, so that its CPU performs the action at once.
+    let ended = round_robin(async {
+        spawn_local(async {
+            let mut parks = Box::pin(park(drop));
+            std::future::poll_fn(|cx| {
+                assert!(parks.as_mut().poll(cx).is_pending());
+                std::task::Poll::Ready(())
+            })
+            .await;
+            nbio(|| throw(7)).await
+        })
+        .await
+    });
+    let Err(JoinError::Panicked(panic)) = ended.unwrap().map(|never: ()| never) else { panic!("a result") };
+    assert_eq!(panic.downcast::<i32>().unwrap(), 7);
+}
+
+#[test]
 fn foreign_futures_run_unchanged() {
     use futures::channel::{mpsc, oneshot};
     use futures::{SinkExt, StreamExt};

@@ -14,6 +14,7 @@
 use corosensei::Yielder;
 use corosensei::stack::valgrind::ValgrindStackRegistration;
 use corosensei::stack::{STACK_ALIGNMENT, StackPointer};
+use selvedge_core::{Around, quietly};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::{ManuallyDrop, size_of};
 use std::ptr::{self, NonNull};
@@ -74,6 +75,10 @@ pub(crate) struct Control {
     pub(crate) waker: Cell<*const Waker>,
     /// Keeps valid what `lent` refers to, for a `wait` in the middle of another one's poll.
     pub(crate) kept: Cell<Option<Waker>>,
+    /// The CPU in whose step the stack was last entered: the stack is left in the same step only.
+    pub(crate) cpu: Cell<*const ()>,
+    /// What the stack's polls stand in, while the stack is left.
+    pub(crate) around: Cell<Option<Around>>,
     /// How many `wait`s are polling their futures, one within another.
     pub(crate) polls: Cell<u32>,
     /// Counts how often the stack was left within a poll.
@@ -164,7 +169,10 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        self.control().kept.set(None);
+        let (kept, around) = (self.control().kept.take(), self.control().around.take());
+        // They may be the last handles of anything.
+        quietly(|| drop(kept));
+        quietly(|| drop(around));
         let size = self.control().bytes.trailing_zeros() as usize;
         let control = self.control;
         let kept = KEPT.try_with(|kept| {
@@ -196,7 +204,9 @@ unsafe impl corosensei::stack::Stack for Stack {
     }
 }
 
-const _: () = assert!(LINE.is_multiple_of(STACK_ALIGNMENT) && size_of::<Control>() <= 2 * LINE);
+/// Bytes of a control block, in whole lines.
+const CONTROL: usize = size_of::<Control>().next_multiple_of(LINE);
+const _: () = assert!(LINE.is_multiple_of(STACK_ALIGNMENT));
 
 /// Maps a stack and its guard pages.
 fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
@@ -227,12 +237,14 @@ fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
     // SAFETY: within the writable part of the mapping, which is larger than colour and control block together; aligned
     // to LINE, because the mapping ends at a page.
     unsafe {
-        let control = start.add(GUARD + bytes - colour - 2 * LINE).cast::<Control>();
+        let control = start.add(GUARD + bytes - colour - CONTROL).cast::<Control>();
         control.write(Control {
             yielder: Cell::new(ptr::null()),
             lent: UnsafeCell::new(ManuallyDrop::new(Waker::noop().clone())),
             waker: Cell::new(ptr::null()),
             kept: Cell::new(None),
+            cpu: Cell::new(ptr::null()),
+            around: Cell::new(None),
             polls: Cell::new(0),
             left: Cell::new(0),
             shields: Cell::new(0),
@@ -241,7 +253,7 @@ fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
             name: Cell::new(""),
             start,
             bytes,
-            _valgrind: ValgrindStackRegistration::new(start, GUARD + bytes - colour - 2 * LINE),
+            _valgrind: ValgrindStackRegistration::new(start, GUARD + bytes - colour - CONTROL),
         });
         Ok(NonNull::new_unchecked(control))
     }

@@ -10,7 +10,7 @@
 
 use crate::stack::{CURRENT, Control, STACK_BYTES, Stack};
 use corosensei::{Coroutine, CoroutineResult};
-use selvedge_core::{in_thread, is_lent_here, spawn_local};
+use selvedge_core::{around, exchange_around, in_thread, is_lent_here, running_cpu, spawn_local};
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
@@ -234,6 +234,7 @@ impl<T: 'static> Fiber<T> {
     fn new<F: FnOnce() -> T + 'static>(body: F, options: Options) -> Fiber<T> {
         let name = options.name.unwrap_or(std::any::type_name::<F>());
         let stack = Stack::take(options.bytes, name).unwrap_or_else(|error| panic!("{error}"));
+        stack.control().around.set(around());
         let control: *const Control = stack.control();
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
             // SAFETY: the control block lives as long as the stack that this runs on.
@@ -271,10 +272,14 @@ impl<T: 'static> Fiber<T> {
     /// Lets it run until it waits or is over.
     #[inline(always)]
     fn resume(&mut self) -> CoroutineResult<(), Ended<T>> {
+        let control = self.control();
+        control.cpu.set(running_cpu());
+        let around = exchange_around(control.around.take());
         let outer = CURRENT.replace(self.control);
         // It does not unwind: the body's panics are caught on its own stack.
         let result = self.coroutine.resume(());
         CURRENT.set(outer);
+        self.control().around.set(exchange_around(around));
         result
     }
 
@@ -367,7 +372,7 @@ struct Cancelled;
 ///
 /// # Panics
 /// Outside of a direct-style thread; and within a future that is itself waited for, if that is polled with another waker each
-/// time.
+/// time. Within a step that a scheduler on the thread's own stack runs: the thread cannot leave its stack before that step ends.
 ///
 /// # Paper
 /// [Del §4]: the blocking operations of direct style, all in one.
@@ -389,6 +394,9 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
     // SAFETY: non-null only while the OS thread is on that stack, which keeps the control block alive. It stays true for all of
     // this function, which is left on the same stack only.
     let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
+    if control.cpu.get() != running_cpu() {
+        another_runs();
+    }
     let mut future = pin!(future.into_future());
     loop {
         let left = control.left.get();
@@ -438,7 +446,17 @@ fn hold_shield(cx: &mut Context<'_>) {
 
 /// Whether the caller runs on the stack of a direct-style thread, so that [`wait`] may be called.
 pub fn in_direct() -> bool {
-    !CURRENT.get().is_null()
+    // SAFETY: as in `wait`.
+    unsafe { CURRENT.get().as_ref() }.is_some_and(|control| control.cpu.get() == running_cpu())
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn another_runs() -> ! {
+    panic!(
+        "a direct-style thread cannot wait within the step of another thread, which a scheduler runs on its stack"
+    )
 }
 
 #[cold]

@@ -127,7 +127,7 @@ impl<W: Wakes> Driver<W> {
         if index >= self.entries.len() {
             self.entries.resize_with((index + 1).next_power_of_two().max(64), Entry::default);
         }
-        if readiness.fresh || !self.entries[index].registered() {
+        if !self.entries[index].registered() || readiness.fresh && !self.recognise(index, readiness.fd) {
             for earlier in self.entries[index].renew().into_iter().flatten() {
                 self.waiting -= 1;
                 resume(earlier);
@@ -280,24 +280,49 @@ impl<W: Wakes> Driver<W> {
         entry.set_unregistered();
     }
 
-    /// Puts a descriptor into the epoll set; false if the kernel has no room for it.
-    #[cold]
-    fn register(&mut self, index: usize, fd: RawFd) -> bool {
-        let entry = &mut self.entries[index];
-        // SAFETY: the owner of the descriptor waits for it and so keeps it open; were it closed, the calls below would fail
-        // or name another file of this process, which the table's generation tells apart.
-        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    /// What a descriptor is registered with.
+    fn registration(&self, index: usize, fd: RawFd) -> (u64, EventFlags) {
         let flags = match exclusive::claim(fd, &self.epoll) {
             false => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
             true => EventFlags::IN | EventFlags::ET | EventFlags::EXCLUSIVE,
         };
-        let data = u64::from(entry.generation) << 32 | index as u64;
+        (u64::from(self.entries[index].generation) << 32 | index as u64, flags)
+    }
+
+    /// Asks the kernel whether a registered entry is about the file that has its number now: the set knows each member by its
+    /// number and its open file, so that it changes the registration of this very file or of none. If it does, what is ready
+    /// is reported once more, and those who wait go on waiting.
+    #[cold]
+    fn recognise(&mut self, index: usize, fd: RawFd) -> bool {
+        let (data, flags) = self.registration(index, fd);
+        // SAFETY: the owner of the descriptor waits for it and so keeps it open; were it closed, the calls below would fail
+        // or name another file of this process, which is not in the set under this number, or is the one the entry is about.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+        match sys::epoll_modify(&self.epoll, borrowed, data, flags) {
+            Ok(()) => true,
+            // The kernel changes no exclusive registration, but makes a new one.
+            Err(Errno::INVAL) if sys::epoll_delete(&self.epoll, borrowed).is_ok() => {
+                self.entries[index].set_unregistered();
+                self.register(index, fd)
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Puts a descriptor into the epoll set; false if the kernel has no room for it.
+    #[cold]
+    fn register(&mut self, index: usize, fd: RawFd) -> bool {
+        let (data, flags) = self.registration(index, fd);
+        // SAFETY: the owner of the descriptor waits for it and so keeps it open; were it closed, the calls below would fail
+        // or name another file of this process, which the table's generation tells apart.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let mut added = sys::epoll_add(&self.epoll, borrowed, data, flags);
         if added == Err(Errno::EXIST) {
-            // Its owner has moved it to so many event loops that it has forgotten this one. Adding it anew reports again what is ready now.
+            // The set has it from a time before, of which the table knows nothing. Adding it anew reports again what is ready now.
             let _ = sys::epoll_delete(&self.epoll, borrowed);
             added = sys::epoll_add(&self.epoll, borrowed, data, flags);
         }
+        let entry = &mut self.entries[index];
         match added {
             Ok(()) => entry.set_registered(fd),
             // A regular file; or no file at all, which the call that follows will say.

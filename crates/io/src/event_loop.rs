@@ -23,7 +23,7 @@ use selvedge_core::observe::Lengths;
 use selvedge_core::{
     Cpu, Detached, Events, Interest, Readiness, Request, Thread, Time, Trace, Unpark, VirtualClock, Wait,
 };
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::io;
 use std::marker::PhantomData;
@@ -98,8 +98,8 @@ impl Waiter {
 thread_local! {
     /// The number of this OS thread's event loop, if it has one.
     static HERE: Cell<Option<LoopId>> = const { Cell::new(None) };
-    /// How often this OS thread has polled an event loop, modulo 2¹⁶.
-    static POLLS: Cell<u16> = const { Cell::new(0) };
+    /// How many fresh waits the loops of this OS thread have served, modulo 2³², by the descriptor's [`sys::index`].
+    static FRESH: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     /// What calls of this OS thread have found drained since its event loop was told, or polled: the last few of them.
     static DRAINED: [Cell<Option<(RawFd, Interest)>>; 4] = const { [const { Cell::new(None) }; 4] };
 }
@@ -133,26 +133,48 @@ fn drained(mut tell: impl FnMut(RawFd, Interest)) {
     });
 }
 
-/// Where and when a wait has begun that is fresh: see [`Places`](crate::places::Places).
+/// The loop of this OS thread serves a fresh wait.
+#[cold]
+fn note_fresh(fd: RawFd) {
+    let Some(index) = sys::index(fd) else { return };
+    FRESH.with_borrow_mut(|fresh| {
+        if index >= fresh.len() {
+            fresh.resize((index + 1).next_power_of_two().max(64), 0);
+        }
+        fresh[index] = fresh[index].wrapping_add(1);
+    });
+}
+
+fn fresh_waits(fd: RawFd) -> u32 {
+    FRESH.with_borrow(|fresh| sys::index(fd).and_then(|index| fresh.get(index)).copied().unwrap_or(0))
+}
+
+/// A wait that began fresh in a loop: see [`Places`](crate::places::Places).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fresh {
     at: LoopId,
-    polls: u16,
+    fd: RawFd,
+    /// How many fresh waits for the number the loop had served when this one began.
+    before: u32,
 }
 
 impl Fresh {
-    /// A wait begins in the loop `here`.
+    /// A wait for a descriptor begins in the loop `here`.
     #[inline]
-    pub(crate) fn at(here: LoopId) -> Fresh {
-        Fresh { at: here, polls: POLLS.get() }
+    pub(crate) fn at(here: LoopId, fd: RawFd) -> Fresh {
+        Fresh { at: here, fd, before: fresh_waits(fd) }
     }
 
-    /// The loop, if it has surely had the wait's request, now that the wait is over. Not if that was polled twice in one step: then
-    /// the request is still where the step has left it, and may go no further. (After just 2¹⁶ polls it is not said either; then the next
-    /// wait is fresh once more.)
+    /// The loop, if it has surely served a fresh wait for this file since this one began: this one or another. A request may be
+    /// given up with its thread, or be left where the step has put it, and then the loop knows nothing. The OS thread of
+    /// another loop cannot tell; then the next wait in that loop is fresh once more.
     pub(crate) fn served(self) -> Option<LoopId> {
-        let still_there = HERE.get() == Some(self.at) && POLLS.get() == self.polls;
-        (!still_there).then_some(self.at)
+        let served = match HERE.get() == Some(self.at) {
+            true => fresh_waits(self.fd) != self.before,
+            // It is served while it is asked.
+            false => self.at == LoopId::GLOBAL,
+        };
+        served.then_some(self.at)
     }
 }
 
@@ -228,6 +250,9 @@ impl EventLoop {
     #[inline]
     fn wait(&mut self, cpu: &mut Cpu, waiter: Waiter, readiness: Readiness) {
         drained(|fd, interest| self.driver.drained(fd, interest));
+        if readiness.fresh {
+            note_fresh(readiness.fd);
+        }
         self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
     }
 
@@ -256,7 +281,6 @@ impl EventLoop {
 
     /// Looks for events once, and waits for one so long at most. Whether there was one, or the time of somebody has come.
     fn look(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<bool> {
-        POLLS.set(POLLS.get().wrapping_add(1));
         self.driver.tidy();
         let mut wait = timeout.map(|t| t.min(WAIT_MAX));
         if self.driver.resolve() {

@@ -10,7 +10,7 @@ use crate::sys::{self, Fd};
 use crate::unpark::Caller;
 use rustix::event::Timespec;
 use rustix::io::Errno;
-use selvedge_core::{Quiet, Request, Time, Unpark, quietly, set_fallback};
+use selvedge_core::{PerProcess, Quiet, Request, Time, Unpark, quietly, set_fallback};
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::mpsc::channel;
@@ -25,13 +25,20 @@ pub(crate) fn install() {
     INSTALLED.call_once(|| set_fallback(serve));
 }
 
-/// The loop, once there is one. It is never ended.
-static GLOBAL: Mutex<Option<&'static Global>> = Mutex::new(None);
+/// The loop, once there is one. It is never ended. The child of a `fork(2)` starts another, because it has not the OS thread.
+static GLOBAL: PerProcess<Mutex<Option<&'static Global>>> = PerProcess::new();
 
 #[derive(Debug)]
 struct Global {
-    driver: Mutex<Driver<Waker>>,
+    state: Mutex<State>,
     caller: Caller,
+}
+
+#[derive(Debug)]
+struct State {
+    driver: Driver<Waker>,
+    /// While the loop's OS thread waits and nothing is awaited. Who makes a request ends it.
+    quiet: Option<Quiet>,
 }
 
 impl Wakes for Waker {
@@ -46,7 +53,7 @@ const WITHOUT_LOOP: Duration = Duration::from_millis(10);
 /// Takes over a request from outside any scheduler.
 fn serve(request: Request, waker: Waker) {
     let global = {
-        let mut global = lock(&GLOBAL);
+        let mut global = lock(GLOBAL.get(Mutex::default));
         global.or_else(|| Global::start().inspect(|new| *global = Some(new)).ok())
     };
     match global {
@@ -60,9 +67,10 @@ fn serve(request: Request, waker: Waker) {
 
 impl Global {
     fn start() -> io::Result<&'static Global> {
-        let global = Global { driver: Mutex::new(Driver::new()?), caller: Caller::new()? };
-        lock(&global.driver).add_unpark(&global.caller)?;
-        let epoll = lock(&global.driver).epoll().clone();
+        let (driver, caller) = (Driver::new()?, Caller::new()?);
+        driver.add_unpark(&caller)?;
+        let epoll = driver.epoll().clone();
+        let global = Global { state: Mutex::new(State { driver, quiet: None }), caller };
         let (sender, receiver) = channel::<&'static Global>();
         let run = move || receiver.recv().into_iter().for_each(|global| global.run(&epoll));
         std::thread::Builder::new().name("selvedge-io".into()).spawn(run)?;
@@ -73,7 +81,8 @@ impl Global {
     }
 
     fn submit(&self, request: Request, waker: Waker) {
-        let mut driver = lock(&self.driver);
+        let mut state = lock(&self.state);
+        let driver = &mut state.driver;
         let before = driver.next();
         // Woken without the lock, as below. There is more than one only when a descriptor is new.
         let mut ready = Vec::new();
@@ -84,7 +93,10 @@ impl Global {
         }
         let left = std::mem::take(driver.left());
         let sooner = driver.next().is_some_and(|next| before.is_none_or(|before| next < before));
-        drop(driver);
+        if driver.armed() > 0 {
+            state.quiet = None;
+        }
+        drop(state);
         drop(left);
         if sooner {
             self.caller.unpark();
@@ -98,11 +110,14 @@ impl Global {
         let mut batch = Box::new([MaybeUninit::uninit(); BATCH]);
         let mut ready: Vec<Waker> = Vec::new();
         loop {
-            let (armed, next) = {
-                let mut driver = lock(&self.driver);
+            let next = {
+                let mut state = lock(&self.state);
+                let driver = &mut state.driver;
                 driver.tidy();
                 driver.resolve();
-                (driver.armed(), driver.next())
+                let (armed, next) = (driver.armed(), driver.next());
+                state.quiet = (armed == 0).then(Quiet::new);
+                next
             };
             let asleep = self.caller.fall_asleep();
             let wait = match (asleep, next) {
@@ -110,9 +125,7 @@ impl Global {
                 (true, next) => next.map(|next| next.since(Time::now())),
             };
             let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
-            let quiet = (armed == 0).then(Quiet::new);
             let taken = sys::epoll_wait(epoll, &mut batch[..], wait.as_ref());
-            drop(quiet);
             if asleep {
                 self.caller.wake_up();
             }
@@ -121,7 +134,9 @@ impl Global {
                 Err(Errno::INTR) => &[],
                 Err(error) => panic!("epoll_wait: {error}"),
             };
-            let mut driver = lock(&self.driver);
+            let mut state = lock(&self.state);
+            state.quiet = None;
+            let driver = &mut state.driver;
             for &event in events {
                 if event.data.u64() != UNPARK {
                     driver.event(event, |waker| ready.push(waker));
@@ -129,7 +144,7 @@ impl Global {
             }
             driver.expire(Time::now(), |waker| ready.push(waker));
             let left = std::mem::take(driver.left());
-            drop(driver);
+            drop(state);
             quietly(|| drop(left));
             // Without the lock: waking may poll the future at once, which may come back with its next request.
             for waker in ready.drain(..) {

@@ -250,14 +250,19 @@ impl<T> NonBlocking<T> {
         Ok(Deadline::after(now, at.since(now)))
     }
 
-    /// A wait is over, which may have been fresh.
+    /// A wait is over.
     #[inline]
     fn waited(&self, interest: Interest, fresh: Option<Fresh>) {
-        // Only now has the loop had the request and registered the descriptor.
+        self.streak.store(0, Relaxed);
+        self.left(interest, fresh);
+    }
+
+    /// A wait is over or given up, which may have been fresh.
+    #[inline]
+    fn left(&self, interest: Interest, fresh: Option<Fresh>) {
         if let Some(at) = fresh.and_then(Fresh::served) {
             self.places.add(at);
         }
-        self.streak.store(0, Relaxed);
         self.is_drained(interest).store(false, Relaxed);
     }
 }
@@ -383,7 +388,10 @@ impl<T: AsFd> NonBlocking<T> {
         let fd = self.io.as_fd().as_raw_fd();
         let here = LoopId::here();
         let fresh = !here.is_some_and(|here| self.places.have(here));
-        Ok((WaitFd::new(Readiness { fd, deadline, interest, fresh }), here.filter(|_| fresh).map(Fresh::at)))
+        Ok((
+            WaitFd::new(Readiness { fd, deadline, interest, fresh }),
+            here.filter(|_| fresh).map(|here| Fresh::at(here, fd)),
+        ))
     }
 }
 
@@ -427,12 +435,12 @@ impl<T: AsFd> Future for Waiting<'_, T> {
 }
 
 impl<T> Drop for Waiting<'_, T> {
-    /// A wait that is given up may have been resumed already, by an edge that does not come again. So whoever is next tries
+    /// A wait that is given up may have been resumed already, by an edge that does not come again. So whatever is next tries
     /// before it waits.
     #[inline]
     fn drop(&mut self) {
         if self.wait.is_some() {
-            self.of.is_drained(self.interest).store(false, Relaxed);
+            self.of.left(self.interest, self.fresh);
         }
     }
 }

@@ -8,18 +8,21 @@
 //!
 //! There is one thing that a loop cannot tell by itself: whether what its table has under a number is about this file, or about an
 //! earlier one that had the number before. That is what a descriptor's `Places` tell it. A wait is **fresh** in a loop that they do not name, and
-//! then the loop forgets what it has, and registers the descriptor anew.
+//! then the loop asks the kernel, by `EPOLL_CTL_MOD`: the epoll set knows its members by number and open file. If this very file is
+//! a member, the entry is about it, and those who wait there go on waiting; the kernel reports once more what is ready. If not,
+//! the loop forgets what it has, and registers the descriptor anew.
 //!
 //! # Why no edge is lost
 //!
-//! 1. A loop is named when a wait that was fresh there has been served: by then it has registered this very file. The file keeps its
+//! 1. A loop is named when it has served a wait that was fresh there, as it says itself on its own OS thread (`note_fresh`), be the wait
+//!    over or given up: by then it has this very file registered. The file keeps its
 //!    number for as long as it has these `Places`. So from then on whatever the loop's table has under that number is about this file:
 //!    that it is registered, and then the table has had every edge since, as a ready bit or as a waiter resumed (see
 //!    [`readiness`](crate::readiness)); or that the loop has taken it out.
 //! 2. Who waits for a descriptor that is not in the set registers it, fresh or not; and `EPOLL_CTL_ADD` with `EPOLLET` reports what is
 //!    ready at that moment. So whatever came before, unnoticed, is noticed then.
 //! 3. A loop takes a descriptor out between two waits there, on its own OS thread: whoever waits next comes to 2.
-//! 4. That a loop is *not* named is never wrong: a fresh wait registers the descriptor in any case. So there need not be room for all.
+//! 4. That a loop is *not* named is never wrong: a fresh wait costs a system call, and ends nobody's wait. So there need not be room for all.
 //! 5. The number of a loop that has ended may be given to a new one, which is named then before it has registered anything. Its table
 //!    is empty, and it was made while this file had its number already, so 1 holds of all that will be in it.
 //!

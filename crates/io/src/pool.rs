@@ -19,7 +19,7 @@
 
 use crate::sys;
 use selvedge_core::observe::{self, Errand, Object};
-use selvedge_core::{Quiet, SleepUntil, quietly};
+use selvedge_core::{PerProcess, Quiet, SleepUntil, quietly};
 use std::any::{Any, type_name};
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,7 +27,7 @@ use std::future::Future;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -63,10 +63,10 @@ where
     shared().run(f)
 }
 
-/// The process's blocking pool, which [`blocking`] runs on.
+/// The process's blocking pool, which [`blocking`] runs on. The child of a `fork(2)` has another than its parent.
 pub fn shared() -> &'static Pool {
-    static POOL: LazyLock<Pool> = LazyLock::new(|| Pool::new(Limits::default()));
-    &POOL
+    static POOL: PerProcess<Pool> = PerProcess::new();
+    POOL.get(|| Pool::new(Limits::default()))
 }
 
 /// What a [`Pool`] has to do, at one moment.
@@ -176,7 +176,10 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        lock(&self.shared.state).closed = true;
+        let mut state = lock(&self.shared.state);
+        state.closed = true;
+        state.settle();
+        drop(state);
         self.shared.work.notify_all();
     }
 }
@@ -199,13 +202,16 @@ struct State {
     threads: usize,
     threads_most: usize,
     idle: usize,
+    /// One for each OS thread that is idle and will stay so: see [`settle`](State::settle).
+    quiet: Vec<Quiet>,
     taken: u64,
     closed: bool,
 }
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let State { jobs, line, next_ticket: _, threads, threads_most: _, idle, taken: _, closed } = self;
+        let State { jobs, line, next_ticket: _, threads, threads_most: _, idle, quiet: _, taken: _, closed } =
+            self;
         f.debug_struct("State")
             .field("jobs", &jobs.len())
             .field("line", &line.len())
@@ -217,6 +223,14 @@ impl fmt::Debug for State {
 }
 
 impl State {
+    /// To be called, before the lock is released, whenever the number of jobs or of idle OS threads has changed: each job that
+    /// waits keeps one of the idle OS threads from being quiet. It does not matter which. So who submits a job ends the quiet of
+    /// the OS thread that will run it.
+    fn settle(&mut self) {
+        let quiet = if self.closed { 0 } else { self.idle.saturating_sub(self.jobs.len()) };
+        self.quiet.resize_with(quiet, Quiet::new);
+    }
+
     /// Where in line a ticket stands.
     fn position(&self, ticket: u64) -> Result<usize, usize> {
         self.line.binary_search_by_key(&ticket, |(ticket, _)| *ticket)
@@ -251,6 +265,7 @@ impl Shared {
             }
         }
         state.jobs.push_back(job);
+        state.settle();
         self.work.notify_one();
         Ok(())
     }
@@ -262,6 +277,7 @@ impl Shared {
             if let Some(job) = state.jobs.pop_front() {
                 let next = state.line.pop_front();
                 state.taken += 1;
+                state.settle();
                 drop(state);
                 quietly(|| wake_next(next));
                 quietly(job.run);
@@ -272,12 +288,11 @@ impl Shared {
                 break;
             }
             state.idle += 1;
-            let quiet = Quiet::new();
+            state.settle();
             let (woken, timeout) = self
                 .work
                 .wait_timeout_while(state, self.limits.idle, |s| s.jobs.is_empty() && !s.closed)
                 .unwrap_or_else(PoisonError::into_inner);
-            drop(quiet);
             state = woken;
             state.idle -= 1;
             if timeout.timed_out() && state.jobs.is_empty() {
@@ -285,6 +300,7 @@ impl Shared {
             }
         }
         state.threads -= 1;
+        state.settle();
     }
 }
 
@@ -488,6 +504,7 @@ impl<T, F> Drop for Blocking<T, F> {
                 let mut state = lock(&self.pool.state);
                 let unstarted =
                     state.jobs.iter().position(|job| job.id == id).and_then(|i| state.jobs.remove(i));
+                state.settle();
                 let next = if unstarted.is_some() { state.line.pop_front() } else { None };
                 drop(state);
                 drop(unstarted);

@@ -670,6 +670,13 @@ pub(crate) fn epoll_add(set: &Fd, fd: impl AsFd, data: u64, flags: EventFlags) -
     on(Call::EpollControl, set, real, |kernel, set, _| kernel.epoll_add(set, fd.as_raw_fd(), data, flags))
 }
 
+/// Changes the registration of a descriptor that is in an epoll set already.
+pub(crate) fn epoll_modify(set: &Fd, fd: impl AsFd, data: u64, flags: EventFlags) -> Result<()> {
+    let fd = fd.as_fd();
+    let real = |set: BorrowedFd<'_>, _| epoll::modify(set, fd, EventData::new_u64(data), flags);
+    on(Call::EpollControl, set, real, |kernel, set, _| kernel.epoll_modify(set, fd.as_raw_fd(), data, flags))
+}
+
 /// Takes a descriptor out of an epoll set.
 pub(crate) fn epoll_delete(set: &Fd, fd: impl AsFd) -> Result<()> {
     let fd = fd.as_fd();

@@ -1,41 +1,48 @@
 //! Spawning threads from elsewhere: from ordinary OS threads, and from threads of other schedulers.
 
-use crate::work_stealing::Shared;
-use selvedge_core::{Cpu, JoinError, JoinHandle};
-use std::cell::RefCell;
+use selvedge_core::{Adopt, Cpu, JoinError, JoinHandle, adopter};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-thread_local! {
-    /// The scheduler whose worker this OS thread is.
-    static HERE: RefCell<Option<Handle>> = const { RefCell::new(None) };
-}
-
-/// A way to a [`WorkStealing`](crate::WorkStealing) scheduler from anywhere: from an ordinary OS thread, or from a
-/// thread of another scheduler.
+/// A way to a scheduler from anywhere: from an ordinary OS thread, or from a thread of another scheduler.
+///
+/// The scheduler may be any: one that runs [round-robin](selvedge_core::round_robin), or [`per_core`](crate::per_core) (then
+/// the handle leads to one of its workers), or by [`priority`](crate::priority()), or one of the program's own. Of a
+/// [`WorkStealing`](crate::WorkStealing) there is a handle before it runs.
 ///
 /// It does not keep the scheduler running.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    scheduler: Arc<dyn Adopt>,
 }
 
 impl Handle {
-    pub(crate) fn new(shared: Arc<Shared>) -> Handle {
-        Handle { shared }
+    pub(crate) fn new(scheduler: Arc<dyn Adopt>) -> Handle {
+        Handle { scheduler }
     }
 
-    /// The scheduler of which the calling OS thread is a worker. `None` on any other OS thread.
+    /// The scheduler of the running thread. `None` outside a thread.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge_core::round_robin;
+    /// use selvedge_sched::{Handle, block_on};
+    ///
+    /// round_robin(async {
+    ///     let here = Handle::current().expect("within a thread");
+    ///     let outside = std::thread::spawn(move || block_on(here.spawn(async { 6 * 7 })).unwrap());
+    ///     while !outside.is_finished() {
+    ///         selvedge_core::yield_now().await;
+    ///     }
+    ///     assert_eq!(outside.join().unwrap(), 42);
+    /// })?;
+    /// # Ok::<(), selvedge_core::RunError>(())
+    /// ```
     pub fn current() -> Option<Handle> {
-        HERE.with_borrow(Clone::clone)
-    }
-
-    /// Makes the calling OS thread a worker's, until the guard is dropped.
-    pub(crate) fn enter(shared: &Arc<Shared>) -> Here {
-        Here { outer: HERE.replace(Some(Handle::new(shared.clone()))) }
+        adopter().map(Handle::new)
     }
 
     /// Creates a thread in the scheduler, and returns a handle to wait for its result from here.
@@ -65,7 +72,7 @@ impl Handle {
     /// ```
     ///
     /// # Complexity
-    /// Two allocations, and a lock.
+    /// Two allocations, and a lock; a system call if the scheduler sleeps.
     pub fn spawn<F>(&self, future: F) -> Spawned<F::Output>
     where
         F: Future + Send + 'static,
@@ -74,25 +81,8 @@ impl Handle {
         let (spawned, born) = Spawned::unborn();
         let birth = move |cpu: &mut Cpu| born.spawn(cpu, future);
         // One that is not taken is dropped, which is noted in its place.
-        drop(self.shared.inject(Box::new(birth)));
+        drop(self.scheduler.adopt(Box::new(birth)));
         spawned
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
-    }
-}
-
-/// For as long as it lives, the calling OS thread is a worker's.
-pub(crate) struct Here {
-    outer: Option<Handle>,
-}
-
-impl Drop for Here {
-    fn drop(&mut self) {
-        HERE.set(self.outer.take());
     }
 }
 

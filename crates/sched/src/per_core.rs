@@ -1,12 +1,12 @@
 //! One loop per core: OS threads that share nothing.
 
-use selvedge_core::{Events, Quiet, RunError, Unpark, round_robin_until};
+use selvedge_core::{Cpu, Events, Quiet, RunError, Unpark, round_robin_until};
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Why [`per_core`] ended early: a worker failed, and the others were stopped.
 #[derive(Debug)]
@@ -73,8 +73,10 @@ where
     let (crew, events, main) = (&crew, &events, &main);
     let ended: Vec<_> = std::thread::scope(|scope| {
         let start = |worker: usize| {
+            crew.attendance().present += 1;
             let name = format!("worker-{worker}");
             std::thread::Builder::new().name(name).spawn_scoped(scope, move || {
+                let _present = Present(crew);
                 let _on_panic = StopOnPanic(crew);
                 let ended = work(worker, events, main, crew);
                 if ended.is_err() {
@@ -84,11 +86,11 @@ where
             })
         };
         let started: Vec<_> = (0..workers).map(start).collect();
-        if started.iter().any(Result::is_err) {
+        for _missing in started.iter().filter(|started| started.is_err()) {
             crew.stop();
+            crew.leave();
         }
-        // While it waits here it wakes no thread of ours, so that a deadlock of all workers can be told.
-        let _quiet = Quiet::new();
+        crew.waits();
         // All are joined before any panic goes on.
         started.into_iter().map(|s| s.map(|handle| handle.join())).collect()
     });
@@ -110,9 +112,38 @@ where
 struct Crew {
     stopped: AtomicBool,
     unparkers: Mutex<Vec<Arc<dyn Unpark>>>,
+    attendance: Mutex<Attendance>,
+}
+
+/// How many workers have not ended, and the quiet of the OS thread that waits for their end. The last to end ends it.
+#[derive(Debug, Default)]
+struct Attendance {
+    present: usize,
+    quiet: Option<Quiet>,
 }
 
 impl Crew {
+    fn attendance(&self) -> MutexGuard<'_, Attendance> {
+        self.attendance.lock().expect("no panic under this lock")
+    }
+
+    /// A worker has ended.
+    fn leave(&self) {
+        let mut attendance = self.attendance();
+        attendance.present -= 1;
+        if attendance.present == 0 {
+            attendance.quiet = None;
+        }
+    }
+
+    /// The calling OS thread does nothing more before all workers have ended.
+    fn waits(&self) {
+        let mut attendance = self.attendance();
+        if attendance.present > 0 {
+            attendance.quiet = Some(Quiet::new());
+        }
+    }
+
     fn enlist(&self, unparker: Arc<dyn Unpark>) {
         self.unparkers.lock().expect("no panic under this lock").push(unparker);
     }
@@ -120,6 +151,15 @@ impl Crew {
     fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         self.unparkers.lock().expect("no panic under this lock").iter().for_each(|u| u.unpark());
+    }
+}
+
+/// For as long as it lives, a worker has not ended.
+struct Present<'a>(&'a Crew);
+
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 
@@ -141,9 +181,10 @@ fn work<E: Events, F: Future + 'static>(
     crew: &Crew,
 ) -> Result<Option<F::Output>, RunError> {
     let mut events = events(worker)?;
-    crew.enlist(events.unparker());
-    // A stop that comes before `enlist` is seen here; a later one unparks the loop.
-    round_robin_until(&mut events, main(worker), || crew.stopped.load(Ordering::SeqCst))
+    let cpu = Cpu::new()?;
+    crew.enlist(cpu.unparker());
+    // A stop that comes before `enlist` is seen here; a later one calls the CPU.
+    round_robin_until(cpu, &mut events, main(worker), || crew.stopped.load(Ordering::SeqCst))
 }
 
 #[cfg(test)]

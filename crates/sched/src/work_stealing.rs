@@ -3,8 +3,8 @@
 use crate::{Crew, Deque, Failure, Handle};
 use selvedge_core::observe::Note;
 use selvedge_core::{
-    Cpu, Deadlock, Events, Group, JoinError, JoinHandle, RunError, RunQueue, SendThread, Thread, ThreadInfo,
-    Time, Trace, Unpark, quietly,
+    Adopt, Birth, Cpu, Deadlock, Events, Group, JoinError, JoinHandle, RunError, RunQueue, SendThread,
+    Thread, ThreadInfo, Time, Trace, Unpark, quietly,
 };
 use std::any::Any;
 use std::fmt;
@@ -209,11 +209,8 @@ impl fmt::Debug for WorkStealing {
     }
 }
 
-/// Creates a thread that comes from elsewhere on the worker that takes it.
-pub(crate) type Birth = Box<dyn FnOnce(&mut Cpu) + Send>;
-
 /// What workers and handles share.
-pub(crate) struct Shared {
+struct Shared {
     crew: Crew<SendThread, Birth>,
     /// How to wake each worker; known before it first sleeps.
     unparkers: Box<[OnceLock<Arc<dyn Unpark>>]>,
@@ -225,13 +222,21 @@ pub(crate) struct Shared {
     starting: Mutex<()>,
 }
 
-impl Shared {
-    /// Hands a thread to whichever worker takes it first; gives it back if none ever will.
-    pub(crate) fn inject(&self, birth: Birth) -> Result<(), Birth> {
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("workers", &self.crew.workers()).finish_non_exhaustive()
+    }
+}
+
+impl Adopt for Shared {
+    /// Hands the thread to whichever worker takes it first.
+    fn adopt(&self, birth: Birth) -> Result<(), Birth> {
         self.unpark(self.crew.inject(birth)?);
         Ok(())
     }
+}
 
+impl Shared {
     fn unpark(&self, worker: Option<usize>) {
         if let Some(unparker) = worker.and_then(|worker| self.unparkers[worker].get()) {
             unparker.unpark();
@@ -377,7 +382,7 @@ where
         let mut worker = None;
         let result = catch_unwind(AssertUnwindSafe(|| {
             let worker = worker.insert(Worker::new(self, me, deque)?);
-            let _here = Handle::enter(self.shared);
+            worker.cpu.adopts_by(self.shared.clone());
             first(&mut worker.cpu)?;
             worker.run()
         }));
@@ -492,7 +497,7 @@ impl<'a, E: Events> Worker<'a, E> {
         let cpu = Cpu::new_in(start.group)?;
         let events = (start.events)(me)?;
         let shared: &Shared = start.shared;
-        shared.enlist(me, events.unparker());
+        shared.enlist(me, cpu.unparker());
         Ok(Worker {
             me,
             shared,
@@ -555,7 +560,9 @@ impl<'a, E: Events> Worker<'a, E> {
             }
         }
         self.survey();
-        // Who is alone and has nothing to run sleeps in it at once.
+        // The event source itself may have made one ready, as the last thread's request was submitted.
+        self.take_woken(false);
+        // Alone and with nothing to run, this worker sleeps in the event source at once.
         if self.is_ready() || !self.shared.crew.is_alone() {
             self.cpu.poll(&mut self.events, false)?;
             self.strays.turns_left -= 1;
@@ -797,13 +804,8 @@ impl<'a, E: Events> Worker<'a, E> {
         }
         self.survey();
         let polled = self.cpu.poll(&mut self.events, true);
-        // A worker that has been called, or a thread that waits to be created, is something under way of which the CPUs know nothing.
-        let all_asleep = crew.sleeping() == crew.workers() && crew.injector().is_empty();
         self.is_searching = crew.wake_up(self.me);
-        match polled {
-            Err(RunError::Deadlock(_)) if !all_asleep || self.shared.is_stopped() => Ok(()),
-            polled => polled.map(drop),
-        }
+        polled.map(drop)
     }
 
     /// Looks for something to do; true if there may be something.

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use schedulers::{PerCore, Priorities};
 use schedulers::{RoundRobin, Scheduler, Stealing};
 use selvedge_core::{
-    JoinError, RunError, exit, fork, park, shield, sleep, spawn, spawn_local, throw, yield_now,
+    JoinError, RunError, SleepUntil, catch, exit, fork, nbio, park, shield, sleep, spawn, spawn_local, throw,
+    yield_now,
 };
 use selvedge_sync::{Fifo, MVar};
 use std::future::Future;
@@ -17,6 +18,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 /// The tests, once for each scheduler; under Miri, which takes its time, for two of them.
@@ -57,6 +59,8 @@ under_every_scheduler! {
     threads_sleep_and_time_goes_on_however_many_are_ready
     a_local_thread_stays_on_its_os_thread
     random_programs_deliver_every_value_once
+    a_panic_in_an_action_is_its_threads_alone
+    a_foreign_waker_that_panics_harms_no_other_thread
 }
 
 const MANY: usize = if cfg!(miri) { 20 } else { 10_000 };
@@ -102,6 +106,77 @@ fn tree(depth: u32) -> Boxed<u64> {
 fn a_tree_of_threads_is_joined<S: Scheduler>() {
     let depth = if cfg!(miri) { 2 } else { 8 };
     assert_eq!(S::run(tree(depth)).unwrap(), 3u64.pow(depth));
+}
+
+fn a_panic_in_an_action_is_its_threads_alone<S: Scheduler>() {
+    let drops = Drops::default();
+    let ended = drops.clone();
+    let lives = S::run(async move {
+        let acts = |guard: Guard| async move {
+            let _guard = guard;
+            nbio(|| {
+                if true {
+                    throw("of the action")
+                }
+            })
+            .await;
+        };
+        let joined = spawn(acts(drops.guard()));
+        drop(spawn(acts(drops.guard())));
+        fork(acts(drops.guard())).await;
+        let within = spawn(async { catch(nbio(|| throw(7))).await.map(|never: ()| never) });
+        let Err(JoinError::Panicked(panic)) = joined.await else { panic!("it has a result") };
+        assert_eq!(panic.downcast::<&str>().unwrap(), "of the action");
+        assert_eq!(within.await.unwrap().unwrap_err().downcast::<i32>().unwrap(), 7);
+        while drops.count() < 3 {
+            yield_now().await;
+        }
+        "it lives"
+    });
+    assert_eq!((lives.unwrap(), ended.count()), ("it lives", 3));
+}
+
+/// Panics when it is woken, and when it is dropped.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("as it should, when it is woken");
+    }
+}
+
+impl Drop for Panics {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("as it should, when it is dropped");
+        }
+    }
+}
+
+fn a_foreign_waker_that_panics_harms_no_other_thread<S: Scheduler>() {
+    // What has been polled once, with a waker that panics at every end.
+    fn polled(mut sleep: Pin<Box<SleepUntil>>) -> Pin<Box<SleepUntil>> {
+        let waker = std::mem::ManuallyDrop::new(Waker::from(Arc::new(Panics)));
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(std::mem::ManuallyDrop::into_inner(waker))));
+        assert!(dropped.is_ok(), "the event source has one");
+        sleep
+    }
+    let lives = S::run(async {
+        let other = spawn(async {
+            sleep(Duration::from_millis(30)).await;
+            "it lives"
+        });
+        drop(spawn(async {
+            // One is woken, the other is dropped when it has been given up.
+            let rings = polled(Box::pin(sleep(Duration::from_millis(5))));
+            drop(polled(Box::pin(sleep(Duration::from_millis(10)))));
+            sleep(Duration::from_millis(100)).await;
+            drop(rings);
+        }));
+        other.await.unwrap()
+    });
+    assert_eq!(lives.unwrap(), "it lives");
 }
 
 fn threads_that_yield_all_come_to_their_end<S: Scheduler>() {

@@ -1,7 +1,7 @@
 //! A child's future, and the handle to it.
 
 use crate::state::{Failure, Place, State, within};
-use selvedge_core::{Catch, Exception, JoinError, catch};
+use selvedge_core::{Catch, Exception, JoinError, catch, quietly};
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
@@ -69,7 +69,7 @@ pub(crate) fn child<F: Future, P: Policy<F::Output>>(
     future: F,
 ) -> (Running<F, P>, Child<P::Value>) {
     let cell = Arc::new(Mutex::new(Meeting::Running(None)));
-    let number = place.child.expect("a child is listed");
+    let number = place.child;
     let handle = Child { cell: Arc::clone(&cell), scope: Arc::clone(place.state()), number };
     (Running { future: catch(future), result: Outcome(cell), place }, handle)
 }
@@ -119,7 +119,8 @@ impl<T> Outcome<T> {
         };
         drop(cell);
         if let Meeting::Running(Some(waker)) = before {
-            waker.wake();
+            // A foreign one may panic, which is none of the child's.
+            quietly(|| waker.wake());
         }
     }
 }

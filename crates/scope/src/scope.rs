@@ -185,7 +185,7 @@ fn enter<F: Future, P: Policy<F::Output>>(
     spawn: impl FnOnce(Running<F, P>) -> JoinHandle<()>,
 ) -> Child<P::Value> {
     let place = state.enter();
-    let number = place.child.expect("a child is listed");
+    let number = place.child;
     let (running, handle) = child(place, future);
     // If there is no room for the thread this panics, and the place is left as the future is dropped.
     state.started(number, spawn(running));

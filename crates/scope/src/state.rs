@@ -5,28 +5,15 @@
 //!
 //! Locks are taken from the inner scope to the outer one, never the other way.
 
-use selvedge_core::{Exception, JoinHandle};
+use selvedge_core::{Around, Exception, JoinHandle, exchange_around, quietly};
 use std::any::Any;
-use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
-thread_local! {
-    /// The scope whose child or body is being polled on this OS thread.
-    static AROUND: Cell<Option<Arc<State>>> = const { Cell::new(None) };
-}
-
-/// The scope whose child or body the caller is.
+/// The scope whose child or body the caller is: what its poll stands in.
 fn around() -> Option<Arc<State>> {
-    AROUND
-        .try_with(|around| {
-            let scope = around.take();
-            around.set(scope.clone());
-            scope
-        })
-        .ok()
-        .flatten()
+    selvedge_core::around()?.downcast().ok()
 }
 
 /// What ended a scope before its time.
@@ -58,8 +45,8 @@ struct Inner {
     failure: Option<Failure>,
     /// Who runs the scope, to be told of a failure and of the end of the last child.
     owner: Option<Waker>,
-    /// The place in the outer scope that is kept for those left behind.
-    left_behind: Option<Place>,
+    /// The outer scope, in which a place is kept for those left behind.
+    left_behind: Option<Arc<State>>,
 }
 
 struct Member {
@@ -105,7 +92,7 @@ impl State {
         };
         drop(inner);
         assert!(!over, "a thread was spawned in a scope that is over");
-        Place { state: Arc::clone(self), child: Some((index, number)) }
+        Place { state: Arc::clone(self), child: (index, number) }
     }
 
     /// The thread of a child that has entered. It may be over already.
@@ -154,9 +141,7 @@ impl State {
         self.failed.store(true, Ordering::Release);
         let owner = inner.owner.take();
         drop(inner);
-        if let Some(owner) = owner {
-            owner.wake();
-        }
+        wake(owner);
     }
 
     #[inline]
@@ -166,40 +151,44 @@ impl State {
 
     /// Has `owner` told of a failure. True if there is one already.
     pub(crate) fn watch(self: &Arc<State>, owner: &Waker) -> bool {
+        // Children, and whatever can have one enter, hold the scope: its handle may be in the body, or be with another thread. While only
+        // the owner does there is nothing to be told.
+        if Arc::strong_count(self) == 1 {
+            // What the others have done before they let go of it is seen.
+            fence(Ordering::Acquire);
+            return self.has_failed();
+        }
+        // Cloned before the lock and dropped after it, because it may be foreign, and the last that holds a task with any destructor.
+        let owner = owner.clone();
         let mut inner = self.lock();
         if inner.failure.is_some() {
             return true;
         }
-        // If nobody is there, nor has anybody but the owner and the body a way to enter, there is nothing to be told.
-        let mut replaced = None;
-        if inner.live > 0 || Arc::strong_count(self) > 2 {
-            replaced = inner.owner.replace(owner.clone());
-        }
+        let replaced = inner.owner.replace(owner);
         drop(inner);
-        // It may be foreign, and the last that holds a task with who knows what in it.
         drop(replaced);
         false
     }
 
     /// True if all children are over, and then nobody enters any more. Else has `owner` told when they are.
     pub(crate) fn close(&self, owner: &Waker) -> bool {
+        // As in `watch`.
+        let owner = owner.clone();
         let mut inner = self.lock();
         let over = inner.live == 0;
         inner.over = over;
-        let owner = (!over).then(|| owner.clone());
-        let replaced = std::mem::replace(&mut inner.owner, owner);
+        let replaced = if over { inner.owner.take().or(Some(owner)) } else { inner.owner.replace(owner) };
         drop(inner);
-        // As above.
         drop(replaced);
         over
     }
 
     pub(crate) fn describe(&self, mut f: std::fmt::DebugStruct<'_, '_>) -> std::fmt::Result {
         let inner = self.lock();
-        f.field("live", &inner.live)
-            .field("failed", &inner.failure.is_some())
-            .field("over", &inner.over)
-            .finish()
+        let (live, failed, over) = (inner.live, inner.failure.is_some(), inner.over);
+        // The writer is code of the caller's.
+        drop(inner);
+        f.field("live", &live).field("failed", &failed).field("over", &over).finish()
     }
 
     pub(crate) fn take_failure(&self) -> Option<Failure> {
@@ -215,26 +204,26 @@ impl State {
         inner.cancelled = true;
         inner.cancel_members();
         if inner.live > 0 {
-            inner.left_behind = self.outer.as_ref().and_then(State::adopt);
+            inner.left_behind = self.outer.clone().filter(|outer| outer.adopt());
         } else {
             inner.over = true;
         }
         let owner = inner.owner.take();
         drop(inner);
-        drop(owner);
+        // It may panic, and this is a destructor.
+        quietly(|| drop(owner));
     }
 
-    /// A place that is no child's; `None` if this scope is over.
-    fn adopt(self: &Arc<State>) -> Option<Place> {
+    /// Takes a place that is no child's; false if this scope is over.
+    fn adopt(&self) -> bool {
         let mut inner = self.lock();
-        if inner.over {
-            return None;
-        }
-        inner.live += 1;
-        Some(Place { state: Arc::clone(self), child: None })
+        inner.live += usize::from(!inner.over);
+        !inner.over
     }
 
-    fn leave(&self, child: Option<(u32, u64)>) {
+    /// Gives a place up. If the scope then has no reason any more to keep one in the scope around it, that is to be given up next.
+    #[must_use = "the outer scope waits for it"]
+    fn leave(&self, child: Option<(u32, u64)>) -> Option<Arc<State>> {
         let mut inner = self.lock();
         let mut thread = None;
         if let Some((index, _)) = child {
@@ -250,10 +239,25 @@ impl State {
         };
         drop(inner);
         drop(thread);
-        if let Some(owner) = owner {
-            owner.wake();
+        wake(owner);
+        left_behind
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        // A long line of scopes goes one by one, not by recursion.
+        let mut outer = self.outer.take();
+        while let Some(mut scope) = outer.and_then(Arc::into_inner) {
+            outer = scope.outer.take();
         }
-        drop(left_behind);
+    }
+}
+
+/// Tells the owner. A foreign one may panic, which ends there: this may be a destructor, and others are still to be told.
+fn wake(owner: Option<Waker>) {
+    if let Some(owner) = owner {
+        quietly(|| owner.wake());
     }
 }
 
@@ -265,11 +269,11 @@ impl Inner {
     }
 }
 
-/// Somebody whom the scope waits for.
+/// A child that the scope waits for.
 pub(crate) struct Place {
     state: Arc<State>,
-    /// Where it is listed, if it is a child.
-    pub(crate) child: Option<(u32, u64)>,
+    /// Where it is listed.
+    pub(crate) child: (u32, u64),
 }
 
 impl Place {
@@ -280,19 +284,24 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.state.leave(self.child);
+        let mut left = self.state.leave(Some(self.child));
+        // One after another, because scopes may be nested deeply.
+        while let Some(outer) = left {
+            left = outer.leave(None);
+        }
     }
 }
 
 /// Polls a child or the body: scopes that are created in it are within this one.
 #[inline]
 pub(crate) fn within<T>(state: &Arc<State>, poll: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Arc<State>>);
+    struct Restore(Option<Around>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            let _ = AROUND.try_with(|around| around.set(self.0.take()));
+            exchange_around(self.0.take());
         }
     }
-    let _restore = Restore(AROUND.try_with(|around| around.replace(Some(Arc::clone(state)))).ok().flatten());
+    let scope: Around = Arc::<State>::clone(state);
+    let _restore = Restore(exchange_around(Some(scope)));
     poll()
 }

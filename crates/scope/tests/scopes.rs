@@ -580,3 +580,47 @@ fn a_join_is_not_polled_again() {
         std::future::poll_fn(|_| Poll::<()>::Pending).await;
     });
 }
+
+#[test]
+fn a_failure_is_told_wherever_the_scopes_handle_has_gone() {
+    let thrown = round_robin(async {
+        let fails = catch(scope(async |s| {
+            // The handle leaves the body, which has no child when it waits.
+            drop(spawn_local(async move {
+                yields(3).await;
+                drop(s.spawn(async { throw("a child broke") }));
+            }));
+            pending::<()>().await;
+        }));
+        fails.await.unwrap_err()
+    });
+    assert_eq!(thrown.unwrap().downcast::<&str>().unwrap(), "a child broke");
+}
+
+#[test]
+fn deeply_nested_scopes_are_cancelled_one_by_one() {
+    const DEPTH: u32 = if cfg!(miri) { 50 } else { 50_000 };
+
+    fn nest(depth: u32, deepest: Rc<Cell<u32>>) -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            deepest.set(deepest.get().min(depth));
+            match depth {
+                0 => pending::<()>().await,
+                _ => scope(async move |s| drop(s.spawn_local(nest(depth - 1, deepest)).await)).await,
+            }
+        })
+    }
+    round_robin(async {
+        let deepest = Rc::new(Cell::new(DEPTH));
+        let outermost = spawn_local(nest(DEPTH, deepest.clone()));
+        while deepest.get() > 0 {
+            yield_now().await;
+        }
+        outermost.cancel();
+        assert!(matches!(outermost.await, Err(JoinError::Cancelled)));
+        while Rc::strong_count(&deepest) > 1 {
+            yield_now().await;
+        }
+    })
+    .unwrap();
+}

@@ -122,6 +122,8 @@ impl Role<Party, ()> for Come {
 
 impl<M: Mode> fmt::Debug for Barrier<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.queue.with(|party, _| write!(f, "Barrier({} of {} have come)", party.waiting, party.size))
+        let (waiting, size) = self.queue.with(|party, _| (party.waiting, party.size));
+        // As of every object: written outside of the lock, because the writer is code of the caller's.
+        write!(f, "Barrier({waiting} of {size} have come)")
     }
 }

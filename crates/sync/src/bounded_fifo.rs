@@ -284,10 +284,10 @@ impl<T> Role<State<T>, Slot<T>> for Take {
 
 impl<T, M: Mode> fmt::Debug for BoundedFifo<T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.queue.with(|state, _| {
-            let closed = if state.closed { ", closed" } else { "" };
-            write!(f, "BoundedFifo({} of {} values{closed})", state.values.len(), state.capacity)
-        })
+        let (len, capacity, closed) =
+            self.queue.with(|state, _| (state.values.len(), state.capacity, state.closed));
+        // Written outside of the lock, because the writer is code of the caller's.
+        write!(f, "BoundedFifo({len} of {capacity} values{})", if closed { ", closed" } else { "" })
     }
 }
 

@@ -8,8 +8,12 @@ use selvedge_core::*;
 use selvedge_sync::MVar;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 const VARS: usize = 3;
@@ -27,6 +31,10 @@ enum Op {
     TakeWhileYielding(usize),
     /// Asks for a time and takes the request back.
     NapGivenUp,
+    /// Takes, behind a foreign waker that comes back to the variable when it is woken and dropped.
+    TakeBehindNosy(usize),
+    /// Writes the variable to one that then gives up a `take` of it.
+    Show(usize),
     /// Waits for another OS thread.
     Foreign,
     Fork(Vec<Op>),
@@ -43,7 +51,9 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => var.clone().prop_map(Op::Take),
         2 => (var.clone(), var.clone()).prop_map(|(a, b)| Op::TakeEither(a, b)),
         1 => var.clone().prop_map(Op::TakeOrNap),
-        1 => var.prop_map(Op::TakeWhileYielding),
+        1 => var.clone().prop_map(Op::TakeWhileYielding),
+        1 => var.clone().prop_map(Op::TakeBehindNosy),
+        1 => var.prop_map(Op::Show),
         1 => Just(Op::NapGivenUp),
         1 => Just(Op::Foreign),
     ];
@@ -63,6 +73,46 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
             ops
         })
     })
+}
+
+type Pry = Rc<dyn Fn(usize)>;
+
+thread_local! {
+    /// Takes from a variable of the program that runs, if there is a value.
+    static PRY: RefCell<Option<Pry>> = const { RefCell::new(None) };
+}
+
+/// Comes back to a variable whenever it can.
+struct Nosy(usize, Waker);
+
+impl Nosy {
+    fn pry(&self) {
+        let pry = PRY.with_borrow(Clone::clone);
+        pry.into_iter().for_each(|pry| pry(self.0));
+    }
+}
+
+impl Wake for Nosy {
+    fn wake(self: Arc<Self>) {
+        self.pry();
+        self.1.wake_by_ref();
+    }
+}
+
+impl Drop for Nosy {
+    fn drop(&mut self) {
+        self.pry();
+    }
+}
+
+/// Gives up what waits when it is written to.
+struct GivesUp<'a>(Option<Pin<Box<dyn Future<Output = ()> + 'a>>>);
+
+impl fmt::Write for GivesUp<'_> {
+    fn write_str(&mut self, _: &str) -> fmt::Result {
+        self.0 = None;
+        Ok(())
+    }
 }
 
 /// What the threads of a program share and leave behind.
@@ -139,6 +189,20 @@ fn thread<M: Mode>(world: Rc<World<M>>, ops: Vec<Op>) -> Pin<Box<dyn Future<Outp
                     let take = async { world.got(world.vars[v].take().await) };
                     futures::join!(take, yield_now(), yield_now());
                 }
+                Op::TakeBehindNosy(v) => {
+                    let mut take = pin!(world.vars[v].take());
+                    let value = poll_fn(|cx| {
+                        let nosy = Waker::from(Arc::new(Nosy(v, cx.waker().clone())));
+                        take.as_mut().poll(&mut Context::from_waker(&nosy))
+                    });
+                    world.got(value.await);
+                }
+                Op::Show(v) => {
+                    let mut take = Box::pin(async { world.got(world.vars[v].take().await) });
+                    let waits = futures::poll!(take.as_mut()).is_pending();
+                    let mut gives_up = GivesUp(waits.then_some(take));
+                    write!(gives_up, "{:?}", world.vars[v]).unwrap();
+                }
                 Op::NapGivenUp => {
                     let mut nap = Box::pin(sleep(Duration::from_secs(1000)));
                     assert!(futures::poll!(nap.as_mut()).is_pending());
@@ -197,6 +261,8 @@ impl Clock {
 }
 
 fn run<M: Mode>(world: Rc<World<M>>, program: Vec<Vec<Op>>, seed: Option<u64>) {
+    let of = world.clone();
+    PRY.set(Some(Rc::new(move |v| of.vars[v].try_take().into_iter().for_each(|value| of.got(value)))));
     let mut cpu = Cpu::new().unwrap();
     let mut clock = Clock::default();
     let mut ready: Vec<Thread> = Vec::new();
@@ -244,7 +310,9 @@ fn run<M: Mode>(world: Rc<World<M>>, program: Vec<Vec<Op>>, seed: Option<u64>) {
     for op in world.at.borrow().values() {
         match op {
             Op::Put(v) => assert!(full[*v], "waits to put into an empty variable"),
-            Op::Take(v) | Op::TakeWhileYielding(v) => assert!(!full[*v], "waits to take from a full one"),
+            Op::Take(v) | Op::TakeWhileYielding(v) | Op::TakeBehindNosy(v) => {
+                assert!(!full[*v], "waits to take from a full one")
+            }
             Op::TakeEither(a, b) => assert!(!full[*a] && !full[*b], "waits to take from full ones"),
             Op::Join(_) | Op::JoinCancelled(_) => {}
             lost => panic!("{lost:?} was never resumed"),

@@ -54,17 +54,34 @@ impl Kernel {
 
     /// A real descriptor is never ready here.
     pub(crate) fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()> {
+        self.epoll_set(set, fd, Member { data, interest, queued: false }, Errno::EXIST)
+    }
+
+    /// Changes what a descriptor in an epoll set is registered for. What is ready is reported anew.
+    pub(crate) fn epoll_modify(
+        &mut self,
+        set: RawFd,
+        fd: RawFd,
+        data: u64,
+        interest: EventFlags,
+    ) -> Result<()> {
+        self.epoll_set(set, fd, Member { data, interest, queued: false }, Errno::NOENT)
+    }
+
+    /// Registers a descriptor. It fails with `unless`: `EXIST` if the descriptor is to be new to the set, `NOENT` if it
+    /// is not to be.
+    fn epoll_set(&mut self, set: RawFd, fd: RawFd, member: Member, unless: Errno) -> Result<()> {
         let Some(number) = number(fd) else { return Ok(()) };
         let id = self.id(fd)?;
         if let Some(Object { kind: Kind::File(_), .. }) = self.object(id) {
             return Err(Errno::PERM);
         }
-        let is_ready = self.state(number).intersects(interest | EventFlags::HUP | EventFlags::ERR);
+        let is_ready = self.state(number).intersects(member.interest | EventFlags::HUP | EventFlags::ERR);
         let epoll = self.epoll(set)?;
-        if epoll.members.contains_key(&number) {
-            return Err(Errno::EXIST);
+        if epoll.members.contains_key(&number) == (unless == Errno::EXIST) {
+            return Err(unless);
         }
-        epoll.members.insert(number, Member { data, interest, queued: false });
+        epoll.members.insert(number, member);
         if is_ready {
             epoll.edge(number);
         }

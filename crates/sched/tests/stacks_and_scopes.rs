@@ -1,0 +1,41 @@
+//! Scopes in direct-style threads, whose stacks are left in the middle of a poll.
+
+use selvedge_core::{Events, round_robin_with, shield, sleep, spawn_local};
+use selvedge_direct::{direct, wait};
+use selvedge_scope::{scope, select};
+use std::cell::Cell;
+use std::future::pending;
+use std::rc::Rc;
+use std::time::Duration;
+
+mod naps;
+
+#[test]
+fn a_scope_on_a_stack_that_is_left_takes_in_no_strangers_child() {
+    let mut naps = naps::Naps::new();
+    round_robin_with(&mut naps, async {
+        let stranger_is_over = Rc::new(Cell::new(false));
+        let own = spawn_local(direct(|| {
+            // The body's poll is left in the middle.
+            wait(scope(async |_| wait(sleep(Duration::from_millis(30)))));
+        }));
+        let over = stranger_is_over.clone();
+        let other = spawn_local(async move {
+            sleep(Duration::from_millis(5)).await;
+            let gives_up = scope(async move |s| {
+                drop(s.spawn_local(async move {
+                    shield(sleep(Duration::from_millis(300))).await;
+                    over.set(true);
+                }));
+                pending::<()>().await;
+            });
+            // Its child is left behind.
+            let _ = select((gives_up, sleep(Duration::from_millis(5)))).await;
+        });
+        own.await.unwrap();
+        assert!(!stranger_is_over.get(), "the scope has waited for a child of another one");
+        other.await.unwrap();
+    })
+    .unwrap();
+    assert_eq!(naps.armed(), 0);
+}
