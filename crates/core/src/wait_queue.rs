@@ -147,7 +147,7 @@ pub struct WaitQueue<S, P, M: Mode = Shared> {
 /// It is a borrowed handle, not the list itself, so that safe code cannot exchange the lists of two objects: their nodes
 /// would then lie under the wrong locks.
 /// ```compile_fail
-/// # use selvedge_core::{Local, WaitQueue};
+/// # use selvedge::{Local, WaitQueue};
 /// let (a, b) = (WaitQueue::<(), (), Local>::new(()), WaitQueue::<(), (), Local>::new(()));
 /// a.with(|_, of_a| b.with(|_, of_b| std::mem::swap(of_a, of_b)));
 /// ```

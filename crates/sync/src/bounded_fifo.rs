@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::BoundedFifo;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::BoundedFifo;
 ///
 /// let words = round_robin(async {
 ///     let (putter, taker) = BoundedFifo::ends_local(2);
@@ -42,8 +42,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///     words
 /// })?;
 /// assert_eq!(words, ["warp", "weft", "selvedge"]);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
+#[doc(alias = "mpsc")]
+#[doc(alias = "channel")]
 pub struct BoundedFifo<T, M: Mode = Shared> {
     queue: WaitQueue<State<T>, Slot<T>, M>,
 }

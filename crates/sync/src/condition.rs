@@ -21,8 +21,8 @@ use std::pin::pin;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::{Condition, Mutex};
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::{Condition, Mutex};
 /// use std::rc::Rc;
 ///
 /// let taken = round_robin(async {
@@ -40,8 +40,10 @@ use std::pin::pin;
 ///     buyer.await.unwrap()
 /// })?;
 /// assert_eq!(taken, 3);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
+#[doc(alias = "Condvar")]
+#[doc(alias = "Notify")]
 #[doc(alias = "Condvar")]
 pub struct Condition<M: Mode = Shared> {
     queue: WaitQueue<(), Notice, M>,

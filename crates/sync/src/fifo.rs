@@ -21,8 +21,8 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::Fifo;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::Fifo;
 /// use std::rc::Rc;
 ///
 /// let words = round_robin(async {
@@ -34,8 +34,10 @@ use std::fmt;
 ///     reader.await.unwrap()
 /// })?;
 /// assert_eq!(words, ["warp", "weft"]);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
+#[doc(alias = "mpsc")]
+#[doc(alias = "unbounded_channel")]
 pub struct Fifo<T, M: Mode = Shared> {
     queue: WaitQueue<VecDeque<T>, Option<T>, M>,
 }

@@ -41,8 +41,8 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local, yield_now};
-/// use selvedge_sync::Mutex;
+/// use selvedge::{round_robin, spawn_local, yield_now};
+/// use selvedge::sync::Mutex;
 /// use std::rc::Rc;
 ///
 /// let total = round_robin(async {
@@ -63,7 +63,7 @@ use std::sync::Arc;
 ///     *shared.lock().await
 /// })?;
 /// assert_eq!(total, 10);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[doc(alias = "sys_mutex_lock")]
 #[doc(alias = "sys_mutex_unlock")]
@@ -153,8 +153,8 @@ impl<T, M: Mode> Mutex<T, M> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_core::round_robin;
-    /// use selvedge_sync::Mutex;
+    /// use selvedge::round_robin;
+    /// use selvedge::sync::Mutex;
     ///
     /// round_robin(async {
     ///     let mutex = Mutex::new_local(());
@@ -163,7 +163,7 @@ impl<T, M: Mode> Mutex<T, M> {
     ///     drop(guard);
     ///     assert!(mutex.checked_lock().await.is_ok());
     /// })?;
-    /// # Ok::<(), selvedge_core::RunError>(())
+    /// # Ok::<(), selvedge::RunError>(())
     /// ```
     #[track_caller]
     pub fn checked_lock(&self) -> impl Future<Output = Result<Guard<'_, T, M>, Recursion>> {

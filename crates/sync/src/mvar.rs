@@ -20,8 +20,8 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::MVar;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::MVar;
 /// use std::rc::Rc;
 ///
 /// let sum = round_robin(async {
@@ -33,7 +33,7 @@ use std::fmt;
 ///     taker.await.unwrap()
 /// })?;
 /// assert_eq!(sum, 42);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct MVar<T, M: Mode = Shared> {
     queue: WaitQueue<State<T>, Option<T>, M>,

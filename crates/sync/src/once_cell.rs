@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local, yield_now};
-/// use selvedge_sync::OnceCell;
+/// use selvedge::{round_robin, spawn_local, yield_now};
+/// use selvedge::sync::OnceCell;
 /// use std::rc::Rc;
 ///
 /// round_robin(async {
@@ -35,7 +35,7 @@ use std::sync::OnceLock;
 ///     assert_eq!(*cell.get_or_init(make).await, 2);
 ///     assert_eq!(other.await.unwrap(), 2);
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[doc(alias = "Once")]
 pub struct OnceCell<T, M: Mode = Shared> {
@@ -129,7 +129,7 @@ impl<T, M: Mode> OnceCell<T, M> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_sync::{OnceCell, wait_blocking};
+    /// use selvedge::sync::{OnceCell, wait_blocking};
     ///
     /// let cell = OnceCell::<u32>::new();
     /// assert_eq!(wait_blocking(cell.get_or_try_init(|| async { Err("not today") })), Err("not today"));

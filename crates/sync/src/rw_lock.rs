@@ -32,8 +32,8 @@ use std::panic::Location;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin;
-/// use selvedge_sync::RwLock;
+/// use selvedge::round_robin;
+/// use selvedge::sync::RwLock;
 ///
 /// round_robin(async {
 ///     let lock = RwLock::new_local(5);
@@ -45,7 +45,7 @@ use std::panic::Location;
 ///     *lock.write().await += 1;
 ///     assert_eq!(*lock.read().await, 6);
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct RwLock<T, M: Mode = Shared> {
     /// Its word is the number of readers, [`WRITTEN`] and [`WAITED`].
@@ -295,7 +295,7 @@ impl<'a, T, M: Mode> WriteGuard<'a, T, M> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_sync::{RwLock, WriteGuard};
+    /// use selvedge::sync::{RwLock, WriteGuard};
     ///
     /// let lock = RwLock::new(1);
     /// let mut writer = lock.write_blocking();

@@ -23,8 +23,8 @@ use std::panic::Location;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local, yield_now};
-/// use selvedge_sync::Semaphore;
+/// use selvedge::{round_robin, spawn_local, yield_now};
+/// use selvedge::sync::Semaphore;
 /// use std::{cell::Cell, rc::Rc};
 ///
 /// round_robin(async {
@@ -46,7 +46,7 @@ use std::panic::Location;
 ///     }
 ///     assert_eq!(two.available(), 2);
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Semaphore<M: Mode = Shared> {
     /// Its word is the number of free permits, and [`WAITED`]; what waits is a number of permits.
@@ -106,8 +106,8 @@ impl<M: Mode> Semaphore<M> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_core::{round_robin, spawn};
-    /// use selvedge_sync::Semaphore;
+    /// use selvedge::{round_robin, spawn};
+    /// use selvedge::sync::Semaphore;
     /// use std::sync::Arc;
     ///
     /// round_robin(async {
@@ -117,7 +117,7 @@ impl<M: Mode> Semaphore<M> {
     ///     thread.await.unwrap();
     ///     assert_eq!(connections.available(), 100);
     /// })?;
-    /// # Ok::<(), selvedge_core::RunError>(())
+    /// # Ok::<(), selvedge::RunError>(())
     /// ```
     #[track_caller]
     pub fn acquire_owned<H>(semaphore: H, permits: u32) -> impl Future<Output = OwnedPermit<H, M>>

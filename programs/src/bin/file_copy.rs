@@ -2,7 +2,7 @@
 //!
 //! # Prints
 //! ```text
-//! 300000 bytes were copied, and the same through a pipe
+//! 200000 bytes were copied, and the same through a pipe
 //! the first of 10000 lines is LINE 0 OF WHAT IS COPIED
 //! ```
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         let (original, copied, piped, changed) =
             (home.join("original"), home.join("copied"), home.join("piped"), home.join("changed"));
         let text: String = (0..10_000).map(|number| format!("line {number} of what is copied\n")).collect();
-        fs::write(&original, &text[..300_000]).await?;
+        fs::write(&original, &text[..200_000]).await?;
 
         let bytes = fs::copy(&original, &copied).await?;
         let (sender, receiver) = pipe::pipe()?;
