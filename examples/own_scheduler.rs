@@ -24,6 +24,8 @@ fn fifo(cpu: &mut Cpu, events: &mut impl Events, main: &JoinHandle<()>) -> Resul
                 Trace::Yield(thread) => ready.push_back(thread),
                 Trace::Fork { child, parent } => ready.extend([child, parent]),
                 Trace::Blocked | Trace::Ret => {}
+                // It ends that thread, and no other.
+                Trace::Panic(panic) => panic.report(),
                 request => events.submit(cpu, request)?,
             }
         }
@@ -56,6 +58,10 @@ fn priorities(cpu: &mut Cpu, events: &mut impl Events, main: &JoinHandle<()>) ->
             Trace::Fork { child, parent } => [child, parent].into_iter().for_each(|t| cpu.make_ready(t)),
             Trace::Blocked => {}
             Trace::Ret => drop(levels.remove(&id)),
+            Trace::Panic(panic) => {
+                levels.remove(&id);
+                panic.report();
+            }
             request => events.submit(cpu, request)?,
         }
     }

@@ -27,6 +27,7 @@
 
 use crate::Quiet;
 use crate::primitives::{AtomicU8, Mutex, Ordering};
+use std::sync::atomic::AtomicBool;
 
 const ASLEEP: u8 = 1;
 const MAIL: u8 = 2;
@@ -39,11 +40,18 @@ pub struct Inbox<Q = Quiet> {
     state: AtomicU8,
     keys: Mutex<Vec<u32>>,
     quiet: Mutex<Option<Q>>,
+    /// Whether the owner has declared something in this sleep. It alone looks.
+    declared: AtomicBool,
 }
 
 impl<Q> Default for Inbox<Q> {
     fn default() -> Inbox<Q> {
-        Inbox { state: AtomicU8::new(0), keys: Mutex::new(Vec::new()), quiet: Mutex::new(None) }
+        Inbox {
+            state: AtomicU8::new(0),
+            keys: Mutex::new(Vec::new()),
+            quiet: Mutex::new(None),
+            declared: AtomicBool::new(false),
+        }
     }
 }
 
@@ -93,6 +101,7 @@ impl<Q> Inbox<Q> {
 
     /// The owner, which sleeps, is quiet from now on, unless it has been roused already.
     pub fn declare(&self, quiet: impl FnOnce() -> Q) {
+        self.declared.store(true, Ordering::Relaxed);
         let mut place = self.quiet.lock().expect("no panic under this lock");
         if self.is_asleep() {
             *place = Some(quiet());
@@ -102,7 +111,10 @@ impl<Q> Inbox<Q> {
     /// The owner is awake; mail that came meanwhile stays to be opened.
     pub fn wake(&self) {
         self.state.fetch_and(!(ASLEEP | CALLED), Ordering::AcqRel);
-        self.end_quiet();
+        if self.declared.load(Ordering::Relaxed) {
+            self.declared.store(false, Ordering::Relaxed);
+            self.end_quiet();
+        }
     }
 
     /// Whether the owner has declared that it is quiet, and has not been roused since.

@@ -35,6 +35,7 @@ mod deadlock;
 mod directory;
 mod events;
 mod exception;
+mod far;
 mod fork;
 mod group;
 mod inbox;

@@ -4,7 +4,9 @@
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Arc, Notify};
 use loom::thread;
-use selvedge_core::Inbox;
+
+/// Its owner declares no quiet.
+type Inbox = selvedge_core::Inbox<()>;
 
 /// The owner's loop: takes mail, sleeps when there is none, until it has `wanted` keys.
 fn receive(inbox: &Inbox, parked: &Notify, wanted: usize) -> Vec<u32> {
@@ -42,6 +44,30 @@ fn a_sleeper_is_woken_by_every_first_post() {
         for poster in posters {
             poster.join().unwrap();
         }
+    });
+}
+
+/// The owner opens its inbox between being called and going to sleep: that takes no call away.
+#[test]
+fn a_call_ends_the_next_sleep_or_the_present_one() {
+    loom::model(|| {
+        let inbox = Arc::new(Inbox::default());
+        let parked = Arc::new(Notify::new());
+        let caller = {
+            let (inbox, parked) = (inbox.clone(), parked.clone());
+            thread::spawn(move || {
+                if inbox.call() {
+                    parked.notify();
+                }
+            })
+        };
+        assert!(inbox.open().is_empty());
+        if inbox.sleep() {
+            parked.wait();
+            inbox.wake();
+        }
+        caller.join().unwrap();
+        assert!(inbox.sleep() || inbox.sleep(), "one call ends one sleep");
     });
 }
 

@@ -296,7 +296,11 @@ impl Queue {
     /// The queue for what is asked here: the event loop's if a thread of ours asks, else that of foreign executors.
     fn here() -> Arc<Queue> {
         static GLOBAL: LazyLock<Arc<Queue>> = LazyLock::new(|| Arc::new(Queue::new(Performer::Pool, None)));
-        let here = if in_thread() { HERE.with_borrow(Option::clone) } else { None };
+        let here = match in_thread() {
+            // When the OS thread's variables go, there is only the queue for the rest.
+            true => HERE.try_with(|here| here.borrow().clone()).ok().flatten(),
+            false => None,
+        };
         here.unwrap_or_else(|| GLOBAL.clone())
     }
 
