@@ -305,6 +305,16 @@ impl<P> List<P> {
     }
 }
 
+impl<S, P> WaitQueue<S, P> {
+    crate::constant! {
+        /// As [`with_word`](WaitQueue::with_word), also for a `static`.
+        pub fn shared(state: S, word: u32) -> Self {
+            let list = List { ends: None, granted: None, also_granted: None };
+            WaitQueue { inner: WordLock::shared((state, list), word), _mode: PhantomData }
+        }
+    }
+}
+
 impl<S, P, M: Mode> WaitQueue<S, P, M> {
     /// An object in the given state, for which nobody waits.
     pub fn new(state: S) -> Self {

@@ -1,7 +1,7 @@
 //! The bounded Fifo: a queue between threads that makes who puts too fast wait.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
@@ -82,9 +82,11 @@ pub enum TryTakeError {
 }
 
 impl<T> BoundedFifo<T> {
-    /// An empty queue for so many values.
-    pub fn new(capacity: usize) -> Self {
-        BoundedFifo::with_capacity(capacity)
+    constant! {
+        /// An empty queue for so many values.
+        pub fn new(capacity: usize) -> Self {
+            BoundedFifo { queue: WaitQueue::shared(State { values: VecDeque::new(), capacity, closed: false }, 0) }
+        }
     }
 
     /// The two ends of a new queue, which may be cloned. It is closed when all of one kind have been dropped; values that

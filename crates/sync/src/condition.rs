@@ -2,7 +2,7 @@
 
 use crate::blocking::wait_blocking;
 use crate::mutex::Guard;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::fmt;
 use std::future::poll_fn;
 use std::mem;
@@ -44,7 +44,6 @@ use std::pin::pin;
 /// ```
 #[doc(alias = "Condvar")]
 #[doc(alias = "Notify")]
-#[doc(alias = "Condvar")]
 pub struct Condition<M: Mode = Shared> {
     queue: WaitQueue<(), Notice, M>,
 }
@@ -58,9 +57,11 @@ enum Notice {
 }
 
 impl Condition {
-    /// A condition that nobody waits for.
-    pub fn new() -> Self {
-        Condition::default()
+    constant! {
+        /// A condition that nobody waits for.
+        pub fn new() -> Self {
+            Condition { queue: WaitQueue::shared((), 0) }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What happens once, or happens until it is taken back: events and latches.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting, constant};
 use std::fmt;
 use std::panic::Location;
 
@@ -111,9 +111,11 @@ impl Role<(), ()> for Zero {
 }
 
 impl Event {
-    /// An event that has not happened.
-    pub fn new() -> Self {
-        Event::default()
+    constant! {
+        /// An event that has not happened.
+        pub fn new() -> Self {
+            Event { count: Countdown { queue: WaitQueue::shared((), 1) } }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The Fifo: an unbounded queue between threads.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -43,9 +43,11 @@ pub struct Fifo<T, M: Mode = Shared> {
 }
 
 impl<T> Fifo<T> {
-    /// An empty queue.
-    pub fn new() -> Self {
-        Fifo::default()
+    constant! {
+        /// An empty queue.
+        pub fn new() -> Self {
+            Fifo { queue: WaitQueue::shared(VecDeque::new(), 0) }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -108,9 +108,11 @@ unsafe impl<T: Send, M: Mode> Send for OwnedGuard<T, M> where Mutex<T, M>: Send 
 unsafe impl<T: Send + Sync, M: Mode> Sync for OwnedGuard<T, M> where Mutex<T, M>: Send + Sync {}
 
 impl<T> Mutex<T> {
-    /// An unlocked mutex.
-    pub fn new(value: T) -> Self {
-        Mutex::guarding(value)
+    constant! {
+        /// An unlocked mutex.
+        pub fn new(value: T) -> Self {
+            Mutex { queue: WaitQueue::shared((), 0), holder: Record::new(), value: UnsafeCell::new(value) }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The MVar: a variable that is full or empty.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -48,14 +48,18 @@ struct State<T> {
 }
 
 impl<T> MVar<T> {
-    /// A full variable.
-    pub fn new(value: T) -> Self {
-        MVar::containing(Some(value))
+    constant! {
+        /// A full variable.
+        pub fn new(value: T) -> Self {
+            MVar { queue: WaitQueue::shared(State { value: Some(value), returned: None }, 0) }
+        }
     }
 
-    /// An empty variable.
-    pub fn empty() -> Self {
-        MVar::containing(None)
+    constant! {
+        /// An empty variable.
+        pub fn empty() -> Self {
+            MVar { queue: WaitQueue::shared(State { value: None, returned: None }, 0) }
+        }
     }
 }
 

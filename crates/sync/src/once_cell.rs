@@ -2,7 +2,7 @@
 
 use crate::blocking::wait_blocking;
 use crate::holder::{self, Record};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::convert::Infallible;
 use std::fmt;
 use std::panic::Location;
@@ -61,9 +61,11 @@ enum Turn {
 }
 
 impl<T> OnceCell<T> {
-    /// An empty cell.
-    pub fn new() -> Self {
-        OnceCell::default()
+    constant! {
+        /// An empty cell.
+        pub fn new() -> Self {
+            OnceCell { value: OnceLock::new(), queue: WaitQueue::shared(Making::NotYet, 0), maker: Record::new() }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, observe};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant, observe};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -80,9 +80,11 @@ pub struct WriteGuard<'a, T, M: Mode = Shared> {
 }
 
 impl<T> RwLock<T> {
-    /// A free lock.
-    pub fn new(value: T) -> Self {
-        RwLock::guarding(value)
+    constant! {
+        /// A free lock.
+        pub fn new(value: T) -> Self {
+            RwLock { queue: WaitQueue::shared((), 0), writer: Record::new(), reader: Record::new(), value: UnsafeCell::new(value) }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting, constant};
 use std::fmt;
 use std::mem;
 use std::ops::Deref;
@@ -60,12 +60,15 @@ impl Semaphore {
     /// The most permits that a semaphore can have: 2^30 - 1.
     pub const PERMITS_MAX: u32 = WAITED - 1;
 
-    /// A semaphore with this many permits.
-    ///
-    /// # Panics
-    /// When they are more than [`PERMITS_MAX`](Semaphore::PERMITS_MAX).
-    pub fn new(permits: u32) -> Self {
-        Semaphore::with_permits(permits)
+    constant! {
+        /// A semaphore with this many permits.
+        ///
+        /// # Panics
+        /// When they are more than [`PERMITS_MAX`](Semaphore::PERMITS_MAX).
+        pub fn new(permits: u32) -> Self {
+            assert!(permits <= Semaphore::PERMITS_MAX, "a semaphore has fewer than 2^30 permits");
+            Semaphore { queue: WaitQueue::shared((), permits) }
+        }
     }
 }
 
