@@ -82,7 +82,7 @@ impl Program {
         };
         let number = |heading: &str| {
             below(heading).map(|mut lines| {
-                let words = lines.next().unwrap_or_default().split([' ', '.']);
+                let words = lines.next().unwrap_or_default().split([' ', '.', ',']);
                 let number = words.filter_map(|word| word.parse().ok()).next();
                 number.unwrap_or_else(|| panic!("{name}: no number below {heading}"))
             })

@@ -10,9 +10,9 @@
 //! use hyper::{Request, Response};
 //! use selvedge_compat::Compat;
 //! use selvedge_compat::hyper::Clock;
-//! use selvedge_core::{round_robin_with, spawn_local};
-//! use selvedge_io::EventLoop;
-//! use selvedge_io::net::{TcpListener, TcpStream};
+//! use selvedge::{round_robin_with, spawn_local};
+//! use selvedge::EventLoop;
+//! use selvedge::net::{TcpListener, TcpStream};
 //! use std::convert::Infallible;
 //!
 //! async fn serve(listener: TcpListener) -> std::io::Result<()> {

@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 /// # Examples
 /// A system call that the scheduler answers with the number of its turn:
 /// ```
-/// use selvedge_core::{Cpu, Syscall, Trace, call};
+/// use selvedge::{Cpu, Syscall, Trace, call};
 ///
 /// struct Turn;
 /// impl Syscall for Turn {

@@ -261,7 +261,7 @@ pub(crate) struct Own {
 /// # Examples
 /// A first-in, first-out scheduler for threads that wait only for one another:
 /// ```
-/// use selvedge_core::{Cpu, Trace, spawn, yield_now};
+/// use selvedge::{Cpu, Trace, spawn, yield_now};
 ///
 /// let mut cpu = Cpu::new()?;
 /// let main = cpu.thread(async {

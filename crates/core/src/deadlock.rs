@@ -44,7 +44,7 @@ impl Deadlock {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::observe::cycles;
+/// use selvedge::observe::cycles;
 ///
 /// assert_eq!(cycles([(1, 2), (2, 3), (3, 2), (4, 4), (5, 6)]), [vec![2, 3], vec![4]]);
 /// ```

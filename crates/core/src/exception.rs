@@ -23,7 +23,7 @@ use std::task::{Context, Poll};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{catch, round_robin, throw, yield_now};
+/// use selvedge::{catch, round_robin, throw, yield_now};
 ///
 /// #[derive(Debug, PartialEq)]
 /// struct Closed(u16);
@@ -37,7 +37,7 @@ use std::task::{Context, Poll};
 ///     let exception = read.await.unwrap_err();
 ///     assert_eq!(exception.downcast::<Closed>().unwrap(), Closed(7));
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[doc(alias = "sys_catch")]
 pub fn catch<F: Future>(body: F) -> Catch<F> {

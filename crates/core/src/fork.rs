@@ -22,13 +22,13 @@ use std::task::{Context, Poll};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{fork, round_robin};
+/// use selvedge::{fork, round_robin};
 ///
 /// round_robin(async {
 ///     fork(async { println!("the child") }).await;
 ///     println!("the parent");
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[doc(alias = "sys_fork")]
 #[inline(always)]
@@ -51,7 +51,7 @@ pub fn fork_local<F: Future<Output = ()> + 'static>(future: F) -> Fork<F> {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{detach, round_robin, yield_now};
+/// use selvedge::{detach, round_robin, yield_now};
 /// use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// static SERVED: AtomicU32 = AtomicU32::new(0);
@@ -63,7 +63,7 @@ pub fn fork_local<F: Future<Output = ()> + 'static>(future: F) -> Fork<F> {
 ///     yield_now().await;
 ///     assert_eq!(SERVED.load(Ordering::Relaxed), 10);
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 ///
 /// # Panics

@@ -213,7 +213,7 @@ impl std::error::Error for JoinError {}
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
+/// use selvedge::{round_robin, spawn};
 ///
 /// let sum = round_robin(async {
 ///     let halves = [spawn(async { 20 }), spawn(async { 22 })];
@@ -224,7 +224,7 @@ impl std::error::Error for JoinError {}
 ///     sum
 /// })?;
 /// assert_eq!(sum, 42);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[inline]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
@@ -502,18 +502,19 @@ impl<T> JoinHandle<T> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_core::{JoinError, round_robin, spawn};
+    /// use selvedge::{JoinError, round_robin, spawn};
     ///
     /// round_robin(async {
     ///     let idle = spawn(std::future::pending::<()>());
     ///     idle.cancel();
     ///     assert!(matches!(idle.await, Err(JoinError::Cancelled)));
     /// })?;
-    /// # Ok::<(), selvedge_core::RunError>(())
+    /// # Ok::<(), selvedge::RunError>(())
     /// ```
     ///
     /// # Complexity
     /// Constant, as a wake-up.
+    #[doc(alias = "abort")]
     pub fn cancel(&self) {
         self.cell().flags.fetch_or(CANCELLED, Ordering::AcqRel);
         if !self.is_finished() {
@@ -566,7 +567,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, shield, spawn, yield_now};
+/// use selvedge::{round_robin, shield, spawn, yield_now};
 /// use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// static BALANCE: AtomicU32 = AtomicU32::new(0);
@@ -585,7 +586,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
 ///     assert!(transfer.await.is_err());
 ///     assert_eq!(BALANCE.load(Ordering::Relaxed), 0);
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub fn shield<F: Future>(future: F) -> Shield<F> {
     Shield { future }

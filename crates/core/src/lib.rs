@@ -25,6 +25,18 @@
 //! combinator with a waker of its own, so that we cannot say so; the `block_on` and the `wait_blocking` of the crates above, which can,
 //! panic.
 
+/// Declares a function that is `const`, but for models: loom's atomics cannot be made at compile time.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! constant {
+    ($(#[$attribute:meta])* $visibility:vis fn $($rest:tt)*) => {
+        #[cfg(not(loom))]
+        $(#[$attribute])* $visibility const fn $($rest)*
+        #[cfg(loom)]
+        $(#[$attribute])* $visibility fn $($rest)*
+    };
+}
+
 mod alarm;
 mod arena;
 mod around;

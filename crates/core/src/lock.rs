@@ -72,9 +72,18 @@ impl Drop for Held<'_> {
     }
 }
 
+impl<T> WordLock<T> {
+    crate::constant! {
+        /// As [`Lock::new`], also for a `static`.
+        pub(crate) fn shared(value: T, word: u32) -> Self {
+            WordLock { word: AtomicU32::new(word & !HELD), late: Late::new(), value: UnsafeCell::new(value) }
+        }
+    }
+}
+
 impl<T> Lock<T> for WordLock<T> {
     fn new(value: T, word: u32) -> Self {
-        WordLock { word: AtomicU32::new(word & !HELD), late: Late::new(), value: UnsafeCell::new(value) }
+        WordLock::shared(value, word)
     }
 
     #[inline(always)]

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{park, round_robin};
+/// use selvedge::{park, round_robin};
 /// use std::sync::atomic::{AtomicBool, Ordering};
 /// use std::sync::Arc;
 ///
@@ -29,7 +29,7 @@ use std::task::{Context, Poll, Waker};
 ///         .await;
 ///     }
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 ///
 /// # Complexity

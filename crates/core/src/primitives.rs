@@ -22,7 +22,7 @@ pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
 #[cfg(not(loom))]
 impl<T> UnsafeCell<T> {
-    pub(crate) fn new(value: T) -> UnsafeCell<T> {
+    pub(crate) const fn new(value: T) -> UnsafeCell<T> {
         UnsafeCell(std::cell::UnsafeCell::new(value))
     }
 
@@ -42,7 +42,7 @@ pub(crate) struct Turn;
 
 #[cfg(not(loom))]
 impl Late {
-    pub(crate) fn new() -> Late {
+    pub(crate) const fn new() -> Late {
         Late
     }
 

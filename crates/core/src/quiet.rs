@@ -93,7 +93,7 @@ fn ledger() -> &'static Ledger {
 /// # Examples
 /// An OS thread that waits for its first job:
 /// ```
-/// use selvedge_core::Quiet;
+/// use selvedge::Quiet;
 /// use std::sync::{Arc, Condvar, Mutex};
 ///
 /// #[derive(Default)]

@@ -447,7 +447,7 @@ const fn granules_of<B>() -> usize {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{Cpu, Trace, yield_now};
+/// use selvedge::{Cpu, Trace, yield_now};
 ///
 /// let mut cpu = Cpu::new()?;
 /// let thread = cpu.thread(async { yield_now().await })?;

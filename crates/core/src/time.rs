@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::Time;
+/// use selvedge::Time;
 /// use std::time::Duration;
 ///
 /// let before = Time::now();
@@ -78,7 +78,7 @@ const REAL: u64 = u64::MAX;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{Time, VirtualClock};
+/// use selvedge::{Time, VirtualClock};
 /// use std::time::Duration;
 ///
 /// let clock = VirtualClock::install();

@@ -152,7 +152,7 @@ pub struct WaitQueue<S, P, M: Mode = Shared> {
 /// It is a borrowed handle, not the list itself, so that safe code cannot exchange the lists of two objects: their nodes
 /// would then lie under the wrong locks.
 /// ```compile_fail
-/// # use selvedge_core::{Local, WaitQueue};
+/// # use selvedge::{Local, WaitQueue};
 /// let (a, b) = (WaitQueue::<(), (), Local>::new(()), WaitQueue::<(), (), Local>::new(()));
 /// a.with(|_, of_a| b.with(|_, of_b| std::mem::swap(of_a, of_b)));
 /// ```
@@ -306,6 +306,16 @@ impl<P> List<P> {
             let head = if head == node { next } else { Some(head) };
             let tail = if tail == node { prev } else { Some(tail) };
             self.ends = head.zip(tail);
+        }
+    }
+}
+
+impl<S, P> WaitQueue<S, P> {
+    crate::constant! {
+        /// As [`with_word`](WaitQueue::with_word), also for a `static`.
+        pub fn shared(state: S, word: u32) -> Self {
+            let list = List { ends: None, granted: None, also_granted: None };
+            WaitQueue { inner: WordLock::shared((state, list), word), _mode: PhantomData }
         }
     }
 }

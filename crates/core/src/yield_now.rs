@@ -12,14 +12,14 @@ use std::task::{Context, Poll};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, yield_now};
+/// use selvedge::{round_robin, yield_now};
 ///
 /// round_robin(async {
 ///     for _ in 0..3 {
 ///         yield_now().await;
 ///     }
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[doc(alias = "sys_yield")]
 #[doc(alias = "yield")]

@@ -28,15 +28,15 @@ pub fn yield_now() {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin;
-/// use selvedge_direct::{direct, spawn, wait};
+/// use selvedge::round_robin;
+/// use selvedge::direct::{direct, spawn, wait};
 ///
 /// let sum = round_robin(direct(|| {
 ///     let halves = [spawn(|| 20), spawn(|| 22)];
 ///     halves.map(|half| wait(half).unwrap()).iter().sum::<i32>()
 /// }))?;
 /// assert_eq!(sum, 42);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub fn spawn<T: 'static>(body: impl FnOnce() -> T + 'static) -> JoinHandle<T> {
     spawn_local(direct(body))

@@ -3,8 +3,8 @@
 //! The body of a direct-style thread is a closure, not an `async` block. It runs on a stack of its own, and [`wait`]s for any
 //! future in the middle of any function:
 //! ```
-//! use selvedge_core::{round_robin, spawn_local};
-//! use selvedge_direct::{direct, wait, yield_now};
+//! use selvedge::{round_robin, spawn_local};
+//! use selvedge::direct::{direct, wait, yield_now};
 //!
 //! fn depth_first(depth: u32) -> u64 {
 //!     yield_now(); // a system call, from within ordinary recursion
@@ -17,7 +17,7 @@
 //!     thread.await.unwrap() + other.await.unwrap()
 //! })?;
 //! assert_eq!(leaves, 42);
-//! # Ok::<(), selvedge_core::RunError>(())
+//! # Ok::<(), selvedge::RunError>(())
 //! ```
 //!
 //! [`direct`] makes a future of the closure. As a thread it is one of ours like any other: its system calls are nodes of the same
@@ -38,7 +38,7 @@
 //! direct-style thread is created by [`spawn`] or [`fork`] of this crate, or by `spawn_local` and `fork_local`:
 //! ```compile_fail
 //! fn movable(_: impl Send) {}
-//! movable(selvedge_direct::direct(|| ()));
+//! movable(selvedge::direct::direct(|| ()));
 //! ```
 //! Between the system calls the OS thread is its own; what it borrows from thread-local storage may be seen, and refused by a
 //! `RefCell`, by the other threads there if it is still borrowed when it waits.

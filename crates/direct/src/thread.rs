@@ -41,15 +41,15 @@ const THROWN_MAX: u32 = 100;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local, yield_now};
-/// use selvedge_direct::{direct, wait};
+/// use selvedge::{round_robin, spawn_local, yield_now};
+/// use selvedge::direct::{direct, wait};
 ///
 /// round_robin(async {
 ///     let in_turn = spawn_local(async { yield_now().await; 1 });
 ///     let blocks = spawn_local(direct(move || wait(in_turn).unwrap() + 1));
 ///     assert_eq!(blocks.await.unwrap(), 2);
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub fn direct<F, T>(body: F) -> Direct<F, T>
 where
@@ -63,12 +63,12 @@ where
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin;
-/// use selvedge_direct::{Options, wait};
+/// use selvedge::round_robin;
+/// use selvedge::direct::{Options, wait};
 ///
 /// let parser = Options::new().name("parser").stack_bytes(1 << 20);
 /// assert_eq!(round_robin(parser.direct(|| wait(async { 7 })))?, 7);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -383,15 +383,15 @@ struct Cancelled;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, yield_now};
-/// use selvedge_direct::{direct, wait};
+/// use selvedge::{round_robin, yield_now};
+/// use selvedge::direct::{direct, wait};
 ///
 /// let sum = round_robin(direct(|| {
 ///     let numbers = [1, 2, 3].map(|n| wait(async move { yield_now().await; n }));
 ///     numbers.iter().sum::<i32>()
 /// }))?;
 /// assert_eq!(sum, 6);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[inline(always)]
 pub fn wait<F: IntoFuture>(future: F) -> F::Output {

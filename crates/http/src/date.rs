@@ -27,7 +27,7 @@ const LAST: u64 = 253_402_300_799;
 ///
 /// # Examples
 /// ```
-/// use selvedge_http::date::Clock;
+/// use selvedge::http::date::Clock;
 /// let clock = Clock::at(784_111_777);
 /// assert_eq!(clock.http(), b"Sun, 06 Nov 1994 08:49:37 GMT");
 /// assert_eq!(clock.log(), b"06/Nov/1994:08:49:37 +0000");

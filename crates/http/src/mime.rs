@@ -17,7 +17,7 @@ const EXTENSION_BYTES_MAX: usize = 11;
 ///
 /// # Examples
 /// ```
-/// use selvedge_http::mime;
+/// use selvedge::http::mime;
 /// assert_eq!(mime::by_name(b"docs/index.HTML"), "text/html; charset=utf-8");
 /// assert_eq!(mime::by_name(b"archive.tar.gz"), "application/gzip");
 /// assert_eq!(mime::by_name(b"README"), mime::DEFAULT);

@@ -62,7 +62,7 @@ impl RangeSet {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_http::range::{RangeSet, Resolved, Span};
+    /// use selvedge::http::range::{RangeSet, Resolved, Span};
     /// let set = RangeSet::parse(b"bytes=0-1,-3").unwrap();
     /// assert_eq!(set.resolve(10), Resolved::Many(vec![Span { start: 0, end: 2 }, Span { start: 7, end: 10 }]));
     /// assert_eq!(RangeSet::parse(b"bytes=5-2"), None);

@@ -170,13 +170,13 @@ impl<'b> Request<'b> {
 ///
 /// # Examples
 /// ```
-/// use selvedge_http::request::{self, Limits, Method};
+/// use selvedge::http::request::{self, Limits, Method};
 /// let read = b"GET /a?b HTTP/1.1\r\nHost: example.org\r\n\r\nGET /next HTT";
 /// let request = request::parse(read, &Limits::default())?.expect("a whole head");
 /// assert_eq!((request.method, request.path, request.query), (Method::Get, &b"/a"[..], Some(&b"b"[..])));
 /// assert!(request.keep_alive);
 /// assert_eq!(request::parse(&read[request.len..], &Limits::default()), Ok(None));
-/// # Ok::<(), selvedge_http::status::Status>(())
+/// # Ok::<(), selvedge::http::status::Status>(())
 /// ```
 pub fn parse<'b>(buf: &'b [u8], limits: &Limits) -> Result<Option<Request<'b>>, Status> {
     let skipped = empty_lines(buf)?;

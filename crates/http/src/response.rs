@@ -54,7 +54,7 @@ impl Persistence {
 ///
 /// # Examples
 /// ```
-/// use selvedge_http::{date::Clock, response::{Persistence, Writer}, status::Status};
+/// use selvedge::http::{date::Clock, response::{Persistence, Writer}, status::Status};
 /// let mut out = Vec::new();
 /// Writer::begin(Status::OK, &Clock::at(784_111_777), &mut out).number("Content-Length", 0).end(Persistence::Implied);
 /// assert_eq!(out, b"HTTP/1.1 200 OK\r\nServer: selvedge\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\

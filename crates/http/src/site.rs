@@ -86,10 +86,10 @@ impl Default for Config {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin_with, spawn_local};
-/// use selvedge_http::{Config, Site, Stop, Tree};
-/// use selvedge_io::EventLoop;
-/// use selvedge_io::net::{TcpListener, TcpStream};
+/// use selvedge::{round_robin_with, spawn_local};
+/// use selvedge::http::{Config, Site, Stop, Tree};
+/// use selvedge::EventLoop;
+/// use selvedge::net::{TcpListener, TcpStream};
 ///
 /// round_robin_with(&mut EventLoop::new()?, async {
 ///     let site = Site::new(Tree::new("src").unwrap(), Config::default(), None);

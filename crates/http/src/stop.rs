@@ -9,8 +9,8 @@ use selvedge_core::{Queue, Role, Shared, WaitQueue};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn};
-/// use selvedge_http::Stop;
+/// use selvedge::{round_robin, spawn};
+/// use selvedge::http::Stop;
 ///
 /// round_robin(async {
 ///     let stop = Stop::new();
@@ -20,7 +20,7 @@ use selvedge_core::{Queue, Role, Shared, WaitQueue};
 ///     waiter.await.unwrap();
 ///     assert!(stop.is_requested());
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[derive(Clone)]
 pub struct Stop {

@@ -30,7 +30,7 @@ const WELL_KNOWN: &[u8] = b".well-known";
 ///
 /// # Examples
 /// ```
-/// use selvedge_http::{status::Status, target};
+/// use selvedge::http::{status::Status, target};
 /// let mut name = Vec::new();
 /// target::resolve(b"/a/./b/..//%63.html", &mut name)?;
 /// assert_eq!(name, b"a/c.html");
@@ -69,7 +69,7 @@ pub fn resolve(path: &[u8], name: &mut Vec<u8>) -> Result<(), Status> {
 ///
 /// # Examples
 /// ```
-/// use selvedge_http::target::plain;
+/// use selvedge::http::target::plain;
 /// assert_eq!(plain(b"/a/b.html"), Some(&b"a/b.html"[..]));
 /// assert_eq!([plain(b"/%61"), plain(b"/a//b"), plain(b"/../b"), plain(b"*")], [None; 4]);
 /// ```

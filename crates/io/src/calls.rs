@@ -165,8 +165,8 @@ pub fn count(yes: bool) {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin_with;
-/// use selvedge_io::{EventLoop, calls, net::UnixStream};
+/// use selvedge::round_robin_with;
+/// use selvedge::{EventLoop, calls, net::UnixStream};
 ///
 /// calls::count(true);
 /// round_robin_with(&mut EventLoop::new()?, async {

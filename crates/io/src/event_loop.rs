@@ -41,8 +41,8 @@ use std::time::Duration;
 /// # Examples
 ///
 /// ```
-/// use selvedge_core::{Events, round_robin_with};
-/// use selvedge_io::{EventLoop, time::sleep};
+/// use selvedge::{Events, round_robin_with};
+/// use selvedge::{EventLoop, time::sleep};
 /// use std::time::Duration;
 ///
 /// let mut events = EventLoop::new()?;

@@ -18,7 +18,7 @@ use std::task::{Context, Poll, ready};
 /// It makes blocking calls of non-blocking ones, after the pattern *try; if it would block, wait and try again*:
 ///
 /// ```
-/// # use selvedge_io::NonBlocking;
+/// # use selvedge::NonBlocking;
 /// # use std::{io, os::fd::OwnedFd};
 /// async fn read(pipe: &NonBlocking<OwnedFd>, buffer: &mut [u8]) -> io::Result<usize> {
 ///     pipe.read_with(|fd| Ok(rustix::io::read(fd, &mut *buffer)?)).await

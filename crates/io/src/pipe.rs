@@ -2,8 +2,8 @@
 //!
 //! # Examples
 //! ```
-//! use selvedge_core::{round_robin_with, spawn};
-//! use selvedge_io::{EventLoop, pipe};
+//! use selvedge::{round_robin_with, spawn};
+//! use selvedge::{EventLoop, pipe};
 //!
 //! round_robin_with(&mut EventLoop::new()?, async {
 //!     let (sender, receiver) = pipe::pipe()?;

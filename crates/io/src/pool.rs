@@ -45,7 +45,7 @@ use std::time::Duration;
 ///
 /// ```
 /// # futures::executor::block_on(async {
-/// let length = selvedge_io::blocking(|| std::fs::metadata("Cargo.toml").map(|m| m.len())).await??;
+/// let length = selvedge::blocking(|| std::fs::metadata("Cargo.toml").map(|m| m.len())).await??;
 /// assert!(length > 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -56,6 +56,7 @@ use std::time::Duration;
 ///
 /// # Paper
 /// [LZ07 §4.2]; [HMP05 §2.2]: a call that blocks does so on another OS thread, so that threads run on.
+#[doc(alias = "spawn_blocking")]
 pub fn blocking<T, F>(f: F) -> Blocking<T, F>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -201,8 +202,8 @@ impl Pool {
     /// # Examples
     /// ```
     /// # futures::executor::block_on(async {
-    /// selvedge_io::blocking(|| ()).await.unwrap();
-    /// let load = selvedge_io::pool::shared().load();
+    /// selvedge::blocking(|| ()).await.unwrap();
+    /// let load = selvedge::pool::shared().load();
     /// assert!(load.taken >= 1 && load.threads_most >= 1);
     /// # })
     /// ```

@@ -11,8 +11,8 @@
 //!
 //! # Examples
 //! ```
-//! use selvedge_core::round_robin_with;
-//! use selvedge_io::{EventLoop, process::Command};
+//! use selvedge::round_robin_with;
+//! use selvedge::{EventLoop, process::Command};
 //!
 //! round_robin_with(&mut EventLoop::new()?, async {
 //!     let output = Command::new("echo").arg("hello").output().await?;

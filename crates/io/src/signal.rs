@@ -110,13 +110,14 @@ impl fmt::Display for Signal {
 /// # Examples
 /// ```no_run
 /// # async fn f() -> std::io::Result<()> {
-/// use selvedge_io::signal::{Signal, signals};
+/// use selvedge::signal::{Signal, signals};
 ///
 /// let mut signals = signals(&[Signal::TERM, Signal::INT])?;
 /// let signal = signals.next().await?;
 /// println!("{signal}: finishing what is in flight");
 /// # Ok(()) }
 /// ```
+#[doc(alias = "ctrl_c")]
 pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
     let mut mask = 0;
     for &signal in wanted {

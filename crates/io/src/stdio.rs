@@ -57,7 +57,7 @@ fn way(number: RawFd, name: &'static str, write: bool) -> io::Result<Way> {
 /// # Examples
 /// ```no_run
 /// # async fn f() -> std::io::Result<()> {
-/// let mut input = selvedge_io::stdio::stdin()?;
+/// let mut input = selvedge::stdio::stdin()?;
 /// let mut line = String::new();
 /// while input.read_line(&mut line).await? > 0 {
 ///     println!("{} bytes", line.len());
@@ -78,7 +78,7 @@ pub fn stdin() -> io::Result<Stdin> {
 /// # Examples
 /// ```
 /// # futures::executor::block_on(async {
-/// selvedge_io::stdio::stdout()?.write_all(b"hello\n").await
+/// selvedge::stdio::stdout()?.write_all(b"hello\n").await
 /// # })?;
 /// # Ok::<(), std::io::Error>(())
 /// ```

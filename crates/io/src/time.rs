@@ -38,7 +38,7 @@ pub fn sleep_until(until: Time) -> SleepUntil {
 /// # Examples
 /// ```
 /// # futures::executor::block_on(async {
-/// use selvedge_io::time::timeout;
+/// use selvedge::time::timeout;
 /// use std::time::Duration;
 ///
 /// let answer = timeout(Duration::from_millis(5), std::future::pending::<()>()).await;
@@ -101,7 +101,7 @@ impl From<Elapsed> for io::Error {
 /// # futures::executor::block_on(async {
 /// use std::time::Duration;
 ///
-/// let mut interval = selvedge_io::time::interval(Duration::from_millis(2));
+/// let mut interval = selvedge::time::interval(Duration::from_millis(2));
 /// let first = interval.tick().await;
 /// let second = interval.tick().await;
 /// assert!(second.since(first) >= Duration::from_millis(2));

@@ -67,7 +67,7 @@ struct Node<T> {
 /// # Examples
 ///
 /// ```
-/// use selvedge_io::wheel::{Tick, Wheel};
+/// use selvedge::wheel::{Tick, Wheel};
 ///
 /// let mut wheel = Wheel::new(Tick(0));
 /// wheel.insert(Tick(30), "thirty");

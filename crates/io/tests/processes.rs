@@ -5,6 +5,7 @@ mod common;
 use common::{ms, run};
 use selvedge_core::{Time, spawn};
 use selvedge_io::process::Command;
+use selvedge_io::signal::Signal;
 use selvedge_io::time::{sleep, timeout};
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
@@ -117,6 +118,28 @@ fn a_child_is_killed_or_left_as_was_said() {
         sleep(ms(200)).await;
         sh("true").status().await.unwrap();
         assert!(!std::fs::exists(format!("/proc/{id}")).unwrap(), "a zombie is left");
+    });
+}
+
+#[test]
+fn a_child_is_asked_to_end_before_it_is_killed() {
+    run(async {
+        let mut heeds = sh("exec sleep 100").spawn().await.unwrap();
+        assert_eq!(heeds.stop(ms(10_000)).await.unwrap().signal(), Some(libc::SIGTERM));
+
+        let mut deaf = sh("trap '' TERM; echo ready; while :; do sleep 0.01; done");
+        let mut deaf = deaf.stdout(Stdio::piped()).spawn().await.unwrap();
+        let said = deaf.stdout.take().unwrap();
+        said.read_exact(&mut [0; 6]).await.unwrap();
+        let begun = Time::now();
+        assert_eq!(deaf.stop(ms(50)).await.unwrap().signal(), Some(libc::SIGKILL));
+        assert!(Time::now().since(begun) >= ms(50));
+
+        // One that has ended is neither asked nor killed.
+        let mut ended = sh("exit 3").spawn().await.unwrap();
+        ended.wait().await.unwrap();
+        assert_eq!(ended.stop(ms(10)).await.unwrap().code(), Some(3));
+        ended.signal(Signal::USR1).unwrap();
     });
 }
 

@@ -19,8 +19,8 @@ use std::task::{Context, Poll, Wake, Waker};
 ///
 /// # Examples
 /// ```
-/// use selvedge_sched::block_on;
-/// use selvedge_sync::MVar;
+/// use selvedge::block_on;
+/// use selvedge::sync::MVar;
 ///
 /// let var = MVar::empty();
 /// std::thread::scope(|scope| {

@@ -29,8 +29,8 @@ use std::task::{Poll, Waker};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{NoEvents, round_robin};
-/// use selvedge_sched::bound;
+/// use selvedge::{NoEvents, round_robin};
+/// use selvedge::sched::bound;
 /// use std::cell::Cell;
 ///
 /// thread_local!(static CURRENT: Cell<u32> = const { Cell::new(0) }); // as of a native library
@@ -38,14 +38,14 @@ use std::task::{Poll, Waker};
 /// let sum = round_robin(async {
 ///     let context = bound(|| Ok(NoEvents::new()), || async {
 ///         CURRENT.set(41);
-///         selvedge_core::yield_now().await;
+///         selvedge::yield_now().await;
 ///         CURRENT.get() + 1
 ///     });
 ///     assert_eq!(CURRENT.get(), 0);
 ///     context.expect("an OS thread").await.unwrap()
 /// })?;
 /// assert_eq!(sum, 42);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 ///
 /// # Complexity

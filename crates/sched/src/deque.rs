@@ -122,7 +122,7 @@ impl<T, const N: usize> Ring<T, N> {
 ///
 /// # Examples
 /// ```
-/// use selvedge_sched::Deque;
+/// use selvedge::sched::Deque;
 ///
 /// let (mut mine, mut yours) = (Deque::<u32>::new(), Deque::<u32>::new());
 /// for item in 0..10 {

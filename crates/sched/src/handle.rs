@@ -28,18 +28,18 @@ impl Handle {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_core::round_robin;
-    /// use selvedge_sched::{Handle, block_on};
+    /// use selvedge::round_robin;
+    /// use selvedge::{Handle, block_on};
     ///
     /// round_robin(async {
     ///     let here = Handle::current().expect("within a thread");
     ///     let outside = std::thread::spawn(move || block_on(here.spawn(async { 6 * 7 })).unwrap());
     ///     while !outside.is_finished() {
-    ///         selvedge_core::yield_now().await;
+    ///         selvedge::yield_now().await;
     ///     }
     ///     assert_eq!(outside.join().unwrap(), 42);
     /// })?;
-    /// # Ok::<(), selvedge_core::RunError>(())
+    /// # Ok::<(), selvedge::RunError>(())
     /// ```
     pub fn current() -> Option<Handle> {
         adopter().map(Handle::new)
@@ -53,8 +53,8 @@ impl Handle {
     /// # Examples
     /// Two schedulers side by side:
     /// ```
-    /// use selvedge_core::{NoEvents, round_robin};
-    /// use selvedge_sched::{WorkStealing, block_on};
+    /// use selvedge::{NoEvents, round_robin};
+    /// use selvedge::{WorkStealing, block_on};
     ///
     /// let workers = WorkStealing::new(2);
     /// let there = workers.handle();
@@ -63,12 +63,12 @@ impl Handle {
     ///         round_robin(async move { there.spawn(async { 6 * 7 }).await.unwrap() })
     ///     });
     ///     while !here.is_finished() {
-    ///         selvedge_core::yield_now().await;
+    ///         selvedge::yield_now().await;
     ///     }
     ///     here.join().unwrap()
     /// })?;
     /// assert_eq!(result.unwrap(), 42);
-    /// # Ok::<(), selvedge_sched::Failure>(())
+    /// # Ok::<(), selvedge::Failure>(())
     /// ```
     ///
     /// # Complexity

@@ -55,15 +55,15 @@ impl std::error::Error for Failure {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{NoEvents, yield_now};
-/// use selvedge_sched::per_core;
+/// use selvedge::{NoEvents, yield_now};
+/// use selvedge::sched::per_core;
 ///
 /// let squares = per_core(2, |_| Ok(NoEvents::new()), |worker| async move {
 ///     yield_now().await;
 ///     worker * worker
 /// })?;
 /// assert_eq!(squares, [0, 1]);
-/// # Ok::<(), selvedge_sched::Failure>(())
+/// # Ok::<(), selvedge::Failure>(())
 /// ```
 pub fn per_core<E, F>(
     workers: usize,

@@ -26,8 +26,8 @@ pub const LEVEL_DEFAULT: u8 = 4;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{NoEvents, fork, yield_now};
-/// use selvedge_sched::{priority, set_priority};
+/// use selvedge::{NoEvents, fork, yield_now};
+/// use selvedge::{priority, set_priority};
 ///
 /// priority(&mut NoEvents::new(), async {
 ///     fork(async { println!("second") }).await;
@@ -38,7 +38,7 @@ pub const LEVEL_DEFAULT: u8 = 4;
 ///     yield_now().await;
 ///     println!("third");
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub fn priority<F: Future + 'static>(events: &mut impl Events, main: F) -> Result<F::Output, RunError> {
     Priority::new().run(events, main)

@@ -45,8 +45,8 @@ pub use time::VirtualTime;
 /// # Examples
 /// A program that is right in most orders:
 /// ```
-/// use selvedge_core::{spawn_local, yield_now};
-/// use selvedge_sched::{VirtualTime, simulated};
+/// use selvedge::{spawn_local, yield_now};
+/// use selvedge::sched::{VirtualTime, simulated};
 /// use std::{cell::Cell, rc::Rc};
 ///
 /// async fn lost_update() -> u32 {
@@ -288,8 +288,8 @@ const SEED: &str = "SELVEDGE_SEED";
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::yield_now;
-/// use selvedge_sched::{VirtualTime, each_seed, simulated};
+/// use selvedge::yield_now;
+/// use selvedge::sched::{VirtualTime, each_seed, simulated};
 ///
 /// each_seed(0..50, |seed| {
 ///     simulated(seed, &mut VirtualTime::new(), async { yield_now().await }).unwrap();

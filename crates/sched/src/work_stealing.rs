@@ -40,8 +40,8 @@ use std::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{NoEvents, spawn};
-/// use selvedge_sched::work_stealing;
+/// use selvedge::{NoEvents, spawn};
+/// use selvedge::work_stealing;
 ///
 /// let sum = work_stealing(2, |_| Ok(NoEvents::new()), async {
 ///     let squares: Vec<_> = (0..100u64).map(|n| spawn(async move { n * n })).collect();
@@ -52,7 +52,7 @@ use std::time::Duration;
 ///     sum
 /// })?;
 /// assert_eq!(sum, 328_350);
-/// # Ok::<(), selvedge_sched::Failure>(())
+/// # Ok::<(), selvedge::Failure>(())
 /// ```
 pub fn work_stealing<E, F>(
     workers: usize,
@@ -87,9 +87,9 @@ where
 /// # Examples
 /// A program with work that comes from an ordinary OS thread:
 /// ```
-/// use selvedge_core::NoEvents;
-/// use selvedge_sched::{WorkStealing, block_on};
-/// use selvedge_sync::MVar;
+/// use selvedge::NoEvents;
+/// use selvedge::{WorkStealing, block_on};
+/// use selvedge::sync::MVar;
 /// use std::sync::Arc;
 ///
 /// let scheduler = WorkStealing::new(2);
@@ -103,7 +103,7 @@ where
 /// let answer = scheduler.run(|_| Ok(NoEvents::new()), async move { done.take().await })?;
 /// assert_eq!(answer, 42);
 /// # outside.join().unwrap();
-/// # Ok::<(), selvedge_sched::Failure>(())
+/// # Ok::<(), selvedge::Failure>(())
 /// ```
 pub struct WorkStealing {
     shared: Arc<Shared>,

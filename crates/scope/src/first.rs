@@ -14,12 +14,12 @@ use std::task::{Context, Poll};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, yield_now};
-/// use selvedge_scope::{Selected, select};
+/// use selvedge::{round_robin, yield_now};
+/// use selvedge::scope::{Selected, select};
 ///
 /// let first = round_robin(select((async { yield_now().await; "slow" }, async { 7 })))?;
 /// assert_eq!(first, Selected::Second(7));
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[inline(always)]
 pub fn select<T: Select>(futures: T) -> Selecting<T> {
@@ -30,11 +30,11 @@ pub fn select<T: Select>(futures: T) -> Selecting<T> {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin;
-/// use selvedge_scope::race;
+/// use selvedge::round_robin;
+/// use selvedge::scope::race;
 ///
 /// assert_eq!(round_robin(race((std::future::pending(), async { "first" })))?, "first");
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[inline(always)]
 pub fn race<T: Race>(futures: T) -> Racing<T> {
@@ -191,7 +191,7 @@ tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4), (F Six
 /// use std::time::Duration;
 ///
 /// let said = selvedge::run_local(async {
-///     let (words, numbers, stop) = (Fifo::new_local(), Fifo::new_local(), Fifo::<()>::new_local());
+///     let (words, numbers, stop) = (Fifo::new_local(), Fifo::new_local(), Fifo::new_local());
 ///     words.put("warp");
 ///     numbers.put(7);
 ///     let mut said = Vec::new();

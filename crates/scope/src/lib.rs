@@ -9,8 +9,8 @@
 //! | until one is | [`select()`], [`select!`], [`race`] |
 //!
 //! ```
-//! use selvedge_core::{round_robin, yield_now};
-//! use selvedge_scope::{join, scope};
+//! use selvedge::{round_robin, yield_now};
+//! use selvedge::scope::{join, scope};
 //!
 //! let sum = round_robin(async {
 //!     scope(async |s| {
@@ -22,7 +22,7 @@
 //!     .await // here every child is over
 //! })?;
 //! assert_eq!(sum, 42);
-//! # Ok::<(), selvedge_core::RunError>(())
+//! # Ok::<(), selvedge::RunError>(())
 //! ```
 //!
 //! # Cancellation

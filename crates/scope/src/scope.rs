@@ -21,8 +21,8 @@ use std::task::Poll;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{catch, round_robin, throw, yield_now};
-/// use selvedge_scope::scope;
+/// use selvedge::{catch, round_robin, throw, yield_now};
+/// use selvedge::scope::scope;
 ///
 /// round_robin(async {
 ///     let thrown = catch(scope(async |s| {
@@ -32,7 +32,7 @@ use std::task::Poll;
 ///     }));
 ///     assert_eq!(thrown.await.unwrap_err().downcast::<&str>().unwrap(), "a thread broke");
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub async fn scope<B, F>(body: B) -> F::Output
 where
@@ -57,8 +57,8 @@ where
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin;
-/// use selvedge_scope::try_scope;
+/// use selvedge::round_robin;
+/// use selvedge::scope::try_scope;
 ///
 /// let result: Result<u32, std::num::ParseIntError> = round_robin(async {
 ///     try_scope(async |s| {
@@ -69,7 +69,7 @@ where
 ///     .await
 /// })?;
 /// assert!(result.is_err());
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub async fn try_scope<B, F, T, E>(body: B) -> Result<T, E>
 where
@@ -101,8 +101,8 @@ where
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, throw};
-/// use selvedge_scope::{collect_scope, join_all};
+/// use selvedge::{round_robin, throw};
+/// use selvedge::scope::{collect_scope, join_all};
 ///
 /// let ends = round_robin(async {
 ///     collect_scope(async |s| {
@@ -111,7 +111,7 @@ where
 ///     .await
 /// })?;
 /// assert!(matches!(ends[..], [Ok(0), Err(_), Ok(2)]));
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub async fn collect_scope<B, F>(body: B) -> F::Output
 where

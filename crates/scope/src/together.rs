@@ -13,12 +13,12 @@ use std::task::{Context, Poll};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, yield_now};
-/// use selvedge_scope::join;
+/// use selvedge::{round_robin, yield_now};
+/// use selvedge::scope::join;
 ///
 /// let (warp, weft) = round_robin(join((async { yield_now().await; "warp" }, async { "weft" })))?;
 /// assert_eq!((warp, weft), ("warp", "weft"));
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[inline(always)]
 pub fn join<T: Join>(futures: T) -> Joining<T> {
@@ -29,14 +29,14 @@ pub fn join<T: Join>(futures: T) -> Joining<T> {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin;
-/// use selvedge_scope::try_join;
+/// use selvedge::round_robin;
+/// use selvedge::scope::try_join;
 ///
 /// let both = try_join((async { "20".parse::<u32>() }, async { "22".parse::<u32>() }));
 /// assert_eq!(round_robin(both)?, Ok((20, 22)));
 /// let failed = try_join((std::future::pending::<Result<(), _>>(), async { "two".parse::<u32>() }));
 /// assert!(round_robin(failed)?.is_err());
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[inline(always)]
 pub fn try_join<T: TryJoin>(futures: T) -> TryJoining<T> {
@@ -193,12 +193,12 @@ tuple!((A V 0), (B W 1), (C X 2), (D Y 3));
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin;
-/// use selvedge_scope::join_all;
+/// use selvedge::round_robin;
+/// use selvedge::scope::join_all;
 ///
 /// let squares = round_robin(join_all((1..=3).map(|n| async move { n * n })))?;
 /// assert_eq!(squares, [1, 4, 9]);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> JoinAll<F> {
     JoinAll { futures: futures.into_iter().map(MaybeDone::Running).collect() }

@@ -18,8 +18,8 @@ use std::task::{Context, Poll};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn, yield_now};
-/// use selvedge_scope::{CancelToken, Selected, select};
+/// use selvedge::{round_robin, spawn, yield_now};
+/// use selvedge::scope::{CancelToken, Selected, select};
 ///
 /// let turns = round_robin(async {
 ///     let stop = CancelToken::new();
@@ -39,9 +39,10 @@ use std::task::{Context, Poll};
 ///     worker.await.unwrap()
 /// })?;
 /// assert!(turns >= 10);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[derive(Clone)]
+#[doc(alias = "CancellationToken")]
 pub struct CancelToken {
     node: Arc<Node>,
 }

@@ -231,8 +231,8 @@ impl Counters {
     ///
     /// # Examples
     /// ```
-    /// selvedge_see::on();
-    /// let text = selvedge_see::counters().to_prometheus();
+    /// selvedge::see::on();
+    /// let text = selvedge::see::counters().to_prometheus();
     /// assert!(text.contains("# TYPE selvedge_steps_total counter\nselvedge_steps_total "), "{text}");
     /// ```
     pub fn to_prometheus(&self) -> String {

@@ -104,10 +104,10 @@ pub(crate) fn watch(limit: Duration, report: impl Fn(&LongStep) + Send + 'static
 ///
 /// # Examples
 /// ```
-/// use selvedge_io::signal::Signal;
+/// use selvedge::signal::Signal;
 ///
-/// selvedge_see::on();
-/// selvedge_see::on_signal(&[Signal::USR1], || eprintln!("{}", selvedge_see::dump()))?;
+/// selvedge::see::on();
+/// selvedge::see::on_signal(&[Signal::USR1], || eprintln!("{}", selvedge::see::dump()))?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn on_signal(which: &[Signal], answer: fn()) -> io::Result<()> {

@@ -29,23 +29,23 @@
 //!
 //! # Examples
 //! ```
-//! use selvedge_core::{round_robin, spawn_local, yield_now};
-//! use selvedge_sync::MVar;
+//! use selvedge::{round_robin, spawn_local, yield_now};
+//! use selvedge::sync::MVar;
 //! use std::rc::Rc;
 //!
-//! selvedge_see::on();
+//! selvedge::see::on();
 //! round_robin(async {
 //!     let parcel = Rc::new(MVar::<u32>::empty());
 //!     let shared = parcel.clone();
-//!     let waiter = spawn_local(selvedge_see::named("waiter", async move { shared.take().await }));
+//!     let waiter = spawn_local(selvedge::see::named("waiter", async move { shared.take().await }));
 //!     yield_now().await;
-//!     let dump = selvedge_see::dump().to_string();
+//!     let dump = selvedge::see::dump().to_string();
 //!     assert!(dump.contains("\"waiter\"") && dump.contains("waits at "), "{dump}");
 //!     parcel.put(1).await;
 //!     waiter.await.unwrap();
 //! })?;
-//! assert!(selvedge_see::counters().total.blocks >= 1);
-//! # Ok::<(), selvedge_core::RunError>(())
+//! assert!(selvedge::see::counters().total.blocks >= 1);
+//! # Ok::<(), selvedge::RunError>(())
 //! ```
 #![forbid(unsafe_code)]
 

@@ -15,18 +15,18 @@ use std::task::{Context, Poll};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local, yield_now};
+/// use selvedge::{round_robin, spawn_local, yield_now};
 ///
-/// selvedge_see::on();
+/// selvedge::see::on();
 /// round_robin(async {
-///     let reader = spawn_local(selvedge_see::named("reader", async {
+///     let reader = spawn_local(selvedge::see::named("reader", async {
 ///         yield_now().await;
-///         let dump = selvedge_see::dump();
+///         let dump = selvedge::see::dump();
 ///         assert!(dump.threads.iter().any(|thread| thread.called.as_deref() == Some("reader")));
 ///     }));
 ///     reader.await.unwrap();
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub fn named<F: Future>(name: impl Into<Arc<str>>, future: F) -> Named<F> {
     Named { name: name.into(), future }

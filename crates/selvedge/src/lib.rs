@@ -45,11 +45,11 @@ pub use runner::{BadWorkers, Runner, run_main};
 #[doc(inline)]
 pub use selvedge_core::{
     Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
-    JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Readiness, Request, Role, RunError,
-    RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, ThreadValue, Time, Trace, Unavailable,
-    Unpark, VirtualClock, Wait, WaitQueue, WithValue, call, catch, detach, detach_local, exit, fork,
-    fork_local, nbio, now, observe, park, round_robin, round_robin_with, shield, spawn, spawn_local, steps,
-    this_thread, thread_value, throw, try_spawn, yield_now,
+    JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Quiet, Readiness, Request, Role,
+    RunError, RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, ThreadValue, Time, Trace,
+    Unavailable, Unpark, VirtualClock, Wait, WaitQueue, WithValue, call, catch, detach, detach_local, exit,
+    fork, fork_local, nbio, now, observe, park, round_robin, round_robin_with, shield, spawn, spawn_local,
+    steps, this_thread, thread_value, throw, try_spawn, yield_now,
 };
 #[doc(inline)]
 pub use selvedge_direct as direct;
@@ -61,7 +61,8 @@ pub use selvedge_io::nonblocking::wait;
 pub use selvedge_io::time::{sleep, sleep_until};
 #[doc(inline)]
 pub use selvedge_io::{
-    EventLoop, NonBlocking, blocking, fs, io, net, pipe, process, signal, sim, stdio, time,
+    EventLoop, NonBlocking, blocking, calls, fs, io, net, pipe, pool, process, signal, sim, stdio, time,
+    wheel,
 };
 #[doc(inline)]
 pub use selvedge_sched as sched;

@@ -14,8 +14,8 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::Barrier;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::Barrier;
 /// use std::rc::Rc;
 ///
 /// let leaders = round_robin(async {
@@ -32,7 +32,7 @@ use std::fmt;
 ///     leaders
 /// })?;
 /// assert_eq!(leaders, 1);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Barrier<M: Mode = Shared> {
     queue: WaitQueue<Party, (), M>,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 ///
 /// # Examples
 /// ```
-/// use selvedge_sync::{MVar, wait_blocking};
+/// use selvedge::sync::{MVar, wait_blocking};
 /// use std::sync::Arc;
 ///
 /// let var = Arc::new(MVar::empty());
@@ -39,7 +39,7 @@ pub fn wait_blocking<F: Future>(future: F) -> F::Output {
 ///
 /// # Examples
 /// ```
-/// use selvedge_sync::{MVar, wait_blocking_for};
+/// use selvedge::sync::{MVar, wait_blocking_for};
 /// use std::time::Duration;
 ///
 /// let var = MVar::<u8>::empty();

@@ -1,7 +1,7 @@
 //! The bounded Fifo: a queue between threads that makes who puts too fast wait.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::BoundedFifo;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::BoundedFifo;
 ///
 /// let words = round_robin(async {
 ///     let (putter, taker) = BoundedFifo::ends_local(2);
@@ -42,8 +42,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///     words
 /// })?;
 /// assert_eq!(words, ["warp", "weft", "selvedge"]);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
+#[doc(alias = "mpsc")]
+#[doc(alias = "channel")]
 pub struct BoundedFifo<T, M: Mode = Shared> {
     queue: WaitQueue<State<T>, Slot<T>, M>,
 }
@@ -80,9 +82,11 @@ pub enum TryTakeError {
 }
 
 impl<T> BoundedFifo<T> {
-    /// An empty queue for so many values.
-    pub fn new(capacity: usize) -> Self {
-        BoundedFifo::with_capacity(capacity)
+    constant! {
+        /// An empty queue for so many values.
+        pub fn new(capacity: usize) -> Self {
+            BoundedFifo { queue: WaitQueue::shared(State { values: VecDeque::new(), capacity, closed: false }, 0) }
+        }
     }
 
     /// The two ends of a new queue, which may be cloned. It is closed when all of one kind have been dropped; values that

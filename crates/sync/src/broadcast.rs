@@ -17,8 +17,8 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::{ListenError, broadcast_local};
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::{ListenError, broadcast_local};
 ///
 /// round_robin(async {
 ///     let (broadcaster, mut one) = broadcast_local(2);
@@ -35,7 +35,7 @@ use std::sync::Arc;
 ///     assert_eq!(other.listen().await, Ok("selvedge"));
 ///     assert_eq!(other.listen().await, Err(ListenError::Closed));
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Broadcaster<T, M: Mode = Shared> {
     inner: Arc<Inner<T, M>>,

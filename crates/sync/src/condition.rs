@@ -2,7 +2,7 @@
 
 use crate::blocking::wait_blocking;
 use crate::mutex::Guard;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::fmt;
 use std::future::poll_fn;
 use std::mem;
@@ -21,8 +21,8 @@ use std::pin::pin;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::{Condition, Mutex};
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::{Condition, Mutex};
 /// use std::rc::Rc;
 ///
 /// let taken = round_robin(async {
@@ -40,9 +40,10 @@ use std::pin::pin;
 ///     buyer.await.unwrap()
 /// })?;
 /// assert_eq!(taken, 3);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[doc(alias = "Condvar")]
+#[doc(alias = "Notify")]
 pub struct Condition<M: Mode = Shared> {
     queue: WaitQueue<(), Notice, M>,
 }
@@ -56,9 +57,11 @@ enum Notice {
 }
 
 impl Condition {
-    /// A condition that nobody waits for.
-    pub fn new() -> Self {
-        Condition::default()
+    constant! {
+        /// A condition that nobody waits for.
+        pub fn new() -> Self {
+            Condition { queue: WaitQueue::shared((), 0) }
+        }
     }
 }
 

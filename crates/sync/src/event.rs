@@ -1,7 +1,7 @@
 //! What happens once, or happens until it is taken back: events and latches.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting, constant};
 use std::fmt;
 use std::panic::Location;
 
@@ -15,8 +15,8 @@ use std::panic::Location;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::Event;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::Event;
 /// use std::rc::Rc;
 ///
 /// round_robin(async {
@@ -29,8 +29,9 @@ use std::panic::Location;
 ///     open.reset();
 ///     assert!(!open.is_set());
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
+#[doc(alias = "Notify")]
 pub struct Event<M: Mode = Shared> {
     /// Its word is how many times it must still happen: 1 or 0.
     count: Countdown<M>,
@@ -43,8 +44,8 @@ pub struct Event<M: Mode = Shared> {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::Latch;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::Latch;
 /// use std::rc::Rc;
 ///
 /// round_robin(async {
@@ -56,7 +57,7 @@ pub struct Event<M: Mode = Shared> {
 ///     done.wait().await;
 ///     assert_eq!(done.left(), 0);
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Latch<M: Mode = Shared> {
     count: Countdown<M>,
@@ -110,9 +111,11 @@ impl Role<(), ()> for Zero {
 }
 
 impl Event {
-    /// An event that has not happened.
-    pub fn new() -> Self {
-        Event::default()
+    constant! {
+        /// An event that has not happened.
+        pub fn new() -> Self {
+            Event { count: Countdown { queue: WaitQueue::shared((), 1) } }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The Fifo: an unbounded queue between threads.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -21,8 +21,8 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::Fifo;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::Fifo;
 /// use std::rc::Rc;
 ///
 /// let words = round_robin(async {
@@ -34,16 +34,20 @@ use std::fmt;
 ///     reader.await.unwrap()
 /// })?;
 /// assert_eq!(words, ["warp", "weft"]);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
+#[doc(alias = "mpsc")]
+#[doc(alias = "unbounded_channel")]
 pub struct Fifo<T, M: Mode = Shared> {
     queue: WaitQueue<VecDeque<T>, Option<T>, M>,
 }
 
 impl<T> Fifo<T> {
-    /// An empty queue.
-    pub fn new() -> Self {
-        Fifo::default()
+    constant! {
+        /// An empty queue.
+        pub fn new() -> Self {
+            Fifo { queue: WaitQueue::shared(VecDeque::new(), 0) }
+        }
     }
 }
 

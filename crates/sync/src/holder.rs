@@ -71,6 +71,11 @@ const OS: u64 = 1 << 32;
 const MAY_MOVE: u64 = 1 << 33;
 
 impl Record {
+    /// Of nothing locked.
+    pub(crate) const fn new() -> Record {
+        Record(AtomicU64::new(0))
+    }
+
     #[inline]
     pub(crate) fn set(&self, me: Option<Holder>) {
         self.0.store(me.map_or(0, Holder::to_bits), Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -41,8 +41,8 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local, yield_now};
-/// use selvedge_sync::Mutex;
+/// use selvedge::{round_robin, spawn_local, yield_now};
+/// use selvedge::sync::Mutex;
 /// use std::rc::Rc;
 ///
 /// let total = round_robin(async {
@@ -63,7 +63,7 @@ use std::sync::Arc;
 ///     *shared.lock().await
 /// })?;
 /// assert_eq!(total, 10);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[doc(alias = "sys_mutex_lock")]
 #[doc(alias = "sys_mutex_unlock")]
@@ -108,9 +108,11 @@ unsafe impl<T: Send, M: Mode> Send for OwnedGuard<T, M> where Mutex<T, M>: Send 
 unsafe impl<T: Send + Sync, M: Mode> Sync for OwnedGuard<T, M> where Mutex<T, M>: Send + Sync {}
 
 impl<T> Mutex<T> {
-    /// An unlocked mutex.
-    pub fn new(value: T) -> Self {
-        Mutex::guarding(value)
+    constant! {
+        /// An unlocked mutex.
+        pub fn new(value: T) -> Self {
+            Mutex { queue: WaitQueue::shared((), 0), holder: Record::new(), value: UnsafeCell::new(value) }
+        }
     }
 }
 
@@ -155,8 +157,8 @@ impl<T, M: Mode> Mutex<T, M> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_core::round_robin;
-    /// use selvedge_sync::Mutex;
+    /// use selvedge::round_robin;
+    /// use selvedge::sync::Mutex;
     ///
     /// round_robin(async {
     ///     let mutex = Mutex::new_local(());
@@ -165,7 +167,7 @@ impl<T, M: Mode> Mutex<T, M> {
     ///     drop(guard);
     ///     assert!(mutex.checked_lock().await.is_ok());
     /// })?;
-    /// # Ok::<(), selvedge_core::RunError>(())
+    /// # Ok::<(), selvedge::RunError>(())
     /// ```
     #[track_caller]
     pub fn checked_lock(&self) -> impl Future<Output = Result<Guard<'_, T, M>, Recursion>> {

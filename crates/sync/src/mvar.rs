@@ -1,7 +1,7 @@
 //! The MVar: a variable that is full or empty.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -20,8 +20,8 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::MVar;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::MVar;
 /// use std::rc::Rc;
 ///
 /// let sum = round_robin(async {
@@ -33,7 +33,7 @@ use std::fmt;
 ///     taker.await.unwrap()
 /// })?;
 /// assert_eq!(sum, 42);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct MVar<T, M: Mode = Shared> {
     queue: WaitQueue<State<T>, Option<T>, M>,
@@ -48,14 +48,18 @@ struct State<T> {
 }
 
 impl<T> MVar<T> {
-    /// A full variable.
-    pub fn new(value: T) -> Self {
-        MVar::containing(Some(value))
+    constant! {
+        /// A full variable.
+        pub fn new(value: T) -> Self {
+            MVar { queue: WaitQueue::shared(State { value: Some(value), returned: None }, 0) }
+        }
     }
 
-    /// An empty variable.
-    pub fn empty() -> Self {
-        MVar::containing(None)
+    constant! {
+        /// An empty variable.
+        pub fn empty() -> Self {
+            MVar { queue: WaitQueue::shared(State { value: None, returned: None }, 0) }
+        }
     }
 }
 

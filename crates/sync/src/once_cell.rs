@@ -2,7 +2,7 @@
 
 use crate::blocking::wait_blocking;
 use crate::holder::{self, Record};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant};
 use std::convert::Infallible;
 use std::fmt;
 use std::panic::Location;
@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local, yield_now};
-/// use selvedge_sync::OnceCell;
+/// use selvedge::{round_robin, spawn_local, yield_now};
+/// use selvedge::sync::OnceCell;
 /// use std::rc::Rc;
 ///
 /// round_robin(async {
@@ -35,7 +35,7 @@ use std::sync::OnceLock;
 ///     assert_eq!(*cell.get_or_init(make).await, 2);
 ///     assert_eq!(other.await.unwrap(), 2);
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[doc(alias = "Once")]
 pub struct OnceCell<T, M: Mode = Shared> {
@@ -61,9 +61,11 @@ enum Turn {
 }
 
 impl<T> OnceCell<T> {
-    /// An empty cell.
-    pub fn new() -> Self {
-        OnceCell::default()
+    constant! {
+        /// An empty cell.
+        pub fn new() -> Self {
+            OnceCell { value: OnceLock::new(), queue: WaitQueue::shared(Making::NotYet, 0), maker: Record::new() }
+        }
     }
 }
 
@@ -129,7 +131,7 @@ impl<T, M: Mode> OnceCell<T, M> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_sync::{OnceCell, wait_blocking};
+    /// use selvedge::sync::{OnceCell, wait_blocking};
     ///
     /// let cell = OnceCell::<u32>::new();
     /// assert_eq!(wait_blocking(cell.get_or_try_init(|| async { Err("not today") })), Err("not today"));

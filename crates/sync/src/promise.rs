@@ -28,8 +28,8 @@ use std::sync::{Arc, OnceLock};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::Promise;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::Promise;
 ///
 /// let lengths = round_robin(async {
 ///     let (fulfiller, promise) = Promise::new_local();
@@ -46,7 +46,7 @@ use std::sync::{Arc, OnceLock};
 ///     lengths
 /// })?;
 /// assert_eq!(lengths, [Ok(4), Ok(4), Ok(4)]);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Promise<T, M: Mode = Shared> {
     inner: Arc<Inner<T, M>>,
@@ -178,8 +178,8 @@ impl<T, M: Mode> Fulfiller<T, M> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_core::{round_robin, spawn_local, this_thread, yield_now};
-    /// use selvedge_sync::{Holder, Promise};
+    /// use selvedge::{round_robin, spawn_local, this_thread, yield_now};
+    /// use selvedge::sync::{Holder, Promise};
     ///
     /// round_robin(async {
     ///     let (fulfiller, promise) = Promise::new_local();
@@ -194,7 +194,7 @@ impl<T, M: Mode> Fulfiller<T, M> {
     ///     assert_eq!(promise.claim().await.unwrap().map(Holder::Thread), Some(owner));
     ///     maker.await.unwrap();
     /// })?;
-    /// # Ok::<(), selvedge_core::RunError>(())
+    /// # Ok::<(), selvedge::RunError>(())
     /// ```
     pub fn own(self) -> Self {
         self.inner.owner.set(holder::thread());

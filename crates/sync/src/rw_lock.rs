@@ -3,7 +3,7 @@
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, observe};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, observe};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -32,8 +32,8 @@ use std::panic::Location;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin;
-/// use selvedge_sync::RwLock;
+/// use selvedge::round_robin;
+/// use selvedge::sync::RwLock;
 ///
 /// round_robin(async {
 ///     let lock = RwLock::new_local(5);
@@ -45,7 +45,7 @@ use std::panic::Location;
 ///     *lock.write().await += 1;
 ///     assert_eq!(*lock.read().await, 6);
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct RwLock<T, M: Mode = Shared> {
     /// Its word is the number of readers, [`WRITTEN`] and [`WAITED`].
@@ -80,9 +80,11 @@ pub struct WriteGuard<'a, T, M: Mode = Shared> {
 }
 
 impl<T> RwLock<T> {
-    /// A free lock.
-    pub fn new(value: T) -> Self {
-        RwLock::guarding(value)
+    constant! {
+        /// A free lock.
+        pub fn new(value: T) -> Self {
+            RwLock { queue: WaitQueue::shared((), 0), writer: Record::new(), reader: Record::new(), value: UnsafeCell::new(value) }
+        }
     }
 }
 
@@ -297,7 +299,7 @@ impl<'a, T, M: Mode> WriteGuard<'a, T, M> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_sync::{RwLock, WriteGuard};
+    /// use selvedge::sync::{RwLock, WriteGuard};
     ///
     /// let lock = RwLock::new(1);
     /// let mut writer = lock.write_blocking();

@@ -2,7 +2,7 @@
 
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting, constant};
 use std::fmt;
 use std::mem;
 use std::ops::Deref;
@@ -23,8 +23,8 @@ use std::panic::Location;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local, yield_now};
-/// use selvedge_sync::Semaphore;
+/// use selvedge::{round_robin, spawn_local, yield_now};
+/// use selvedge::sync::Semaphore;
 /// use std::{cell::Cell, rc::Rc};
 ///
 /// round_robin(async {
@@ -46,7 +46,7 @@ use std::panic::Location;
 ///     }
 ///     assert_eq!(two.available(), 2);
 /// })?;
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Semaphore<M: Mode = Shared> {
     /// Its word is the number of free permits, and [`WAITED`]; what waits is a number of permits.
@@ -60,12 +60,15 @@ impl Semaphore {
     /// The most permits that a semaphore can have: 2^30 - 1.
     pub const PERMITS_MAX: u32 = WAITED - 1;
 
-    /// A semaphore with this many permits.
-    ///
-    /// # Panics
-    /// When they are more than [`PERMITS_MAX`](Semaphore::PERMITS_MAX).
-    pub fn new(permits: u32) -> Self {
-        Semaphore::with_permits(permits)
+    constant! {
+        /// A semaphore with this many permits.
+        ///
+        /// # Panics
+        /// When they are more than [`PERMITS_MAX`](Semaphore::PERMITS_MAX).
+        pub fn new(permits: u32) -> Self {
+            assert!(permits <= Semaphore::PERMITS_MAX, "a semaphore has fewer than 2^30 permits");
+            Semaphore { queue: WaitQueue::shared((), permits) }
+        }
     }
 }
 
@@ -106,8 +109,8 @@ impl<M: Mode> Semaphore<M> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge_core::{round_robin, spawn};
-    /// use selvedge_sync::Semaphore;
+    /// use selvedge::{round_robin, spawn};
+    /// use selvedge::sync::Semaphore;
     /// use std::sync::Arc;
     ///
     /// round_robin(async {
@@ -117,7 +120,7 @@ impl<M: Mode> Semaphore<M> {
     ///     thread.await.unwrap();
     ///     assert_eq!(connections.available(), 100);
     /// })?;
-    /// # Ok::<(), selvedge_core::RunError>(())
+    /// # Ok::<(), selvedge::RunError>(())
     /// ```
     #[track_caller]
     pub fn acquire_owned<H>(semaphore: H, permits: u32) -> impl Future<Output = OwnedPermit<H, M>>

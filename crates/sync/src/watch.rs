@@ -16,8 +16,8 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin, spawn_local};
-/// use selvedge_sync::watch_local;
+/// use selvedge::{round_robin, spawn_local};
+/// use selvedge::sync::watch_local;
 ///
 /// let seen = round_robin(async {
 ///     let (setter, mut watcher) = watch_local(0);
@@ -28,14 +28,14 @@ use std::sync::Arc;
 ///         }
 ///         seen
 ///     });
-///     selvedge_core::yield_now().await;
+///     selvedge::yield_now().await;
 ///     setter.set(1);
 ///     setter.set(2);
 ///     drop(setter);
 ///     thread.await.unwrap()
 /// })?;
 /// assert_eq!(seen, [0, 2]);
-/// # Ok::<(), selvedge_core::RunError>(())
+/// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Setter<T, M: Mode = Shared> {
     inner: Arc<Inner<T, M>>,

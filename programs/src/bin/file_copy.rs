@@ -2,8 +2,8 @@
 //!
 //! # Prints
 //! ```text
-//! 300000 bytes were copied, and the same through a pipe
-//! the first of 10000 lines is LINE 0 OF WHAT IS COPIED
+//! 200000 bytes were copied, and the same through a pipe
+//! the first of 1000 lines is LINE 0 OF WHAT IS COPIED
 //! ```
 
 use selvedge::fs::{self, File};
@@ -17,8 +17,9 @@ fn main() -> ExitCode {
         fs::create_dir_all(&home).await?;
         let (original, copied, piped, changed) =
             (home.join("original"), home.join("copied"), home.join("piped"), home.join("changed"));
-        let text: String = (0..10_000).map(|number| format!("line {number} of what is copied\n")).collect();
-        fs::write(&original, &text[..300_000]).await?;
+        let lines =
+            |count: u32| -> String { (0..count).map(|n| format!("line {n} of what is copied\n")).collect() };
+        fs::write(&original, &lines(10_000)[..200_000]).await?;
 
         let bytes = fs::copy(&original, &copied).await?;
         let (sender, receiver) = pipe::pipe()?;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
             if same { "the same" } else { "others" }
         );
 
-        fs::write(&original, &text).await?;
+        fs::write(&original, lines(1000)).await?;
         let mut lines = File::open(&original).await?.stream().lines();
         let mut to = File::create(&changed).await?.stream();
         let mut count = 0;

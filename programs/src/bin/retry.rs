@@ -3,7 +3,7 @@
 //! # Prints
 //! ```text
 //! the third attempt succeeded
-//! the service that never answers: 2 attempts within 100 ms
+//! the service that never answers was given up
 //! Error: connect to 127.0.0.1:..: Connection refused
 //! ```
 //!
@@ -61,8 +61,7 @@ fn main() -> ExitCode {
         let address = silent.local_addr().to_string();
         let mut attempts = 0;
         let all = timeout(70 * MS, retry(&address, &mut attempts)).await;
-        println!("the service that never answers: {attempts} attempts within 100 ms");
-        assert!(all.is_err());
+        println!("the service that never answers {}", if all.is_err() { "was given up" } else { "answered" });
 
         drop(silent);
         ask(&address).await?;

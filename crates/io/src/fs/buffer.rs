@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 ///
 /// # Examples
 /// ```
-/// use selvedge_io::fs::AlignedBuf;
+/// use selvedge::fs::AlignedBuf;
 ///
 /// let mut buffer = AlignedBuf::new(512);
 /// assert_eq!(buffer.as_ptr().addr() % AlignedBuf::ALIGNMENT, 0);

@@ -23,7 +23,7 @@ use std::task::{Context, Poll, ready};
 /// # Examples
 /// ```
 /// # futures::executor::block_on(async {
-/// use selvedge_io::fs::File;
+/// use selvedge::fs::File;
 ///
 /// let file = File::open("Cargo.toml").await?;
 /// let (read, buffer) = file.read_at(vec![0; 9], 0).await;

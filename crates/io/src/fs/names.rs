@@ -55,7 +55,7 @@ pub async fn remove_file(path: impl Into<PathBuf>) -> io::Result<()> {
 /// # Examples
 /// A file that is replaced so that a crash leaves the old content or the new:
 /// ```
-/// use selvedge_io::fs::{self, File};
+/// use selvedge::fs::{self, File};
 /// use std::io;
 ///
 /// async fn replace(content: Vec<u8>) -> io::Result<()> {
@@ -65,10 +65,10 @@ pub async fn remove_file(path: impl Into<PathBuf>) -> io::Result<()> {
 ///     fs::rename("/etc/motd.new", "/etc/motd").await?;
 ///     File::open("/etc").await?.sync_all().await // and now nothing can undo it
 /// }
-/// # let mut disk = selvedge_io::sim::Disk::new();
+/// # let mut disk = selvedge::sim::Disk::new();
 /// # disk.write("/etc/motd", "old").unwrap();
 /// # for seed in 0..50 {
-/// #     let run = selvedge_io::sim::World::new(seed).disk(disk.clone()).run(replace(b"new".into())).unwrap();
+/// #     let run = selvedge::sim::World::new(seed).disk(disk.clone()).run(replace(b"new".into())).unwrap();
 /// #     run.output.unwrap();
 /// #     assert_eq!(run.disk.after_crash(seed).read("/etc/motd").unwrap(), b"new");
 /// # }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// # Examples
 /// ```
 /// # futures::executor::block_on(async {
-/// use selvedge_io::fs::File;
+/// use selvedge::fs::File;
 ///
 /// let directory = tempfile::tempdir()?;
 /// let log = File::options().write(true).create_new(true).open(directory.path().join("log")).await?;

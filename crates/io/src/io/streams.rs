@@ -46,6 +46,61 @@ reads!(Stdin: Stdin);
 writes!(Stream, close_for_writing: Stream, &Stream, TcpStream, &TcpStream, UnixStream, &UnixStream);
 writes!(Sender, only_dropping_says_so: Sender, &Sender);
 
+/// Gives types that lead to a [`Stream`] its methods that the traits have too: else, where the traits are imported, their methods would be
+/// found first, and want the stream to be `mut`.
+macro_rules! own_methods {
+    ($($stream:ty),*) => {$(
+        impl $stream {
+            /// As [`Stream::read`].
+            ///
+            /// # Errors
+            /// As for [`Stream::read`].
+            #[inline]
+            pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+                Stream::read(self, buffer)
+            }
+
+            /// As [`Stream::read_exact`].
+            ///
+            /// # Errors
+            /// As for [`Stream::read_exact`].
+            #[inline]
+            pub fn read_exact(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
+                Stream::read_exact(self, buffer)
+            }
+
+            /// As [`Stream::read_to_end`].
+            ///
+            /// # Errors
+            /// As for [`Stream::read_to_end`].
+            #[inline]
+            pub fn read_to_end(&self) -> impl Future<Output = io::Result<Vec<u8>>> {
+                Stream::read_to_end(self)
+            }
+
+            /// As [`Stream::write`].
+            ///
+            /// # Errors
+            /// As for [`Stream::write`].
+            #[inline]
+            pub fn write(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
+                Stream::write(self, bytes)
+            }
+
+            /// As [`Stream::write_all`].
+            ///
+            /// # Errors
+            /// As for [`Stream::write_all`].
+            #[inline]
+            pub fn write_all(&self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
+                Stream::write_all(self, bytes)
+            }
+        }
+    )*};
+}
+
+own_methods!(TcpStream, UnixStream);
+
 fn only_dropping_says_so(_: &Sender) -> io::Result<()> {
     Ok(())
 }

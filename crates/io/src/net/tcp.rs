@@ -21,9 +21,9 @@ use std::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{round_robin_with, spawn};
-/// use selvedge_io::EventLoop;
-/// use selvedge_io::net::{TcpListener, TcpStream};
+/// use selvedge::{round_robin_with, spawn};
+/// use selvedge::EventLoop;
+/// use selvedge::net::{TcpListener, TcpStream};
 ///
 /// round_robin_with(&mut EventLoop::new()?, async {
 ///     let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -111,7 +111,7 @@ impl AsFd for TcpListener {
 ///
 /// # Examples
 /// ```
-/// use selvedge_io::net::ListenOptions;
+/// use selvedge::net::ListenOptions;
 ///
 /// let options = ListenOptions::new().reuse_port(true);
 /// let one = options.bind("127.0.0.1:0".parse()?)?;

@@ -17,8 +17,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin_with;
-/// use selvedge_io::{EventLoop, net::UdpSocket};
+/// use selvedge::round_robin_with;
+/// use selvedge::{EventLoop, net::UdpSocket};
 ///
 /// round_robin_with(&mut EventLoop::new()?, async {
 ///     let one = UdpSocket::bind("127.0.0.1:0".parse().unwrap())?;

@@ -21,8 +21,8 @@ use std::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::round_robin_with;
-/// use selvedge_io::{EventLoop, net::UnixDatagram};
+/// use selvedge::round_robin_with;
+/// use selvedge::{EventLoop, net::UnixDatagram};
 ///
 /// round_robin_with(&mut EventLoop::new()?, async {
 ///     let (one, other) = UnixDatagram::pair()?;

@@ -45,8 +45,8 @@ use tree::{From, Last, Tree};
 ///
 /// # Examples
 /// ```
-/// use selvedge_io::fs;
-/// use selvedge_io::sim::{Disk, World};
+/// use selvedge::fs;
+/// use selvedge::sim::{Disk, World};
 ///
 /// let mut disk = Disk::new();
 /// disk.write("/etc/motd", b"hello")?;

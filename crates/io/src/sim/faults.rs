@@ -62,8 +62,8 @@ static EVERYWHERE: Mutex<Option<Installed>> = Mutex::new(None);
 ///
 /// # Examples
 /// ```
-/// use selvedge_io::net::TcpListener;
-/// use selvedge_io::sim::{Call, Fault, Faults};
+/// use selvedge::net::TcpListener;
+/// use selvedge::sim::{Call, Fault, Faults};
 ///
 /// let faults = Faults::here(|call, nth| (call == Call::Listen && nth == 0).then_some(Fault::Errno(98)));
 /// let error = TcpListener::bind("127.0.0.1:0".parse()?).unwrap_err();

@@ -56,10 +56,10 @@ use std::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::spawn_local;
-/// use selvedge_io::net::{TcpListener, TcpStream};
+/// use selvedge::spawn_local;
+/// use selvedge::net::{TcpListener, TcpStream};
 ///
-/// selvedge_io::sim::simulate(0..100, || async {
+/// selvedge::sim::simulate(0..100, || async {
 ///     let listener = TcpListener::bind("127.0.0.1:80".parse().unwrap()).unwrap();
 ///     let server = spawn_local(async move {
 ///         let (stream, _) = listener.accept().await?;
@@ -169,9 +169,9 @@ impl Conditions {
 /// # Examples
 /// A server that nobody may get a wrong answer from, whatever the network does:
 /// ```
-/// use selvedge_core::spawn_local;
-/// use selvedge_io::net::{TcpListener, TcpStream};
-/// use selvedge_io::sim::{Conditions, World};
+/// use selvedge::spawn_local;
+/// use selvedge::net::{TcpListener, TcpStream};
+/// use selvedge::sim::{Conditions, World};
 /// use std::net::SocketAddr;
 ///
 /// async fn ask(server: SocketAddr) -> std::io::Result<[u8; 5]> {
@@ -199,7 +199,7 @@ impl Conditions {
 ///         drop(server);
 ///     })?;
 /// }
-/// # Ok::<(), selvedge_sched::Failed>(())
+/// # Ok::<(), selvedge::sched::Failed>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct World {
@@ -287,9 +287,9 @@ pub struct Ended<T> {
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::spawn_local;
-/// use selvedge_io::signal::{Signal, signals};
-/// use selvedge_io::sim::{raise, simulate};
+/// use selvedge::spawn_local;
+/// use selvedge::signal::{Signal, signals};
+/// use selvedge::sim::{raise, simulate};
 ///
 /// simulate(0..10, || async {
 ///     let mut terminated = signals(&[Signal::TERM]).unwrap();

@@ -9,8 +9,8 @@ use std::future::Future;
 ///
 /// # Examples
 /// ```
-/// use selvedge_core::{spawn_local, yield_now};
-/// use selvedge_sched::Explorer;
+/// use selvedge::{spawn_local, yield_now};
+/// use selvedge::sched::Explorer;
 ///
 /// let explored = Explorer::new().check(|| async {
 ///     let threads = [0, 1].map(|_| spawn_local(async { yield_now().await }));

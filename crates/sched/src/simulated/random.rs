@@ -5,7 +5,7 @@
 ///
 /// # Examples
 /// ```
-/// use selvedge_sched::Random;
+/// use selvedge::sched::Random;
 ///
 /// let mut random = Random::new(7);
 /// assert_eq!(random.bits(), 0x63cb_e1e4_5932_0dd7);

@@ -1,0 +1,44 @@
+//! Objects in statics: made at compile time, shared by all threads.
+
+use selvedge_core::{round_robin, spawn};
+use selvedge_sync::{BoundedFifo, Condition, Event, Fifo, MVar, Mutex, OnceCell, RwLock, Semaphore};
+
+static COUNT: Mutex<u32> = Mutex::new(0);
+static NAMES: RwLock<Vec<&str>> = RwLock::new(Vec::new());
+static PERMITS: Semaphore = Semaphore::new(2);
+static STARTED: Event = Event::new();
+static CHANGED: Condition = Condition::new();
+static WORDS: Fifo<&str> = Fifo::new();
+static FEW: BoundedFifo<u8> = BoundedFifo::new(1);
+static FULL: MVar<u8> = MVar::new(7);
+static EMPTY: MVar<u8> = MVar::empty();
+static ONCE: OnceCell<String> = OnceCell::new();
+
+#[test]
+fn threads_share_what_is_static() {
+    let sum = round_robin(async {
+        let threads: Vec<_> = (0..10)
+            .map(|number| {
+                spawn(async move {
+                    STARTED.wait().await;
+                    let _permit = PERMITS.acquire().await;
+                    *COUNT.lock().await += number;
+                    NAMES.write().await.push("warp");
+                    CHANGED.notify_one();
+                })
+            })
+            .collect();
+        STARTED.set();
+        for thread in threads {
+            thread.await.unwrap();
+        }
+        WORDS.put("weft");
+        EMPTY.put(FULL.take().await).await;
+        FEW.put(EMPTY.take().await).await.unwrap();
+        assert_eq!((WORDS.take().await, FEW.take().await), ("weft", Some(7)));
+        assert_eq!(ONCE.get_or_init(async || "selvedge".to_string()).await, "selvedge");
+        assert_eq!(NAMES.read().await.len(), 10);
+        *COUNT.lock().await
+    });
+    assert_eq!(sum.unwrap(), 45);
+}
