@@ -505,6 +505,16 @@ impl Cpu {
         self.inner().spilled.borrow_mut().pop_front()
     }
 
+    /// How many such requests there are.
+    pub(crate) fn detached_count(&self) -> usize {
+        self.inner().spilled.borrow().len()
+    }
+
+    /// Puts a request behind the others.
+    pub(crate) fn put_back(&mut self, detached: Detached) {
+        self.inner().spilled.borrow_mut().push_back(detached);
+    }
+
     /// How many threads the CPU keeps because they wait for other threads or behind wakers. For a CPU of a [`Group`]: how many the
     /// group keeps, exact when no other CPU of it runs a step.
     pub fn waiting(&self) -> usize {

@@ -53,6 +53,7 @@ mod round_robin;
 mod run_queue;
 mod state;
 mod thread;
+mod thread_value;
 mod time;
 mod trace;
 mod wait_queue;
@@ -99,6 +100,7 @@ pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
 #[doc(hidden)]
 pub use thread::quietly;
 pub use thread::{SendThread, Thread};
+pub use thread_value::{ThreadValue, WithValue};
 pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
 pub use wait_queue::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};

@@ -491,7 +491,7 @@ impl Thread {
         self.key.get()
     }
 
-    /// The name of the thread's code: the type name of its future.
+    /// The name of the thread's code: the type name of its future, or "main".
     pub fn name(&self) -> &'static str {
         (vtable(arena::header(self.key).head()).name)()
     }

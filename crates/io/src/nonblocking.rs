@@ -2,6 +2,8 @@
 
 use crate::event_loop::{self, Fresh, LoopId};
 use crate::places::Places;
+use crate::readiness::Drained;
+use crate::shorts::Shorts;
 use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd};
 use std::fmt;
 use std::io;
@@ -43,11 +45,25 @@ pub struct NonBlocking<T> {
     // All of these are advice, and right in the end whatever is read: relaxed atomics.
     read_drained: AtomicBool,
     write_drained: AtomicBool,
+    shorts: Shorts,
     /// How many calls have been made since the last wait or yield.
     streak: AtomicU8,
     /// [`Time`] in nanoseconds; 0 for none.
     read_deadline: AtomicU64,
     write_deadline: AtomicU64,
+}
+
+/// Waits until a descriptor is ready, in a thread or on a foreign executor. The answer is a hint: try, and wait again if it was too
+/// early.
+///
+/// This is the bare system call, for descriptors that are waited for now and then: each wait asks the kernel for what it knows. A
+/// [`NonBlocking`] waits for one many times.
+///
+/// # Paper
+/// [LZ07 Figure 10] `sys_epoll_wait`.
+pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> impl Future<Output = ()> {
+    crate::global::install();
+    selvedge_core::wait(fd, interest)
 }
 
 /// A thread that finds its descriptor ready this many times in a row lets the others run: a peer that is faster than we
@@ -74,6 +90,7 @@ impl<T: AsFd> NonBlocking<T> {
             places: Places::default(),
             read_drained: AtomicBool::new(false),
             write_drained: AtomicBool::new(false),
+            shorts: Shorts::ProveNothing,
             streak: AtomicU8::new(0),
             read_deadline: AtomicU64::new(0),
             write_deadline: AtomicU64::new(0),
@@ -91,7 +108,7 @@ impl<T: AsFd> NonBlocking<T> {
     where
         C: FnMut(&T) -> io::Result<R> + Unpin,
     {
-        Repeat { wait: Waiting::new(self, Interest::READ), call }
+        Repeat { wait: Waiting::new(self, Interest::READ), call, at_once: false }
     }
 
     /// Makes a call that may find no room to write, and waits for as long as it does. As [`read_with`](Self::read_with)
@@ -104,7 +121,7 @@ impl<T: AsFd> NonBlocking<T> {
     where
         C: FnMut(&T) -> io::Result<R> + Unpin,
     {
-        Repeat { wait: Waiting::new(self, Interest::WRITE), call }
+        Repeat { wait: Waiting::new(self, Interest::WRITE), call, at_once: false }
     }
 
     /// Waits until there may be something to read. It is a hint: the call that follows may find nothing after all, above all
@@ -142,14 +159,30 @@ impl<T: AsFd> NonBlocking<T> {
         self.write_deadline.store(deadline.map_or(0, |t| t.as_nanos().max(1)), Relaxed);
     }
 
-    /// Notes that nothing is left to read (or no room to write), so that the next call waits first. For streams a
-    /// short read or write says so.
+    /// The same descriptor, of which is known what a short read proves.
+    pub(crate) fn with_shorts(self, shorts: Shorts) -> NonBlocking<T> {
+        NonBlocking { shorts, ..self }
+    }
+
+    #[inline]
+    pub(crate) fn shorts(&self) -> Shorts {
+        self.shorts
+    }
+
+    /// Notes that nothing is left to read (or no room to write), so that the next call waits first. A short write says so. A short read
+    /// says so of a pipe without packets or of a TCP connection, and not of a terminal, of a Unix socket through which descriptors
+    /// may be passed, of a pipe with packets (`O_DIRECT`).
     ///
     /// To be said right after the call that has shown it, before anything is awaited. Saying so when it is not true may make the next call
     /// wait for ever, since what is there already is not reported again.
     #[inline]
     pub fn drained(&self, direction: Interest) {
-        event_loop::found_drained(self.io.as_fd().as_raw_fd(), direction);
+        self.found_drained(direction, Drained::Short);
+    }
+
+    #[inline]
+    fn found_drained(&self, direction: Interest, by: Drained) {
+        event_loop::found_drained(self.io.as_fd().as_raw_fd(), direction, by);
         if direction.contains(Interest::READ) {
             self.read_drained.store(true, Relaxed);
         }
@@ -158,10 +191,16 @@ impl<T: AsFd> NonBlocking<T> {
         }
     }
 
-    /// Notes what a read of a byte stream tells: one that came back short has emptied it; but at the end there is nothing to wait for.
+    /// Notes what a read of a byte stream tells: one that came back short has emptied it, if that is a proof; but at the end there is
+    /// nothing to wait for. `cut` if the kernel says that something came with the bytes.
     #[inline]
-    pub(crate) fn note_read(&self, read: usize, room: usize) {
-        if read < room && read > 0 {
+    pub(crate) fn note_read(&self, read: usize, room: usize, cut: bool) {
+        if read == room {
+            return;
+        }
+        if read == 0 {
+            event_loop::found_drained(self.io.as_fd().as_raw_fd(), Interest::READ, Drained::Nothing);
+        } else if self.shorts != Shorts::ProveNothing && !cut {
             self.drained(Interest::READ);
         }
     }
@@ -174,6 +213,24 @@ impl<T: AsFd> NonBlocking<T> {
         }
     }
 
+    /// Reads from a byte stream by a call that notes what it tells. With no `room` it goes on at once.
+    #[inline]
+    pub(crate) fn read_into<R, C>(&self, room: usize, call: C) -> Repeat<'_, T, C>
+    where
+        C: FnMut(&T) -> io::Result<R> + Unpin,
+    {
+        Repeat { at_once: room == 0, ..self.read_with(call) }
+    }
+
+    /// Writes to a byte stream by a call that notes what it tells. With a `length` of 0 it goes on at once.
+    #[inline]
+    pub(crate) fn write_from<R, C>(&self, length: usize, call: C) -> Repeat<'_, T, C>
+    where
+        C: FnMut(&T) -> io::Result<R> + Unpin,
+    {
+        Repeat { at_once: length == 0, ..self.write_with(call) }
+    }
+
     /// Reads from a byte stream until `buffer` is full, by calls that note what they tell; `UnexpectedEof` if it ends before.
     #[inline]
     pub(crate) fn read_exact_with(
@@ -181,7 +238,7 @@ impl<T: AsFd> NonBlocking<T> {
         mut buffer: &mut [u8],
         mut read: impl FnMut(&mut [u8]) -> io::Result<usize> + Unpin,
     ) -> impl Future<Output = io::Result<()>> {
-        self.read_with(move |_| {
+        self.read_into(buffer.len(), move |_| {
             if buffer.is_empty() {
                 return Ok(());
             }
@@ -189,8 +246,8 @@ impl<T: AsFd> NonBlocking<T> {
                 0 => Err(io::ErrorKind::UnexpectedEof.into()),
                 read => {
                     buffer = &mut mem::take(&mut buffer)[read..];
-                    // A short read has emptied the stream.
-                    if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+                    // Again: at once, or after a wait if that read has emptied the stream.
+                    if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
                 }
             }
         })
@@ -203,7 +260,7 @@ impl<T: AsFd> NonBlocking<T> {
         mut bytes: &[u8],
         mut write: impl FnMut(&[u8]) -> io::Result<usize> + Unpin,
     ) -> impl Future<Output = io::Result<()>> {
-        self.write_with(move |_| {
+        self.write_from(bytes.len(), move |_| {
             if bytes.is_empty() {
                 return Ok(());
             }
@@ -354,7 +411,7 @@ impl<T: AsFd> NonBlocking<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Makes a call, again while it is interrupted; `None` if it would block.
+    /// Makes a call, again while it is interrupted; `None` if it would block, or if it has to be made again and is to wait before.
     #[inline]
     fn attempt<R>(
         &self,
@@ -372,10 +429,14 @@ impl<T: AsFd> NonBlocking<T> {
             self.streak.store(streak + 1, Relaxed);
             match call(&self.io) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.drained(interest);
+                    self.found_drained(interest, Drained::Nothing);
                     return None;
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    if self.is_drained(interest).load(Relaxed) {
+                        return None;
+                    }
+                }
                 result => return Some(Poll::Ready(result)),
             }
         }
@@ -456,6 +517,8 @@ impl<T> fmt::Debug for Waiting<'_, T> {
 pub struct Repeat<'a, T, C> {
     wait: Waiting<'a, T>,
     call: C,
+    /// The first call is made even if the descriptor is drained, because it has no bytes to wait for.
+    at_once: bool,
 }
 
 impl<T, R, C> Future for Repeat<'_, T, C>
@@ -470,7 +533,8 @@ where
         let this = self.get_mut();
         let (of, interest) = (this.wait.of, this.wait.interest);
         loop {
-            if this.wait.wait.is_some() || of.is_drained(interest).load(Relaxed) {
+            let waits = this.wait.wait.is_some() || of.is_drained(interest).load(Relaxed);
+            if waits && !mem::take(&mut this.at_once) {
                 ready!(Pin::new(&mut this.wait).poll(cx))?;
             }
             if let Some(result) = of.attempt(interest, cx, &mut this.call) {

@@ -98,7 +98,7 @@ impl Priority {
     /// If `main` panics.
     pub fn run<F: Future + 'static>(&self, events: &mut impl Events, main: F) -> Result<F::Output, RunError> {
         let mut cpu = Cpu::new()?;
-        let mut main = cpu.spawn_local(main)?;
+        let mut main = cpu.spawn_main_local(main)?;
         main.stays();
         let mut ready = Ready::new(self.ageing);
         let _served = Served::begin();

@@ -3,7 +3,7 @@
 //! | for | there is |
 //! |---|---|
 //! | starting a program | [`run_main`], [`run`], [`run_local`], [`Runner`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
-//! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`], [`bound()`] |
+//! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`], [`bound()`], [`thread_value!`] |
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
@@ -46,18 +46,25 @@ pub use runner::{BadWorkers, Runner, run_main};
 pub use selvedge_core::{
     Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
     JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Readiness, Request, Role, RunError,
-    RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, Time, Trace, Unavailable, Unpark, Wait,
-    WaitQueue, call, catch, detach, detach_local, exit, fork, fork_local, nbio, now, park, shield, sleep,
-    sleep_until, spawn, spawn_local, steps, throw, try_spawn, wait, yield_now,
+    RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, ThreadValue, Time, Trace, Unavailable,
+    Unpark, VirtualClock, Wait, WaitQueue, WithValue, call, catch, detach, detach_local, exit, fork,
+    fork_local, nbio, now, observe, park, round_robin, round_robin_with, shield, spawn, spawn_local, steps,
+    this_thread, thread_value, throw, try_spawn, yield_now,
 };
 #[doc(inline)]
 pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
+pub use selvedge_io::nonblocking::wait;
+#[doc(inline)]
+pub use selvedge_io::time::{sleep, sleep_until};
+#[doc(inline)]
 pub use selvedge_io::{
     EventLoop, NonBlocking, blocking, fs, io, net, pipe, process, signal, sim, stdio, time,
 };
+#[doc(inline)]
+pub use selvedge_sched as sched;
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, Spawned, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,

@@ -71,7 +71,7 @@ impl TcpListener {
             Some(peer) => peer,
             None => address_of(sys::peer_address(&fd).ok().flatten())?,
         };
-        Ok((TcpStream { stream: Stream::assume(fd).with_peer(peer) }, peer))
+        Ok((TcpStream { stream: Stream::tcp(NonBlocking::assume(fd), peer) }, peer))
     }
 
     /// The address it listens at, with the port that the system chose if it was asked to.
@@ -225,7 +225,7 @@ impl TcpStream {
                 Err(error) => return Err(error.into()),
             }
             io.set_write_deadline(None);
-            Ok(TcpStream { stream: Stream::over(io).with_peer(address) })
+            Ok(TcpStream { stream: Stream::tcp(io, address) })
         };
         connect.await.map_err(doing(format_args!("connect to {address}")))
     }
