@@ -3,6 +3,7 @@
 
 use selvedge::http::{Config, Site, Stop, Tree};
 use selvedge::net::TcpListener;
+use selvedge::scope::select;
 use selvedge::{
     Cpu, EventLoop, Events, JoinHandle, RunError, Syscall, Thread, Trace, blocking, call, fork, fork_local,
     yield_now,
@@ -23,6 +24,8 @@ fn fifo(cpu: &mut Cpu, events: &mut impl Events, main: &JoinHandle<()>) -> Resul
                 Trace::Yield(thread) => ready.push_back(thread),
                 Trace::Fork { child, parent } => ready.extend([child, parent]),
                 Trace::Blocked | Trace::Ret => {}
+                // It ends that thread, and no other.
+                Trace::Panic(panic) => panic.report(),
                 request => events.submit(cpu, request)?,
             }
         }
@@ -48,16 +51,17 @@ fn priorities(cpu: &mut Cpu, events: &mut impl Events, main: &JoinHandle<()>) ->
         }
         let Some(thread) = ready.iter_mut().find_map(VecDeque::pop_front) else { continue };
         let id = thread.id();
-        match thread.step(cpu) {
+        let node = thread.step(cpu);
+        // However the thread has made the call: alone, or within a `select`.
+        match cpu.answer(node, |SetLevel(level)| _ = levels.insert(id, level)) {
             Trace::Yield(thread) => cpu.make_ready(thread),
             Trace::Fork { child, parent } => [child, parent].into_iter().for_each(|t| cpu.make_ready(t)),
-            Trace::Call(node) => {
-                let (SetLevel(level), answer) = node.take().map_err(Trace::Call)?;
-                levels.insert(id, level);
-                ready[level].extend(answer.reply(()));
-            }
             Trace::Blocked => {}
             Trace::Ret => drop(levels.remove(&id)),
+            Trace::Panic(panic) => {
+                levels.remove(&id);
+                panic.report();
+            }
             request => events.submit(cpu, request)?,
         }
     }
@@ -73,7 +77,7 @@ async fn program(has_levels: bool) {
     for _ in 0..100 {
         fork(async move {
             if has_levels {
-                call(SetLevel(2)).await;
+                select((call(SetLevel(2)), std::future::pending::<()>())).await;
             }
             loop {
                 std::hint::black_box((0..2_000).sum::<u32>());

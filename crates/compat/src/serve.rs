@@ -60,11 +60,7 @@ use std::pin::pin;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[doc(alias = "axum")]
-pub async fn serve<S, B>(
-    listener: TcpListener,
-    service: S,
-    stop: impl Future<Output = ()>,
-) -> io::Result<()>
+pub async fn serve<S, B>(listener: TcpListener, service: S, stop: impl Future<Output = ()>) -> io::Result<()>
 where
     S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send + 'static,

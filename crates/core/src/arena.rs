@@ -2,7 +2,8 @@
 //!
 //! One region of at most 32 GiB is reserved at the first use. It is addressed in granules of 8 bytes by 32-bit
 //! [`Key`]s, so that a link between threads is 4 bytes. The region is cut into chunks; a chunk holds blocks of
-//! one size for the life of the process, and belongs to one CPU at a time:
+//! one size for the life of the process, and belongs to one CPU at a time. A CPU takes one chunk for its first threads of a size, and
+//! then twice as many in a row as it has of that size, 16 at most:
 //!
 //! - **A key, once handed out, is for ever the address of a block header.** Memory is never unmapped and a chunk
 //!   never changes its block size, so a stale key finds a header: of a free block, or of another thread.
@@ -17,6 +18,7 @@
 use crate::thread::{FREE, Header};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -25,31 +27,35 @@ pub(crate) const GRANULE: usize = 8;
 /// The largest block, in granules; a larger future goes to the heap and its block holds the pointer.
 pub(crate) const GRANULES_MAX: usize = if cfg!(miri) { 63 } else { 511 };
 
-/// log2 of the chunk size in granules: 1 MiB; small under Miri, so that chunk changes happen in tests.
-const CHUNK_SHIFT: u32 = if cfg!(miri) { 11 } else { 17 };
+/// log2 of the chunk size in granules: 64 KiB; small under Miri, so that chunk changes happen in tests.
+const CHUNK_SHIFT: u32 = if cfg!(miri) { 11 } else { 13 };
 const CHUNK_GRANULES: u32 = 1 << CHUNK_SHIFT;
 const CHUNK_BYTES: usize = CHUNK_GRANULES as usize * GRANULE;
 /// 32 GiB in all, less one chunk, so that the end of the arena still is a 32-bit key.
 const CHUNKS_MAX: usize = if cfg!(miri) { 256 } else { (1 << (32 - CHUNK_SHIFT)) - 1 };
-/// From so many chunks of one size on (4 GiB), further ones ask for huge pages: fewer page faults, and what may be
+/// The most chunks that are taken at once: 1 MiB.
+const RUN_MAX: u32 = if cfg!(miri) { 4 } else { 16 };
+/// From so many runs of one size on (4 GiB), further ones ask for huge pages: fewer page faults, and what may be
 /// touched in vain no longer counts.
-const CHUNKS_BEFORE_HUGE_PAGES: usize = 4096;
-/// Reserved behind the last chunk, for the advice on huge pages.
-const SPARE_CHUNKS: usize = 4;
-/// The smallest reservation worth starting with.
-const CHUNKS_MIN: usize = if cfg!(miri) { 256 } else { 16 };
+const RUNS_BEFORE_HUGE_PAGES: usize = 4096;
+/// Reserved behind the last chunk, for the advice on huge pages: 4 MiB.
+const SPARE_CHUNKS: usize = (4 << 20) / CHUNK_BYTES;
+/// The smallest reservation worth starting with: 16 MiB.
+const CHUNKS_MIN: usize = if cfg!(miri) { 256 } else { (16 << 20) / CHUNK_BYTES };
 
 const _: () = assert!((GRANULES_MAX + 1).is_power_of_two(), "used as a mask");
 
-/// No CPU owns the chunk.
-pub(crate) const NOBODY: u32 = u32::MAX;
+/// The owner of a chunk that no CPU owns.
+#[cfg(test)]
+const NOBODY: u32 = u32::MAX;
 
 /// The address of a thread's block: its offset from the arena's base in granules. Never 0.
 pub(crate) type Key = NonZeroU32;
 
-/// Who owns each chunk: its CPU, and in the upper half that CPU's group (0 for none). One more than are handed out, so that whatever
+/// Who owns each chunk: the complement of its CPU's number, so that 0 stands for `NOBODY` and the table takes no room in the
+/// program's file; and in the upper half that CPU's group (0 for none). One more than are handed out, so that whatever
 /// the key no bound need be checked.
-static OWNERS: [AtomicU64; CHUNKS_MAX + 1] = [const { AtomicU64::new(NOBODY as u64) }; CHUNKS_MAX + 1];
+static OWNERS: [AtomicU64; CHUNKS_MAX + 1] = [const { AtomicU64::new(0) }; CHUNKS_MAX + 1];
 /// Heads of each chunk's list of blocks freed by others than the owner, linked through the headers. Apart from the owners, which
 /// every wake-up reads.
 static FREED_ELSEWHERE: [AtomicU32; CHUNKS_MAX + 1] = [const { AtomicU32::new(0) }; CHUNKS_MAX + 1];
@@ -74,26 +80,45 @@ struct Abandoned {
 impl Abandoned {
     /// Notes what has been freed meanwhile; whether nothing is held any more.
     fn is_free(&mut self) -> bool {
-        // Acquire: the blocks' last users wrote their headers before the Release push.
-        let mut freed = FREED_ELSEWHERE[self.span.chunk as usize].swap(0, Ordering::Acquire);
-        while let Some(key) = Key::new(freed) {
-            self.held -= 1;
-            freed = header(key).link();
+        for list in self.span.freed_elsewhere() {
+            // Acquire: the blocks' last users wrote their headers before the Release push.
+            let mut freed = list.swap(0, Ordering::Acquire);
+            while let Some(key) = Key::new(freed) {
+                self.held -= 1;
+                freed = header(key).link();
+            }
         }
         self.held == 0
     }
 }
 
-/// The part of a chunk that has been handed out at least once, and how far it reaches.
+/// Chunks in a row with blocks of one size: the part that has been handed out at least once, and how far they reach.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
-    pub(crate) chunk: u32,
+    chunk: u32,
+    chunks: u32,
     /// The first key.
     first: u32,
     /// The next key never used.
     next: u32,
     /// Keys below this one can start a block.
     limit: u32,
+}
+
+impl Span {
+    fn chunks(&self) -> Range<usize> {
+        self.chunk as usize..(self.chunk + self.chunks) as usize
+    }
+
+    /// Has the owner of its chunks be this CPU, with its group in the upper half; 0 is none.
+    fn set_owner(&self, owner: u64) {
+        OWNERS[self.chunks()].iter().for_each(|chunk| chunk.store(owner, Ordering::Relaxed));
+    }
+
+    /// The lists of its blocks that were freed by others than the owner.
+    fn freed_elsewhere(&self) -> &'static [AtomicU32] {
+        &FREED_ELSEWHERE[self.chunks()]
+    }
 }
 
 /// There can be no (further) CPU in this process: no address space for threads, or too many CPUs.
@@ -176,7 +201,7 @@ pub(crate) fn prefetch_behind(key: Key) {
 /// The owner of the chunk that `key` lies in.
 #[inline(always)]
 pub(crate) fn owner(key: Key) -> u32 {
-    OWNERS[(key.get() >> CHUNK_SHIFT) as usize].load(Ordering::Relaxed) as u32
+    !(OWNERS[(key.get() >> CHUNK_SHIFT) as usize].load(Ordering::Relaxed) as u32)
 }
 
 /// The group of the CPU that owns the chunk; 0 if it is in none, or nobody owns it.
@@ -259,17 +284,17 @@ pub(crate) unsafe fn free_elsewhere(key: Key) {
 /// One CPU's stock of blocks: a free list per size, and the chunks it owns.
 #[derive(Debug)]
 pub(crate) struct Slab {
-    /// The CPU, and its group in the upper half.
+    /// What says in [`OWNERS`] that a chunk is this CPU's.
     owner: u64,
     free: [u32; GRANULES_MAX + 1],
-    /// The chunk each size is being cut from; the full ones before it.
+    /// The chunks each size is being cut from; the full ones before them.
     spans: Vec<(Option<Span>, Vec<Span>)>,
 }
 
 impl Slab {
     pub(crate) fn new(cpu: u32, group: u32) -> Result<Slab, Unavailable> {
         central()?;
-        let owner = u64::from(group) << 32 | u64::from(cpu);
+        let owner = u64::from(group) << 32 | u64::from(!cpu);
         let spans = (0..=GRANULES_MAX).map(|_| (None, Vec::new())).collect();
         Ok(Slab { owner, free: [0; GRANULES_MAX + 1], spans })
     }
@@ -302,15 +327,14 @@ impl Slab {
             if self.take_freed_elsewhere(granules) {
                 return self.alloc(granules);
             }
-            self.take_chunk(granules)?;
+            self.take_chunks(granules)?;
         }
     }
 
     /// Collects what others freed of this size; false if there was nothing.
     fn take_freed_elsewhere(&mut self, granules: usize) -> bool {
         let (current, full) = &self.spans[granules];
-        for span in full.iter().chain(current) {
-            let list = &FREED_ELSEWHERE[span.chunk as usize];
+        for list in full.iter().chain(current).flat_map(Span::freed_elsewhere) {
             if list.load(Ordering::Relaxed) != 0 {
                 // Acquire: the blocks' last users wrote their headers before the Release push.
                 self.free[granules] = list.swap(0, Ordering::Acquire);
@@ -320,30 +344,33 @@ impl Slab {
         false
     }
 
-    /// Takes over a chunk that a dead CPU left of this size, or the next unused one.
-    fn take_chunk(&mut self, granules: usize) -> Result<(), ArenaFull> {
+    /// Takes over chunks that a dead CPU left of this size, or the next unused ones.
+    fn take_chunks(&mut self, granules: usize) -> Result<(), ArenaFull> {
         let mut central = central().expect("checked in new").lock().expect("no panic under this lock");
         let left = central.abandoned.entry(granules).or_default();
         if let Some(at) = left.iter_mut().position(Abandoned::is_free) {
             let span = left.swap_remove(at).span;
-            OWNERS[span.chunk as usize].store(self.owner, Ordering::Relaxed);
+            span.set_owner(self.owner);
             self.spans[granules].0 = Some(Span { next: span.first, ..span });
             return Ok(());
         }
         if central.next == central.end {
             return Err(ArenaFull { reserved_bytes: central.end * CHUNK_BYTES });
         }
+        let full = &self.spans[granules].1;
         let chunk = central.next as u32;
-        central.next += 1;
-        OWNERS[chunk as usize].store(self.owner, Ordering::Relaxed);
-        if self.spans[granules].1.len() >= CHUNKS_BEFORE_HUGE_PAGES {
+        let chunks =
+            full.last().map_or(1, |last| RUN_MAX.min(2 * last.chunks)).min(central.end as u32 - chunk);
+        central.next += chunks as usize;
+        if full.len() >= RUNS_BEFORE_HUGE_PAGES {
             advise_huge_pages(chunk);
         }
         let start = chunk << CHUNK_SHIFT;
         let first = if start == 0 { granules as u32 } else { start };
-        let blocks = (start + CHUNK_GRANULES - first) / granules as u32;
-        self.spans[granules].0 =
-            Some(Span { chunk, first, next: first, limit: first + blocks * granules as u32 });
+        let blocks = (start + chunks * CHUNK_GRANULES - first) / granules as u32;
+        let span = Span { chunk, chunks, first, next: first, limit: first + blocks * granules as u32 };
+        span.set_owner(self.owner);
+        self.spans[granules].0 = Some(span);
         Ok(())
     }
 
@@ -378,17 +405,19 @@ impl Drop for Slab {
         let Ok(central) = central() else { return };
         let mut central = central.lock().expect("no panic under this lock");
         for (granules, (current, full)) in self.spans.drain(..).enumerate() {
-            let mut free_here = BTreeMap::<u32, usize>::new();
+            let mut free_here: Vec<u32> = Vec::new();
             let mut next = self.free[granules];
             while let Some(key) = Key::new(next) {
-                *free_here.entry(key.get() >> CHUNK_SHIFT).or_default() += 1;
+                free_here.push(key.get());
                 next = header(key).link();
             }
+            free_here.sort_unstable();
             for span in full.into_iter().chain(current) {
                 let used = (span.next - span.first) as usize / granules;
-                // What others have freed meanwhile, or do so now, is counted by who looks into the list next.
-                let held = used - free_here.get(&span.chunk).copied().unwrap_or(0);
-                OWNERS[span.chunk as usize].store(NOBODY.into(), Ordering::Relaxed);
+                let below = |key: u32| free_here.partition_point(|&free| free < key);
+                // What others have freed meanwhile, or do so now, is counted by who looks into the lists next.
+                let held = used - (below(span.limit) - below(span.first));
+                span.set_owner(0);
                 central.abandoned.entry(granules).or_default().push(Abandoned { span, held });
             }
         }
@@ -425,6 +454,33 @@ mod tests {
         let blocks = CHUNK_GRANULES / 50;
         let again = (0..blocks + 1).map(|_| slab.alloc(50).unwrap()).any(|k| k == first);
         assert!(again, "the freed block was not reused before a second chunk was opened");
+    }
+
+    /// Bytes of the chunks that a CPU has of one size.
+    fn taken(slab: &Slab, granules: usize) -> usize {
+        let (current, full) = &slab.spans[granules];
+        full.iter().chain(current).map(|span| span.chunks as usize * CHUNK_BYTES).sum()
+    }
+
+    #[test]
+    fn the_first_thread_of_a_size_takes_little_and_many_take_large_runs() {
+        let mut slab = Slab::new(7_004, 0).unwrap();
+        slab.alloc(7).unwrap();
+        assert!(taken(&slab, 7) <= 64 << 10);
+        let blocks = (RUN_MAX * CHUNK_GRANULES * 2) / 7;
+        let keys: Vec<Key> = (1..blocks).map(|_| slab.alloc(7).unwrap()).collect();
+        let used = blocks as usize * 7 * GRANULE;
+        assert!(taken(&slab, 7) < 2 * used, "{} for {used}", taken(&slab, 7));
+        assert_eq!(slab.spans[7].0.unwrap().chunks, RUN_MAX);
+        assert!(keys.iter().all(|&key| owner(key) == 7_004));
+        // What is freed elsewhere is found in whichever chunk of a run it lies.
+        let last = *keys.last().unwrap();
+        // SAFETY: just allocated and unused.
+        unsafe { free_elsewhere(last) };
+        assert!(slab.take_freed_elsewhere(7));
+        assert_eq!(slab.alloc(7).unwrap(), last);
+        drop(slab);
+        assert!(keys.iter().all(|&key| owner(key) == NOBODY));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The program's own system calls: a request type, its reply type, and a scheduler that interprets them.
 
+use crate::Cpu;
 use crate::cpu::{Ask, current, direct, retract};
 use crate::thread::Thread;
-use crate::trace::Request;
+use crate::trace::{Detached, Request, Trace};
 use crate::waker;
 use std::any::{Any, type_name};
 use std::fmt;
@@ -139,6 +140,79 @@ impl<C: Syscall> Drop for Calling<C> {
 impl<C: Syscall> fmt::Debug for Calling<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Calling({})", type_name::<C>())
+    }
+}
+
+impl Cpu {
+    /// Answers the calls of type `C` in a node by `reply`, and returns what is left for others to take: [`Trace::Blocked`] if nothing is.
+    ///
+    /// A call comes as [`Trace::Call`] from a thread that waits for nothing else, and through [`Trace::Any`], among
+    /// [`detached`](Cpu::detached), from one that may move or be cancelled, or that made the call within a `join!` or a `select!`. This answers
+    /// it in both; threads that go on are [woken](Cpu::woken). A scheduler passes what its threads' steps return through this, once
+    /// for each type of call that it knows, before it acts on the node.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::scope::join;
+    /// use selvedge::{Cpu, Syscall, Trace, call};
+    ///
+    /// struct Square(u32);
+    /// impl Syscall for Square {
+    ///     type Reply = u32;
+    /// }
+    ///
+    /// let mut cpu = Cpu::new()?;
+    /// let mut main = cpu.spawn_local(async {
+    ///     let (one, other) = join((call(Square(2)), call(Square(3)))).await; // both at once
+    ///     one + other + call(Square(4)).await
+    /// })?;
+    /// while let Some(thread) = cpu.woken() {
+    ///     let node = thread.step(&mut cpu);
+    ///     match cpu.answer(node, |Square(number)| number * number) {
+    ///         Trace::Yield(thread) => cpu.make_ready(thread),
+    ///         end => assert!(matches!(end, Trace::Blocked | Trace::Ret)),
+    ///     }
+    /// }
+    /// assert_eq!(main.try_join().unwrap().unwrap(), 29);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn answer<C: Syscall>(&mut self, node: Trace, mut reply: impl FnMut(C) -> C::Reply) -> Trace {
+        match node {
+            Trace::Call(call) => self.answer_one(call, &mut reply).map_or(Trace::Blocked, Trace::Call),
+            Trace::Any => {
+                // What a reply wakes may ask for more, behind those that are there now. The others keep their order.
+                let mut is_left = false;
+                for _ in 0..self.detached_count() {
+                    let Some(Detached { request, waker }) = self.detached() else { break };
+                    let left = match request {
+                        Request::Call(call) => self.answer_one(call, &mut reply).map(Request::Call),
+                        other => Some(other),
+                    };
+                    if let Some(request) = left {
+                        is_left = true;
+                        self.put_back(Detached { request, waker });
+                    }
+                }
+                if is_left { Trace::Any } else { Trace::Blocked }
+            }
+            other => other,
+        }
+    }
+
+    /// Answers a call if it is of type `C`, else gives it back.
+    fn answer_one<C: Syscall>(
+        &mut self,
+        call: Box<Call>,
+        reply: &mut impl FnMut(C) -> C::Reply,
+    ) -> Option<Box<Call>> {
+        match call.take::<C>() {
+            Ok((request, answer)) => {
+                let thread = answer.reply(reply(request));
+                thread.into_iter().for_each(|thread| self.make_ready(thread));
+                None
+            }
+            Err(other) => Some(other),
+        }
     }
 }
 

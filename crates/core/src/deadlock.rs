@@ -11,7 +11,7 @@ use std::fmt;
 ///
 /// # Paper
 /// [Del §2.1] leaves this case open: there `start` returns as if all had ended.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Deadlock {
     /// The threads, and where each waits.
     pub threads: Vec<ThreadInfo>,
@@ -99,6 +99,13 @@ impl fmt::Display for Deadlock {
             write!(f, "\n  and {} more", n - SHOWN_MAX)?;
         }
         Ok(())
+    }
+}
+
+/// The same report, because a `main` that returns a `Result` prints its error so.
+impl fmt::Debug for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -8,7 +8,8 @@ use crate::cpu::Room;
 use crate::group::Members;
 use crate::inbox::Inbox;
 use crate::{Unavailable, Unpark};
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 const CPUS_MAX: usize = 4096;
@@ -53,7 +54,8 @@ impl Count {
     }
 }
 
-static ENTRIES: [OnceLock<Entry>; CPUS_MAX] = [const { OnceLock::new() }; CPUS_MAX];
+/// Null where there never was a CPU of that number; otherwise leaked by `enter`, and never changed again.
+static ENTRIES: [AtomicPtr<Entry>; CPUS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; CPUS_MAX];
 /// Numbers to be used again, and the next never used.
 static NUMBERS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), 0));
 
@@ -67,7 +69,12 @@ pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry)
             numbers.1 - 1
         }
     };
-    let entry = ENTRIES[id as usize].get_or_init(Entry::default);
+    let entry = known(id).unwrap_or_else(|| {
+        // Nobody else has the number, and so nobody else sets it.
+        let entry: &'static mut Entry = Box::leak(Box::default());
+        ENTRIES[id as usize].store(entry, Ordering::Release);
+        entry
+    });
     entry.inbox.renew();
     entry.waiting.reset();
     entry.waiting_here.reset();
@@ -80,7 +87,7 @@ pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry)
 }
 
 pub(crate) fn leave(id: u32) {
-    if let Some(entry) = ENTRIES[id as usize].get() {
+    if let Some(entry) = known(id) {
         entry.in_use.store(false, Ordering::Release);
         entry.set_unpark(None);
         let group = entry.group.lock().expect("no panic under this lock").take();
@@ -91,8 +98,15 @@ pub(crate) fn leave(id: u32) {
     NUMBERS.lock().expect("no panic under this lock").0.push(id);
 }
 
+/// The entry of that number, if there ever was a CPU.
+fn known(id: u32) -> Option<&'static Entry> {
+    let entry = ENTRIES.get(id as usize)?.load(Ordering::Acquire);
+    // SAFETY: null, or leaked by `enter`.
+    unsafe { entry.as_ref() }
+}
+
 fn entry(id: u32) -> Option<&'static Entry> {
-    ENTRIES.get(id as usize).and_then(OnceLock::get).filter(|entry| entry.in_use.load(Ordering::Acquire))
+    known(id).filter(|entry| entry.in_use.load(Ordering::Acquire))
 }
 
 /// Tells a CPU to resume a thread.
@@ -126,7 +140,7 @@ pub(crate) fn call(entry: &Entry) {
 
 /// Has a CPU look whether there is a deadlock, if all sleep and one is quiet.
 pub(crate) fn call_one() {
-    let entries = ENTRIES.iter().map_while(OnceLock::get);
+    let entries = (0..CPUS_MAX as u32).map_while(known);
     let mut looks = None;
     for entry in entries.filter(|entry| entry.in_use.load(Ordering::Acquire)) {
         if !entry.inbox.is_asleep() {

@@ -99,7 +99,6 @@ impl Events for NoEvents {
 }
 
 /// Why a scheduler could not go on.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum RunError {
     /// No address space for threads, or no room for one more.
@@ -123,6 +122,13 @@ impl fmt::Display for RunError {
             RunError::MainExited => f.write_str("the main thread called exit() and has no result"),
             RunError::UnknownCall(call) => write!(f, "no one here serves the system call {call}"),
         }
+    }
+}
+
+/// The same words, because a `main` that returns a `Result` prints its error so.
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -147,7 +147,7 @@ impl Panic {
         quietly(|| drop(self));
     }
 
-    /// The type name of the thread's future.
+    /// The type name of the thread's future, or "main".
     pub fn thread(&self) -> &'static str {
         self.thread
     }

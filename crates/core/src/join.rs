@@ -17,6 +17,7 @@
 //! exchange to OVER (Release), and read after it was seen (Acquire); OVER stays, so that who has seen it exchanges nothing. `tests/loom_join.rs` checks it.
 
 use crate::arena::{self, Key};
+use crate::budget;
 use crate::cpu::{CpuInner, create_ready, current, direct, retract};
 use crate::exception::Exception;
 use crate::place::Place;
@@ -32,7 +33,7 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU8;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 /// What a joinable thread and its handle share, at the start of the thread's body.
 struct JoinCell<T> {
@@ -168,8 +169,10 @@ fn waker_of(word: u64) -> Option<Waker> {
 }
 
 /// A joinable thread's body. The cell comes first, so that a handle finds it without knowing the future.
+///
+/// That of a program's main thread is named so, because the type of its future says no more than where the program begins.
 #[repr(C)]
-struct Joinable<F: Future> {
+struct Joinable<F: Future, const MAIN: bool> {
     cell: JoinCell<F::Output>,
     future: MaybeUninit<F>,
 }
@@ -238,7 +241,7 @@ where
 /// As [`spawn`].
 #[inline]
 pub fn spawn_local<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
-    create_joinable(here(), future, CANCELLABLE).unwrap_or_else(|full| panic!("{full}"))
+    create_joinable::<false, F>(here(), future, CANCELLABLE).unwrap_or_else(|full| panic!("{full}"))
 }
 
 /// As [`spawn`], for programs that go on when there is no room for another thread.
@@ -255,7 +258,7 @@ where
     F::Output: Send,
 {
     let cpu = here();
-    create_joinable(cpu, future, cpu.mobility() | CANCELLABLE)
+    create_joinable::<false, F>(cpu, future, cpu.mobility() | CANCELLABLE)
 }
 
 #[inline(always)]
@@ -275,7 +278,7 @@ impl Cpu {
         F::Output: Send,
     {
         let cpu = self.inner();
-        create_joinable(cpu, future, cpu.mobility() | CANCELLABLE)
+        create_joinable::<false, F>(cpu, future, cpu.mobility() | CANCELLABLE)
     }
 
     /// As [`spawn_local`], from outside.
@@ -286,18 +289,42 @@ impl Cpu {
         &mut self,
         future: F,
     ) -> Result<JoinHandle<F::Output>, ArenaFull> {
-        create_joinable(self.inner(), future, CANCELLABLE)
+        create_joinable::<false, F>(self.inner(), future, CANCELLABLE)
+    }
+
+    /// As [`spawn`](Cpu::spawn), for the main thread of a program, which reports call "main".
+    ///
+    /// # Errors
+    /// If the arena is full.
+    pub fn spawn_main<F>(&mut self, future: F) -> Result<JoinHandle<F::Output>, ArenaFull>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send,
+    {
+        let cpu = self.inner();
+        create_joinable::<true, F>(cpu, future, cpu.mobility() | CANCELLABLE)
+    }
+
+    /// As [`spawn_local`](Cpu::spawn_local), for the main thread of a program, which reports call "main".
+    ///
+    /// # Errors
+    /// If the arena is full.
+    pub fn spawn_main_local<F: Future + 'static>(
+        &mut self,
+        future: F,
+    ) -> Result<JoinHandle<F::Output>, ArenaFull> {
+        create_joinable::<true, F>(self.inner(), future, CANCELLABLE)
     }
 }
 
 #[inline(always)]
-fn create_joinable<F: Future + 'static>(
+fn create_joinable<const MAIN: bool, F: Future + 'static>(
     cpu: &CpuInner,
     future: F,
     tags: u32,
 ) -> Result<JoinHandle<F::Output>, ArenaFull> {
     let future = MaybeUninit::new(future);
-    let (key, body) = create_ready(cpu, Joinable { cell: JoinCell::new(), future }, tags)?;
+    let (key, body) = create_ready(cpu, Joinable::<F, MAIN> { cell: JoinCell::new(), future }, tags)?;
     // SAFETY: the body was just created; its cell is the first field.
     let cell = unsafe { NonNull::new_unchecked(&raw mut (*body).cell) };
     Ok(JoinHandle { key, cell, _result: PhantomData })
@@ -351,7 +378,7 @@ impl<T> JoinCell<T> {
     }
 }
 
-impl<F: Future + 'static> Body for Joinable<F> {
+impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
     #[inline]
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled {
         // SAFETY: the body is live and pinned, says the caller. The future is touched by its thread alone; the cell is shared
@@ -419,7 +446,7 @@ impl<F: Future + 'static> Body for Joinable<F> {
     }
 
     fn name() -> &'static str {
-        type_name::<F>()
+        if MAIN { "main" } else { type_name::<F>() }
     }
 }
 
@@ -511,6 +538,7 @@ impl<T> Future for JoinHandle<T> {
             }
             return Poll::Pending;
         }
+        ready!(budget::spend(cx, 1));
         Poll::Ready(self.try_join().expect("a join handle is not polled after it has ended"))
     }
 }

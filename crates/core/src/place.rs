@@ -72,7 +72,7 @@ impl ThreadInfo {
         ThreadId(self.key)
     }
 
-    /// The type name of its future.
+    /// The type name of its future; "main" for the main thread.
     pub fn name(&self) -> &'static str {
         self.name
     }

@@ -48,7 +48,7 @@ pub fn round_robin_until<F: Future + 'static>(
     main: F,
     stop: impl Fn() -> bool,
 ) -> Result<Option<F::Output>, RunError> {
-    let mut main = cpu.spawn_local(main)?;
+    let mut main = cpu.spawn_main_local(main)?;
     main.stays();
     let result = loop {
         if stop() {

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The offset is taken from [`ANCHOR`], so that the pointer to the vtable fits in 27 bits (vtables are aligned to
-//! 32). The state bits say who owns the thread:
+//! 32). A vtable of another image (a program with this crate in a shared library) is too far away, and has a copy near the anchor:
+//! see [`far`](crate::far). The state bits say who owns the thread:
 //!
 //! | bits | name | meaning | set by | link holds |
 //! |---|---|---|---|---|
@@ -31,8 +32,9 @@
 
 use crate::arena::{self, GRANULE, GRANULES_MAX, Key};
 use crate::cpu::CpuInner;
+use crate::observe::ThreadId;
 use crate::trace::Trace;
-use crate::{ArenaFull, Cpu};
+use crate::{ArenaFull, Cpu, far};
 use std::any::{Any, type_name};
 use std::future::Future;
 use std::marker::PhantomData;
@@ -90,6 +92,7 @@ pub(crate) const CANCELLABLE: u32 = 0b1_0000;
 const TAGS: u32 = 0b1_1111;
 
 /// What is known of a future once its type is forgotten.
+#[derive(Clone, Copy)]
 #[repr(align(32))]
 pub(crate) struct VTable {
     /// Runs the future until it is pending or over; drops it when over.
@@ -138,6 +141,12 @@ static ANCHOR: VTable = VTable {
     granules: 0,
     name: || "",
 };
+
+/// That of no thread, of any size.
+#[cfg(test)]
+pub(crate) fn vtable_of_nothing(granules: u16) -> VTable {
+    VTable { granules, ..ANCHOR }
+}
 
 /// The distance of a static object from the anchor, if 32 bits hold it: always within one executable.
 pub(crate) fn offset<T>(object: &'static T) -> Option<u32> {
@@ -391,7 +400,7 @@ fn place<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<Key, (ArenaFull,
             name: B::name,
         }
     };
-    let head = offset(vtable).expect("within 2 GiB of the anchor: linked into one executable");
+    let head = offset(vtable).unwrap_or_else(|| far::offset(vtable));
     let key = match cpu.alloc(granules_of::<B>()) {
         Ok(key) => key,
         Err(full) => return Err((full, body)),
@@ -483,7 +492,13 @@ impl Thread {
         self.key.get()
     }
 
-    /// The name of the thread's code: the type name of its future.
+    /// Its identity, by which it can be looked at while others have it.
+    #[inline(always)]
+    pub fn identity(&self) -> ThreadId {
+        ThreadId(self.key)
+    }
+
+    /// The name of the thread's code: the type name of its future, or "main".
     pub fn name(&self) -> &'static str {
         (vtable(arena::header(self.key).head()).name)()
     }

@@ -47,7 +47,8 @@ pub enum Trace {
     Blocked,
     /// The thread has come to its end.
     Ret,
-    /// The thread has ended by a panic that nobody joins it for.
+    /// The thread has ended by a panic, and there is no join handle to tell. A scheduler [reports](Panic::report) it and goes on:
+    /// the other threads are none the worse.
     Panic(Box<Panic>),
 }
 

@@ -1,10 +1,12 @@
 //! All interleavings of posting to a CPU's inbox and going to sleep: no post is lost.
 #![cfg(loom)]
 
-use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Notify};
 use loom::thread;
-use selvedge_core::Inbox;
+
+/// Its owner declares no quiet.
+type Inbox = selvedge_core::Inbox<()>;
 
 /// The owner's loop: takes mail, sleeps when there is none, until it has `wanted` keys.
 fn receive(inbox: &Inbox, parked: &Notify, wanted: usize) -> Vec<u32> {
@@ -45,6 +47,30 @@ fn a_sleeper_is_woken_by_every_first_post() {
     });
 }
 
+/// The owner opens its inbox between being called and going to sleep: that takes no call away.
+#[test]
+fn a_call_ends_the_next_sleep_or_the_present_one() {
+    loom::model(|| {
+        let inbox = Arc::new(Inbox::default());
+        let parked = Arc::new(Notify::new());
+        let caller = {
+            let (inbox, parked) = (inbox.clone(), parked.clone());
+            thread::spawn(move || {
+                if inbox.call() {
+                    parked.notify();
+                }
+            })
+        };
+        assert!(inbox.open().is_empty());
+        if inbox.sleep() {
+            parked.wait();
+            inbox.wake();
+        }
+        caller.join().unwrap();
+        assert!(inbox.sleep() || inbox.sleep(), "one call ends one sleep");
+    });
+}
+
 #[test]
 fn what_was_written_before_a_post_is_seen_after_it() {
     loom::model(|| {
@@ -82,5 +108,32 @@ fn a_post_to_one_that_was_woken_by_something_else_is_kept() {
         assert!(inbox.has_mail());
         assert!(!inbox.sleep());
         assert_eq!(inbox.open(), [3]);
+    });
+}
+
+/// The list of the model has room for one key before duplicates are struck out.
+#[test]
+fn what_was_written_before_a_post_that_is_struck_out_is_seen() {
+    loom::model(|| {
+        let inbox = Arc::new(Inbox::default());
+        let parked = Arc::new(Notify::new());
+        let written = Arc::new(AtomicUsize::new(0));
+        let poster = {
+            let (inbox, parked, written) = (inbox.clone(), parked.clone(), written.clone());
+            thread::spawn(move || {
+                for round in 1..=3 {
+                    written.store(round, Ordering::Relaxed);
+                    if inbox.post(7) {
+                        parked.notify();
+                    }
+                }
+            })
+        };
+        // Each time the thread is told it looks, and waits on if not all is there.
+        while written.load(Ordering::Relaxed) < 3 {
+            let told = receive(&inbox, &parked, 1);
+            assert!(told.iter().all(|&key| key == 7));
+        }
+        poster.join().unwrap();
     });
 }

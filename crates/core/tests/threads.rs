@@ -207,7 +207,12 @@ fn a_deadlock_is_reported_with_its_threads() {
         });
         let _ = stuck.await;
     });
+    // What a `main` that returns it prints.
+    let printed = format!("{:?}", error.as_ref().unwrap_err());
     let Err(RunError::Deadlock(deadlock)) = error else { panic!("{error:?}") };
+    assert_eq!((printed, format!("{deadlock:?}")), (deadlock.to_string(), deadlock.to_string()));
+    assert_eq!(deadlock.threads.iter().filter(|t| t.name() == "main").count(), 1, "{deadlock}");
+    assert!(deadlock.to_string().contains("(main): waits to join"), "{deadlock}");
     assert_eq!(deadlock.threads.len(), 2, "{deadlock}");
     assert!(deadlock.to_string().contains("waits to join another thread"), "{deadlock}");
     let places: Vec<u32> = deadlock.threads.iter().filter_map(|t| t.place()).map(|p| p.line()).collect();

@@ -32,10 +32,8 @@ pub struct Calls {
     pub waits: u64,
 }
 
-/// `io_uring_enter`, behind the kinds that go through the door.
-pub(crate) const RING: usize = Call::ALL.len();
-/// What waits for events.
-pub(crate) const WAIT: usize = RING + 1;
+/// What waits for events, behind the kinds that go through the door.
+pub(crate) const WAIT: usize = Call::ALL.len();
 const KINDS: usize = WAIT + 1;
 
 /// The table of one OS thread, which alone writes it.
@@ -202,8 +200,7 @@ impl Calls {
             time: Duration::from_nanos((ticks as f64 * tick) as u64),
         };
         let kinds = sums[..WAIT].iter().enumerate().filter(|(_, [calls, ..])| *calls != 0);
-        let kinds =
-            kinds.map(|(kind, sum)| (Call::ALL.get(kind).map_or("io_uring_enter", |c| c.name()), tally(sum)));
+        let kinds = kinds.map(|(kind, sum)| (Call::ALL[kind].name(), tally(sum)));
         Calls { kinds: kinds.collect(), waits: sums[WAIT][0] }
     }
 
@@ -327,6 +324,10 @@ impl Call {
             Call::Read => "read",
             Call::Write => "write",
             Call::Spawn => "spawn",
+            Call::SignalAction => "rt_sigaction",
+            Call::RingSetup => "io_uring_setup",
+            Call::RingRegister => "io_uring_register",
+            Call::RingEnter => "io_uring_enter",
         }
     }
 }
@@ -335,6 +336,8 @@ impl Call {
 mod tests {
     use super::*;
     use crate::sys;
+
+    const RING: usize = Call::RingEnter as usize;
 
     #[test]
     fn calls_are_counted_while_that_is_wanted_and_timed() {

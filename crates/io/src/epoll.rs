@@ -4,7 +4,7 @@
 //! [`global`](crate::global) drives another for futures on foreign executors, where they are wakers.
 
 use crate::exclusive;
-use crate::readiness::{Crowd, Entry, Ready, Wait, Wakes};
+use crate::readiness::{Crowd, Drained, Entry, Ready, Wait, Wakes};
 use crate::sleepers::Sleepers;
 use crate::sys::{self, Fd};
 use crate::wheel::{Tick, TimerKey, Wheel};
@@ -170,9 +170,9 @@ impl<W: Wakes> Driver<W> {
 
     /// A call has found the descriptor drained, and no event has been taken from the epoll set since.
     #[inline]
-    pub(crate) fn drained(&mut self, fd: RawFd, interest: Interest) {
+    pub(crate) fn drained(&mut self, fd: RawFd, interest: Interest, by: Drained) {
         if let Some(entry) = sys::index(fd).and_then(|index| self.entries.get_mut(index)) {
-            entry.drained(interest);
+            entry.drained(interest, by);
         }
     }
 
@@ -192,6 +192,7 @@ impl<W: Wakes> Driver<W> {
             write: broken || flags.contains(EventFlags::OUT),
             read_end,
             write_end: broken,
+            urgent: flags.contains(EventFlags::PRI),
         };
         for waiter in entry.event(ready).into_iter().flatten() {
             self.waiting -= 1;
@@ -283,7 +284,7 @@ impl<W: Wakes> Driver<W> {
     /// What a descriptor is registered with.
     fn registration(&self, index: usize, fd: RawFd) -> (u64, EventFlags) {
         let flags = match exclusive::claim(fd, &self.epoll) {
-            false => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
+            false => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET,
             true => EventFlags::IN | EventFlags::ET | EventFlags::EXCLUSIVE,
         };
         (u64::from(self.entries[index].generation) << 32 | index as u64, flags)
@@ -362,19 +363,48 @@ mod tests {
     fn an_event_of_an_earlier_file_resumes_nobody() {
         let mut driver = Driver::new().unwrap();
         let now = Time::now();
-        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let (mut reader, writer) = rustix::pipe::pipe().unwrap();
         driver.wait("old", read(&reader, true), now, |_| panic!("nothing is there"));
         rustix::io::write(&writer, b"x").unwrap();
         let event = events(&driver)[0];
-        // Between the event and its delivery the number is given to another file.
+        // Between the event and its delivery the number is given to another file; the old one is open elsewhere still.
+        let elsewhere = reader.try_clone().unwrap();
+        let (new_reader, new_writer) = rustix::pipe::pipe().unwrap();
+        rustix::io::dup2(&new_reader, &mut reader).unwrap();
         let mut resumed = Vec::new();
         driver.wait("new", read(&reader, true), now, |w| resumed.push(w));
         assert_eq!(resumed, ["old"]);
         driver.event(event, |w| panic!("{w} is resumed by a stale event"));
+        rustix::io::write(&writer, b"x").unwrap();
+        for event in events(&driver) {
+            driver.event(event, |w| panic!("{w} is resumed by the old file"));
+        }
         assert_eq!(driver.armed(), 1);
-        driver.event(events(&driver)[0], |w| resumed.push(w));
+        rustix::io::write(&new_writer, b"x").unwrap();
+        let event = events(&driver).into_iter().find(|event| event.data.u64() >> 32 == 2).unwrap();
+        driver.event(event, |w| resumed.push(w));
         assert_eq!(resumed, ["old", "new"]);
         assert_eq!(driver.armed(), 0);
+        drop(elsewhere);
+    }
+
+    #[test]
+    fn a_fresh_wait_for_the_same_file_resumes_nobody_and_loses_nothing() {
+        let mut driver = Driver::new().unwrap();
+        let now = Time::now();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        for waiter in ["one", "other", "one", "other"] {
+            driver.wait(waiter, read(&reader, true), now, |w| panic!("{w} is resumed"));
+        }
+        assert_eq!(driver.armed(), 2);
+        rustix::io::write(&writer, b"x").unwrap();
+        let event = events(&driver)[0];
+        let mut resumed = Vec::new();
+        driver.event(event, |w| resumed.push(w));
+        assert_eq!((resumed.as_slice(), driver.armed()), (["one", "other"].as_slice(), 0));
+        // That edge is kept, and another fresh wait has the kernel tell of it once more.
+        driver.wait("one", read(&reader, true), now, |w| resumed.push(w));
+        assert_eq!((resumed.len(), events(&driver).len()), (3, 1));
     }
 
     #[test]

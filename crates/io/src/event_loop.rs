@@ -14,7 +14,7 @@
 use crate::epoll::{BATCH, Driver, UNPARK};
 use crate::fs::disk::{self, Disk};
 use crate::linger::{Linger, MOMENT};
-use crate::readiness::Wakes;
+use crate::readiness::{Drained, Wakes};
 use crate::sys;
 use crate::unpark::Caller;
 use rustix::event::{Timespec, epoll};
@@ -101,7 +101,7 @@ thread_local! {
     /// How many fresh waits the loops of this OS thread have served, modulo 2³², by the descriptor's [`sys::index`].
     static FRESH: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     /// What calls of this OS thread have found drained since its event loop was told, or polled: the last few of them.
-    static DRAINED: [Cell<Option<(RawFd, Interest)>>; 4] = const { [const { Cell::new(None) }; 4] };
+    static DRAINED: [Cell<Option<(RawFd, Interest, Drained)>>; 4] = const { [const { Cell::new(None) }; 4] };
 }
 
 /// A call has just found a descriptor drained: it failed because that was not ready, or came back short.
@@ -110,9 +110,9 @@ thread_local! {
 /// the loop is polled, and whoever polls makes no calls meanwhile. The loop is told before it is polled again and before anybody waits.
 /// (That may be forgotten, and then somebody goes on for the sake of an old edge, to make one call that fails.)
 #[inline]
-pub(crate) fn found_drained(fd: RawFd, interest: Interest) {
+pub(crate) fn found_drained(fd: RawFd, interest: Interest, by: Drained) {
     DRAINED.with(|drained| {
-        let news = Some((fd, interest));
+        let news = Some((fd, interest, by));
         if drained[0].get() != news {
             for i in (1..drained.len()).rev() {
                 drained[i].set(drained[i - 1].get());
@@ -124,11 +124,11 @@ pub(crate) fn found_drained(fd: RawFd, interest: Interest) {
 
 /// Tells what has been found drained.
 #[inline]
-fn drained(mut tell: impl FnMut(RawFd, Interest)) {
+fn drained(mut tell: impl FnMut(RawFd, Interest, Drained)) {
     DRAINED.with(|drained| {
         for place in drained {
-            let Some((fd, interest)) = place.take() else { break };
-            tell(fd, interest);
+            let Some((fd, interest, by)) = place.take() else { break };
+            tell(fd, interest, by);
         }
     });
 }
@@ -249,7 +249,7 @@ impl EventLoop {
 impl EventLoop {
     #[inline]
     fn wait(&mut self, cpu: &mut Cpu, waiter: Waiter, readiness: Readiness) {
-        drained(|fd, interest| self.driver.drained(fd, interest));
+        drained(|fd, interest, by| self.driver.drained(fd, interest, by));
         if readiness.fresh {
             note_fresh(readiness.fd);
         }
@@ -297,8 +297,7 @@ impl EventLoop {
             wait = Some(Duration::ZERO);
         }
         let others = self.driver.waiting() > 0;
-        let disk_wait = wait.unwrap_or(WAIT_MAX);
-        let look = match self.disk.turn(cpu, disk_wait, self.driver.epoll().as_fd(), others)? {
+        let look = match self.disk.turn(cpu, wait, self.driver.epoll().as_fd(), others)? {
             disk::Wait::Whole => true,
             look => {
                 wait = Some(Duration::ZERO);
@@ -308,7 +307,7 @@ impl EventLoop {
         let timespec = wait
             .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
         // Not sooner: a foreign waker, woken by the disk's turn, may have made calls.
-        drained(|fd, interest| self.driver.drained(fd, interest));
+        drained(|fd, interest, by| self.driver.drained(fd, interest, by));
         let taken = match look {
             true => sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref()),
             false => Ok(&[][..]),

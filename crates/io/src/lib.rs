@@ -38,7 +38,7 @@
 //!
 //! # What it costs
 //!
-//! A descriptor is registered with epoll once in each loop that its threads wait in, and taken out of a loop that they have left. A read that came back short makes the next one wait before it tries, so a
+//! A descriptor is registered with epoll once in each loop that its threads wait in, and taken out of a loop that they have left. A read of a socket that came back short makes the next one wait before it tries, so a
 //! request on a kept-alive connection is one `recv` and one `send`. A wait allocates nothing, and a deadline that only moves
 //! on sets no timer. A sleep that is given up costs as little as an atomic swap, on whatever OS thread.
 
@@ -60,6 +60,7 @@ mod places;
 pub mod pool;
 pub mod process;
 mod readiness;
+mod shorts;
 pub mod signal;
 pub mod sim;
 mod sleepers;

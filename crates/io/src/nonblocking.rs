@@ -2,13 +2,15 @@
 
 use crate::event_loop::{self, Fresh, LoopId};
 use crate::places::Places;
-use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd};
+use crate::readiness::Drained;
+use crate::shorts::Shorts;
+use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd, budget};
 use std::fmt;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 /// An owned descriptor in non-blocking mode: a socket, a pipe, a terminal, an eventfd.
@@ -27,8 +29,8 @@ use std::task::{Context, Poll, ready};
 /// blocked, or one that [`drained`](Self::drained) was told of, the next one waits before it tries: the failing call is
 /// not made twice.
 ///
-/// Any number of threads may use it at once; each event resumes all of those who wait for it. A thread that never
-/// has to wait lets the others run after every 64th call.
+/// Any number of threads may use it at once; each event resumes all of those who wait for it. Each call is paid for
+/// from the [budget](selvedge_core::budget) of the step: a thread that never has to wait lets the others run after 64 calls at most.
 ///
 /// # Paper
 /// [LZ07 Figure 11]: `sock_accept`, a blocking call built from a non-blocking one and `sys_epoll_wait`.
@@ -43,16 +45,24 @@ pub struct NonBlocking<T> {
     // All of these are advice, and right in the end whatever is read: relaxed atomics.
     read_drained: AtomicBool,
     write_drained: AtomicBool,
-    /// How many calls have been made since the last wait or yield.
-    streak: AtomicU8,
+    shorts: Shorts,
     /// [`Time`] in nanoseconds; 0 for none.
     read_deadline: AtomicU64,
     write_deadline: AtomicU64,
 }
 
-/// A thread that finds its descriptor ready this many times in a row lets the others run: a peer that is faster than we
-/// are must not keep a worker to itself.
-const STREAK_MAX: u8 = 64;
+/// Waits until a descriptor is ready, in a thread or on a foreign executor. The answer is a hint: try, and wait again if it was too
+/// early.
+///
+/// This is the bare system call, for descriptors that are waited for now and then: each wait asks the kernel for what it knows. A
+/// [`NonBlocking`] waits for one many times.
+///
+/// # Paper
+/// [LZ07 Figure 10] `sys_epoll_wait`.
+pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> impl Future<Output = ()> {
+    crate::global::install();
+    selvedge_core::wait(fd, interest)
+}
 
 impl<T: AsFd> NonBlocking<T> {
     /// Puts a descriptor into non-blocking mode and takes it over.
@@ -74,7 +84,7 @@ impl<T: AsFd> NonBlocking<T> {
             places: Places::default(),
             read_drained: AtomicBool::new(false),
             write_drained: AtomicBool::new(false),
-            streak: AtomicU8::new(0),
+            shorts: Shorts::ProveNothing,
             read_deadline: AtomicU64::new(0),
             write_deadline: AtomicU64::new(0),
         }
@@ -91,7 +101,7 @@ impl<T: AsFd> NonBlocking<T> {
     where
         C: FnMut(&T) -> io::Result<R> + Unpin,
     {
-        Repeat { wait: Waiting::new(self, Interest::READ), call }
+        Repeat { wait: Waiting::new(self, Interest::READ), call, at_once: false }
     }
 
     /// Makes a call that may find no room to write, and waits for as long as it does. As [`read_with`](Self::read_with)
@@ -104,7 +114,7 @@ impl<T: AsFd> NonBlocking<T> {
     where
         C: FnMut(&T) -> io::Result<R> + Unpin,
     {
-        Repeat { wait: Waiting::new(self, Interest::WRITE), call }
+        Repeat { wait: Waiting::new(self, Interest::WRITE), call, at_once: false }
     }
 
     /// Waits until there may be something to read. It is a hint: the call that follows may find nothing after all, above all
@@ -142,14 +152,30 @@ impl<T: AsFd> NonBlocking<T> {
         self.write_deadline.store(deadline.map_or(0, |t| t.as_nanos().max(1)), Relaxed);
     }
 
-    /// Notes that nothing is left to read (or no room to write), so that the next call waits first. For streams a
-    /// short read or write says so.
+    /// The same descriptor, of which is known what a short read proves.
+    pub(crate) fn with_shorts(self, shorts: Shorts) -> NonBlocking<T> {
+        NonBlocking { shorts, ..self }
+    }
+
+    #[inline]
+    pub(crate) fn shorts(&self) -> Shorts {
+        self.shorts
+    }
+
+    /// Notes that nothing is left to read (or no room to write), so that the next call waits first. A short write says so. A short read
+    /// says so of a pipe without packets or of a TCP connection, and not of a terminal, of a Unix socket through which descriptors
+    /// may be passed, of a pipe with packets (`O_DIRECT`).
     ///
     /// To be said right after the call that has shown it, before anything is awaited. Saying so when it is not true may make the next call
     /// wait for ever, since what is there already is not reported again.
     #[inline]
     pub fn drained(&self, direction: Interest) {
-        event_loop::found_drained(self.io.as_fd().as_raw_fd(), direction);
+        self.found_drained(direction, Drained::Short);
+    }
+
+    #[inline]
+    fn found_drained(&self, direction: Interest, by: Drained) {
+        event_loop::found_drained(self.io.as_fd().as_raw_fd(), direction, by);
         if direction.contains(Interest::READ) {
             self.read_drained.store(true, Relaxed);
         }
@@ -158,10 +184,16 @@ impl<T: AsFd> NonBlocking<T> {
         }
     }
 
-    /// Notes what a read of a byte stream tells: one that came back short has emptied it; but at the end there is nothing to wait for.
+    /// Notes what a read of a byte stream tells: one that came back short has emptied it, if that is a proof; but at the end there is
+    /// nothing to wait for. `cut` if the kernel says that something came with the bytes.
     #[inline]
-    pub(crate) fn note_read(&self, read: usize, room: usize) {
-        if read < room && read > 0 {
+    pub(crate) fn note_read(&self, read: usize, room: usize, cut: bool) {
+        if read == room {
+            return;
+        }
+        if read == 0 {
+            event_loop::found_drained(self.io.as_fd().as_raw_fd(), Interest::READ, Drained::Nothing);
+        } else if self.shorts != Shorts::ProveNothing && !cut {
             self.drained(Interest::READ);
         }
     }
@@ -174,6 +206,24 @@ impl<T: AsFd> NonBlocking<T> {
         }
     }
 
+    /// Reads from a byte stream by a call that notes what it tells. With no `room` it goes on at once.
+    #[inline]
+    pub(crate) fn read_into<R, C>(&self, room: usize, call: C) -> Repeat<'_, T, C>
+    where
+        C: FnMut(&T) -> io::Result<R> + Unpin,
+    {
+        Repeat { at_once: room == 0, ..self.read_with(call) }
+    }
+
+    /// Writes to a byte stream by a call that notes what it tells. With a `length` of 0 it goes on at once.
+    #[inline]
+    pub(crate) fn write_from<R, C>(&self, length: usize, call: C) -> Repeat<'_, T, C>
+    where
+        C: FnMut(&T) -> io::Result<R> + Unpin,
+    {
+        Repeat { at_once: length == 0, ..self.write_with(call) }
+    }
+
     /// Reads from a byte stream until `buffer` is full, by calls that note what they tell; `UnexpectedEof` if it ends before.
     #[inline]
     pub(crate) fn read_exact_with(
@@ -181,7 +231,7 @@ impl<T: AsFd> NonBlocking<T> {
         mut buffer: &mut [u8],
         mut read: impl FnMut(&mut [u8]) -> io::Result<usize> + Unpin,
     ) -> impl Future<Output = io::Result<()>> {
-        self.read_with(move |_| {
+        self.read_into(buffer.len(), move |_| {
             if buffer.is_empty() {
                 return Ok(());
             }
@@ -189,8 +239,8 @@ impl<T: AsFd> NonBlocking<T> {
                 0 => Err(io::ErrorKind::UnexpectedEof.into()),
                 read => {
                     buffer = &mut mem::take(&mut buffer)[read..];
-                    // A short read has emptied the stream.
-                    if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+                    // Again: at once, or after a wait if that read has emptied the stream.
+                    if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
                 }
             }
         })
@@ -203,7 +253,7 @@ impl<T: AsFd> NonBlocking<T> {
         mut bytes: &[u8],
         mut write: impl FnMut(&[u8]) -> io::Result<usize> + Unpin,
     ) -> impl Future<Output = io::Result<()>> {
-        self.write_with(move |_| {
+        self.write_from(bytes.len(), move |_| {
             if bytes.is_empty() {
                 return Ok(());
             }
@@ -211,11 +261,6 @@ impl<T: AsFd> NonBlocking<T> {
             // A short write has filled the stream.
             if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
         })
-    }
-
-    /// Makes the next yield come sooner, by so many calls: for calls that take long.
-    pub(crate) fn tire(&self, calls: u8) {
-        self.streak.store(self.streak.load(Relaxed).saturating_add(calls), Relaxed);
     }
 }
 
@@ -248,13 +293,6 @@ impl<T> NonBlocking<T> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(Deadline::after(now, at.since(now)))
-    }
-
-    /// A wait is over.
-    #[inline]
-    fn waited(&self, interest: Interest, fresh: Option<Fresh>) {
-        self.streak.store(0, Relaxed);
-        self.left(interest, fresh);
     }
 
     /// A wait is over or given up, which may have been fresh.
@@ -350,11 +388,11 @@ impl<T: AsFd> NonBlocking<T> {
         let wait = state.wait.as_mut().expect("it waits");
         ready!(Pin::new(&mut **wait).poll(cx));
         state.waiting = false;
-        self.waited(interest, state.fresh);
+        self.left(interest, state.fresh);
         Poll::Ready(Ok(()))
     }
 
-    /// Makes a call, again while it is interrupted; `None` if it would block.
+    /// Makes a call, again while it is interrupted; `None` if it would block, or if it has to be made again and is to wait before.
     #[inline]
     fn attempt<R>(
         &self,
@@ -363,19 +401,20 @@ impl<T: AsFd> NonBlocking<T> {
         mut call: impl FnMut(&T) -> io::Result<R>,
     ) -> Option<Poll<io::Result<R>>> {
         loop {
-            let streak = self.streak.load(Relaxed);
-            if streak >= STREAK_MAX {
-                self.streak.store(0, Relaxed);
-                cx.waker().wake_by_ref();
+            if budget::spend_on_call(cx).is_pending() {
                 return Some(Poll::Pending);
             }
-            self.streak.store(streak + 1, Relaxed);
             match call(&self.io) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.drained(interest);
+                    budget::refund(budget::CALL);
+                    self.found_drained(interest, Drained::Nothing);
                     return None;
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    if self.is_drained(interest).load(Relaxed) {
+                        return None;
+                    }
+                }
                 result => return Some(Poll::Ready(result)),
             }
         }
@@ -429,7 +468,7 @@ impl<T: AsFd> Future for Waiting<'_, T> {
         };
         ready!(Pin::new(wait).poll(cx));
         this.wait = None;
-        this.of.waited(this.interest, this.fresh);
+        this.of.left(this.interest, this.fresh);
         Poll::Ready(Ok(()))
     }
 }
@@ -456,6 +495,8 @@ impl<T> fmt::Debug for Waiting<'_, T> {
 pub struct Repeat<'a, T, C> {
     wait: Waiting<'a, T>,
     call: C,
+    /// The first call is made even if the descriptor is drained, because it has no bytes to wait for.
+    at_once: bool,
 }
 
 impl<T, R, C> Future for Repeat<'_, T, C>
@@ -470,7 +511,8 @@ where
         let this = self.get_mut();
         let (of, interest) = (this.wait.of, this.wait.interest);
         loop {
-            if this.wait.wait.is_some() || of.is_drained(interest).load(Relaxed) {
+            let waits = this.wait.wait.is_some() || of.is_drained(interest).load(Relaxed);
+            if waits && !mem::take(&mut this.at_once) {
                 ready!(Pin::new(&mut this.wait).poll(cx))?;
             }
             if let Some(result) = of.attempt(interest, cx, &mut this.call) {

@@ -16,12 +16,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::NonBlocking;
 use crate::errand::told;
 use crate::error::doing;
 use crate::nonblocking::PollState;
+use crate::pool::Lane;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
-use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
 use selvedge_core::{Interest, Time};
@@ -93,7 +94,7 @@ impl Sender {
     /// Those of `write`, and `TimedOut` after the [deadline](Self::set_deadline).
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.io.write_with(|_| self.try_write(bytes))
+        self.io.write_from(bytes.len(), |_| self.try_write(bytes))
     }
 
     /// Writes all of `bytes`. Up to 4,096 bytes are written in one piece, whoever else writes to the pipe.
@@ -168,7 +169,7 @@ impl Receiver {
     /// Those of `read`, and `TimedOut` after the [deadline](Self::set_deadline).
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        self.io.read_with(|_| self.try_read(buffer))
+        self.io.read_into(buffer.len(), |_| self.try_read(buffer))
     }
 
     /// Reads until `buffer` is full.
@@ -187,11 +188,8 @@ impl Receiver {
         let mut content = Vec::new();
         loop {
             content.reserve(4096);
-            let room = content.capacity() - content.len();
-            let read = self.io.read_with(|fd| Ok(sys::read_to_spare(fd, &mut content)?)).await?;
-            match read {
-                0 => return Ok(content),
-                read => self.io.note_read(read, room),
+            if self.io.read_with(|fd| Ok(sys::read_to_spare(fd, &mut content)?)).await? == 0 {
+                return Ok(content);
             }
         }
     }
@@ -202,9 +200,8 @@ impl Receiver {
     /// Those of `read`, `WouldBlock` among them.
     #[inline]
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = sys::read(&self.io, buffer)?;
-        self.io.note_read(read, buffer.len());
-        Ok(read)
+        // A short read tells nothing: see `shorts`.
+        Ok(sys::read(&self.io, buffer)?)
     }
 
     /// Makes a call that reads without waiting, for who polls: see [`NonBlocking::poll_read_with`].
@@ -260,7 +257,7 @@ fn opening(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
     let name: Arc<str> = path.to_string_lossy().into();
     let errand = || Errand { call: "open", object: Object::Name(name.clone()) };
-    let opened = blocking(move || {
+    let opened = Lane::Files.run(move || {
         let fd = sys::open_fifo(&path, write)?;
         match rustix::fs::FileType::from_raw_mode(sys::status(&fd)?.mode) {
             rustix::fs::FileType::Fifo => Ok(fd),

@@ -27,6 +27,10 @@
 //! reader read what was there, up to a short read; the second is for the read
 //! after that, which finds the end. Reading past an end never blocks, so it costs one call at most.
 //!
+//! Another rule keeps what lies behind urgent data from being lost: a read ends there, short, and leaves something (see
+//! [`shorts`](crate::shorts)). From the first event on that tells of urgent data, an edge sets a third bit, *left*, which only a call clears
+//! that has found nothing: a failing one, or one that has found the end. Neither a short read nor a wait that goes on clears it.
+//!
 //! This file makes no system calls and knows no threads: what waits is a `W`.
 
 use crate::wheel::TimerKey;
@@ -42,23 +46,29 @@ pub(crate) struct Ready {
     pub(crate) read_end: bool,
     /// Likewise for writing.
     pub(crate) write_end: bool,
+    /// Reads end at a mark, and leave what is behind it.
+    pub(crate) urgent: bool,
 }
 
 /// Set while the descriptor is in the epoll set.
-const REGISTERED: u8 = 1;
+const REGISTERED: u16 = 1;
 /// An edge came, and nobody has found the descriptor drained since, nor gone on at once for its sake.
-const READ_READY: u8 = 2;
-const WRITE_READY: u8 = 4;
+const READ_READY: u16 = 2;
+const WRITE_READY: u16 = 4;
 /// It cannot be polled and never blocks: a regular file or a directory.
-const ALWAYS: u8 = 8;
+const ALWAYS: u16 = 8;
 /// The reader waits for writing as well.
-const EITHER: u8 = 16;
+const EITHER: u16 = 16;
 /// More wait than the two in the entry: see [`Crowd`].
-const CROWDED: u8 = 32;
+const CROWDED: u16 = 32;
 /// An end came: the read that finds it is still to be done.
-const READ_END: u8 = 64;
+const READ_END: u16 = 64;
 /// Likewise the write.
-const WRITE_END: u8 = 128;
+const WRITE_END: u16 = 128;
+/// An event has told of urgent data.
+const URGENT: u16 = 256;
+/// An edge came since then, and no call has found nothing to read since that.
+const READ_LEFT: u16 = 512;
 
 /// How many edges that nobody waits for, one after the other, take a descriptor out of the epoll set. The first may come while its thread
 /// is about to wait.
@@ -77,7 +87,7 @@ pub(crate) struct Entry<W> {
     pub(crate) generation: u32,
     /// Its number while it is registered.
     pub(crate) fd: RawFd,
-    state: u8,
+    state: u16,
     /// How many edges have come, since somebody waited last, that found nobody.
     strays: u8,
 }
@@ -100,10 +110,19 @@ impl<W> Default for Entry<W> {
 }
 
 /// The ready bits of these directions.
-fn bits(interest: Interest) -> u8 {
+fn bits(interest: Interest) -> u16 {
     let read = if interest.contains(Interest::READ) { READ_READY } else { 0 };
     let write = if interest.contains(Interest::WRITE) { WRITE_READY } else { 0 };
     read | write
+}
+
+/// By what a call has shown that a descriptor is drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drained {
+    /// It came back short.
+    Short,
+    /// It found nothing: it failed, or it found the end.
+    Nothing,
 }
 
 /// What can wait for a descriptor.
@@ -163,8 +182,11 @@ impl<W: Wakes> Entry<W> {
     }
 
     /// A call has found it drained: the edges kept are used up.
-    pub(crate) fn drained(&mut self, interest: Interest) {
+    pub(crate) fn drained(&mut self, interest: Interest, by: Drained) {
         self.state &= !bits(interest);
+        if by == Drained::Nothing && interest.contains(Interest::READ) {
+            self.state &= !READ_LEFT;
+        }
     }
 
     /// A waiter comes.
@@ -175,6 +197,9 @@ impl<W: Wakes> Entry<W> {
         let wanted = bits(readiness.interest);
         if self.state & (wanted | ALWAYS) != 0 {
             self.state &= !wanted;
+            return Wait::Over(waiter);
+        }
+        if read && self.state & READ_LEFT != 0 {
             return Wait::Over(waiter);
         }
         let ends = if read { READ_END } else { 0 } | if write { WRITE_END } else { 0 };
@@ -214,6 +239,7 @@ impl<W: Wakes> Entry<W> {
     }
 
     /// An event comes; those who waited for it are returned.
+    #[inline]
     pub(crate) fn event(&mut self, ready: Ready) -> [Option<W>; 2] {
         if self.reader.is_none() && self.writer.is_none() {
             self.strays = self.strays.saturating_add(1);
@@ -221,14 +247,14 @@ impl<W: Wakes> Entry<W> {
         let either = self.state & EITHER != 0;
         let reader = if ready.read || ready.write && either { self.reader.take() } else { None };
         let writer = if ready.write { self.writer.take() } else { None };
-        let bits = [
-            (ready.read, READ_READY),
-            (ready.write, WRITE_READY),
-            (ready.read_end, READ_END),
-            (ready.write_end, WRITE_END),
-        ];
-        for (_, bit) in bits.into_iter().filter(|(set, _)| *set) {
-            self.state |= bit;
+        let set = |yes: bool, bit: u16| if yes { bit } else { 0 };
+        self.state |= set(ready.urgent, URGENT)
+            | set(ready.read, READ_READY)
+            | set(ready.write, WRITE_READY)
+            | set(ready.read_end, READ_END)
+            | set(ready.write_end, WRITE_END);
+        if ready.read && self.state & URGENT != 0 {
+            self.state |= READ_LEFT;
         }
         [reader, writer]
     }
@@ -302,10 +328,11 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    const READ: Ready = Ready { read: true, write: false, read_end: false, write_end: false };
-    const WRITE: Ready = Ready { read: false, write: true, read_end: false, write_end: false };
-    const DATA_AND_END: Ready = Ready { read: true, write: true, read_end: true, write_end: false };
-    const HANG_UP: Ready = Ready { read: true, write: true, read_end: true, write_end: true };
+    const READ: Ready = Ready { read: true, write: false, read_end: false, write_end: false, urgent: false };
+    const WRITE: Ready = Ready { read: false, write: true, read_end: false, write_end: false, urgent: false };
+    const DATA_AND_END: Ready =
+        Ready { read: true, write: true, read_end: true, write_end: false, urgent: false };
+    const HANG_UP: Ready = Ready { read: true, write: true, read_end: true, write_end: true, urgent: false };
 
     impl Wakes for char {
         fn is_replaced_by(&self, newer: &char) -> bool {
@@ -343,11 +370,11 @@ mod tests {
             let mut entry = Entry::default();
             assert!(!resumes || !at_once(entry.wait('a', for_(Interest::READ | Interest::WRITE))));
             entry.event(HANG_UP);
-            entry.drained(Interest::READ);
+            entry.drained(Interest::READ, Drained::Short);
             assert!(at_once(entry.wait('w', for_(Interest::WRITE))), "the other direction's is kept");
             assert!(at_once(entry.wait('r', for_(Interest::READ))), "an end is still to be found");
             assert!(!at_once(entry.wait('r', for_(Interest::READ))));
-            entry.drained(Interest::WRITE);
+            entry.drained(Interest::WRITE, Drained::Short);
             assert!(at_once(entry.wait('w', for_(Interest::WRITE))), "so it is in writing");
             assert!(!at_once(entry.wait('w', for_(Interest::WRITE))));
         }
@@ -363,7 +390,7 @@ mod tests {
             assert_eq!(entry.event(READ), [Some('a'), None]);
             entry.event(READ);
             assert!(!entry.idle(), "the next edge may find somebody again");
-            entry.drained(Interest::READ | Interest::WRITE);
+            entry.drained(Interest::READ | Interest::WRITE, Drained::Short);
         }
         entry.event(READ);
         assert!(entry.idle());
@@ -378,7 +405,7 @@ mod tests {
         assert!(!at_once(entry.wait('r', for_(Interest::READ))));
         assert!(!at_once(entry.wait('w', for_(Interest::WRITE))));
         assert_eq!(entry.event(WRITE), [None, Some('w')]);
-        entry.drained(Interest::WRITE);
+        entry.drained(Interest::WRITE, Drained::Short);
         assert_eq!(entry.event(WRITE), [None, None]);
         assert!(!at_once(entry.wait('s', for_(Interest::READ))));
         assert!(at_once(entry.wait('w', for_(Interest::WRITE))));
@@ -390,7 +417,7 @@ mod tests {
             let mut entry = Entry::default();
             assert!(!at_once(entry.wait('a', for_(Interest::READ | Interest::WRITE))));
             assert_eq!(entry.event(ready), [Some('a'), None]);
-            entry.drained(Interest::READ | Interest::WRITE);
+            entry.drained(Interest::READ | Interest::WRITE, Drained::Short);
             assert!(!at_once(entry.wait('b', for_(Interest::READ))));
             assert_eq!(entry.event(WRITE), [None, None], "a plain reader does not answer to writing");
         }
@@ -401,7 +428,7 @@ mod tests {
         let mut entry = Entry::default();
         assert!(!at_once(entry.wait('a', for_(Interest::READ))));
         assert_eq!(entry.event(DATA_AND_END), [Some('a'), None]);
-        entry.drained(Interest::READ); // a short read
+        entry.drained(Interest::READ, Drained::Short); // a short read
         assert!(at_once(entry.wait('a', for_(Interest::READ))), "the read that finds the end");
         assert!(!at_once(entry.wait('a', for_(Interest::READ))), "and no spinning afterwards");
     }
@@ -416,6 +443,27 @@ mod tests {
         );
         assert!(at_once(entry.wait('a', for_(Interest::READ))), "the last was short; this one finds the end");
         assert!(!at_once(entry.wait('a', for_(Interest::READ))), "and no spinning afterwards");
+    }
+
+    #[test]
+    fn what_urgent_data_may_have_left_is_waited_for_only_when_a_call_has_found_nothing() {
+        let mut entry = Entry::default();
+        assert_eq!(entry.event(Ready { urgent: true, ..READ }), [None, None]);
+        for _ in 0..3 {
+            entry.drained(Interest::READ, Drained::Short);
+            assert!(at_once(entry.wait('a', for_(Interest::READ))), "the read has ended at the mark");
+            assert!(at_once(entry.wait('b', for_(Interest::READ))), "and another has not read yet");
+        }
+        entry.drained(Interest::READ, Drained::Nothing);
+        assert!(!at_once(entry.wait('a', for_(Interest::READ))));
+        // The mark is passed, and the next one may be anywhere.
+        assert_eq!(entry.event(READ), [Some('a'), None]);
+        entry.drained(Interest::READ, Drained::Short);
+        assert!(at_once(entry.wait('a', for_(Interest::READ))));
+        entry.drained(Interest::WRITE, Drained::Nothing);
+        assert!(at_once(entry.wait('a', for_(Interest::READ))), "that was the other direction");
+        entry.drained(Interest::READ, Drained::Nothing);
+        assert!(!at_once(entry.wait('a', for_(Interest::READ))));
     }
 
     #[test]

@@ -11,18 +11,24 @@
 //!
 //! No signal is blocked and no OS thread need exist for it, so that signals may be subscribed to at any time, before
 //! or after other OS threads have started, and child processes inherit no signal mask.
+//!
+//! # Other libraries' handlers
+//!
+//! A handler that was there first is called by ours, after it. One that another library installs over ours is left alone: it stays when the
+//! last subscription goes. Such a library may call ours in turn, as what it has found. So from then on ours may be below
+//! and above the same handler, and calls only the one that it found when it was installed for the first time: that one cannot
+//! know ours, and no circle comes about.
 
 use crate::NonBlocking;
 use crate::errand::told;
-use crate::sys::{self, Fd};
-use rustix::event::{EventfdFlags, eventfd};
+use crate::sys::{self, Action, Fd};
+use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
 use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
-use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 
 /// A signal's number.
@@ -90,9 +96,11 @@ impl fmt::Display for Signal {
     }
 }
 
-/// Subscribes to signals: from now on they are delivered to the [`Signals`] returned, and no longer do what they did.
+/// Subscribes to signals: from now on they are delivered to the [`Signals`] returned, and no longer do what the kernel does
+/// by default. A handler that another library has installed before is called all the same.
 ///
-/// When the last subscription to a signal is dropped, the signal does again what it did before the first.
+/// When the last subscription to a signal is dropped, the signal does again what it did before the first; but if another library has
+/// installed a handler meanwhile, that stays. (While it is there no signals come to the subscriptions, unless it calls what it has found.)
 ///
 /// # Errors
 /// - `InvalidInput` for a signal that cannot be awaited (SIGKILL, SIGSTOP, faults such as SIGSEGV).
@@ -126,13 +134,13 @@ pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
     let subscription = &SUBSCRIPTIONS[slot];
     let eventfd = match subscription.eventfd.load(SeqCst) {
         NO_EVENTFD => {
-            let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-            let copy = rustix::io::fcntl_dupfd_cloexec(&eventfd, 0)?;
+            let eventfd = sys::eventfd()?;
+            let copy = sys::duplicate(&eventfd)?;
             subscription.eventfd.store(eventfd.into_raw_fd(), SeqCst);
             copy
         }
         // SAFETY: this descriptor is never closed.
-        eventfd => rustix::io::fcntl_dupfd_cloexec(unsafe { BorrowedFd::borrow_raw(eventfd) }, 0)?,
+        eventfd => sys::duplicate(unsafe { BorrowedFd::borrow_raw(eventfd) })?,
     };
     // First the mask, then the handlers: a signal is either what it was before, or delivered.
     subscription.pending.store(0, SeqCst);
@@ -160,7 +168,7 @@ pub struct Signals {
 enum Source {
     Process {
         slot: usize,
-        eventfd: NonBlocking<OwnedFd>,
+        eventfd: NonBlocking<Fd>,
     },
     /// See [`raise`](crate::sim::raise).
     Simulated(NonBlocking<Fd>),
@@ -186,7 +194,7 @@ impl Signals {
             let errand = || Errand { call: "get", object: Object::Name(self.names().into()) };
             match &self.source {
                 Source::Process { eventfd, .. } => {
-                    let read = |eventfd: &OwnedFd| Ok(rustix::io::read(eventfd, &mut [0; 8])?);
+                    let read = |eventfd: &Fd| Ok(sys::read(eventfd, &mut [0; 8])?);
                     told(errand, eventfd.read_with(read)).await?;
                 }
                 Source::Simulated(subscription) => {
@@ -251,13 +259,15 @@ static SUBSCRIPTIONS: [Subscription; SUBSCRIPTIONS_MAX] = [const {
 }; SUBSCRIPTIONS_MAX];
 
 static TABLE: Mutex<Table> =
-    Mutex::new(Table { taken: [false; SUBSCRIPTIONS_MAX], handlers: [const { None }; 65] });
+    Mutex::new(Table { taken: [false; SUBSCRIPTIONS_MAX], handlers: [const { None }; 65], known: 0 });
 
 /// What only those who subscribe and unsubscribe see.
 struct Table {
     taken: [bool; SUBSCRIPTIONS_MAX],
     /// By signal number: how many subscribe to it, and what it did before.
-    handlers: [Option<(usize, libc::sigaction)>; 65],
+    handlers: [Option<(usize, Action)>; 65],
+    /// The signals of which another library's handler may know ours, and call it.
+    known: u64,
 }
 
 impl Table {
@@ -268,18 +278,21 @@ impl Table {
             return Ok(());
         }
         // SAFETY: all-zero is a valid sigaction: no flags, an empty mask.
-        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-        action.sa_sigaction = handle as extern "C" fn(libc::c_int) as usize;
-        action.sa_flags = libc::SA_RESTART;
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: both pointers are valid; `handle` is async-signal-safe and has the signature for a handler without
-        // SA_SIGINFO.
-        if unsafe { libc::sigaction(signal.0, &action, before.as_mut_ptr()) } != 0 {
-            let error = io::Error::last_os_error();
-            return Err(io::Error::new(error.kind(), format!("{signal}: {error}")));
+        let mut action: Action = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = ours();
+        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
+        let failed = |error: Errno| {
+            let error = io::Error::from(error);
+            io::Error::new(error.kind(), format!("{signal}: {error}"))
+        };
+        // SAFETY: nothing is changed.
+        let before = unsafe { sys::signal_action(signal.0, None) }.map_err(failed)?;
+        if self.known & 1 << (signal.0 - 1) == 0 {
+            EARLIER[signal.0 as usize].set(&before);
         }
-        // SAFETY: sigaction has succeeded and so has filled it in.
-        *handler = Some((1, unsafe { before.assume_init() }));
+        // SAFETY: `handle` is async-signal-safe and has the signature for a handler with SA_SIGINFO.
+        unsafe { sys::signal_action(signal.0, Some(&action)) }.map_err(failed)?;
+        *handler = Some((1, before));
         Ok(())
     }
 
@@ -288,8 +301,13 @@ impl Table {
         match handler {
             Some((subscriptions @ 2.., _)) => *subscriptions -= 1,
             Some((_, before)) => {
+                // SAFETY: nothing is changed.
+                let now = unsafe { sys::signal_action(signal.0, None) };
+                let is_ours = now.is_ok_and(|now| now.sa_sigaction == ours());
                 // SAFETY: `before` is what sigaction returned for this signal.
-                unsafe { libc::sigaction(signal.0, before, ptr::null_mut()) };
+                if !is_ours || unsafe { sys::signal_action(signal.0, Some(before)) }.is_err() {
+                    self.known |= 1 << (signal.0 - 1);
+                }
                 *handler = None;
             }
             None => unreachable!("{signal} is unsubscribed from more often than subscribed to"),
@@ -297,8 +315,49 @@ impl Table {
     }
 }
 
+/// A handler that was there before ours, as the handler sees it: 0 if there was none.
+struct Earlier {
+    handler: AtomicUsize,
+    /// It has the signature for a handler with SA_SIGINFO.
+    takes_info: AtomicBool,
+}
+
+static EARLIER: [Earlier; 65] =
+    [const { Earlier { handler: AtomicUsize::new(0), takes_info: AtomicBool::new(false) } }; 65];
+
+impl Earlier {
+    /// Called while ours is not installed.
+    fn set(&self, action: &Action) {
+        let is_none = [libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction);
+        self.takes_info.store(action.sa_flags & libc::SA_SIGINFO != 0, SeqCst);
+        self.handler.store(if is_none { 0 } else { action.sa_sigaction }, SeqCst);
+    }
+
+    fn call(&self, number: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        type WithInfo = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+        let handler = self.handler.load(SeqCst);
+        if handler == 0 {
+            return;
+        }
+        if self.takes_info.load(SeqCst) {
+            // SAFETY: `set` has taken it from a sigaction that says that this is its signature.
+            let handler: WithInfo = unsafe { std::mem::transmute(handler) };
+            handler(number, info, context);
+        } else {
+            // SAFETY: likewise, for one that says the contrary.
+            let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
+            handler(number);
+        }
+    }
+}
+
+/// Our handler, as sigaction takes it.
+fn ours() -> usize {
+    handle as extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) as usize
+}
+
 /// The handler. Async-signal-safe: atomics and write(2), and errno is left as it was.
-extern "C" fn handle(number: libc::c_int) {
+extern "C" fn handle(number: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some(bit) = Signal(number).bit() else { return };
     for subscription in &SUBSCRIPTIONS {
         if subscription.mask.load(SeqCst) & bit != 0 {
@@ -310,6 +369,7 @@ extern "C" fn handle(number: libc::c_int) {
             let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
         }
     }
+    EARLIER[number as usize].call(number, info, context);
 }
 
 fn in_mask(mask: u64) -> impl Iterator<Item = Signal> {

@@ -152,7 +152,7 @@ struct Input {
 impl Read for Input {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &self.way {
-            Way::Ready(io) => io.read_with(|fd| Ok(sys::read(fd, &mut *buffer)?)).await,
+            Way::Ready(io) => io.read_into(buffer.len(), |fd| Ok(sys::read(fd, &mut *buffer)?)).await,
             Way::Pool(fd) => {
                 let (fd, mut room) = (fd.clone(), vec![0; buffer.len().min(PIECE)]);
                 let read = blocking(move || sys::read(&*fd, &mut room).map(|length| (length, room)));

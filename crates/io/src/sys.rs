@@ -14,14 +14,18 @@
 
 mod datagram;
 mod file;
+mod message;
 mod path;
 mod pipe;
+mod signal;
 mod stream;
 
 pub use datagram::*;
 pub use file::*;
+pub use message::*;
 pub use path::*;
 pub use pipe::*;
+pub(crate) use signal::*;
 pub use stream::*;
 
 use crate::calls::{self, Counting};
@@ -32,7 +36,7 @@ use rustix::event::{EventfdFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, Result};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
+    AddressFamily, Protocol, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
     SocketType, sockopt,
 };
 use std::io::{self, IoSlice};
@@ -52,7 +56,7 @@ pub enum Call {
     SocketPair,
     /// `setsockopt`
     SetOption,
-    /// `getsockopt(SO_ERROR)`: what became of a `connect`.
+    /// `getsockopt`: what became of a `connect`, and what kind of socket one is.
     SocketError,
     /// `ioctl(SIOCOUTQ)`: what was sent and not acknowledged.
     Unacknowledged,
@@ -68,7 +72,7 @@ pub enum Call {
     LocalAddress,
     /// `getpeername`
     PeerAddress,
-    /// `recv`
+    /// `recv`, and `recvmsg` of a Unix socket.
     Recv,
     /// `send`
     Send,
@@ -130,11 +134,19 @@ pub enum Call {
     Write,
     /// `fork`, `exec` and `pidfd_open`
     Spawn,
+    /// `sigaction`
+    SignalAction,
+    /// `io_uring_setup`
+    RingSetup,
+    /// `io_uring_register`
+    RingRegister,
+    /// `io_uring_enter`
+    RingEnter,
 }
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 42] = [
+    pub const ALL: [Call; 46] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
@@ -177,6 +189,10 @@ impl Call {
         Call::Read,
         Call::Write,
         Call::Spawn,
+        Call::SignalAction,
+        Call::RingSetup,
+        Call::RingRegister,
+        Call::RingEnter,
     ];
 }
 
@@ -280,10 +296,14 @@ pub(crate) fn counting_wait(call: Call, waits: bool) -> Counting {
     counting_as(if waits { calls::WAIT } else { call as usize })
 }
 
-/// As [`counting_wait`], of `io_uring_enter`.
+/// A call on a ring, that only events end if it `waits`. There is no simulated one: what threads ask of a simulated disk goes to none.
 #[inline]
-pub(crate) fn counting_ring(waits: bool) -> Counting {
-    counting_as(if waits { calls::WAIT } else { calls::RING })
+pub(crate) fn on_ring<T>(call: Call, waits: bool, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let _counting = counting_wait(call, waits);
+    if is_disturbed() {
+        faults::of(call)?;
+    }
+    real()
 }
 
 #[inline]
@@ -403,6 +423,19 @@ pub fn set_option(fd: impl AsFd, option: SocketOption) -> Result<()> {
 /// Those of `getsockopt`.
 pub fn socket_error(fd: impl AsFd) -> Result<Result<()>> {
     on(Call::SocketError, fd, |fd, _| sockopt::socket_error(fd), |kernel, fd, _| kernel.socket_error(fd))
+}
+
+/// What kind of socket a descriptor is: its family, its type and its protocol.
+///
+/// # Errors
+/// Those of `getsockopt`: `ENOTSOCK` if it is none.
+pub(crate) fn socket_kind(fd: impl AsFd) -> Result<(AddressFamily, SocketType, Option<Protocol>)> {
+    let real = |fd: BorrowedFd<'_>, _| {
+        let protocol = sockopt::socket_protocol(fd)?;
+        Ok((sockopt::socket_domain(fd)?, sockopt::socket_type(fd)?, protocol))
+    };
+    // A simulated descriptor is known by how it was made.
+    on(Call::SocketError, fd, real, |_, _, _| Err(Errno::OPNOTSUPP))
 }
 
 /// Gives a socket its address.

@@ -9,7 +9,7 @@
 
 use crate::fs::operation::{Operation, Outcome, STAT_MASK};
 use crate::fs::region::Region;
-use crate::sys;
+use crate::sys::{self, Call};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode, squeue};
 use std::fmt;
@@ -98,7 +98,7 @@ impl Ring {
     fn with(entries: u32, setup: Setup<'_>) -> io::Result<Ring> {
         let mut made = Err(io::ErrorKind::Unsupported.into());
         for flags in WISHES {
-            made = setup(entries, flags);
+            made = sys::on_ring(Call::RingSetup, false, || setup(entries, flags));
             // Only an unknown flag is worth another attempt.
             if !matches!(&made, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
                 break;
@@ -112,7 +112,7 @@ impl Ring {
         }
         let batches = features.is_feature_min_timeout();
         let mut probe = Probe::new();
-        ring.submitter().register_probe(&mut probe)?;
+        sys::on_ring(Call::RingRegister, false, || ring.submitter().register_probe(&mut probe))?;
         let supported = Supported {
             transfer: [
                 opcode::Read::CODE,
@@ -132,7 +132,8 @@ impl Ring {
             let (start, length) = region.memory();
             let memory = libc::iovec { iov_base: start.cast(), iov_len: length };
             // SAFETY: the region is freed after the ring.
-            unsafe { ring.submitter().register_buffers(&[memory]) }.is_ok()
+            let register = || unsafe { ring.submitter().register_buffers(&[memory]) };
+            sys::on_ring(Call::RingRegister, false, register).is_ok()
         });
         Ok(Ring { ring, region, supported, watching: false, pending: 0, batches })
     }
@@ -270,26 +271,27 @@ impl Ring {
         self.entered(false, |ring| ring.submitter().submit())
     }
 
-    /// As [`enter`](Self::enter), and waits at most `limit` for outcomes: for the first of them, or for `batch` of them as long as
-    /// that takes hardly longer.
+    /// As [`enter`](Self::enter), and waits at most `limit`, or without limit and then without a timer, for outcomes: for the first of
+    /// them, or for `batch` of them as long as that takes hardly longer.
     ///
     /// # Errors
     /// On misuse only.
-    pub(crate) fn wait(&mut self, batch: usize, limit: Duration) -> io::Result<()> {
-        let limit = Timespec::new().sec(limit.as_secs()).nsec(limit.subsec_nanos());
-        let arguments = SubmitArgs::new().timespec(&limit);
-        match self.batches {
-            true if batch > 1 => {
-                let arguments = arguments.min_wait_usec(BATCH_WAIT.as_micros() as u32);
-                self.entered(true, |ring| ring.submitter().submit_with_args(batch, &arguments))
-            }
-            _ => self.entered(true, |ring| ring.submitter().submit_with_args(1, &arguments)),
+    pub(crate) fn wait(&mut self, batch: usize, limit: Option<Duration>) -> io::Result<()> {
+        let limit = limit.map(Timespec::from);
+        let mut arguments = SubmitArgs::new();
+        if let Some(limit) = &limit {
+            arguments = arguments.timespec(limit);
         }
+        let mut wanted = 1;
+        if self.batches && batch > 1 {
+            arguments = arguments.min_wait_usec(BATCH_WAIT.as_micros() as u32);
+            wanted = batch;
+        }
+        self.entered(true, |ring| ring.submitter().submit_with_args(wanted, &arguments))
     }
 
     fn entered(&mut self, waits: bool, enter: impl FnOnce(&IoUring) -> io::Result<usize>) -> io::Result<()> {
-        let _counting = sys::counting_ring(waits);
-        match enter(&self.ring) {
+        match sys::on_ring(Call::RingEnter, waits, || enter(&self.ring)) {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
                 // Interrupted, timed out; or outcomes must be taken out first: what was not handed over stays in the ring.
@@ -382,10 +384,10 @@ mod tests {
         for _ in 0..3 {
             ring.watch(reader);
             ring.watch(reader);
-            ring.wait(1, Duration::from_millis(1)).unwrap();
+            ring.wait(1, Some(Duration::from_millis(1))).unwrap();
             assert!(!ring.outcomes(|_, _| panic!("nothing was asked")), "nothing to read yet");
             rustix::io::write(&writer, b"x").unwrap();
-            ring.wait(1, Duration::from_secs(60)).unwrap();
+            ring.wait(1, None).unwrap();
             assert!(ring.outcomes(|_, _| panic!("nothing was asked")));
             rustix::io::read(reader, &mut [0]).unwrap();
         }

@@ -6,7 +6,9 @@ use selvedge_core::{RunError, Time, round_robin_with, spawn_local};
 use selvedge_io::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream, resolve};
 use selvedge_io::pipe::pipe;
 use selvedge_io::process::Command;
+use selvedge_io::signal::{Signal, signals};
 use selvedge_io::sim::{Call, Fault, Faults};
+use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, NonBlocking, fs};
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
@@ -228,6 +230,14 @@ fn errors(call: Call) -> &'static [i32] {
             &[EBADF, EDESTADDRREQ, EDQUOT, EFAULT, EFBIG, EINTR, EINVAL, EIO, ENOSPC, EPERM, EPIPE]
         }
         Call::Spawn => &[E2BIG, EACCES, EAGAIN, EIO, EMFILE, ENFILE, ENOENT, ENOEXEC, ENOMEM, EPERM, ETXTBSY],
+        Call::SignalAction => &[EFAULT, EINVAL],
+        Call::RingSetup => &[EFAULT, EINVAL, EMFILE, ENFILE, ENOMEM, ENOSYS, EPERM],
+        Call::RingRegister => {
+            &[EACCES, EBADF, EBUSY, EEXIST, EFAULT, EINVAL, EMFILE, ENOMEM, ENXIO, EOPNOTSUPP]
+        }
+        Call::RingEnter => {
+            &[EAGAIN, EBADF, EBADFD, EBUSY, EEXIST, EFAULT, EINTR, EINVAL, ENXIO, EOPNOTSUPP, EOWNERDEAD]
+        }
         other => panic!("{other:?} has no errors here"),
     }
 }
@@ -411,6 +421,22 @@ async fn process(call: Option<Call>) -> io::Result<()> {
     Ok(())
 }
 
+/// Two subscriptions to a signal, each of which is told of it once.
+async fn signal() -> io::Result<()> {
+    let mut one = signals(&[Signal::USR1])?;
+    let mut other = signals(&[Signal::USR1, Signal::USR2])?;
+    for _ in 0..2 {
+        // SAFETY: the signal has a handler.
+        unsafe { raise(SIGUSR1) };
+        for subscription in [&mut one, &mut other] {
+            let told = timeout(Duration::from_secs(5), subscription.next()).await;
+            assert_eq!(told.expect("it was told of the signal")?, Signal::USR1);
+            assert_eq!(subscription.try_next(), None);
+        }
+    }
+    Ok(())
+}
+
 /// Datagrams, one each way.
 async fn datagrams() -> io::Result<()> {
     let here = UdpSocket::bind("127.0.0.1:0".parse().unwrap())?;
@@ -434,7 +460,7 @@ fn descriptors() -> usize {
 }
 
 /// How many there are.
-const SCENARIOS: usize = 8;
+const SCENARIOS: usize = 9;
 
 /// Runs the scenarios for a call with an event loop of their own, whatever becomes of each; how many came to a good end.
 fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
@@ -450,6 +476,7 @@ fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
         good += usize::from(names(directory.join("names")).await.is_ok());
         good += usize::from(pipes().await.is_ok());
         good += usize::from(process(call).await.is_ok());
+        good += usize::from(signal().await.is_ok());
         good + usize::from(datagrams().await.is_ok())
     })
 }

@@ -32,3 +32,30 @@ fn so_may_an_event_loop() {
     });
     ended.join().unwrap();
 }
+
+/// Makes an event loop when the OS thread's variables go, and reads with it.
+struct AtTheEnd(std::sync::mpsc::Sender<usize>);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        let read = async { File::open("Cargo.toml").await.unwrap().read(0, 9).await.unwrap().len() };
+        let events = &mut EventLoop::new().expect("descriptors");
+        let _ = self.0.send(round_robin_with(events, read).expect("no deadlock"));
+    }
+}
+
+thread_local! {
+    static AT_THE_END: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn an_event_loop_may_be_made_when_the_variables_of_the_os_thread_go() {
+    let (send, read) = std::sync::mpsc::channel();
+    let ended = std::thread::spawn(|| {
+        // It is there before the event loop's variables, so it goes behind them.
+        AT_THE_END.set(Some(AtTheEnd(send)));
+        round_robin_with(&mut EventLoop::new().unwrap(), async {}).unwrap();
+    });
+    ended.join().unwrap();
+    assert_eq!(read.recv(), Ok(9));
+}

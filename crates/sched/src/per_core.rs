@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Why [`per_core`] ended early: a worker failed, and the others were stopped.
-#[derive(Debug)]
 pub struct Failure {
     /// The worker's number.
     pub worker: usize,
@@ -20,6 +19,13 @@ pub struct Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "worker {}: {}", self.worker, self.error)
+    }
+}
+
+/// The same words, because a `main` that returns a `Result` prints its error so.
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -192,6 +198,12 @@ mod tests {
     use super::*;
     use selvedge_core::{NoEvents, spawn, yield_now};
     use std::panic::catch_unwind;
+
+    #[test]
+    fn a_failure_is_printed_in_words() {
+        let failure = Failure { worker: 3, error: RunError::MainExited };
+        assert_eq!(format!("{failure:?}"), failure.to_string());
+    }
 
     #[test]
     fn workers_talk_through_foreign_channels() {

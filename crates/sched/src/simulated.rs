@@ -340,7 +340,7 @@ impl World {
     ) -> Result<Run<F::Output>, Why> {
         let start = Time::now();
         let mut cpu = Spare::take().map_or_else(Cpu::new, Ok).map_err(RunError::from)?;
-        let mut main = cpu.spawn_local(main).map_err(RunError::from)?;
+        let mut main = cpu.spawn_main_local(main).map_err(RunError::from)?;
         cpu.tick();
         let ended = loop {
             if let Err(why) = self.turn(&mut cpu, events, steps_max) {

@@ -183,7 +183,7 @@ impl WorkStealing {
                 main.await
             };
             let first = crew.work_with(0, first, |cpu| {
-                handle = Some(cpu.spawn(main)?);
+                handle = Some(cpu.spawn_main(main)?);
                 Ok(())
             });
             let others = started.into_iter().map(|started| match started {

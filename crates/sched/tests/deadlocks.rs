@@ -36,7 +36,11 @@ async fn entangled() {
 
 fn is_reported<S: Scheduler>(name: &str) {
     match S::run(entangled()) {
-        Err(RunError::Deadlock(deadlock)) => assert_eq!(deadlock.threads.len(), 4, "{name}: {deadlock}"),
+        Err(RunError::Deadlock(deadlock)) => {
+            assert_eq!(deadlock.threads.len(), 4, "{name}: {deadlock}");
+            let mains = deadlock.threads.iter().filter(|thread| thread.name() == "main");
+            assert_eq!(mains.count(), 1, "{name}: {deadlock}");
+        }
         other => panic!("{name}: {other:?}"),
     }
     println!("test {name} ... ok");

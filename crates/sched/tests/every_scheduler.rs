@@ -1,16 +1,16 @@
 //! The same programs under every scheduler.
 
 mod naps;
+#[macro_use]
 mod schedulers;
 
 use proptest::prelude::*;
-#[cfg(not(miri))]
-use schedulers::{PerCore, Priorities};
-use schedulers::{RoundRobin, Scheduler, Stealing};
+use schedulers::Scheduler;
 use selvedge_core::{
     JoinError, RunError, SleepUntil, catch, exit, fork, nbio, park, shield, sleep, spawn, spawn_local, throw,
     yield_now,
 };
+use selvedge_sched::{Handle, Spawned, block_on};
 use selvedge_sync::{Fifo, MVar};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,28 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
-
-/// The tests, once for each scheduler; under Miri, which takes its time, for two of them.
-macro_rules! under_every_scheduler {
-    ($($test:ident)*) => {
-        under_every_scheduler! { @ round_robin RoundRobin; $($test)* }
-        #[cfg(not(miri))]
-        under_every_scheduler! { @ per_core PerCore; $($test)* }
-        #[cfg(not(miri))]
-        under_every_scheduler! { @ priority Priorities; $($test)* }
-        #[cfg(not(miri))]
-        under_every_scheduler! { @ work_stealing_1 Stealing<1>; $($test)* }
-        under_every_scheduler! { @ work_stealing_2 Stealing<2>; $($test)* }
-        #[cfg(not(miri))]
-        under_every_scheduler! { @ work_stealing_4 Stealing<4>; $($test)* }
-    };
-    (@ $name:ident $scheduler:ty; $($test:ident)*) => {
-        mod $name {
-            use super::*;
-            $(#[test] fn $test() { super::$test::<$scheduler>(); })*
-        }
-    };
-}
 
 under_every_scheduler! {
     a_tree_of_threads_is_joined
@@ -55,6 +33,7 @@ under_every_scheduler! {
     what_is_left_when_main_ends_is_cancelled
     exit_ends_a_thread_and_main_without_a_result
     os_threads_wake_threads
+    os_threads_create_threads
     a_foreign_channel_carries_values_in_and_out
     threads_sleep_and_time_goes_on_however_many_are_ready
     a_local_thread_stays_on_its_os_thread
@@ -409,6 +388,51 @@ fn os_threads_wake_threads<S: Scheduler>() {
         }
     })
     .unwrap();
+}
+
+fn os_threads_create_threads<S: Scheduler>() {
+    let rounds = if cfg!(miri) { 3 } else { 50 };
+    let kept = Arc::new(());
+    let (inside, outlived) = (kept.clone(), Arc::new(MVar::empty()));
+    let late = outlived.clone();
+    S::run(async move {
+        assert!(Handle::current().is_some());
+        let outside: Vec<_> = (0..3)
+            .map(|_| {
+                let here = Handle::current().unwrap();
+                std::thread::spawn(move || {
+                    for n in 0..rounds {
+                        let spawned = here.spawn(async move {
+                            yield_now().await;
+                            n
+                        });
+                        assert_eq!(block_on(spawned).unwrap(), n);
+                    }
+                    let panics = here.spawn(async { std::panic::resume_unwind(Box::new("as it should")) });
+                    assert!(matches!(block_on::<Spawned<()>>(panics), Err(JoinError::Panicked(_))));
+                    let cancelled = here.spawn(std::future::pending::<()>());
+                    cancelled.cancel();
+                    assert!(matches!(block_on(cancelled), Err(JoinError::Cancelled)));
+                })
+            })
+            .collect();
+        for outside in outside {
+            while !outside.is_finished() {
+                sleep(Duration::from_micros(50)).await;
+            }
+            outside.join().unwrap();
+        }
+        // Whether or not it is created before the scheduler ends, it ends too.
+        drop(Handle::current().unwrap().spawn(async move {
+            std::future::pending::<()>().await;
+            drop(inside);
+        }));
+        late.put(Handle::current().unwrap()).await;
+    })
+    .unwrap();
+    assert_eq!(Arc::strong_count(&kept), 1);
+    let handle = outlived.try_take().unwrap();
+    assert!(matches!(block_on(handle.spawn(async {})), Err(JoinError::Cancelled)), "the scheduler has ended");
 }
 
 fn a_foreign_channel_carries_values_in_and_out<S: Scheduler>() {

@@ -3,7 +3,7 @@
 //! | for | there is |
 //! |---|---|
 //! | starting a program | [`run_main`], [`run`], [`run_local`], [`Runner`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
-//! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`], [`bound()`] |
+//! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`], [`bound()`], [`thread_value!`] |
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
@@ -13,6 +13,12 @@
 //! | seeing what threads do | [`see`], or the environment variable `SELVEDGE_SEE` ([what it may say](see::from_environment)) |
 //! | schedulers of one's own | [`Cpu`], [`Thread`], [`Trace`], [`RunQueue`], [`EventLoop`] |
 //! | system calls and event sources of one's own | [`Syscall`], [`Events`], [`WaitQueue`] |
+//!
+//! # `fork(2)`
+//! The child of a `fork(2)` can run programs of its own, if no program ran in the parent at that moment: it has an event loop, a
+//! blocking pool and a count of OS threads of its own. A program that was running does not go on in the child, and its
+//! sockets and files are not to be used there. What holds for every process with several OS threads holds here too: a lock that
+//! another OS thread held at that moment stays locked. [`process::Command`] starts other programs without such care.
 //!
 //! # Examples
 //! ```
@@ -40,18 +46,25 @@ pub use runner::{BadWorkers, Runner, run_main};
 pub use selvedge_core::{
     Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
     JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Readiness, Request, Role, RunError,
-    RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, Time, Trace, Unavailable, Unpark, Wait,
-    WaitQueue, call, catch, detach, detach_local, exit, fork, fork_local, nbio, now, park, shield, sleep,
-    sleep_until, spawn, spawn_local, steps, throw, try_spawn, wait, yield_now,
+    RunQueue, SendThread, Shared, Sleep, Syscall, Thread, ThreadInfo, ThreadValue, Time, Trace, Unavailable,
+    Unpark, VirtualClock, Wait, WaitQueue, WithValue, call, catch, detach, detach_local, exit, fork,
+    fork_local, nbio, now, observe, park, round_robin, round_robin_with, shield, spawn, spawn_local, steps,
+    this_thread, thread_value, throw, try_spawn, yield_now,
 };
 #[doc(inline)]
 pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
+pub use selvedge_io::nonblocking::wait;
+#[doc(inline)]
+pub use selvedge_io::time::{sleep, sleep_until};
+#[doc(inline)]
 pub use selvedge_io::{
     EventLoop, NonBlocking, blocking, fs, io, net, pipe, process, signal, sim, stdio, time,
 };
+#[doc(inline)]
+pub use selvedge_sched as sched;
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, Spawned, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
@@ -75,8 +88,7 @@ pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
 /// See [`Failure`]: no event loop, or a deadlock.
 ///
 /// # Panics
-/// If `main` panics, and if it is called inside a program that runs already on this OS thread: the threads there could not
-/// go on.
+/// If `main` panics, and if it is called within a thread: the other threads of that worker could not go on.
 ///
 /// # Paper
 /// [Del §2.1] `start`.
@@ -90,6 +102,16 @@ where
     F::Output: Send,
 {
     Runner::new().run(main)
+}
+
+/// # Panics
+/// If it is called within a thread.
+fn refuse_within(name: &str) {
+    assert!(
+        !selvedge_core::in_thread(),
+        "{name} was called within a thread: until it returned, the other threads of this worker could not run. Await the \
+         future, or spawn it; or start the program on an OS thread of its own, by std::thread::spawn or selvedge::blocking"
+    );
 }
 
 /// What the environment variable `SELVEDGE_SEE` asks for, while a program runs.
@@ -109,6 +131,7 @@ fn seeing() -> see::Seeing {
 /// # Panics
 /// As [`run`].
 pub fn run_local<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
+    refuse_within("run_local()");
     let _seeing = seeing();
     selvedge_core::round_robin_with(&mut EventLoop::new()?, main)
 }
@@ -120,12 +143,13 @@ pub fn run_local<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
 /// The first failure of a worker, which stops the others.
 ///
 /// # Panics
-/// If a main panics.
+/// If a main panics, and as [`run`].
 pub fn per_core<F>(workers: usize, main: impl Fn(usize) -> F + Sync) -> Result<Vec<F::Output>, Failure>
 where
     F: Future + 'static,
     F::Output: Send,
 {
+    refuse_within("per_core()");
     let _seeing = seeing();
     selvedge_sched::per_core(workers, |_| EventLoop::new(), main)
 }

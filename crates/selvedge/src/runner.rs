@@ -1,6 +1,6 @@
 //! How a program starts: its workers, their names and event sources, and a main function that may fail.
 
-use crate::seeing;
+use crate::{refuse_within, seeing};
 use selvedge_core::{Events, round_robin_with};
 use selvedge_io::EventLoop;
 use selvedge_sched::{Failure, WorkStealing};
@@ -189,6 +189,7 @@ impl Runner {
         F: Future + Send + 'static,
         F::Output: Send,
     {
+        refuse_within("run()");
         let _seeing = seeing();
         match self.workers {
             Workers::Stealing(number) => {

@@ -40,7 +40,10 @@ fn main() -> ExitCode {
             loop {
                 socket.send_to(&[number], address).await?;
                 match timeout(Duration::from_millis(40), socket.recv_from(&mut answered)).await {
-                    Ok(received) => break drop(received?),
+                    Ok(received) => {
+                        received?;
+                        break;
+                    }
                     Err(_) => again += 1,
                 }
             }

@@ -68,9 +68,10 @@ pub(super) fn asked(listed: usize) {
     if listed < EARLY {
         return;
     }
-    HERE.with_borrow(|here| {
+    // When the OS thread's variables go, the turn hands it over.
+    let _ = HERE.try_with(|here| {
         // If it is in use, whoever asks has been woken by the event loop's own turn, and another turn follows.
-        if let Some(carrier) = here
+        if let Some(carrier) = &*here.borrow()
             && let Ok(mut carrier) = carrier.try_borrow_mut()
         {
             carrier.push_early();
@@ -114,7 +115,8 @@ impl Disk {
         Queue::set_here(Some(queue.clone()));
         let carrier = Carrier { queue: queue.clone(), ring: None, depth, entries, told: Vec::new() };
         let carrier = Rc::new(RefCell::new(carrier));
-        HERE.set(Some(carrier.clone()));
+        // When the OS thread's variables go, nothing is handed over early.
+        drop(HERE.try_with(|here| here.replace(Some(carrier.clone()))));
         Disk { queue, carrier, woken: Vec::new() }
     }
 
@@ -128,8 +130,8 @@ impl Disk {
         (self.queue.lock().listed(), self.carrier.borrow().ring.as_ref().map_or(0, Ring::pending))
     }
 
-    /// One turn: what threads have asked for goes to the kernel, what it has done comes back, and if `wait` is not zero this waits for
-    /// something to come, from the disk or the epoll set. `others` says whether anybody waits for the latter, so that it must not
+    /// One turn: what threads have asked for goes to the kernel, what it has done comes back, and if `wait` is not zero this waits so long, or without limit,
+    /// for something to come, from the disk or the epoll set. `others` says whether anybody waits for the latter, so that it must not
     /// be late.
     ///
     /// # Errors
@@ -137,7 +139,7 @@ impl Disk {
     pub(crate) fn turn(
         &mut self,
         cpu: &mut Cpu,
-        wait: Duration,
+        wait: Option<Duration>,
         epoll: BorrowedFd<'_>,
         others: bool,
     ) -> io::Result<Wait> {
@@ -158,7 +160,7 @@ impl Carrier {
     /// As [`Disk::turn`]; but those who are to be woken are put into `woken`.
     fn turn(
         &mut self,
-        wait: Duration,
+        wait: Option<Duration>,
         epoll: BorrowedFd<'_>,
         others: bool,
         woken: &mut Vec<Waker>,
@@ -166,14 +168,14 @@ impl Carrier {
         if self.ring.is_none() && !self.open() {
             return Ok(Wait::Whole);
         }
-        self.push(wait == Duration::ZERO);
+        self.push(wait == Some(Duration::ZERO));
         let Some(ring) = &mut self.ring else { return Ok(Wait::Whole) };
         if ring.pending() == 0 && self.told.is_empty() {
             // With nothing under way this hands over cancellations that came too late, at most.
             ring.enter()?;
             return Ok(Wait::Whole);
         }
-        if wait == Duration::ZERO || !self.told.is_empty() || !ring.has_room() {
+        if wait == Some(Duration::ZERO) || !self.told.is_empty() || !ring.has_room() {
             ring.enter()?;
         } else {
             ring.watch(epoll);
@@ -297,6 +299,9 @@ impl Carrier {
 /// reads are not a thousand system calls.
 const BATCHES: usize = 16;
 
+/// How often in a row the kernel may refuse to be waited for, before an event loop that ends takes it for final.
+const FAILURES_MAX: u32 = 10;
+
 impl Drop for Disk {
     /// The kernel may still be writing into buffers: this waits until it has done with them. Threads elsewhere that wait for an
     /// operation get their answers, those that had not begun from the pool.
@@ -305,14 +310,19 @@ impl Drop for Disk {
         drop(HERE.try_with(RefCell::take));
         self.queue.leave_to_pool();
         let mut carrier = self.carrier.borrow_mut();
+        let mut failures = 0;
         while let Some(ring) = &mut carrier.ring
             && ring.pending() > 0
         {
             Carrier::push_cancelled(&self.queue, ring);
-            if let Err(error) = ring.wait(1, Duration::from_secs(1)) {
-                // It cannot be told when the buffers are free, nor whether it is safe to go on.
-                eprintln!("io_uring_enter: {error}");
-                std::process::abort();
+            match ring.wait(1, Some(Duration::from_secs(1))) {
+                Ok(()) => failures = 0,
+                Err(_) if failures < FAILURES_MAX => failures += 1,
+                Err(error) => {
+                    // It cannot be told when the buffers are free, nor whether it is safe to go on.
+                    eprintln!("io_uring_enter: {error}");
+                    std::process::abort();
+                }
             }
             carrier.take_in(&mut self.woken);
             self.woken.drain(..).for_each(Waker::wake);
@@ -358,7 +368,7 @@ mod tests {
             while let Some(thread) = cpu.woken() {
                 assert!(matches!(thread.step(&mut cpu), Trace::Blocked | Trace::Ret));
             }
-            disk.turn(&mut cpu, Duration::from_millis(10), epoll.as_fd(), false).unwrap();
+            disk.turn(&mut cpu, Some(Duration::from_millis(10)), epoll.as_fd(), false).unwrap();
         }
         assert_eq!(disk.awaited(), 0);
     }
@@ -387,7 +397,7 @@ mod tests {
         }
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         while disk.awaited() > 0 {
-            disk.turn(&mut cpu, Duration::from_millis(10), epoll.as_fd(), false).unwrap();
+            disk.turn(&mut cpu, Some(Duration::from_millis(10)), epoll.as_fd(), false).unwrap();
         }
         while let Some(thread) = cpu.woken() {
             assert!(matches!(thread.step(&mut cpu), Trace::Ret));

@@ -3,6 +3,7 @@
 use crate::NonBlocking;
 use crate::error;
 use crate::nonblocking::PollState;
+use crate::shorts::Shorts;
 use crate::sys::{self, Fd};
 use rustix::io::Errno;
 use selvedge_core::Time;
@@ -57,19 +58,14 @@ impl From<SocketAddr> for Peer {
 }
 
 impl Stream {
-    /// Takes over a connected stream socket in non-blocking mode.
-    pub(crate) fn assume(fd: Fd) -> Stream {
-        Stream::over(NonBlocking::assume(fd))
+    /// Takes over a connected TCP socket in non-blocking mode.
+    pub(crate) fn tcp(io: NonBlocking<Fd>, peer: SocketAddr) -> Stream {
+        Stream { io: io.with_shorts(Shorts::Prove), peer: peer.into() }
     }
 
-    /// A stream over a descriptor that is one.
-    pub(crate) fn over(io: NonBlocking<Fd>) -> Stream {
-        Stream { io, peer: Peer::Unknown }
-    }
-
-    /// The same, with the address of its other end.
-    pub(crate) fn with_peer(self, peer: SocketAddr) -> Stream {
-        Stream { peer: peer.into(), ..self }
+    /// Takes over a connected Unix stream socket in non-blocking mode.
+    pub(crate) fn unix(io: NonBlocking<Fd>) -> Stream {
+        Stream { io: io.with_shorts(Shorts::ProveUnlessCut), peer: Peer::Unknown }
     }
 
     /// The network address of the other end, as it was when the connection was accepted or made; `None` of a Unix socket, or one that was
@@ -79,12 +75,14 @@ impl Stream {
     }
 
     /// Takes over a connected stream socket, and puts it into non-blocking mode: one inherited from another process, or half
-    /// of a pair.
+    /// of a pair. Of one that is neither TCP nor a Unix socket each wait costs a call more, because nothing else tells that it is empty.
     ///
     /// # Errors
     /// If the descriptor does not take the mode.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
-        Ok(Stream::over(NonBlocking::new(fd.into())?))
+        let io = NonBlocking::new(Fd::from(fd))?;
+        let shorts = Shorts::of(&io);
+        Ok(Stream { io: io.with_shorts(shorts), peer: Peer::Unknown })
     }
 
     /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 when the peer has closed its
@@ -97,7 +95,7 @@ impl Stream {
     /// One `recv` in the usual case: a read that came back short makes the next one wait first.
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        self.named(Doing::Reading, self.io.read_with(|_| self.try_read(buffer)))
+        self.named(Doing::Reading, self.io.read_into(buffer.len(), |_| self.try_read(buffer)))
     }
 
     /// Appends what is there, but at least one byte, to `buffer`, within its spare capacity, and returns how much; 0 when the
@@ -129,8 +127,14 @@ impl Stream {
     #[inline]
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let room = buffer.len();
-        let read = sys::recv(&self.io, buffer)?;
-        self.io.note_read(read, room);
+        if room == 0 {
+            return Ok(0);
+        }
+        let (read, cut) = match self.io.shorts() {
+            Shorts::ProveUnlessCut => sys::recv_message(&self.io, buffer)?,
+            _ => (sys::recv(&self.io, buffer)?, false),
+        };
+        self.io.note_read(read, room, cut);
         Ok(read)
     }
 
@@ -141,8 +145,11 @@ impl Stream {
     #[inline]
     pub fn try_read_to_spare(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let room = buffer.capacity() - buffer.len();
-        let read = sys::recv_to_spare(&self.io, buffer)?;
-        self.io.note_read(read, room);
+        let (read, cut) = match self.io.shorts() {
+            Shorts::ProveUnlessCut => sys::recv_message_to_spare(&self.io, buffer)?,
+            _ => (sys::recv_to_spare(&self.io, buffer)?, false),
+        };
+        self.io.note_read(read, room, cut);
         Ok(read)
     }
 
@@ -154,8 +161,14 @@ impl Stream {
     #[inline]
     pub fn try_read_uninit(&self, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
         let room = buffer.len();
-        let read = sys::recv_uninit(&self.io, buffer)?;
-        self.io.note_read(read, room);
+        if room == 0 {
+            return Ok(0);
+        }
+        let (read, cut) = match self.io.shorts() {
+            Shorts::ProveUnlessCut => sys::recv_message_uninit(&self.io, buffer)?,
+            _ => (sys::recv_uninit(&self.io, buffer)?, false),
+        };
+        self.io.note_read(read, room, cut);
         Ok(read)
     }
 
@@ -165,7 +178,7 @@ impl Stream {
     /// Those of `send`, and `TimedOut` after the [write deadline](Self::set_write_deadline).
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.named(Doing::Writing, self.io.write_with(|_| self.try_send(bytes, false)))
+        self.named(Doing::Writing, self.io.write_from(bytes.len(), |_| self.try_send(bytes, false)))
     }
 
     /// Writes all of `bytes`.

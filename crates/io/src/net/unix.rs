@@ -47,7 +47,7 @@ impl UnixListener {
     /// Only those that waiting does not mend, with the path in the message.
     pub async fn accept(&self) -> io::Result<UnixStream> {
         let (fd, _) = self.acceptor.accept(self.path.display()).await?;
-        Ok(UnixStream { stream: Stream::assume(fd) })
+        Ok(UnixStream { stream: Stream::unix(NonBlocking::assume(fd)) })
     }
 
     /// The path it listens at.
@@ -101,7 +101,7 @@ impl UnixStream {
                     Err(error) => return Err(error.into()),
                 }
             }
-            Ok(UnixStream { stream: Stream::over(io) })
+            Ok(UnixStream { stream: Stream::unix(io) })
         };
         connect.await.map_err(doing(format_args!("connect to {}", path.display())))
     }
@@ -112,7 +112,8 @@ impl UnixStream {
     /// If the process has no descriptors left.
     pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
         let (one, other) = sys::socket_pair()?;
-        Ok((UnixStream { stream: Stream::assume(one) }, UnixStream { stream: Stream::assume(other) }))
+        let end = |fd| UnixStream { stream: Stream::unix(NonBlocking::assume(fd)) };
+        Ok((end(one), end(other)))
     }
 }
 

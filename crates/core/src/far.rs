@@ -1,0 +1,102 @@
+//! Copies of vtables that lie too far from the anchor for 32 bits.
+//!
+//! When this crate is part of a shared library, a future's vtable may be in another image: in the program, or in another library,
+//! which the system maps terabytes away. A copy in a table of this image serves as well, for a vtable is data that never changes.
+//! The table takes no room in the program's file, and no memory before it is used.
+
+use crate::thread::{self, VTable};
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// How many kinds of threads other images may have.
+const KINDS_MAX: usize = if cfg!(miri) { 64 } else { 1 << 14 };
+
+struct Place {
+    /// The vtable of which there is a copy here; null if there is none yet.
+    of: AtomicPtr<VTable>,
+    copy: UnsafeCell<MaybeUninit<VTable>>,
+}
+
+// SAFETY: the copy is written before `of` is, by whoever holds the lock, and only read from then on.
+unsafe impl Sync for Place {}
+
+impl Place {
+    /// The copy, if it is one of this vtable.
+    fn get(&'static self, vtable: &'static VTable) -> Option<&'static VTable> {
+        let found = ptr::eq(self.of.load(Ordering::Acquire), vtable);
+        // SAFETY: `of` was written with Release after the copy, which never changes again.
+        found.then(|| unsafe { (*self.copy.get()).assume_init_ref() })
+    }
+}
+
+static PLACES: [Place; KINDS_MAX] =
+    [const { Place { of: AtomicPtr::new(ptr::null_mut()), copy: UnsafeCell::new(MaybeUninit::uninit()) } };
+        KINDS_MAX];
+
+/// Held by whoever adds a copy.
+static ADDING: Mutex<()> = Mutex::new(());
+
+/// The distance of a vtable's copy from the anchor.
+///
+/// # Panics
+/// If other images have more than 16,384 kinds of threads.
+#[cold]
+pub(crate) fn offset(vtable: &'static VTable) -> u32 {
+    thread::offset(copy(vtable)).expect("the table of copies is in the anchor's image")
+}
+
+fn copy(vtable: &'static VTable) -> &'static VTable {
+    // Vtables are aligned to 32.
+    let start = ptr::from_ref(vtable).addr() / 32;
+    let places = || (0..KINDS_MAX).map(|i| &PLACES[(start + i) % KINDS_MAX]);
+    let is_free = |place: &&Place| place.of.load(Ordering::Acquire).is_null();
+    if let Some(copy) = places().take_while(|place| !is_free(place)).find_map(|place| place.get(vtable)) {
+        return copy;
+    }
+    let _adding = ADDING.lock().expect("no panic under this lock but of a full table");
+    let place = places().find(|place| is_free(place) || place.get(vtable).is_some());
+    let place = place.expect("no room for the vtable of another kind of thread in a shared library");
+    place.get(vtable).unwrap_or_else(|| {
+        // SAFETY: nobody reads the copy before `of` is set, and nobody else adds one while we hold the lock.
+        unsafe { (*place.copy.get()).write(*vtable) };
+        place.of.store(ptr::from_ref(vtable).cast_mut(), Ordering::Release);
+        place.get(vtable).expect("just written")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A vtable where the system maps large allocations: far from the program.
+    fn far(granules: u16) -> &'static VTable {
+        let room: &'static mut [MaybeUninit<VTable>] = Box::leak(Box::new_uninit_slice(64 << 10));
+        room[17].write(thread::vtable_of_nothing(granules))
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "its addresses are not those of a system")]
+    fn a_far_vtable_is_found_by_an_offset() {
+        let (one, other) = (far(3), far(4));
+        if thread::offset(one).is_some() || thread::offset(other).is_some() {
+            return; // the system has mapped the program beside its heap
+        }
+        for _ in 0..2 {
+            assert_eq!(thread::vtable(offset(one)).granules, 3);
+            assert_eq!(thread::vtable(offset(other)).granules, 4);
+        }
+        assert_eq!(offset(one), offset(one));
+        assert_ne!(offset(one), offset(other));
+    }
+
+    #[test]
+    fn each_vtable_has_one_copy_though_many_os_threads_ask() {
+        let vtable: &'static VTable = Box::leak(Box::new(thread::vtable_of_nothing(5)));
+        let ask = || std::thread::spawn(move || ptr::from_ref(copy(vtable)).addr());
+        let copies: Vec<usize> = [ask(), ask(), ask()].map(|asks| asks.join().unwrap()).into();
+        assert!(copies.iter().all(|copy| *copy == copies[0]));
+    }
+}
