@@ -6,10 +6,12 @@
 //! address, where there is no such option, the workers share one socket, and the kernel wakes one of them.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
+use rustix::process::umask;
 use selvedge_io::net::{ListenOptions, TcpListener, UnixListener};
 
 use crate::options::Address;
@@ -44,11 +46,11 @@ pub(crate) struct Bound {
     pub(crate) paths: Paths,
 }
 
-/// Binds all addresses for `workers` workers.
+/// Binds all addresses for `workers` workers, Unix sockets with the permissions `unix_mode`.
 ///
 /// # Errors
 /// With the address in the message.
-pub(crate) fn bind(addresses: &[Address], workers: usize) -> io::Result<Bound> {
+pub(crate) fn bind(addresses: &[Address], unix_mode: Option<u32>, workers: usize) -> io::Result<Bound> {
     let mut bound = Bound {
         listeners: (0..workers).map(|_| Listeners::default()).collect(),
         urls: Vec::new(),
@@ -67,7 +69,17 @@ pub(crate) fn bind(addresses: &[Address], workers: usize) -> io::Result<Bound> {
                     result => result?,
                 }
             }
-            Address::Unix(path) => bound.unix(path)?,
+            Address::Name(host, port) => bound.name(host, *port)?,
+            Address::Unix(path) => match unix_mode {
+                None => bound.unix(path)?,
+                Some(mode) => {
+                    // The socket has its mode from the beginning; nothing else makes a file at this point.
+                    let masked = umask(Mode::from_raw_mode(0o777 & !mode));
+                    let bind = bound.unix(path);
+                    umask(masked);
+                    bind?;
+                }
+            },
         }
     }
     Ok(bound)
@@ -95,6 +107,29 @@ impl Bound {
             listeners.tcp.push(socket);
         }
         Ok(())
+    }
+
+    /// Binds all addresses of a host that this machine has, with one port.
+    fn name(&mut self, host: &str, mut port: u16) -> io::Result<()> {
+        let naming = |error: io::Error| io::Error::new(error.kind(), format!("{host}: {error}"));
+        let mut addresses: Vec<IpAddr> =
+            (host, port).to_socket_addrs().map_err(naming)?.map(|address| address.ip()).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let mut failed = Err(io::Error::new(ErrorKind::NotFound, format!("{host}: it has no address")));
+        let mut bound = false;
+        for ip in addresses {
+            match self.tcp(SocketAddr::new(ip, port)) {
+                Ok(()) => {
+                    bound = true;
+                    let socket = self.listeners.first().and_then(|worker| worker.tcp.last());
+                    port = socket.map_or(port, |socket| socket.local_addr().port());
+                }
+                Err(error) if error.kind() == ErrorKind::AddrNotAvailable => failed = Err(error),
+                Err(error) => return Err(error),
+            }
+        }
+        if bound { Ok(()) } else { failed }
     }
 
     fn unix(&mut self, path: &Path) -> io::Result<()> {

@@ -5,16 +5,18 @@
 
 #![forbid(unsafe_code)]
 
+mod descriptors;
 mod listeners;
 mod options;
 
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use selvedge_core::{round_robin_with, spawn_local};
-use selvedge_http::{Config, LogFile, Site, Stop, Tree};
+use selvedge_core::{detach_local, round_robin_with, spawn_local};
+use selvedge_http::request::Limits;
+use selvedge_http::{Config, LogFile, Reload, Site, Stop, Tree};
 use selvedge_io::signal::{Signal, Signals, signals};
 use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, blocking};
@@ -48,9 +50,13 @@ struct Server {
     tree: Tree,
     config: Config,
     log: Option<Arc<LogFile>>,
-    drain: std::time::Duration,
+    drain: Duration,
     stop: Stop,
+    reload: Reload,
 }
+
+/// How long what is logged may take to be written when the server ends.
+const LOG_FLUSH: Duration = Duration::from_secs(5);
 
 fn serve(options: &Options) -> Result<(), Refusal> {
     let workers = match options.workers {
@@ -59,18 +65,20 @@ fn serve(options: &Options) -> Result<(), Refusal> {
     };
     let server = Server {
         tree: Tree::new(&options.directory)?,
-        config: config(options, workers),
+        config: config(options, workers)?,
         log: match &options.log {
             Log::Off => None,
             Log::Stdout => Some(Arc::new(LogFile::stdout()?)),
-            Log::File(path) => Some(Arc::new(LogFile::open(path)?)),
+            Log::File(path) => Some(Arc::new(LogFile::open(path).map_err(naming("--log"))?)),
         },
         drain: options.drain,
         stop: Stop::new(),
+        reload: Reload::new(),
     };
     let _seeing = selvedge_see::from_environment().map_err(|error| refusal(&error.to_string()))?;
-    let mut bound = listeners::bind(&options.listen, workers)?;
-    let signals = signals(&[Signal::TERM, Signal::INT, Signal::USR1])?;
+    let bound = listeners::bind(&options.listen, options.unix_mode, workers);
+    let mut bound = bound.map_err(naming("--listen"))?;
+    let signals = signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1])?;
     for url in &bound.urls {
         let line = format!("Serving {} at {url}", server.tree.path().display());
         // Nobody may be there to read it, which is no reason not to serve.
@@ -80,9 +88,9 @@ fn serve(options: &Options) -> Result<(), Refusal> {
         };
     }
     // Signals are heard on an OS thread of their own, to the end of the process, whichever worker ends first.
-    let (stop, log) = (server.stop.clone(), server.log.clone());
+    let heard = server.clone();
     let hearing = move || match EventLoop::new() {
-        Ok(mut events) => round_robin_with(&mut events, obey(signals, stop, log)).map_err(|e| e.to_string()),
+        Ok(mut events) => round_robin_with(&mut events, obey(signals, heard)).map_err(|e| e.to_string()),
         Err(error) => Err(error.to_string()),
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
@@ -111,8 +119,18 @@ fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
 
 /// One worker, to its end.
 async fn worker(server: Server, listeners: Listeners) -> Result<(), Refusal> {
-    let Server { tree, config, log, drain, stop } = server;
+    let Server { tree, config, log, drain, stop, reload } = server;
     let site = Site::new(tree, config, log);
+    detach_local({
+        let site = site.clone();
+        async move {
+            let mut heard = 0;
+            loop {
+                reload.requested(&mut heard).await;
+                site.forget();
+            }
+        }
+    });
     let mut acceptors = Vec::new();
     for listener in listeners.tcp {
         let (site, stop) = (site.clone(), stop.clone());
@@ -134,23 +152,29 @@ async fn worker(server: Server, listeners: Listeners) -> Result<(), Refusal> {
     }
     if timeout(drain, site.drain()).await.is_err() {
         eprintln!("selvedge-httpd: {} connections were cut off", site.connections());
-        site.flush_log().await;
+        site.break_off().await;
+    }
+    if timeout(LOG_FLUSH, site.flush_log()).await.is_err() {
+        eprintln!("selvedge-httpd: the log takes too long to be written: its last lines are lost");
     }
     result
 }
 
 /// Does what signals ask for.
-async fn obey(mut signals: Signals, stop: Stop, log: Option<Arc<LogFile>>) {
+async fn obey(mut signals: Signals, server: Server) {
     while let Ok(signal) = signals.next().await {
         match signal {
-            Signal::USR1 => {
-                let Some(log) = log.clone() else { continue };
+            Signal::USR1 | Signal::HUP => {
+                if signal == Signal::HUP {
+                    server.reload.request();
+                }
+                let Some(log) = server.log.clone() else { continue };
                 if let Ok(Err(error)) = blocking(move || log.reopen()).await {
                     eprintln!("selvedge-httpd: {error}");
                 }
             }
-            _ if stop.is_requested() => std::process::exit(1),
-            _ => stop.request(),
+            _ if server.stop.is_requested() => std::process::exit(1),
+            _ => server.stop.request(),
         }
     }
 }
@@ -159,28 +183,28 @@ fn refusal(message: &str) -> Refusal {
     Refusal { message: message.to_owned(), status: 1 }
 }
 
-/// Descriptors for other things than connections and cached files: log, listeners, event loops, files on their way.
-const DESCRIPTORS_KEPT: u64 = 64;
+/// Has a refusal name the option that it is about.
+fn naming(option: &str) -> impl FnOnce(std::io::Error) -> Refusal {
+    move |error| refusal(&format!("{option}: {error}"))
+}
 
 /// The configuration of each of `workers` workers, with the process's descriptors shared out among them.
-fn config(options: &Options, workers: usize) -> Config {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let limit = match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => raised,
-        // It is the system's maximum that stands against it; what there is will do.
-        Err(_) => limit,
-    };
+fn config(options: &Options, workers: usize) -> Result<Config, Refusal> {
     let defaults = Config::default();
-    let each = limit.current.unwrap_or(u64::MAX).saturating_sub(DESCRIPTORS_KEPT) / workers as u64;
-    let each = usize::try_from(each).unwrap_or(usize::MAX);
-    let cache_files = defaults.cache_files.min(each / 8);
-    Config {
+    let shares = descriptors::shares(options.listen.len(), workers, defaults.cache_files)?;
+    Ok(Config {
+        limits: Limits {
+            head_bytes: options.head_bytes,
+            target_bytes: options.head_bytes / 2,
+            body_bytes: options.body_bytes,
+        },
         validity: options.validity,
         idle: options.idle,
         head: options.head,
-        cache_files,
-        connections: (each - cache_files).max(1),
+        body: options.body,
+        write: options.write,
+        cache_files: shares.cache_files,
+        connections: shares.connections,
         ..defaults
-    }
+    })
 }

@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use lexopt::prelude::*;
+use selvedge_http::request::Limits;
 
 pub(crate) const HELP: &str = "\
 selvedge-httpd serves the files of a directory over HTTP.
@@ -15,33 +17,48 @@ selvedge-httpd serves the files of a directory over HTTP.
 Usage: selvedge-httpd [OPTIONS] [DIR]
 
   DIR                    the directory to serve; by default the current one.
-                         A request for a directory is answered with its index.html. Files and
-                         directories whose names begin with a dot are hidden (but for .well-known),
-                         and symbolic links are followed only within DIR.
+                         A request for a directory is answered with its index.html, and with 403 if it
+                         has none. Files and directories whose names begin with a dot are hidden (but
+                         for .well-known). Symbolic links are followed, relative and absolute ones, if
+                         they lead to something below DIR.
 
 Options:
   -l, --listen ADDRESS   where to listen; may be given several times. By default 127.0.0.1:8080, which
                          only this machine can reach.
                            192.0.2.1:80      an IPv4 address and a port
                            [2001:db8::1]:80  an IPv6 address and a port
-                           :80               that port on all addresses of this machine
+                           localhost:8080    a name and a port: all addresses of that name
+                           80, :80 or *:80   that port on all addresses of this machine
                            unix:/run/s.sock  a Unix socket
                          Port 0 takes any free port; the one taken is printed.
+      --unix-mode MODE   who may connect to Unix sockets, as for chmod, in octal: 660, say. By default
+                         as the umask says.
   -w, --workers N        OS threads that serve, each with a scheduler and an event loop of its own.
                          By default one for each processor.
       --log FILE         log each request in the combined format: to FILE (appended to; opened anew on
-                         SIGUSR1), to the standard output with -, or nowhere with off, the default.
+                         SIGHUP and SIGUSR1), to the standard output with -, or nowhere with off, the
+                         default. The bytes in a line are those of the content that were sent.
       --validity SECONDS for how long a file is served without looking whether it has changed;
                          by default 2. Fractions are allowed, as in all options that take seconds.
       --idle SECONDS     how long a connection may be open without a request; by default 60.
       --head SECONDS     how long the head of a request may take to arrive; by default 10.
+      --body SECONDS     how long the body of a request may take to arrive; by default 30.
+      --write SECONDS    how long a client may take no byte of a reply that waits for it; by default 30.
+      --head-bytes N     how long the head of a request may be: 512 to 1048576, by default 16384. Half of
+                         it may be the target.
+      --body-bytes N     how long the body of a request may be, which is read and ignored; by default
+                         1048576.
       --drain SECONDS    how long requests in flight may take when the server is to stop; by default 10.
   -h, --help             print this.
   -V, --version          print the version.
 
-SIGTERM or SIGINT (Ctrl-C) stop the server: it accepts no more, finishes the requests in flight and
-exits with status 0. A second one stops it at once. It exits with status 1 if it cannot start, and with 2
-if the command line makes no sense.";
+When there are as many connections as there are descriptors for (ulimit -n), idle ones are closed in
+favour of new ones.
+
+SIGTERM, SIGQUIT or SIGINT (Ctrl-C) stop the server: it accepts no more, finishes the requests in flight
+and exits with status 0. A second one stops it at once. SIGHUP makes it look anew at every file it serves,
+and open the log anew; SIGUSR1 opens the log anew. It exits with status 1 if it cannot start, and with 2 if
+the command line makes no sense.";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -55,11 +72,16 @@ pub(crate) enum Request {
 pub(crate) struct Options {
     pub(crate) directory: PathBuf,
     pub(crate) listen: Vec<Address>,
+    pub(crate) unix_mode: Option<u32>,
     pub(crate) workers: Option<usize>,
     pub(crate) log: Log,
     pub(crate) validity: Duration,
     pub(crate) idle: Duration,
     pub(crate) head: Duration,
+    pub(crate) body: Duration,
+    pub(crate) write: Duration,
+    pub(crate) head_bytes: usize,
+    pub(crate) body_bytes: u64,
     pub(crate) drain: Duration,
 }
 
@@ -76,23 +98,40 @@ pub(crate) enum Address {
     Tcp(SocketAddr),
     /// A port on all addresses.
     Port(u16),
+    /// A port on all addresses of a host.
+    Name(String, u16),
     Unix(PathBuf),
 }
 
 impl FromStr for Address {
-    type Err = String;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Address, String> {
+    fn from_str(text: &str) -> Result<Address, &'static str> {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Address::Unix(path.into()));
         }
-        if let Some(port) = text.strip_prefix(':').and_then(|port| port.parse().ok()) {
-            return Ok(Address::Port(port));
+        if let Ok(address) = text.parse() {
+            return Ok(Address::Tcp(address));
         }
-        text.parse().map(Address::Tcp).map_err(|_| {
-            format!("{text:?} is no address to listen at: 192.0.2.1:80, [2001:db8::1]:80, :80 or unix:/path")
-        })
+        let (host, port) = text.rsplit_once(':').unwrap_or(("*", text));
+        match (host, port.parse()) {
+            ("" | "*", Ok(port)) => Ok(Address::Port(port)),
+            (host, Ok(port)) if is_host_name(host) => Ok(Address::Name(host.to_owned(), port)),
+            _ => {
+                Err("no address to listen at: 192.0.2.1:80, [2001:db8::1]:80, localhost:80, 80 or unix:/path")
+            }
+        }
     }
+}
+
+/// Whether `text` may be the name of a host: words of letters, digits and `-` with dots between them, of which the last is
+/// no number, as it is in an address.
+fn is_host_name(text: &str) -> bool {
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    text.split('.').all(is_word) && !text.rsplit('.').next().is_some_and(is_number)
 }
 
 impl fmt::Display for Address {
@@ -100,6 +139,7 @@ impl fmt::Display for Address {
         match self {
             Address::Tcp(address) => address.fmt(f),
             Address::Port(port) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port)).fmt(f),
+            Address::Name(host, port) => write!(f, "{host}:{port}"),
             Address::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -127,17 +167,22 @@ impl From<std::io::Error> for Refusal {
 /// Reads the command line, without the program's name.
 ///
 /// # Errors
-/// With status 2, and 1 for a bad address.
+/// With status 2.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, Refusal> {
     let mut directory = None;
     let mut options = Options {
         directory: ".".into(),
         listen: Vec::new(),
+        unix_mode: None,
         workers: None,
         log: Log::Off,
         validity: Duration::from_secs(2),
         idle: Duration::from_secs(60),
         head: Duration::from_secs(10),
+        body: Duration::from_secs(30),
+        write: Duration::from_secs(30),
+        head_bytes: Limits::default().head_bytes,
+        body_bytes: Limits::default().body_bytes,
         drain: Duration::from_secs(10),
     };
     let mut parser = lexopt::Parser::from_args(arguments);
@@ -146,14 +191,23 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
             Short('h') | Long("help") => return Ok(Request::Help),
             Short('V') | Long("version") => return Ok(Request::Version),
             Short('l') | Long("listen") => {
-                let address = parser.value()?.string()?.parse();
-                options.listen.push(address.map_err(|message| Refusal { message, status: 1 })?);
+                options.listen.push(value(&mut parser, "--listen", Address::from_str)?);
+            }
+            Long("unix-mode") => {
+                let mode = value(&mut parser, "--unix-mode", |text| match u32::from_str_radix(text, 8) {
+                    Ok(mode @ 0..=0o777) => Ok(mode),
+                    _ => Err("not a mode in octal, such as 660"),
+                })?;
+                options.unix_mode = Some(mode);
             }
             Short('w') | Long("workers") => {
-                options.workers = Some(parser.value()?.parse_with(|text| match text.parse() {
-                    Ok(workers @ 1..=1024) => Ok(workers),
-                    _ => Err("not a number from 1 to 1024"),
-                })?);
+                options.workers = Some(number(&mut parser, "--workers", 1..=1024)?);
+            }
+            Long("head-bytes") => {
+                options.head_bytes = number(&mut parser, "--head-bytes", 512..=1 << 20)?;
+            }
+            Long("body-bytes") => {
+                options.body_bytes = number(&mut parser, "--body-bytes", 0..=u64::MAX)?;
             }
             Long("log") => {
                 let log = parser.value()?;
@@ -163,10 +217,12 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
                     _ => Log::File(log.into()),
                 };
             }
-            Long("validity") => options.validity = seconds(&mut parser)?,
-            Long("idle") => options.idle = seconds(&mut parser)?,
-            Long("head") => options.head = seconds(&mut parser)?,
-            Long("drain") => options.drain = seconds(&mut parser)?,
+            Long("validity") => options.validity = seconds(&mut parser, "--validity")?,
+            Long("idle") => options.idle = seconds(&mut parser, "--idle")?,
+            Long("head") => options.head = seconds(&mut parser, "--head")?,
+            Long("body") => options.body = seconds(&mut parser, "--body")?,
+            Long("write") => options.write = seconds(&mut parser, "--write")?,
+            Long("drain") => options.drain = seconds(&mut parser, "--drain")?,
             Value(path) if directory.is_none() => directory = Some(path.into()),
             argument => return Err(argument.unexpected().into()),
         }
@@ -183,8 +239,32 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
 /// The longest time that an option may give: a day.
 const SECONDS_MAX: f64 = 86_400.0;
 
-fn seconds(parser: &mut lexopt::Parser) -> Result<Duration, lexopt::Error> {
-    parser.value()?.parse_with(|text| match text.parse::<f64>() {
+/// The value of the option called `option`, as `read` reads it.
+fn value<T>(
+    parser: &mut lexopt::Parser,
+    option: &str,
+    read: impl FnOnce(&str) -> Result<T, &'static str>,
+) -> Result<T, Refusal> {
+    let text = parser.value()?;
+    let text = text.to_string_lossy();
+    read(&text).map_err(|why| Refusal { message: format!("{option} {text:?}: {why}"), status: 2 })
+}
+
+/// A whole number in `range`.
+fn number<N>(parser: &mut lexopt::Parser, option: &str, range: RangeInclusive<N>) -> Result<N, Refusal>
+where
+    N: FromStr + PartialOrd + fmt::Display,
+{
+    let text = parser.value()?;
+    let text = text.to_string_lossy();
+    text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| Refusal {
+        message: format!("{option} {text:?}: not a number from {} to {}", range.start(), range.end()),
+        status: 2,
+    })
+}
+
+fn seconds(parser: &mut lexopt::Parser, option: &str) -> Result<Duration, Refusal> {
+    value(parser, option, |text| match text.parse::<f64>() {
         Ok(seconds) if (0.0..=SECONDS_MAX).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err("not a number of seconds from 0 to 86400"),
     })
@@ -216,7 +296,8 @@ mod tests {
     #[test]
     fn everything_at_once() {
         let options = options(
-            "--listen :80 -l [::1]:0 --listen=unix:/a/b -w 3 site --log - --validity 0.5 --idle 5 --head 1 --drain 0",
+            "--listen :80 -l [::1]:0 --listen=unix:/a/b -w 3 site --log - --validity 0.5 --idle 5 --head 1 --drain 0 \
+             --body 2 --write 3 --head-bytes 600 --body-bytes 7 --unix-mode 640",
         );
         assert_eq!(options.directory, PathBuf::from("site"));
         let listen: Vec<String> = options.listen.iter().map(Address::to_string).collect();
@@ -224,27 +305,90 @@ mod tests {
         assert_eq!((options.workers, options.log), (Some(3), Log::Stdout));
         assert_eq!((options.validity, options.idle), (Duration::from_millis(500), Duration::from_secs(5)));
         assert_eq!((options.head, options.drain), (Duration::from_secs(1), Duration::ZERO));
+        assert_eq!((options.body, options.write), (Duration::from_secs(2), Duration::from_secs(3)));
+        assert_eq!((options.head_bytes, options.body_bytes), (600, 7));
+        assert_eq!(options.unix_mode, Some(0o640));
+    }
+
+    #[test]
+    fn addresses_in_all_their_forms() {
+        for (text, address) in [
+            ("192.0.2.1:80", Address::Tcp("192.0.2.1:80".parse().unwrap())),
+            ("[::1]:80", Address::Tcp("[::1]:80".parse().unwrap())),
+            (":80", Address::Port(80)),
+            ("*:80", Address::Port(80)),
+            ("80", Address::Port(80)),
+            ("localhost:0", Address::Name("localhost".into(), 0)),
+            ("www2.example.org:80", Address::Name("www2.example.org".into(), 80)),
+            ("unix:a", Address::Unix("a".into())),
+        ] {
+            assert_eq!(text.parse(), Ok(address), "{text}");
+        }
+    }
+
+    /// The help text names every option, and every default as it is.
+    #[test]
+    fn the_help_is_complete() {
+        let options = options("");
+        for (option, default) in [
+            ("--validity", options.validity.as_secs()),
+            ("--idle", options.idle.as_secs()),
+            ("--head", options.head.as_secs()),
+            ("--body", options.body.as_secs()),
+            ("--write", options.write.as_secs()),
+            ("--drain", options.drain.as_secs()),
+            ("--head-bytes", options.head_bytes as u64),
+            ("--body-bytes", options.body_bytes),
+        ] {
+            let start = HELP.find(&format!("      {option} ")).unwrap_or_else(|| panic!("{option}"));
+            let text = HELP[start..].replace('\n', " ");
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let said = text.split("by default ").nth(1).unwrap();
+            assert!(said.starts_with(&format!("{default}.")), "{option}: {said}");
+        }
+        assert!(HELP.lines().all(|line| line.len() <= 107));
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for (line, status) in [
-            ("--listen", 2),
-            ("--listen localhost", 1),
-            ("--listen 127.0.0.1", 1),
-            ("--listen :70000", 1),
-            ("--listen unix:", 1),
-            ("--workers 0", 2),
-            ("--workers many", 2),
-            ("--idle -1", 2),
-            ("--idle nan", 2),
-            ("--validity 1e9", 2),
-            ("--what", 2),
-            ("one two", 2),
+        for line in [
+            "--listen",
+            "--listen localhost",
+            "--listen 127.0.0.1",
+            "--listen 127.0.0.1:",
+            "--listen 256.0.0.1:80",
+            "--listen 1.2.3:80",
+            "--listen [::1]",
+            "--listen ::1:80",
+            "--listen [::g]:80",
+            "--listen a..b:80",
+            "--listen a/b:80",
+            "--listen :70000",
+            "--listen 70000",
+            "--listen unix:",
+            "--unix-mode 888",
+            "--unix-mode 7777",
+            "--workers 0",
+            "--workers many",
+            "--idle -1",
+            "--idle nan",
+            "--body x",
+            "--write -1",
+            "--head-bytes 100",
+            "--body-bytes -1",
+            "--validity 1e9",
+            "--what",
+            "one two",
         ] {
             let refusal = parsed(line).unwrap_err();
-            assert_eq!(refusal.status, status, "{line}: {}", refusal.message);
+            assert_eq!(refusal.status, 2, "{line}: {}", refusal.message);
             assert!(!refusal.message.contains('\n'));
+            let option = line.split(' ').next().unwrap();
+            assert!(
+                !option.starts_with("--") || refusal.message.contains(option),
+                "{line}: {}",
+                refusal.message
+            );
         }
         assert_eq!(parsed("--help --what").unwrap(), Request::Help);
         assert_eq!(parsed("-V").unwrap(), Request::Version);

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Client, PATIENCE, bytes, many_descriptors, ms, serve, site};
+use common::{Client, PATIENCE, bytes, log_lines, logged, many_descriptors, ms, serve, site, start};
+use std::fs;
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
@@ -54,10 +55,11 @@ fn every_split_gives_the_same_bytes() {
         "POST /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nab\r\nc\r\n0\r\nT: u\r\n\r\n",
         "GET /middle.bin HTTP/1.1\r\nHost: a\r\n\r\n",
         "HEAD /big.bin HTTP/1.1\r\nHost: a\r\n\r\n",
-        "PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+        "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
         "GET /none HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET /middle.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=9-99\r\n\r\n",
-        "GET /docs HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n",
+        "PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
     ]
     .concat();
     // The date may change between two runs.
@@ -105,13 +107,11 @@ fn a_client_that_closes_its_side_gets_all_its_replies() {
 }
 
 #[test]
-fn a_body_is_asked_for_and_read_past() {
+fn a_body_is_read_past() {
     let site = site();
     let server = serve(site.path(), &[]);
     let mut client = server.connect();
-    client
-        .send("POST /ten.txt HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 200000\r\n\r\n");
-    assert_eq!(client.reply().status, 100);
+    client.send("POST /ten.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n");
     assert_eq!(client.reply().status, 405);
     client.send("GET / HTTP/1.1\r\n\r\n".repeat(20_000).as_bytes().split_at(200_000).0);
     assert_eq!(client.ask(GET).status, 200);
@@ -120,6 +120,33 @@ fn a_body_is_asked_for_and_read_past() {
     client.send(GET);
     assert_eq!(client.reply().status, 405);
     client.assert_end();
+}
+
+/// Head and target decide every answer, so no body is asked for (RFC 9110 §10.1.1). Since the client may send the body or
+/// leave it out, the connection is closed; with nothing to send it is kept.
+#[test]
+fn no_body_is_asked_for_whose_request_is_answered() {
+    let site = site();
+    let server = serve(site.path(), &[]);
+    for (line, status) in [
+        ("POST /ten.txt", 405),
+        ("BREW /ten.txt", 501),
+        ("GET /ten.txt", 200),
+        ("PUT /none", 405),
+        ("GET /none", 404),
+    ] {
+        let request = |length: u32| {
+            format!("{line} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n")
+        };
+        let mut client = server.connect();
+        let reply = client.ask(&request(10));
+        assert_eq!((reply.status, reply.field("Connection")), (status, Some("close")), "{line}");
+        client.send("0123456789");
+        client.assert_end();
+        let mut client = server.connect();
+        assert_eq!(client.ask(&request(0)).status, status, "{line}");
+        assert_eq!(client.ask(GET).status, 200, "{line}");
+    }
 }
 
 /// Heads that drip in byte by byte are cut off in total, not per byte, and disturb nobody meanwhile.
@@ -281,4 +308,90 @@ fn a_slow_reader_gets_every_byte() {
         assert_eq!(other.ask(GET).status, 200);
     }
     assert!(client.reply().body == bytes(3_000_000));
+}
+
+/// A client that reads slowly but steadily is served for as long as it takes, though the kernel's buffers are so large that no
+/// room comes for longer than a client may take nothing.
+#[test]
+fn a_steady_slow_reader_is_not_cut() {
+    let site = site();
+    fs::write(site.path().join("huge.bin"), bytes(24_000_000)).unwrap();
+    let log = site.path().join("log");
+    let server = serve(site.path(), &["--write", "0.6", "--log", log.to_str().unwrap()]);
+    let mut client = server.connect();
+    client.send("GET /huge.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+    let start = Instant::now();
+    let mut read = 0;
+    let mut buffer = vec![0; 40_000];
+    while read < 24_000_000 {
+        let got = client.stream.read(&mut buffer).unwrap();
+        assert!(got > 0, "cut after {read} bytes, {:?}", start.elapsed());
+        read += got;
+        if start.elapsed() < ms(4000) {
+            std::thread::sleep(ms(50));
+        }
+    }
+    assert_eq!(logged(&log_lines(&log, 1)[0]), (200, 24_000_000));
+}
+
+/// A client that takes nothing is given up, and logged as what it was.
+#[test]
+fn a_client_that_reads_nothing_is_given_up() {
+    let site = site();
+    fs::write(site.path().join("huge.bin"), bytes(40_000_000)).unwrap();
+    let log = site.path().join("log");
+    let server = serve(site.path(), &["--write", "0.5", "--workers", "1", "--log", log.to_str().unwrap()]);
+    let stream = TcpStream::connect(server.address).unwrap();
+    rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 16 << 10).unwrap();
+    let mut client = Client::new(stream);
+    let start = Instant::now();
+    client.send("GET /huge.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.stream.read_exact(&mut [0; 100]).unwrap();
+    let lines = log_lines(&log, 1);
+    assert!(start.elapsed() > ms(450) && start.elapsed() < ms(5000), "{:?}", start.elapsed());
+    let (status, sent) = logged(lines.last().unwrap());
+    assert!(status == 200 && sent < 300_000, "{}", lines.last().unwrap());
+    assert!(client.rest().len() < 40_000_000);
+}
+
+/// At the limit of descriptors those are closed that have waited longest, and the new ones are served.
+#[test]
+fn idle_connections_make_room_for_new_ones() {
+    let site = site();
+    let mut command = std::process::Command::new("sh");
+    let server = format!(
+        "ulimit -n 64; exec {} {} --listen 127.0.0.1:0 --workers 1",
+        env!("CARGO_BIN_EXE_selvedge-httpd"),
+        site.path().display()
+    );
+    command.args(["-c", &server]).stderr(std::process::Stdio::piped());
+    let mut server = start(command);
+    let mut errors = server.errors();
+    assert!(errors.line().contains("with 64 open descriptors (ulimit -n) there may be 36 connections"));
+    let mut idle: Vec<Client> = Vec::new();
+    for n in 0..200 {
+        let mut client = server.connect();
+        assert_eq!(client.ask(GET).status, 200, "client {n}");
+        idle.push(client);
+        // This one is always in use.
+        assert_eq!(idle[0].ask(GET).status, 200, "after client {n}");
+    }
+    assert!(errors.line().contains("36 connections, as many as it may: idle ones are closed for new ones"));
+    assert!(server.descriptors() <= 64);
+    for client in &mut idle[1..100] {
+        client.assert_end();
+    }
+    // With all of them in use new ones wait, and are served in their turn.
+    drop(idle);
+    let mut busy: Vec<Client> = (0..36).map(|_| server.connect()).collect();
+    busy.iter_mut().for_each(|client| client.send(&GET[..10]));
+    std::thread::sleep(ms(100));
+    let mut late = server.connect();
+    late.send(GET);
+    std::thread::sleep(ms(100));
+    for client in &mut busy {
+        client.send(&GET[10..]);
+        assert_eq!(client.reply().status, 200);
+    }
+    assert_eq!(late.reply().status, 200);
 }

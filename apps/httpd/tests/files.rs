@@ -2,34 +2,78 @@
 
 mod common;
 
-use common::{bytes, ms, serve, site};
+use common::{bytes, log_lines, logged, ms, serve, site, start};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const BIG: &str = "GET /huge.bin HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A file that shrinks while it is sent: what was promised cannot be kept, so the reply must not become complete.
+/// A file that shrinks while it is sent: what was promised cannot be kept, so the reply must not become complete. It is said,
+/// and logged as what it was.
 #[test]
 fn a_file_truncated_while_it_is_sent() {
     let site = site();
     let path = site.path().join("huge.bin");
-    for (change, name) in [(0, "truncated"), (1, "overwritten")] {
+    for left in [20_000_000, 10_000_001, 0] {
         let content = bytes(40_000_000);
         fs::write(&path, &content).unwrap();
-        let server = serve(site.path(), &[]);
+        let log = site.path().join("log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge-httpd"));
+        command.arg(site.path()).args(["--listen", "127.0.0.1:0", "--log"]).arg(&log).stderr(Stdio::piped());
+        let mut server = start(command);
         let mut client = server.connect();
         client.send(BIG);
         std::thread::sleep(ms(100)); // the socket's buffers are full by now
-        match change {
-            0 => fs::File::options().write(true).open(&path).unwrap().set_len(20_000_000).unwrap(),
-            _ => fs::write(&path, vec![0; 40_000_000]).unwrap(),
-        }
-        assert_eq!(client.try_reply(false), None, "{name}: the reply looks complete");
+        fs::File::options().write(true).open(&path).unwrap().set_len(left).unwrap();
+        assert_eq!(client.try_reply(false), None, "the reply looks complete");
+        let said = server.errors().line();
+        assert!(said.contains("/huge.bin got shorter while it was sent"), "{said}");
+        let (status, sent) = logged(log_lines(&log, 1).last().unwrap());
+        assert!(status == 200 && sent < 40_000_000 && sent >= 10_000, "{sent} of {left}");
         let reply = server.get("/huge.bin");
-        assert!(reply.body == fs::read(&path).unwrap(), "{name}: the next request sees the new file");
+        assert!(reply.body == fs::read(&path).unwrap(), "the next request sees the new file");
+        fs::remove_file(&log).unwrap();
     }
+}
+
+/// A file that is written to while it is sent: what was promised is there, and is sent.
+#[test]
+fn a_file_that_grows_while_it_is_sent() {
+    let site = site();
+    let path = site.path().join("huge.bin");
+    let content = bytes(40_000_000);
+    fs::write(&path, &content).unwrap();
+    let server = serve(site.path(), &["--validity", "0"]);
+    for change in ["touched", "appended to"] {
+        let mut client = server.connect();
+        client.send(BIG);
+        std::thread::sleep(ms(100)); // the socket's buffers are full by now
+        let mut file = fs::File::options().append(true).open(&path).unwrap();
+        match change {
+            "touched" => file.set_modified(std::time::SystemTime::now()).unwrap(),
+            _ => file.write_all(b"another line\n").unwrap(),
+        }
+        assert!(client.reply().body == content, "{change}");
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut log = fs::File::options().append(true).open(&path).unwrap();
+            while !done.load(Ordering::Relaxed) {
+                log.write_all(b"another line\n").unwrap();
+            }
+        });
+        for _ in 0..5 {
+            let reply = server.get("/huge.bin");
+            assert!(reply.body.len() > content.len() && reply.body[..content.len()] == content[..]);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
 }
 
 /// Replaced by renaming, as one should: whoever has begun gets the old file, whole.
@@ -155,6 +199,19 @@ fn symbolic_links_lead_nowhere_else() {
     symlink("docs", at("directory")).unwrap();
     symlink(outside.path().join("secret"), at("absolute")).unwrap();
     symlink(at("ten.txt"), at("absolute-inside")).unwrap();
+    symlink(at("docs"), at("absolute-directory")).unwrap();
+    symlink(at("absolute-inside"), at("docs/link")).unwrap();
+    symlink(site.path(), at("absolute-root")).unwrap();
+    let name = site.path().file_name().unwrap();
+    symlink(Path::new("..").join(name).join("ten.txt"), at("out-and-in")).unwrap();
+    // A directory whose name begins as the root's does.
+    let beside = site.path().with_file_name(format!("{}-beside", name.display()));
+    fs::create_dir(&beside).unwrap();
+    fs::write(beside.join("secret"), "secret").unwrap();
+    symlink(beside.join("secret"), at("beside")).unwrap();
+    let fifo = at("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o644.into(), 0).unwrap();
+    symlink(&fifo, at("absolute-fifo")).unwrap();
     symlink("../../../../../../../../etc/passwd", at("climbing")).unwrap();
     symlink(outside.path(), at("elsewhere")).unwrap();
     symlink("loop", at("loop")).unwrap();
@@ -166,7 +223,14 @@ fn symbolic_links_lead_nowhere_else() {
         ("/directory/", 200),
         ("/directory", 301),
         ("/absolute", 404),
-        ("/absolute-inside", 404),
+        ("/absolute-inside", 200),
+        ("/absolute-directory/", 200),
+        ("/absolute-directory", 301),
+        ("/absolute-directory/link", 200),
+        ("/absolute-root/ten.txt", 200),
+        ("/out-and-in", 200),
+        ("/absolute-fifo", 404),
+        ("/beside", 404),
         ("/climbing", 404),
         ("/elsewhere/secret", 404),
         ("/elsewhere", 404),
@@ -177,6 +241,67 @@ fn symbolic_links_lead_nowhere_else() {
         assert_eq!(reply.status, status, "{path}");
         assert!(!String::from_utf8_lossy(&reply.body).contains("secret"));
     }
+    fs::remove_dir_all(beside).unwrap();
+}
+
+/// A directory without an index is there, and says that it shows nothing; so does one whose index is no file.
+#[test]
+fn directories_without_an_index() {
+    let site = site();
+    fs::create_dir_all(site.path().join("odd/index.html")).unwrap();
+    let server = serve(site.path(), &[]);
+    for (path, status) in
+        [("/empty/", 403), ("/empty", 301), ("/odd/", 403), ("/none/", 404), ("/ten.txt/", 404), ("/", 200)]
+    {
+        assert_eq!(server.get(path).status, status, "{path}");
+    }
+    fs::remove_file(site.path().join("index.html")).unwrap();
+    let server = serve(site.path(), &[]);
+    assert_eq!(server.get("/").status, 403);
+}
+
+/// A FIFO is not opened: its reader sees the end of what another program writes, and nothing else.
+#[test]
+fn a_fifo_is_left_alone() {
+    let site = site();
+    let fifo = site.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o644.into(), 0).unwrap();
+    let server = serve(site.path(), &["--validity", "0"]);
+    std::thread::scope(|scope| {
+        // Its opening waits for a reader.
+        let writer = scope.spawn(|| fs::File::options().write(true).open(&fifo).unwrap());
+        std::thread::sleep(ms(50));
+        for _ in 0..20 {
+            assert_eq!(server.get("/fifo").status, 404);
+        }
+        std::thread::sleep(ms(50));
+        let left_alone = !writer.is_finished();
+        let _reader = fs::File::options().read(true).custom_flags(0o4000).open(&fifo).unwrap();
+        writer.join().unwrap();
+        assert!(left_alone, "the server opened the FIFO");
+    });
+}
+
+/// Two files of one length and one time of modification have different entity tags.
+#[test]
+fn entity_tags_tell_files_apart_whose_times_are_set() {
+    let site = site();
+    let server = serve(site.path(), &["--validity", "0"]);
+    let tag = || server.get("/ten.txt").field("ETag").unwrap().trim_start_matches("W/").to_owned();
+    let first = tag();
+    let old = std::time::UNIX_EPOCH + Duration::from_secs(784_111_777);
+    let write = |name: &str| {
+        let path = site.path().join(name);
+        fs::write(&path, b"9876543210").unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+        path
+    };
+    std::thread::sleep(ms(20));
+    write("ten.txt");
+    let second = tag();
+    fs::rename(write("other"), site.path().join("ten.txt")).unwrap();
+    let third = tag();
+    assert!(first != second && second != third && first != third, "{first} {second} {third}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Reply, Server, bytes, serve, site};
+use common::{Reply, Server, bytes, let_settle, serve, site};
 use std::process::Command;
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -22,6 +22,7 @@ fn ask(server: &Server, method: &str, path: &str, fields: &str) -> Reply {
 #[test]
 fn what_other_servers_get_wrong() {
     let site = site();
+    let_settle();
     let server = serve(site.path(), &[]);
     let whole = get(&server, "/ten.txt", "");
     let etag = whole.field("ETag").unwrap().to_owned();
@@ -67,7 +68,7 @@ fn what_other_servers_get_wrong() {
         ("/.well-known/key", 200),
         ("/docs", 301),
         ("/docs/", 200),
-        ("/empty/", 404),
+        ("/empty/", 403),
         ("/empty.txt", 200),
         ("/ten.txt/", 404),
         ("/%74en.txt", 200),
@@ -142,15 +143,90 @@ fn curl_gets_what_is_there() {
     assert!(
         head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("Content-Type: text/html; charset=utf-8")
     );
-    // A body that curl asks to be allowed to send.
+    // A body that curl asks to be allowed to send, and is not.
     let body = "x".repeat(100_000);
     let arguments = ["-i", "-H", "Expect: 100-continue", "--data-binary", &body, &url("/ten.txt")];
     let reply = String::from_utf8(curl(&arguments)).unwrap();
-    assert!(reply.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 405 "), "{reply}");
+    assert!(reply.starts_with("HTTP/1.1 405 "), "{reply}");
     let arguments = ["-i", "-H", "Transfer-Encoding: chunked", "--data-binary", &body, &url("/ten.txt")];
     assert!(String::from_utf8(curl(&arguments)).unwrap().contains("HTTP/1.1 405 "));
     // Several transfers over one connection, one after another.
     let count =
         curl(&["-w", "%{num_connects} ", "-o", "/dev/null", &url("/"), "-o", "/dev/null", &url("/ten.txt")]);
     assert_eq!(String::from_utf8(count).unwrap(), "1 0 ");
+}
+
+/// Nothing follows the head of a reply to `HEAD`, whatever is wrong with the request (RFC 9110 §9.3.2).
+#[test]
+fn errors_of_head_have_no_content() {
+    let site = site();
+    let server = serve(site.path(), &["--head", "0.3"]);
+    let long = |n: usize| "a".repeat(n);
+    for (request, status) in [
+        ("HEAD / HTTP/1.1\r\n\r\n".to_owned(), 400),
+        ("HEAD / HTTP/1.1\r\nHost: a\r\nbad field: x\r\n\r\n".to_owned(), 400),
+        ("HEAD /x y HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),
+        (format!("HEAD /{} HTTP/1.1\r\nHost: a\r\n\r\n", long(9000)), 414),
+        (format!("HEAD / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", long(17_000)), 431),
+        ("HEAD / HTTP/1.1\r\nHost: a\r\nExpect: magic\r\n\r\n".to_owned(), 417),
+        ("HEAD / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_owned(), 501),
+        ("HEAD / HTTP/2.0\r\nHost: a\r\n\r\n".to_owned(), 505),
+        ("HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n".to_owned(), 413),
+        ("HEAD / HTTP/1.1\r\nHost:".to_owned(), 408),
+        ("HEAD /none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(), 404),
+    ] {
+        let mut client = server.connect();
+        client.send(&request);
+        let reply = client.reply_to(true);
+        let line = &request[..request.len().min(60)];
+        assert_eq!((reply.status, reply.field("Connection")), (status, Some("close")), "{line}");
+        assert!(reply.field("Content-Length").is_some_and(|len| len != "0"), "{line}");
+        client.assert_end();
+    }
+}
+
+/// What is no request line is a bad request, not a method that is not implemented.
+#[test]
+fn other_protocols_are_bad_requests() {
+    let site = site();
+    let server = serve(site.path(), &[]);
+    let hello = [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(), bytes(500)].concat();
+    for request in
+        [&hello[..], b"\x80\x2e\x01\x00\x02\x00\x15", b"SSH-2.0-OpenSSH_9.6 \x00\r\n", b"\0\0\0\r\n\r\n"]
+    {
+        let mut client = server.connect();
+        client.send(request);
+        let text = String::from_utf8(client.rest()).unwrap();
+        assert!(text.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{text}");
+    }
+    // A token is a method, however odd.
+    assert_eq!(server.ask("abcdefghijklmnopqrstuvwxyz / HTTP/1.1\r\nHost: a\r\n\r\n").status, 501);
+}
+
+/// Chunk extensions have the form of RFC 9112 §7.1.1, or the connection is closed.
+#[test]
+fn chunk_extensions_are_checked() {
+    let site = site();
+    let server = serve(site.path(), &[]);
+    for (extension, formed) in [
+        (";a", true),
+        (";a=b;c=\"d \\\" e\"", true),
+        (" ; a = b", true),
+        (";", false),
+        (";a=", false),
+        (";a=\"b", false),
+        (";=b", false),
+        (";a b", false),
+        (";a=b c", false),
+    ] {
+        let mut client = server.connect();
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        client.send(format!("{head}1{extension}\r\nx\r\n0\r\n\r\n"));
+        assert_eq!(client.reply().status, 405);
+        if formed {
+            assert_eq!(client.ask("GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n").status, 200, "{extension}");
+        } else {
+            client.assert_end();
+        }
+    }
 }

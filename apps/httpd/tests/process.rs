@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Client, bytes, ms, serve, site, start};
+use common::{Client, bytes, log_lines, logged, ms, serve, site, start};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Write};
@@ -39,7 +39,8 @@ fn it_says_why_it_cannot_start() {
         (vec![dir, "--listen", &served, "-w", "2"], 1, format!("bind {served}: Address already in use")),
         (vec!["/no/such/directory"], 1, "/no/such/directory: No such file or directory".into()),
         (vec![&file], 1, format!("{file}: Not a directory")),
-        (vec![dir, "--listen", "nonsense"], 1, "\"nonsense\" is no address to listen at".into()),
+        (vec![dir, "--listen", "nonsense"], 2, "--listen \"nonsense\": no address to listen at".into()),
+        (vec![dir, "--listen", "no.such.host.invalid:80"], 1, "--listen: no.such.host.invalid: ".into()),
         (
             vec![dir, "--listen", "203.0.113.7:80"],
             1,
@@ -50,8 +51,8 @@ fn it_says_why_it_cannot_start() {
             1,
             "bind /no/such/socket: No such file or directory".into(),
         ),
-        (vec![dir, "--log", "/no/such/log"], 1, "open /no/such/log: No such file or directory".into()),
-        (vec![dir, "--workers", "none"], 2, "not a number from 1 to 1024".into()),
+        (vec![dir, "--log", "/no/such/log"], 1, "--log: open /no/such/log: No such file or directory".into()),
+        (vec![dir, "--workers", "none"], 2, "--workers \"none\": not a number from 1 to 1024".into()),
         (vec!["--nonsense"], 2, "invalid option '--nonsense'".into()),
     ] {
         let Output { status: ended, stdout, stderr } = output(&arguments);
@@ -125,7 +126,7 @@ fn unix_sockets() {
 #[test]
 fn it_stops_gracefully() {
     let site = site();
-    for (signal, workers) in [(Signal::TERM, "1"), (Signal::INT, "2"), (Signal::TERM, "5")] {
+    for (signal, workers) in [(Signal::TERM, "1"), (Signal::INT, "2"), (Signal::QUIT, "5")] {
         let server = serve(site.path(), &["--workers", workers]);
         let mut idle: Vec<Client> = (0..50).map(|_| server.connect()).collect();
         for client in idle.iter_mut().step_by(2) {
@@ -322,4 +323,143 @@ fn a_stalled_log_stalls_nobody() {
     }
     let grown = server.resident().saturating_sub(resident);
     assert!(grown < 8 << 20, "{grown} bytes were buffered");
+}
+
+/// A line tells the content that was sent, however the transfer ended: whole, in ranges, reset or broken off at the end.
+#[test]
+fn the_log_tells_what_was_sent() {
+    let site = site();
+    fs::write(site.path().join("huge.bin"), bytes(32 << 20)).unwrap();
+    let log = site.path().join("access.log");
+    let server = serve(site.path(), &["--drain", "0.2", "--log", log.to_str().unwrap(), "--workers", "1"]);
+    let mut client = server.connect();
+    assert_eq!(client.ask("GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
+    client.ask("GET /big.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=9-18\r\n\r\n");
+    let parts = client.ask("GET /big.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=9-18,1000-900000\r\n\r\n");
+    client.ask("HEAD /big.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+    let lines = log_lines(&log, 4);
+    let expected = [(200, 3_000_000), (206, 10), (206, parts.body.len() as u64), (200, 0)];
+    assert_eq!(lines.iter().map(|line| logged(line)).collect::<Vec<_>>(), expected);
+
+    let huge = || {
+        let stream = std::net::TcpStream::connect(server.address).unwrap();
+        rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 8 << 10).unwrap();
+        let mut client = Client::new(stream);
+        client.send("GET /huge.bin HTTP/1.1\r\nHost: a\r\nUser-Agent: te\"st\r\nReferer: r\r\n\r\n");
+        client.stream.read_exact(&mut [0; 1024]).unwrap();
+        client
+    };
+    let reset = huge();
+    std::thread::sleep(ms(100));
+    rustix::net::sockopt::set_socket_linger(&reset.stream, Some(Duration::ZERO)).unwrap();
+    drop(reset);
+    let lines = log_lines(&log, 5);
+    let (status, sent) = logged(&lines[4]);
+    assert!(status == 200 && sent < 300_000, "{}", lines[4]);
+    assert!(lines[4].ends_with(" \"r\" \"te\\x22st\"") && lines[4].contains("\"GET /huge.bin HTTP/1.1\""));
+
+    // Small replies that nobody reads, more than the buffers take.
+    let mut deaf = server.connect();
+    deaf.stream.set_write_timeout(Some(ms(200))).unwrap();
+    let mut asked = 0;
+    while asked < 200_000 && deaf.stream.write_all(GET.repeat(1000).as_bytes()).is_ok() {
+        asked += 1000;
+    }
+    let broken_off = huge();
+    std::thread::sleep(ms(100));
+    server.signal(Signal::TERM);
+    assert!(server.end().success());
+    let text = fs::read_to_string(&log).unwrap();
+    let last = text.lines().find(|line| line.contains("huge.bin") && !lines.contains(&(*line).to_owned()));
+    let (status, sent) = logged(last.expect("a transfer that is broken off is logged"));
+    assert!(status == 200 && sent < 300_000, "{last:?}");
+    let whole = text.lines().filter(|line| line.contains("/ten.txt") && logged(line) == (200, 10)).count();
+    let sent = text.lines().filter(|line| line.contains("/ten.txt")).map(|line| logged(line).1).sum::<u64>();
+    assert!(sent as usize <= (whole + 1) * 10 && whole < asked.max(1), "{whole} of {asked}");
+    drop(broken_off);
+}
+
+/// `SIGHUP` opens the log anew, has every file looked at anew, and ends nothing.
+#[test]
+fn a_hang_up_is_a_reload() {
+    let site = site();
+    let log = site.path().join("access.log");
+    let server =
+        serve(site.path(), &["--validity", "3600", "--workers", "2", "--log", log.to_str().unwrap()]);
+    let mut client = server.connect();
+    assert_eq!(client.ask(GET).body, b"0123456789");
+    fs::write(site.path().join("ten.txt"), b"changed").unwrap();
+    assert_eq!(client.ask(GET).body, b"0123456789", "it is valid for an hour");
+    log_lines(&log, 2);
+    fs::rename(&log, site.path().join("access.log.1")).unwrap();
+    server.signal(Signal::HUP);
+    let waited = Instant::now();
+    while !log.exists() || client.ask(GET).body != b"changed" {
+        assert!(waited.elapsed() < Duration::from_secs(10), "nothing is read anew");
+        std::thread::sleep(ms(5));
+    }
+    server.signal(Signal::TERM);
+    assert!(server.end().success());
+    assert!(fs::read_to_string(&log).unwrap().lines().count() > 0);
+}
+
+/// A log that is a FIFO does not hold up the start, waits for its reader, and does not hold up the end.
+#[test]
+fn a_log_that_is_a_fifo() {
+    let site = site();
+    let fifo = site.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o644.into(), 0).unwrap();
+    let options = ["--log", fifo.to_str().unwrap(), "--workers", "1"];
+    let server = serve(site.path(), &options);
+    let mut client = server.connect();
+    assert_eq!(client.ask(GET).status, 200);
+    let mut reader = std::io::BufReader::new(fs::File::open(&fifo).unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut reader, &mut line).unwrap();
+    assert_eq!(logged(&line), (200, 10));
+    drop(reader);
+    for _ in 0..100 {
+        client.send(GET.repeat(100));
+        (0..100).for_each(|_| assert_eq!(client.reply().status, 200));
+    }
+    server.signal(Signal::TERM);
+    assert!(server.end().success());
+}
+
+/// The forms of an address, each served at.
+#[test]
+fn addresses() {
+    let site = site();
+    for (listen, said) in [
+        ("0", "localhost:"),
+        (":0", "localhost:"),
+        ("*:0", "localhost:"),
+        ("localhost:0", ""),
+        ("127.0.0.1:0", "127.0.0.1:"),
+    ] {
+        let mut command = httpd(&["--listen", listen, "--workers", "2"]);
+        command.arg(site.path());
+        let server = start(command);
+        assert!(server.line.contains(&format!(" at http://{said}")), "{listen}: {}", server.line);
+        let port = server.line.trim().trim_end_matches('/').rsplit(':').next().unwrap();
+        let stream = std::net::TcpStream::connect(format!("localhost:{port}")).unwrap();
+        assert_eq!(Client::new(stream).ask(GET).status, 200, "{listen}");
+    }
+}
+
+/// Who may connect to a Unix socket is said by an option.
+#[test]
+fn the_mode_of_a_unix_socket() {
+    use std::os::unix::fs::PermissionsExt;
+    let site = site();
+    let path = site.path().join("socket");
+    let listen = format!("unix:{}", path.display());
+    for (mode, bits) in [("660", 0o660), ("777", 0o777), ("0600", 0o600)] {
+        let mut command = httpd(&["--listen", &listen, "--unix-mode", mode]);
+        command.arg(site.path());
+        let server = start(command);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, bits);
+        server.signal(Signal::TERM);
+        assert!(server.end().success());
+    }
 }

@@ -65,7 +65,7 @@ pub(crate) use write_as;
 /// Shutting it down (`poll_close`, `poll_shutdown`) closes the stream for writing, so that the peer reads an end. Flushing does nothing,
 /// as there is no buffer.
 ///
-/// Every 64th call in a row that need not wait lets other threads run first, as all calls on our streams do.
+/// Of the calls in a row that need not wait every 64th at the latest lets other threads run first, as all calls on our streams do.
 #[derive(Debug, Default)]
 #[cfg_attr(
     not(any(feature = "futures-io", feature = "hyper", feature = "tokio")),

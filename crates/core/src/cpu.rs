@@ -3,6 +3,7 @@
 use crate::alarm::{Alarm, GivenUp};
 use crate::arena::{self, Key, Slab};
 use crate::birth::{Adopt, Door};
+use crate::budget;
 use crate::directory::{self, Entry};
 use crate::events::SUSPICION_MIN;
 use crate::group::Members;
@@ -154,6 +155,8 @@ const SHARED: u8 = 2;
 const SPILLED: u8 = 4;
 /// The CPU has an observer, who is told of every step. Kept from step to step.
 const OBSERVED: u8 = 8;
+/// The step has used up a refill of its [budget](crate::budget). It says nothing of how the step ends.
+const TIRED: u8 = 16;
 
 /// The part of a CPU that a borrowed waker may be used on from another OS thread during a step.
 #[derive(Debug)]
@@ -331,6 +334,7 @@ impl Cpu {
             // One that is made while the OS thread's variables go is not known; nobody comes back to its waker then.
             let _ = LIVING.try_with(|living| living.borrow_mut().push(inner));
             let _ = cpu.turn();
+            budget::begin();
             Ok(cpu)
         }
     }
@@ -873,6 +877,11 @@ impl CpuInner {
         self.slot.asker.set(ptr::null());
     }
 
+    /// Marks the running step as one that has used up a refill of its [budget](crate::budget). Whether it was marked already.
+    pub(crate) fn tire(&self) -> bool {
+        self.step.flags.fetch_or(TIRED, Ordering::Relaxed) & TIRED != 0
+    }
+
     /// Empties the slot again if this leaf has filled it in this step: it is being dropped.
     #[inline(always)]
     fn retract(&self, leaf: *const ()) {
@@ -940,6 +949,7 @@ impl CpuInner {
         // The waker that was lent to the step is back: nobody else writes to the flags.
         let mut flags = self.step.flags.load(Ordering::Relaxed);
         self.step.flags.store(flags & OBSERVED, Ordering::Relaxed);
+        flags &= !TIRED;
         if flags & OBSERVED != 0 {
             flags &= !OBSERVED;
             self.tell_end(key, polled, ask, flags);

@@ -1,5 +1,6 @@
 //! The system call that creates a thread.
 
+use crate::budget;
 use crate::cpu::{Ask, CpuInner, current, direct, retract};
 use crate::thread::Thread;
 use std::fmt;
@@ -125,7 +126,7 @@ impl<F: Future<Output = ()> + 'static> Future for Fork<F> {
             return Poll::Pending;
         }
         cpu.push_woken(child);
-        Poll::Ready(())
+        budget::spend(cx, 1)
     }
 }
 

@@ -21,11 +21,16 @@
 //! variable, so their order is total; Release/Acquire on it and the lock order the keys. The same holds for a call, because
 //! nothing but the end of a sleep takes it away. `tests/loom_inbox.rs` checks it.
 //!
+//! **No post needs memory of its own.** An owner in a long step opens nothing for as long, while its threads may be woken again and
+//! again. One wake-up of a thread is as good as several, until the owner opens: so [`Keys`] strikes out duplicates. Whatever a poster
+//! wrote before a post that is struck out, the owner sees, because its `open` takes the lock after that post.
+//!
 //! **The first to rouse a quiet owner ends its quiet** (step E of `quiet.rs`). It looks for the quiet under the lock under which
 //! the owner declares it. If the owner comes first, the quiet is there to be ended. If it comes second, then it finds the
 //! state changed and declares nothing. `tests/loom_quiet.rs` checks it.
 
 use crate::Quiet;
+use crate::keys::Keys;
 use crate::primitives::{AtomicU8, Mutex, Ordering};
 use std::sync::atomic::AtomicBool;
 
@@ -38,7 +43,7 @@ const CALLED: u8 = 4;
 #[doc(hidden)]
 pub struct Inbox<Q = Quiet> {
     state: AtomicU8,
-    keys: Mutex<Vec<u32>>,
+    keys: Mutex<Keys>,
     quiet: Mutex<Option<Q>>,
     /// Whether the owner has declared something in this sleep. It alone looks.
     declared: AtomicBool,
@@ -48,7 +53,7 @@ impl<Q> Default for Inbox<Q> {
     fn default() -> Inbox<Q> {
         Inbox {
             state: AtomicU8::new(0),
-            keys: Mutex::new(Vec::new()),
+            keys: Mutex::new(Keys::default()),
             quiet: Mutex::new(None),
             declared: AtomicBool::new(false),
         }
@@ -56,10 +61,10 @@ impl<Q> Default for Inbox<Q> {
 }
 
 impl<Q> Inbox<Q> {
-    /// Adds a key; true if the owner sleeps and the caller must unpark it.
+    /// Adds a key, unless it is found to be there; true if the owner sleeps and the caller must unpark it.
     #[must_use = "the owner must be unparked"]
     pub fn post(&self, key: u32) -> bool {
-        self.keys.lock().expect("no panic under this lock").push(key);
+        self.keys.lock().expect("no panic under this lock").add(key);
         self.rouse(MAIL)
     }
 
@@ -126,10 +131,10 @@ impl<Q> Inbox<Q> {
         drop(self.quiet.lock().expect("no panic under this lock").take());
     }
 
-    /// Takes what has been posted.
+    /// Takes what has been posted: each key once at least.
     pub fn open(&self) -> Vec<u32> {
         self.state.fetch_and(!MAIL, Ordering::AcqRel);
-        std::mem::take(&mut self.keys.lock().expect("no panic under this lock"))
+        self.keys.lock().expect("no panic under this lock").take()
     }
 
     /// Takes what was left for an earlier owner. The new one is awake.

@@ -17,6 +17,7 @@
 //! exchange to OVER (Release), and read after it was seen (Acquire); OVER stays, so that who has seen it exchanges nothing. `tests/loom_join.rs` checks it.
 
 use crate::arena::{self, Key};
+use crate::budget;
 use crate::cpu::{CpuInner, create_ready, current, direct, retract};
 use crate::exception::Exception;
 use crate::place::Place;
@@ -32,7 +33,7 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU8;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 /// What a joinable thread and its handle share, at the start of the thread's body.
 struct JoinCell<T> {
@@ -538,6 +539,7 @@ impl<T> Future for JoinHandle<T> {
             }
             return Poll::Pending;
         }
+        ready!(budget::spend(cx, 1));
         Poll::Ready(self.try_join().expect("a join handle is not polled after it has ended"))
     }
 }

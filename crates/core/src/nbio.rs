@@ -1,5 +1,6 @@
 //! The system call that performs a non-blocking action.
 
+use crate::budget;
 use crate::cpu::{Ask, direct, retract};
 use crate::thread::Thread;
 use std::fmt;
@@ -52,7 +53,13 @@ impl<T: 'static, A: FnOnce() -> T + 'static> Future for Performing<T, A> {
                     return Poll::Pending;
                 }
                 // Within a combinator, or elsewhere: at once.
-                _ => return Poll::Ready(action()),
+                _ => {
+                    if budget::spend(cx, 1).is_pending() {
+                        self.action = Some(action);
+                        return Poll::Pending;
+                    }
+                    return Poll::Ready(action());
+                }
             }
         }
         let result = self.result.lock().expect("no panic under this lock").take();

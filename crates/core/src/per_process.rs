@@ -21,6 +21,7 @@ struct Made<T> {
 
 impl<T: Send + Sync> PerProcess<T> {
     /// Nothing is made yet.
+    #[expect(clippy::new_without_default, reason = "it is for statics, where `default` cannot be called")]
     pub const fn new() -> PerProcess<T> {
         PerProcess(AtomicPtr::new(ptr::null_mut()))
     }

@@ -2,7 +2,7 @@
 //!
 //! # Words
 //! An OS thread is **quiet** while it holds a [`Quiet`], or while another holds one for it. It says by this: "I do nothing
-//! that another can notice until an OS thread of this process gives me something to do." A pool's idle OS thread is quiet, and so
+//! that could make a thread go on until an OS thread of this process gives me something to do." A pool's idle OS thread is quiet, and so
 //! is a scheduler's that has no thread to run and awaits nothing from the kernel. All others are **active**: those that
 //! run, those that wait for the kernel or the clock, and all of which this module knows nothing.
 //!
@@ -28,8 +28,8 @@
 //! 3. *From then on nothing happens.* A quiet OS thread goes on only after another has taken E for it. The first to take E would
 //!    have to be active; at D2 there was none, and no OS thread starts but by an active one.
 //!
-//! The step that D2 follows E is needed for those that end: an OS thread that gives work and ends at once has taken E before the
-//! kernel forgets it. The kernel forgets it under a lock that D2 takes too, so if D2 does not count it any more, D3 sees its E.
+//! An OS thread that gives work and ends at once takes E before the kernel forgets it. The kernel forgets it under a lock that
+//! D2 takes too. So if D2 does not count it any more, D3 sees its E.
 //!
 //! # Each deadlock is told
 //! Let all OS threads be quiet from some moment on; the last to become so took the last step B.
@@ -82,7 +82,7 @@ fn ledger() -> &'static Ledger {
     LEDGER.get(Ledger::default)
 }
 
-/// For as long as it lives, one OS thread is **quiet**: it does nothing that another can notice until an OS thread of this
+/// For as long as it lives, one OS thread is **quiet**: it does nothing that could make a thread go on until an OS thread of this
 /// process gives it something to do. When all are quiet there is a deadlock, which a scheduler then reports.
 ///
 /// Helper threads of an event source hold one while they idle, or else no deadlock can be told. What they promise:

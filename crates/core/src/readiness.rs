@@ -1,6 +1,7 @@
 //! The system calls that wait for the world: a descriptor, a point in time.
 
 use crate::alarm::{self, Alarm, Asker};
+use crate::budget;
 use crate::cpu::{Ask, current, direct, retract};
 use crate::time::{Deadline, Time};
 use crate::trace::{Interest, Readiness, Request};
@@ -11,7 +12,7 @@ use std::marker::PhantomPinned;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::OnceLock;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 /// Who serves requests that are made outside of any CPU: under a foreign executor.
@@ -171,6 +172,7 @@ impl Future for SleepUntil {
         let over = cpu.is_some_and(|cpu| cpu.now() >= until)
             || (cpu.is_none() || !matches!(this.asked, Asked::Idle)) && Time::now() >= until;
         if over {
+            ready!(budget::spend(cx, 1));
             this.give_up();
             return Poll::Ready(());
         }

@@ -32,6 +32,7 @@
 
 use crate::arena::{self, GRANULE, GRANULES_MAX, Key};
 use crate::cpu::CpuInner;
+use crate::observe::ThreadId;
 use crate::trace::Trace;
 use crate::{ArenaFull, Cpu, far};
 use std::any::{Any, type_name};
@@ -489,6 +490,12 @@ impl Thread {
     #[inline(always)]
     pub fn id(&self) -> u32 {
         self.key.get()
+    }
+
+    /// Its identity, by which it can be looked at while others have it.
+    #[inline(always)]
+    pub fn identity(&self) -> ThreadId {
+        ThreadId(self.key)
     }
 
     /// The name of the thread's code: the type name of its future, or "main".

@@ -21,6 +21,7 @@
 //! Acquire load of it makes payload and node its own without taking the lock. `tests/loom_wait_queue.rs` checks
 //! it.
 
+use crate::budget;
 use crate::cpu::{CpuInner, direct};
 use crate::lock::{LocalLock, Lock, WordLock};
 use crate::place::Place;
@@ -36,7 +37,7 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 /// Whether an object is shared between OS threads ([`Shared`]) or stays on one ([`Local`]).
 ///
@@ -85,6 +86,10 @@ pub trait Role<S, P> {
 
     /// Whether [`pass`](Role::pass) may let somebody in.
     const PASSES: bool = false;
+
+    /// Whether each [`attempt`](Role::attempt) may succeed, and so is paid for from the [budget](crate::budget) of the step. False where
+    /// none ever does: then the first poll surely puts the waiter into the queue.
+    const IS_PAID: bool = true;
 
     /// The word that one who passes mostly finds, if there is such a one: then it is exchanged without having been looked at.
     const USUAL: Option<u32> = None;
@@ -492,9 +497,10 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
         if !R::PASSES {
-            return self.as_ref().attempt(cx);
+            return self.as_ref().attempt::<false>(cx);
         }
         if self.node.state.load(Ordering::Relaxed) == IDLE {
+            ready!(budget::spend(cx, 1));
             // SAFETY: the node is idle, hence the owner's alone.
             let payload = unsafe { &mut *self.node.payload.get() };
             if self.queue.inner.exchange(R::USUAL, |word| R::pass(word, payload)).is_ok() {
@@ -538,15 +544,19 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                 }
             }
         }
-        self.attempt(cx)
+        self.attempt::<true>(cx)
     }
 
+    /// `PAID` if the price of a first attempt has been paid already.
     #[inline(always)]
-    fn attempt(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
+    fn attempt<const PAID: bool>(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
         let this = self.get_ref();
         let node = NonNull::from(&this.node);
         match this.node.state.load(Ordering::Acquire) {
             IDLE => {
+                if R::IS_PAID && !PAID {
+                    ready!(budget::spend(cx, 1));
+                }
                 let mut cpu = None;
                 let mut foreign = foreign(cx);
                 let attempted = this.queue.with(|state, queue| {
@@ -563,6 +573,9 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                 if let Some(output) = attempted {
                     this.node.state.store(DONE, Ordering::Relaxed);
                     return Poll::Ready(output);
+                }
+                if R::IS_PAID {
+                    budget::refund(1);
                 }
                 this.block(cpu);
                 Poll::Pending

@@ -1,7 +1,7 @@
 //! All interleavings of posting to a CPU's inbox and going to sleep: no post is lost.
 #![cfg(loom)]
 
-use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Notify};
 use loom::thread;
 
@@ -108,5 +108,32 @@ fn a_post_to_one_that_was_woken_by_something_else_is_kept() {
         assert!(inbox.has_mail());
         assert!(!inbox.sleep());
         assert_eq!(inbox.open(), [3]);
+    });
+}
+
+/// The list of the model has room for one key before duplicates are struck out.
+#[test]
+fn what_was_written_before_a_post_that_is_struck_out_is_seen() {
+    loom::model(|| {
+        let inbox = Arc::new(Inbox::default());
+        let parked = Arc::new(Notify::new());
+        let written = Arc::new(AtomicUsize::new(0));
+        let poster = {
+            let (inbox, parked, written) = (inbox.clone(), parked.clone(), written.clone());
+            thread::spawn(move || {
+                for round in 1..=3 {
+                    written.store(round, Ordering::Relaxed);
+                    if inbox.post(7) {
+                        parked.notify();
+                    }
+                }
+            })
+        };
+        // Each time the thread is told it looks, and waits on if not all is there.
+        while written.load(Ordering::Relaxed) < 3 {
+            let told = receive(&inbox, &parked, 1);
+            assert!(told.iter().all(|&key| key == 7));
+        }
+        poster.join().unwrap();
     });
 }

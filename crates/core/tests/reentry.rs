@@ -179,7 +179,6 @@ struct Panics;
 
 impl std::task::Wake for Panics {
     fn wake(self: std::sync::Arc<Self>) {
-        std::mem::forget(self);
         panic!("as it should");
     }
 }
@@ -213,6 +212,8 @@ fn a_waker_that_panics_does_not_panic_again_in_who_unwinds() {
     }));
     assert_eq!(unwound.unwrap_err().downcast_ref(), Some(&"the first"));
     assert_eq!(granted.as_mut().poll(&mut cx), Poll::Ready(1));
+    let panics = std::mem::ManuallyDrop::into_inner(panics);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(panics))).is_err());
 }
 
 /// Steps a thread of another CPU within a step.

@@ -50,7 +50,8 @@
 //! A destructor may `wait` even then. What is left of the thread goes on as a thread of its own on the running CPU, until its
 //! destructors are done; where there is no CPU, or that is dropped too, its stack is given up with a message on standard error:
 //! never run again, never freed. While destructors wait in the middle of unwinding, [`std::thread::panicking`] is true for everything
-//! on the OS thread. A destructor that panics during unwinding aborts the process, as anywhere in Rust.
+//! on the OS thread. A thread that waits in a callback of C, or in any other function that cannot unwind, goes on in the same way when it
+//! is dropped, until it waits outside of it. A destructor that panics during unwinding aborts the process, as anywhere in Rust.
 //!
 //! # Overflow
 //! Below each stack lie pages that nobody may touch. Running into them ends the process, with the name of the thread and the size
@@ -60,6 +61,7 @@ mod calls;
 mod overflow;
 mod stack;
 mod thread;
+mod unwinding;
 
 pub use calls::{exit, fork, sleep, spawn, yield_now};
 pub use stack::STACK_BYTES;

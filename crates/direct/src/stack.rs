@@ -89,6 +89,10 @@ pub(crate) struct Control {
     pub(crate) cancelled: Cell<bool>,
     /// How often that was thrown.
     pub(crate) thrown: Cell<u32>,
+    /// The OS thread was panicking when the stack was last entered.
+    pub(crate) panicking: Cell<bool>,
+    /// The stack was being unwound when that was last known.
+    pub(crate) unwinding: Cell<bool>,
     pub(crate) name: Cell<&'static str>,
     start: *mut u8,
     bytes: usize,
@@ -154,6 +158,7 @@ impl Stack {
         let stack = Stack { control };
         let fresh = stack.control();
         fresh.cancelled.set(false);
+        fresh.unwinding.set(false);
         fresh.thrown.set(0);
         fresh.polls.set(0);
         fresh.shields.set(0);
@@ -249,6 +254,8 @@ fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
             left: Cell::new(0),
             shields: Cell::new(0),
             cancelled: Cell::new(false),
+            panicking: Cell::new(false),
+            unwinding: Cell::new(false),
             thrown: Cell::new(0),
             name: Cell::new(""),
             start,

@@ -9,6 +9,7 @@
 //! every step the same one, and under executors that have one for each task.
 
 use crate::stack::{CURRENT, Control, STACK_BYTES, Stack};
+use crate::unwinding;
 use corosensei::{Coroutine, CoroutineResult};
 use selvedge_core::{around, exchange_around, in_thread, is_lent_here, running_cpu, spawn_local};
 use std::any::Any;
@@ -274,6 +275,7 @@ impl<T: 'static> Fiber<T> {
     fn resume(&mut self) -> CoroutineResult<(), Ended<T>> {
         let control = self.control();
         control.cpu.set(running_cpu());
+        control.panicking.set(std::thread::panicking());
         let around = exchange_around(control.around.take());
         let outer = CURRENT.replace(self.control);
         // It does not unwind: the body's panics are caught on its own stack.
@@ -330,7 +332,7 @@ impl<T: 'static> Fiber<T> {
     }
 }
 
-/// The rest of a cancelled thread, one of whose destructors waits.
+/// The rest of a cancelled thread, which waits in a destructor or within a function that cannot unwind.
 struct Remains<T: 'static> {
     fiber: Option<Fiber<T>>,
 }
@@ -356,7 +358,9 @@ impl<T: 'static> Future for Remains<T> {
 impl<T: 'static> Drop for Remains<T> {
     fn drop(&mut self) {
         if let Some(fiber) = self.fiber.take() {
-            fiber.give_up("waits in a destructor where nobody will run it");
+            fiber.give_up(
+                "waits in a destructor, or within a function that cannot unwind, where nobody will run it",
+            );
         }
     }
 }
@@ -487,7 +491,7 @@ impl Drop for Polls<'_> {
 /// Switches to who has resumed the stack, and returns when it is resumed again. Unwinds if the thread is cancelled.
 #[inline(always)]
 fn suspend(control: &Control) {
-    let unwinding = std::thread::panicking();
+    let unwinding = unwinds(control);
     if control.cancelled.get() {
         throw(control, unwinding);
     }
@@ -509,12 +513,24 @@ fn suspend_within(control: &Control) {
     suspend(control);
 }
 
-/// Throws the cancellation, unless the stack is being unwound already.
+/// Whether this stack is being unwound, so that a destructor is what waits.
+///
+/// The OS thread counts its panics for all stacks together. If it counted one already when this stack was entered, that may be another
+/// stack's, or that of the one that has resumed this; then only what was seen before is taken for this stack's own.
+#[inline(always)]
+fn unwinds(control: &Control) -> bool {
+    let unwinds = std::thread::panicking() && (control.unwinding.get() || !control.panicking.get());
+    control.unwinding.set(unwinds);
+    unwinds
+}
+
+/// Throws the cancellation, unless the stack is being unwound already, or cannot be: then the thread goes on until it can.
 #[cold]
 fn throw(control: &Control, unwinding: bool) {
     let thrown = control.thrown.get();
-    if !unwinding && thrown < THROWN_MAX {
+    if !unwinding && thrown < THROWN_MAX && unwinding::is_caught() {
         control.thrown.set(thrown + 1);
+        control.unwinding.set(true);
         resume_unwind(Box::new(Cancelled));
     }
 }

@@ -1,10 +1,12 @@
 //! What ends a process, or leaves it with a stack that is given up: each in a process of its own.
 
-use selvedge_core::{fork_local, round_robin};
+use selvedge_core::{fork_local, round_robin, spawn_local};
 use selvedge_direct::{Options, direct, wait, yield_now};
+use std::cell::Cell;
 use std::future::pending;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
+use std::rc::Rc;
 
 fn child(test: &str) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -84,6 +86,76 @@ fn waits_for_ever_in_a_destructor() {
         selvedge_core::yield_now().await;
     })
     .unwrap();
+}
+
+extern "C" fn compare(a: *const libc::c_void, b: *const libc::c_void) -> i32 {
+    yield_now();
+    // SAFETY: `qsort` calls this with addresses of numbers.
+    unsafe { *a.cast::<i32>() - *b.cast::<i32>() }
+}
+
+/// Sorts by C's function, which calls back, each time to be waited for.
+fn sort(numbers: &mut [i32]) {
+    // SAFETY: as qsort(3) asks for.
+    unsafe { libc::qsort(numbers.as_mut_ptr().cast(), numbers.len(), 4, Some(compare)) };
+}
+
+#[test]
+#[ignore = "leaves a stack behind"]
+fn waits_in_a_callback_of_c_when_its_scheduler_ends() {
+    round_robin(async move {
+        let weaver = Options::new().name("weaver").direct(|| {
+            loop {
+                sort(&mut [3, 1, 2]);
+            }
+        });
+        fork_local(weaver).await;
+        selvedge_core::yield_now().await;
+    })
+    .unwrap();
+}
+
+#[test]
+#[ignore = "may end its process"]
+fn waits_in_a_callback_of_c_when_it_is_cancelled() {
+    struct Says(Rc<Cell<&'static str>>);
+    impl Drop for Says {
+        fn drop(&mut self) {
+            self.0.set(if self.0.get() == "sorted" { "unwound" } else { "left in the middle" });
+        }
+    }
+    round_robin(async move {
+        let state = Rc::new(Cell::new("begun"));
+        let says = Says(state.clone());
+        let thread = spawn_local(direct(move || {
+            let mut numbers = [3, 1, 2];
+            sort(&mut numbers);
+            assert_eq!(numbers, [1, 2, 3]);
+            says.0.set("sorted");
+            wait(pending::<()>());
+            says.0.set("never");
+        }));
+        selvedge_core::yield_now().await;
+        thread.cancel();
+        assert!(thread.await.is_err());
+        for _ in 0..20 {
+            selvedge_core::yield_now().await;
+        }
+        assert_eq!(state.get(), "unwound");
+    })
+    .unwrap();
+}
+
+#[test]
+fn one_that_waits_in_a_callback_of_c_goes_on_until_it_can_be_unwound() {
+    let output = child("waits_in_a_callback_of_c_when_it_is_cancelled");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(!said.contains("given up"), "{said}");
+    let output = child("waits_in_a_callback_of_c_when_its_scheduler_ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("direct-style thread weaver waits in a destructor, or within"), "{said}");
 }
 
 #[test]

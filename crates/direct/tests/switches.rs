@@ -4,7 +4,7 @@ use selvedge_core::{
     Cpu, JoinError, Local, Trace, WaitQueue, around, exchange_around, in_thread, round_robin, spawn_local,
 };
 use selvedge_direct::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
 use std::panic::catch_unwind;
 use std::pin::Pin;
@@ -155,4 +155,49 @@ fn a_poll_that_is_ready_in_the_middle_of_another_goes_on_there() {
         }))
     }));
     assert_eq!(sum.unwrap(), 7);
+}
+
+#[test]
+fn one_is_cancelled_although_another_waits_in_a_destructor_meanwhile() {
+    /// Waits in its destructor until it is told to end.
+    struct Lingers(Rc<Cell<bool>>);
+    impl Drop for Lingers {
+        fn drop(&mut self) {
+            while !self.0.get() {
+                yield_now();
+            }
+        }
+    }
+    round_robin(async {
+        let (end, ran_on) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
+        let lingers = Lingers(end.clone());
+        let first = spawn(move || {
+            let _lingers = lingers;
+            wait(pending::<()>());
+        });
+        selvedge_core::yield_now().await;
+        first.cancel();
+        selvedge_core::yield_now().await;
+        // It begins to wait while the first one is being unwound.
+        let runs_on = ran_on.clone();
+        let second = spawn(move || {
+            for _ in 0..10 {
+                yield_now();
+            }
+            runs_on.set(true);
+        });
+        selvedge_core::yield_now().await;
+        second.cancel();
+        assert!(matches!(second.await, Err(JoinError::Cancelled)));
+        for _ in 0..20 {
+            selvedge_core::yield_now().await;
+        }
+        assert!(!ran_on.get(), "it was cancelled");
+        end.set(true);
+        for _ in 0..3 {
+            selvedge_core::yield_now().await;
+        }
+        assert!(!std::thread::panicking(), "the first one has ended");
+    })
+    .unwrap();
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -127,10 +128,14 @@ impl LogFile {
     }
 }
 
+/// Opens a file to append to. A FIFO is opened for reading too, because opening it for writing alone waits for a reader, and
+/// writing fails when the last reader has gone: so the log waits in the FIFO for the next one.
 fn append(path: &Path) -> io::Result<File> {
+    let is_fifo = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     File::options()
         .append(true)
         .create(true)
+        .read(is_fifo)
         .open(path)
         .map_err(|error| io::Error::new(error.kind(), format!("open {}: {error}", path.display())))
 }

@@ -3,18 +3,26 @@
 //! The decoder is fed whatever has been read, in pieces of any size, and hands out content as slices of that input; it
 //! buffers nothing. A server that ignores a body calls it and drops the slices.
 //!
-//! Chunked coding (RFC 9112 §7.1) is read strictly: `1*16HEXDIG`, lines end in CRLF, white space only before the `;` of
-//! an extension, no control bytes. Extensions and trailer fields are checked for form and dropped.
+//! Chunked coding (RFC 9112 §7.1) is read strictly: `1*16HEXDIG`, lines end in CRLF, white space only around the `;` and
+//! the `=` of an extension, no control bytes. Extensions (a token, or a token with a token or a quoted string) and trailer
+//! fields are checked for form and dropped.
 //!
 //! ```text
 //!            digit            CR            LF, size > 0      size bytes        CR          LF
 //!   Size ───────────▶ Size ───────▶ SizeLf ───────────▶ Data ───────────▶ DataCr ───▶ DataLf ───▶ Size
-//!    │ ";" / SP        ▲               │ LF, size = 0
-//!    ▼                 │               ▼         tchar           ":"            CR             LF
-//!   Pad ──";"──▶ Extension         Trailer ───────────▶ Name ─────────▶ Value ──────▶ ValueLf ──────▶ Trailer
-//!                (CR ▶ SizeLf)         │ CR
-//!                                      ▼          LF
-//!                                    EndLf ───────────▶ Done
+//!    │ ";" / SP                        │ LF, size = 0
+//!    ▼                                 ▼         tchar           ":"            CR             LF
+//!   extensions                     Trailer ───────────▶ Name ─────────▶ Value ──────▶ ValueLf ──────▶ Trailer
+//!    │ CR                              │ CR
+//!    ▼                                 ▼          LF
+//!   SizeLf                           EndLf ───────────▶ Done
+//!
+//!   extensions, with SP in each state but within words:
+//!         ";"           tchar            "="            tchar
+//!   Pad ──────▶ Extension ───▶ ExtensionName ───▶ ExtensionValue ───▶ ExtensionToken ──";"──▶ Extension
+//!                                  │ ";"                 │ DQUOTE          DQUOTE
+//!                                  ▼                     ▼
+//!                              Extension               Quoted ───────────▶ QuotedEnd ──";"──▶ Extension
 //! ```
 
 use crate::status::Status;
@@ -28,6 +36,13 @@ pub enum Framing {
     Length(u64),
     /// Chunks until one of size 0.
     Chunked,
+}
+
+impl Framing {
+    /// Whether there is, or may be, a byte of content.
+    pub fn has_content(self) -> bool {
+        !matches!(self, Framing::None | Framing::Length(0))
+    }
 }
 
 /// The most bytes that the chunk extensions and trailer fields of one body may take together; beyond it 431.
@@ -49,8 +64,21 @@ enum State {
     Length,
     /// In the digits of a chunk size, of which so many were read.
     Size(u8),
+    /// Before the `;` of an extension.
     Pad,
+    /// Behind that `;`, before the extension's name.
     Extension,
+    ExtensionName,
+    /// Behind the name and white space.
+    NameEnd,
+    /// Behind the `=`, before the extension's value.
+    ExtensionValue,
+    ExtensionToken,
+    Quoted,
+    /// Behind the `\` in a quoted string.
+    Escaped,
+    /// Behind the last quote.
+    QuotedEnd,
     SizeLf,
     Data,
     DataCr,
@@ -61,6 +89,21 @@ enum State {
     ValueLf,
     EndLf,
     Done,
+}
+
+impl State {
+    /// Within an extension or a trailer field.
+    fn is_overhead(self) -> bool {
+        use State::{
+            Escaped, Extension, ExtensionName, ExtensionToken, ExtensionValue, Name, NameEnd, Pad, Quoted,
+            QuotedEnd, Value,
+        };
+        match self {
+            Pad | Extension | ExtensionName | NameEnd | ExtensionValue | ExtensionToken => true,
+            Quoted | Escaped | QuotedEnd | Name | Value => true,
+            _ => false,
+        }
+    }
 }
 
 /// What [`Decoder::decode`] made of its input.
@@ -123,7 +166,7 @@ impl Decoder {
 
     /// The state after one byte that is not content.
     fn framing_byte(&mut self, byte: u8) -> Result<State, Status> {
-        if let State::Pad | State::Extension | State::Name | State::Value = self.state {
+        if self.state.is_overhead() {
             self.overhead += 1;
             if self.overhead > OVERHEAD_BYTES_MAX {
                 return Err(Status::FIELDS_TOO_LARGE);
@@ -137,11 +180,23 @@ impl Decoder {
             }
             (State::Size(1..), b'\r') => State::SizeLf,
             (State::Size(1..), b';') => State::Extension,
-            (State::Size(1..), b' ' | b'\t') => State::Pad,
-            (State::Pad, b' ' | b'\t') => State::Pad,
+            (State::Size(1..) | State::Pad, b' ' | b'\t') => State::Pad,
             (State::Pad, b';') => State::Extension,
-            (State::Extension, b'\r') => State::SizeLf,
-            (State::Extension, byte) if is_text(byte) => State::Extension,
+            (State::Extension, b' ' | b'\t') => State::Extension,
+            (State::Extension | State::ExtensionName, byte) if is_tchar(byte) => State::ExtensionName,
+            (State::ExtensionName | State::NameEnd, b' ' | b'\t') => State::NameEnd,
+            (State::ExtensionName | State::NameEnd, b'=') => State::ExtensionValue,
+            (State::ExtensionValue, b' ' | b'\t') => State::ExtensionValue,
+            (State::ExtensionValue, b'"') => State::Quoted,
+            (State::ExtensionValue | State::ExtensionToken, byte) if is_tchar(byte) => State::ExtensionToken,
+            (State::Quoted, b'"') => State::QuotedEnd,
+            (State::Quoted, b'\\') => State::Escaped,
+            (State::Quoted | State::Escaped, byte) if is_text(byte) => State::Quoted,
+            (State::ExtensionToken | State::QuotedEnd, b' ' | b'\t') => State::Pad,
+            (State::ExtensionName | State::NameEnd | State::ExtensionToken | State::QuotedEnd, b';') => {
+                State::Extension
+            }
+            (State::ExtensionName | State::ExtensionToken | State::QuotedEnd, b'\r') => State::SizeLf,
             (State::SizeLf, b'\n') if self.left == 0 => State::Trailer,
             (State::SizeLf, b'\n') => {
                 self.allowance = self.allowance.checked_sub(self.left).ok_or(Status::CONTENT_TOO_LARGE)?;
@@ -167,7 +222,7 @@ fn is_text(byte: u8) -> bool {
 }
 
 /// Bytes of a token (RFC 9110 §5.6.2).
-fn is_tchar(byte: u8) -> bool {
+pub(crate) fn is_tchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
@@ -186,7 +241,7 @@ mod tests {
                 Some(end) => line.split_at(end),
                 None => (line, &b""[..]),
             };
-            if size.len() > 16 || !(extension.is_empty() || extension.trim_ascii_start().starts_with(b";")) {
+            if size.len() > 16 || !extensions_are_formed(extension) {
                 return None;
             }
             let size = usize::from_str_radix(std::str::from_utf8(size).ok()?, 16).ok()?;
@@ -208,6 +263,37 @@ mod tests {
                 return None;
             }
         }
+    }
+
+    /// `*( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )`, taken apart from its front.
+    fn extensions_are_formed(text: &[u8]) -> bool {
+        let blank = |text: &[u8]| text.iter().take_while(|b| b" \t".contains(b)).count();
+        let token = |text: &[u8]| text.iter().take_while(|&&b| is_tchar(b)).count();
+        if text.is_empty() {
+            return true;
+        }
+        let Some(rest) = text[blank(text)..].strip_prefix(b";") else { return false };
+        let rest = &rest[blank(rest)..];
+        let name = token(rest);
+        if name == 0 {
+            return false;
+        }
+        let rest = &rest[name..];
+        let Some(value) = rest[blank(rest)..].strip_prefix(b"=") else {
+            return extensions_are_formed(rest);
+        };
+        let value = &value[blank(value)..];
+        if let Some(mut quoted) = value.strip_prefix(b"\"") {
+            loop {
+                quoted = match quoted {
+                    [b'"', rest @ ..] => return extensions_are_formed(rest),
+                    [b'\\', _, rest @ ..] | [_, rest @ ..] => rest,
+                    [] => return false,
+                };
+            }
+        }
+        let len = token(value);
+        len > 0 && extensions_are_formed(&value[len..])
     }
 
     fn line(input: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -260,7 +346,7 @@ mod tests {
 
     #[test]
     fn chunks_with_extensions_and_trailers_at_every_split() {
-        let input = b"4;a=b;c=\"d\"\r\nWiki\r\n5 ;x\r\npedia\r\n0\r\nExpires: never\r\nA:\r\n\r\nGET";
+        let input = b"4;a=b ; c = \"d;\\\"\xff\" ;e\r\nWiki\r\n5 ;x\t;y;z=1\r\npedia\r\n0\r\nExpires: never\r\nA:\r\n\r\nGET";
         for first in 0..input.len() {
             for second in first..input.len() {
                 let expected = (b"Wikipedia".to_vec(), b"GET".to_vec(), true);
@@ -285,6 +371,21 @@ mod tests {
             b"5\rhello",
             b"5;a\nb\r\nhello\r\n",
             b"5;a\0\r\nhello\r\n",
+            b"5;\r\nhello\r\n",
+            b"5; \r\nhello\r\n",
+            b"5;;a\r\nhello\r\n",
+            b"5;=b\r\nhello\r\n",
+            b"5;a=\r\nhello\r\n",
+            b"5;a \r\nhello\r\n",
+            b"5;a=b \r\nhello\r\n",
+            b"5;a b\r\nhello\r\n",
+            b"5;a=b c\r\nhello\r\n",
+            b"5;a=b=c\r\nhello\r\n",
+            b"5;a=\"b\r\nhello\r\n",
+            b"5;a=\"b\"c\r\nhello\r\n",
+            b"5;a=\"b\\\"\r\nhello\r\n",
+            b"5;\"a\"\r\nhello\r\n",
+            b"5;a[]\r\nhello\r\n",
             b"00000000000000005\r\nhello\r\n",
             b"0\r\n\n",
             b"0\r\n folded: x\r\n\r\n",
@@ -307,7 +408,7 @@ mod tests {
                     4 => prop::collection::vec(any::<u8>(), 1..20).prop_map(|data| {
                         [format!("{:x}\r\n", data.len()).as_bytes(), &data, b"\r\n"].concat()
                     }),
-                    1 => "[0-9a-fA-F]{0,2}[ ]{0,1}(;[a-z=\"]{0,5})?(\r\n|\n|\r|x)".prop_map(String::into_bytes),
+                    1 => "[0-9a-fA-F]{0,2}[ ]{0,1}(;[a-z=\" ;\\\\]{0,5}){0,2}(\r\n|\n|\r|x)".prop_map(String::into_bytes),
                     1 => Just(b"0\r\n".to_vec()),
                     1 => "[a-z ]{0,3}:[ a-z]{0,4}(\r\n|\n)".prop_map(String::into_bytes),
                     1 => Just(b"\r\n".to_vec()),

@@ -10,8 +10,10 @@ use std::rc::Rc;
 
 use selvedge_core::Time;
 
+use crate::conditional::{ETag, is_settled};
 use crate::entry::Entry;
 use crate::mime;
+use crate::target;
 use crate::tree::{Body, Identity, OpenedFile};
 
 /// What a cached file costs besides its content and its name, roughly.
@@ -26,6 +28,8 @@ pub(crate) struct CachedFile {
     pub(crate) entry: Entry,
     pub(crate) body: Body,
     pub(crate) identity: Identity,
+    /// What it is called in the cache, and in messages.
+    pub(crate) name: Rc<[u8]>,
     /// Whether the file was left alone long enough for its times to tell of every change.
     settled: bool,
     /// Until when it is served without looking whether it has changed.
@@ -33,6 +37,8 @@ pub(crate) struct CachedFile {
     /// Until when its pages are taken to be in memory.
     pub(crate) resident_until: Cell<Time>,
     used: Cell<bool>,
+    /// Whether its name behind a `/` is a path that leads to it.
+    plain: bool,
 }
 
 impl CachedFile {
@@ -40,16 +46,25 @@ impl CachedFile {
     pub(crate) fn new(name: &[u8], file: OpenedFile, second: u64) -> CachedFile {
         let OpenedFile { identity, body } = file;
         let named = if name.is_empty() || name.ends_with(b"/") { INDEX } else { name };
-        let (seconds, nanos) = identity.modified;
+        let Identity { inode, len, modified, changed, .. } = identity;
+        let etag = ETag::of_file(inode, changed, len, second);
         CachedFile {
-            entry: Entry::new(mime::by_name(named), identity.len, seconds, nanos, second),
+            entry: Entry::new(mime::by_name(named), len, modified.0, etag, second),
             body,
             identity,
-            settled: seconds.saturating_add(1) < i64::try_from(second).unwrap_or(i64::MAX),
+            name: name.into(),
+            settled: is_settled(changed.0, second),
             fresh_until: Cell::new(Time::default()),
             resident_until: Cell::new(Time::default()),
             used: Cell::new(false),
+            plain: target::plain(&[b"/", name].concat()).is_some(),
         }
+    }
+
+    /// Whether a path that is a `/` and its name leads to it, with nothing to be decoded or removed.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
     }
 
     /// Whether it may be served at `now` without looking again.
@@ -73,12 +88,12 @@ impl CachedFile {
         self.fresh_until.set(until);
     }
 
-    fn bytes(&self, name: &[u8]) -> usize {
+    fn bytes(&self) -> usize {
         let content = match &self.body {
             Body::Memory(content) => content.len(),
             Body::Open(_) => 0,
         };
-        content + name.len() + OVERHEAD_BYTES
+        content + self.name.len() + OVERHEAD_BYTES
     }
 }
 
@@ -119,17 +134,17 @@ impl Cache {
         self.held.get(name).map(|held| &held.file).filter(|file| file.settled)
     }
 
-    /// Takes in a file, in the place of an earlier one of that name.
-    pub(crate) fn insert(&mut self, name: &[u8], file: Rc<CachedFile>) {
-        self.remove(name);
-        let bytes = file.bytes(name);
+    /// Takes in a file, in the place of an earlier one of its name.
+    pub(crate) fn insert(&mut self, file: Rc<CachedFile>) {
+        let name = file.name.clone();
+        self.remove(&name);
+        let bytes = file.bytes();
         if bytes > self.bytes_max || self.files_max == 0 {
             return;
         }
         while self.order.len() >= self.files_max || self.bytes + bytes > self.bytes_max {
             self.evict();
         }
-        let name: Rc<[u8]> = name.into();
         self.bytes += bytes;
         self.held.insert(name.clone(), Held { file, place: self.order.len() });
         self.order.push(name);
@@ -138,7 +153,7 @@ impl Cache {
     /// Forgets the file called `name`.
     pub(crate) fn remove(&mut self, name: &[u8]) {
         let Some(Held { file, place }) = self.held.remove(name) else { return };
-        self.bytes -= file.bytes(name);
+        self.bytes -= file.bytes();
         self.order.swap_remove(place);
         if let Some(moved) = self.order.get(place)
             && let Some(held) = self.held.get_mut(moved)
@@ -153,6 +168,11 @@ impl Cache {
         let open: Vec<Rc<[u8]>> = self.order.iter().filter(open).cloned().collect();
         open.iter().for_each(|name| self.remove(name));
         !open.is_empty()
+    }
+
+    /// Forgets all files.
+    pub(crate) fn clear(&mut self) {
+        *self = Cache::new(self.files_max, self.bytes_max);
     }
 
     fn evict(&mut self) {
@@ -181,17 +201,17 @@ mod tests {
             assert_eq!(cache.held[name].place, at);
         }
         assert_eq!(cache.held.len(), cache.order.len());
-        assert_eq!(cache.bytes, cache.held.iter().map(|(name, held)| held.file.bytes(name)).sum::<usize>());
+        assert_eq!(cache.bytes, cache.held.values().map(|held| held.file.bytes()).sum::<usize>());
         names
     }
 
-    fn file(len: usize, memory_max: u64) -> Rc<CachedFile> {
+    fn file(name: &[u8], len: usize, memory_max: u64) -> Rc<CachedFile> {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("f"), vec![b'x'; len]).unwrap();
         let tree = Tree::new(directory.path()).unwrap();
         let root = tree.root(Patience::Disk).unwrap();
         match tree.find(root.as_fd(), b"f", memory_max, Patience::Disk) {
-            Ok(Found::File(file)) => Rc::new(CachedFile::new(b"f", file, 0)),
+            Ok(Found::File(file)) => Rc::new(CachedFile::new(name, file, 0)),
             other => panic!("{other:?}"),
         }
     }
@@ -200,12 +220,12 @@ mod tests {
     fn what_is_used_stays() {
         let mut cache = Cache::new(3, 1 << 20);
         for name in ["a", "b", "c"] {
-            cache.insert(name.as_bytes(), file(10, 100));
+            cache.insert(file(name.as_bytes(), 10, 100));
         }
         assert!(cache.fresh(b"a", Time::default()).is_none(), "nothing is fresh before it is said to be");
-        cache.insert(b"d", file(10, 100));
+        cache.insert(file(b"d", 10, 100));
         assert_eq!(names(&cache), ["a", "c", "d"]);
-        cache.insert(b"a", file(20, 100));
+        cache.insert(file(b"a", 20, 100));
         assert_eq!(names(&cache), ["a", "c", "d"]);
         cache.remove(b"c");
         cache.remove(b"c");
@@ -216,18 +236,18 @@ mod tests {
     fn bytes_are_bounded() {
         let mut cache = Cache::new(100, 10 * OVERHEAD_BYTES);
         for n in 0..50u8 {
-            cache.insert(&[b'a', n], file(3000, 4000));
+            cache.insert(file(&[b'a', n], 3000, 4000));
             assert!(cache.bytes <= 10 * OVERHEAD_BYTES);
         }
-        cache.insert(b"huge", file(20 * OVERHEAD_BYTES, 1 << 20));
+        cache.insert(file(b"huge", 20 * OVERHEAD_BYTES, 1 << 20));
         assert!(cache.held.len() >= 2 && !cache.held.contains_key(&b"huge"[..]));
     }
 
     #[test]
     fn descriptors_can_be_given_up() {
         let mut cache = Cache::new(10, 1 << 20);
-        cache.insert(b"memory", file(10, 100));
-        cache.insert(b"open", file(10, 5));
+        cache.insert(file(b"memory", 10, 100));
+        cache.insert(file(b"open", 10, 5));
         assert!(cache.close_files());
         assert_eq!(names(&cache), ["memory"]);
         assert!(!cache.close_files());

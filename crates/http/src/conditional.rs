@@ -15,27 +15,33 @@ pub struct Validators {
     pub modified: Option<u64>,
 }
 
-/// An entity tag of ours, made from a file's modification time and length.
+/// An entity tag of ours, made from what the file system keeps of a file: its number, the time of its last change and its
+/// length.
 ///
-/// A file that was modified within the last second may be modified again without its time changing, as far as the
+/// The time of change (`ctime`) is not what programs set as they like, as the time of modification is: an archive that is
+/// unpacked with all times alike, or two builds that write the same time, give different tags.
+///
+/// A file that was changed within the last second may be changed again without its time changing, as far as the
 /// resolution of the file system's clock goes. Its tag is weak until then: it answers `If-None-Match`, but no range is
 /// combined on its strength.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ETag {
-    /// `W/"` and up to 8 + 8 + 16 digits, two `-`, and `"`.
+    /// `W/"` and up to 16 + 16 + 8 + 16 digits, three `-`, and `"`.
     text: [u8; ETag::BYTES_MAX],
     len: u8,
 }
 
 impl ETag {
-    const BYTES_MAX: usize = 3 + 16 + 1 + 8 + 1 + 16 + 1;
+    const BYTES_MAX: usize = 3 + 16 + 1 + 16 + 1 + 8 + 1 + 16 + 1;
 
-    /// The tag of a file of `len` bytes that was modified at `seconds` and `nanos` (Unix time), as seen at `now`
-    /// (Unix seconds).
-    pub fn of_file(seconds: i64, nanos: u32, len: u64, now: u64) -> ETag {
+    /// The tag of the file with the number `inode` and `len` bytes, last changed at `changed` (seconds and nanoseconds of
+    /// Unix time), as seen at `now` (Unix seconds).
+    pub fn of_file(inode: u64, changed: (i64, u32), len: u64, now: u64) -> ETag {
+        let (seconds, nanos) = changed;
         let mut tag = ETag { text: [0; ETag::BYTES_MAX], len: 0 };
-        let settled = seconds.saturating_add(1) < i64::try_from(now).unwrap_or(i64::MAX);
-        tag.push(if settled { b"\"" } else { b"W/\"" });
+        tag.push(if is_settled(seconds, now) { b"\"" } else { b"W/\"" });
+        tag.push_hex(inode);
+        tag.push(b"-");
         tag.push_hex(seconds as u64);
         tag.push(b"-");
         tag.push_hex(u64::from(nanos));
@@ -70,6 +76,12 @@ impl ETag {
             None => Tag { weak: false, opaque: text },
         }
     }
+}
+
+/// Whether a file that was last changed in second `changed` was left alone long enough, at `now`, for that time to tell of
+/// every later change.
+pub(crate) fn is_settled(changed: i64, now: u64) -> bool {
+    changed.saturating_add(1) < i64::try_from(now).unwrap_or(i64::MAX)
 }
 
 impl fmt::Debug for ETag {
@@ -216,12 +228,12 @@ mod tests {
     const SAME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const EARLIER: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
     const LATER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
-    const OURS: &str = "\"2ebc98a1-5-264\"";
+    const OURS: &str = "\"7-2ebc98a1-5-264\"";
 
     fn outcome_at(now: u64, method: &str, fields: &str) -> Outcome {
         let head = format!("{method} / HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n", fields.replace('\n', "\r\n"));
         let request = parse(head.as_bytes(), &Limits::default()).unwrap().unwrap();
-        let etag = ETag::of_file(MODIFIED as i64, 5, 612, now);
+        let etag = ETag::of_file(7, (MODIFIED as i64, 5), 612, now);
         evaluate(&request, &Validators { etag, modified: Some(MODIFIED) }, now)
     }
 
@@ -235,11 +247,22 @@ mod tests {
 
     #[test]
     fn tags_of_files() {
-        assert_eq!(ETag::of_file(MODIFIED as i64, 5, 612, MODIFIED + 2).as_bytes(), OURS.as_bytes());
-        assert_eq!(ETag::of_file(MODIFIED as i64, 5, 612, MODIFIED + 1).as_bytes(), b"W/\"2ebc98a1-5-264\"");
-        let longest = ETag::of_file(-1, u32::MAX, u64::MAX, 9);
-        assert_eq!(longest.as_bytes(), b"\"ffffffffffffffff-ffffffff-ffffffffffffffff\"");
-        assert_eq!(ETag::of_file(0, 0, 0, 9).as_bytes(), b"\"0-0-0\"");
+        let tag = |now| ETag::of_file(7, (MODIFIED as i64, 5), 612, now);
+        assert_eq!(tag(MODIFIED + 2).as_bytes(), OURS.as_bytes());
+        assert_eq!(tag(MODIFIED + 1).as_bytes(), b"W/\"7-2ebc98a1-5-264\"");
+        let longest = ETag::of_file(u64::MAX, (-1, u32::MAX), u64::MAX, 9);
+        let hex = "ffffffffffffffff";
+        assert_eq!(longest.as_bytes(), format!("\"{hex}-{hex}-ffffffff-{hex}\"").as_bytes());
+        assert_eq!(ETag::of_file(0, (0, 0), 0, 9).as_bytes(), b"\"0-0-0-0\"");
+    }
+
+    /// Files of one length whose times of modification are alike are told apart.
+    #[test]
+    fn tags_tell_files_apart() {
+        let one = ETag::of_file(7, (MODIFIED as i64, 5), 612, MODIFIED + 9);
+        assert!(one != ETag::of_file(8, (MODIFIED as i64, 5), 612, MODIFIED + 9));
+        assert!(one != ETag::of_file(7, (MODIFIED as i64, 6), 612, MODIFIED + 9));
+        assert!(one != ETag::of_file(7, (MODIFIED as i64, 5), 613, MODIFIED + 9));
     }
 
     #[test]
@@ -252,7 +275,7 @@ mod tests {
             (format!("If-Match: \"x\"\nIf-Match: {OURS}"), Whole),
             ("If-Match: \"x\"".into(), PreconditionFailed),
             (format!("If-Match: W/{OURS}"), PreconditionFailed),
-            ("If-Match: 2ebc98a1-5-264".into(), PreconditionFailed),
+            ("If-Match: 7-2ebc98a1-5-264".into(), PreconditionFailed),
             ("If-Match:".into(), PreconditionFailed),
             (format!("If-None-Match: {OURS}"), NotModified),
             (format!("If-None-Match: W/{OURS}"), NotModified),
@@ -328,7 +351,7 @@ mod tests {
     fn without_a_date_only_tags_count() {
         let head = format!("GET / HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: {LATER}\r\n\r\n");
         let request = parse(head.as_bytes(), &Limits::default()).unwrap().unwrap();
-        let etag = ETag::of_file(-5, 0, 612, 9);
+        let etag = ETag::of_file(7, (-5, 0), 612, 9);
         assert_eq!(evaluate(&request, &Validators { etag, modified: None }, 9), Outcome::Whole);
     }
 }

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use selvedge_core::{Time, now, spawn, yield_now};
+use selvedge_core::{Deadline, Time, now, spawn, yield_now};
 use selvedge_io::net::Stream;
 use selvedge_io::sys::Fd;
 use selvedge_io::{blocking, sys};
@@ -35,12 +35,12 @@ use crate::entry::{Answer, Content};
 use crate::log::Line;
 use crate::page::{self, Extra};
 use crate::range::{Parts, Span};
-use crate::request::{self, Method, Request};
-use crate::response::{self, Persistence};
+use crate::request::{self, Request};
+use crate::response::Persistence;
 use crate::site::{Config, Site, Target, Worker, deadline, missing_root};
 use crate::status::Status;
 use crate::target;
-use crate::tree::{Body, Found, Identity, Missed, Patience, warm};
+use crate::tree::{Body, Found, Missed, Patience, warm};
 
 /// Replies are sent when they have grown to this, though more requests are there to be answered.
 const OUT_BYTES: usize = 64 << 10;
@@ -54,7 +54,7 @@ const OUT_KEPT_BYTES: usize = 160 << 10;
 /// Room behind the longest head, so that one is refused before the buffer is full.
 const INPUT_EXTRA_BYTES: usize = 512;
 
-/// How much of a file is sent between two looks at the clock, the disk and the file's state.
+/// How much of a file is sent between two looks at the disk and at the other threads.
 const PIECE_BYTES: u64 = 256 << 10;
 
 /// How long the pages of a file that were found in memory are taken to stay there.
@@ -68,8 +68,8 @@ pub(crate) struct Link {
     stream: Stream,
     /// The peer as the log is to have it, if not by the stream's own address.
     named: Option<Box<Option<IpAddr>>>,
-    /// It waits for a request of which no byte has come.
-    idle: Cell<bool>,
+    /// Until when it may wait for a request of which no byte has come; never, if it does not.
+    idle: Cell<Deadline>,
     /// Its place in the site's list.
     place: Cell<u32>,
 }
@@ -82,6 +82,10 @@ pub(crate) struct Exchange {
     /// Replies, of which the first `sent` bytes are gone.
     out: Vec<u8>,
     sent: usize,
+    /// Requests whose replies are on their way, for the log; they lie in the input still. Empty when nothing is logged.
+    answered: Vec<Answered>,
+    /// Bytes that are gone since `answered` was empty.
+    gone: u64,
     /// The body of the request answered last, while it is still coming.
     body: Option<Decoder>,
     /// When the message that is incomplete must be complete.
@@ -96,6 +100,39 @@ pub(crate) struct Exchange {
     closing: bool,
     /// The client may be sending what nobody will read.
     refused: bool,
+}
+
+/// A request that is answered, as far as the log is to tell of it once the reply is gone.
+struct Answered {
+    line: Place,
+    referer: Option<Place>,
+    user_agent: Option<Place>,
+    status: Status,
+    /// Content of the whole reply.
+    content_bytes: u64,
+    /// Where the reply ends among the bytes that are gone or to go since there was no such request.
+    end: u64,
+}
+
+/// Where a part of a request lies in the input.
+#[derive(Clone, Copy)]
+struct Place {
+    start: u32,
+    len: u32,
+}
+
+impl Place {
+    /// Of `part`, which lies in `input`.
+    #[inline]
+    fn of(part: &[u8], input: &[u8]) -> Place {
+        let start = part.as_ptr().addr() - input.as_ptr().addr();
+        Place { start: start as u32, len: part.len() as u32 }
+    }
+
+    #[inline]
+    fn part(self, input: &[u8]) -> &[u8] {
+        &input[self.start as usize..][..self.len as usize]
+    }
 }
 
 /// A name, and what was found when it was looked up on the blocking pool.
@@ -138,7 +175,7 @@ enum Pause {
 impl Link {
     pub(crate) fn new(stream: Stream, peer: Option<IpAddr>, place: usize) -> Link {
         let named = (peer != stream.peer_ip()).then(|| Box::new(peer));
-        let link = Link { stream, named, idle: Cell::new(false), place: Cell::new(0) };
+        let link = Link { stream, named, idle: Cell::new(Deadline::NEVER), place: Cell::new(0) };
         link.set_place(place);
         link
     }
@@ -159,24 +196,35 @@ impl Link {
 
     /// Makes an idle connection read the end of its input.
     pub(crate) fn end_if_idle(&self) {
-        if self.idle.get() {
+        if !self.idle.replace(Deadline::NEVER).is_never() {
             // An error says that it is broken, which its thread will find out.
             let _ = self.stream.shutdown(Shutdown::Read);
         }
     }
 
+    /// Until when it may be idle, if it is at `now`.
+    pub(crate) fn idle_until(&self, now: Time) -> Option<Time> {
+        self.idle.get().time(now)
+    }
+
+    /// Makes the connection's thread find it broken, whatever it waits for.
+    pub(crate) fn break_off(&self) {
+        // As above.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
     /// The connection thread. All of its waiting is here, and what it keeps meanwhile is a pointer or two: a connection
     /// that waits costs little memory.
     pub(crate) async fn converse(&self, site: &Site) {
-        let mut due = now() + site.config.idle;
+        let mut due = Deadline::after(now(), site.config.idle);
         loop {
-            self.idle.set(true);
+            self.idle.set(due);
             if site.is_draining() {
                 self.end_if_idle();
             }
-            self.stream.set_read_deadline(Some(due));
+            self.stream.set_read_deadline(due.time(now()));
             let readable = self.stream.readable().await;
-            self.idle.set(false);
+            self.idle.set(Deadline::NEVER);
             if readable.is_err() {
                 return;
             }
@@ -205,7 +253,7 @@ impl Link {
             };
             site.give_back(exchange);
             match end {
-                Pause::Idle if !site.is_draining() => due = now() + site.config.idle,
+                Pause::Idle if !site.is_draining() => due = Deadline::after(now(), site.config.idle),
                 // It was a hint without substance, or the time is up, which the next wait will say.
                 Pause::Untouched => {}
                 _ => return,
@@ -221,6 +269,8 @@ impl Exchange {
             start: 0,
             out: Vec::with_capacity(OUT_START_BYTES),
             sent: 0,
+            answered: Vec::new(),
+            gone: 0,
             body: None,
             due: None,
             found: None,
@@ -237,6 +287,8 @@ impl Exchange {
         self.input.clear();
         self.out.clear();
         (self.start, self.sent) = (0, 0);
+        self.answered.clear();
+        self.gone = 0;
         (self.body, self.due, self.found) = (None, None, None);
         (self.reading, self.touched, self.closing, self.refused) = (true, false, false, false);
         self.out.capacity() <= OUT_KEPT_BYTES
@@ -257,12 +309,15 @@ impl Exchange {
             self.reading = false;
         }
         loop {
-            let next = self.advance(link, site);
+            let next = self.advance(site);
             let (read, close) = (matches!(next, Next::Read), matches!(next, Next::Close));
             match self.perform(link, next) {
-                Ok(None) => {}
+                Ok(None) => self.log(link, &site.worker.borrow()),
                 Ok(Some(next)) => return Pause::Slow(next),
-                Err(_) => return Pause::Over,
+                Err(_) => {
+                    self.log_broken(link, site);
+                    return Pause::Over;
+                }
             }
             if close {
                 let unread = self.refused || self.start < self.input.len() || self.body.is_some();
@@ -290,10 +345,11 @@ impl Exchange {
     fn give_up(&mut self, link: &Link, site: &Site) {
         if self.body.is_none() {
             let worker = &mut *site.worker.borrow_mut();
-            self.refuse(Status::REQUEST_TIMEOUT, link, worker);
+            self.refuse(Status::REQUEST_TIMEOUT, worker);
         }
         // A client that is slow in both directions loses what does not fit.
         let _ = self.send_now(link, false);
+        self.log(link, &site.worker.borrow());
         let _ = link.stream.shutdown(Shutdown::Write);
     }
 
@@ -311,7 +367,7 @@ impl Exchange {
     }
 
     /// Answers requests from the input until something else has to be done first.
-    fn advance(&mut self, link: &Link, site: &Site) -> Next {
+    fn advance(&mut self, site: &Site) -> Next {
         let worker = &mut *site.worker.borrow_mut();
         let now = now();
         worker.tell_time(now);
@@ -345,13 +401,15 @@ impl Exchange {
                 Ok(None) => return Next::Read,
                 Ok(Some(request)) => {
                     let mut reply = Reply {
+                        input: &self.input,
+                        answered: &mut self.answered,
                         out: &mut self.out,
                         found: &mut self.found,
                         body: &mut self.body,
                         closing: &mut self.closing,
                         refused: &mut self.refused,
                     };
-                    let next = reply.answer(&request, link, site, worker, now);
+                    let next = reply.answer(&request, site, worker, now);
                     if !matches!(next, Some(Next::Find(_))) {
                         self.start += request.len;
                         self.due = None;
@@ -361,7 +419,7 @@ impl Exchange {
                     }
                 }
                 Err(status) => {
-                    self.refuse(status, link, worker);
+                    self.refuse(status, worker);
                     (self.closing, self.refused) = (true, true);
                 }
             }
@@ -370,16 +428,51 @@ impl Exchange {
 
     /// Answers a request that could not be understood or did not come.
     #[cold]
-    fn refuse(&mut self, status: Status, link: &Link, worker: &mut Worker) {
+    fn refuse(&mut self, status: Status, worker: &mut Worker) {
         let clock = &worker.clock;
-        let content_bytes =
-            page::put(status, Extra::None, Method::Get, Persistence::Close, clock, &mut self.out);
-        if let Some(log) = &worker.log {
-            let request = request::first_line(&self.input[self.start..]);
-            let line =
-                Line { peer: link.peer(), request, status, content_bytes, referer: None, user_agent: None };
-            log.put(&line, clock);
+        let unread = &self.input[self.start..];
+        let method = request::first_method(unread);
+        let content_bytes = page::put(status, Extra::None, method, Persistence::Close, clock, &mut self.out);
+        if worker.log.is_some() {
+            self.answered.push(Answered {
+                line: Place::of(request::first_line(unread), &self.input),
+                referer: None,
+                user_agent: None,
+                status,
+                content_bytes,
+                end: self.out.len() as u64,
+            });
         }
+    }
+
+    /// Logs what has been answered, each request with the content that is gone.
+    #[inline]
+    fn log(&mut self, link: &Link, worker: &Worker) {
+        if let Some(log) = &worker.log {
+            for answered in &self.answered {
+                let kept = answered.end.saturating_sub(self.gone);
+                let part = |place: Place| place.part(&self.input);
+                let line = Line {
+                    peer: link.peer(),
+                    request: part(answered.line),
+                    status: answered.status,
+                    content_bytes: answered.content_bytes.saturating_sub(kept),
+                    referer: answered.referer.map(part),
+                    user_agent: answered.user_agent.map(part),
+                };
+                log.put(&line, &worker.clock);
+            }
+            self.answered.clear();
+        }
+        self.gone = 0;
+    }
+
+    /// As [`log`](Self::log), when the connection is broken or given up: what the client has not acknowledged is not gone.
+    #[cold]
+    fn log_broken(&mut self, link: &Link, site: &Site) {
+        let kept = sys::unacknowledged(&link.stream).unwrap_or(0);
+        self.gone = self.gone.saturating_sub(kept as u64);
+        self.log(link, &site.worker.borrow());
     }
 
     /// Does as much of `next` as goes at once; what is left is for [`finish`](Self::finish).
@@ -389,7 +482,12 @@ impl Exchange {
         let left = match next {
             Next::Find(_) | Next::Parts(..) => Some(next),
             next if !self.send_now(link, more)? => Some(next),
-            Next::File(file, span) => send_file_now(link, &file, span)?.map(|left| Next::File(file, left)),
+            Next::File(file, span) => match &file.body {
+                Body::Open(fd) if span.len() <= PIECE_BYTES && is_resident(&file, fd, span) => {
+                    self.send_piece(link, &file, fd, span)?.map(|left| Next::File(file, left))
+                }
+                _ => Some(Next::File(file, span)),
+            },
             Next::Read | Next::Flush | Next::Close => None,
         };
         Ok(left)
@@ -400,7 +498,10 @@ impl Exchange {
     fn send_now(&mut self, link: &Link, more: bool) -> io::Result<bool> {
         while self.sent < self.out.len() {
             match sys::send(&link.stream, &self.out[self.sent..], more) {
-                Ok(sent) => self.sent += sent,
+                Ok(sent) => {
+                    self.sent += sent;
+                    self.gone += sent as u64;
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(errno) => return Err(errno.into()),
@@ -411,13 +512,46 @@ impl Exchange {
         Ok(true)
     }
 
-    /// Does `next` with all the waiting it takes.
+    /// Sends what there is room for of a piece of a file; gives what is left.
+    #[inline]
+    fn send_piece(
+        &mut self,
+        link: &Link,
+        file: &CachedFile,
+        fd: &Fd,
+        piece: Span,
+    ) -> io::Result<Option<Span>> {
+        let mut at = piece.start;
+        while at < piece.end {
+            let left = (piece.end - at) as usize;
+            match sys::send_file(&link.stream, fd, &mut at, left) {
+                Ok(0) => return Err(got_shorter(file, at)),
+                Ok(sent) => self.gone += sent as u64,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(Some(Span { start: at, end: piece.end })),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does `next` with all the waiting it takes, and logs it.
     async fn finish(&mut self, link: &Link, site: &Site, next: Next) -> io::Result<()> {
+        let done = self.finish_next(link, site, next).await;
+        site.worker.borrow_mut().tell_time(now());
+        match &done {
+            Ok(()) => self.log(link, &site.worker.borrow()),
+            Err(_) => self.log_broken(link, site),
+        }
+        done
+    }
+
+    async fn finish_next(&mut self, link: &Link, site: &Site, next: Next) -> io::Result<()> {
         match next {
             Next::Read | Next::Flush | Next::Close => self.send(link, site, false).await,
             Next::File(file, span) => {
                 self.send(link, site, true).await?;
-                send_file(link, site, &file, span).await
+                self.send_file(link, site, &file, span).await
             }
             Next::Parts(file, parts) => {
                 for (index, &span) in parts.spans().iter().enumerate() {
@@ -428,7 +562,7 @@ impl Exchange {
                         }
                         Body::Open(_) => {
                             self.send(link, site, true).await?;
-                            send_file(link, site, &file, span).await?;
+                            self.send_file(link, site, &file, span).await?;
                         }
                     }
                 }
@@ -457,14 +591,33 @@ impl Exchange {
     }
 
     async fn send(&mut self, link: &Link, site: &Site, more: bool) -> io::Result<()> {
-        link.stream.set_write_deadline(deadline(site.config.write));
-        let rest = &self.out[self.sent..];
-        match more {
-            true => link.stream.write_all_more(rest).await?,
-            false => link.stream.write_all(rest).await?,
+        while !self.send_now(link, more)? {
+            room(link, site).await?;
         }
-        self.out.clear();
-        self.sent = 0;
+        Ok(())
+    }
+
+    /// Sends a span of a file, with all the waiting it takes: for the client, and for the disk on the blocking pool.
+    ///
+    /// The head describes the file as it was, and as many bytes as the head says are sent, whatever is written to the file
+    /// meanwhile. Only a file that gets shorter cuts the reply.
+    async fn send_file(&mut self, link: &Link, site: &Site, file: &CachedFile, span: Span) -> io::Result<()> {
+        let Body::Open(fd) = &file.body else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let mut start = span.start;
+        while start < span.end {
+            let mut piece = Span { start, end: span.end.min(start + PIECE_BYTES) };
+            start = piece.end;
+            if !is_resident(file, fd, piece) {
+                let file = sys::duplicate(fd)?;
+                aside(move || warm(&file, piece.start, piece.len() as usize)).await?;
+            }
+            while let Some(left) = self.send_piece(link, file, fd, piece)? {
+                piece = left;
+                room(link, site).await?;
+            }
+            // A client that is as fast as the worker does not keep it to itself.
+            yield_now().await;
+        }
         Ok(())
     }
 
@@ -488,6 +641,8 @@ impl Exchange {
 
 /// The parts of an exchange that an answer changes, while the request lies in its input.
 struct Reply<'e> {
+    input: &'e [u8],
+    answered: &'e mut Vec<Answered>,
     out: &'e mut Vec<u8>,
     found: &'e mut Option<Box<LookedUp>>,
     body: &'e mut Option<Decoder>,
@@ -498,14 +653,7 @@ struct Reply<'e> {
 impl Reply<'_> {
     /// Answers one request; gives what has to be done before the next one is looked at.
     #[inline]
-    fn answer(
-        &mut self,
-        request: &Request<'_>,
-        link: &Link,
-        site: &Site,
-        worker: &mut Worker,
-        now: Time,
-    ) -> Option<Next> {
+    fn answer(&mut self, request: &Request<'_>, site: &Site, worker: &mut Worker, now: Time) -> Option<Next> {
         let body = Decoder::new(request.framing, site.config.limits.body_bytes);
         let mut file = None;
         let mut status = body.as_ref().err().copied().or_else(|| page::instead_of_file(request));
@@ -521,12 +669,10 @@ impl Reply<'_> {
         let persistence = Persistence::of(request, body.is_ok() && !site.is_draining());
         *self.closing = !persistence.keeps();
         *self.refused = body.is_err();
-        if request.expects_continue && body.is_ok() {
-            self.out.extend_from_slice(response::CONTINUE);
-        }
         *self.body = body.ok().filter(|body| !body.is_done());
         let clock = &worker.clock;
         let mut next = None;
+        let mut to_follow = 0;
         let (status, content_bytes) = match file {
             Some(file) => {
                 let Answer { status, content, content_bytes } =
@@ -536,8 +682,14 @@ impl Reply<'_> {
                     (Content::Span(span), Body::Memory(content)) => {
                         self.out.extend_from_slice(&content[span.start as usize..span.end as usize]);
                     }
-                    (Content::Span(span), Body::Open(_)) => next = Some(Next::File(file, span)),
-                    (Content::Parts(parts), _) => next = Some(Next::Parts(file, Box::new(parts))),
+                    (Content::Span(span), Body::Open(_)) => {
+                        to_follow = content_bytes;
+                        next = Some(Next::File(file, span));
+                    }
+                    (Content::Parts(parts), _) => {
+                        to_follow = content_bytes;
+                        next = Some(Next::Parts(file, Box::new(parts)));
+                    }
                 }
                 (status, content_bytes)
             }
@@ -552,16 +704,16 @@ impl Reply<'_> {
                 (status, page::put(status, Extra::None, request.method, persistence, clock, self.out))
             }
         };
-        if let Some(log) = &worker.log {
-            let line = Line {
-                peer: link.peer(),
-                request: request.line,
+        if worker.log.is_some() {
+            let place = |part| Place::of(part, self.input);
+            self.answered.push(Answered {
+                line: place(request.line),
+                referer: request.referer.map(place),
+                user_agent: request.user_agent.map(place),
                 status,
                 content_bytes,
-                referer: request.referer,
-                user_agent: request.user_agent,
-            };
-            log.put(&line, clock);
+                end: self.out.len() as u64 + to_follow,
+            });
         }
         next
     }
@@ -575,21 +727,19 @@ impl Reply<'_> {
         worker: &mut Worker,
         now: Time,
     ) -> Result<Target, Missed> {
-        if let Some(name) = target::plain(request.path) {
-            if let Some(file) = worker.cache.fresh(name, now)
-                && file.is_unchanged()
-            {
-                return Ok(Target::File(file.clone()));
-            }
-            worker.name.clear();
-            worker.name.extend_from_slice(name);
-        } else {
-            target::resolve(request.path, &mut worker.name).map_err(Missed::Refused)?;
-            if let Some(file) = worker.cache.fresh(&worker.name, now)
-                && file.is_unchanged()
-            {
-                return Ok(Target::File(file.clone()));
-            }
+        // The usual path is the name of a cached file, which tells that there is nothing to resolve in it.
+        if let Some((_, name)) = request.path.split_first()
+            && let Some(file) = worker.cache.fresh(name, now)
+            && file.is_plain()
+            && file.is_unchanged()
+        {
+            return Ok(Target::File(file.clone()));
+        }
+        target::resolve(request.path, &mut worker.name).map_err(Missed::Refused)?;
+        if let Some(file) = worker.cache.fresh(&worker.name, now)
+            && file.is_unchanged()
+        {
+            return Ok(Target::File(file.clone()));
         }
         let name = std::mem::take(&mut worker.name);
         let found = self.found.take().filter(|found| found.0 == name).map(|found| found.1);
@@ -597,26 +747,6 @@ impl Reply<'_> {
         worker.name = name;
         target
     }
-}
-
-/// Sends what there is room for of a file that is in memory; gives what is left.
-#[inline]
-fn send_file_now(link: &Link, file: &CachedFile, span: Span) -> io::Result<Option<Span>> {
-    let Body::Open(fd) = &file.body else { return Ok(Some(span)) };
-    if span.len() > PIECE_BYTES || !is_resident(file, fd, span) {
-        return Ok(Some(span));
-    }
-    let mut at = span.start;
-    while at < span.end {
-        let left = (span.end - at) as usize;
-        match sys::send_file(&link.stream, fd, &mut at, left) {
-            Ok(0) => return Err(changed()),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return Ok(Some(Span { start: at, end: span.end })),
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(None)
 }
 
 /// Runs a call that may block on the pool, on behalf of a thread of its own: the connection's thread then waits for that
@@ -628,26 +758,21 @@ async fn aside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> 
     }
 }
 
-/// Sends a span of a file, with all the waiting it takes: for the client, and for the disk on the blocking pool.
-async fn send_file(link: &Link, site: &Site, file: &CachedFile, span: Span) -> io::Result<()> {
-    let Body::Open(fd) = &file.body else { return Err(io::ErrorKind::InvalidInput.into()) };
-    let mut at = span.start;
-    while at < span.end {
-        let piece = Span { start: at, end: span.end.min(at + PIECE_BYTES) };
-        if !is_resident(file, fd, piece) {
-            let file = sys::duplicate(fd)?;
-            aside(move || warm(&file, piece.start, piece.len() as usize)).await?;
-        }
-        // The head describes the file as it was. If it has been written to, the reply must not become complete. (That
-        // it was removed or another put in its place does no harm: this one is open.)
-        if !Identity::of(fd)?.is_some_and(|found| found.has_content_of(&file.identity)) {
-            return Err(changed());
-        }
+/// Waits until the client's side takes more. A client that has acknowledged nothing within the time for writing is given
+/// up; the kernel has buffers so large that a client may read steadily and no room come for longer than that.
+async fn room(link: &Link, site: &Site) -> io::Result<()> {
+    loop {
+        let before = sys::unacknowledged(&link.stream).unwrap_or(0);
         link.stream.set_write_deadline(deadline(site.config.write));
-        link.stream.send_file(fd, piece.start, piece.len()).await?;
-        at = piece.end;
+        match link.stream.writable().await {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                if !sys::unacknowledged(&link.stream).is_ok_and(|after| after < before) {
+                    return Err(error);
+                }
+            }
+            waited => return waited,
+        }
     }
-    Ok(())
 }
 
 /// Whether a span of at most [`PIECE_BYTES`] seems to be in memory: its first and its last byte are, or were lately.
@@ -666,7 +791,11 @@ fn is_resident(file: &CachedFile, fd: &Fd, span: Span) -> bool {
     resident
 }
 
+/// A file ends at byte `end`, before what its reply was to bring: the reply must not become complete.
 #[cold]
-fn changed() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the file has changed while it was sent")
+fn got_shorter(file: &CachedFile, end: u64) -> io::Error {
+    let name = file.name.escape_ascii();
+    let len = file.identity.len;
+    eprintln!("selvedge: /{name} got shorter while it was sent: a reply of {len} bytes was cut at {end}");
+    io::ErrorKind::UnexpectedEof.into()
 }

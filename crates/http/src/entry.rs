@@ -44,13 +44,12 @@ pub enum Content {
 }
 
 impl Entry {
-    /// The entry of a file of `len` bytes and type `content_type` (see [`crate::mime`]), last modified at `seconds` and
-    /// `nanos` (Unix time), as seen at `now` (Unix seconds).
+    /// The entry of a file of `len` bytes and type `content_type` (see [`crate::mime`]), last modified in second
+    /// `seconds` (Unix time), as seen at `now` (Unix seconds).
     ///
     /// `Last-Modified` is left out for times before 1970, and is `now` for a time that lies in the future
     /// (RFC 9110 §8.8.2.1).
-    pub fn new(content_type: &'static str, len: u64, seconds: i64, nanos: u32, now: u64) -> Entry {
-        let etag = ETag::of_file(seconds, nanos, len, now);
+    pub fn new(content_type: &'static str, len: u64, seconds: i64, etag: ETag, now: u64) -> Entry {
         let modified = u64::try_from(seconds).ok().map(|seconds| seconds.min(now));
         let mut entry = Entry {
             len,
@@ -173,7 +172,7 @@ mod tests {
     use crate::request::{Limits, parse};
 
     fn head(seconds: i64, now: u64) -> String {
-        let entry = Entry::new("text/plain", 3, seconds, 0, now);
+        let entry = Entry::new("text/plain", 3, seconds, ETag::of_file(7, (seconds, 0), 3, now), now);
         let request = parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap().unwrap();
         let mut out = Vec::new();
         entry.answer(&request, Persistence::Implied, &Clock::at(now), &mut out);
@@ -189,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_plain_answer_allocates_nothing_in_a_buffer_that_is_large_enough() {
-        let entry = Entry::new("text/plain", 3, 0, 0, 9);
+        let entry = Entry::new("text/plain", 3, 0, ETag::of_file(7, (0, 0), 3, 9), 9);
         let request = parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap().unwrap();
         let mut out = Vec::with_capacity(entry.ok.len());
         let buffer = out.as_ptr();

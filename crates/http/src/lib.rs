@@ -41,6 +41,7 @@ pub mod log;
 pub mod mime;
 pub mod page;
 pub mod range;
+mod reload;
 pub mod request;
 pub mod response;
 mod site;
@@ -50,6 +51,7 @@ pub mod target;
 mod tree;
 
 pub use access_log::{BACKLOG_MAX, LogFile};
+pub use reload::Reload;
 pub use site::{Config, Site};
 pub use stop::Stop;
 pub use tree::Tree;

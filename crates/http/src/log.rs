@@ -34,68 +34,81 @@ pub struct Line<'a> {
 ///
 /// # Paper
 /// \[Mighty\] "Logging": IP address and zoned time, no intermediate data between the values and the buffer.
+#[inline]
 pub fn combined(line: &Line<'_>, clock: &Clock, out: &mut Vec<u8>) {
+    let texts = [Some(line.request), line.referer, line.user_agent];
+    if texts.iter().flatten().all(|text| is_clean(text)) {
+        put_line(line, clock, out, |text, out| out.extend_from_slice(text));
+    } else {
+        put_line(line, clock, out, put_escaped);
+    }
+}
+
+/// Appends `line`, with what comes from the client as `put` appends it.
+#[inline(always)]
+fn put_line(line: &Line<'_>, clock: &Clock, out: &mut Vec<u8>, put: impl Fn(&[u8], &mut Vec<u8>)) {
     match line.peer.map(|peer| peer.to_canonical()) {
         Some(IpAddr::V4(address)) => put_ipv4(address, out),
         Some(IpAddr::V6(address)) => put_ipv6(address, out),
         None => out.push(b'-'),
     }
-    let mut when = *b" - - [00/Mon/0000:00:00:00 +0000] ";
+    let mut when = *b" - - [00/Mon/0000:00:00:00 +0000] \"";
     when[6..][..LOG_LEN].copy_from_slice(clock.log());
     out.extend_from_slice(&when);
-    put_quoted(Some(line.request), out);
+    put(or_dash(Some(line.request)), out);
     let code = line.status.code();
     let digit = |n: u16| b'0' + (n % 10) as u8;
-    out.extend_from_slice(&[b' ', digit(code / 100), digit(code / 10), digit(code), b' ']);
+    out.extend_from_slice(&[b'"', b' ', digit(code / 100), digit(code / 10), digit(code), b' ']);
     match line.content_bytes {
         0 => out.push(b'-'),
         bytes => put_number(bytes, out),
     }
-    out.push(b' ');
-    put_quoted(line.referer, out);
-    out.push(b' ');
-    put_quoted(line.user_agent, out);
-    out.push(b'\n');
+    out.extend_from_slice(b" \"");
+    put(or_dash(line.referer), out);
+    out.extend_from_slice(b"\" \"");
+    put(or_dash(line.user_agent), out);
+    out.extend_from_slice(b"\"\n");
 }
 
-fn put_quoted(text: Option<&[u8]>, out: &mut Vec<u8>) {
-    let Some(text) = text.filter(|text| !text.is_empty()) else {
-        out.extend_from_slice(b"\"-\"");
-        return;
-    };
-    out.push(b'"');
-    match text {
-        // Nearly every text is.
-        text if is_clean(text) => out.extend_from_slice(text),
-        text => {
-            const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-            for &byte in text {
-                if needs_escape(byte) {
-                    let (high, low) = (DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]);
-                    out.extend_from_slice(&[b'\\', b'x', high, low]);
-                } else {
-                    out.push(byte);
-                }
-            }
+#[inline]
+fn or_dash(text: Option<&[u8]>) -> &[u8] {
+    text.filter(|text| !text.is_empty()).unwrap_or(b"-")
+}
+
+#[cold]
+fn put_escaped(text: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in text {
+        if needs_escape(byte) {
+            let (high, low) = (DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]);
+            out.extend_from_slice(&[b'\\', b'x', high, low]);
+        } else {
+            out.push(byte);
         }
     }
-    out.push(b'"');
 }
 
 /// Whether no byte needs an escape. It looks at eight at a time.
+#[inline]
 fn is_clean(text: &[u8]) -> bool {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = 0x80 * ONES;
     // The high bit of some byte is set if a byte of `word` is below `n`; so for the lowest such byte, and no other without it.
     let below = |word: u64, n: u64| word.wrapping_sub(n * ONES) & !word & HIGH;
     let equal = |word: u64, byte: u8| below(word ^ (u64::from(byte) * ONES), 1);
-    let mut words = text.chunks_exact(8);
-    let dirty = words.by_ref().fold(0, |dirty, word| {
-        let word = u64::from_ne_bytes(word.try_into().expect("chunks of eight"));
+    let dirty = |word: [u8; 8]| {
+        let word = u64::from_ne_bytes(word);
         let unprintable = (word & HIGH) | below(word, b' '.into()) | equal(word, 0x7f);
-        dirty | unprintable | equal(word, b'"') | equal(word, b'\\')
-    });
-    dirty == 0 && !words.remainder().iter().any(|&byte| needs_escape(byte))
+        unprintable | equal(word, b'"') | equal(word, b'\\')
+    };
+    let (words, rest) = text.as_chunks::<8>();
+    let found = words.iter().fold(0, |found, &word| found | dirty(word));
+    // The last bytes are looked at together with some before them, if there are such.
+    let last = match text.last_chunk::<8>() {
+        Some(&last) => dirty(last),
+        None => u64::from(rest.iter().any(|&byte| needs_escape(byte))),
+    };
+    found | last == 0
 }
 
 #[inline]
@@ -107,21 +120,30 @@ fn needs_escape(byte: u8) -> bool {
 ///
 /// # Paper
 /// \[Mighty\] "Logging" (own pretty printer instead of getNameInfo).
+#[inline]
 pub fn put_ipv4(address: Ipv4Addr, out: &mut Vec<u8>) {
+    /// Each octet in decimal with a dot behind it, and how many bytes that takes.
+    static OCTETS: [([u8; 4], u8); 256] = {
+        let mut octets = [([0; 4], 0); 256];
+        let mut octet = 0;
+        while octet < 256 {
+            let (hundreds, tens, ones) =
+                (b'0' + octet as u8 / 100, b'0' + octet as u8 / 10 % 10, b'0' + octet as u8 % 10);
+            octets[octet] = match octet {
+                100.. => ([hundreds, tens, ones, b'.'], 4),
+                10.. => ([tens, ones, b'.', 0], 3),
+                _ => ([ones, b'.', 0, 0], 2),
+            };
+            octet += 1;
+        }
+        octets
+    };
     let mut text = [0; 16];
     let mut at = 0;
     for octet in address.octets() {
-        if octet >= 100 {
-            text[at] = b'0' + octet / 100;
-            at += 1;
-        }
-        if octet >= 10 {
-            text[at] = b'0' + octet / 10 % 10;
-            at += 1;
-        }
-        text[at] = b'0' + octet % 10;
-        text[at + 1] = b'.';
-        at += 2;
+        let (digits, len) = OCTETS[usize::from(octet)];
+        text[at..at + 4].copy_from_slice(&digits);
+        at += usize::from(len);
     }
     out.extend_from_slice(&text[..at - 1]);
 }
@@ -212,6 +234,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_line_is_escaped_if_a_byte_of_it_needs_that(
+            text in prop::collection::vec(near_the_bounds(), 0..40),
+        ) {
+            let mut escaped = Vec::new();
+            put_escaped(&text, &mut escaped);
+            let expected = if text.is_empty() { "-".into() } else { String::from_utf8(escaped).unwrap() };
+            let line = logged(&Line { referer: Some(&text), ..LINE });
+            prop_assert_eq!(line, logged(&LINE).replace("https://example.org/", &expected));
+        }
+
         #[test]
         fn clean_is_what_has_no_byte_to_escape(text in prop::collection::vec(near_the_bounds(), 0..40)) {
             prop_assert_eq!(is_clean(&text), !text.iter().any(|&byte| needs_escape(byte)));

@@ -13,7 +13,7 @@
 use std::mem::MaybeUninit;
 use std::net::Ipv6Addr;
 
-use crate::body::Framing;
+use crate::body::{Framing, is_tchar};
 use crate::status::Status;
 
 /// The most header fields one request may carry; one more is answered 431.
@@ -221,6 +221,14 @@ pub fn first_line(buf: &[u8]) -> &[u8] {
     line[..end].strip_suffix(b"\r").unwrap_or(&line[..end])
 }
 
+/// The method with which the first line in `buf` begins, complete or not: what a request that [`parse`] refuses is to be
+/// answered by. [`Method::Other`] where the line has no method that a space follows.
+pub fn first_method(buf: &[u8]) -> Method {
+    let line = first_line(buf);
+    let end = line.iter().position(|&byte| byte == b' ').unwrap_or(0);
+    Method::from_token(&line[..end])
+}
+
 fn empty_lines(buf: &[u8]) -> Result<usize, Status> {
     let mut skipped = 0;
     while buf[skipped..].starts_with(b"\r\n") {
@@ -240,10 +248,15 @@ fn incomplete<'b>(head: &[u8], limits: &Limits) -> Result<Option<Request<'b>>, S
     }
 }
 
-/// Whether the request line, complete or not, is already too long to be accepted, and the status that says so.
+/// Whether the request line, complete or not, already begins with no method or is too long to be accepted, and the
+/// status that says so.
 fn overlong(head: &[u8], limits: &Limits) -> Option<Status> {
     let line = first_line(head);
     let method = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+    if !line[..method].iter().all(|&byte| is_tchar(byte)) {
+        // Another protocol, such as TLS.
+        return Some(Status::BAD_REQUEST);
+    }
     if method > METHOD_BYTES_MAX {
         return Some(Status::NOT_IMPLEMENTED);
     }
@@ -542,8 +555,8 @@ fn is_authority(value: &[u8]) -> bool {
             std::str::from_utf8(&literal[..end]).ok().and_then(|text| text.parse::<Ipv6Addr>().ok());
         (address.is_some(), &literal[end + 1..])
     } else {
-        let end = value.iter().position(|&byte| byte == b':').unwrap_or(value.len());
-        (is_reg_name(&value[..end]), &value[end..])
+        let end = reg_name_len(value);
+        (end > 0, &value[end..])
     };
     let port_ok = match rest {
         [] => true,
@@ -553,7 +566,8 @@ fn is_authority(value: &[u8]) -> bool {
     host_ok && port_ok
 }
 
-fn is_reg_name(name: &[u8]) -> bool {
+/// How many bytes at the front of `value` are a registered name or an address of IPv4.
+fn reg_name_len(value: &[u8]) -> usize {
     const ALLOWED: [bool; 256] = {
         let mut allowed = [false; 256];
         let marks = b"-._~!$&'()*+,;=";
@@ -569,19 +583,16 @@ fn is_reg_name(name: &[u8]) -> bool {
         }
         allowed
     };
-    // Nearly always there is nothing percent-encoded.
-    if name.iter().all(|&byte| ALLOWED[usize::from(byte)]) {
-        return !name.is_empty();
-    }
-    let mut rest = name;
-    while let Some((&byte, behind)) = rest.split_first() {
-        rest = match (byte, behind) {
-            (b'%', [high, low, behind @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => behind,
-            _ if ALLOWED[byte as usize] => behind,
-            _ => return false,
+    let is_digit = |at: usize| value.get(at).is_some_and(u8::is_ascii_hexdigit);
+    let mut at = 0;
+    while let Some(&byte) = value.get(at) {
+        at += match byte {
+            byte if ALLOWED[usize::from(byte)] => 1,
+            b'%' if is_digit(at + 1) && is_digit(at + 2) => 3,
+            _ => break,
         };
     }
-    true
+    at
 }
 
 #[cfg(test)]

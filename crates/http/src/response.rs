@@ -9,9 +9,6 @@ use crate::status::Status;
 /// The value of the `Server` field.
 pub const SERVER: &str = "selvedge";
 
-/// `HTTP/1.1 100 Continue`, to be sent when [`Request::expects_continue`] and the body is wanted and not yet there.
-pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
 /// What a reply says about the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
@@ -25,9 +22,13 @@ pub enum Persistence {
 
 impl Persistence {
     /// For the reply to `request`, if the server is willing to keep the connection (`willing`) or not.
+    ///
+    /// A request that is answered while its client waits for `100 Continue` is the last: the client may send the body all
+    /// the same or leave it out, so where the next request begins is unknown.
     #[inline]
     pub fn of(request: &Request<'_>, willing: bool) -> Persistence {
-        match (request.keep_alive && willing, request.version) {
+        let is_framed = !(request.expects_continue && request.framing.has_content());
+        match (request.keep_alive && willing && is_framed, request.version) {
             (true, Version::Http11) => Persistence::Implied,
             (true, Version::Http10) => Persistence::KeepAlive,
             (false, _) => Persistence::Close,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use selvedge_core::{Local, Queue, Role, Time, WaitQueue, detach_local, now, yield_now};
 use selvedge_io::net::{Stream, TcpListener, UnixListener};
 use selvedge_io::sys::Fd;
-use selvedge_io::time::sleep;
+use selvedge_io::time::{sleep, timeout};
 
 use crate::access_log::{LogFile, WorkerLog};
 use crate::cache::{Cache, CachedFile};
@@ -37,7 +37,7 @@ pub struct Config {
     pub head: Duration,
     /// How long a request body may take; beyond it the connection is closed.
     pub body: Duration,
-    /// How long a client may take to accept the next 256 KiB of a reply.
+    /// How long a client may take no byte of a reply that waits for it; beyond it the connection is closed.
     pub write: Duration,
     /// For how long a file is served without looking whether it has changed. A clock of some milliseconds tells.
     pub validity: Duration,
@@ -49,7 +49,8 @@ pub struct Config {
     /// descriptor is kept, and they are sent with `sendfile`. (On Linux 6.18 over loopback both cost the same at 8 KB;
     /// at 4 KB memory is 7 % cheaper, at 16 KiB `sendfile` is 13 %.)
     pub memory_bytes: u64,
-    /// The most connections of one worker; further ones wait in the kernel's queue.
+    /// The most connections of one worker. At this number those that have been idle for some time are closed in favour of
+    /// new ones; if there are none, new ones wait in the kernel's queue.
     pub connections: usize,
 }
 
@@ -114,6 +115,8 @@ pub struct Site {
     pub(crate) config: Config,
     pub(crate) worker: RefCell<Worker>,
     links: RefCell<Vec<Rc<Link>>>,
+    /// Until when nothing is said about connections that have to wait.
+    quiet_until: Cell<Time>,
     draining: Cell<bool>,
     /// How many connections there are, and who waits for the last one to go.
     connections: WaitQueue<usize, (), Local>,
@@ -158,8 +161,21 @@ pub(crate) enum Target {
 /// The most exchanges kept for reuse; each has buffers of some 30 KiB.
 const EXCHANGES_MAX: usize = 256;
 
-/// How long accepting pauses when there are as many connections as may be.
-const FULL_PAUSE: Duration = Duration::from_millis(5);
+/// How long accepting pauses when there are as many connections as may be: when some are being closed, and when all are in
+/// use.
+const FULL_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
+
+/// How long connections that are being closed in favour of new ones are waited for before others are closed.
+const CLOSING: Duration = Duration::from_millis(100);
+
+/// One of so many connections is closed at a time when there are as many as may be.
+const CLOSED_SHARE: usize = 32;
+
+/// How often it is said that connections have to wait.
+const FULL_REPORT: Duration = Duration::from_secs(60);
+
+/// How long connections that were broken off have to end.
+const BROKEN_OFF: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Sets the clock, if the second may have changed since it was set.
@@ -206,7 +222,7 @@ impl Worker {
             Ok((Seen::Found(Found::File(file)), until)) => {
                 let file = Rc::new(CachedFile::new(name, file, self.clock.second()));
                 file.refresh(until);
-                self.cache.insert(name, file.clone());
+                self.cache.insert(file.clone());
                 Ok(Target::File(file))
             }
             Ok((Seen::Found(Found::Directory), _)) => {
@@ -272,6 +288,7 @@ impl Site {
             config,
             worker: RefCell::new(worker),
             links: RefCell::default(),
+            quiet_until: Cell::new(Time::default()),
             draining: Cell::new(false),
             connections: WaitQueue::new(0),
         })
@@ -315,7 +332,16 @@ impl Site {
             let (stream, peer) = accepted?;
             detach_local(self.serve(stream, peer));
             while self.connections() >= self.config.connections && !stop.is_requested() {
-                sleep(FULL_PAUSE).await;
+                let closed = self.close_idle();
+                self.report_full(closed > 0);
+                // One that is answered meanwhile goes later.
+                let (left, until) = (self.connections() - closed, now() + CLOSING);
+                while closed > 0 && self.connections() > left && now() < until {
+                    sleep(FULL_PAUSES.0).await;
+                }
+                if closed == 0 {
+                    sleep(FULL_PAUSES.1).await;
+                }
             }
         }
         // What the kernel has accepted has been promised an answer.
@@ -332,9 +358,53 @@ impl Site {
         self.links.borrow().len()
     }
 
+    /// Closes some idle connections: those that have been so for longest. How many.
+    ///
+    /// # Complexity
+    /// One look at every connection, for many that are closed.
+    fn close_idle(&self) -> usize {
+        let (links, now) = (self.links.borrow(), now());
+        let mut idle: Vec<(Time, &Rc<Link>)> =
+            links.iter().filter_map(|link| Some((link.idle_until(now)?, link))).collect();
+        if idle.is_empty() {
+            return 0;
+        }
+        let closed = links.len().div_ceil(CLOSED_SHARE).min(idle.len());
+        idle.select_nth_unstable_by_key(closed - 1, |(until, _)| *until);
+        idle[..closed].iter().for_each(|(_, link)| link.end_if_idle());
+        closed
+    }
+
+    /// Says from time to time that a worker has as many connections as it may.
+    fn report_full(&self, closed: bool) {
+        if now() < self.quiet_until.get() {
+            return;
+        }
+        self.quiet_until.set(now() + FULL_REPORT);
+        let most = self.config.connections;
+        let then = if closed { "idle ones are closed for new ones" } else { "new ones wait" };
+        eprintln!("selvedge: a worker has {most} connections, as many as it may: {then}");
+    }
+
+    /// Forgets what is known of the directory, so that the next requests look again at every file they ask for.
+    pub fn forget(&self) {
+        let worker = &mut *self.worker.borrow_mut();
+        worker.cache.clear();
+        worker.root = None;
+    }
+
+    /// Breaks off the connections that are left when [`drain`](Self::drain) has taken too long, and waits for a moment until
+    /// their threads have ended, so that their last requests are in the log.
+    pub async fn break_off(&self) {
+        let links = self.links.borrow().clone();
+        links.iter().for_each(|link| link.break_off());
+        // One that waits for the disk may stay.
+        let _ = timeout(BROKEN_OFF, self.connections.wait::<Gone>(())).await;
+    }
+
     /// Ends the site gracefully: idle connections are closed, requests in flight are answered and their connections then
-    /// closed; waits until all are gone, and for the log. Give it a time limit; dropping it leaves the rest to
-    /// whoever cancels the threads.
+    /// closed; waits until all are gone. Give it a time limit, and [break off](Self::break_off) what is left then. What is
+    /// logged is written by [`flush_log`](Self::flush_log).
     pub async fn drain(&self) {
         self.draining.set(true);
         let links = self.links.borrow().clone();
@@ -344,7 +414,6 @@ impl Site {
             link.end_if_idle();
         }
         self.connections.wait::<Gone>(()).await;
-        self.flush_log().await;
     }
 
     /// Waits until all that has been logged is written.

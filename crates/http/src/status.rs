@@ -25,7 +25,6 @@ macro_rules! statuses {
 }
 
 statuses! {
-    CONTINUE 100 "Continue";
     OK 200 "OK";
     NO_CONTENT 204 "No Content";
     PARTIAL_CONTENT 206 "Partial Content";

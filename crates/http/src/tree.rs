@@ -1,9 +1,15 @@
 //! The directory that is served: looking up names below it, and nothing outside.
 //!
 //! A name is opened relative to a descriptor of the root with `openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)`. So a
-//! symbolic link is followed as long as it is relative and stays below the root; one that is absolute or climbs out is
-//! answered 404, whoever puts it there and whenever. On kernels that have no `openat2` (before Linux 5.6, or where a sandbox
-//! denies it) the name is walked one component at a time with `O_NOFOLLOW`, and no symbolic link is followed at all.
+//! relative symbolic link is followed as long as it stays below the root. A link that is absolute, or that climbs out and
+//! comes back, makes the kernel refuse the name; then the place that the name leads to is found out without opening it
+//! (`O_PATH`), and if that place is below the root, its own path is opened from the root, again beneath it. Whatever leads
+//! elsewhere is answered 404, whatever is renamed meanwhile. On kernels that have no `openat2` (before Linux 5.6, or where
+//! a sandbox denies it) the name is walked one component at a time with `O_NOFOLLOW`, and no symbolic link is followed
+//! at all.
+//!
+//! Only regular files are opened for reading: what a name stands for is looked at first, because opening a FIFO or a device
+//! does something to it.
 //!
 //! A look-up is first made so that it does not wait for the disk (`RESOLVE_CACHED`, `RWF_NOWAIT`), on the worker itself: with the
 //! path and the content in memory it costs some microseconds, less than the way to another OS thread and back. If that is
@@ -78,11 +84,11 @@ pub(crate) enum Body {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
-    inode: u64,
+    pub(crate) inode: u64,
     pub(crate) len: u64,
     /// Seconds and nanoseconds of Unix time.
     pub(crate) modified: (i64, u32),
-    changed: (i64, u32),
+    pub(crate) changed: (i64, u32),
 }
 
 impl Identity {
@@ -92,14 +98,10 @@ impl Identity {
         let is_file = FileType::from_raw_mode(mode) == FileType::RegularFile;
         Ok(is_file.then_some(Identity { device, inode, len, modified, changed }))
     }
-}
 
-impl Identity {
-    /// Whether the content is the same, as far as length and modification time tell, whatever happened to the names.
-    pub(crate) fn has_content_of(&self, other: &Identity) -> bool {
-        let content =
-            |identity: &Identity| (identity.device, identity.inode, identity.len, identity.modified);
-        content(self) == content(other)
+    /// Whether it is one file, in whatever state.
+    fn is_same_file(&self, other: &Identity) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
     }
 }
 
@@ -158,22 +160,41 @@ impl Tree {
             }
             false => name,
         };
+        let there = match self.open(root, path, OFlags::PATH, patience) {
+            Err(Errno::NOENT) if is_directory => {
+                return Err(self.without_index(root, name, patience));
+            }
+            there => there.map_err(missed)?,
+        };
+        let Some(identity) = Identity::of(&there).map_err(missed)? else {
+            let mode = sys::status(&there).map_err(missed)?.mode;
+            return match (is_directory, FileType::from_raw_mode(mode)) {
+                (false, FileType::Directory) => Ok(Found::Directory),
+                (false, _) => Err(Missed::Refused(Status::NOT_FOUND)),
+                (true, _) => Err(Missed::Refused(Status::FORBIDDEN)),
+            };
+        };
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self.open(root, path, flags, patience).map_err(missed)?;
-        let Some(identity) = Identity::of(&file).map_err(missed)? else {
-            let mode = sys::status(&file).map_err(missed)?.mode;
-            let plain_directory = !is_directory && FileType::from_raw_mode(mode) == FileType::Directory;
-            return if plain_directory {
-                Ok(Found::Directory)
-            } else {
-                Err(Missed::Refused(Status::NOT_FOUND))
-            };
+        let opened = Identity::of(&file).map_err(missed)?;
+        let Some(identity) = opened.filter(|opened| opened.is_same_file(&identity)) else {
+            // Another was put in its place between the two looks.
+            return Err(Missed::Cold);
         };
         let body = match read_whole(&file, identity, memory_max, patience)? {
             Some(content) => Body::Memory(content),
             None => Body::Open(file),
         };
         Ok(Found::File(OpenedFile { identity, body }))
+    }
+
+    /// Why a directory, named with a `/` at its end or not at all, gave nothing when it has no index.
+    fn without_index(&self, root: BorrowedFd<'_>, name: &[u8], patience: Patience) -> Missed {
+        let directory = if name.is_empty() { b"." } else { name };
+        match self.open(root, directory, OFlags::PATH | OFlags::DIRECTORY, patience) {
+            Ok(_) => Missed::Refused(Status::FORBIDDEN),
+            Err(errno) => missed(errno),
+        }
     }
 
     /// The state of what `name` stands for now, without opening it for reading.
@@ -208,16 +229,36 @@ impl Tree {
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if patience == Patience::None {
-            return sys::open_within(root, path, flags, Mode::empty(), resolve | ResolveFlags::CACHED);
+            let resolve = resolve | ResolveFlags::CACHED;
+            return match sys::open_within(root, path, flags, Mode::empty(), resolve) {
+                // The way round takes calls that may wait.
+                Err(Errno::XDEV) => Err(Errno::AGAIN),
+                result => result,
+            };
         }
         let mut races = 0;
         loop {
             match sys::open_within(root, path, flags, Mode::empty(), resolve) {
                 Err(Errno::AGAIN) if races < RACES_MAX => races += 1,
+                Err(Errno::XDEV) => return open_by_place(root, path, flags),
                 result => return result,
             }
         }
     }
+}
+
+/// Opens what `path` leads to through links that are absolute, or that leave the root and come back, if that is below the
+/// root after all.
+fn open_by_place(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Fd, Errno> {
+    let look = OFlags::PATH | OFlags::CLOEXEC;
+    let there = sys::open_within(root, path, look, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+    let path_of = |fd| sys::path_of(fd).map_err(|_| Errno::XDEV);
+    let (there, root_path) = (path_of(there.as_fd())?, path_of(root)?);
+    let below = there.strip_prefix(&root_path).map_err(|_| Errno::XDEV)?;
+    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+    // The place may have been renamed or replaced meanwhile. It is opened as any name is, beneath the root, and has no links.
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    sys::open_within(root, below, flags, Mode::empty(), resolve)
 }
 
 /// Opens `path` one component at a time without following any symbolic link.
@@ -344,7 +385,11 @@ mod tests {
             assert_eq!(find("deep/er/"), Ok("index".into()));
             assert_eq!(find("deep/er/index.html"), Ok("index".into()));
             assert_eq!(find("deep/er"), Ok("a directory".into()));
-            for name in ["", "deep/", "none", "none/file", "file/", "file/more", "outside", "up/secret"] {
+            for name in ["", "deep/"] {
+                let refused = Err(Missed::Refused(Status::FORBIDDEN));
+                assert_eq!(find(name), refused, "{name} {}", tree.beneath);
+            }
+            for name in ["none", "none/", "none/file", "file/", "file/more", "outside", "up/secret"] {
                 assert_eq!(find(name), NOT_FOUND, "{name} {}", tree.beneath);
             }
         }
@@ -373,9 +418,9 @@ mod tests {
         assert_eq!(first, identity());
         let path = home.path().join("root/file");
         fs::hard_link(&path, home.path().join("root/link")).unwrap();
-        assert!(identity().has_content_of(&first), "another name is no other content");
+        assert_eq!(identity().inode, first.inode, "another name is no other file");
         fs::write(&path, "other content").unwrap();
-        assert!(!identity().has_content_of(&first));
+        assert_ne!(identity(), first);
         fs::rename(home.path().join("secret"), &path).unwrap();
         assert_ne!(identity(), first);
         assert_eq!(tree.identify(root.as_fd(), b"deep", Patience::Disk), Ok(None));

@@ -10,7 +10,7 @@ const PIPELINED: &[&str] = &[
     "HEAD /ten.txt HTTP/1.1\r\nHost: a\r\nUser-Agent: some agent\r\n\r\n",
     "POST /ten.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\nGET / HTTP/1.1\r\n\r\n\r\n",
     "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nab\r\nc\r\n1\r\n\n\r\n0\r\nT: u\r\n\r\n",
-    "PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+    "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
     "\r\nGET /docs HTTP/1.1\r\nHost: a\r\n\r\n",
     "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET http://b/ten.txt HTTP/1.3\r\nHost: a\r\nRange: bytes=1-2\r\n\r\n",
@@ -28,6 +28,10 @@ const LAST: &[(&str, u16)] = &[
     ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
     ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n", 413),
     ("GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505),
+    ("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc", 405),
+    ("HEAD / HTTP/1.1\r\n\r\n", 400),
+    ("HEAD / HTTP/3.0\r\nHost: a\r\n\r\n", 505),
+    ("\x16\x03\x01\x02\0\x01\0\x01\x7c\x03\x03 a hello of TLS, which has no request line", 400),
 ];
 
 fn cut(input: &[u8], cuts: &[usize]) -> Connection {

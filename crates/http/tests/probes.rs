@@ -4,7 +4,7 @@ mod site;
 
 use site::conversation;
 
-const ETAG: &str = "\"2ebc98a1-5-a\"";
+const ETAG: &str = "\"7-2ebc98a1-5-a\"";
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const LATER: &str = "Sun, 06 Nov 1994 08:50:00 GMT";
 const EARLIER: &str = "Sun, 06 Nov 1994 08:49:00 GMT";

@@ -286,6 +286,7 @@ impl Call {
             Call::SocketPair => "socketpair",
             Call::SetOption => "setsockopt",
             Call::SocketError => "getsockopt",
+            Call::Unacknowledged => "ioctl",
             Call::Bind => "bind",
             Call::Listen => "listen",
             Call::Accept => "accept4",

@@ -4,13 +4,13 @@ use crate::event_loop::{self, Fresh, LoopId};
 use crate::places::Places;
 use crate::readiness::Drained;
 use crate::shorts::Shorts;
-use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd};
+use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd, budget};
 use std::fmt;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 /// An owned descriptor in non-blocking mode: a socket, a pipe, a terminal, an eventfd.
@@ -29,8 +29,8 @@ use std::task::{Context, Poll, ready};
 /// blocked, or one that [`drained`](Self::drained) was told of, the next one waits before it tries: the failing call is
 /// not made twice.
 ///
-/// Any number of threads may use it at once; each event resumes all of those who wait for it. A thread that never
-/// has to wait lets the others run after every 64th call.
+/// Any number of threads may use it at once; each event resumes all of those who wait for it. Each call is paid for
+/// from the [budget](selvedge_core::budget) of the step: a thread that never has to wait lets the others run after 64 calls at most.
 ///
 /// # Paper
 /// [LZ07 Figure 11]: `sock_accept`, a blocking call built from a non-blocking one and `sys_epoll_wait`.
@@ -46,8 +46,6 @@ pub struct NonBlocking<T> {
     read_drained: AtomicBool,
     write_drained: AtomicBool,
     shorts: Shorts,
-    /// How many calls have been made since the last wait or yield.
-    streak: AtomicU8,
     /// [`Time`] in nanoseconds; 0 for none.
     read_deadline: AtomicU64,
     write_deadline: AtomicU64,
@@ -65,10 +63,6 @@ pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> impl Future<Output = ()> 
     crate::global::install();
     selvedge_core::wait(fd, interest)
 }
-
-/// A thread that finds its descriptor ready this many times in a row lets the others run: a peer that is faster than we
-/// are must not keep a worker to itself.
-const STREAK_MAX: u8 = 64;
 
 impl<T: AsFd> NonBlocking<T> {
     /// Puts a descriptor into non-blocking mode and takes it over.
@@ -91,7 +85,6 @@ impl<T: AsFd> NonBlocking<T> {
             read_drained: AtomicBool::new(false),
             write_drained: AtomicBool::new(false),
             shorts: Shorts::ProveNothing,
-            streak: AtomicU8::new(0),
             read_deadline: AtomicU64::new(0),
             write_deadline: AtomicU64::new(0),
         }
@@ -269,11 +262,6 @@ impl<T: AsFd> NonBlocking<T> {
             if bytes.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
         })
     }
-
-    /// Makes the next yield come sooner, by so many calls: for calls that take long.
-    pub(crate) fn tire(&self, calls: u8) {
-        self.streak.store(self.streak.load(Relaxed).saturating_add(calls), Relaxed);
-    }
 }
 
 impl<T> NonBlocking<T> {
@@ -305,13 +293,6 @@ impl<T> NonBlocking<T> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(Deadline::after(now, at.since(now)))
-    }
-
-    /// A wait is over.
-    #[inline]
-    fn waited(&self, interest: Interest, fresh: Option<Fresh>) {
-        self.streak.store(0, Relaxed);
-        self.left(interest, fresh);
     }
 
     /// A wait is over or given up, which may have been fresh.
@@ -407,7 +388,7 @@ impl<T: AsFd> NonBlocking<T> {
         let wait = state.wait.as_mut().expect("it waits");
         ready!(Pin::new(&mut **wait).poll(cx));
         state.waiting = false;
-        self.waited(interest, state.fresh);
+        self.left(interest, state.fresh);
         Poll::Ready(Ok(()))
     }
 
@@ -420,15 +401,12 @@ impl<T: AsFd> NonBlocking<T> {
         mut call: impl FnMut(&T) -> io::Result<R>,
     ) -> Option<Poll<io::Result<R>>> {
         loop {
-            let streak = self.streak.load(Relaxed);
-            if streak >= STREAK_MAX {
-                self.streak.store(0, Relaxed);
-                cx.waker().wake_by_ref();
+            if budget::spend_on_call(cx).is_pending() {
                 return Some(Poll::Pending);
             }
-            self.streak.store(streak + 1, Relaxed);
             match call(&self.io) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    budget::refund(budget::CALL);
                     self.found_drained(interest, Drained::Nothing);
                     return None;
                 }
@@ -490,7 +468,7 @@ impl<T: AsFd> Future for Waiting<'_, T> {
         };
         ready!(Pin::new(wait).poll(cx));
         this.wait = None;
-        this.of.waited(this.interest, this.fresh);
+        this.of.left(this.interest, this.fresh);
         Poll::Ready(Ok(()))
     }
 }

@@ -16,12 +16,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::NonBlocking;
 use crate::errand::told;
 use crate::error::doing;
 use crate::nonblocking::PollState;
+use crate::pool::Lane;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
-use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
 use selvedge_core::{Interest, Time};
@@ -256,7 +257,7 @@ fn opening(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
     let name: Arc<str> = path.to_string_lossy().into();
     let errand = || Errand { call: "open", object: Object::Name(name.clone()) };
-    let opened = blocking(move || {
+    let opened = Lane::Files.run(move || {
         let fd = sys::open_fifo(&path, write)?;
         match rustix::fs::FileType::from_raw_mode(sys::status(&fd)?.mode) {
             rustix::fs::FileType::Fifo => Ok(fd),

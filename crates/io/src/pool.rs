@@ -33,7 +33,8 @@ use std::time::Duration;
 
 /// Runs `f` on an OS thread of the process's blocking pool and returns what it returned.
 ///
-/// The pool has at most 64 OS threads and 1,024 jobs in its queue; beyond that the caller waits for room. Dropping the
+/// The pool has at most 64 OS threads and 1,024 jobs in its queue; beyond that the caller waits for room. (What this crate itself has OS
+/// threads do, files above all, goes by others, and does not wait behind `f`.) Dropping the
 /// future before `f` has started removes the job; afterwards `f` runs to its end and its result is dropped.
 ///
 /// # Errors
@@ -88,15 +89,59 @@ pub struct Load {
     pub threads_most: usize,
 }
 
-/// Runs `f` on the process's blocking pool, for nobody who waits. It must not panic.
-///
-/// # Errors
-/// If no OS thread could be started.
-pub(crate) fn aside(f: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    let job = Job { run: Box::new(f), id: std::ptr::null() };
-    let pool = &shared().shared;
-    let submitted = pool.submit(&mut lock(&pool.state), job);
-    submitted.map_err(|(error, _)| error)
+/// What all pools of the process's own have to do: that of [`blocking`], and those of the calls that this crate makes itself.
+pub fn load() -> Load {
+    let lanes = [Lane::Files, Lane::Lookups].map(|lane| lane.pool().load());
+    lanes.into_iter().fold(shared().load(), |sum, load| Load {
+        threads: sum.threads + load.threads,
+        idle: sum.idle + load.idle,
+        queued: sum.queued + load.queued,
+        in_line: sum.in_line + load.in_line,
+        taken: sum.taken + load.taken,
+        threads_most: sum.threads_most + load.threads_most,
+    })
+}
+
+/// The pools of the calls that this crate makes itself. Each has OS threads of its own, so that no such call waits for the end of
+/// what the program does in [`blocking`], and none on files for a slow name server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lane {
+    /// What a file system does: names, and operations where there is no ring.
+    Files,
+    /// Host names, and the start of child processes.
+    Lookups,
+}
+
+impl Lane {
+    fn pool(self) -> &'static Pool {
+        static FILES: PerProcess<Pool> = PerProcess::new();
+        static LOOKUPS: PerProcess<Pool> = PerProcess::new();
+        let pool = match self {
+            Lane::Files => &FILES,
+            Lane::Lookups => &LOOKUPS,
+        };
+        pool.get(|| Pool::new(Limits::default()))
+    }
+
+    /// Runs `f` on an OS thread of this lane. As [`blocking`] otherwise.
+    pub(crate) fn run<T, F>(self, f: F) -> Blocking<T, F>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.pool().run(f)
+    }
+
+    /// Runs `f` on an OS thread of this lane, for no caller that waits. It must not panic.
+    ///
+    /// # Errors
+    /// If no OS thread could be started.
+    pub(crate) fn aside(self, f: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        let job = Job { run: Box::new(f), id: std::ptr::null() };
+        let pool = &self.pool().shared;
+        let submitted = pool.submit(&mut lock(&pool.state), job);
+        submitted.map_err(|(error, _)| error)
+    }
 }
 
 /// The bounds of a [`Pool`].

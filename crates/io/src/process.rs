@@ -23,13 +23,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::NonBlocking;
 use crate::errand::told;
 use crate::error::doing;
 use crate::pipe::{Receiver, Sender};
+use crate::pool::Lane;
 use crate::signal::Signal;
 use crate::sys::{self, Fd};
 use crate::time::{sleep, timeout};
-use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
 use selvedge_scope::join;
@@ -137,7 +138,7 @@ impl Command {
         let program: Arc<str> = self.command.get_program().to_string_lossy().into();
         let mut command = mem::replace(&mut self.command, process::Command::new(""));
         let kill_on_drop = self.kill_on_drop;
-        let started = blocking(move || {
+        let started = Lane::Lookups.run(move || {
             let child = sys::start(&mut command).map(|child| Child::of(child, kill_on_drop));
             (command, child)
         });

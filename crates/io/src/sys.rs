@@ -15,14 +15,18 @@
 mod datagram;
 mod file;
 mod message;
+mod path;
 mod pipe;
 mod signal;
+mod stream;
 
 pub use datagram::*;
 pub use file::*;
 pub use message::*;
+pub use path::*;
 pub use pipe::*;
 pub(crate) use signal::*;
+pub use stream::*;
 
 use crate::calls::{self, Counting};
 use crate::sim::faults::{self, COUNTED, DISTURBED};
@@ -54,6 +58,8 @@ pub enum Call {
     SetOption,
     /// `getsockopt`: what became of a `connect`, and what kind of socket one is.
     SocketError,
+    /// `ioctl(SIOCOUTQ)`: what was sent and not acknowledged.
+    Unacknowledged,
     /// `bind`
     Bind,
     /// `listen`
@@ -140,11 +146,12 @@ pub enum Call {
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 45] = [
+    pub const ALL: [Call; 46] = [
         Call::Socket,
         Call::SocketPair,
         Call::SetOption,
         Call::SocketError,
+        Call::Unacknowledged,
         Call::Bind,
         Call::Listen,
         Call::Accept,

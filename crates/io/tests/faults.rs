@@ -65,7 +65,7 @@ fn errors(call: Call) -> &'static [i32] {
     const RENAME: &[i32] = &[EBUSY, EDQUOT, EINVAL, EISDIR, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EPERM, EXDEV];
     match call {
         Call::Socket | Call::SocketPair => MAKE,
-        Call::SetOption | Call::SocketError => OPTION,
+        Call::SetOption | Call::SocketError | Call::Unacknowledged => OPTION,
         Call::Bind => &[
             EACCES,
             EADDRINUSE,

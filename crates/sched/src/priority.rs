@@ -241,7 +241,7 @@ struct Ready {
     ageing: Duration,
     queue: BinaryHeap<Entry>,
     entries: u64,
-    /// Who is not here is new.
+    /// A thread that is not here is new. One that has ended is not here.
     waiting: HashMap<u32, Rank>,
 }
 
@@ -270,7 +270,8 @@ impl Ready {
         thread: Thread,
         mut rank: Rank,
     ) -> Result<(), RunError> {
-        let id = thread.id();
+        let thread_id = thread.identity();
+        let id = thread_id.get();
         let node = thread.step(cpu);
         // Before the thread itself, which may have let them go first.
         self.take_woken(cpu, rank);
@@ -289,6 +290,15 @@ impl Ready {
                 if let Some(thread) = rank.serve(request, answer) {
                     self.push(cpu, thread, rank);
                 }
+            }
+            Trace::Any => {
+                // It may have ended, or be ready again already: then its rank is not to be kept for a later thread at its key.
+                let waits = thread_id.info().is_some_and(|thread| thread.is_waiting());
+                let submitted = submit(cpu, events, Trace::Any, &mut rank);
+                if waits {
+                    self.waiting.insert(id, rank);
+                }
+                submitted?;
             }
             request => {
                 let submitted = submit(cpu, events, request, &mut rank);
@@ -350,6 +360,7 @@ mod tests {
     use selvedge_core::{NoEvents, fork_local, spawn_local, yield_now};
     use std::cell::RefCell;
     use std::rc::Rc;
+    use std::task::{Context, Waker};
 
     /// What threads write down, in the order in which they come to it.
     #[derive(Clone, Default)]
@@ -483,6 +494,36 @@ mod tests {
             set_priority(9).await
         });
         assert_eq!(before, 2);
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_leaves_no_rank_to_a_later_one() {
+        async fn thread(leaves_a_call: bool, log: Log, line: u32) {
+            if leaves_a_call {
+                let mut left = Box::pin(call(SetRank::Level(0)));
+                let mut context = Context::from_waker(Waker::noop());
+                assert!(left.as_mut().poll(&mut context).is_pending());
+                std::mem::forget(left);
+            }
+            log.write(line);
+        }
+        let log = Log::default();
+        let lines = log.clone();
+        run(async move {
+            spawn_local(thread(true, log.clone(), 1)).await.unwrap();
+            set_priority(LEVEL_MAX).await;
+            let first = {
+                let log = log.clone();
+                // Of another size, so that it lies elsewhere.
+                let ballast = [0u8; 200];
+                spawn_local(async move { log.write(2 + u32::from(ballast[log.lines().len()])) })
+            };
+            // At the key of the thread that has ended.
+            let second = spawn_local(thread(false, log.clone(), 3));
+            first.await.unwrap();
+            second.await.unwrap();
+        });
+        assert_eq!(lines.lines(), [1, 2, 3]);
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! The same programs under every scheduler.
 
 mod naps;
+#[macro_use]
 mod schedulers;
 
 use proptest::prelude::*;
-#[cfg(not(miri))]
-use schedulers::{PerCore, Priorities};
-use schedulers::{RoundRobin, Scheduler, Stealing};
+use schedulers::Scheduler;
 use selvedge_core::{
     JoinError, RunError, SleepUntil, catch, exit, fork, nbio, park, shield, sleep, spawn, spawn_local, throw,
     yield_now,
@@ -21,28 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
-
-/// The tests, once for each scheduler; under Miri, which takes its time, for two of them.
-macro_rules! under_every_scheduler {
-    ($($test:ident)*) => {
-        under_every_scheduler! { @ round_robin RoundRobin; $($test)* }
-        #[cfg(not(miri))]
-        under_every_scheduler! { @ per_core PerCore; $($test)* }
-        #[cfg(not(miri))]
-        under_every_scheduler! { @ priority Priorities; $($test)* }
-        #[cfg(not(miri))]
-        under_every_scheduler! { @ work_stealing_1 Stealing<1>; $($test)* }
-        under_every_scheduler! { @ work_stealing_2 Stealing<2>; $($test)* }
-        #[cfg(not(miri))]
-        under_every_scheduler! { @ work_stealing_4 Stealing<4>; $($test)* }
-    };
-    (@ $name:ident $scheduler:ty; $($test:ident)*) => {
-        mod $name {
-            use super::*;
-            $(#[test] fn $test() { super::$test::<$scheduler>(); })*
-        }
-    };
-}
 
 under_every_scheduler! {
     a_tree_of_threads_is_joined

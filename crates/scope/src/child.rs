@@ -1,13 +1,13 @@
 //! A child's future, and the handle to it.
 
 use crate::state::{Failure, Place, State, within};
-use selvedge_core::{Catch, Exception, JoinError, catch, quietly};
+use selvedge_core::{Catch, Exception, JoinError, budget, catch, quietly};
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 /// What becomes of a child that has ended.
 pub(crate) trait Policy<O>: 'static {
@@ -161,6 +161,7 @@ impl<T> Future for Child<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        ready!(budget::spend(cx, 1));
         let waker = cx.waker().clone();
         let mut cell = lock(&self.cell);
         let before = match &mut *cell {
@@ -170,7 +171,10 @@ impl<T> Future for Child<T> {
         // What it drops may be foreign.
         drop(cell);
         match before {
-            Meeting::Running(_) => Poll::Pending,
+            Meeting::Running(_) => {
+                budget::refund(1);
+                Poll::Pending
+            }
             Meeting::Over(result) => Poll::Ready(result),
             Meeting::Taken => panic!("a child's handle is not polled after it has ended"),
         }

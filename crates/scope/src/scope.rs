@@ -2,7 +2,7 @@
 
 use crate::child::{Child, Collect, FailFast, FailOnError, Policy, Running, child};
 use crate::state::{Failure, State, within};
-use selvedge_core::{JoinHandle, catch, spawn, spawn_local};
+use selvedge_core::{JoinHandle, budget, catch, spawn, spawn_local};
 use std::any::Any;
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -161,7 +161,7 @@ impl Owner {
             }
             None => None,
         };
-        poll_fn(|cx| if state.close(cx.waker()) { Poll::Ready(()) } else { Poll::Pending }).await;
+        poll_fn(|cx| if state.close(cx.waker()) { budget::spend(cx, 1) } else { Poll::Pending }).await;
         match (state.take_failure(), output) {
             (Some(failure), _) => Err(failure),
             (None, output) => Ok(output.expect("without a failure the body has run to its end")),

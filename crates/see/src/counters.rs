@@ -170,7 +170,7 @@ pub fn counters() -> Counters {
     cpus.sort_by_key(|cpu| cpu.cpu);
     let (ready, waiting) = recorder::queues();
     let (calls, os_threads) = calls::counted();
-    Counters { total, cpus, ready, waiting, calls, os_threads, pool: pool::shared().load() }
+    Counters { total, cpus, ready, waiting, calls, os_threads, pool: pool::load() }
 }
 
 impl Counters {

@@ -1,6 +1,7 @@
 //! Seeing by environment variable, without a change to the program.
 
-use crate::{counters, dump, on, on_signal, timeline, watchdog, write_timeline};
+use crate::helper::{answer_signal, watch};
+use crate::{counters, dump, on, timeline, write_timeline};
 use selvedge_io::signal::Signal;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -96,10 +97,10 @@ impl Wanted {
             timeline(SPANS);
         }
         if let Some(limit) = self.watchdog {
-            watchdog(limit, |long| eprintln!("{long}"));
+            watch(limit, |long| eprintln!("{long}"));
         }
         if self.dump {
-            on_signal(&[Signal::USR1, Signal::QUIT], || {
+            answer_signal(&[Signal::USR1, Signal::QUIT], || {
                 eprintln!("{}", dump());
                 WANTED.get().expect("set before the signal").write();
             })

@@ -53,6 +53,24 @@ struct Orders {
     signals: Vec<(Signals, Answer)>,
     /// Whether there is a helper.
     running: bool,
+    /// While the helper runs no code of the program's own, it wakes no thread: see [`helps`](Orders::helps).
+    quiet: Option<Quiet>,
+    /// Whether any order runs code of the program's own.
+    runs_foreign_code: bool,
+}
+
+impl Orders {
+    /// The helper has begun. What the library has it do wakes no thread, whenever it does it, so that a deadlock can be told; what a
+    /// program has it do may wake any.
+    fn helps(&mut self) {
+        self.quiet = (!self.runs_foreign_code).then(Quiet::new);
+    }
+
+    /// From now on there is code of the program's own to run.
+    fn run_foreign_code(&mut self) {
+        self.runs_foreign_code = true;
+        self.quiet = None;
+    }
 }
 
 static ORDERS: Mutex<Option<Orders>> = Mutex::new(None);
@@ -65,6 +83,14 @@ static ORDERS: Mutex<Option<Orders>> = Mutex::new(None);
 /// # Panics
 /// If no OS thread can be started.
 pub fn watchdog(limit: Duration, report: impl Fn(&LongStep) + Send + 'static) {
+    order(|orders| {
+        orders.run_foreign_code();
+        orders.watch = Some((limit, Box::new(report)));
+    });
+}
+
+/// As [`watchdog`], with a report that wakes no thread.
+pub(crate) fn watch(limit: Duration, report: impl Fn(&LongStep) + Send + 'static) {
     order(|orders| orders.watch = Some((limit, Box::new(report))));
 }
 
@@ -86,6 +112,16 @@ pub fn watchdog(limit: Duration, report: impl Fn(&LongStep) + Send + 'static) {
 /// ```
 pub fn on_signal(which: &[Signal], answer: fn()) -> io::Result<()> {
     let signals = signals(which)?;
+    order(|orders| {
+        orders.run_foreign_code();
+        orders.signals.push((signals, answer));
+    });
+    Ok(())
+}
+
+/// As [`on_signal`], with an answer that wakes no thread.
+pub(crate) fn answer_signal(which: &[Signal], answer: fn()) -> io::Result<()> {
+    let signals = signals(which)?;
     order(|orders| orders.signals.push((signals, answer)));
     Ok(())
 }
@@ -104,8 +140,7 @@ fn order(what: impl FnOnce(&mut Orders)) {
 const LOOK: Duration = Duration::from_millis(100);
 
 fn help() {
-    // It wakes no thread of ours, ever.
-    let _quiet = Quiet::new();
+    lock(&ORDERS).get_or_insert_default().helps();
     let mut watched = HashMap::new();
     loop {
         let (wait, answers) = {

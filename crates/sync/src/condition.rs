@@ -171,6 +171,8 @@ enum Notified {}
 
 impl Role<(), Notice> for Notified {
     type Output = Notice;
+    // The first poll has to queue, because the mutex is unlocked after it.
+    const IS_PAID: bool = false;
 
     fn attempt(_: &mut (), _: &mut Queue<'_, Notice>, _: &mut Notice) -> Option<Notice> {
         None

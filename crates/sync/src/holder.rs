@@ -67,6 +67,8 @@ pub(crate) struct Record(AtomicU64);
 
 /// Distinguishes an OS thread's number from a thread's.
 const OS: u64 = 1 << 32;
+/// The guard may be with another thread by now: the record names who locked, and refuses nothing.
+const MAY_MOVE: u64 = 1 << 33;
 
 impl Record {
     /// Of nothing locked.
@@ -79,8 +81,18 @@ impl Record {
         self.0.store(me.map_or(0, Holder::to_bits), Ordering::Relaxed);
     }
 
+    /// As [`set`](Record::set), for a guard that is made to be passed on.
+    pub(crate) fn set_of_movable(&self, me: Option<Holder>) {
+        self.0.store(me.map_or(0, |me| me.to_bits() | MAY_MOVE), Ordering::Relaxed);
+    }
+
+    /// Whether it is `me` that has locked, with a guard that stays.
+    fn is_held_by(&self, me: Holder) -> bool {
+        self.0.load(Ordering::Relaxed) == me.to_bits()
+    }
+
     pub(crate) fn get(&self) -> Option<Holder> {
-        match self.0.load(Ordering::Relaxed) {
+        match self.0.load(Ordering::Relaxed) & !MAY_MOVE {
             0 => None,
             id if id & OS != 0 => Some(Holder::OsThread(id as u32)),
             id => Some(Holder::Thread(id as u32)),
@@ -164,7 +176,7 @@ pub(crate) fn refuse_recursion(record: &Record, me: Option<Holder>) {
 
 pub(crate) fn check(record: &Record, me: Option<Holder>) -> Result<(), Recursion> {
     match me {
-        Some(me) if record.get() == Some(me) => Err(Recursion(me)),
+        Some(me) if record.is_held_by(me) => Err(Recursion(me)),
         _ => Ok(()),
     }
 }

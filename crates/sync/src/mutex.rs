@@ -3,7 +3,7 @@
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -137,7 +137,8 @@ impl<T, M: Mode> Mutex<T, M> {
 
     #[inline]
     pub(crate) async fn lock_at(&self, place: &'static Location<'static>) -> Guard<'_, T, M> {
-        if !self.queue.replace(0, LOCKED) {
+        if !budget::suffices(1) || !self.queue.replace(0, LOCKED) {
+            budget::refund(1);
             self.acquire(place).await;
         }
         self.guard(holder::thread())
@@ -151,7 +152,8 @@ impl<T, M: Mode> Mutex<T, M> {
     /// Locks it, unless this thread holds it already.
     ///
     /// # Errors
-    /// When the thread that runs is the one that has locked it. All branches of a `join!` are one thread.
+    /// When the thread that runs is the one that has locked it, other than with [`lock_owned`](Mutex::lock_owned). All branches of a
+    /// `join!` are one thread.
     ///
     /// # Examples
     /// ```
@@ -210,13 +212,14 @@ impl<T, M: Mode> Mutex<T, M> {
         }
     }
 
-    /// Locks it with a guard that owns a handle of the mutex rather than borrowing it.
+    /// Locks it with a guard that owns a handle of the mutex rather than borrowing it. Such a guard may go to another thread, so that
+    /// [`checked_lock`](Mutex::checked_lock) waits for it, whichever thread has locked.
     #[track_caller]
     pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedGuard<T, M>> {
         let place = Location::caller();
         async move {
             self.acquire(place).await;
-            self.holder.set(holder::thread());
+            self.holder.set_of_movable(holder::thread());
             OwnedGuard { mutex: self, _value: PhantomData }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::blocking::wait_blocking;
 use crate::holder::{self, Record};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant};
 use std::convert::Infallible;
 use std::fmt;
 use std::panic::Location;
@@ -160,6 +160,7 @@ impl<T, M: Mode> OnceCell<T, M> {
         place: &'static Location<'static>,
     ) -> Result<&T, E> {
         if let Some(value) = self.value.get() {
+            budget::pay(1).await;
             return Ok(value);
         }
         let waiting = self.queue.wait_at::<Enter>(None, place);

@@ -2,7 +2,7 @@
 
 use crate::blocking::wait_blocking;
 use crate::holder::{self, Holder, Record};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget};
 use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
@@ -123,6 +123,7 @@ impl<T, M: Mode> Promise<T, M> {
         let place = Location::caller();
         async move {
             if let Some(value) = self.get() {
+                budget::pay(1).await;
                 return Ok(value);
             }
             let waiting = self.inner.queue.wait_at::<Claim>((), place);

@@ -3,7 +3,7 @@
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant, observe};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, observe};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -111,7 +111,8 @@ impl<T, M: Mode> RwLock<T, M> {
     pub fn read(&self) -> impl Future<Output = ReadGuard<'_, T, M>> {
         let place = Location::caller();
         async move {
-            if self.queue.exchange(|word| Wish::Read.added(word)).is_err() {
+            if !budget::suffices(1) || self.queue.exchange(|word| Wish::Read.added(word)).is_err() {
+                budget::refund(1);
                 self.acquire(Wish::Read, place).await;
             }
             self.read_guard()
@@ -124,7 +125,8 @@ impl<T, M: Mode> RwLock<T, M> {
     pub fn write(&self) -> impl Future<Output = WriteGuard<'_, T, M>> {
         let place = Location::caller();
         async move {
-            if !self.queue.replace(0, WRITTEN) {
+            if !budget::suffices(1) || !self.queue.replace(0, WRITTEN) {
+                budget::refund(1);
                 self.acquire(Wish::Write, place).await;
             }
             self.write_guard(holder::thread())

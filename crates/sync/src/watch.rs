@@ -1,7 +1,7 @@
 //! Watching a value: whoever looks sees the latest.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget};
 use std::fmt;
 use std::mem;
 use std::panic::Location;
@@ -156,6 +156,7 @@ impl<T, M: Mode> Watcher<T, M> {
             loop {
                 let value = self.latest();
                 if condition(&value) {
+                    budget::pay(1).await;
                     return Ok(value);
                 }
                 self.changed_at(place).await?;

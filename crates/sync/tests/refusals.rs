@@ -1,9 +1,10 @@
 //! What is refused, with which words, rather than left to wait for ever.
 
-use selvedge_core::{round_robin, spawn_local, yield_now};
+use selvedge_core::{round_robin, spawn_local, this_thread, yield_now};
 use selvedge_sync::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What it panics with.
 fn panic_of(f: impl FnOnce()) -> String {
@@ -72,6 +73,33 @@ fn a_thread_that_would_wait_for_itself() {
         assert_eq!(lock.writer(), Some(recursion.holder()));
         drop(guard);
         assert!(lock.checked_read().await.is_ok());
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_guard_that_is_made_to_be_passed_on_is_waited_for() {
+    /// One type of future, so that one thread after another lies in the same block and has the same number.
+    async fn user(mutex: Arc<Mutex<u8>>, keeps: bool) -> (Option<OwnedGuard<u8>>, Option<u32>, bool) {
+        let me = this_thread();
+        match keeps {
+            true => (Some(mutex.lock_owned().await), me, true),
+            false => {
+                let locked = mutex.checked_lock().await.is_ok();
+                (None, me, locked)
+            }
+        }
+    }
+    round_robin(async {
+        let mutex = Arc::new(Mutex::new(0));
+        let (guard, first, _) = spawn_local(user(mutex.clone(), true)).await.unwrap();
+        assert_eq!(mutex.holder().map(|holder| holder.to_string()), first.map(|id| format!("thread {id}")));
+        let other = spawn_local(user(mutex.clone(), false));
+        yield_now().await;
+        drop(guard);
+        let (_, second, locked) = other.await.unwrap();
+        assert_eq!(first, second, "the test is about a number that is used again");
+        assert!(locked, "a thread that has never locked it");
     })
     .unwrap();
 }

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,7 +23,6 @@ pub fn site() -> tempfile::TempDir {
         let path = site.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
-        // Old enough for its entity tag to be strong.
         let old = std::time::UNIX_EPOCH + Duration::from_secs(784_111_777);
         std::fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
     };
@@ -37,6 +36,11 @@ pub fn site() -> tempfile::TempDir {
     write("middle.bin", &bytes(16 << 10));
     write("big.bin", &bytes(3_000_000));
     site
+}
+
+/// Waits until the files of a new site have been left alone long enough for their entity tags to be strong.
+pub fn let_settle() {
+    std::thread::sleep(ms(2100));
 }
 
 /// Bytes that tell where they belong.
@@ -56,6 +60,27 @@ pub fn serve(directory: &Path, options: &[&str]) -> Server {
     let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge-httpd"));
     command.arg(directory).args(["--listen", "127.0.0.1:0"]).args(options);
     start(command)
+}
+
+/// The lines of a log, when there are `lines` of them.
+pub fn log_lines(log: &Path, lines: usize) -> Vec<String> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        if text.lines().count() >= lines {
+            return text.lines().map(String::from).collect();
+        }
+        assert!(Instant::now() < until, "{text}");
+        std::thread::sleep(ms(10));
+    }
+}
+
+/// Status and bytes of a line of a log.
+pub fn logged(line: &str) -> (u16, u64) {
+    let after = line.split("\" ").nth(1).unwrap();
+    let (status, rest) = after.split_once(' ').unwrap();
+    let bytes = rest.split(' ').next().unwrap();
+    (status.parse().unwrap(), bytes.parse().unwrap_or(0))
 }
 
 /// Starts the server that `command` says, and waits for the line with its first URL.
@@ -79,6 +104,11 @@ impl Server {
 
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
+    }
+
+    /// What it says on the standard error stream, which must have been piped.
+    pub fn errors(&mut self) -> Errors {
+        Errors(BufReader::new(self.child.stderr.take().unwrap()))
     }
 
     /// Waits for the end of the process.
@@ -149,6 +179,18 @@ impl Server {
             assert!(Instant::now() < until, "{} descriptors are open, not {most}", self.descriptors());
             std::thread::sleep(ms(10));
         }
+    }
+}
+
+/// What a server says on the standard error stream.
+pub struct Errors(BufReader<ChildStderr>);
+
+impl Errors {
+    /// The next line.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        line
     }
 }
 

@@ -2,11 +2,12 @@
 //! thread does, so that a test sees whole conversations.
 
 use selvedge_http::body::Decoder;
+use selvedge_http::conditional::ETag;
 use selvedge_http::date::Clock;
 use selvedge_http::entry::{Content, Entry};
 use selvedge_http::page::{self, Extra};
 use selvedge_http::request::{self, Limits, Method, Request};
-use selvedge_http::response::{self, Persistence};
+use selvedge_http::response::Persistence;
 use selvedge_http::status::Status;
 use selvedge_http::{mime, target};
 
@@ -75,7 +76,7 @@ impl Connection {
                     self.reply(&request);
                 }
                 Err(status) => {
-                    self.page(status, Extra::None, Method::Get, Persistence::Close);
+                    self.page(status, Extra::None, request::first_method(rest), Persistence::Close);
                     self.closed = true;
                 }
             }
@@ -90,9 +91,6 @@ impl Connection {
         let method = request.method;
         if let Err(status) = body {
             return self.page(status, Extra::None, method, persistence);
-        }
-        if request.expects_continue {
-            self.output.extend_from_slice(response::CONTINUE);
         }
         self.body = body.ok().filter(|body| !body.is_done());
         if let Some(status) = page::instead_of_file(request) {
@@ -115,7 +113,9 @@ impl Connection {
         let Some((name, content)) = self.files.iter().find(|(file, _)| **file == name[..]) else {
             return self.page(Status::NOT_FOUND, Extra::None, method, persistence);
         };
-        let entry = Entry::new(mime::by_name(name), content.len() as u64, MODIFIED as i64, 5, NOW);
+        let len = content.len() as u64;
+        let etag = ETag::of_file(7, (MODIFIED as i64, 5), len, NOW);
+        let entry = Entry::new(mime::by_name(name), len, MODIFIED as i64, etag, NOW);
         let before = self.output.len();
         let answer = entry.answer(request, persistence, &self.clock, &mut self.output);
         match answer.content {

@@ -1,12 +1,12 @@
-//! Names: creating directories, and what becomes of names in them. All of it is done on the [blocking pool](crate::pool).
+//! Names: creating directories, and what becomes of names in them. All of it is done on [OS threads](crate::pool) of the crate's own.
 //!
 //! A change is there for every program at once. For a crash of the system to find it, too, the directory has to be
 //! [synced](super::File::sync_all).
 
 use super::operation::c_path;
 use super::{FileKind, at};
-use crate::blocking;
 use crate::error::doing;
+use crate::pool::Lane;
 use crate::sys;
 use rustix::fs::Mode;
 use rustix::io::retry_on_intr;
@@ -196,7 +196,7 @@ pub async fn read_dir(path: impl Into<PathBuf>) -> io::Result<Vec<DirEntry>> {
 pub(super) async fn made<T: Send + 'static>(
     call: impl Fn() -> rustix::io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    Ok(blocking(move || retry_on_intr(call)).await??)
+    Ok(Lane::Files.run(move || retry_on_intr(call)).await??)
 }
 
 fn of_two<'a>(what: &str, from: &'a Path, to: &'a Path) -> impl FnOnce(io::Error) -> io::Error + use<'a> {

@@ -27,13 +27,13 @@
 
 use super::disk;
 use super::operation::{Operation, Outcome};
-use crate::pool;
+use crate::pool::Lane;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
 use rustix::io::Errno;
 use selvedge_core::observe::{self, Errand, Object};
-use selvedge_core::{SleepUntil, Unpark, in_thread, quietly};
-use std::cell::{Cell, RefCell};
+use selvedge_core::{SleepUntil, Unpark, budget, in_thread, quietly};
+use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -45,9 +45,6 @@ const NONE: u32 = u32::MAX;
 
 /// How many operations of one queue the blocking pool performs at once.
 const RUNNERS_MAX: usize = 32;
-
-/// How many reads in a row are answered from memory at once; so a thread that does nothing else lets others run.
-const CACHED_MAX: u8 = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -266,8 +263,6 @@ impl fmt::Debug for Queue {
 thread_local! {
     /// The queue of this OS thread's event loop.
     static HERE: RefCell<Option<Arc<Queue>>> = const { RefCell::new(None) };
-    /// How many reads have been answered from memory since the last one that was not.
-    static CACHED: Cell<u8> = const { Cell::new(0) };
 }
 
 impl Queue {
@@ -348,7 +343,7 @@ impl Queue {
         state.runners += 1;
         drop(state);
         let queue = self.clone();
-        if pool::aside(move || queue.perform_all()).is_ok() {
+        if Lane::Files.aside(move || queue.perform_all()).is_ok() {
             return;
         }
         // There is no OS thread to be had.
@@ -391,7 +386,7 @@ impl Queue {
     /// Gives what the event loop has begun, and cannot do, to the pool.
     pub(crate) fn pass_on(self: &Arc<Queue>, ticket: Ticket) {
         let queue = self.clone();
-        if pool::aside(move || queue.perform(ticket)).is_err() {
+        if Lane::Files.aside(move || queue.perform(ticket)).is_err() {
             let completed = self.lock().complete(ticket, -Errno::AGAIN.raw_os_error());
             completed.settle();
         }
@@ -560,18 +555,14 @@ impl Future for Doing {
         let queue = Queue::here();
         // A ring tries that itself.
         if queue.lock().performer == Performer::Pool {
-            let before = CACHED.get();
-            if before == CACHED_MAX {
-                CACHED.set(0);
+            if budget::spend_on_call(cx).is_pending() {
                 self.0 = Progress::Unsent(operation);
-                cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
             if let Some(outcome) = operation.perform_cached() {
-                CACHED.set(before + 1);
                 return Poll::Ready((outcome, operation));
             }
-            CACHED.set(0);
+            budget::refund(budget::CALL);
         }
         observe::waits_on(|| operation.errand());
         let (slot, listed) = queue.submit(operation, Some(cx.waker().clone()));

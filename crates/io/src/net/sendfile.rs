@@ -2,6 +2,7 @@
 
 use super::stream::{Doing, Stream};
 use crate::sys;
+use selvedge_core::budget;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -51,7 +52,7 @@ impl Stream {
                     sent => {
                         // Short or not, it says nothing of the socket, since the page cache may have been the reason: only a
                         // call that would block makes the next one wait.
-                        self.io().tire((sent / CHUNK_PER_CALL) as u8);
+                        budget::charge(budget::CALL * (sent / CHUNK_PER_CALL) as u32);
                         Err(io::ErrorKind::Interrupted.into())
                     }
                 }

@@ -318,6 +318,15 @@ impl Stream {
         self.io.readable()
     }
 
+    /// Waits until there may be room to write. It is a hint: see [`NonBlocking::writable`].
+    ///
+    /// # Errors
+    /// `TimedOut` after the [write deadline](Self::set_write_deadline).
+    #[inline]
+    pub fn writable(&self) -> impl Future<Output = io::Result<()>> {
+        self.io.writable()
+    }
+
     /// Sets the point in time after which reading fails with `TimedOut`:
     /// see [`NonBlocking::set_read_deadline`].
     #[inline]

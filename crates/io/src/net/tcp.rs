@@ -2,10 +2,11 @@
 
 use super::accept::Acceptor;
 use super::stream::{Stream, connected};
+use crate::NonBlocking;
 use crate::errand::told;
 use crate::error::doing;
+use crate::pool::Lane;
 use crate::sys::{self, Fd, SocketOption};
-use crate::{NonBlocking, blocking};
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
 use selvedge_core::Time;
@@ -285,14 +286,14 @@ impl AsFd for TcpStream {
     }
 }
 
-/// The addresses of `host:port`, asked of the system's resolver on the blocking pool.
+/// The addresses of `host:port`, asked of the system's resolver on an OS thread apart.
 ///
 /// # Errors
 /// With the name in the message: unknown, or without a port.
 pub async fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     let name = host_and_port.to_owned();
     let errand = || Errand { call: "look up", object: Object::Name(host_and_port.into()) };
-    let found = told(errand, blocking(move || sys::resolve(&name))).await;
+    let found = told(errand, Lane::Lookups.run(move || sys::resolve(&name))).await;
     found.map_err(io::Error::from).flatten().map_err(doing(format_args!("look up {host_and_port}")))
 }
 

@@ -6,6 +6,28 @@ use selvedge_sched::{per_core, priority, round_robin_with, work_stealing};
 use std::future::Future;
 use std::sync::Mutex;
 
+/// The tests, once for each scheduler; under Miri, which takes its time, for two of them.
+#[allow(unused_macros, reason = "some tests name their schedulers one by one")]
+macro_rules! under_every_scheduler {
+    ($($test:ident)*) => {
+        under_every_scheduler! { @ round_robin $crate::schedulers::RoundRobin; $($test)* }
+        #[cfg(not(miri))]
+        under_every_scheduler! { @ per_core $crate::schedulers::PerCore; $($test)* }
+        #[cfg(not(miri))]
+        under_every_scheduler! { @ priority $crate::schedulers::Priorities; $($test)* }
+        #[cfg(not(miri))]
+        under_every_scheduler! { @ work_stealing_1 $crate::schedulers::Stealing<1>; $($test)* }
+        under_every_scheduler! { @ work_stealing_2 $crate::schedulers::Stealing<2>; $($test)* }
+        #[cfg(not(miri))]
+        under_every_scheduler! { @ work_stealing_4 $crate::schedulers::Stealing<4>; $($test)* }
+    };
+    (@ $name:ident $scheduler:ty; $($test:ident)*) => {
+        mod $name {
+            $(#[test] fn $test() { super::$test::<$scheduler>(); })*
+        }
+    };
+}
+
 /// Runs a main thread and what it creates.
 pub(crate) trait Scheduler {
     /// # Errors

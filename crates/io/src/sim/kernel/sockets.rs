@@ -321,6 +321,11 @@ impl Kernel {
         Ok(sent)
     }
 
+    pub(crate) fn unacknowledged(&mut self, fd: RawFd) -> Result<usize> {
+        let peer = self.stream_at(fd)?.1.peer;
+        Ok(self.stream(peer).map_or(0, |peer| peer.on_the_way))
+    }
+
     pub(crate) fn shutdown(&mut self, fd: RawFd, how: Shutdown) -> Result<()> {
         let (id, stream) = self.stream_at(fd)?;
         if stream.state != State::Connected {

@@ -1,0 +1,76 @@
+//! How the descriptors that the process may have are shared out.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::options::Refusal;
+
+/// What one worker may have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shares {
+    pub(crate) cache_files: usize,
+    pub(crate) connections: usize,
+}
+
+/// Descriptors of the process that are there whatever is served: the standard streams, the log, signals.
+const PROCESS: u64 = 10;
+
+/// Those of a worker: its event loop, its rings, the root, a file that is being looked up.
+const WORKER: u64 = 8;
+
+/// One descriptor of so many is kept for files that are sent and no longer cached, and this many at most.
+const SPARE: (u64, u64) = (16, 64);
+
+/// With fewer connections than this it is said how many there may be.
+const CONNECTIONS_FEW: usize = 64;
+
+/// Raises the limit of open descriptors as far as that goes, and shares it out among `workers` workers that listen at
+/// `addresses` addresses each, with at most `cache_files` cached files.
+///
+/// # Errors
+/// If the limit leaves no connection to a worker.
+pub(crate) fn shares(addresses: usize, workers: usize, cache_files: usize) -> Result<Shares, Refusal> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let limit = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => raised,
+        // It is the system's maximum that stands against it; what there is will do.
+        Err(_) => limit,
+    };
+    let limit = limit.current.unwrap_or(u64::MAX);
+    let shares = share(limit, addresses as u64, workers as u64, cache_files).ok_or_else(|| {
+        let message = format!("{workers} workers need more open descriptors than {limit} (ulimit -n)");
+        Refusal { message, status: 1 }
+    })?;
+    if shares.connections * workers < CONNECTIONS_FEW {
+        eprintln!(
+            "selvedge-httpd: with {limit} open descriptors (ulimit -n) there may be {} connections at a time",
+            shares.connections * workers
+        );
+    }
+    Ok(shares)
+}
+
+/// What each worker gets of `limit` descriptors; `None` if that is no connection.
+fn share(limit: u64, addresses: u64, workers: u64, cache_files: usize) -> Option<Shares> {
+    let spare = (limit / SPARE.0).min(SPARE.1);
+    let fixed = PROCESS + workers * (WORKER + addresses) + spare;
+    let each = usize::try_from(limit.saturating_sub(fixed) / workers).unwrap_or(usize::MAX);
+    let cache_files = cache_files.min(each / 8);
+    (each > cache_files).then(|| Shares { cache_files, connections: each - cache_files })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_back_is_in_proportion() {
+        let shared = |limit, workers| share(limit, 1, workers, 1024);
+        assert_eq!(shared(64, 1), Some(Shares { cache_files: 5, connections: 36 }));
+        assert_eq!(shared(64, 2), Some(Shares { cache_files: 2, connections: 14 }));
+        assert_eq!(shared(64, 8), None);
+        assert_eq!(shared(1024, 2), Some(Shares { cache_files: 58, connections: 408 }));
+        assert_eq!(shared(u64::MAX, 2).map(|shares| shares.cache_files), Some(1024));
+        assert!(shared(20_000, 2).is_some_and(|shares| 2 * shares.connections > 17_000));
+    }
+}

@@ -1,0 +1,64 @@
+//! A list of threads that are to go on, in the order in which they were named first.
+
+use std::collections::HashSet;
+
+/// How many keys are listed before one is looked for that is there twice.
+const FEW: usize = if cfg!(loom) { 1 } else { 64 };
+
+/// Keys in order. Of a key that is added again and again, few are kept.
+///
+/// When the list has grown to twice what it last came down to, duplicates are struck out. So it is never longer than about twice the
+/// number of different keys, and adding one takes constant time in the long run.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    list: Vec<u32>,
+    /// At this length duplicates are struck out.
+    full: usize,
+}
+
+impl Default for Keys {
+    fn default() -> Keys {
+        Keys { list: Vec::new(), full: FEW }
+    }
+}
+
+impl Keys {
+    /// Adds a key, unless it is found to be there.
+    pub(crate) fn add(&mut self, key: u32) {
+        if self.list.len() >= self.full {
+            let mut seen = HashSet::with_capacity(self.list.len());
+            self.list.retain(|&key| seen.insert(key));
+            self.full = FEW.max(2 * self.list.len());
+            if seen.contains(&key) {
+                return;
+            }
+        }
+        self.list.push(key);
+    }
+
+    /// Takes all: each key once at least.
+    pub(crate) fn take(&mut self) -> Vec<u32> {
+        std::mem::take(self).list
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_are_added_again_and_again_take_no_more_room_and_keep_their_order() {
+        let mut keys = Keys::default();
+        for round in 0..1000 {
+            (1..=500).for_each(|key| keys.add(key));
+            assert!(keys.list.len() <= 1001, "in round {round}");
+        }
+        let mut taken = keys.take();
+        assert_eq!(taken[..500], (1..=500).collect::<Vec<_>>());
+        taken.sort();
+        taken.dedup();
+        assert_eq!(taken.len(), 500);
+        keys.add(7);
+        assert_eq!(keys.take(), [7]);
+    }
+}

@@ -1,0 +1,82 @@
+//! The word that something outside has changed, passed from one OS thread to all others, again and again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use selvedge_core::{Queue, Role, Shared, WaitQueue};
+
+/// A bell that any number of threads, on any OS threads, wait for. Clones are the same bell.
+///
+/// # Examples
+/// ```
+/// use selvedge_core::{round_robin, spawn};
+/// use selvedge_http::Reload;
+///
+/// round_robin(async {
+///     let reload = Reload::new();
+///     let told = reload.clone();
+///     let listener = spawn(async move {
+///         let mut heard = 0;
+///         told.requested(&mut heard).await;
+///         heard
+///     });
+///     reload.request();
+///     assert_eq!(listener.await.unwrap(), 1);
+/// })?;
+/// # Ok::<(), selvedge_core::RunError>(())
+/// ```
+#[derive(Clone)]
+pub struct Reload {
+    requests: Arc<WaitQueue<u64, u64, Shared>>,
+}
+
+/// Waits until there were more requests than it has heard of.
+enum Newer {}
+
+impl Role<u64, u64> for Newer {
+    type Output = ();
+
+    fn attempt(requests: &mut u64, _: &mut Queue<u64>, heard: &mut u64) -> Option<()> {
+        (*requests > *heard).then_some(())
+    }
+
+    fn granted(_: &mut u64) {}
+
+    fn abandoned(_: &mut u64, _: &mut Queue<u64>, _: &mut u64) {}
+}
+
+impl Reload {
+    /// A bell that was never rung.
+    pub fn new() -> Reload {
+        Reload { requests: Arc::new(WaitQueue::new(0)) }
+    }
+
+    /// Rings it: all that wait go on.
+    pub fn request(&self) {
+        self.requests.with(|requests, queue| {
+            *requests += 1;
+            while !queue.is_empty() {
+                queue.grant();
+            }
+        });
+    }
+
+    /// Waits until it was rung more often than `heard`, and sets `heard` to how often it was rung. Several rings before the
+    /// caller listens are one.
+    pub async fn requested(&self, heard: &mut u64) {
+        self.requests.wait::<Newer>(*heard).await;
+        *heard = self.requests.with(|requests, _| *requests);
+    }
+}
+
+impl Default for Reload {
+    fn default() -> Reload {
+        Reload::new()
+    }
+}
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reload").field(&self.requests.with(|requests, _| *requests)).finish()
+    }
+}
