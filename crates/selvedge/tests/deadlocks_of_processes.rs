@@ -28,9 +28,8 @@ fn per_core(program: Program) -> Result<(), String> {
     let main = |_| {
         let program = first();
         async move {
-            match program {
-                Some(program) => program.await,
-                None => (),
+            if let Some(program) = program {
+                program.await;
             }
         }
     };
