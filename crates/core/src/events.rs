@@ -215,8 +215,13 @@ impl Cpu {
         if alone && self.waiting() == 0 {
             return Ok(false);
         }
-        let reached = self.may_be_cancelled() || self.inner().is_reached();
-        if alone && self.waiting() == self.waiting_here() && !reached {
+        // In this order: `may_be_cancelled` lists the threads, and in a group a listing may make a mobile thread ready, which
+        // would then lie in the queue of a CPU that goes to sleep.
+        if alone
+            && self.waiting() == self.waiting_here()
+            && !self.inner().is_reached()
+            && !self.may_be_cancelled()
+        {
             return Err(RunError::Deadlock(self.deadlock()));
         }
         self.sleep(events, |cpu, events| {
