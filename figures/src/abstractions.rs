@@ -1,14 +1,13 @@
 //! The figure about what combinators cost.
 
-use crate::Effort;
 use crate::contender::{LIMIT, NS, OURS, TOKIO, inner, table};
+use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::case;
 use crate::table::Table;
 
 /// `cost-of-abstractions`.
 pub(crate) fn costs(effort: Effort) -> Result<Table, String> {
-    const TOTAL: u64 = 2_000_000;
     // What is done, its program, and what one operation counts for.
     const OPERATIONS: [(&str, &str, u64); 7] = [
         ("join of two that are ready", "join-ready", 2),
@@ -19,14 +18,16 @@ pub(crate) fn costs(effort: Effort) -> Result<Table, String> {
         ("time-out around what is pending once", "timeout-later", 1),
         ("futures::channel::oneshot, answered by another thread", "oneshot", 1),
     ];
+    // A run takes a second where an operation takes 50 ns, because the aim is to be no slower.
+    let total = effort.count(20_000_000);
     let machine = Machine::now();
     let mut rows = Vec::new();
     for (name, program, each) in OPERATIONS {
-        let run = |system, program: &str| inner(system, program, &[TOTAL]).answers("sum", each * TOTAL);
+        let run = |system, program: &str| inner(system, program, &[total]).answers("sum", each * total);
         let tokio = format!("tokio-{program}");
         // None slower.
         let contenders = [run(OURS, program), run(TOKIO, &tokio).times(1.0)];
-        rows.extend(case(name, &contenders, NS, effort.rounds, LIMIT)?);
+        rows.extend(case(name, &contenders, NS, effort, LIMIT)?);
     }
     let mut table = table(
         "cost-of-abstractions",

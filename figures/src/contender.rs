@@ -25,7 +25,7 @@ pub(crate) const GOROUTINES: &str = "Go";
 /// GHC's threads.
 pub(crate) const FORK_IO: &str = "GHC forkIO";
 
-/// A program of this binary.
+/// A program of this binary: tokio's if its name says so, otherwise ours.
 pub(crate) fn inner(system: &str, program: &str, numbers: &[u64]) -> Contender {
     let command = std::env::current_exe().map_err(|error| error.to_string()).map(|path| {
         let mut words = vec![path.display().to_string(), "child".to_owned(), program.to_owned()];
@@ -34,11 +34,13 @@ pub(crate) fn inner(system: &str, program: &str, numbers: &[u64]) -> Contender {
     });
     Contender {
         system: system.to_owned(),
+        ours: !program.starts_with("tokio"),
         command,
         environment: vec![],
         cpus: &BOTH_CPUS[..1],
         answers: vec![],
         need: None,
+        reason: None,
     }
 }
 
@@ -59,7 +61,11 @@ pub(crate) fn outer_on(
         let mut words = vec![path, program.to_owned()];
         words.extend(numbers.iter().map(u64::to_string));
         if peer == GHC || peer == GHC_CORES {
-            words.extend(["+RTS", "-A64m"].map(str::to_owned));
+            // A large nursery is its fastest; a small one and a compacting collector are its
+            // smallest.
+            let sizes: &[&str] = if program == "memory" { &["-A256k", "-c"] } else { &["-A64m"] };
+            words.push("+RTS".to_owned());
+            words.extend(sizes.iter().map(|&word| word.to_owned()));
         }
         if peer == GHC_CORES {
             words.push(format!("-N{cpus}"));
@@ -73,11 +79,13 @@ pub(crate) fn outer_on(
     };
     Contender {
         system: system.to_owned(),
+        ours: false,
         command,
         environment,
         cpus: &BOTH_CPUS[..cpus],
         answers: vec![],
         need: None,
+        reason: None,
     }
 }
 
@@ -97,6 +105,12 @@ impl Contender {
     /// How many times better than it ours has to be.
     pub(crate) fn times(mut self, times: f64) -> Contender {
         self.need = Some(Need::Times(times));
+        self
+    }
+
+    /// Why its row misses what it has to reach, if it does.
+    pub(crate) fn because(mut self, reason: &'static str) -> Contender {
+        self.reason = Some(reason);
         self
     }
 

@@ -3,9 +3,9 @@
 //! Several CPUs share the time of the wall's clock, so that is what is shown. The programs of ours and of tokio are one
 //! text (`figures/src/child/cores.rs`) under both runtimes.
 
-use crate::Effort;
 use crate::child::cores::burst;
 use crate::contender::{FORK_IO, GOROUTINES, LIMIT, OURS, TOKIO, WALL_NS, inner, outer_on, table, threads};
+use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case, median, reports, rows, values};
 use crate::peers::{C_CORES, GHC_CORES, GO_CORES};
@@ -24,17 +24,17 @@ const CEILING: &str = "the machine (independent C processes)";
 pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
     const THREADS: u64 = 1024;
     const BURSTS: u64 = 40;
-    const STEPS: u64 = 10_000;
+    let steps = if effort.is_small() { 100 } else { 10_000 };
     let machine = Machine::now();
-    let sum: u64 = (1..=THREADS).map(|seed| burst(seed, BURSTS * STEPS) & 0xffff_ffff).sum();
-    let numbers = [THREADS, BURSTS, STEPS];
+    let sum: u64 = (1..=THREADS).map(|seed| burst(seed, BURSTS * steps) & 0xffff_ffff).sum();
+    let numbers = [THREADS, BURSTS, steps];
     let of_ours = |program, workers: usize| {
-        let numbers = [workers as u64, THREADS, BURSTS, STEPS];
+        let numbers = [workers as u64, THREADS, BURSTS, steps];
         let system = if program == "compute" { OURS } else { TOKIO };
         inner(system, program, &numbers).on(workers).answers("sum", sum)
     };
     let ceiling = |processes: usize| {
-        let numbers = [processes as u64, THREADS, BURSTS, STEPS];
+        let numbers = [processes as u64, THREADS, BURSTS, steps];
         outer_on(processes, C_CORES, CEILING, "ceiling", &numbers).answers("sum", sum * processes as u64)
     };
     let on = |cpus: usize| {
@@ -51,7 +51,7 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
     let ones = on(1);
     let count = ones.len();
     let contenders: Vec<Contender> = ones.into_iter().zip(on(2)).flat_map(|(one, two)| [one, two]).collect();
-    let reports = reports("mp-speedup", &contenders, &[SECONDS.key], effort.rounds, LIMIT)?;
+    let reports = reports("mp-speedup", &contenders, &[SECONDS.key], effort, LIMIT)?;
     let seconds = values(&reports, SECONDS.key);
     let part = |cpus: usize| -> (Vec<Contender>, Vec<_>) {
         (0..count).map(|i| (contenders[2 * i + cpus - 1].clone(), seconds[2 * i + cpus - 1].clone())).unzip()
@@ -106,33 +106,50 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
 pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     let mut all = Vec::new();
-    for (n, ours, peers, go) in [(1000, 20_000, 2_000, 2_000), (1_000_000, 20, 8, 4)] {
-        let done = |contender: Contender| contender.answers("finished", n);
+    for (n, ours, peers, go) in [(1000, 40_000, 10_000, 2_000), (1_000_000, 40, 8, 4)] {
+        let n = effort.count(n);
+        let [ours, peers, go] = [ours, peers, go].map(|per| if effort.is_small() { 4 } else { per });
+        let done = |contender: Contender, per| contender.answers("yields", n * per).answers("finished", n);
+        let tokio = |system, program, workers: usize| {
+            done(inner(system, program, &[workers as u64, n, peers]), peers).on(workers)
+        };
+        let (self_wake, yield_now) = ("tokio-cores-switch-self-wake", "tokio-cores-switch-yield-now");
         all.extend(case(
             &format!("yield, {}, 2 workers", threads(n)),
             &[
-                done(inner(OURS, "cores-switch", &[2, n, ours])).on(2),
-                done(inner(TOKIO, "tokio-cores-switch", &[2, n, peers])).on(2).times(4.0),
-                done(outer_on(2, GO_CORES, GOROUTINES, "switch", &[n, go])),
+                done(inner(OURS, "cores-switch", &[2, n, ours]), ours).on(2),
+                tokio("tokio, waking itself", self_wake, 2).times(4.0),
+                tokio("tokio, yield_now", yield_now, 2).times(4.0),
+                done(outer_on(2, GO_CORES, GOROUTINES, "switch", &[n, go]), go),
             ],
             WALL_NS,
-            effort.rounds,
+            effort,
             LIMIT,
         )?);
+        let (total, one) = (n * ours, "cores-switch");
         all.extend(case(
             &format!("yield, {}, 1 worker", threads(n)),
             &[
-                done(inner("selvedge threads that may move", "cores-switch", &[1, n, ours])),
-                // At most twice as much, that is.
-                done(inner("selvedge round-robin", "cores-switch", &[0, n, ours])).times(0.5),
-                done(inner(TOKIO, "tokio-cores-switch", &[1, n, peers])),
+                done(inner("selvedge threads that may move", one, &[1, n, ours]), ours),
+                // The aim as it was set: at most twice as much as threads that never move, in the
+                // loop of `threads-switch`.
+                inner("selvedge threads that never move", "switch", &[n, total])
+                    .answers("yields", total)
+                    .answers("finished", n)
+                    .times(0.5)
+                    .because("a thread that may move goes through a ring from which others steal"),
+                // What was put in its place for a time: the same threads, which may move, where
+                // there is nowhere to go.
+                done(inner("selvedge round-robin, threads that may move", one, &[0, n, ours]), ours),
+                tokio("tokio, waking itself", self_wake, 1),
+                tokio("tokio, yield_now", yield_now, 1),
             ],
             WALL_NS,
-            effort.rounds,
+            effort,
             LIMIT,
         )?);
     }
-    let (ours, peers) = (4_000_000, 1_000_000);
+    let (ours, peers) = (effort.count(20_000_000), effort.count(2_000_000));
     all.extend(case(
         "spawn + join, 2 workers",
         &[
@@ -141,14 +158,14 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
             outer_on(2, GO_CORES, GOROUTINES, "spawn-handle", &[peers]).answers("finished", peers),
         ],
         WALL_NS,
-        effort.rounds,
+        effort,
         LIMIT,
     )?);
     for tokens in [1, 100] {
         let ring = |system, program, hops| {
             inner(system, program, &[2, 1000, tokens, hops]).on(2).answers("token", hops)
         };
-        let (ours, peers) = (4_000_000, 1_000_000);
+        let (ours, peers) = (effort.count(20_000_000), effort.count(2_000_000));
         let name = if tokens == 1 { "1 token".to_owned() } else { format!("{tokens} tokens") };
         all.extend(case(
             &format!("ring of 1000, {name}, 2 workers"),
@@ -161,7 +178,7 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
                 outer_on(2, GHC_CORES, "GHC MVar", "ring", &[1000, tokens, peers]).answers("token", peers),
             ],
             WALL_NS,
-            effort.rounds,
+            effort,
             LIMIT,
         )?);
     }
@@ -172,7 +189,11 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
         all,
     );
     table.notes.push(
-        "tokio: multi-thread runtime, yield_now; the hand-made MVar is Arc, Mutex and std Waker (figures/src/child/handmade.rs)"
+        "threads that may move are to cost at most twice as much as threads that never do: the aim as it was set"
+            .into(),
+    );
+    table.notes.push(
+        "tokio: multi-thread runtime; the hand-made MVar is Arc, Mutex and std Waker (figures/src/child/handmade.rs)"
             .into(),
     );
     Ok(table)
@@ -180,23 +201,25 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
 
 /// `skynet`.
 pub(crate) fn skynet(effort: Effort) -> Result<Table, String> {
-    const SUM: u64 = 499_999_500_000;
+    let leaves = effort.count(1_000_000);
+    let sum = leaves * (leaves - 1) / 2;
     let machine = Machine::now();
     let mut all = Vec::new();
     for workers in [1, 2] {
-        let tree =
-            |system, program| inner(system, program, &[workers as u64]).on(workers).answers("sum", SUM);
-        all.extend(case(
-            if workers == 1 { "1 worker" } else { "2 workers" },
-            &[
-                tree(OURS, "skynet"),
-                tree(TOKIO, "tokio-skynet").times(3.0),
-                outer_on(workers, GO_CORES, GOROUTINES, "skynet", &[]).answers("sum", SUM).times(3.0),
-            ],
-            MS,
-            effort.rounds,
-            LIMIT,
-        )?);
+        let tree = |system, program, scheduler| {
+            inner(system, program, &[scheduler, leaves]).on(workers).answers("sum", sum)
+        };
+        let n = workers as u64;
+        let mut contenders = vec![
+            tree(OURS, "skynet", n),
+            tree(TOKIO, "tokio-skynet", n).times(3.0),
+            outer_on(workers, GO_CORES, GOROUTINES, "skynet", &[leaves]).answers("sum", sum).times(3.0),
+        ];
+        if workers == 1 {
+            contenders.push(tree("tokio, current thread", "tokio-skynet", 0).times(3.0));
+        }
+        let name = if workers == 1 { "1 worker" } else { "2 workers" };
+        all.extend(case(name, &contenders, MS, effort, LIMIT)?);
     }
     let mut table = table(
         "skynet",
@@ -207,6 +230,9 @@ pub(crate) fn skynet(effort: Effort) -> Result<Table, String> {
     table
         .notes
         .push("ours and tokio join their children; Go's children send to a channel of their parent".into());
+    table
+        .notes
+        .push("tokio: multi-thread runtime, and the current-thread runtime as a row of its own".into());
     Ok(table)
 }
 
@@ -214,6 +240,7 @@ pub(crate) fn skynet(effort: Effort) -> Result<Table, String> {
 pub(crate) fn counter(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     let mut all = Vec::new();
+    let [few, many, most] = [4_000_000, 10_000_000, 40_000_000].map(|total| effort.count(total));
     for n in [1, 2] {
         let numbered = n as u64;
         let ours = |system, program, total| {
@@ -230,26 +257,26 @@ pub(crate) fn counter(effort: Effort) -> Result<Table, String> {
         all.extend(case(
             &name("mutex"),
             &[
-                ours("selvedge threads, sync::Mutex", "counter-mutex", 10_000_000),
-                peer(C_CORES, "C, POSIX threads and mutex", "counter-mutex", 10_000_000).times(1.0 / 1.1),
-                os("selvedge sync::Mutex, OS threads", "counter-os-mutex", 10_000_000),
-                os("Rust OS threads, std::sync::Mutex", "counter-std-mutex", 10_000_000),
-                ours("tokio tasks, tokio::sync::Mutex", "tokio-counter-mutex", 4_000_000),
-                peer(GHC_CORES, "GHC forkIO, MVar", "counter-mvar", if n == 1 { 4_000_000 } else { 400_000 }),
-                peer(GHC_CORES, GHC_STM, "counter-stm", 4_000_000),
+                ours("selvedge threads, sync::Mutex", "counter-mutex", many),
+                peer(C_CORES, "C, POSIX threads and mutex", "counter-mutex", many).times(1.0 / 1.1),
+                os("selvedge sync::Mutex, OS threads", "counter-os-mutex", many),
+                os("Rust OS threads, std::sync::Mutex", "counter-std-mutex", many),
+                ours("tokio tasks, tokio::sync::Mutex", "tokio-counter-mutex", few),
+                peer(GHC_CORES, "GHC forkIO, MVar", "counter-mvar", if n == 1 { few } else { few / 10 }),
+                peer(GHC_CORES, GHC_STM, "counter-stm", few),
             ],
             RATE,
-            effort.rounds,
+            effort,
             LIMIT,
         )?);
         all.extend(case(
             &name("atomic"),
             &[
-                ours("selvedge threads, AtomicU64", "counter-atomic", 40_000_000),
-                peer(C_CORES, "C, POSIX threads, __atomic", "counter-atomic", 40_000_000),
+                ours("selvedge threads, AtomicU64", "counter-atomic", most),
+                peer(C_CORES, "C, POSIX threads, __atomic", "counter-atomic", most),
             ],
             RATE,
-            effort.rounds,
+            effort,
             LIMIT,
         )?);
     }

@@ -9,18 +9,20 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::Effort;
 use crate::contender::{OURS, inner};
+use crate::effort::Effort;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, output, report, rows};
+use crate::measure::{Better, Contender, Failure, Metric, checked, in_turn, output, report, rows};
 use crate::peers::{PTHREADS_DISK, program_path, target_directory};
 use crate::pinned;
-use crate::table::{Need, Table};
+use crate::table::{Need, Row, Table};
 
 /// What one read reads.
 pub(crate) const BLOCK: usize = 4096;
-/// A file of 1 GB.
-pub(crate) const BLOCKS: u64 = (1 << 30) / BLOCK as u64;
+/// Blocks of a file of 1 GB.
+const BLOCKS: u64 = (1 << 30) / BLOCK as u64;
+/// Blocks of a file from which only the answers are checked.
+const BLOCKS_FEW: u64 = (1 << 24) / BLOCK as u64;
 
 const RATE: Metric = Metric { key: "rate", unit: "reads/s", better: Better::Higher };
 const CPU: Metric = Metric { key: "cpu_us", unit: "us CPU", better: Better::Lower };
@@ -29,13 +31,18 @@ const MEMORY: Metric = Metric { key: "bytes", unit: "MB", better: Better::Lower 
 /// How long one run may take.
 const LIMIT: Duration = Duration::from_secs(20);
 /// How long one run is measured.
-const MILLISECONDS: u64 = 800;
+const MILLISECONDS: u64 = 1200;
+/// How long one run lasts of which only the answers are checked.
+const MILLISECONDS_FEW: u64 = 50;
 /// The most requests that fio's io_uring engine takes at once.
 const FIO_DEPTH_MAX: u64 = 32_768;
+/// The most buffers that the kernel registers for a ring.
+const FIO_BUFFERS_MAX: u64 = 16_384;
 
-/// The file that is read, made once and kept: in the target directory, which is on a disk.
-pub(crate) fn data_file() -> PathBuf {
-    target_directory().join("disk-random.data")
+/// The file of so many blocks that is read, made once and kept: in the target directory, which is
+/// on a disk.
+pub(crate) fn data_file(blocks: u64) -> PathBuf {
+    target_directory().join(format!("disk-random-{blocks}.data"))
 }
 
 /// The number a block is filled with; `None` if it is no such block.
@@ -45,11 +52,11 @@ pub(crate) fn block_number(block: &[u8]) -> Option<u64> {
 }
 
 /// Makes the file, unless it is there.
-fn create_data_file() -> io::Result<()> {
-    let path = data_file();
+fn create_data_file(blocks: u64) -> io::Result<()> {
+    let path = data_file(blocks);
     let whole = |file: &File| {
         let mut block = [0; BLOCK];
-        [0, BLOCKS / 2, BLOCKS - 1].into_iter().all(|number| {
+        [0, blocks / 2, blocks - 1].into_iter().all(|number| {
             file.read_exact_at(&mut block, number * BLOCK as u64).is_ok()
                 && block_number(&block) == Some(number)
         })
@@ -60,7 +67,7 @@ fn create_data_file() -> io::Result<()> {
     eprintln!("disk-random: filling {}", path.display());
     let mut file = File::create(&path)?;
     let mut chunk = Vec::with_capacity(1 << 20);
-    for number in 0..BLOCKS {
+    for number in 0..blocks {
         chunk.extend(std::iter::repeat_n(number.to_le_bytes(), BLOCK / 8).flatten());
         if chunk.len() == 1 << 20 {
             file.write_all(&chunk)?;
@@ -70,86 +77,103 @@ fn create_data_file() -> io::Result<()> {
     file.sync_all()
 }
 
-/// One of those who read.
-struct Reader {
-    contender: Contender,
-    fio: bool,
+/// What all readers of a figure read, and for how long.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    blocks: u64,
+    milliseconds: u64,
 }
 
-fn ours(system: &str, program: &str, threads: u64) -> Reader {
-    Reader { contender: inner(system, program, &[threads, MILLISECONDS]), fio: false }
+impl Task {
+    fn new(effort: Effort) -> Task {
+        if effort.is_small() {
+            Task { blocks: BLOCKS_FEW, milliseconds: MILLISECONDS_FEW }
+        } else {
+            Task { blocks: BLOCKS, milliseconds: MILLISECONDS }
+        }
+    }
+
+    fn ours(self, system: &str, program: &str, threads: u64) -> Contender {
+        inner(system, program, &[self.blocks, threads, self.milliseconds])
+    }
+
+    fn fio(self, threads: u64) -> Contender {
+        let depth = threads.min(FIO_DEPTH_MAX);
+        let command = program_path("fio").map(|path| {
+            let runtime = format!("--runtime={}ms", self.milliseconds);
+            let file = format!("--filename={}", data_file(self.blocks).display());
+            let fixed = [
+                "--name=disk-random",
+                // A process of its own would leave the priority group that all contenders are
+                // given.
+                "--thread",
+                "--output-format=json",
+                "--ioengine=io_uring",
+                // Its fastest way: the file and the buffers are registered, and no time is taken of
+                // each read.
+                "--registerfiles",
+                "--gtod_reduce=1",
+                "--direct=1",
+                "--rw=randread",
+                "--bs=4k",
+                "--norandommap",
+                "--time_based",
+                "--ramp_time=200ms",
+            ];
+            let mut words = vec![path];
+            words.extend(fixed.map(str::to_owned));
+            words.extend([runtime, file, format!("--iodepth={depth}")]);
+            if depth <= FIO_BUFFERS_MAX {
+                words.push("--fixedbufs".to_owned());
+            }
+            words
+        });
+        let name = if depth < threads { format!("{FIO}, depth {depth}") } else { FIO.to_owned() };
+        peer(&name, command)
+    }
+
+    fn pthreads(self, threads: u64) -> Contender {
+        let command = PTHREADS_DISK.executable().map(|path| {
+            let file = data_file(self.blocks).display().to_string();
+            vec![path, file, threads.to_string(), self.milliseconds.to_string()]
+        });
+        peer("C, POSIX threads", command)
+    }
 }
 
-fn fio(threads: u64) -> Reader {
-    let depth = threads.min(FIO_DEPTH_MAX);
-    let command = program_path("fio").map(|path| {
-        let runtime = format!("--runtime={MILLISECONDS}ms");
-        let (file, depth) = (format!("--filename={}", data_file().display()), format!("--iodepth={depth}"));
-        let fixed = [
-            "--name=disk-random",
-            // A process of its own would leave the priority group that all contenders are given.
-            "--thread",
-            "--output-format=json",
-            "--ioengine=io_uring",
-            "--direct=1",
-            "--rw=randread",
-            "--bs=4k",
-            "--norandommap",
-            "--time_based",
-            "--ramp_time=200ms",
-        ];
-        let mut words = vec![path];
-        words.extend(fixed.map(str::to_owned));
-        words.extend([runtime, file, depth]);
-        words
-    });
-    let system =
-        if depth < threads { format!("fio, io_uring, depth {depth}") } else { "fio, io_uring".to_owned() };
-    reader(&system, command, true)
-}
+const FIO: &str = "fio, io_uring";
 
-fn pthreads(threads: u64) -> Reader {
-    let command = PTHREADS_DISK.executable().map(|path| {
-        vec![path, data_file().display().to_string(), threads.to_string(), MILLISECONDS.to_string()]
-    });
-    reader("C, POSIX threads", command, false)
-}
-
-fn reader(system: &str, command: Result<Vec<String>, String>, fio: bool) -> Reader {
+fn peer(system: &str, command: Result<Vec<String>, String>) -> Contender {
     // As ours, but for the command.
-    Reader { contender: Contender { command, ..inner(system, "", &[]) }, fio }
+    Contender { command, ours: false, ..inner(system, "", &[]) }
 }
 
 /// What one run told: the rate, the CPU time of one read in microseconds, and the memory in MB, if asked for.
 struct Told {
+    /// Whether a program of ours had no io_uring and read through the blocking pool.
+    fell_back: bool,
     rate: f64,
     cpu: f64,
     megabytes: f64,
 }
 
-impl Reader {
-    fn times(mut self, times: f64) -> Reader {
-        self.contender.need = Some(Need::Times(times));
-        self
+fn run(contender: &Contender) -> Result<Told, Failure> {
+    let words = contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
+    let mut process = pinned::command_on(contender.cpus, words);
+    process.envs(contender.environment.iter().copied());
+    if contender.system.starts_with(FIO) {
+        return fio_told(process);
     }
-
-    fn run(&self) -> Result<Told, Failure> {
-        let words = self.contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
-        let process = pinned::command_on(self.contender.cpus, words);
-        if self.fio {
-            return fio_told(process);
-        }
-        let report = report(process, LIMIT)?;
-        let value = |key: &str| {
-            report.get(key).copied().ok_or_else(|| Failure::Wrong(format!("it printed no {key}")))
-        };
-        if value("wrong")? != 0.0 {
-            return Err(Failure::Wrong(format!("{} reads brought another block", value("wrong")?)));
-        }
-        let megabytes = report.get(MEMORY.key).copied().unwrap_or(f64::NAN) / 1e6;
-        Ok(Told { rate: value(RATE.key)?, cpu: value(CPU.key)?, megabytes })
-    }
+    let report = checked(report(process, LIMIT)?, &[("wrong", 0.0)], &[RATE.key, CPU.key])?;
+    Ok(Told {
+        fell_back: report.get("ring") == Some(&0.0) && !contender.system.contains(POOL),
+        rate: report[RATE.key],
+        cpu: report[CPU.key],
+        megabytes: report.get(MEMORY.key).copied().unwrap_or(f64::NAN) / 1e6,
+    })
 }
+
+const POOL: &str = "blocking pool";
 
 fn fio_told(process: Command) -> Result<Told, Failure> {
     let text = output(process, LIMIT)?;
@@ -163,99 +187,95 @@ fn fio_told(process: Command) -> Result<Told, Failure> {
     let rate = number(&job["read"]["iops"])?;
     // In percent of the run's time.
     let percent = number(&job["usr_cpu"])? + number(&job["sys_cpu"])?;
-    Ok(Told { rate, cpu: percent * 1e4 / rate, megabytes: f64::NAN })
+    Ok(Told { fell_back: false, rate, cpu: percent * 1e4 / rate, megabytes: f64::NAN })
 }
 
 /// `disk-random`.
 pub(crate) fn random(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
-    create_data_file().map_err(|error| format!("{}: {error}", data_file().display()))?;
-    let mut table_rows = Vec::new();
+    let task = Task::new(effort);
+    let file = data_file(task.blocks);
+    create_data_file(task.blocks).map_err(|error| format!("{}: {error}", file.display()))?;
+    // More rounds would make one run longer than two minutes.
+    let effort = effort.rounds_at_most(3);
+    let mut all = Vec::new();
+    let mut flat = Vec::new();
     for threads in [1_u64, 16, 128, 1024, 16_384, 65_536] {
-        let mut readers = vec![ours(OURS, "disk", threads), fio(threads).times(0.98), pthreads(threads)];
+        let mut readers =
+            vec![task.ours(OURS, "disk", threads), task.fio(threads).times(0.98), task.pthreads(threads)];
         if threads == 1024 {
-            readers.push(ours("selvedge, blocking pool", "disk-pool", threads));
+            readers.push(task.ours(&format!("selvedge, {POOL}"), "disk-pool", threads));
         }
-        let samples = measure(threads, &readers, effort.rounds.min(ROUNDS_MAX))?;
-        let part = |pick: fn(&Told) -> f64| -> Vec<Result<Vec<f64>, String>> {
-            samples
-                .iter()
-                .map(|sample| {
-                    sample.as_ref().map(|told| told.iter().map(pick).collect()).map_err(Clone::clone)
-                })
-                .collect()
-        };
-        let mut contenders: Vec<Contender> = readers.iter().map(|reader| reader.contender.clone()).collect();
+        let samples = measure(threads, &mut readers, effort)?;
         let name = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
-        table_rows.extend(rows(&name, &contenders, RATE, &part(|told| told.rate)));
-        for contender in &mut contenders {
+        let rates = rows(&name, &readers, RATE, &part(&samples, |told| told.rate));
+        flat.extend(rates[0].value.clone().ok().filter(|_| threads >= 128));
+        all.extend(rates);
+        for contender in &mut readers {
             let pthreads = contender.system.starts_with('C');
             contender.need = (pthreads && threads == 1024).then_some(Need::Times(3.0));
         }
-        table_rows.extend(rows(&format!("{name}, CPU per read"), &contenders, CPU, &part(|told| told.cpu)));
+        let cpu = part(&samples, |told| told.cpu);
+        all.extend(rows(&format!("{name}, CPU per read"), &readers, CPU, &cpu));
     }
-    // In pairs, because the disk itself is not the same from minute to minute.
-    let pair = [ours(OURS, "disk", 65_536), ours("selvedge, 1024 threads", "disk", 1024).times(0.95)];
-    let samples = measure(65_536, &pair, effort.rounds.min(ROUNDS_MAX))?;
-    let rates: Vec<Result<Vec<f64>, String>> = samples
-        .iter()
-        .map(|sample| {
-            sample.as_ref().map(|told| told.iter().map(|told| told.rate).collect()).map_err(Clone::clone)
-        })
-        .collect();
-    let contenders: Vec<Contender> = pair.iter().map(|reader| reader.contender.clone()).collect();
-    table_rows.extend(rows("65536 threads against 1024", &contenders, RATE, &rates));
-    let million = ours(OURS, "disk", 1_000_000);
-    let samples = measure(1_000_000, std::slice::from_ref(&million), 1)?;
-    let megabytes = samples.iter().map(|sample| {
-        sample.as_ref().map(|told| told.iter().map(|told| told.megabytes).collect()).map_err(Clone::clone)
+    all.push(Row {
+        value: spread(&flat).ok_or_else(|| "no rate was measured".to_owned()),
+        unit: "% between the rates",
+        need: Some(Need::AtMost(5.0)),
+        reason: Some("they are measured minutes apart, and the disk itself changes meanwhile"),
+        ..Row::plain("128 to 65536 threads", OURS)
     });
-    let needing = Contender { need: Some(Need::AtMost(256.0)), ..million.contender };
-    table_rows.extend(rows(
-        "a million threads that wait",
-        &[needing],
-        MEMORY,
-        &megabytes.collect::<Vec<_>>(),
-    ));
+    // In pairs, because the disk itself is not the same from minute to minute.
+    let mut pair =
+        [task.ours(OURS, "disk", 65_536), task.ours("selvedge, 1024 threads", "disk", 1024).times(0.95)];
+    let samples = measure(65_536, &mut pair, effort)?;
+    all.extend(rows("65536 threads against 1024", &pair, RATE, &part(&samples, |told| told.rate)));
+    let many = effort.count(1_000_000);
+    let mut million = [task.ours(OURS, "disk", many).at_most(256.0)];
+    let samples = measure(many, &mut million, effort.rounds_at_most(1))?;
+    let megabytes = part(&samples, |told| told.megabytes);
+    all.extend(rows("a million threads that wait", &million, MEMORY, &megabytes));
     Ok(Table {
         name: "disk-random",
         title: "random reads of 4 KB from a file of 1 GB, past the page cache (O_DIRECT); every process on one CPU".to_owned(),
         machine,
-        rows: table_rows,
+        rows: all,
         notes: vec![
             "CPU: user and system time of the process, with the kernel's threads that work for it".to_owned(),
             "every block holds its number, which ours and C check; fio checks nothing".to_owned(),
-            "fio: so many requests of one job at once; C: pread, stacks of 32 KB".to_owned(),
+            "fio: so many requests of one job at once, registered file and, up to a depth of 16384, buffers, no time taken of each; C: pread, stacks of 32 KB".to_owned(),
+            "the rates at 128 to 65536 threads are to be at most 5 % apart: the aim as it was set; the pair of 65536 and 1024 threads is measured in turn".to_owned(),
             "LZ07 §5.1, Figure 19: better than NPTL from 100 threads on, steady to 64K (on a disk that turns)".to_owned(),
         ],
     })
 }
 
-/// More rounds would make one run longer than two minutes.
-const ROUNDS_MAX: usize = 3;
+/// What the readers' rounds told, or why there is nothing.
+type Samples = Vec<Result<Vec<Told>, String>>;
 
-/// Runs the readers in turn.
-fn measure(
-    threads: u64,
-    readers: &[Reader],
-    rounds: usize,
-) -> Result<Vec<Result<Vec<Told>, String>>, String> {
-    let mut samples: Vec<Result<Vec<Told>, String>> = readers
-        .iter()
-        .map(|reader| reader.contender.command.as_ref().map(|_| Vec::new()).map_err(Clone::clone))
-        .collect();
-    for _ in 0..rounds {
-        for (reader, sample) in readers.iter().zip(&mut samples) {
-            let Ok(told) = sample else { continue };
-            eprintln!("{threads} threads: {}", reader.contender.system);
-            match reader.run() {
-                Ok(value) => told.push(value),
-                Err(Failure::Absent(why)) => *sample = Err(why),
-                Err(Failure::Wrong(what)) => return Err(format!("{}: {what}", reader.contender.system)),
-            }
+/// Runs the readers in turn. One of ours that fell back to the blocking pool is called so from then
+/// on.
+fn measure(threads: u64, readers: &mut [Contender], effort: Effort) -> Result<Samples, String> {
+    let samples = in_turn(&format!("{threads} threads"), readers, effort, run)?;
+    for (reader, sample) in readers.iter_mut().zip(&samples) {
+        if sample.as_ref().is_ok_and(|told| told.iter().any(|told| told.fell_back)) {
+            reader.system += &format!(", {POOL} (no io_uring here)");
         }
     }
     Ok(samples)
+}
+
+/// One number of each run.
+fn part(samples: &Samples, pick: fn(&Told) -> f64) -> Vec<Result<Vec<f64>, String>> {
+    let all = |told: &Vec<Told>| told.iter().map(pick).collect();
+    samples.iter().map(|sample| sample.as_ref().map(all).map_err(Clone::clone)).collect()
+}
+
+/// How much less the least is than the most, in percent.
+fn spread(values: &[f64]) -> Option<f64> {
+    let most = values.iter().copied().reduce(f64::max)?;
+    let least = values.iter().copied().reduce(f64::min)?;
+    Some((1.0 - least / most) * 100.0)
 }
 
 #[cfg(test)]
@@ -270,5 +290,12 @@ mod tests {
         block[BLOCK - 8] = 7;
         assert_eq!(block_number(&block), Some(7));
         assert_eq!(block_number(&block[..512]), None);
+    }
+
+    #[test]
+    fn the_spread_of_rates() {
+        let percent = spread(&[100.0, 95.0, 98.0]).unwrap();
+        assert!((percent - 5.0).abs() < 1e-9, "{percent}");
+        assert_eq!(spread(&[]), None);
     }
 }

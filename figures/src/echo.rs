@@ -8,13 +8,13 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use crate::Effort;
 use crate::contender::{inner, outer_on, table};
+use crate::effort::Effort;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, Report, Reports, report, rows, values};
+use crate::measure::{Better, Contender, Failure, Metric, Report, Reports, in_turn, report, rows, values};
 use crate::peers::{C_ECHO, GO_CORES};
 use crate::pinned::{self, CLIENT_CPU};
-use crate::table::Table;
+use crate::table::{Need, Table};
 
 const METRICS: [(&str, Metric); 4] = [
     ("messages", Metric { key: "rate", unit: "messages/s", better: Better::Higher }),
@@ -29,7 +29,8 @@ const CONNECTIONS: [u64; 4] = [1, 64, 1000, 9000];
 pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     // Half the time of a run against a web server, and no more than three rounds: there are 36 runs in each.
-    let (rounds, millis) = (effort.rounds.min(3), effort.seconds * 400);
+    let effort = effort.rounds_at_most(3);
+    let millis = if effort.is_small() { 50 } else { effort.seconds * 400 };
     let server = |system, program, workers: usize, kind: u64| inner(system, program, &[kind]).on(workers);
     let mut all = Vec::new();
     for workers in [1, 2] {
@@ -44,23 +45,11 @@ pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
         if workers == 1 {
             entrants.push(outer_on(1, C_ECHO, "limit", "limit", &[]));
         }
-        for connections in CONNECTIONS {
-            let mut samples: Vec<Reports> = entrants
-                .iter()
-                .map(|entrant| entrant.command.as_ref().map(|_| Vec::new()).map_err(Clone::clone))
-                .collect();
+        let points = if effort.is_small() { &CONNECTIONS[..2] } else { &CONNECTIONS[..] };
+        for &connections in points {
             let load = [connections, millis, u64::from(workers == 1)];
-            for _ in 0..rounds {
-                for (entrant, sample) in entrants.iter().zip(&mut samples) {
-                    let Ok(reports) = sample else { continue };
-                    eprintln!("server-echo: {connections} connections: {}", entrant.system);
-                    match run(entrant, load) {
-                        Ok(report) => reports.push(report),
-                        Err(Failure::Absent(why)) => *sample = Err(why),
-                        Err(Failure::Wrong(what)) => return Err(format!("{}: {what}", entrant.system)),
-                    }
-                }
-            }
+            let name = format!("server-echo: {connections} connections");
+            let samples: Vec<Reports> = in_turn(&name, &entrants, effort, |entrant| run(entrant, load))?;
             for (name, metric) in METRICS {
                 let word = |n, one| if n == 1 { one } else { "s" };
                 let case = format!(
@@ -69,9 +58,12 @@ pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
                     word(n, "")
                 );
                 let mut contenders = entrants.clone();
-                if metric.key == "rate" {
-                    contenders[1] = contenders[1].clone().times(1.2);
-                }
+                contenders[1].need = match metric.key {
+                    "rate" => Some(Need::Times(1.2)),
+                    // At most 1.1 times as long.
+                    "p50" | "p99" => Some(Need::Times(1.0 / 1.1)),
+                    _ => None,
+                };
                 all.extend(rows(&case, &contenders, metric, &values(&samples, metric.key)));
             }
         }
@@ -112,6 +104,10 @@ fn run(entrant: &Contender, [connections, millis, busy]: [u64; 3]) -> Result<Rep
     match report.get("unanswered") {
         Some(0.0) => {}
         other => return Err(Failure::Wrong(format!("connections without an answer: {other:?}"))),
+    }
+    match report.get("wrong") {
+        Some(0.0) => {}
+        other => return Err(Failure::Wrong(format!("messages that came back changed: {other:?}"))),
     }
     match METRICS.iter().find(|(_, metric)| !report.contains_key(metric.key)) {
         Some((name, _)) => Err(Failure::Wrong(format!("the client said nothing about {name}"))),

@@ -6,16 +6,20 @@
 #![forbid(unsafe_code)]
 
 mod abstractions;
+mod callgrind;
 mod child;
 mod contender;
 mod cores;
 mod disk;
 mod echo;
+mod effort;
+mod instructions;
 mod machine;
 mod measure;
 mod peers;
 mod pinned;
 mod pipes;
+mod published;
 mod table;
 mod threads;
 mod timers;
@@ -27,31 +31,28 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
+use crate::effort::{Effort, Purpose};
+use crate::measure::NOTICED;
 use crate::table::Table;
 
 const HELP: &str = "\
 Measures a figure beside its peers and prints one table.
 
-usage: figures [--json FILE] [--rounds N] [--seconds S] NAME...
+usage: figures [--json FILE] [--rounds N] [--seconds S] [--check | --faults] NAME...
        figures list          the figures there are
        figures all           every figure, one after the other
        figures build-peers   build the peer programs, say which peers are missing
        figures packages      the Debian packages that bring the peers
+       figures check-instructions   count ours and compare them with figures/instructions.json
+       figures write-instructions   count ours and write them there
 
+  --check       check the answers of every program with small numbers, and show no times
+  --faults      tell each program of ours to give a wrong answer, and fail if its figure does not notice
   --json FILE   also write the rows as JSON
   --rounds N    interleaved rounds, whose median is shown (5)
   --seconds S   length of one run of a web figure (2); one against an echo server takes 0.4 of it, and what goes
                 through pipes in one run is proportional to it
 ";
-
-/// How thoroughly to measure.
-#[derive(Clone, Copy, Debug)]
-struct Effort {
-    /// Interleaved rounds.
-    rounds: usize,
-    /// Seconds of one run against a web server.
-    seconds: u64,
-}
 
 /// A figure: its name, what it shows, and how to measure it.
 struct Figure {
@@ -61,6 +62,11 @@ struct Figure {
 }
 
 const FIGURES: &[Figure] = &[
+    Figure {
+        name: "instructions",
+        about: "user instructions of one operation, by callgrind",
+        measure: instructions::instructions,
+    },
     Figure {
         name: "threads-memory",
         about: "bytes per yield-loop thread; a billion at once",
@@ -151,13 +157,15 @@ fn command_line() -> Result<(), (String, u8)> {
     let usage = |error: lexopt::Error| (format!("{error}\n\n{HELP}"), 2);
     let mut names = Vec::new();
     let mut json = None;
-    let mut effort = Effort { rounds: 5, seconds: 2 };
+    let mut effort = Effort { rounds: 5, seconds: 2, purpose: Purpose::Times };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next().map_err(usage)? {
         match argument {
             Long("json") => json = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Long("rounds") => effort.rounds = parser.value().and_then(|v| v.parse()).map_err(usage)?,
             Long("seconds") => effort.seconds = parser.value().and_then(|v| v.parse()).map_err(usage)?,
+            Long("check") => effort = Effort { rounds: 1, purpose: Purpose::Answers, ..effort },
+            Long("faults") => effort = Effort { rounds: 1, purpose: Purpose::Faults, ..effort },
             Long("help") | Short('h') => {
                 print!("{HELP}");
                 return Ok(());
@@ -182,6 +190,13 @@ fn command_line() -> Result<(), (String, u8)> {
             Ok(())
         }
         ["build-peers"] => peers::build_all().map_err(|error| (error, 1)),
+        ["check-instructions"] => published::check().map_err(|error| (error, 1)),
+        ["write-instructions"] => published::write().map_err(|error| (error, 1)),
+        ["all"] if effort.is_small() => {
+            // Instructions have a check of their own.
+            let others = FIGURES.iter().filter(|figure| figure.name != "instructions");
+            figures(&others.collect::<Vec<_>>(), effort, json)
+        }
         ["all"] => figures(&FIGURES.iter().collect::<Vec<_>>(), effort, json),
         names => {
             let find =
@@ -200,6 +215,7 @@ fn figures(chosen: &[&Figure], effort: Effort, json: Option<PathBuf>) -> Result<
     let mut failed = Vec::new();
     for figure in chosen {
         match (figure.measure)(effort) {
+            Ok(table) if effort.is_small() => println!("{}", checked(&table)),
             Ok(table) => {
                 println!("{}", table.text());
                 measured.push(table.json());
@@ -215,4 +231,20 @@ fn figures(chosen: &[&Figure], effort: Effort, json: Option<PathBuf>) -> Result<
         fs::write(&path, text).map_err(|error| (format!("{}: {error}", path.display()), 1))?;
     }
     if failed.is_empty() { Ok(()) } else { Err((format!("without a result: {}", failed.join(", ")), 1)) }
+}
+
+/// What a run that checked answers says of a figure: no times, and why there was nothing to check.
+fn checked(table: &Table) -> String {
+    let right = table.rows.iter().filter(|row| row.value.is_ok()).count();
+    let (noticed, others): (Vec<_>, Vec<_>) = table
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, row.value.as_ref().err()?)))
+        .partition(|(_, why)| *why == NOTICED);
+    let mut others: Vec<String> =
+        others.into_iter().map(|(row, why)| format!("\n  {}: {why}", row.system)).collect();
+    others.sort();
+    others.dedup();
+    let counts = format!("{right} rows right, faults of {} rows noticed", noticed.len());
+    format!("{}: {counts}{}", table.name, others.concat())
 }

@@ -9,6 +9,8 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::child::FAULT;
+use crate::effort::{Effort, Purpose};
 use crate::pinned;
 use crate::table::{Need, Row};
 
@@ -20,6 +22,8 @@ pub(crate) type Report = BTreeMap<String, f64>;
 pub(crate) struct Contender {
     /// The name in the table.
     pub(crate) system: String,
+    /// Whether the program is one of ours. One that fails makes its figure fail.
+    pub(crate) ours: bool,
     /// Program and arguments, or why it cannot run.
     pub(crate) command: Result<Vec<String>, String>,
     /// Environment variables it needs.
@@ -30,6 +34,8 @@ pub(crate) struct Contender {
     pub(crate) answers: Vec<(&'static str, f64)>,
     /// What its row has to reach.
     pub(crate) need: Option<Need>,
+    /// Why its row misses that, where it is known.
+    pub(crate) reason: Option<&'static str>,
 }
 
 /// Which way a metric is better.
@@ -67,19 +73,19 @@ pub(crate) type Reports = Result<Vec<Report>, String>;
 /// Runs the contenders `rounds` times in turn and returns the rows of one case. The first contender is ours; the
 /// others' ratios are taken against it.
 ///
-/// A contender that is missing, fails or runs out of time is not tried again, and its row says why.
+/// A peer that is missing, fails or runs out of time is not tried again, and its row says why.
 ///
 /// # Errors
 ///
-/// A description of the first wrong answer.
+/// A description of the first wrong answer, or of the first failure of a program of ours.
 pub(crate) fn case(
     name: &str,
     contenders: &[Contender],
     metric: Metric,
-    rounds: usize,
+    effort: Effort,
     limit: Duration,
 ) -> Result<Vec<Row>, String> {
-    let reports = reports(name, contenders, &[metric.key], rounds, limit)?;
+    let reports = reports(name, contenders, &[metric.key], effort, limit)?;
     Ok(rows(name, contenders, metric, &values(&reports, metric.key)))
 }
 
@@ -89,36 +95,74 @@ pub(crate) fn values(reports: &[Reports], key: &str) -> Vec<Result<Vec<f64>, Str
     reports.iter().map(|reports| reports.as_ref().map(pick).map_err(Clone::clone)).collect()
 }
 
-/// Runs the contenders `rounds` times in turn and returns what they report; every report has all of `keys`.
+/// Runs the contenders `effort.rounds` times in turn and returns what they report; every report has
+/// all of `keys`.
 ///
-/// A contender that is missing, fails or runs out of time is not tried again.
+/// A peer that is missing, fails or runs out of time is not tried again.
 ///
 /// # Errors
 ///
-/// A description of the first wrong answer.
+/// A description of the first wrong answer, or of the first failure of a program of ours; of the
+/// first fault that was not noticed, when that is what the programs are run for.
 pub(crate) fn reports(
     name: &str,
     contenders: &[Contender],
     keys: &[&str],
-    rounds: usize,
+    effort: Effort,
     limit: Duration,
 ) -> Result<Vec<Reports>, String> {
-    let mut samples: Vec<Reports> = contenders
-        .iter()
-        .map(|contender| contender.command.as_ref().map(|_| Vec::new()).map_err(Clone::clone))
-        .collect();
-    for _ in 0..rounds {
+    in_turn(name, contenders, effort, |contender| run(contender, keys, limit))
+}
+
+/// Lets the contenders do `run` in turn, `effort.rounds` times, and returns what they told.
+///
+/// # Errors
+///
+/// As for [`reports`].
+pub(crate) fn in_turn<T>(
+    name: &str,
+    contenders: &[Contender],
+    effort: Effort,
+    mut run: impl FnMut(&Contender) -> Result<T, Failure>,
+) -> Result<Vec<Result<Vec<T>, String>>, String> {
+    let faults = effort.purpose == Purpose::Faults;
+    let prepared = |contender: &Contender| match &contender.command {
+        Err(why) => (contender.clone(), Err(why.clone())),
+        Ok(_) if faults && !contender.ours => (contender.clone(), Err("not run for its faults".to_owned())),
+        Ok(_) if faults => (contender.clone().with_fault(), Ok(Vec::new())),
+        Ok(_) => (contender.clone(), Ok(Vec::new())),
+    };
+    let (contenders, mut samples): (Vec<Contender>, Vec<_>) = contenders.iter().map(prepared).unzip();
+    for _ in 0..effort.rounds {
         for (contender, sample) in contenders.iter().zip(&mut samples) {
             let Ok(values) = sample else { continue };
             eprintln!("{name}: {}", contender.system);
-            match run(contender, keys, limit) {
-                Ok(report) => values.push(report),
-                Err(Failure::Absent(why)) => *sample = Err(why),
+            match run(contender) {
+                Ok(_) if faults => {
+                    return Err(format!("{name}: {}: a fault was not noticed", contender.system));
+                }
+                Ok(value) => values.push(value),
+                Err(Failure::Wrong(_)) if faults => *sample = Err(NOTICED.to_owned()),
                 Err(Failure::Wrong(what)) => return Err(format!("{name}: {}: {what}", contender.system)),
+                Err(Failure::Absent(why)) if contender.ours => {
+                    return Err(format!("{name}: {}: {why}", contender.system));
+                }
+                Err(Failure::Absent(why)) => *sample = Err(why),
             }
         }
     }
     Ok(samples)
+}
+
+/// What a row says when its program was told to give a wrong answer, and gave one.
+pub(crate) const NOTICED: &str = "its fault was noticed";
+
+impl Contender {
+    /// The same program, told to give a wrong answer.
+    pub(crate) fn with_fault(mut self) -> Contender {
+        self.environment.push((FAULT, "1"));
+        self
+    }
 }
 
 /// Makes the rows of one case and metric out of the contenders' samples, the first contender being ours.
@@ -155,6 +199,7 @@ pub(crate) fn rows(
             unit: metric.unit,
             ratio,
             need: contender.need,
+            reason: contender.reason,
             command: contender.command.as_ref().ok().map(|command| shown(command, &contender.environment)),
         }
     };
@@ -181,7 +226,7 @@ fn shown(command: &[String], environment: &[(&str, &str)]) -> String {
 }
 
 /// Runs a contender once, checks its answers and returns its report, in which all of `keys` are.
-fn run(contender: &Contender, keys: &[&str], limit: Duration) -> Result<Report, Failure> {
+pub(crate) fn run(contender: &Contender, keys: &[&str], limit: Duration) -> Result<Report, Failure> {
     let command = contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
     let mut process = pinned::command_on(contender.cpus, command);
     process.envs(contender.environment.iter().copied());
@@ -189,7 +234,7 @@ fn run(contender: &Contender, keys: &[&str], limit: Duration) -> Result<Report, 
 }
 
 /// A report that has the right answers and all of `keys`.
-fn checked(report: Report, answers: &[(&str, f64)], keys: &[&str]) -> Result<Report, Failure> {
+pub(crate) fn checked(report: Report, answers: &[(&str, f64)], keys: &[&str]) -> Result<Report, Failure> {
     for (name, expected) in answers {
         match report.get(*name) {
             Some(value) if value == expected => {}
@@ -248,7 +293,7 @@ pub(crate) fn output(mut process: Command, limit: Duration) -> Result<String, Fa
 }
 
 /// Reads `name value` lines; others are ignored.
-fn parse(text: &str) -> Report {
+pub(crate) fn parse(text: &str) -> Report {
     let line = |line: &str| {
         let (name, value) = line.split_once(' ')?;
         Some((name.to_owned(), value.trim().parse().ok()?))
@@ -263,11 +308,13 @@ mod tests {
     fn contender(command: &[&str], answers: Vec<(&'static str, f64)>) -> Contender {
         Contender {
             system: command[0].to_owned(),
+            ours: false,
             command: Ok(command.iter().map(|&word| word.to_owned()).collect()),
             environment: vec![],
             cpus: &[pinned::SERVER_CPU],
             answers,
             need: None,
+            reason: None,
         }
     }
 
@@ -299,6 +346,35 @@ mod tests {
         assert_eq!(check(right, &[("sum", 7.0)], &["ns"]), Err("sum is 6, not 7".to_owned()));
         assert_eq!(check(right, &[("bytes", 7.0)], &["ns"]), Err("it printed no bytes".to_owned()));
         assert_eq!(check(right, &[("sum", 6.0)], &["ns", "rate"]), Err("it printed no rate".to_owned()));
+    }
+
+    /// Runs one program with one purpose and returns its error, or what its row says.
+    fn outcome(contender: Contender, purpose: Purpose, told: Result<(), Failure>) -> Result<String, String> {
+        let effort = Effort { rounds: 1, seconds: 1, purpose };
+        let samples = in_turn("f", &[contender], effort, |_| told.clone())?;
+        Ok(samples.into_iter().next().and_then(Result::err).unwrap_or_else(|| "measured".to_owned()))
+    }
+
+    #[test]
+    fn a_program_of_ours_that_fails_makes_its_figure_fail() {
+        let died = || Err(Failure::Absent("failed: signal: 6".to_owned()));
+        let peer = contender(&["theirs"], vec![]);
+        let ours = Contender { ours: true, ..contender(&["ours"], vec![]) };
+        assert_eq!(outcome(peer, Purpose::Times, died()), Ok("failed: signal: 6".to_owned()));
+        assert_eq!(outcome(ours, Purpose::Times, died()), Err("f: ours: failed: signal: 6".to_owned()));
+    }
+
+    #[test]
+    fn a_fault_that_is_not_noticed_makes_its_figure_fail() {
+        let wrong = || Err(Failure::Wrong("sum is 6, not 7".to_owned()));
+        let ours = || Contender { ours: true, ..contender(&["ours"], vec![]) };
+        assert_eq!(outcome(ours(), Purpose::Faults, wrong()), Ok(NOTICED.to_owned()));
+        assert_eq!(
+            outcome(ours(), Purpose::Faults, Ok(())),
+            Err("f: ours: a fault was not noticed".to_owned())
+        );
+        assert_eq!(outcome(ours(), Purpose::Answers, wrong()), Err("f: ours: sum is 6, not 7".to_owned()));
+        assert_eq!(outcome(ours(), Purpose::Answers, Ok(())), Ok("measured".to_owned()));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 8] =
-    ["golang-go", "ghc", "gcc", "g++", "fio", "nginx-light", "lighttpd", "h2o"];
+pub(crate) const PACKAGES: [&str; 9] =
+    ["golang-go", "ghc", "gcc", "g++", "fio", "nginx-light", "lighttpd", "h2o", "valgrind"];
 
 /// A peer program that is compiled from a source file of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

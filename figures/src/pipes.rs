@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::Effort;
 use crate::contender::{inner, outer_on, table};
+use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case};
 use crate::peers::C_FIFO;
@@ -35,7 +35,10 @@ impl Point {
     }
 
     fn checked(&self, contender: Contender) -> Contender {
-        contender.answers("bytes", self.pairs * CONVERSATION * self.conversations).answers("wrong", 0)
+        contender
+            .answers("bytes", self.pairs * CONVERSATION * self.conversations)
+            .answers("wrong", 0)
+            .answers("woken", 0)
     }
 }
 
@@ -48,10 +51,12 @@ const TOKIO_TWO: &str = "tokio, 2 workers";
 pub(crate) fn idle(effort: Effort) -> Result<Table, String> {
     const PAIRS: u64 = 128;
     let machine = Machine::now();
-    let conversations = 48 * effort.seconds;
+    // A run of ours on two CPUs takes a second, because the aims are some per cent.
+    let conversations = if effort.is_small() { 2 } else { 256 * effort.seconds };
     let point = |idle| Point { pairs: PAIRS, idle, conversations };
     let mut all = Vec::new();
-    for idle in [0, 100, 1000, 9000] {
+    let idle = if effort.is_small() { &[0, 100][..] } else { &[0, 100, 1000, 9000][..] };
+    for &idle in idle {
         let point = point(idle);
         all.extend(case(
             &format!("{idle} idle on pipes, 1 CPU"),
@@ -61,7 +66,7 @@ pub(crate) fn idle(effort: Effort) -> Result<Table, String> {
                 point.ours(TOKIO_ONE, "tokio-fifo", 0).times(1.15),
             ],
             RATE,
-            effort.rounds,
+            effort,
             LIMIT,
         )?);
         all.extend(case(
@@ -72,13 +77,13 @@ pub(crate) fn idle(effort: Effort) -> Result<Table, String> {
                 point.ours(TOKIO_TWO, "tokio-fifo", 2).times(1.15),
             ],
             RATE,
-            effort.rounds,
+            effort,
             LIMIT,
         )?);
     }
-    let million = point(1_000_000);
+    let million = point(effort.count(1_000_000));
     let waiting = [million.ours(ONE, "fifo-mvars", 0), million.ours(TWO, "fifo-mvars", 2)];
-    all.extend(case("1 million idle on MVars", &waiting, RATE, effort.rounds, LIMIT)?);
+    all.extend(case("1 million idle on MVars", &waiting, RATE, effort, LIMIT)?);
     all.extend([ONE, TWO].into_iter().filter_map(|system| spread(&all, system)).collect::<Vec<_>>());
     all.push(Row::paper("throughput", "LZ07 §5.1, Figure 20: Haskell, 2007", 1.3, "x POSIX threads"));
     let mut table = table(
@@ -91,6 +96,9 @@ pub(crate) fn idle(effort: Effort) -> Result<Table, String> {
         "{} MB a run (the paper: 64 GB); every message's ends are compared, the last ones byte by byte",
         PAIRS * CONVERSATION * conversations / 1_000_000
     ));
+    table
+        .notes
+        .push("the loss is to be at most 2 % with either number of workers: the aim as it was set".into());
     table.notes.push(
         "a process here may have 20 000 descriptors: 9 000 idle pipes and 256 at work are 18 512".into(),
     );
@@ -108,8 +116,8 @@ fn spread(rows: &[Row], system: &str) -> Option<Row> {
     Some(Row {
         value: Ok(100.0 * (1.0 - slowest / rates.first()?)),
         unit: "%",
-        // With two workers it varies more from run to run, as pairs come to be together or apart.
-        need: (system == ONE).then_some(Need::AtMost(2.0)),
+        need: Some(Need::AtMost(2.0)),
+        reason: (system == TWO).then_some("pairs come to be on one worker or on two, by chance in each run"),
         ..Row::plain("loss, no idle thread to the slowest", system)
     })
 }
@@ -120,20 +128,21 @@ pub(crate) fn busy(effort: Effort) -> Result<Table, String> {
     let mut all = Vec::new();
     for pairs in [4, 16, 64, 256, 1024, 4096] {
         // As many bytes at every point, as long as each pair talks at least three times.
-        let conversations = (2048 * effort.seconds / pairs).max(3);
+        let whole = (16_384 * effort.seconds / pairs).max(3);
+        let conversations = if effort.is_small() { 1 } else { whole };
         let point = Point { pairs, idle: 0, conversations };
         all.extend(case(
             &format!("{pairs} pairs, 1 CPU"),
             &[point.ours(ONE, "fifo", 0), point.posix(1).times(1.0), point.ours(TOKIO_ONE, "tokio-fifo", 0)],
             RATE,
-            effort.rounds,
+            effort,
             LIMIT,
         )?);
         all.extend(case(
             &format!("{pairs} pairs, 2 CPUs"),
             &[point.ours(TWO, "fifo", 2), point.posix(2).times(1.0), point.ours(TOKIO_TWO, "tokio-fifo", 2)],
             RATE,
-            effort.rounds,
+            effort,
             LIMIT,
         )?);
     }

@@ -34,6 +34,8 @@ pub(crate) struct Row {
     pub(crate) ratio: Option<f64>,
     /// What the row has to reach, if anything.
     pub(crate) need: Option<Need>,
+    /// Why the row misses what it has to reach, where that is known.
+    pub(crate) reason: Option<&'static str>,
     /// How the row was obtained.
     pub(crate) command: Option<String>,
 }
@@ -54,6 +56,7 @@ impl Row {
             unit: "",
             ratio: None,
             need: None,
+            reason: None,
             command: None,
         }
     }
@@ -113,13 +116,14 @@ impl Table {
                     None => String::new(),
                 },
                 match (&row.value, row.reached()) {
-                    (Err(why), _) => why,
-                    (_, Some(true)) => "reached",
-                    (_, Some(false)) => "MISSED",
-                    (_, None) if row.need.is_some() => "unknown",
-                    _ => "",
-                }
-                .to_owned(),
+                    (Err(why), _) => why.clone(),
+                    (_, Some(true)) => "reached".to_owned(),
+                    (_, Some(false)) => {
+                        row.reason.map_or_else(|| "MISSED".to_owned(), |reason| format!("MISSED: {reason}"))
+                    }
+                    (_, None) if row.need.is_some() => "unknown".to_owned(),
+                    _ => String::new(),
+                },
             ]);
         }
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
@@ -185,6 +189,7 @@ impl Table {
                     "required_at_most": match row.need { Some(Need::AtMost(limit)) => Some(limit), _ => None },
                     "required_at_least": match row.need { Some(Need::AtLeast(limit)) => Some(limit), _ => None },
                     "reached": row.reached(),
+                    "reason": row.reason.filter(|_| row.reached() == Some(false)),
                     "command": row.command,
                 })
             })
@@ -222,6 +227,7 @@ mod tests {
             unit: "ns",
             ratio,
             need,
+            reason: None,
             command: None,
         }
     }
@@ -236,6 +242,18 @@ mod tests {
         assert_eq!(row(Ok(1.94), None, Some(Need::AtLeast(1.95))).reached(), Some(false));
         assert_eq!(row(Err("missing".into()), None, Some(Need::Times(2.0))).reached(), None);
         assert_eq!(row(Ok(1.0), Some(1.0), None).reached(), None);
+    }
+
+    #[test]
+    fn why_an_aim_is_missed_stands_beside_it() {
+        let reason = Some("it is larger");
+        let of = |value| Row { reason, ..row(Ok(value), None, Some(Need::AtMost(16.0))) };
+        let machine = Machine { description: "m".into(), load: "0.1".into() };
+        let (name, title) = ("f", "t".to_owned());
+        let table = Table { name, title, machine, rows: vec![of(24.0), of(16.0)], notes: vec![] };
+        assert_eq!(table.text().matches("MISSED: it is larger").count(), 1);
+        assert_eq!(table.json()["rows"][0]["reason"], "it is larger");
+        assert_eq!(table.json()["rows"][1]["reason"], Value::Null);
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! The figure about timers.
 
-use crate::Effort;
 use crate::contender::{GOROUTINES, LIMIT, OURS, TOKIO, inner, outer_on, table};
+use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, reports, rows, values};
 use crate::peers::GO_CORES;
 use crate::table::{Row, Table};
-
-const N: u64 = 1_000_000;
 
 fn metric(key: &'static str) -> Metric {
     Metric { key, unit: "ns", better: Better::Lower }
@@ -17,10 +15,10 @@ fn metric(key: &'static str) -> Metric {
 fn cases(
     contenders: &[Contender],
     named: &[(&str, &'static str)],
-    rounds: usize,
+    effort: Effort,
 ) -> Result<Vec<Row>, String> {
     let keys: Vec<&str> = named.iter().map(|(_, key)| *key).collect();
-    let reports = reports(named[0].0, contenders, &keys, rounds, LIMIT)?;
+    let reports = reports(named[0].0, contenders, &keys, effort, LIMIT)?;
     let rows =
         named.iter().flat_map(|(name, key)| rows(name, contenders, metric(key), &values(&reports, key)));
     Ok(rows.collect())
@@ -30,44 +28,47 @@ fn cases(
 pub(crate) fn timers(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     // A run that fires takes three seconds, most of which it sleeps.
-    let rounds = effort.rounds.min(3);
+    let effort = effort.rounds_at_most(3);
+    let n = effort.count(1_000_000);
+    // All are set before the first is due.
+    let millis = if effort.is_small() { 500 } else { 1500 };
     let go = |program, numbers: &[u64]| outer_on(1, GO_CORES, "Go time.AfterFunc", program, numbers);
     let none = |contender: Contender| contender.answers("fired", 0);
-    let fired = |contender: Contender| contender.answers("fired", N).answers("early", 0);
+    let fired = |contender: Contender| contender.answers("fired", n).answers("early", 0);
     let mut all = cases(
         &[
-            none(inner(OURS, "timers-cancel", &[N])),
-            none(inner(TOKIO, "tokio-timers-cancel", &[N])).times(2.0),
-            none(go("timers-cancel", &[N])),
+            none(inner(OURS, "timers-cancel", &[n])),
+            none(inner(TOKIO, "tokio-timers-cancel", &[n])).times(2.0),
+            none(go("timers-cancel", &[n])),
         ],
         &[("set, with up to 1 million pending", "set_ns"), ("cancel", "cancel_ns")],
-        rounds,
+        effort,
     )?;
     all.extend(cases(
         &[
-            fired(inner(OURS, "timers-fire", &[N, 1500])),
-            fired(inner(TOKIO, "tokio-timers-fire", &[N, 1500])).times(2.0),
-            fired(go("timers-fire", &[N, 1500])),
+            fired(inner(OURS, "timers-fire", &[n, millis])),
+            fired(inner(TOKIO, "tokio-timers-fire", &[n, millis])).times(2.0),
+            fired(go("timers-fire", &[n, millis])),
         ],
         &[("fire, within a second", "fire_ns")],
-        rounds,
+        effort,
     )?);
     all.extend(cases(
         &[
-            fired(inner(OURS, "timers-threads", &[N, 1500])),
-            fired(inner(TOKIO, "tokio-timers-threads", &[N, 1500])).times(2.0),
+            fired(inner(OURS, "timers-threads", &[n, millis])),
+            fired(inner(TOKIO, "tokio-timers-threads", &[n, millis])).times(2.0),
         ],
         &[("spawn a thread that sleeps", "set_ns"), ("wake it up, and let it end", "fire_ns")],
-        rounds,
+        effort,
     )?);
-    let cancelled = |contender: Contender| contender.answers("cancelled", N).answers("fired", 0);
+    let cancelled = |contender: Contender| contender.answers("cancelled", n).answers("fired", 0);
     all.extend(cases(
         &[
-            cancelled(inner(OURS, "timers-cancel-threads", &[N])),
-            cancelled(inner(TOKIO, "tokio-timers-cancel-threads", &[N])).times(2.0),
+            cancelled(inner(OURS, "timers-cancel-threads", &[n])),
+            cancelled(inner(TOKIO, "tokio-timers-cancel-threads", &[n])).times(2.0),
         ],
         &[("cancel a thread that sleeps", "cancel_ns")],
-        rounds,
+        effort,
     )?);
     let mut table = table(
         "timers",
@@ -78,5 +79,6 @@ pub(crate) fn timers(effort: Effort) -> Result<Table, String> {
     table.notes.push(format!(
         "{OURS} and {TOKIO} (current thread): sleep futures set by their first poll, cancelled by their drop, each with a waker of its own that counts; {GOROUTINES}: AfterFunc, whose function counts"
     ));
+    table.notes.push("every timer is allocated before the time is taken: {GOROUTINES}'s are made, stopped, and set again by Reset".replace("{GOROUTINES}", GOROUTINES));
     Ok(table)
 }

@@ -5,19 +5,23 @@
 //! round by round. A run counts only if every reply had the right status and length, and the access log, where it is
 //! on, only if it has a line for every request.
 
+mod instructions;
 mod load;
 mod server;
 mod site;
 
-use crate::Effort;
+use crate::effort::{Effort, Purpose};
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Metric, median, rows};
+use crate::measure::{Better, Contender, Metric, NOTICED, median, rows};
 use crate::pinned::SERVER_CPU;
 use crate::table::{Need, Row, Table};
 
 use self::load::Load;
 use self::server::{Kind, Log, Running};
 use self::site::Site;
+
+pub(crate) use self::instructions::Counted;
+pub(crate) use self::site::SMALL;
 
 /// The servers that have to be installed to be measured.
 pub(crate) const PEERS: [&str; 3] = ["nginx", "lighttpd", "h2o"];
@@ -163,6 +167,7 @@ pub(crate) fn log(effort: Effort) -> Result<Table, String> {
             unit: "% CPU",
             ratio: None,
             need: (entrant.kind == Kind::Selvedge).then_some(Need::AtMost(3.0)),
+            reason: None,
             command: None,
         });
     }
@@ -188,9 +193,13 @@ fn measure(
     entrants: &[Entrant],
     effort: Effort,
 ) -> Result<(Vec<Contender>, Vec<Samples>), String> {
-    let site = Site::create()?;
-    let load = Load::new(file, depth, effort.seconds)?;
+    let faults = effort.purpose == Purpose::Faults;
+    let site = Site::create(u64::from(faults))?;
+    let load = Load::new(file, depth, if effort.is_small() { 1 } else { effort.seconds })?;
     let start = |entrant: &Entrant| {
+        if faults && entrant.kind != Kind::Selvedge {
+            return Err("not run for its faults".to_owned());
+        }
         let mut server = server::start(entrant.kind, entrant.log, &site)?;
         // The limit has no file.
         if entrant.kind != Kind::Limit {
@@ -199,6 +208,11 @@ fn measure(
         Ok(server)
     };
     let mut running: Vec<Result<Running, String>> = entrants.iter().map(start).collect();
+    for (entrant, server) in entrants.iter().zip(&running) {
+        if let (Kind::Selvedge, Err(why)) = (entrant.kind, server) {
+            return Err(format!("{}: {why}", server::name(entrant.kind, entrant.log)));
+        }
+    }
     let mut samples: Vec<Samples> =
         running.iter().map(|server| server.as_ref().map(|_| Vec::new()).map_err(Clone::clone)).collect();
     for round in 1..=effort.rounds {
@@ -206,6 +220,8 @@ fn measure(
             let (Ok(server), Ok(pairs)) = (server, &mut samples[index]) else { continue };
             eprintln!("{name}: round {round}: {}", server.name());
             match load.run(server) {
+                Ok(_) if faults => return Err(format!("{}: a fault was not noticed", server.name())),
+                Err(_) if faults => samples[index] = Err(NOTICED.to_owned()),
                 Ok(pair) => pairs.push(pair),
                 // A wrong reply from ours means the figure is worthless; from a peer it is a fact to show.
                 Err(why) if entrants[index].kind == Kind::Selvedge => {
@@ -224,6 +240,9 @@ fn measure(
                 if let Err(why) = server.stop(file)
                     && sample.is_ok()
                 {
+                    if entrant.kind == Kind::Selvedge {
+                        return Err(format!("{system}: {why}"));
+                    }
                     *sample = Err(why);
                 }
                 Ok(command)
@@ -233,11 +252,13 @@ fn measure(
         let need = entrant.need.map(Need::Times);
         contenders.push(Contender {
             system,
+            ours: entrant.kind == Kind::Selvedge,
             command,
             environment: vec![],
             cpus: &[SERVER_CPU],
             answers: vec![],
             need,
+            reason: None,
         });
     }
     Ok((contenders, samples))

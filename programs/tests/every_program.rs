@@ -1,4 +1,5 @@
-//! Runs every program in every surrounding, and compares what it prints, how it ends and what it uses with what its head says.
+//! Runs every program in every surrounding, and compares what it prints, how it ends and what it
+//! uses with what its head says.
 //!
 //! The head of a program's source is its documentation and its test:
 //!
@@ -8,8 +9,9 @@
 //! | `# Status` | the status that the process ends with | 0 |
 //! | `# CPU time` | the most milliseconds of CPU time that it uses, of all its threads and of the kernel for it | 1,000 |
 //!
-//! `PROGRAM_RUNS` says how often each program runs in each surrounding (once without it), and `PROGRAMS` which programs, by parts of
-//! their names between commas. `cargo xtask programs RUNS [NAMES]` sets both.
+//! `PROGRAM_RUNS` says how often each program runs in each surrounding (once without it), and
+//! `PROGRAMS` which programs, by parts of their names between commas. `cargo xtask programs RUNS
+//! [NAMES]` sets both.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -25,7 +27,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a program may run. It is far more than any program needs, because several programs share the CPUs.
+/// How long a program may run. It is far more than any program needs, because several programs
+/// share the CPUs.
 const WALL_MAX: Duration = Duration::from_secs(20);
 
 /// How a program is started.
@@ -178,7 +181,8 @@ fn is_like(expected: &str, line: &str) -> bool {
     rest.is_empty()
 }
 
-/// The CPU time of a process that has ended, or of one that runs: user and system, of all its threads.
+/// The CPU time of a process that has ended, or of one that runs: user and system, of all its
+/// threads.
 fn cpu_time(process: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name, which may contain anything, ends with the last bracket.

@@ -32,8 +32,16 @@ const TESTS: &[Step] = &[
 ];
 
 /// The proofs that run alone, because they use all CPUs or measure time.
-const PROOFS_ALONE: &[Step] =
-    &[("programs", |ci| ci.run(programs::invocation(programs::RUNS, ""))), ("stress", stress)];
+const PROOFS_ALONE: &[Step] = &[
+    ("programs", |ci| ci.run(programs::invocation(programs::RUNS, ""))),
+    ("stress", stress),
+    // The answers of every program of every figure, with small numbers.
+    ("figures", |ci| ci.figures(4, &["--check", "all"])),
+    // That no figure overlooks a wrong answer of ours.
+    ("figures' faults", |ci| ci.figures(4, &["--faults", "all"])),
+    // That no operation takes more instructions than were published last.
+    ("instructions", |ci| ci.figures(8, &["check-instructions"])),
+];
 
 /// The proofs that run two at a time, the longest first. Each runs mostly on one CPU and bears a slow one. Each has a
 /// target directory of its own, or builds little.
@@ -197,6 +205,14 @@ impl Ci<'_> {
     fn cargo(&mut self, limit_minutes: u64, words: &[&str]) -> Result<(), String> {
         let words = [&["cargo"], words].concat();
         self.run(Invocation::new(minutes(limit_minutes), &words))
+    }
+
+    /// Runs the figures' program, which is built first.
+    fn figures(&mut self, limit_minutes: u64, words: &[&str]) -> Result<(), String> {
+        let build = ["build", "--release", "--package", "figures", "--package", "selvedge-httpd", "--locked"];
+        self.cargo(15, &build)?;
+        let run = ["run", "--quiet", "--release", "--package", "figures", "--locked", "--"];
+        self.cargo(limit_minutes, &[&run, words].concat())
     }
 
     fn run(&mut self, invocation: Invocation) -> Result<(), String> {

@@ -23,7 +23,7 @@ cargo xtask COMMAND
 
   test                    setup, tidy, format, lints, docs, tests, examples: a few minutes
   ci                      the same, and the proofs: programs 20 times in each surrounding, a minute of
-                          stress, loom, Miri, the thread and address sanitizers
+                          stress, the figures' answers and instructions, loom, Miri, the thread and address sanitizers
   setup                   install what the tests need (as root), or say which packages to install
   tidy [--write]          check layers, links, paper headings, glossary, changelog and stray paths;
                           --write regenerates docs/CONCORDANCE.md

@@ -11,7 +11,8 @@ pub(crate) const RUNS: u32 = 20;
 /// Room for building, and for the runs.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// How the programs are run: all of them, or those whose names contain one of `names`, between commas.
+/// How the programs are run: all of them, or those with one of `names`, between commas, in their
+/// names.
 pub(crate) fn invocation(runs: u32, names: &str) -> Invocation {
     let words = ["cargo", "test", "--locked", "--package", "selvedge-programs", "--", "--nocapture"];
     Invocation::new(LIMIT, &words).env("PROGRAM_RUNS", &runs.to_string()).env("PROGRAMS", names)

@@ -1,6 +1,7 @@
 //! `cargo xtask publish FILE..`: puts measured figures into the README and the site, the same in both: a summary with one line
-//! for each figure, and all that was measured.
+//! for each figure, every row in which a peer is better, and all that was measured.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -14,6 +15,7 @@ struct Marks {
 }
 
 const SUMMARY: Marks = Marks { begin: "<!-- summary: begin -->", end: "<!-- summary: end -->" };
+const LOSSES: Marks = Marks { begin: "<!-- losses: begin -->", end: "<!-- losses: end -->" };
 const FIGURES: Marks = Marks { begin: "<!-- figures: begin -->", end: "<!-- figures: end -->" };
 
 const README: &str = "README.md";
@@ -34,8 +36,11 @@ struct Figure {
     title: String,
     machine: String,
     cases: Vec<Case>,
-    /// Each peer, and how many times better we were in each case, in any order.
-    against: Vec<(String, Vec<f64>)>,
+    /// Each peer, and how many times better we were than its fastest variant in each case, by the
+    /// number of the case.
+    against: Vec<(String, BTreeMap<usize, f64>)>,
+    /// Every row in which a peer is better: the case, the system, how many times better we were.
+    losses: Vec<(String, String, f64)>,
     /// How many of the ratios and limits aimed at were reached, and how many there are.
     aims: (usize, usize),
 }
@@ -64,13 +69,13 @@ pub(crate) fn run(files: &[&str]) -> Result<(), String> {
         }
     }
     let root = workspace::root();
-    for (file, summary, table) in [
-        (README, markdown_summary(&figures), markdown(&figures)),
-        (PAGE, html_summary(&figures), html(&figures)),
+    for (file, summary, losses, table) in [
+        (README, markdown_summary(&figures), markdown_losses(&figures), markdown(&figures)),
+        (PAGE, html_summary(&figures), html_losses(&figures), html(&figures)),
     ] {
         let path = root.join(file);
         let mut text = std::fs::read_to_string(&path).map_err(|e| format!("{file}: {e}"))?;
-        for (marks, new) in [(SUMMARY, summary), (FIGURES, table)] {
+        for (marks, new) in [(SUMMARY, summary), (LOSSES, losses), (FIGURES, table)] {
             text =
                 between(&marks, &text, &new).ok_or(format!("{file}: no {} .. {}", marks.begin, marks.end))?;
         }
@@ -89,6 +94,7 @@ fn read(figure: &Value) -> Option<Figure> {
         machine: text("machine")?,
         cases: Vec::new(),
         against: Vec::new(),
+        losses: Vec::new(),
         aims: (0, 0),
     };
     for row in figure.get("rows")?.as_array()? {
@@ -108,10 +114,16 @@ fn read(figure: &Value) -> Option<Figure> {
         }
         let ratio = row.get("ratio").and_then(Value::as_f64);
         if let (Some(ratio), Some(family)) = (ratio.filter(|_| !ours), family(system)) {
-            match read.against.iter_mut().find(|(name, _)| name == family) {
-                Some((_, ratios)) => ratios.push(ratio),
-                None => read.against.push((family.to_string(), vec![ratio])),
+            if ratio < 1.0 {
+                read.losses.push((case.to_string(), system.to_string(), ratio));
             }
+            let case = read.cases.len();
+            let known = read.against.iter().position(|(name, _)| name == family).unwrap_or_else(|| {
+                read.against.push((family.to_string(), BTreeMap::new()));
+                read.against.len() - 1
+            });
+            let fastest = read.against[known].1.entry(case).or_insert(ratio);
+            *fastest = fastest.min(ratio);
         }
     }
     Some(read)
@@ -126,10 +138,11 @@ fn family(system: &str) -> Option<&str> {
     Some(if FAMILIES.contains(&first) { first } else { system })
 }
 
-/// `tokio 6.8× (2.5–19×)`: the median of the cases (the lower of two), the worst and the best.
+/// `tokio 6.8× (2.5–19×)`: the median of the cases (the lower of two), the worst and the best. A
+/// peer with several variants is in each case its fastest.
 fn against(figure: &Figure) -> Vec<String> {
-    let one = |(name, ratios): &(String, Vec<f64>)| {
-        let mut sorted = ratios.clone();
+    let one = |(name, ratios): &(String, BTreeMap<usize, f64>)| {
+        let mut sorted: Vec<f64> = ratios.values().copied().collect();
         sorted.sort_by(f64::total_cmp);
         let (worst, median, best) = (sorted.first()?, sorted.get((sorted.len() - 1) / 2)?, sorted.last()?);
         Some(match sorted.len() {
@@ -168,6 +181,9 @@ fn cell(row: &Value, system: &str, unit: &str, absent: Option<&str>) -> Option<S
                 }
             }
         }
+        if let Some(reason) = row.get("reason").and_then(Value::as_str) {
+            let _ = write!(cell, ": {reason}");
+        }
     }
     Some(cell)
 }
@@ -199,6 +215,28 @@ fn markdown_summary(figures: &[Figure]) -> String {
             writeln!(text, "| `{name}` | {title} | {} | {} |", against(figure).join("<br>"), aims(figure));
     }
     text
+}
+
+/// `1000 threads: C++20 coroutine queue 0.4×; ..`: the rows of one figure in which a peer is
+/// better.
+fn losses(figure: &Figure) -> Option<String> {
+    let one = |(case, system, ratio): &(String, String, f64)| format!("{case}: {system} {}×", number(*ratio));
+    let all: Vec<String> = figure.losses.iter().map(one).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+fn markdown_losses(figures: &[Figure]) -> String {
+    let one = |figure: &Figure| Some(format!("- `{}`: {}\n", figure.name, losses(figure)?));
+    figures.iter().filter_map(one).collect()
+}
+
+fn html_losses(figures: &[Figure]) -> String {
+    let one = |figure: &Figure| {
+        let (name, losses) = (escaped(&figure.name), escaped(&losses(figure)?));
+        Some(format!("<li><code>{name}</code>: {losses}</li>\n"))
+    };
+    let items: String = figures.iter().filter_map(one).collect();
+    format!("<ul>\n{items}</ul>\n")
 }
 
 fn markdown(figures: &[Figure]) -> String {
@@ -275,9 +313,10 @@ mod tests {
             {"case": "1", "system": "tokio", "unit": "ns", "value": 58.1, "ratio": 12.72, "required_ratio": 15.0, "reached": false},
             {"case": "1", "system": "tokio, in its own way", "unit": "ns", "value": 100.0, "ratio": 21.9},
             {"case": "1", "system": "limit", "unit": "ns", "value": 1.0, "ratio": 0.2},
+            {"case": "1", "system": "C++20 <queue>", "unit": "ns", "value": 2.0, "ratio": 0.44},
             {"case": "1", "system": "GHC", "unit": "ns", "absent": "missing <ghc>"},
             {"case": "2", "system": "selvedge", "unit": "B", "value": 16.0, "required_at_most": 16.0, "reached": true},
-            {"case": "2", "system": "selvedge MVar", "unit": "B", "value": 24.0},
+            {"case": "2", "system": "selvedge MVar", "unit": "B", "value": 24.0, "required_at_most": 16.0, "reached": false, "reason": "it is larger"},
         ]})
     }
 
@@ -288,10 +327,10 @@ mod tests {
         assert_eq!(cases.len(), 2);
         assert_eq!(cases[0].ours, ["4.57 ns"]);
         assert_eq!(cases[0].peers[0], "tokio 58.1 ns (12.7×), short of 15×");
-        assert_eq!(cases[0].peers[3], "GHC: missing <ghc>");
-        assert_eq!(cases[1].ours, ["16 B", "MVar 24 B"]);
+        assert_eq!(cases[0].peers[4], "GHC: missing <ghc>");
+        assert_eq!(cases[1].ours, ["16 B", "MVar 24 B, above the 16 B aimed at: it is larger"]);
         let table = markdown(std::slice::from_ref(&figure));
-        assert!(table.contains("|  | 2 | 16 B<br>MVar 24 B |  |\n"), "{table}");
+        assert!(table.contains("|  | 2 | 16 B<br>MVar 24 B, above"), "{table}");
         assert!(table.ends_with("Measured on 2 cores.\n"));
         assert!(html(&[figure]).contains("GHC: missing &lt;ghc&gt;"));
     }
@@ -299,9 +338,18 @@ mod tests {
     #[test]
     fn the_summary_has_a_line_for_each_figure() {
         let figures = [read(&figure()).unwrap()];
-        let line = "| `threads-switch` | a yield | tokio 12.7× (12.7–21.9×) | 1 of 2 |\n";
+        // tokio's other variant is slower, and is left out.
+        let line = "| `threads-switch` | a yield | tokio 12.7×<br>C++20 0.44× | 1 of 3 |\n";
         assert!(markdown_summary(&figures).ends_with(line), "{}", markdown_summary(&figures));
-        assert!(html_summary(&figures).contains("<td>tokio 12.7× (12.7–21.9×)</td><td>1 of 2</td>"));
+        assert!(html_summary(&figures).contains("<td>tokio 12.7×<br>C++20 0.44×</td><td>1 of 3</td>"));
+    }
+
+    #[test]
+    fn every_row_in_which_a_peer_is_better_is_listed() {
+        let figures = [read(&figure()).unwrap()];
+        assert_eq!(markdown_losses(&figures), "- `threads-switch`: 1: C++20 <queue> 0.44×\n");
+        let item = "<li><code>threads-switch</code>: 1: C++20 &lt;queue&gt; 0.44×</li>\n";
+        assert_eq!(html_losses(&figures), format!("<ul>\n{item}</ul>\n"));
     }
 
     #[test]
@@ -316,7 +364,7 @@ mod tests {
     fn both_pages_have_their_marks() {
         for file in [README, PAGE] {
             let text = std::fs::read_to_string(workspace::root().join(file)).unwrap();
-            for marks in [SUMMARY, FIGURES] {
+            for marks in [SUMMARY, LOSSES, FIGURES] {
                 assert!(between(&marks, &text, "").is_some(), "{file}");
             }
         }

@@ -40,6 +40,7 @@ const PROGRAMS: &[Program] = &[
         purpose: "browser in the site's test",
         need: Need::Required,
     },
+    Program { name: "valgrind", package: "valgrind", purpose: "counts instructions", need: Need::Required },
     Program {
         name: "slowhttptest",
         package: "slowhttptest",

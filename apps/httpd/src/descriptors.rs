@@ -14,7 +14,8 @@ pub(crate) struct Shares {
 /// Descriptors of the process that are there whatever is served: the standard streams, the log, signals.
 const PROCESS: u64 = 10;
 
-/// Those of a worker: its event loop, its rings, the root, a file that is being looked up.
+/// Those of a worker: its event loop, its rings, the root, a file that is being looked up. For each address it has two more: a
+/// listener, and a connection that waits until others have gone.
 const WORKER: u64 = 8;
 
 /// One descriptor of so many is kept for files that are sent and no longer cached, and this many at most.
@@ -53,7 +54,7 @@ pub(crate) fn shares(addresses: usize, workers: usize, cache_files: usize) -> Re
 /// What each worker gets of `limit` descriptors; `None` if that is no connection.
 fn share(limit: u64, addresses: u64, workers: u64, cache_files: usize) -> Option<Shares> {
     let spare = (limit / SPARE.0).min(SPARE.1);
-    let fixed = PROCESS + workers * (WORKER + addresses) + spare;
+    let fixed = PROCESS + workers * (WORKER + 2 * addresses) + spare;
     let each = usize::try_from(limit.saturating_sub(fixed) / workers).unwrap_or(usize::MAX);
     let cache_files = cache_files.min(each / 8);
     (each > cache_files).then(|| Shares { cache_files, connections: each - cache_files })
@@ -66,10 +67,10 @@ mod tests {
     #[test]
     fn what_is_kept_back_is_in_proportion() {
         let shared = |limit, workers| share(limit, 1, workers, 1024);
-        assert_eq!(shared(64, 1), Some(Shares { cache_files: 5, connections: 36 }));
-        assert_eq!(shared(64, 2), Some(Shares { cache_files: 2, connections: 14 }));
+        assert_eq!(shared(64, 1), Some(Shares { cache_files: 5, connections: 35 }));
+        assert_eq!(shared(64, 2), Some(Shares { cache_files: 1, connections: 14 }));
         assert_eq!(shared(64, 8), None);
-        assert_eq!(shared(1024, 2), Some(Shares { cache_files: 58, connections: 408 }));
+        assert_eq!(shared(1024, 2), Some(Shares { cache_files: 58, connections: 407 }));
         assert_eq!(shared(u64::MAX, 2).map(|shares| shares.cache_files), Some(1024));
         assert!(shared(20_000, 2).is_some_and(|shares| 2 * shares.connections > 17_000));
     }

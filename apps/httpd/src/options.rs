@@ -63,7 +63,7 @@ the command line makes no sense.";
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Request {
-    Serve(Options),
+    Serve(Box<Options>),
     Help,
     Version,
 }
@@ -233,7 +233,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
     if options.listen.is_empty() {
         options.listen.push(Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080))));
     }
-    Ok(Request::Serve(options))
+    Ok(Request::Serve(Box::new(options)))
 }
 
 /// The longest time that an option may give: a day.
@@ -280,7 +280,7 @@ mod tests {
 
     fn options(line: &str) -> Options {
         match parsed(line) {
-            Ok(Request::Serve(options)) => options,
+            Ok(Request::Serve(options)) => *options,
             other => panic!("{other:?}"),
         }
     }

@@ -13,12 +13,14 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 
-/// Serves HTTP/1.1 to all that connect, by a thread for each connection, until `stop` is ready. Then it accepts no more, lets the requests
-/// that are under way be answered, and returns when the last connection is closed.
+/// Serves HTTP/1.1 to all that connect, by a thread for each connection, until `stop` is ready.
+/// Then it accepts no more, lets the requests that are under way be answered, and returns when the
+/// last connection is closed.
 ///
-/// `service` is cloned for each connection: [`service_fn`](hyper::service::service_fn) makes one of a function, and the
-/// `TowerToHyperService` of `hyper-util` one of a router of axum. A connection that breaks ends alone, and says nothing. A head that has
-/// not come after 30 seconds ends its connection.
+/// `service` is cloned for each connection: [`service_fn`](hyper::service::service_fn) makes one of
+/// a function, and the `TowerToHyperService` of `hyper-util` one of a router of axum. A connection
+/// that breaks ends alone, and says nothing. A head that has not come after 30 seconds ends its
+/// connection.
 ///
 /// # Errors
 /// Those of accepting that waiting does not mend. The connections that are left are cancelled.
@@ -112,6 +114,7 @@ where
         }
         connection.as_mut().poll(cx)
     });
-    // A peer that breaks its connection off is no fault of the program's, which may log within the service.
+    // A peer that breaks its connection off is no fault of the program's, which may log within the
+    // service.
     let _ = ended.await;
 }

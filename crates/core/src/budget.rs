@@ -99,6 +99,10 @@ pub fn refund(price: u32) {
 /// As [`spend`].
 #[inline(always)]
 pub fn suffices(price: u32) -> bool {
+    // A model repeats its program, and each repetition must make the same steps: it has no count that goes on.
+    if cfg!(loom) {
+        return true;
+    }
     let left = LEFT.get().wrapping_sub(price as i32);
     LEFT.set(left);
     // The sign alone: with it the processor subtracts in memory and branches on the flag.

@@ -144,12 +144,14 @@ impl<C: Syscall> fmt::Debug for Calling<C> {
 }
 
 impl Cpu {
-    /// Answers the calls of type `C` in a node by `reply`, and returns what is left for others to take: [`Trace::Blocked`] if nothing is.
+    /// Answers the calls of type `C` in a node by `reply`, and returns what is left for others to
+    /// take: [`Trace::Blocked`] if nothing is.
     ///
-    /// A call comes as [`Trace::Call`] from a thread that waits for nothing else, and through [`Trace::Any`], among
-    /// [`detached`](Cpu::detached), from one that may move or be cancelled, or that made the call within a `join!` or a `select!`. This answers
-    /// it in both; threads that go on are [woken](Cpu::woken). A scheduler passes what its threads' steps return through this, once
-    /// for each type of call that it knows, before it acts on the node.
+    /// A call comes as [`Trace::Call`] from a thread that waits for nothing else, and through
+    /// [`Trace::Any`], among [`detached`](Cpu::detached), from one that may move or be cancelled,
+    /// or that made the call within a `join!` or a `select!`. This answers it in both; threads that
+    /// go on are [woken](Cpu::woken). A scheduler passes what its threads' steps return through
+    /// this, once for each type of call that it knows, before it acts on the node.
     ///
     /// # Examples
     /// ```
@@ -180,7 +182,8 @@ impl Cpu {
         match node {
             Trace::Call(call) => self.answer_one(call, &mut reply).map_or(Trace::Blocked, Trace::Call),
             Trace::Any => {
-                // What a reply wakes may ask for more, behind those that are there now. The others keep their order.
+                // What a reply wakes may ask for more, behind those that are there now. The others
+                // keep their order.
                 let mut is_left = false;
                 for _ in 0..self.detached_count() {
                     let Some(Detached { request, waker }) = self.detached() else { break };

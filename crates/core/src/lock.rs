@@ -194,7 +194,7 @@ impl<T> Lock<T> for LocalLock<T> {
         self.word.get() & !HELD
     }
 
-    /// The word is [`HELD`] while `change` runs, because that may leave this stack for another one,
+    /// The word says that the lock is held while `change` runs, because that may leave this stack for another one,
     /// on which the word must neither be changed nor the value be reached.
     #[inline(always)]
     fn exchange(

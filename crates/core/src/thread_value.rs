@@ -6,18 +6,20 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread::LocalKey;
 
-/// A value of each thread's own, declared by [`thread_value!`](crate::thread_value!): a request's number, a user's name, what all that the
-/// thread calls may want to know without being passed it.
+/// A value of each thread's own, declared by [`thread_value!`](crate::thread_value!): a request's
+/// number, a user's name, what all that the thread calls may want to know without being passed it.
 ///
-/// [`with_value`](Self::with_value) gives a future the value, and what runs within that future finds it; on whatever OS thread, under
-/// every scheduler and under foreign executors. A variable of [`std::thread_local!`] is no replacement: it belongs to the OS thread,
-/// so that all threads that run there share it, and a thread that moves finds another.
+/// [`with_value`](Self::with_value) gives a future the value, and what runs within that future
+/// finds it; on whatever OS thread, under every scheduler and under foreign executors. A variable
+/// of [`std::thread_local!`] is no replacement: it belongs to the OS thread, so that all threads
+/// that run there share it, and a thread that moves finds another.
 ///
-/// A thread that is spawned within does not inherit the value. It is passed on where that is wanted:
-/// `spawn(USER.with_value(USER.get(), ..))`.
+/// A thread that is spawned within does not inherit the value. It is passed on where that is
+/// wanted: `spawn(USER.with_value(USER.get(), ..))`.
 ///
 /// # Complexity
-/// Each poll of the future swaps the value in and out: two moves of an `Option<T>`. Nothing is allocated.
+/// Each poll of the future swaps the value in and out: two moves of an `Option<T>`. Nothing is
+/// allocated.
 ///
 /// # Examples
 /// ```
@@ -72,7 +74,8 @@ impl<T: 'static> ThreadValue<T> {
         ThreadValue { place }
     }
 
-    /// Runs a future that has the value, also while it is dropped. An inner value hides an outer one.
+    /// Runs a future that has the value, also while it is dropped. An inner value hides an outer
+    /// one.
     pub fn with_value<F: Future>(&'static self, value: T, future: F) -> WithValue<T, F> {
         WithValue { of: self, value: Some(value), future: Some(future) }
     }
@@ -155,7 +158,8 @@ impl<T, F: Future> Future for WithValue<T, F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: of the fields only the future is pinned; it is not moved, and `Drop` drops it in place.
+        // SAFETY: of the fields only the future is pinned; it is not moved, and `Drop` drops it in
+        // place.
         let (of, value, future) = unsafe {
             let this = self.get_unchecked_mut();
             (this.of, &mut this.value, Pin::new_unchecked(&mut this.future))

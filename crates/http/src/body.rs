@@ -98,11 +98,19 @@ impl State {
             Escaped, Extension, ExtensionName, ExtensionToken, ExtensionValue, Name, NameEnd, Pad, Quoted,
             QuotedEnd, Value,
         };
-        match self {
-            Pad | Extension | ExtensionName | NameEnd | ExtensionValue | ExtensionToken => true,
-            Quoted | Escaped | QuotedEnd | Name | Value => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Pad | Extension
+                | ExtensionName
+                | NameEnd
+                | ExtensionValue
+                | ExtensionToken
+                | Quoted
+                | Escaped
+                | QuotedEnd
+                | Name
+                | Value
+        )
     }
 }
 

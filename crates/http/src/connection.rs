@@ -761,18 +761,13 @@ async fn aside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> 
 /// Waits until the client's side takes more. A client that has acknowledged nothing within the time for writing is given
 /// up; the kernel has buffers so large that a client may read steadily and no room come for longer than that.
 async fn room(link: &Link, site: &Site) -> io::Result<()> {
-    loop {
-        let before = sys::unacknowledged(&link.stream).unwrap_or(0);
-        link.stream.set_write_deadline(deadline(site.config.write));
-        match link.stream.writable().await {
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                if !sys::unacknowledged(&link.stream).is_ok_and(|after| after < before) {
-                    return Err(error);
-                }
-            }
-            waited => return waited,
-        }
-    }
+    let before = sys::unacknowledged(&link.stream).unwrap_or(0);
+    let due = now() + site.config.write;
+    link.stream.set_write_deadline(Some(due));
+    // It ends when there is room, and when the time is up.
+    link.stream.writable().await?;
+    let progress = || sys::unacknowledged(&link.stream).is_ok_and(|after| after < before);
+    if now() < due || progress() { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
 }
 
 /// Whether a span of at most [`PIECE_BYTES`] seems to be in memory: its first and its last byte are, or were lately.

@@ -330,7 +330,6 @@ impl Site {
     ) -> io::Result<()> {
         while let Some(accepted) = before(accept(), stop.requested()).await {
             let (stream, peer) = accepted?;
-            detach_local(self.serve(stream, peer));
             while self.connections() >= self.config.connections && !stop.is_requested() {
                 let closed = self.close_idle();
                 self.report_full(closed > 0);
@@ -343,6 +342,7 @@ impl Site {
                     sleep(FULL_PAUSES.1).await;
                 }
             }
+            detach_local(self.serve(stream, peer));
         }
         // What the kernel has accepted has been promised an answer.
         yield_now().await;

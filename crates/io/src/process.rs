@@ -278,12 +278,14 @@ impl Child {
         Ok(Output { status, stdout: stdout?, stderr: stderr? })
     }
 
-    /// Asks it to end (SIGTERM), waits for its end, and kills it (SIGKILL) if it has not ended after `grace`. Returns how it has ended.
+    /// Asks it to end (SIGTERM), waits for its end, and kills it (SIGKILL) if it has not ended
+    /// after `grace`. Returns how it has ended.
     ///
     /// Its standard input is closed first, which is what many programs end at.
     ///
     /// # Errors
-    /// As for [`wait`](Self::wait), and if it is not this process's to signal: it has changed its user.
+    /// As for [`wait`](Self::wait), and if it is not this process's to signal: it has changed its
+    /// user.
     ///
     /// # Examples
     /// ```

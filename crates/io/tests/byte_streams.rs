@@ -1,4 +1,5 @@
-//! Streams of any kind: copying, reading by lines, connecting by name, and what is left when a read is given up.
+//! Streams of any kind: copying, reading by lines, connecting by name, and what is left when a read
+//! is given up.
 
 use selvedge_core::{round_robin_with, spawn, spawn_local, yield_now};
 use selvedge_io::fs::File;

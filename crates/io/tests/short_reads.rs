@@ -212,7 +212,7 @@ fn lines_of_a_terminal() {
     let name = ptsname(&controller, Vec::new()).unwrap();
     let path = std::ffi::OsStr::new(name.to_str().unwrap());
     let terminal = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
-    let mut keyboard = std::fs::File::from(OwnedFd::from(controller));
+    let mut keyboard = std::fs::File::from(controller);
     all_of_a_pipe("three lines", terminal, 14, move || keyboard.write_all(b"one\ntwo\nthree\n").unwrap());
 }
 

@@ -6,8 +6,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Waits until one of two to eight futures is ready, given as a tuple; says which, and drops the others. [`select!`](crate::select!) gives
-/// each a name.
+/// Waits until one of two to eight futures is ready, given as a tuple; says which, and drops the
+/// others. [`select!`](crate::select!) gives each a name.
 ///
 /// They are polled in the order of the tuple, so that of several that are ready the first in it wins: put what must not be starved
 /// in front.
@@ -41,7 +41,8 @@ pub fn race<T: Race>(futures: T) -> Racing<T> {
     Racing { futures }
 }
 
-/// Which future was ready first, with its output. What a shorter tuple does not have cannot be, and need not be matched.
+/// Which future was ready first, with its output. What a shorter tuple does not have cannot be, and
+/// need not be matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selected<
     A,
@@ -177,11 +178,14 @@ tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4), (F Six
 tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4), (F Sixth 5), (G Seventh 6));
 tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4), (F Sixth 5), (G Seventh 6), (H Eighth 7));
 
-/// Waits until one of any number of futures is ready, drops the others, and goes on with what is written behind its name.
+/// Waits until one of any number of futures is ready, drops the others, and goes on with what is
+/// written behind its name.
 ///
-/// A branch is `pattern = future => expression`, with a comma behind it also after a block. The futures are polled in their order, so that of several that are ready the first wins. The
-/// expression runs when the others have been dropped; it may await, return, break and use `?`, and what the futures borrow is free
-/// again. The pattern must match whatever the future gives: a `match` in the expression tells cases apart.
+/// A branch is `pattern = future => expression`, with a comma behind it also after a block. The
+/// futures are polled in their order, so that of several that are ready the first wins. The
+/// expression runs when the others have been dropped; it may await, return, break and use `?`, and
+/// what the futures borrow is free again. The pattern must match whatever the future gives: a
+/// `match` in the expression tells cases apart.
 ///
 /// # Examples
 /// ```

@@ -36,15 +36,18 @@
 //! the others run.
 //!
 //! # Children that borrow
-//! A child owns what it uses, or shares it in an `Arc`: it cannot borrow from the function that spawns it. With OS threads it can
-//! ([`std::thread::scope`]), because nothing gets past the end of that function but through it. A scope's future can be forgotten
-//! (`std::mem::forget`, a circle of `Rc`s) after its children have begun, and then what they borrow from goes, with no destructor that could
-//! wait for them. A scope that waited in its destructor would block its OS thread, on which its children are to run, and would
-//! not run at all in a future that is forgotten. So no signature with `Child<'a>` is sound, whatever its bounds.
+//! A child owns what it uses, or shares it in an `Arc`: it cannot borrow from the function that
+//! spawns it. With OS threads it can ([`std::thread::scope`]), because nothing gets past the end of
+//! that function but through it. A scope's future can be forgotten (`std::mem::forget`, a circle of
+//! `Rc`s) after its children have begun, and then what they borrow from goes, with no destructor
+//! that could wait for them. A scope that waited in its destructor would block its OS thread, on
+//! which its children are to run, and would not run at all in a future that is forgotten. So no
+//! signature with `Child<'a>` is sound, whatever its bounds.
 //!
-//! What borrows is what runs in the same thread: [`join`], [`join_all`], [`try_join`] and [`select()`] take futures that borrow,
-//! because they are parts of the future that owns what they borrow. Where the parts are to run on several cores, an `Arc` around what they
-//! read costs two atomic operations for each child.
+//! What borrows is what runs in the same thread: [`join`], [`join_all`], [`try_join`] and
+//! [`select()`] take futures that borrow, because they are parts of the future that owns what they
+//! borrow. Where the parts are to run on several cores, an `Arc` around what they read costs two
+//! atomic operations for each child.
 //!
 //! # Exceptions
 //! What [`throw`](selvedge_core::throw) throws in a child, or a panic there, cancels the child's siblings and the scope's body and is

@@ -5,17 +5,19 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-/// Threads whose results come in the order in which they end.
+/// A set of threads that gives their results in the order in which they end.
 ///
-/// Dropping the set cancels the threads that are left in it. It does not wait for their destructors, as a [`scope()`](crate::scope())
-/// does: a set within a scope whose threads are to be over with it ends them with [`cancel_all`](Self::cancel_all) and takes their
+/// Dropping the set cancels the threads that are left in it. It does not wait for their
+/// destructors, as a [`scope()`](crate::scope()) does: a set within a scope, with threads that are
+/// to be over when the scope is, ends them with [`cancel_all`](Self::cancel_all) and takes their
 /// results.
 ///
 /// # Cancellation
 /// Dropping a `next` that waits loses nothing: the result that it was handed is the next one's.
 ///
 /// # Complexity
-/// A thread costs its block, an entry in a table, and one in a queue when it ends; each is freed when its result is taken.
+/// A thread costs its block, an entry in a table, and one in a queue when it ends; each is freed
+/// when its result is taken.
 ///
 /// # Examples
 /// ```
@@ -44,7 +46,7 @@ use std::sync::Arc;
 #[doc(alias = "FuturesUnordered")]
 pub struct Threads<T> {
     ended: Arc<Ended<T>>,
-    /// Those whose results have not been taken.
+    /// Those with results that have not been taken.
     running: HashMap<u64, JoinHandle<()>>,
     next: u64,
 }
@@ -61,8 +63,8 @@ impl<T: Send + 'static> Threads<T> {
         Threads { ended: Arc::new(WaitQueue::new(VecDeque::new())), running: HashMap::new(), next: 0 }
     }
 
-    /// Spawns a thread into the set, and returns its number there: how many were spawned before it. It is ready at once, behind those that are
-    /// ready already.
+    /// Spawns a thread into the set, and returns its number there: how many were spawned before it.
+    /// It is ready at once, behind those that are ready already.
     ///
     /// # Panics
     /// Outside of a thread of ours, and if the arena is full.
@@ -92,7 +94,8 @@ impl<T: Send + 'static> Threads<T> {
         number
     }
 
-    /// Waits for the next thread to end, and returns its result; `None` if no thread is left in the set.
+    /// Waits for the next thread to end, and returns its result; `None` if no thread is left in the
+    /// set.
     ///
     /// A thread that panics or throws ends with [`JoinError::Panicked`], and the others run on.
     pub async fn next(&mut self) -> Option<Result<T, JoinError>> {
@@ -118,7 +121,8 @@ impl<T: Send + 'static> Threads<T> {
 }
 
 impl<T> Threads<T> {
-    /// How many threads are in the set: those that run, and those whose results have not been taken.
+    /// How many threads are in the set: those that run, and those with results that have not been
+    /// taken.
     pub fn len(&self) -> usize {
         self.running.len()
     }
@@ -128,8 +132,8 @@ impl<T> Threads<T> {
         self.running.is_empty()
     }
 
-    /// Cancels the thread with a number. Its result is [`JoinError::Cancelled`], and comes as that of any other. Nothing happens if its
-    /// result was taken.
+    /// Cancels the thread with a number. Its result is [`JoinError::Cancelled`], and comes as that
+    /// of any other. Nothing happens if its result was taken.
     #[doc(alias = "abort")]
     pub fn cancel(&self, number: u64) {
         if let Some(handle) = self.running.get(&number) {
@@ -169,7 +173,8 @@ impl<T> fmt::Debug for Threads<T> {
     }
 }
 
-/// A thread's place in its set: dropping it tells how the thread has ended. A future that is dropped before its end was cancelled.
+/// A thread's place in its set: dropping it tells how the thread has ended. A future that is
+/// dropped before its end was cancelled.
 struct Place<T> {
     ended: Arc<Ended<T>>,
     /// Until it is dropped.
@@ -220,7 +225,8 @@ impl<T> Role<VecDeque<End<T>>, Option<End<T>>> for Take {
         _: &mut Queue<'_, Option<End<T>>>,
         payload: &mut Option<End<T>>,
     ) {
-        // The set is borrowed by each taker in turn, so that no other waits. It was the first, and is so again.
+        // The set is borrowed by each taker in turn, so that no other waits. It was the first, and
+        // is so again.
         payload.take().into_iter().for_each(|end| ended.push_front(end));
     }
 }

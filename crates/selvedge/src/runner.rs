@@ -1,4 +1,5 @@
-//! How a program starts: its workers, their names and event sources, and a main function that may fail.
+//! How a program starts: its workers, their names and event sources, and a main function that may
+//! fail.
 
 use crate::{refuse_within, seeing};
 use selvedge_core::{Events, round_robin_with};
@@ -9,14 +10,16 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// Runs a program whose main function may fail, on all cores, and says how the process ends: the whole of `fn main`.
+/// Runs a program with a main function that may fail, on all cores, and says how the process ends:
+/// the whole of `fn main`.
 ///
-/// An error, of `main` or of the scheduler, is written to standard error in the words of its `Display`, and the process ends with
-/// [`ExitCode::FAILURE`]. The environment variables `SELVEDGE_WORKERS` ([`Runner::from_environment`]) and
-/// `SELVEDGE_SEE` ([`see::from_environment`](crate::see::from_environment)) are heeded.
+/// An error, of `main` or of the scheduler, is written to standard error in the words of its
+/// `Display`, and the process ends with [`ExitCode::FAILURE`]. The environment variables
+/// `SELVEDGE_WORKERS` ([`Runner::from_environment`]) and `SELVEDGE_SEE`
+/// ([`see::from_environment`](crate::see::from_environment)) are heeded.
 ///
-/// It is a function and not an attribute like `#[main]`, because an attribute needs a crate of its own that runs within the compiler, and
-/// saves one line.
+/// It is a function and not an attribute like `#[main]`, because an attribute needs a crate of its
+/// own that runs within the compiler, and saves one line.
 ///
 /// # Panics
 /// If `main` panics.
@@ -116,8 +119,9 @@ impl Runner {
         Runner::default()
     }
 
-    /// What the environment variable `SELVEDGE_WORKERS` asks for: a number of workers, `0` for one for each CPU, or `local` for the calling
-    /// OS thread alone. Without the variable it is as [`new`](Self::new).
+    /// What the environment variable `SELVEDGE_WORKERS` asks for: a number of workers, `0` for one
+    /// for each CPU, or `local` for the calling OS thread alone. Without the variable it is as
+    /// [`new`](Self::new).
     ///
     /// # Errors
     /// If the variable says something else.
@@ -129,25 +133,27 @@ impl Runner {
         Ok(Runner { workers, ..Runner::default() })
     }
 
-    /// So many workers that steal threads from one another; with 0, one for each CPU that the process may use.
+    /// So many workers that steal threads from one another; with 0, one for each CPU that the
+    /// process may use.
     pub fn workers(self, number: usize) -> Runner {
         Runner { workers: Workers::Stealing(number), ..self }
     }
 
-    /// The calling OS thread alone, round-robin, as [`run_local`](crate::run_local): what a thread does between two of its system calls
-    /// is then one piece for all others.
+    /// The calling OS thread alone, round-robin, as [`run_local`](crate::run_local): what a thread
+    /// does between two of its system calls is then one piece for all others.
     pub fn local(self) -> Runner {
         Runner { workers: Workers::Local, ..self }
     }
 
-    /// The OS threads of the workers are called `name-1`, `name-2` and so on, in debuggers and in `top`; without this, `worker-1` and
-    /// so on. The calling OS thread, which is worker 0, keeps its name.
+    /// The OS threads of the workers are called `name-1`, `name-2` and so on, in debuggers and in
+    /// `top`; without this, `worker-1` and so on. The calling OS thread, which is worker 0, keeps
+    /// its name.
     pub fn name(self, name: impl Into<String>) -> Runner {
         Runner { name: Some(name.into()), ..self }
     }
 
-    /// Runs `main` and the threads it creates until `main` has ended; returns its result. The threads that are left are cancelled. The
-    /// environment variable `SELVEDGE_SEE` is heeded.
+    /// Runs `main` and the threads it creates until `main` has ended; returns its result. The
+    /// threads that are left are cancelled. The environment variable `SELVEDGE_SEE` is heeded.
     ///
     /// # Errors
     /// See [`Failure`]: no event loop, no OS thread, or a deadlock.
@@ -162,7 +168,8 @@ impl Runner {
         self.run_over(|_| EventLoop::new(), main)
     }
 
-    /// As [`run`](Self::run), with the event source that `events(worker)` makes for each worker, on its OS thread.
+    /// As [`run`](Self::run), with the event source that `events(worker)` makes for each worker, on
+    /// its OS thread.
     ///
     /// # Errors
     /// As for [`run`](Self::run), and those of `events`.

@@ -5,7 +5,8 @@ use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::fmt;
 use std::sync::Arc;
 
-/// A channel for one value. What is sent belongs to the one that takes it; a [`Promise`](crate::Promise) lends its value to any number.
+/// A channel for one value. What is sent belongs to the one that takes it; a
+/// [`Promise`](crate::Promise) lends its value to any number.
 ///
 /// # Examples
 /// A thread that answers questions:
@@ -90,7 +91,8 @@ impl<T, M: Mode> Replier<T, M> {
             if state.is_unwanted {
                 return Err(value);
             }
-            // While `self` is here to be consumed, no `unwanted` borrows it: what waits, if anything does, is the taker.
+            // While `self` is here to be consumed, no `unwanted` borrows it: what waits, if
+            // anything does, is the taker.
             match queue.front() {
                 Some(taker) => {
                     *taker = Some(value);
@@ -158,7 +160,8 @@ impl<T, M: Mode> Drop for Reply<T, M> {
     fn drop(&mut self) {
         let value = self.shared.with(|state, queue| {
             state.is_unwanted = true;
-            // No taker is left, because it would borrow `self`: what waits, if anything does, waits for this.
+            // No taker is left, because it would borrow `self`: what waits, if anything does, waits
+            // for this.
             queue.grant();
             state.value.take()
         });

@@ -2,7 +2,7 @@
 //
 // usage: fifo pipes PAIRS IDLE CONVERSATIONS
 // One thread of a pair sends 32 KB and receives 32 KB, the other receives and sends, over and over. Stacks are 32 KB.
-// Prints `name value` lines: the bytes received, how many messages were not as sent, and MB a second.
+// Prints `name value` lines: the bytes received, how many messages were not as sent, how many idle threads woke, and MB a second.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,6 +24,8 @@ struct side {
 };
 
 static uint64_t conversations;
+// How many idle threads did not stay idle.
+static _Atomic uint64_t woken;
 static pthread_barrier_t ready, start;
 
 static double now(void) {
@@ -100,8 +102,8 @@ static void *talk(void *argument) {
 static void *idle(void *argument) {
     char byte;
     need(read((int)(intptr_t)argument, &byte, 1) >= 0, "read");
-    fprintf(stderr, "an idle thread was woken\n");
-    exit(1);
+    woken++;
+    return NULL;
 }
 
 int main(int argc, char **argv) {
@@ -149,7 +151,7 @@ int main(int argc, char **argv) {
         wrong += sides[i].wrong;
     }
     const double seconds = now() - first;
-    printf("bytes %lu\nwrong %lu\nrate %.3f\n", bytes, wrong, bytes / seconds / 1e6);
+    printf("bytes %lu\nwrong %lu\nwoken %lu\nrate %.3f\n", bytes, wrong, (unsigned long)woken, bytes / seconds / 1e6);
     fflush(stdout);
     _exit(0);
 }

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static std::deque<std::coroutine_handle<>> ready;
-static uint64_t finished = 0;
+static uint64_t started = 0, yields = 0, stop = 0, finished = 0;
 
 struct Task {
     struct promise_type {
@@ -47,8 +47,14 @@ static void print_times(const Times &first, const Times &last, double operations
     printf("ns %.4f\nwall_ns %.4f\n", (last.cpu - first.cpu) / operations, (last.wall - first.wall) / operations);
 }
 
-static Task forever() {
-    for (;;) co_await Yield{};
+// A coroutine in a yield loop, which counts its yields until there are `stop` of all together.
+static Task yielding() {
+    started++;
+    while (yields < stop) {
+        yields++;
+        co_await Yield{};
+    }
+    finished++;
 }
 
 static Task one() {
@@ -62,12 +68,16 @@ static void step() {
     handle.resume();
 }
 
+// The anonymous memory that is resident, counted for the question.
 static uint64_t rss_bytes() {
-    FILE *file = fopen("/proc/self/statm", "r");
-    unsigned long size = 0, resident = 0;
-    if (!file || fscanf(file, "%lu %lu", &size, &resident) != 2) abort();
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    char line[256];
+    unsigned long kib = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "Anonymous: %lu kB", &kib) == 1) break;
+    if (!kib) abort();
     fclose(file);
-    return uint64_t(resident) * sysconf(_SC_PAGESIZE);
+    return uint64_t(kib) * 1024;
 }
 
 int main(int argc, char **argv) {
@@ -75,23 +85,28 @@ int main(int argc, char **argv) {
     const char *measure = argv[1];
     const uint64_t n = strtoull(argv[2], nullptr, 10);
     if (!strcmp(measure, "memory")) {
+        stop = UINT64_MAX;
         const uint64_t before = rss_bytes();
-        for (uint64_t i = 0; i < n; i++) ready.push_back(forever().handle);
-        for (uint64_t i = 0; i < n; i++) step();
+        for (uint64_t i = 0; i < n; i++) ready.push_back(yielding().handle);
+        while (started < n) step();
         printf("bytes %.3f\nlive %zu\n", double(rss_bytes() - before) / n, ready.size());
         fflush(stdout);
         _exit(0);
     }
     if (!strcmp(measure, "switch") && argc == 4) {
         const uint64_t total = strtoull(argv[3], nullptr, 10);
-        for (uint64_t i = 0; i < n; i++) ready.push_back(forever().handle);
-        for (uint64_t i = 0; i < n; i++) step();
+        stop = UINT64_MAX;
+        for (uint64_t i = 0; i < n; i++) ready.push_back(yielding().handle);
+        while (started < n) step();
+        yields = 0;
+        stop = total;
         const Times first;
-        for (uint64_t i = 0; i < total; i++) step();
+        while (yields < stop) step();
         print_times(first, Times{}, total);
-        printf("live %zu\n", ready.size());
-        fflush(stdout);
-        _exit(0);
+        printf("yields %lu\n", yields);
+        while (!ready.empty()) step();
+        printf("finished %lu\n", finished);
+        return 0;
     }
     if (!strcmp(measure, "spawn")) {
         const Times first;

@@ -6,9 +6,11 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -34,19 +36,23 @@ func printTimes(first, last times, operations int) {
 	fmt.Printf("ns %.4f\nwall_ns %.4f\n", (last.cpu-first.cpu)/n, float64(last.wall.Sub(first.wall).Nanoseconds())/n)
 }
 
+// The anonymous memory that is resident, counted for the question.
 func rssBytes() float64 {
-	text, err := os.ReadFile("/proc/self/statm")
+	text, err := os.ReadFile("/proc/self/smaps_rollup")
 	if err != nil {
 		panic(err)
 	}
-	var size, resident int
-	fmt.Sscan(string(text), &size, &resident)
-	return float64(resident * os.Getpagesize())
+	_, rest, found := strings.Cut(string(text), "Anonymous:")
+	var kib int
+	if read, _ := fmt.Sscan(rest, &kib); !found || read != 1 {
+		panic("Linux tells a process its size")
+	}
+	return float64(kib * 1024)
 }
 
 // The counters below are plain variables: with GOMAXPROCS=1 one goroutine runs at a time, and an
 // asynchronous preemption between a load and a store (once in 10 ms) would be seen as a wrong answer.
-var started, finished, yields int
+var started, finished, yields, stop int
 
 func memory(n int) {
 	before := rssBytes()
@@ -72,21 +78,22 @@ func switches(n, total int) {
 	var all sync.WaitGroup
 	all.Add(n)
 	gate := make(chan struct{})
+	stop = math.MaxInt
 	for step := 0; step < n; step++ {
 		go func() {
 			<-gate
 			started++
 			if started == n {
+				yields = 0
+				stop = total
 				first = now()
 			}
-			for yields <= total {
-				if started == n {
-					if yields == total {
-						last = now()
-					}
-					yields++
-				}
+			for yields < stop {
+				yields++
 				runtime.Gosched()
+			}
+			if finished == 0 {
+				last = now()
 			}
 			finished++
 			all.Done()
@@ -95,7 +102,7 @@ func switches(n, total int) {
 	close(gate)
 	all.Wait()
 	printTimes(first, last, total)
-	fmt.Printf("finished %d\n", finished)
+	fmt.Printf("yields %d\nfinished %d\n", yields, finished)
 }
 
 func spawn(total int) {

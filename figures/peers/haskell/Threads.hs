@@ -30,10 +30,13 @@ printTimes (Times cpu0 wall0) (Times cpu1 wall1) operations = do
   putStrLn ("ns " ++ show ((cpu1 - cpu0) / fromIntegral operations))
   putStrLn ("wall_ns " ++ show ((wall1 - wall0) / fromIntegral operations))
 
+-- | The anonymous memory that is resident, counted for the question.
 rssBytes :: IO Double
 rssBytes = do
-  text <- readFile "/proc/self/statm"
-  evaluate (4096 * read (words text !! 1))
+  text <- readFile "/proc/self/smaps_rollup"
+  case [kib | ["Anonymous:", kib, "kB"] <- map words (lines text)] of
+    kib : _ -> evaluate (1024 * read kib)
+    [] -> ioError (userError "Linux tells a process its size")
 
 -- A counter outside the heap: an unboxed cell that costs no allocation per increment. One Haskell thread runs at a
 -- time here, and it can lose the processor only where it allocates.
@@ -79,33 +82,38 @@ switches n total = do
   started <- counter
   finished <- counter
   yields <- counter
+  stop <- counter
+  poke stop maxBound
   first <- newEmptyMVar
   end <- newEmptyMVar
   done <- newEmptyMVar
   gate <- newEmptyMVar
   let turn = do
-        running <- peek started
-        count <- peek yields
-        when (fromIntegral count <= total) $ do
-          when (fromIntegral running == n) $ do
-            when (fromIntegral count == total) (now >>= putMVar end)
-            increment yields
+        made <- peek yields
+        most <- peek stop
+        when (made < most) $ do
+          poke yields (made + 1)
           yield
           turn
   times n $ void $ forkIO $ do
     readMVar gate
     increment started
     count <- peek started
-    when (fromIntegral count == n) (now >>= putMVar first)
+    when (fromIntegral count == n) $ do
+      poke yields 0
+      poke stop (fromIntegral total)
+      now >>= putMVar first
     turn
     increment finished
     ended <- peek finished
+    when (ended == 1) (now >>= putMVar end)
     when (fromIntegral ended == n) (putMVar done ())
   putMVar gate ()
   takeMVar done
   from <- takeMVar first
   to <- takeMVar end
   printTimes from to total
+  peek yields >>= \value -> putStrLn ("yields " ++ show value)
   peek finished >>= \value -> putStrLn ("finished " ++ show value)
 
 spawn :: Int -> IO ()

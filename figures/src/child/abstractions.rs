@@ -1,16 +1,16 @@
 //! What combinators cost: one text under both runtimes, each of which brings its own join, select and time-out.
 
 use std::cell::RefCell;
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, pending};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use futures::channel::oneshot;
 use selvedge_scope::Selected;
 
 use super::clock::Times;
+use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// A runtime's combinators.
@@ -31,9 +31,6 @@ pub(super) trait Combinators: Runtime {
     fn timeout<A>(future: A) -> impl Future<Output = u64> + Send
     where
         A: Future<Output = u64> + Send;
-
-    /// The cheapest way to be pending once.
-    fn pause() -> impl Future<Output = ()> + Send;
 }
 
 /// A limit that no operation here reaches.
@@ -64,10 +61,6 @@ impl Combinators for Ours {
         A: Future<Output = u64> + Send,
     {
         selvedge_io::time::timeout(MINUTE, future).await.expect("a minute is enough")
-    }
-
-    fn pause() -> impl Future<Output = ()> + Send {
-        Ours::yield_now()
     }
 }
 
@@ -100,19 +93,6 @@ impl Combinators for Tokio {
     {
         tokio::time::timeout(MINUTE, future).await.expect("a minute is enough")
     }
-
-    fn pause() -> impl Future<Output = ()> + Send {
-        // It wakes itself; yield_now would put the task off to the end of the tick.
-        let mut woken = false;
-        poll_fn(move |context| {
-            if woken {
-                return Poll::Ready(());
-            }
-            woken = true;
-            context.waker().wake_by_ref();
-            Poll::Pending
-        })
-    }
 }
 
 /// A future that is ready.
@@ -135,7 +115,7 @@ where
     F: Future<Output = u64> + Send + 'static,
 {
     R::run(0, waits, async move {
-        let mut sum = 0;
+        let mut sum = fault();
         let first = Times::now();
         for _ in 0..total {
             sum += operation().await;
@@ -188,7 +168,7 @@ pub(super) fn oneshot<R: Combinators>(total: u64) {
             }
         })
         .await;
-        let mut sum = 0;
+        let mut sum = fault();
         let first = Times::now();
         for _ in 0..total {
             let (sender, receiver) = oneshot::channel();

@@ -9,6 +9,7 @@ use selvedge_sync::MVar;
 use tokio::sync::mpsc;
 
 use super::clock::Times;
+use super::fault;
 use super::handmade::HandMadeShared;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
 
@@ -29,7 +30,7 @@ pub(super) fn compute<R: Runtime>(workers: u64, threads: u64, bursts: u64, steps
         let mut handles = Vec::new();
         for seed in 1..=threads {
             handles.push(R::spawn(async move {
-                let mut x = seed;
+                let mut x = seed ^ fault();
                 for _ in 0..bursts {
                     x = burst(x, steps);
                     R::yield_now().await;
@@ -48,12 +49,18 @@ pub(super) fn compute<R: Runtime>(workers: u64, threads: u64, bursts: u64, steps
 }
 
 static STARTED: AtomicU64 = AtomicU64::new(0);
+static YIELDS: AtomicU64 = AtomicU64::new(0);
 static FINISHED: AtomicU64 = AtomicU64::new(0);
 static BEGIN: AtomicBool = AtomicBool::new(false);
 static END: OnceLock<Times> = OnceLock::new();
 
-/// `per` yields of each of `n` threads, after all have started.
-pub(super) fn switch<R: Runtime>(workers: u64, n: u64, per: u64) {
+/// `per` yields through `turn` of each of `n` threads, after all have started. Each thread counts
+/// its own.
+pub(super) fn switch<R: Runtime, F>(workers: u64, n: u64, per: u64, turn: fn() -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let made_by_each = per - fault();
     let first = R::run(workers as usize, Waits::Nothing, async move {
         for _ in 0..n {
             // Not forked: each fork would let all those that are there yield before the next.
@@ -62,9 +69,12 @@ pub(super) fn switch<R: Runtime>(workers: u64, n: u64, per: u64) {
                 while !BEGIN.load(Ordering::Relaxed) {
                     R::yield_now().await;
                 }
-                for _ in 0..per {
-                    R::yield_now().await;
+                let mut made = 0;
+                while made < made_by_each {
+                    made += 1;
+                    turn().await;
                 }
+                YIELDS.fetch_add(made, Ordering::Relaxed);
                 if FINISHED.fetch_add(1, Ordering::SeqCst) + 1 == n {
                     END.get_or_init(Times::now);
                 }
@@ -81,6 +91,7 @@ pub(super) fn switch<R: Runtime>(workers: u64, n: u64, per: u64) {
         first
     });
     first.print_until(*END.get().expect("the last thread has ended"), n * per);
+    println!("yields {}", YIELDS.load(Ordering::Relaxed));
     println!("finished {}", FINISHED.load(Ordering::SeqCst));
 }
 
@@ -88,7 +99,7 @@ pub(super) fn switch<R: Runtime>(workers: u64, n: u64, per: u64) {
 pub(super) fn spawn<R: Runtime>(workers: u64, total: u64) {
     R::run(workers as usize, Waits::Nothing, async move {
         let mut handles = Vec::with_capacity(1000);
-        let mut finished = 0;
+        let mut finished = fault();
         let first = Times::now();
         for _ in 0..total / 1000 {
             for _ in 0..1000_u64 {
@@ -159,7 +170,7 @@ fn ring<R: Runtime, C: Cell>(workers: u64, k: u64, tokens: u64, hops: u64) {
         let starts: Vec<C> = (0..tokens).map(|i| cells[(i * k / tokens) as usize].clone()).collect();
         let first = Times::now();
         for cell in &starts {
-            cell.put(0).await;
+            cell.put(fault()).await;
         }
         for station in stations {
             station.await;
@@ -235,11 +246,11 @@ fn tree<R: Runtime>(number: u64, size: u64) -> impl Future<Output = u64> + Send 
     }
 }
 
-/// The tree with a million leaves.
-pub(super) fn skynet<R: Runtime>(workers: u64) {
-    let (ms, sum) = R::run(workers as usize, Waits::Nothing, async {
+/// The tree with so many leaves, a power of ten.
+pub(super) fn skynet<R: Runtime>(workers: u64, leaves: u64) {
+    let (ms, sum) = R::run(workers as usize, Waits::Nothing, async move {
         let first = Instant::now();
-        let sum = R::spawn(tree::<R>(0, 1_000_000)).await;
+        let sum = R::spawn(tree::<R>(fault(), leaves)).await;
         (first.elapsed().as_secs_f64() * 1e3, sum)
     });
     println!("ms {ms:.4}");
@@ -254,7 +265,7 @@ where
 {
     R::run(workers as usize, Waits::Nothing, async move {
         let first = Instant::now();
-        let handles: Vec<_> = (0..threads).map(|_| R::spawn(part(total / threads))).collect();
+        let handles: Vec<_> = (0..threads).map(|_| R::spawn(part(total / threads - fault()))).collect();
         for handle in handles {
             handle.await;
         }
@@ -323,7 +334,7 @@ fn os_threads(threads: u64, total: u64, part: impl Fn(u64) + Sync) -> f64 {
             scope.spawn(|| {
                 ready.wait();
                 start.wait();
-                part(total / threads);
+                part(total / threads - fault());
             });
         }
         ready.wait();

@@ -10,6 +10,7 @@ use selvedge_io::net::{TcpListener, TcpStream};
 use selvedge_sched::per_core;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// Bytes that are read at once at most.
@@ -32,6 +33,10 @@ fn listen() -> TcpListener {
 
 async fn serve(stream: TcpStream) {
     let mut buffer = [0; BUFFER];
+    if fault() == 1 {
+        // One byte more than was sent.
+        let _ = stream.write_all(&[0]).await;
+    }
     while let Ok(read @ 1..) = stream.read(&mut buffer).await
         && stream.write_all(&buffer[..read]).await.is_ok()
     {}

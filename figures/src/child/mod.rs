@@ -10,14 +10,26 @@ mod handmade;
 mod load;
 mod ours;
 mod pipes;
+mod requests;
 mod runtime;
 mod timers;
 mod tokio_peer;
 
+use std::env;
+
 use selvedge_io::fs::Driver;
 
 use self::handmade::HandMade;
-use self::runtime::{Ours, Tokio};
+use self::runtime::{Ours, Runtime, Tokio};
+
+/// The environment variable that tells a program of ours to give a wrong answer, so that a figure's
+/// own check is checked.
+pub(crate) const FAULT: &str = "FIGURES_FAULT";
+
+/// 1 in a run that is to give a wrong answer, 0 in every other.
+fn fault() -> u64 {
+    u64::from(env::var_os(FAULT).is_some())
+}
 
 /// Runs the program `words[0]` with the numbers that follow.
 ///
@@ -41,8 +53,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("ring", &[k, hops]) => ours::ring(k, hops),
         ("ring-shared", &[k, hops]) => ours::ring_shared(k, hops),
         ("ring-handmade", &[k, hops]) => ours::ring_handmade(k, hops),
-        ("disk", &[n, milliseconds]) => disk::random(n, milliseconds, Driver::Ring),
-        ("disk-pool", &[n, milliseconds]) => disk::random(n, milliseconds, Driver::Pool),
+        ("disk", &[blocks, n, milliseconds]) => disk::random(blocks, n, milliseconds, Driver::Ring),
+        ("disk-pool", &[blocks, n, milliseconds]) => disk::random(blocks, n, milliseconds, Driver::Pool),
+        ("requests", &[port, connections, total]) => requests::requests(port, connections, total)?,
         ("tokio-memory", &[n]) => tokio_peer::memory(n),
         ("tokio-switch-self-wake", &[n, total]) => tokio_peer::switch_self_wake(n, total),
         ("tokio-switch-yield-now", &[n, total]) => tokio_peer::switch_yield_now(n, total),
@@ -60,11 +73,11 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
     match (name, numbers) {
         ("compute", &[w, threads, bursts, steps]) => cores::compute::<Ours>(w, threads, bursts, steps),
-        ("cores-switch", &[w, n, per]) => cores::switch::<Ours>(w, n, per),
+        ("cores-switch", &[w, n, per]) => cores::switch::<Ours, _>(w, n, per, Ours::yield_now),
         ("cores-spawn", &[w, total]) => cores::spawn::<Ours>(w, total),
         ("cores-ring", &[w, k, tokens, hops]) => cores::ring_mvar(w, k, tokens, hops),
         ("cores-ring-handmade", &[w, k, tokens, hops]) => cores::ring_handmade::<Ours>(w, k, tokens, hops),
-        ("skynet", &[w]) => cores::skynet::<Ours>(w),
+        ("skynet", &[w, leaves]) => cores::skynet::<Ours>(w, leaves),
         ("counter-mutex", &[w, threads, total]) => cores::counter_mutex(w, threads, total),
         ("counter-atomic", &[w, threads, total]) => cores::counter_atomic(w, threads, total),
         ("counter-os-mutex", &[threads, total]) => cores::counter_os_mutex(threads, total),
@@ -98,13 +111,16 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("tokio-compute", &[w, threads, bursts, steps]) => {
             cores::compute::<Tokio>(w, threads, bursts, steps);
         }
-        ("tokio-cores-switch", &[w, n, per]) => cores::switch::<Tokio>(w, n, per),
+        ("tokio-cores-switch-self-wake", &[w, n, per]) => cores::switch::<Tokio, _>(w, n, per, Tokio::pause),
+        ("tokio-cores-switch-yield-now", &[w, n, per]) => {
+            cores::switch::<Tokio, _>(w, n, per, Tokio::yield_now)
+        }
         ("tokio-cores-spawn", &[w, total]) => cores::spawn::<Tokio>(w, total),
         ("tokio-cores-ring-handmade", &[w, k, tokens, hops]) => {
             cores::ring_handmade::<Tokio>(w, k, tokens, hops);
         }
         ("tokio-cores-ring-mpsc", &[w, k, tokens, hops]) => cores::ring_mpsc(w, k, tokens, hops),
-        ("tokio-skynet", &[w]) => cores::skynet::<Tokio>(w),
+        ("tokio-skynet", &[w, leaves]) => cores::skynet::<Tokio>(w, leaves),
         ("tokio-counter-mutex", &[w, threads, total]) => cores::tokio_counter_mutex(w, threads, total),
         ("tokio-fifo", &[w, pairs, idle, times]) => pipes::fifo::<Tokio>(w, pairs, idle, times),
         ("tokio-echo", &[w]) => echo::tokio(w),

@@ -8,14 +8,15 @@ use selvedge_core::{Cpu, Mode, NoEvents, fork, spawn_local as spawn_joinable, st
 use selvedge_sync::MVar;
 
 use super::clock::{Times, rss_bytes};
+use super::fault;
 use super::handmade::HandMade;
 
 thread_local! {
+    static STARTED: Cell<u64> = const { Cell::new(0) };
+    static YIELDS: Cell<u64> = const { Cell::new(0) };
+    static STOP: Cell<u64> = const { Cell::new(0) };
     static FINISHED: Cell<u64> = const { Cell::new(0) };
 }
-
-/// Steps in one turn of the reference scheduler, as long as enough threads are ready.
-const STEPS_PER_TURN: u64 = 256;
 
 /// A scheduler with its threads.
 struct Runtime {
@@ -36,13 +37,11 @@ impl Runtime {
         self.cpu.make_ready(thread);
     }
 
-    /// Runs threads for at least so many steps, in whole turns; returns how many.
-    fn steps(&mut self, at_least: u64) -> u64 {
-        let turns = at_least.div_ceil(STEPS_PER_TURN);
-        for _ in 0..turns {
+    /// Runs threads in whole turns until `done` says so.
+    fn run_until(&mut self, done: impl Fn() -> bool) {
+        while !done() {
             self.turn();
         }
-        turns * STEPS_PER_TURN
     }
 
     /// Runs all threads to their ends.
@@ -69,22 +68,28 @@ impl Runtime {
     }
 }
 
-async fn yield_forever() {
-    loop {
+/// A thread in a yield loop, which counts its yields until there are `STOP` of all threads
+/// together.
+async fn yielding() {
+    STARTED.set(STARTED.get() + 1);
+    while YIELDS.get() < STOP.get() {
+        YIELDS.set(YIELDS.get() + 1);
         yield_now().await;
     }
+    FINISHED.set(FINISHED.get() + 1);
 }
 
 /// `n` threads in a yield loop: bytes each, beside what a scheduler with one thread takes.
 pub(super) fn memory(n: u64) {
+    STOP.set(u64::MAX);
     let mut runtime = Runtime::new();
-    runtime.start(yield_forever());
-    runtime.steps(1);
+    runtime.start(yielding());
+    runtime.run_until(|| STARTED.get() == 1);
     let before = rss_bytes();
-    for _ in 1..n {
-        runtime.start(yield_forever());
+    for _ in 1 + fault()..n {
+        runtime.start(yielding());
     }
-    runtime.steps(n);
+    runtime.run_until(|| STARTED.get() == n - fault());
     println!("bytes {:.3}", (rss_bytes() - before) as f64 / n as f64);
     runtime.end_with_live();
 }
@@ -92,35 +97,42 @@ pub(super) fn memory(n: u64) {
 /// `n` threads alive at once, each of which yields once, goes on and finishes.
 pub(super) fn alive(n: u64) {
     let mut runtime = Runtime::new();
-    for _ in 0..n {
+    for _ in fault()..n {
         runtime.start(async {
+            STARTED.set(STARTED.get() + 1);
             yield_now().await;
             FINISHED.set(FINISHED.get() + 1);
         });
     }
-    // All but the last few of them yield for the first time.
-    runtime.steps(n - STEPS_PER_TURN);
+    // All but the last few of them yield for the first time, and none for the second time.
+    runtime.run_until(|| STARTED.get() + 256 > n - fault());
     println!("gib {:.3}", rss_bytes() as f64 / f64::from(1 << 30));
-    println!("live {}", n - FINISHED.get());
+    println!("live {}", n - fault() - FINISHED.get());
     runtime.run();
     println!("finished {}", FINISHED.get());
 }
 
 /// `total` yields of `n` threads in turn, after each has started.
 pub(super) fn switch(n: u64, total: u64) {
+    STOP.set(u64::MAX);
     let mut runtime = Runtime::new();
     for _ in 0..n {
-        runtime.start(yield_forever());
+        runtime.start(yielding());
     }
-    runtime.steps(n);
+    runtime.run_until(|| STARTED.get() == n);
+    YIELDS.set(0);
+    STOP.set(total - fault());
     let first = Times::now();
-    let steps = runtime.steps(total);
-    first.print_until(Times::now(), steps);
-    runtime.end_with_live();
+    runtime.run_until(|| YIELDS.get() >= STOP.get());
+    first.print_until(Times::now(), total);
+    println!("yields {}", YIELDS.get());
+    runtime.run();
+    println!("finished {}", FINISHED.get());
 }
 
 /// Spawns and finishes `total` threads, a thousand at a time, without handles.
 pub(super) fn spawn(total: u64) {
+    FINISHED.set(fault());
     let mut runtime = Runtime::new();
     runtime.start(async move {
         let first = Times::now();
@@ -140,6 +152,7 @@ pub(super) fn spawn(total: u64) {
 
 /// The same from the scheduler's side.
 pub(super) fn spawn_event(total: u64) {
+    FINISHED.set(fault());
     let mut runtime = Runtime::new();
     let first = Times::now();
     for _ in 0..total / 1000 {
@@ -154,6 +167,7 @@ pub(super) fn spawn_event(total: u64) {
 
 /// The same, waiting for each thread through its handle.
 pub(super) fn spawn_handle(total: u64) {
+    FINISHED.set(fault());
     let mut runtime = Runtime::new();
     runtime.start(async move {
         let mut handles = Vec::with_capacity(1000);
@@ -197,7 +211,7 @@ fn ring_of<M: Mode + 'static>(k: u64, hops: u64, empty: fn() -> MVar<u64, M>) {
                 }
             }));
         }
-        super::around(rounds * k, cells[0].put(0), stations).await;
+        super::around(rounds * k, cells[0].put(fault()), stations).await;
         println!("token {}", cells[0].take().await);
     });
     runtime.run();
@@ -213,7 +227,7 @@ pub(super) fn ring_handmade(k: u64, hops: u64) {
         for (from, to) in cells.iter().zip(cells.iter().cycle().skip(1)) {
             stations.push(spawn_joinable(super::station(from.clone(), to.clone(), rounds)));
         }
-        super::around(rounds * k, cells[0].put(0), stations).await;
+        super::around(rounds * k, cells[0].put(fault()), stations).await;
         println!("token {}", cells[0].take().await);
     });
     runtime.run();

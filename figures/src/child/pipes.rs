@@ -3,15 +3,16 @@
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
-use selvedge_core::Interest;
-use selvedge_io::NonBlocking;
 use selvedge_sync::MVar;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
+use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// Bytes of a message.
@@ -35,42 +36,21 @@ pub(super) trait Pipes: Runtime {
 }
 
 impl Pipes for Ours {
-    type Receiver = NonBlocking<OwnedFd>;
-    type Sender = NonBlocking<OwnedFd>;
+    type Receiver = selvedge_io::pipe::Receiver;
+    type Sender = selvedge_io::pipe::Sender;
 
     fn ends(reader: OwnedFd, writer: OwnedFd) -> io::Result<(Self::Receiver, Self::Sender)> {
-        Ok((NonBlocking::new(reader)?, NonBlocking::new(writer)?))
+        Ok((Self::Receiver::from_fd(reader)?, Self::Sender::from_fd(writer)?))
     }
 
     #[inline]
     fn receive(from: &mut Self::Receiver, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> + Send {
-        let from = &*from;
-        let mut rest = buffer;
-        from.read_with(move |pipe| {
-            let got = rustix::io::read(pipe, &mut *rest)?;
-            if got == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            rest = &mut std::mem::take(&mut rest)[got..];
-            // It came back short, or the message is complete and nothing follows before the answer: the pipe is empty.
-            from.drained(Interest::READ);
-            if rest.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
-        })
+        from.read_exact(buffer)
     }
 
     #[inline]
     fn send(to: &mut Self::Sender, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send {
-        let to = &*to;
-        let mut rest = bytes;
-        to.write_with(move |pipe| {
-            rest = &rest[rustix::io::write(pipe, rest)?..];
-            if rest.is_empty() {
-                return Ok(());
-            }
-            // It came back short: the pipe is full.
-            to.drained(Interest::WRITE);
-            Err(io::ErrorKind::WouldBlock.into())
-        })
+        to.write_all(bytes)
     }
 }
 
@@ -98,17 +78,20 @@ struct Side<P: Pipes> {
     pair: u64,
     message: Vec<u8>,
     wrong: u64,
+    /// By how much its labels are off: 0 unless the run is to be wrong.
+    off: u64,
 }
 
 impl<P: Pipes> Side<P> {
-    fn new(from: P::Receiver, to: P::Sender, pair: u64) -> Side<P> {
+    fn new(from: P::Receiver, to: P::Sender, pair: u64, off: u64) -> Side<P> {
         // A message is filled with its pair's number; its first and last words name the conversation.
-        Side { from, to, pair, message: vec![(pair % 251) as u8; MESSAGE], wrong: 0 }
+        Side { from, to, pair, message: vec![(pair % 251) as u8; MESSAGE], wrong: 0, off }
     }
 
     fn label(&mut self, number: u64) {
-        self.message[..8].copy_from_slice(&number.to_ne_bytes());
-        self.message[MESSAGE - 8..].copy_from_slice(&number.to_ne_bytes());
+        let label = (number + self.off).to_ne_bytes();
+        self.message[..8].copy_from_slice(&label);
+        self.message[MESSAGE - 8..].copy_from_slice(&label);
     }
 
     /// Every message's labels are looked at, and every byte of the last.
@@ -155,12 +138,16 @@ fn all_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-async fn talkers<P: Pipes>(pairs: u64, conversations: u64) {
+/// How many idle threads did not stay idle.
+static WOKEN: AtomicU64 = AtomicU64::new(0);
+
+/// The pairs talk. `off` is by how much the labels of their messages are off.
+async fn talkers<P: Pipes>(pairs: u64, conversations: u64, off: u64) {
     let mut sides = Vec::new();
     for pair in 0..pairs {
         let (here, there) = (pipe_of_4k::<P>(), pipe_of_4k::<P>());
-        sides.push((Side::<P>::new(here.0, there.1, pair), true));
-        sides.push((Side::<P>::new(there.0, here.1, pair), false));
+        sides.push((Side::<P>::new(here.0, there.1, pair, off), true));
+        sides.push((Side::<P>::new(there.0, here.1, pair, off), false));
     }
     let first = Instant::now();
     let handles: Vec<_> = sides
@@ -176,6 +163,7 @@ async fn talkers<P: Pipes>(pairs: u64, conversations: u64) {
     let seconds = first.elapsed().as_secs_f64();
     println!("bytes {bytes}");
     println!("wrong {wrong}");
+    println!("woken {}", WOKEN.load(Ordering::Relaxed));
     println!("rate {:.3}", bytes as f64 / seconds / 1e6);
 }
 
@@ -189,13 +177,20 @@ pub(super) fn fifo<P: Pipes>(workers: u64, pairs: u64, idle: u64, conversations:
             open.push(writer);
             P::detach(async move {
                 let _ = P::receive(&mut reader, &mut [0]).await;
-                panic!("an idle thread was woken");
+                WOKEN.fetch_add(1, Ordering::Relaxed);
             })
             .await;
         }
         // They run until they wait.
         P::yield_now().await;
-        talkers::<P>(pairs, conversations).await;
+        // A run that is to be wrong wakes an idle thread, or sends wrong messages where there is
+        // none.
+        let mut off = fault();
+        if let (1, Some(writer)) = (off, open.first_mut()) {
+            P::send(writer, &[0]).await.expect("the pipe is open");
+            off = 0;
+        }
+        talkers::<P>(pairs, conversations, off).await;
         end(open);
     });
 }
@@ -204,16 +199,22 @@ pub(super) fn fifo<P: Pipes>(workers: u64, pairs: u64, idle: u64, conversations:
 pub(super) fn fifo_mvars(workers: u64, pairs: u64, idle: u64, conversations: u64) {
     all_descriptors();
     Ours::run(workers as usize, Waits::World, async move {
-        for _ in 0..idle {
-            Ours::detach(async {
-                MVar::<()>::empty().take().await;
-                panic!("an idle thread was woken");
+        // The only one that anything can be put into.
+        let known = Arc::new(MVar::<()>::empty());
+        for i in 0..idle {
+            let wait = if i == 0 { Arc::clone(&known) } else { Arc::new(MVar::empty()) };
+            Ours::detach(async move {
+                wait.take().await;
+                WOKEN.fetch_add(1, Ordering::Relaxed);
             })
             .await;
         }
         Ours::yield_now().await;
-        talkers::<Ours>(pairs, conversations).await;
-        end(());
+        if fault() == 1 {
+            known.put(()).await;
+        }
+        talkers::<Ours>(pairs, conversations, 0).await;
+        end(known);
     });
 }
 

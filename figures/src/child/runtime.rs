@@ -3,7 +3,7 @@
 //! Zero workers stand for the scheduler that has one OS thread and moves nothing: round-robin here, the current-thread
 //! runtime of tokio.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -47,7 +47,10 @@ pub(super) trait Runtime: Sized + 'static {
         F: Future<Output = ()> + Send + 'static;
 
     /// Lets the others run.
-    fn yield_now() -> impl Future<Output = ()> + Send;
+    fn yield_now() -> impl Future<Output = ()> + Send + 'static;
+
+    /// The cheapest way to let the others run.
+    fn pause() -> impl Future<Output = ()> + Send + 'static;
 }
 
 /// Ours.
@@ -113,7 +116,12 @@ impl Runtime for Ours {
     }
 
     #[inline]
-    fn yield_now() -> impl Future<Output = ()> + Send {
+    fn yield_now() -> impl Future<Output = ()> + Send + 'static {
+        selvedge_core::yield_now()
+    }
+
+    #[inline]
+    fn pause() -> impl Future<Output = ()> + Send + 'static {
         selvedge_core::yield_now()
     }
 }
@@ -178,9 +186,29 @@ impl Runtime for Tokio {
     }
 
     #[inline]
-    fn yield_now() -> impl Future<Output = ()> + Send {
+    fn yield_now() -> impl Future<Output = ()> + Send + 'static {
         tokio::task::yield_now()
     }
+
+    #[inline]
+    fn pause() -> impl Future<Output = ()> + Send + 'static {
+        self_wake()
+    }
+}
+
+/// The cheapest way for a tokio task to go to the back of the queue: it wakes itself and is pending
+/// once. `yield_now` would put it off to the end of the tick.
+#[inline]
+pub(super) fn self_wake() -> impl Future<Output = ()> + Send + 'static {
+    let mut woken = false;
+    poll_fn(move |context| {
+        if woken {
+            return Poll::Ready(());
+        }
+        woken = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
 }
 
 /// A handle of tokio.

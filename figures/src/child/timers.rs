@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use super::clock::Times;
+use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// A runtime's timers.
@@ -56,7 +57,23 @@ impl Wake for Counter {
 
 /// Made, but not yet set: what the allocator does is no part of the figure.
 fn timers<R: Timers>(n: u64, base: Duration) -> Vec<Pin<Box<R::Sleep>>> {
-    (0..n).map(|i| Box::pin(R::sleep(delay(i, base)))).collect()
+    (0..n).map(|i| Box::pin(R::sleep(delay_or_fault(i, base)))).collect()
+}
+
+/// The delay that a wrong timer has instead of its own.
+const FAULTY: Duration = Duration::from_millis(20);
+
+/// The delay of the timer with the given number. The first is much too early in a run that is to be
+/// wrong.
+fn delay_or_fault(i: u64, base: Duration) -> Duration {
+    if i < fault() { FAULTY } else { delay(i, base) }
+}
+
+/// Lets a wrong timer fire; does nothing in a run that is not to be wrong.
+async fn let_the_fault_happen<R: Timers>() {
+    if fault() == 1 {
+        R::sleep(2 * FAULTY).await;
+    }
 }
 
 /// Sets the timers; each wakes the counter when it fires.
@@ -80,6 +97,7 @@ pub(super) fn cancel<R: Timers>(n: u64) {
         // What is handed over at the end of a step is handed over.
         R::yield_now().await;
         let set = Times::now();
+        let_the_fault_happen::<R>().await;
         drop(timers);
         R::yield_now().await;
         let last = Times::now();
@@ -99,6 +117,7 @@ pub(super) fn fire<R: Timers>(n: u64, millis: u64) {
         set(&mut timers, &counter);
         R::yield_now().await;
         let set = Times::now();
+        let_the_fault_happen::<R>().await;
         let early = counter.0.load(Ordering::Relaxed);
         assert!(start.elapsed() < base, "setting them took longer than the first was away");
         R::sleep((base + Duration::from_secs(1)).saturating_sub(start.elapsed())).await;
@@ -126,7 +145,7 @@ pub(super) fn threads<R: Timers>(n: u64, millis: u64) {
                 ASLEEP.fetch_add(1, Ordering::Relaxed);
                 let begun = Instant::now();
                 let time = delay(i, base);
-                R::sleep(time).await;
+                R::sleep(if i < fault() { FAULTY } else { time }).await;
                 if begun.elapsed() < time {
                     EARLY.fetch_add(1, Ordering::Relaxed);
                 }
@@ -168,13 +187,14 @@ pub(super) fn cancel_threads<R: Timers>(n: u64) {
             handles.push(R::spawn(async move {
                 let _gone = Gone;
                 ASLEEP.fetch_add(1, Ordering::Relaxed);
-                R::sleep(delay(i, Duration::from_secs(3600))).await;
+                R::sleep(delay_or_fault(i, Duration::from_secs(3600))).await;
                 AWAKE.fetch_add(1, Ordering::Relaxed);
             }));
         }
         while ASLEEP.load(Ordering::Relaxed) < n {
             R::yield_now().await;
         }
+        let_the_fault_happen::<R>().await;
         let first = Times::now();
         for handle in handles {
             R::cancel(&handle);

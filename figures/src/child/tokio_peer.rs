@@ -4,9 +4,8 @@
 //! `tokio::spawn`; only the ring over the hand-made, `!Send` MVar needs a `LocalSet`.
 
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::rc::Rc;
-use std::task::Poll;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc};
@@ -14,11 +13,13 @@ use tokio::task::{LocalSet, yield_now};
 
 use super::clock::{Times, rss_bytes};
 use super::handmade::HandMade;
+use super::runtime::self_wake;
 
 thread_local! {
     static STARTED: Cell<u64> = const { Cell::new(0) };
     static FINISHED: Cell<u64> = const { Cell::new(0) };
     static YIELDS: Cell<u64> = const { Cell::new(0) };
+    static STOP: Cell<u64> = const { Cell::new(0) };
     static START: Cell<Option<Times>> = const { Cell::new(None) };
     static END: Cell<Option<Times>> = const { Cell::new(None) };
     static DONE: Rc<Notify> = Rc::new(Notify::new());
@@ -26,19 +27,6 @@ thread_local! {
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().build().expect("a runtime without drivers needs nothing of the system")
-}
-
-/// The cheapest way for a tokio task to go to the back of the queue: it wakes itself and is pending once.
-fn self_wake() -> impl Future<Output = ()> {
-    let mut woken = false;
-    poll_fn(move |context| {
-        if woken {
-            return Poll::Ready(());
-        }
-        woken = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
 }
 
 /// `n` tasks in a yield loop: bytes each.
@@ -61,22 +49,24 @@ pub(super) fn memory(n: u64) {
     });
 }
 
-/// `n` tasks that yield through `turn`: timed from the moment the last of them has started, for `total` yields. Tasks
-/// that use `yield_now` do not run strictly in turn, so the yields are counted.
+/// `n` tasks that yield through `turn`: timed from the moment the last of them has started, for
+/// `total` yields, which they count, because tasks that use `yield_now` do not run strictly in
+/// turn.
 fn switch_through<F: Future<Output = ()> + Send + 'static>(n: u64, total: u64, turn: fn() -> F) {
+    STOP.set(u64::MAX);
     let task = move || async move {
         STARTED.set(STARTED.get() + 1);
         if STARTED.get() == n {
+            YIELDS.set(0);
+            STOP.set(total);
             START.set(Some(Times::now()));
         }
-        while END.get().is_none() {
-            if STARTED.get() == n {
-                if YIELDS.get() == total {
-                    END.set(Some(Times::now()));
-                }
-                YIELDS.set(YIELDS.get() + 1);
-            }
+        while YIELDS.get() < STOP.get() {
+            YIELDS.set(YIELDS.get() + 1);
             turn().await;
+        }
+        if FINISHED.get() == 0 {
+            END.set(Some(Times::now()));
         }
         FINISHED.set(FINISHED.get() + 1);
         if FINISHED.get() == n {
@@ -93,6 +83,7 @@ fn switch_through<F: Future<Output = ()> + Send + 'static>(n: u64, total: u64, t
     });
     let first = START.get().expect("every task has started");
     first.print_until(END.get().expect("the last yield was seen"), total);
+    println!("yields {}", YIELDS.get());
     println!("finished {}", FINISHED.get());
 }
 

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -70,6 +70,9 @@ pub(super) fn notes() -> Vec<String> {
     ]
 }
 
+/// How long a server may take to start, and to end: those that callgrind runs are slow.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A started server.
 #[derive(Debug)]
 pub(super) struct Running {
@@ -77,6 +80,7 @@ pub(super) struct Running {
     command: Vec<String>,
     process: Child,
     port: u16,
+    output: PathBuf,
     log: Option<PathBuf>,
     answered: u64,
     in_flight: u64,
@@ -88,10 +92,19 @@ pub(super) struct Running {
 ///
 /// What the table shows instead of numbers: a missing package, a failed start.
 pub(super) fn start(kind: Kind, log: Log, site: &Site) -> Result<Running, String> {
+    start_under(&[], kind, log, site)
+}
+
+/// The same under the program of `words`, such as callgrind's.
+///
+/// # Errors
+///
+/// As for [`start`].
+pub(super) fn start_under(words: &[String], kind: Kind, log: Log, site: &Site) -> Result<Running, String> {
     let port = free_port()?;
     let directory = site.directory_for(&name(kind, log))?;
     let set_up = SetUp { directory, root: site.root().display().to_string(), port, log };
-    let command = match kind {
+    let server = match kind {
         Kind::Selvedge => set_up.selvedge()?,
         Kind::NginxTuned => set_up.nginx(true)?,
         Kind::NginxSmallFiles => set_up.nginx(false)?,
@@ -99,6 +112,7 @@ pub(super) fn start(kind: Kind, log: Log, site: &Site) -> Result<Running, String
         Kind::H2o => set_up.h2o()?,
         Kind::Limit => vec![peers::LIMIT.executable()?, port.to_string(), site::SMALL.bytes.to_string()],
     };
+    let command = [words, &server].concat();
     let output = File::create(set_up.file("output")).map_err(|error| format!("output: {error}"))?;
     let errors = output.try_clone().map_err(|error| format!("output: {error}"))?;
     let process = pinned::command(pinned::SERVER_CPU, &command)
@@ -108,9 +122,17 @@ pub(super) fn start(kind: Kind, log: Log, site: &Site) -> Result<Running, String
         .spawn()
         .map_err(|error| format!("did not start: {error}"))?;
     let log = (log != Log::Off).then(|| set_up.file("access.log"));
-    let mut running =
-        Running { name: name(kind, set_up.log), command, process, port, log, answered: 0, in_flight: 0 };
-    running.wait_until_up(&set_up.file("output"))?;
+    let mut running = Running {
+        name: name(kind, set_up.log),
+        command,
+        process,
+        port,
+        output: set_up.file("output"),
+        log,
+        answered: 0,
+        in_flight: 0,
+    };
+    running.wait_until_up()?;
     Ok(running)
 }
 
@@ -289,6 +311,18 @@ impl Running {
         if sum == 0 { Err("no process of the server is left".to_owned()) } else { Ok(sum) }
     }
 
+    /// Ends it, checks its access log as [`Running::stop`] does, and returns what it and its
+    /// callgrind wrote.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the log, or that the output cannot be read.
+    pub(super) fn stop_and_read(self, file: site::File) -> Result<String, String> {
+        let output = self.output.clone();
+        self.stop(file)?;
+        fs::read_to_string(&output).map_err(|error| format!("{}: {error}", output.display()))
+    }
+
     /// Ends it and checks its access log: a line for every request, in the combined format.
     ///
     /// # Errors
@@ -314,7 +348,7 @@ impl Running {
     }
 
     /// Waits until the port is open.
-    fn wait_until_up(&mut self, output: &Path) -> Result<(), String> {
+    fn wait_until_up(&mut self) -> Result<(), String> {
         let start = Instant::now();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         loop {
@@ -322,8 +356,8 @@ impl Running {
                 return Ok(());
             }
             let status = self.process.try_wait().map_err(|error| format!("lost: {error}"))?;
-            if status.is_some() || start.elapsed() > Duration::from_secs(5) {
-                let said = fs::read_to_string(output).unwrap_or_default();
+            if status.is_some() || start.elapsed() > PATIENCE {
+                let said = fs::read_to_string(&self.output).unwrap_or_default();
                 let said = said.lines().last().unwrap_or("it does not accept connections").to_owned();
                 return Err(format!("did not start: {said}"));
             }
@@ -331,14 +365,14 @@ impl Running {
         }
     }
 
-    /// Asks it to end, and makes it end if it does not within five seconds.
+    /// Asks it to end, and makes it end if it does not.
     fn end(&mut self) {
         if let Some(pid) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
         }
         let start = Instant::now();
         while matches!(self.process.try_wait(), Ok(None)) {
-            if start.elapsed() > Duration::from_secs(5) {
+            if start.elapsed() > PATIENCE {
                 let _ = self.process.kill();
                 let _ = self.process.wait();
                 return;

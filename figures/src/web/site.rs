@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 /// A file of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct File {
+pub(crate) struct File {
     /// Its path in a URL.
-    pub(super) path: &'static str,
+    pub(crate) path: &'static str,
     /// Its length.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 /// As long as nginx's own welcome page.
-pub(super) const SMALL: File = File { path: "/small.html", bytes: 612 };
+pub(crate) const SMALL: File = File { path: "/small.html", bytes: 612 };
 /// Sixteen kibibytes.
 pub(super) const SIXTEEN_K: File = File { path: "/16k.html", bytes: 16 * 1024 };
 
@@ -25,8 +25,9 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// Writes the site.
-    pub(super) fn create() -> Result<Site, String> {
+    /// Writes the site, with files that are so many bytes too long: 0 unless a figure is to notice
+    /// it.
+    pub(super) fn create(longer: u64) -> Result<Site, String> {
         let directory = std::env::temp_dir().join(format!("selvedge-figures-{}", std::process::id()));
         let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
         // Readable by servers that give up root, whatever the umask says.
@@ -38,7 +39,7 @@ impl Site {
         }
         for file in [SMALL, SIXTEEN_K] {
             let line = "A line of a page that is as long as it has to be.\n";
-            let text: String = line.chars().cycle().take(file.bytes).collect();
+            let text: String = line.chars().cycle().take(file.bytes + longer as usize).collect();
             let path = root.join(&file.path[1..]);
             fs::write(&path, text).map_err(failed)?;
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).map_err(failed)?;

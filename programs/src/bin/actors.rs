@@ -1,4 +1,5 @@
-//! Actors: an account is a thread with a mailbox. What it is asked for, it answers through a promise that came with the question.
+//! Actors: an account is a thread with a mailbox. What it is asked for, it answers through a
+//! promise that came with the question.
 //!
 //! # Prints
 //! ```text

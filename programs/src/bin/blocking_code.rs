@@ -1,4 +1,5 @@
-//! Code that blocks: in the blocking pool, where it holds up no thread, and in direct style, where it is a thread itself.
+//! Code that blocks: in the blocking pool, where it holds up no thread, and in direct style, where
+//! it is a thread itself.
 //!
 //! # Prints
 //! ```text

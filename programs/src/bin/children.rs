@@ -1,4 +1,5 @@
-//! Child processes: their output, their input, how they end, and one that is stopped because it takes too long.
+//! Child processes: their output, their input, how they end, and one that is stopped because it
+//! takes too long.
 //!
 //! # Prints
 //! ```text

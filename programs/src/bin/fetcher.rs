@@ -1,4 +1,5 @@
-//! A fetcher: many pages at once, but no more than four, and the results as they come. It fetches from a server of its own.
+//! A fetcher: many pages at once, but no more than four, and the results as they come. It fetches
+//! from a server of its own.
 //!
 //! # Prints
 //! ```text

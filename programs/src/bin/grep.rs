@@ -1,4 +1,5 @@
-//! A parallel `grep`: each file is searched by a thread, and the lines are printed in the order of the files.
+//! A parallel `grep`: each file is searched by a thread, and the lines are printed in the order of
+//! the files.
 //!
 //! # Prints
 //! ```text

@@ -1,4 +1,5 @@
-//! The Mandelbrot set as text: each line is computed by a thread of its own, and all of them share the cores.
+//! The Mandelbrot set as text: each line is computed by a thread of its own, and all of them share
+//! the cores.
 //!
 //! # Prints
 //! ```text

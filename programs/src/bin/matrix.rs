@@ -1,4 +1,5 @@
-//! Two matrices are multiplied, a block of rows by each thread. The threads share what they read through `Arc`s.
+//! Two matrices are multiplied, a block of rows by each thread. The threads share what they read
+//! through `Arc`s.
 //!
 //! # Prints
 //! ```text

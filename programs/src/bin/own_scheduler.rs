@@ -1,4 +1,5 @@
-//! A scheduler of one's own: threads say how urgent they are by a system call that only this program knows, and run in that order.
+//! A scheduler of one's own: threads say how urgent they are by a system call that only this
+//! program knows, and run in that order.
 //!
 //! # Prints
 //! ```text

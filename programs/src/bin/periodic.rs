@@ -1,4 +1,5 @@
-//! Something done every five milliseconds, until a signal asks the program to end. It sends that signal to itself.
+//! Something done every five milliseconds, until a signal asks the program to end. It sends that
+//! signal to itself.
 //!
 //! # Prints
 //! ```text

@@ -1,4 +1,5 @@
-//! A pipeline: each stage is a thread that takes from one queue and puts into the next; the end of one stage ends the next.
+//! A pipeline: each stage is a thread that takes from one queue and puts into the next; the end of
+//! one stage ends the next.
 //!
 //! # Prints
 //! ```text

@@ -1,4 +1,5 @@
-//! Producers and consumers: a queue of bounded length keeps the fast from running ahead of the slow.
+//! Producers and consumers: a queue of bounded length keeps the fast from running ahead of the
+//! slow.
 //!
 //! # Prints
 //! ```text
@@ -38,7 +39,8 @@ fn main() -> ExitCode {
                     while taker.take().await.is_some() {
                         taken += 1;
                         let before = ahead.fetch_add(1, Ordering::SeqCst) + 1;
-                        // Three producers and two consumers may each be between a put or a take and its count.
+                        // Three producers and two consumers may each be between a put or a take and
+                        // its count.
                         assert!(made.load(Ordering::SeqCst) - before <= (ROOM + 5) as i64);
                         yield_now().await;
                     }

@@ -1,4 +1,5 @@
-//! A TCP proxy: it connects each client to the server behind it, and copies both ways until both have ended.
+//! A TCP proxy: it connects each client to the server behind it, and copies both ways until both
+//! have ended.
 //!
 //! # Prints
 //! ```text

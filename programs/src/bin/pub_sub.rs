@@ -1,4 +1,5 @@
-//! Publish and subscribe: topics, to which any number of threads listen, and a value of which only the latest counts.
+//! Publish and subscribe: topics, to which any number of threads listen, and a value of which only
+//! the latest counts.
 //!
 //! # Prints
 //! ```text

@@ -1,4 +1,5 @@
-//! A rate limiter: ten threads want to do something five times each, and a bucket of tokens lets fifty through in no less than 80 ms.
+//! A rate limiter: ten threads want to do something five times each, and a bucket of tokens lets
+//! fifty through in no less than 80 ms.
 //!
 //! # Prints
 //! ```text

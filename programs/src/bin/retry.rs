@@ -1,4 +1,5 @@
-//! Trying again: with longer and longer pauses, a time limit for each attempt and one for all, and an error that says what failed.
+//! Trying again: with longer and longer pauses, a time limit for each attempt and one for all, and
+//! an error that says what failed.
 //!
 //! # Prints
 //! ```text

@@ -1,4 +1,5 @@
-//! A program under test: the network delays and loses connections as a seed says, and time is virtual, so that hours pass at once.
+//! A program under test: the network delays and loses connections as a seed says, and time is
+//! virtual, so that hours pass at once.
 //!
 //! # Prints
 //! ```text
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 
 const SEATS: usize = 5;
 
-/// Philosophers that take their forks in the order of the forks' numbers, so that they never wait in a circle.
+/// Philosophers that take their forks in the order of the forks' numbers, so that they never wait
+/// in a circle.
 async fn dine() {
     let forks: Rc<[Mutex<u32, _>]> = (0..SEATS).map(|_| Mutex::new_local(0)).collect();
     let seated: Vec<_> = (0..SEATS)

@@ -1,4 +1,5 @@
-//! A supervisor of processes: it starts one again that fails, gives up after three times, and stops the others when it ends.
+//! A supervisor of processes: it starts one again that fails, gives up after three times, and stops
+//! the others when it ends.
 //!
 //! # Prints
 //! ```text

@@ -134,8 +134,8 @@ pub async fn read_to_string(path: impl Into<PathBuf>) -> io::Result<String> {
 
 /// Makes `content` the whole content of the file at a path, which is created if it is not there.
 ///
-/// The content is copied once, because the operation owns what the kernel reads; [`File::write_all_at`] takes a buffer that is to be
-/// given up for it.
+/// The content is copied once, because the operation owns what the kernel reads;
+/// [`File::write_all_at`] takes a buffer that is to be given up for it.
 ///
 /// # Errors
 /// With the path in the message: not permitted, a directory, no room. What the file contains then is not known.

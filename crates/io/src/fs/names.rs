@@ -120,8 +120,8 @@ pub async fn canonicalize(path: impl Into<PathBuf>) -> io::Result<PathBuf> {
     made(move || sys::canonical(&name)).await.map_err(at("find", &path))
 }
 
-/// Sets the permissions of a file or a directory, as the lower twelve bits of [`Metadata::mode`](super::Metadata::mode). A symbolic link
-/// is followed.
+/// Sets the permissions of a file or a directory, as the lower twelve bits of
+/// [`Metadata::mode`](super::Metadata::mode). A symbolic link is followed.
 ///
 /// # Errors
 /// With the path in the message: not there, not the file's owner.
@@ -167,8 +167,8 @@ impl DirEntry {
 /// With the path in the message: not there, no directory, not permitted.
 ///
 /// # Complexity
-/// The whole directory is read at once, and kept. What has a name costs no further system call on file systems whose directories tell
-/// it, as ext4, xfs, btrfs and tmpfs do.
+/// The whole directory is read at once, and kept. What has a name costs no further system call on
+/// file systems with directories that tell it, as ext4, xfs, btrfs and tmpfs have.
 ///
 /// # Examples
 /// ```

@@ -7,14 +7,16 @@ use std::io;
 /// How much one read or write moves at most.
 const PIECE: usize = 64 << 10;
 
-/// A place in a file, from [`File::stream`] or [`File::stream_from`]: reads and writes go on from there. Several may be in one file.
+/// A place in a file, from [`File::stream`] or [`File::stream_from`]: reads and writes go on from
+/// there. Several may be in one file.
 ///
-/// What is read ahead, a [`BufReader`](crate::io::BufReader) over it keeps. Its own buffer belongs to the operation under way; it is
-/// kept from one to the next, so that none but the first allocates.
+/// What is read ahead, a [`BufReader`](crate::io::BufReader) over it keeps. Its own buffer belongs
+/// to the operation under way; it is kept from one to the next, so that none but the first
+/// allocates.
 ///
 /// # Cancellation
-/// A read that is given up does not move the position. Of a write that is given up it is not known whether it is done, and the position
-/// stays before it.
+/// A read that is given up does not move the position. Of a write that is given up it is not known
+/// whether it is done, and the position stays before it.
 ///
 /// # Examples
 /// ```

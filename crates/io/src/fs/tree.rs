@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// Creates a directory, and those above it that are not there. It is no error if all are there.
 ///
 /// # Errors
-/// With the path in the message: something that is no directory is in the way, not permitted. What was created before stays.
+/// With the path in the message: something that is no directory is in the way, not permitted. What
+/// was created before stays.
 pub async fn create_dir_all(path: impl Into<PathBuf>) -> io::Result<()> {
     let path = path.into();
     let names: io::Result<Vec<CString>> =
@@ -40,11 +41,12 @@ fn create_all(names: &[CString]) -> rustix::io::Result<()> {
     }
 }
 
-/// Removes a directory with all that is in it. A symbolic link is removed, and what it leads to is left alone, even if another process
-/// puts it in the place of a directory meanwhile.
+/// Removes a directory with all that is in it. A symbolic link is removed, and what it leads to is
+/// left alone, even if another process puts it in the place of a directory meanwhile.
 ///
 /// # Errors
-/// With the path in the message: not there, no directory, not permitted. What was removed before is gone.
+/// With the path in the message: not there, no directory, not permitted. What was removed before is
+/// gone.
 pub async fn remove_dir_all(path: impl Into<PathBuf>) -> io::Result<()> {
     let path = path.into();
     let name = c_path(&path)?;
@@ -54,11 +56,13 @@ pub async fn remove_dir_all(path: impl Into<PathBuf>) -> io::Result<()> {
 /// How much of a file is copied at once.
 const PIECE: usize = 256 << 10;
 
-/// Copies the content and the permissions of a file to another, which is created, or emptied first; returns how many bytes that were.
+/// Copies the content and the permissions of a file to another, which is created, or emptied first;
+/// returns how many bytes that were.
 ///
 /// # Errors
-/// With the path in the message: not there, not permitted, a directory, no room; `InvalidInput` if both are one file, which is left as
-/// it is. What the other file contains after an error of reading or writing is not known.
+/// With the path in the message: not there, not permitted, a directory, no room; `InvalidInput` if
+/// both are one file, which is left as it is. What the other file contains after an error of
+/// reading or writing is not known.
 pub async fn copy(from: impl Into<PathBuf>, to: impl Into<PathBuf>) -> io::Result<u64> {
     let to = to.into();
     let source = File::open(from).await?;

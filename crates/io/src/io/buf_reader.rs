@@ -10,8 +10,8 @@ const LINE_MAX: usize = 1 << 20;
 
 /// A reader with a buffer, to be read by lines and the like.
 ///
-/// Its methods other than [`read_exact`](Read::read_exact) and [`read_to_end`](Read::read_to_end) lose nothing when they are given up:
-/// what was read ahead stays in the buffer.
+/// Its methods other than [`read_exact`](Read::read_exact) and [`read_to_end`](Read::read_to_end)
+/// lose nothing when they are given up: what was read ahead stays in the buffer.
 ///
 /// # Examples
 /// ```
@@ -40,13 +40,14 @@ pub struct BufReader<R> {
 }
 
 impl<R> BufReader<R> {
-    /// Over a reader, with nothing read ahead. The buffer takes 8 KiB once it is used, and more for a longer line.
+    /// Over a reader, with nothing read ahead. The buffer takes 8 KiB once it is used, and more for
+    /// a longer line.
     pub fn new(inner: R) -> BufReader<R> {
         BufReader { inner, buffer: Vec::new(), start: 0, end: 0, line_max: LINE_MAX }
     }
 
-    /// The longest line, in bytes and with its end, that is taken; 1 MiB if this is not called. A peer that never ends its line takes no
-    /// more memory than that.
+    /// The longest line, in bytes and with its end, that is taken; 1 MiB if this is not called. A
+    /// peer that never ends its line takes no more memory than that.
     pub fn line_max(self, bytes: usize) -> BufReader<R> {
         BufReader { line_max: bytes, ..self }
     }
@@ -99,12 +100,12 @@ impl<R: Read> BufReader<R> {
         Ok(read)
     }
 
-    /// Appends all up to the first `end`, and that, to `bytes`, or all that is left if it does not come; returns how much, which is 0 at
-    /// the end.
+    /// Appends all up to the first `end`, and that, to `bytes`, or all that is left if it does not
+    /// come; returns how much, which is 0 at the end.
     ///
     /// # Errors
-    /// Those of the reader below; `InvalidData` when more than the [longest line](Self::line_max) was read ahead, all of which stays in the
-    /// buffer.
+    /// Those of the reader below; `InvalidData` when more than the [longest line](Self::line_max)
+    /// was read ahead, all of which stays in the buffer.
     pub async fn read_until(&mut self, end: u8, bytes: &mut Vec<u8>) -> io::Result<usize> {
         let length = self.find(end).await?;
         bytes.extend_from_slice(&self.buffer()[..length]);
@@ -112,10 +113,12 @@ impl<R: Read> BufReader<R> {
         Ok(length)
     }
 
-    /// Appends the next line to `line`, with its end, and returns its length in bytes; 0 at the end. The last line need not have an end.
+    /// Appends the next line to `line`, with its end, and returns its length in bytes; 0 at the
+    /// end. The last line need not have an end.
     ///
     /// # Errors
-    /// As for [`read_until`](Self::read_until); `InvalidData` for a line that is not UTF-8, which is skipped.
+    /// As for [`read_until`](Self::read_until); `InvalidData` for a line that is not UTF-8, which
+    /// is skipped.
     pub async fn read_line(&mut self, line: &mut String) -> io::Result<usize> {
         let length = self.find(b'\n').await?;
         let text = std::str::from_utf8(&self.buffer()[..length]).map(|text| line.push_str(text));

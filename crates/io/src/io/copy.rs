@@ -7,7 +7,8 @@ use std::io;
 /// How much is read at once.
 const PIECE: usize = 16 << 10;
 
-/// Writes to `to` what is read from `from` until its end; returns how many bytes that were. It does not [finish](Write::finish) `to`.
+/// Writes to `to` what is read from `from` until its end; returns how many bytes that were. It does
+/// not [finish](Write::finish) `to`.
 ///
 /// A stream that is to be used afterwards is lent: `copy(&stream, &mut file)`.
 ///
@@ -46,8 +47,9 @@ pub async fn copy<R: Read, W: Write>(mut from: R, mut to: W) -> io::Result<u64> 
     }
 }
 
-/// Copies both ways between two streams, until both have come to their ends; returns how many bytes went from `one` to `other`, and how many
-/// back. The end of one direction [finishes](Write::finish) the other stream, so that it goes on to the other side.
+/// Copies both ways between two streams, until both have come to their ends; returns how many bytes
+/// went from `one` to `other`, and how many back. The end of one direction
+/// [finishes](Write::finish) the other stream, so that it goes on to the other side.
 ///
 /// # Errors
 /// Those of both, at the first of which this stops.

@@ -1,4 +1,5 @@
-//! Streams of bytes of any kind: what they have in common, reading them by lines, and copying one to another.
+//! Streams of bytes of any kind: what they have in common, reading them by lines, and copying one
+//! to another.
 //!
 //! | | reads | writes |
 //! |---|---|---|
@@ -10,12 +11,14 @@
 //! | `&[u8]`, `Vec<u8>` | ✓ | ✓ |
 //! | `&mut` of each | ✓ | ✓ |
 //!
-//! Streams have methods of their own for all that is done with one stream; so [`Read`] and [`Write`] are for signatures, as in
-//! `async fn greet(stream: impl Write)`, and need not be imported otherwise.
+//! Streams have methods of their own for all that is done with one stream; so [`Read`] and
+//! [`Write`] are for signatures, as in `async fn greet(stream: impl Write)`, and need not be
+//! imported otherwise.
 //!
 //! # Why they are no trait objects
-//! A method of these traits returns its future by value: nothing is allocated for a call, and the compiler sees through it. So there is no
-//! `dyn Read`. A program that chooses between kinds of streams while it runs makes an `enum` of them.
+//! A method of these traits returns its future by value: nothing is allocated for a call, and the
+//! compiler sees through it. So there is no `dyn Read`. A program that chooses between kinds of
+//! streams while it runs makes an `enum` of them.
 //!
 //! The futures are `Send`, so that code over any stream can be a thread that moves between workers.
 //!

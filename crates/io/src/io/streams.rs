@@ -46,8 +46,8 @@ reads!(Stdin: Stdin);
 writes!(Stream, close_for_writing: Stream, &Stream, TcpStream, &TcpStream, UnixStream, &UnixStream);
 writes!(Sender, only_dropping_says_so: Sender, &Sender);
 
-/// Gives types that lead to a [`Stream`] its methods that the traits have too: else, where the traits are imported, their methods would be
-/// found first, and want the stream to be `mut`.
+/// Gives types that lead to a [`Stream`] its methods that the traits have too: else, where the
+/// traits are imported, their methods would be found first, and want the stream to be `mut`.
 macro_rules! own_methods {
     ($($stream:ty),*) => {$(
         impl $stream {
@@ -137,8 +137,8 @@ impl Stream {
         async move { Read::read_to_end(&mut reader).await }
     }
 
-    /// The stream with a buffer, to be read by lines and the like. What it has read ahead is in it alone: no other reader of the stream
-    /// sees it.
+    /// The stream with a buffer, to be read by lines and the like. What it has read ahead is in it
+    /// alone: no other reader of the stream sees it.
     pub fn buffered(&self) -> BufReader<&Stream> {
         BufReader::new(self)
     }

@@ -7,7 +7,8 @@ use std::io;
 /// It is no trait object: see [`io`](crate::io).
 #[doc(alias = "AsyncRead")]
 pub trait Read: Send {
-    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 at the end (or if the buffer has no room).
+    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 at the
+    /// end (or if the buffer has no room).
     ///
     /// # Errors
     /// Those of the stream.
@@ -66,7 +67,8 @@ pub trait Write: Send {
     /// Writes all of `bytes`.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write), and `WriteZero` if nothing is taken any more; how much was written is not known then.
+    /// Those of [`write`](Self::write), and `WriteZero` if nothing is taken any more; how much was
+    /// written is not known then.
     fn write_all(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send {
         async move {
             let mut left = bytes;
@@ -80,8 +82,9 @@ pub trait Write: Send {
         }
     }
 
-    /// Says that nothing more will be written, so that the other side reads an end. It does nothing where only dropping says that: of a pipe,
-    /// and of a file. It is no error if the other side is gone already.
+    /// Says that nothing more will be written, so that the other side reads an end. It does nothing
+    /// where only dropping says that: of a pipe, and of a file. It is no error if the other side is
+    /// gone already.
     ///
     /// # Errors
     /// Those of the stream.

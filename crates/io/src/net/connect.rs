@@ -17,12 +17,13 @@ const HEAD_START: Duration = Duration::from_millis(250);
 
 /// Connects to `host:port`, by whichever of the host's addresses answers first.
 ///
-/// The addresses are tried in the resolver's order. The next one is tried when the one before has failed, or has not answered for 250 ms;
-/// the attempts that are under way go on, and are given up once one has succeeded.
+/// The addresses are tried in the resolver's order. The next one is tried when the one before has
+/// failed, or has not answered for 250 ms; the attempts that are under way go on, and are given up
+/// once one has succeeded.
 ///
 /// # Errors
-/// With the name in the message, and why the last of the addresses failed: unknown, refused, unreachable, timed out after the system's own
-/// time, which is minutes.
+/// With the name in the message, and why the last of the addresses failed: unknown, refused,
+/// unreachable, timed out after the system's own time, which is minutes.
 ///
 /// # Examples
 /// ```no_run

@@ -311,7 +311,8 @@ pub(crate) fn symlink(target: &CStr, path: &CStr) -> Result<()> {
     change_names(Call::Symlink, change, real)
 }
 
-/// Removes a directory with all that is below it, or a symbolic link. No link is followed. It counts as one call, of many.
+/// Removes a directory with all that is below it, or a symbolic link. No link is followed. It
+/// counts as one call, of many.
 ///
 /// # Errors
 /// Those of `open`, `getdents`, `unlink` and `rmdir`.
@@ -363,7 +364,8 @@ fn number_of(error: std::io::Error) -> Errno {
 /// The names in a directory, but for `.` and `..`, in any order, each with what has that name.
 ///
 /// # Errors
-/// Those of `open`, `getdents` and, where a file system's names do not tell what they are of, `stat`.
+/// Those of `open`, `getdents` and, where a file system's names do not tell what they are of,
+/// `stat`.
 pub(crate) fn read_directory(path: &CStr) -> Result<Vec<(OsString, FileType)>> {
     let real = || {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

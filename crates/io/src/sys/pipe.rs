@@ -125,7 +125,8 @@ pub fn start(command: &mut std::process::Command) -> io::Result<std::process::Ch
     through(Call::Spawn, |_| command.spawn())
 }
 
-/// Sends a signal to a child process that has not been waited for, so that the number is still its own.
+/// Sends a signal to a child process that has not been waited for, so that the number is still its
+/// own.
 ///
 /// # Errors
 /// Those of `kill`; `EINVAL` for a number that is no signal's.

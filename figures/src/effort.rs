@@ -1,0 +1,55 @@
+//! How thoroughly figures are measured, and what for.
+
+/// What the programs of a figure are run for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Their times are shown.
+    Times,
+    /// Their answers are checked, with small numbers. No time is shown.
+    Answers,
+    /// Each of our programs is told to give a wrong answer, and the figure must notice each.
+    Faults,
+}
+
+/// How thoroughly to measure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Interleaved rounds.
+    pub(crate) rounds: usize,
+    /// Seconds of one run against a web server.
+    pub(crate) seconds: u64,
+    /// What for.
+    pub(crate) purpose: Purpose,
+}
+
+impl Effort {
+    /// The same with so many rounds at most.
+    pub(crate) fn rounds_at_most(self, rounds: usize) -> Effort {
+        Effort { rounds: self.rounds.min(rounds), ..self }
+    }
+
+    /// Whether small numbers are enough.
+    pub(crate) fn is_small(self) -> bool {
+        self.purpose != Purpose::Times
+    }
+
+    /// `count` operations or threads; a thousandth of a million and more when small numbers are
+    /// enough.
+    pub(crate) fn count(self, count: u64) -> u64 {
+        if self.is_small() && count >= 1_000_000 { count / 1000 } else { count }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_large_numbers_become_small() {
+        let times = Effort { rounds: 5, seconds: 2, purpose: Purpose::Times };
+        let answers = Effort { purpose: Purpose::Answers, ..times };
+        assert_eq!(times.count(2_000_000), 2_000_000);
+        assert_eq!([2_000_000, 100_000, 1].map(|count| answers.count(count)), [2000, 100_000, 1]);
+        assert_eq!(times.rounds_at_most(3).rounds, 3);
+    }
+}

@@ -1,0 +1,235 @@
+//! The figure about instructions, which depend neither on the machine's speed nor on what else it
+//! does.
+
+use crate::callgrind;
+use crate::contender::{TOKIO, inner, outer};
+use crate::effort::Effort;
+use crate::machine::Machine;
+use crate::measure::{Better, Contender, Failure, Metric, rows};
+use crate::peers::{CPP, Compiled};
+use crate::table::{Need, Row, Table};
+use crate::web::Counted;
+
+const INSTRUCTIONS: Metric = Metric { key: "instructions", unit: "instructions", better: Better::Lower };
+
+/// A program that makes a given number of operations.
+struct Program {
+    system: &'static str,
+    contender: Box<dyn Fn(u64) -> Contender>,
+    need: Option<Need>,
+}
+
+impl Program {
+    fn new(system: &'static str, contender: impl Fn(u64) -> Contender + 'static) -> Program {
+        Program { system, contender: Box::new(contender), need: None }
+    }
+
+    /// What its value may be at most.
+    fn at_most(mut self, limit: f64) -> Program {
+        self.need = Some(Need::AtMost(limit));
+        self
+    }
+
+    fn yields(system: &'static str, program: &'static str, peer: Option<Compiled>) -> Program {
+        Program::new(system, move |yields| {
+            program_of(peer, system, program, &[1000, yields])
+                .answers("yields", yields)
+                .answers("finished", 1000)
+        })
+    }
+
+    fn ring(system: &'static str, program: &'static str) -> Program {
+        Program::new(system, move |hops| inner(system, program, &[1000, hops]).answers("token", hops))
+    }
+
+    fn spawned(system: &'static str, program: &'static str, peer: Option<Compiled>) -> Program {
+        Program::new(system, move |threads| {
+            program_of(peer, system, program, &[threads]).answers("finished", threads)
+        })
+    }
+}
+
+fn program_of(peer: Option<Compiled>, system: &str, program: &str, numbers: &[u64]) -> Contender {
+    match peer {
+        Some(peer) => outer(peer, system, program, numbers),
+        None => inner(system, program, numbers),
+    }
+}
+
+/// An operation: how often the shorter and the longer run make it, and the programs that make it,
+/// ours first.
+struct Operation {
+    name: &'static str,
+    lengths: [u64; 2],
+    programs: Vec<Program>,
+}
+
+fn operations() -> Vec<Operation> {
+    const QUEUE: &str = "C++20 coroutine queue";
+    const HAND_MADE_SHARED: &str = "tokio, hand-made shared MVar";
+    let operation = |name, lengths, programs| Operation { name, lengths, programs };
+    vec![
+        operation(
+            "yield, 1000 threads",
+            [200_000, 600_000],
+            vec![
+                Program::yields("selvedge", "switch", None).at_most(60.0),
+                Program::yields(QUEUE, "switch", Some(CPP)),
+                Program::yields("tokio, waking itself", "tokio-switch-self-wake", None),
+                Program::yields("tokio, yield_now", "tokio-switch-yield-now", None),
+            ],
+        ),
+        operation(
+            "hop in a ring of 1000, on one OS thread for ever",
+            [100_000, 300_000],
+            vec![
+                Program::ring("selvedge MVar", "ring").at_most(180.0),
+                Program::ring("tokio, hand-made MVar", "tokio-ring-handmade"),
+            ],
+        ),
+        operation(
+            "hop in a ring of 1000, which OS threads may share",
+            [100_000, 300_000],
+            vec![
+                Program::ring("selvedge MVar, shared kind", "ring-shared").at_most(240.0),
+                Program::new(HAND_MADE_SHARED, |hops| {
+                    inner(HAND_MADE_SHARED, "tokio-cores-ring-handmade", &[0, 1000, 1, hops])
+                        .answers("token", hops)
+                }),
+                Program::ring("tokio mpsc(1)", "tokio-ring-mpsc"),
+            ],
+        ),
+        operation(
+            "fork and finish",
+            [50_000, 150_000],
+            vec![
+                Program::spawned("selvedge fork", "spawn", None).at_most(130.0),
+                Program::spawned(TOKIO, "tokio-spawn", None),
+            ],
+        ),
+        operation(
+            "spawn and finish, by the scheduler",
+            [50_000, 150_000],
+            vec![
+                Program::spawned("selvedge", "spawn-event", None).at_most(70.0),
+                Program::spawned(QUEUE, "spawn", Some(CPP)),
+            ],
+        ),
+        operation(
+            "spawn, finish and join",
+            [50_000, 150_000],
+            vec![
+                Program::spawned("selvedge JoinHandle", "spawn-handle", None).at_most(180.0),
+                Program::spawned("tokio JoinHandle", "tokio-spawn-handle", None),
+            ],
+        ),
+    ]
+}
+
+/// Which programs' instructions are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// Ours alone.
+    Ours,
+    /// Ours and the peers'.
+    All,
+}
+
+/// `instructions`.
+pub(crate) fn instructions(_effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let rows = count(Counting::All)?;
+    let mut table = crate::contender::table(
+        "instructions",
+        "user instructions of one operation, counted by callgrind: the difference between two runs, one longer than the other",
+        machine,
+        rows,
+    );
+    table.notes.push(format!("compiled by {}", crate::published::toolchain()));
+    table.notes.push(
+        "web: the 612-byte file over 64 keep-alive connections that are all in use, one worker; what the kernel does is not counted"
+            .into(),
+    );
+    table.notes.push("Go and GHC are not counted".into());
+    Ok(table)
+}
+
+/// Counts, and makes the rows.
+///
+/// # Errors
+///
+/// A wrong answer, or a program of ours that cannot be counted.
+pub(crate) fn count(counting: Counting) -> Result<Vec<Row>, String> {
+    let mut all = Vec::new();
+    for Operation { name, lengths, mut programs } in operations() {
+        if counting == Counting::Ours {
+            programs.truncate(1);
+        }
+        let mut contenders = Vec::new();
+        let mut samples = Vec::new();
+        for Program { system, contender, need } in programs {
+            eprintln!("instructions: {name}: {system}");
+            let shown = Contender { need, ..contender(lengths[1]) };
+            samples.push(sample(name, shown.ours, system, callgrind::each(&contender, lengths))?);
+            contenders.push(shown);
+        }
+        all.extend(rows(name, &contenders, INSTRUCTIONS, &samples));
+    }
+    all.extend(web(counting)?);
+    Ok(all)
+}
+
+/// What is counted, or why there is nothing to show of a peer.
+fn sample(
+    operation: &str,
+    ours: bool,
+    system: &str,
+    counted: Result<f64, Failure>,
+) -> Result<Result<Vec<f64>, String>, String> {
+    match counted {
+        Ok(each) => Ok(Ok(vec![each])),
+        Err(Failure::Absent(why)) if !ours => Ok(Err(why)),
+        Err(Failure::Absent(why) | Failure::Wrong(why)) => Err(format!("{operation}: {system}: {why}")),
+    }
+}
+
+/// The rows about the web server.
+fn web(counting: Counting) -> Result<Vec<Row>, String> {
+    const LINE: &str = "a line of the access log";
+    let mut all = Vec::new();
+    // The same servers in both, so that the difference is that of one server.
+    let mut without: Vec<Result<f64, String>> = Vec::new();
+    for log in [false, true] {
+        let name = if log { "keep-alive request, log on" } else { "keep-alive request, log off" };
+        let mut servers = vec![Counted::ours(log)];
+        if counting == Counting::All {
+            servers.extend(Counted::nginx(log));
+        }
+        let mut contenders = Vec::new();
+        let mut samples = Vec::new();
+        for (index, server) in servers.into_iter().enumerate() {
+            let system = server.name();
+            eprintln!("instructions: {name}: {system}");
+            samples.push(sample(name, index == 0, &system, server.each())?);
+            // Half of nginx's at most.
+            let need = (index > 0).then_some(Need::Times(2.0));
+            contenders.push(Contender { system, need, ..inner("", "", &[]) });
+        }
+        let mut of_log = rows(name, &contenders, INSTRUCTIONS, &samples);
+        for row in &mut of_log {
+            row.command = None;
+        }
+        let values: Vec<_> = of_log.iter().map(|row| row.value.clone()).collect();
+        all.extend(of_log);
+        for (index, (on, off)) in values.iter().zip(&without).enumerate() {
+            all.push(Row {
+                value: on.clone().and_then(|on| off.clone().map(|off| on - off)),
+                unit: INSTRUCTIONS.unit,
+                need: (index == 0).then_some(Need::AtMost(250.0)),
+                ..Row::plain(LINE, &contenders[index].system)
+            });
+        }
+        without = values;
+    }
+    Ok(all)
+}
