@@ -8,6 +8,7 @@ use selvedge_io::pipe::pipe;
 use selvedge_io::process::Command;
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::sim::{Call, Fault, Faults};
+use selvedge_io::sys;
 use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, NonBlocking, fs};
 use std::io::{self, IoSlice};
@@ -273,6 +274,7 @@ async fn tcp() -> io::Result<()> {
         stream.set_nodelay(false)?;
         stream.local_addr()?;
         stream.peer_addr()?;
+        sys::unacknowledged(&stream)?;
         let sent = content();
         let (head, body) = sent.split_at(7);
         let mut echoed = vec![0; 30];
