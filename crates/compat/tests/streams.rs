@@ -250,7 +250,7 @@ fn what_never_waits_lets_others_run() {
             panic!("a thousand writes in a row");
         })
         .await;
-        assert_eq!(writes, 64);
+        assert!((32..=64).contains(&writes), "{writes}");
     });
 }
 

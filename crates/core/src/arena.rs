@@ -158,44 +158,66 @@ impl std::fmt::Display for ArenaFull {
 
 impl std::error::Error for ArenaFull {}
 
-/// The block at `key`. The result points into the arena whatever the key.
-#[inline(always)]
-fn block(key: Key) -> *mut u8 {
-    let base = BASE.load(Ordering::Relaxed);
-    // SAFETY: keys are made only in `Slab`, from chunks inside the reservation that starts at BASE (which is set
-    // before the first chunk is handed out and never changes), so the offset stays inside one mapping.
-    unsafe { base.add(key.get() as usize * GRANULE) }
+/// Where the arena starts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Base(*mut u8);
+
+impl Base {
+    #[inline(always)]
+    pub(crate) fn get() -> Base {
+        Base(BASE.load(Ordering::Relaxed))
+    }
+
+    /// So many bytes behind the start of the block at `key`. The result points into the arena whatever the key, unless it is beyond the
+    /// end of the last block.
+    #[inline(always)]
+    fn at(self, key: Key, bytes: usize) -> *mut u8 {
+        // SAFETY: keys are made only in `Slab`, from chunks inside the reservation that starts at BASE (which is set
+        // before the first chunk is handed out and never changes), so the offset stays inside one mapping.
+        unsafe { self.0.add(key.get() as usize * GRANULE + bytes) }
+    }
+
+    /// The header at `key`.
+    #[inline(always)]
+    pub(crate) fn header(self, key: Key) -> &'static Header {
+        // SAFETY: a key is the address of a header for ever; the memory is never unmapped, and nothing but the atomic words of a
+        // header ever lies there.
+        unsafe { &*self.at(key, 0).cast() }
+    }
+
+    /// What lies behind the header at `key`: every block is at least a header long.
+    #[inline(always)]
+    pub(crate) fn body(self, key: Key) -> *mut u8 {
+        self.at(key, size_of::<Header>())
+    }
 }
 
 /// The header at `key`.
 #[inline(always)]
 pub(crate) fn header(key: Key) -> &'static Header {
-    // SAFETY: a key is the address of a header for ever; the memory is never unmapped, and nothing but the atomic words of a header
-    // ever lies there.
-    unsafe { &*block(key).cast() }
+    Base::get().header(key)
 }
 
 /// What lies behind the header at `key`.
 #[inline(always)]
 pub(crate) fn body(key: Key) -> *mut u8 {
-    // SAFETY: every block is at least a header long, so that what comes after it is in or at the end of the block.
-    unsafe { block(key).add(size_of::<Header>()) }
+    Base::get().body(key)
 }
 
 /// Fetches what lies some way behind a block into the cache. Threads mostly queue in the order in which they were created, so
 /// that this is what will be popped about a hundred turns later: with a hundred million threads a switch stays as fast as with a thousand.
 #[inline(always)]
-pub(crate) fn prefetch_behind(key: Key) {
+pub(crate) fn prefetch_behind(base: Base, key: Key) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         const BEHIND: usize = 2048;
-        let ahead = block(key).cast::<i8>().wrapping_add(BEHIND);
+        let ahead = base.at(key, 0).cast::<i8>().wrapping_add(BEHIND);
         // SAFETY: a prefetch reads nothing, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead) };
     }
     #[cfg(any(not(target_arch = "x86_64"), miri))]
-    let _ = key;
+    let _ = (base, key);
 }
 
 /// The owner of the chunk that `key` lies in.

@@ -1,7 +1,7 @@
 //! The CPU: what a scheduler has one of for each OS thread it runs threads on.
 
 use crate::alarm::{Alarm, GivenUp};
-use crate::arena::{self, Key, Slab};
+use crate::arena::{self, Base, Key, Slab};
 use crate::birth::{Adopt, Door};
 use crate::budget;
 use crate::directory::{self, Entry};
@@ -21,7 +21,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::fmt;
 use std::future::Future;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, offset_of};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -55,11 +55,11 @@ pub(crate) enum Ask {
     Block(Place),
 }
 
-/// Where the running step's request lies. The kind is a word of its own, which is all that most steps write and read: reading
-/// at once what was written in parts would wait for the stores.
+/// Where the running step's request lies, or that the thread has ended. The kind is a word of its own, which is all that most steps write
+/// and read: reading at once what was written in parts would wait for the stores.
 #[derive(Debug)]
 struct Slot {
-    kind: Cell<Kind>,
+    kind: Cell<Stop>,
     /// The child's key, or the place.
     word: Cell<u32>,
     readiness: Cell<Readiness>,
@@ -69,8 +69,9 @@ struct Slot {
     asker: Cell<*const ()>,
 }
 
+/// How a step has stopped: at which request, which is the kind of what the slot holds; or with the thread's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Stop {
     Nothing,
     Yield,
     Fork,
@@ -81,12 +82,26 @@ enum Kind {
     Exit,
     BlockHere,
     Block,
+    Done,
+    Untold,
+    Panicked,
+}
+
+impl Stop {
+    fn polled(self) -> Polled {
+        match self {
+            Stop::Done => Polled::Done,
+            Stop::Untold => Polled::Untold,
+            Stop::Panicked => Polled::Panicked,
+            _ => Polled::Pending,
+        }
+    }
 }
 
 impl Slot {
     fn new() -> Slot {
         Slot {
-            kind: Cell::new(Kind::Nothing),
+            kind: Cell::new(Stop::Nothing),
             word: Cell::new(0),
             readiness: Cell::new(Readiness::NONE),
             until: Cell::new(Time::default()),
@@ -96,53 +111,54 @@ impl Slot {
 
     #[inline(always)]
     fn is_empty(&self) -> bool {
-        self.kind.get() == Kind::Nothing
+        self.kind.get() == Stop::Nothing
     }
 
     #[inline(always)]
     fn fill(&self, ask: Ask) {
         self.kind.set(match ask {
-            Ask::Nothing => Kind::Nothing,
-            Ask::Yield => Kind::Yield,
+            Ask::Nothing => Stop::Nothing,
+            Ask::Yield => Stop::Yield,
             Ask::Fork(child) => {
                 self.word.set(child.get());
-                Kind::Fork
+                Stop::Fork
             }
-            Ask::Nbio => Kind::Nbio,
+            Ask::Nbio => Stop::Nbio,
             Ask::Wait(readiness) => {
                 self.readiness.set(readiness);
-                Kind::Wait
+                Stop::Wait
             }
             Ask::Sleep(until) => {
                 self.until.set(until);
-                Kind::Sleep
+                Stop::Sleep
             }
-            Ask::Call => Kind::Call,
-            Ask::Exit => Kind::Exit,
+            Ask::Call => Stop::Call,
+            Ask::Exit => Stop::Exit,
             Ask::BlockHere(place) => {
                 self.word.set(place.0);
-                Kind::BlockHere
+                Stop::BlockHere
             }
             Ask::Block(place) => {
                 self.word.set(place.0);
-                Kind::Block
+                Stop::Block
             }
         });
     }
 
     #[inline(always)]
     fn take(&self) -> Ask {
-        match self.kind.replace(Kind::Nothing) {
-            Kind::Nothing => Ask::Nothing,
-            Kind::Yield => Ask::Yield,
-            Kind::Fork => Ask::Fork(Key::new(self.word.get()).expect("filled with a key")),
-            Kind::Nbio => Ask::Nbio,
-            Kind::Wait => Ask::Wait(self.readiness.get()),
-            Kind::Sleep => Ask::Sleep(self.until.get()),
-            Kind::Call => Ask::Call,
-            Kind::Exit => Ask::Exit,
-            Kind::BlockHere => Ask::BlockHere(Place(self.word.get())),
-            Kind::Block => Ask::Block(Place(self.word.get())),
+        match self.kind.replace(Stop::Nothing) {
+            Stop::Nothing => Ask::Nothing,
+            Stop::Yield => Ask::Yield,
+            Stop::Fork => Ask::Fork(Key::new(self.word.get()).expect("filled with a key")),
+            Stop::Nbio => Ask::Nbio,
+            Stop::Wait => Ask::Wait(self.readiness.get()),
+            Stop::Sleep => Ask::Sleep(self.until.get()),
+            Stop::Call => Ask::Call,
+            Stop::Exit => Ask::Exit,
+            Stop::BlockHere => Ask::BlockHere(Place(self.word.get())),
+            Stop::Block => Ask::Block(Place(self.word.get())),
+            Stop::Done | Stop::Untold | Stop::Panicked => Ask::Nothing,
         }
     }
 }
@@ -157,12 +173,15 @@ const SPILLED: u8 = 4;
 const OBSERVED: u8 = 8;
 /// The step has used up a refill of its [budget](crate::budget). It says nothing of how the step ends.
 const TIRED: u8 = 16;
+/// The step is within one of another CPU.
+const NESTED: u8 = 32;
 
 /// The part of a CPU that a borrowed waker may be used on from another OS thread during a step.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) id: u32,
-    /// The running thread's key, 0 between steps.
+    /// The key of the thread that runs, or ran last: between steps [`CURRENT`] is another CPU or none. It is 0 between the steps of a CPU
+    /// that has an observer, because an OS thread that looks from elsewhere does not see `CURRENT`.
     pub(crate) running: AtomicU32,
     flags: AtomicU8,
 }
@@ -218,6 +237,8 @@ impl Room {
 
 /// What is a CPU's own. All of it is touched on the CPU's OS thread alone.
 pub(crate) struct Own {
+    /// A copy of what the arena knows.
+    base: Base,
     slot: Slot,
     woken: UnsafeCell<RunQueue>,
     slab: UnsafeCell<Slab>,
@@ -227,6 +248,8 @@ pub(crate) struct Own {
     nbio: Cell<Option<Box<Nbio>>>,
     alarm: Cell<Option<Alarm>>,
     payload: Cell<Option<Box<dyn Any + Send>>>,
+    /// The CPU in a step of which this one has its step.
+    outer: Cell<*const CpuInner>,
     spilled: RefCell<std::collections::VecDeque<Detached>>,
     now: Cell<Time>,
     /// The running thread is within a [`shield`](crate::shield()).
@@ -310,6 +333,7 @@ impl Cpu {
             // Whoever has outlived the last CPU may have left something.
             (*inner).step.flags.store(0, Ordering::Relaxed);
             (&raw mut (*inner).own).write(Own {
+                base: Base::get(),
                 slot: Slot::new(),
                 woken: UnsafeCell::new(RunQueue::new()),
                 slab: UnsafeCell::new(slab),
@@ -318,6 +342,7 @@ impl Cpu {
                 nbio: Cell::new(None),
                 alarm: Cell::new(None),
                 payload: Cell::new(None),
+                outer: Cell::new(ptr::null()),
                 spilled: RefCell::default(),
                 now: Cell::new(Time::now()),
                 shielded: Cell::new(false),
@@ -376,77 +401,45 @@ impl Cpu {
         {
             strayed(thread);
         }
-        let key = thread.into_key();
-        let header = arena::header(key);
-        let mut head = header.head();
-        if head & (MOBILE | NOTED) == MOBILE | NOTED {
-            state::heed(&header.head);
-            head &= !NOTED;
+        if !CURRENT.get().is_null() {
+            cpu.step_within();
         }
-        let outer = CURRENT.replace(self.inner.as_ptr());
+        let key = thread.into_key();
+        let (head, body) = (cpu.base.header(key).head(), cpu.base.body(key));
+        CURRENT.set(self.inner.as_ptr());
         cpu.step.running.store(key.get(), Ordering::Relaxed);
         // SAFETY: the handle owned the thread, so it is live; we hold it until we pass it on below, according to the result.
-        let polled = unsafe { thread::poll(key, head, cpu) };
-        cpu.step.running.store(0, Ordering::Relaxed);
-        leave(outer);
-        // The usual ends of a step; `conclude` has them all.
-        if cpu.step.flags.load(Ordering::Relaxed) == 0 {
-            let slot = &cpu.slot;
+        unsafe { thread::poll(head, body, cpu) };
+        CURRENT.set(ptr::null());
+        // The most common end of a step.
+        if cpu.slot.kind.get() == Stop::Yield && cpu.step.flags.load(Ordering::Relaxed) == 0 {
+            cpu.slot.kind.set(Stop::Nothing);
             // SAFETY: it is pending and we hold it; it goes to the handle.
-            let hand_over = || unsafe { Thread::from_key(key) };
-            if polled == Polled::Pending {
-                let kind = slot.kind.get();
-                if kind == Kind::Yield {
-                    slot.kind.set(Kind::Nothing);
-                    return Trace::Yield(hand_over());
-                }
-                if kind == Kind::BlockHere && head & (STICKY | MOBILE) == 0 {
-                    slot.kind.set(Kind::Nothing);
-                    cpu.keep(key, head, WAITING_HERE, Place(slot.word.get()));
-                    return Trace::Blocked;
-                }
-                if kind == Kind::Block && head & MOBILE != 0 {
-                    slot.kind.set(Kind::Nothing);
-                    return match cpu.keep_mobile(key, head, Place(slot.word.get())) {
-                        true => Trace::Blocked,
-                        false => Trace::Yield(hand_over()),
-                    };
-                }
-                if kind == Kind::Wait && head & (STICKY | MOBILE) == 0 {
-                    slot.kind.set(Kind::Nothing);
-                    return Trace::Wait(Wait::new(hand_over(), slot.readiness.get()));
-                }
-                if kind == Kind::Fork {
-                    let Ask::Fork(child) = slot.take() else { unreachable!("just looked") };
-                    // SAFETY: the slot owned the child.
-                    return Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() };
-                }
-            } else if slot.is_empty() {
-                if polled == Polled::Done {
-                    // SAFETY: the body is dropped, and the block was held by us.
-                    unsafe { cpu.free_block(key, thread::vtable(head).granules as usize) };
-                    return Trace::Ret;
-                }
-                if polled == Polled::Untold {
-                    // SAFETY: it was held by us, and has just ended.
-                    unsafe { cpu.tell_joiner(key, head) };
-                    return Trace::Ret;
-                }
-            }
+            return Trace::Yield(unsafe { Thread::from_key(key) });
         }
-        let ask = cpu.slot.take();
-        cpu.conclude(key, head, polled, ask)
+        cpu.end_of_step()
     }
 
     /// The next thread that was made ready by others: created by [`spawn`](crate::spawn), handed a value, woken by a waker
     /// or given back by an event source. In the order in which they became ready.
+    ///
+    /// Threads that were woken on other OS threads are taken in when there is no other, and by [`poll`](Cpu::poll) and
+    /// [`tick`](Cpu::tick): a scheduler calls one of these now and then.
     #[inline(always)]
     pub fn woken(&mut self) -> Option<Thread> {
+        let cpu = self.inner();
+        match cpu.pop_woken() {
+            None if cpu.entry.inbox.has_mail() => woken_elsewhere(self.inner),
+            thread => thread,
+        }
+    }
+
+    /// Makes those ready that other OS threads have asked for.
+    #[inline]
+    pub(crate) fn take_mail(&mut self) {
         if self.inner().entry.inbox.has_mail() {
             self.open_mail();
         }
-        // SAFETY: the queue is touched on this OS thread alone, and `pop` runs no foreign code.
-        unsafe { (*self.inner().woken.get()).pop() }
     }
 
     /// Resumes the threads, and creates those, that other OS threads have asked for.
@@ -460,9 +453,7 @@ impl Cpu {
 
     /// Whether [`woken`](Cpu::woken) would find a thread.
     pub(crate) fn has_woken(&mut self) -> bool {
-        if self.inner().entry.inbox.has_mail() {
-            self.open_mail();
-        }
+        self.take_mail();
         // SAFETY: the queue is touched on this OS thread alone.
         unsafe { !(*self.inner().woken.get()).is_empty() }
     }
@@ -536,6 +527,7 @@ impl Cpu {
     /// Reads the clock for [`now`](crate::now) in the steps to come. An event source calls it once per turn.
     pub fn tick(&mut self) {
         self.inner().now.set(Time::now());
+        self.take_mail();
         let _ = self.turn();
     }
 
@@ -557,6 +549,18 @@ impl Cpu {
     }
 }
 
+/// The next thread of a CPU that had none until mail came.
+///
+/// It takes the address of what is behind the `Cpu`, which its caller has borrowed for this: a scheduler's loop can go on as if its `Cpu`
+/// had been given to no function, and need not read it again.
+#[cold]
+#[inline(never)]
+fn woken_elsewhere(cpu: NonNull<CpuInner>) -> Option<Thread> {
+    let mut cpu = ManuallyDrop::new(Cpu { inner: cpu });
+    cpu.open_mail();
+    cpu.inner().pop_woken()
+}
+
 /// The thread is cancelled.
 #[cold]
 #[inline(never)]
@@ -576,6 +580,7 @@ impl fmt::Debug for Cpu {
 impl Drop for Cpu {
     fn drop(&mut self) {
         let cpu = self.inner();
+        cpu.step.running.store(0, Ordering::Relaxed);
         // Destructors may wake and create threads: those are cancelled in the next round.
         let outer = CURRENT.replace(self.inner.as_ptr());
         let unborn = cpu.entry.births().close();
@@ -613,6 +618,12 @@ impl CpuInner {
     #[inline(always)]
     pub(crate) fn step_waker(&self) -> &Waker {
         &self.step_waker
+    }
+
+    /// Where the waker lent to the steps of a CPU lies, if there is one at the address.
+    #[inline(always)]
+    fn step_waker_of(cpu: *const CpuInner) -> *const Waker {
+        cpu.cast::<u8>().wrapping_add(offset_of!(CpuInner, own.step_waker)).cast()
     }
 
     #[inline(always)]
@@ -663,11 +674,20 @@ impl CpuInner {
     #[inline(always)]
     pub(crate) fn push_woken(&self, thread: Thread) {
         // SAFETY: the queue is touched on this OS thread alone, and `push` runs no foreign code.
-        unsafe { (*self.woken.get()).push(thread) }
+        unsafe { (*self.woken.get()).push_by(self.base, thread) }
     }
 
-    pub(crate) fn panicked(&self, payload: Box<dyn Any + Send>) {
+    #[inline(always)]
+    fn pop_woken(&self) -> Option<Thread> {
+        // SAFETY: the queue is touched on this OS thread alone, and `pop` runs no foreign code.
+        unsafe { (*self.woken.get()).pop_by(self.base) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn panicked(&self, payload: Box<dyn Any + Send>) -> Polled {
         self.payload.set(Some(payload));
+        Polled::Panicked
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -691,22 +711,55 @@ impl CpuInner {
     pub(crate) fn resume(&self, key: Key) {
         if let Some(thread) = self.release(key) {
             self.push_woken(thread);
-        } else if self.step.running.load(Ordering::Relaxed) == key.get() {
+        } else if self.runs(key) {
             self.step.notify();
         }
+    }
+
+    /// Makes the thread at `key` ready if it waits and may run here; false if not. A stale key is no harm.
+    #[inline(always)]
+    pub(crate) fn resume_own(&self, key: Key) -> bool {
+        let head = self.base.header(key).head();
+        if head & MOBILE != 0 {
+            return self.resume_mobile(key, head);
+        }
+        let thread = self.release_local(key, head);
+        let is_here = thread.is_some();
+        thread.into_iter().for_each(|thread| self.push_woken(thread));
+        is_here
+    }
+
+    #[inline(always)]
+    fn resume_mobile(&self, key: Key, head: u32) -> bool {
+        if self.runs(key)
+            || !self.is_home_to(key)
+            || state::wake(&arena::header(key).head, head) != Woken::Ours
+        {
+            return false;
+        }
+        self.entry.waiting.add(-1);
+        // SAFETY: the wake has made it ours.
+        self.push_woken(unsafe { Thread::from_key(key) });
+        true
     }
 
     /// Takes a thread that waits, if it is one, out of the CPU's keeping or the group's. A stale key is no harm.
     #[inline(always)]
     fn release(&self, key: Key) -> Option<Thread> {
-        let header = arena::header(key);
-        let head = header.head();
+        let head = self.base.header(key).head();
         if head & MOBILE != 0 {
             return self.release_mobile(key, head);
         }
-        if arena::owner(key) != self.step.id {
+        self.release_local(key, head)
+    }
+
+    /// As [`release`](CpuInner::release), of a thread that is not mobile.
+    #[inline(always)]
+    fn release_local(&self, key: Key, head: u32) -> Option<Thread> {
+        if !self.owns(key) {
             return None;
         }
+        let header = self.base.header(key);
         let count = match head & STATE {
             WAITING_HERE => &self.entry.waiting_here,
             WAITING => &self.entry.waiting,
@@ -719,9 +772,15 @@ impl CpuInner {
         Some(unsafe { Thread::from_key(key) })
     }
 
+    /// Whether the thread at `key` is in its step.
+    #[inline(always)]
+    fn runs(&self, key: Key) -> bool {
+        self.step.running.load(Ordering::Relaxed) == key.get() && ptr::eq(CURRENT.get(), self)
+    }
+
     #[inline(always)]
     fn release_mobile(&self, key: Key, head: u32) -> Option<Thread> {
-        if self.step.running.load(Ordering::Relaxed) == key.get() {
+        if self.runs(key) {
             return None;
         }
         if self.group == 0 || arena::group(key) != self.group {
@@ -740,13 +799,19 @@ impl CpuInner {
     #[inline(always)]
     fn keep(&self, key: Key, head: u32, state: u32, place: Place) {
         // Only the owner of its chunk could ever release it, and might be doing so on another OS thread.
-        if arena::owner(key) != self.step.id {
+        if !self.owns(key) {
             // SAFETY: called at the end of a step, when the thread is held by us.
             strayed(unsafe { Thread::from_key(key) });
         }
+        self.keep_own(key, head, state, place);
+    }
+
+    /// As [`keep`](CpuInner::keep), of a thread in a chunk of this CPU.
+    #[inline(always)]
+    fn keep_own(&self, key: Key, head: u32, state: u32, place: Place) {
         let count = if state == WAITING_HERE { &self.entry.waiting_here } else { &self.entry.waiting };
         count.add(1);
-        let header = arena::header(key);
+        let header = self.base.header(key);
         header.set_link(place.0);
         header.set_head(head & !STATE | state);
     }
@@ -765,6 +830,7 @@ impl CpuInner {
         let parked = state::park(&header.head, head);
         if !parked {
             self.entry.waiting.add(-1);
+            state::heed(&header.head);
         }
         parked
     }
@@ -838,6 +904,7 @@ impl CpuInner {
         !self.spilled.borrow().is_empty()
     }
 
+    #[cold]
     fn open_inbox(&self) {
         let mail = self.entry.inbox.open();
         let mut resumed = 0;
@@ -859,6 +926,15 @@ impl CpuInner {
             self.slot.asker.set(leaf.cast());
         }
         free
+    }
+
+    /// Fills the request slot for a leaf future that is polled with the running thread's own context; false if it is not, or if that cannot
+    /// be told at once, or if another leaf has filled the slot in this step.
+    #[inline(always)]
+    pub(crate) fn ask_with<T>(cx: &Context<'_>, leaf: *const T, ask: Ask) -> bool {
+        let cpu = CURRENT.get();
+        // SAFETY: as in `current`; it is not null if a waker is at its address.
+        ptr::eq(cx.waker(), CpuInner::step_waker_of(cpu)) && unsafe { &*cpu }.ask(leaf, ask)
     }
 
     /// Says that the running thread waits in a queue, whose owner has a key or waker to resume it.
@@ -943,6 +1019,137 @@ impl CpuInner {
         waker::of(self.step.id, self.step.running.load(Ordering::Relaxed))
     }
 
+    /// The running thread has ended: what it has asked for in the same step is void.
+    #[inline(always)]
+    pub(crate) fn ended(&self, polled: Polled) {
+        if !self.slot.is_empty() {
+            self.void_slot();
+        }
+        self.slot.kind.set(match polled {
+            Polled::Pending => return,
+            Polled::Done => Stop::Done,
+            Polled::Untold => Stop::Untold,
+            Polled::Panicked => Stop::Panicked,
+        });
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn void_slot(&self) {
+        if let Ask::Fork(child) = self.slot.take() {
+            // SAFETY: the slot owned the child, which has been created.
+            self.push_woken(unsafe { Thread::from_key(child) });
+        }
+        let beside = (self.call.take(), self.nbio.take(), self.alarm.take());
+        thread::quietly(|| drop(beside));
+    }
+
+    /// The step that begins is within one of another CPU, which runs on when it ends.
+    #[cold]
+    #[inline(never)]
+    fn step_within(&self) {
+        self.outer.set(CURRENT.get());
+        self.step.flags.fetch_or(NESTED, Ordering::Relaxed);
+    }
+
+    /// The key and the head of the thread whose step has just ended.
+    #[inline(always)]
+    fn stopped(&self) -> (Key, u32) {
+        // SAFETY: `step` has put a key there, and clears it nowhere before the end of the step.
+        let key = unsafe { Key::new_unchecked(self.step.running.load(Ordering::Relaxed)) };
+        (key, self.base.header(key).head())
+    }
+
+    /// The end of a step: the other common ones. It calls nothing but what it ends with, so that it saves no register.
+    #[inline(never)]
+    fn end_of_step(&self) -> Trace {
+        let (key, head) = self.stopped();
+        if self.step.flags.load(Ordering::Relaxed) != 0 {
+            return self.end_otherwise();
+        }
+        let slot = &self.slot;
+        // SAFETY: it is pending and we hold it; it goes to the handle.
+        let hand_over = || unsafe { Thread::from_key(key) };
+        match slot.kind.get() {
+            Stop::BlockHere if head & (STICKY | MOBILE) == 0 && self.owns(key) => {
+                slot.kind.set(Stop::Nothing);
+                self.keep_own(key, head, WAITING_HERE, Place(slot.word.get()));
+                Trace::Blocked
+            }
+            Stop::Block if head & (STICKY | MOBILE) == 0 && self.owns(key) => {
+                slot.kind.set(Stop::Nothing);
+                self.keep_own(key, head, WAITING, Place(slot.word.get()));
+                Trace::Blocked
+            }
+            Stop::Fork => {
+                slot.kind.set(Stop::Nothing);
+                let child = Key::new(slot.word.get()).expect("filled with a key");
+                // SAFETY: the slot owned the child.
+                Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() }
+            }
+            Stop::Done if self.owns(key) => {
+                slot.kind.set(Stop::Nothing);
+                // SAFETY: the body is dropped, and the block was held by us, and is ours.
+                unsafe { (*self.slab.get()).free(key, thread::vtable(head).granules as usize) };
+                Trace::Ret
+            }
+            Stop::Untold => {
+                slot.kind.set(Stop::Nothing);
+                self.end_joined(key, head)
+            }
+            Stop::Wait if head & (STICKY | MOBILE) == 0 => {
+                slot.kind.set(Stop::Nothing);
+                Trace::Wait(Wait::new(hand_over(), slot.readiness.get()))
+            }
+            _ => self.end_otherwise(),
+        }
+    }
+
+    /// As [`end_of_step`](CpuInner::end_of_step): the end of a thread that is joined.
+    #[inline(never)]
+    fn end_joined(&self, key: Key, head: u32) -> Trace {
+        // Who is told may look.
+        self.step.running.store(0, Ordering::Relaxed);
+        // SAFETY: it was held by us, and has just ended.
+        unsafe { self.tell_joiner(key, head) };
+        Trace::Ret
+    }
+
+    /// As [`end_of_step`](CpuInner::end_of_step): all the others.
+    #[inline(never)]
+    fn end_otherwise(&self) -> Trace {
+        if self.step.flags.load(Ordering::Relaxed) & NESTED != 0 {
+            self.step.flags.fetch_and(!NESTED, Ordering::Relaxed);
+            leave(self.outer.get());
+            return self.end_of_step();
+        }
+        let (key, mut head) = self.stopped();
+        if head & MOBILE != 0 {
+            // What it has been woken for since is for `park` to find.
+            head &= !NOTED;
+        }
+        // Destructors and observers may look.
+        self.step.running.store(0, Ordering::Relaxed);
+        let stop = self.slot.kind.get();
+        let usual = self.step.flags.load(Ordering::Relaxed) == 0;
+        if usual && stop == Stop::Block && head & MOBILE != 0 {
+            self.slot.kind.set(Stop::Nothing);
+            return match self.keep_mobile(key, head, Place(self.slot.word.get())) {
+                true => Trace::Blocked,
+                // SAFETY: it is pending and we hold it; it goes to the handle.
+                false => Trace::Yield(unsafe { Thread::from_key(key) }),
+            };
+        }
+        let ask = self.slot.take();
+        self.conclude(key, head, stop.polled(), ask)
+    }
+
+    /// Whether the block at `key` lies in a chunk of this CPU.
+    #[inline(always)]
+    fn owns(&self, key: Key) -> bool {
+        arena::owner(key) == self.step.id
+    }
+
     /// The end of a step, but for the few ends that `step` deals with itself.
     #[inline(never)]
     fn conclude(&self, key: Key, head: u32, polled: Polled, ask: Ask) -> Trace {
@@ -957,10 +1164,6 @@ impl CpuInner {
         let (call, nbio, alarm) = (self.call.take(), self.nbio.take(), self.alarm.take());
         if polled != Polled::Pending || matches!(ask, Ask::Exit) {
             let end = self.end(key, head, polled);
-            if let Ask::Fork(child) = ask {
-                // SAFETY: the slot owned the child.
-                self.push_woken(unsafe { Thread::from_key(child) });
-            }
             return if flags & SPILLED == 0 { end } else { self.also_any(end) };
         }
         // SAFETY: pending, and held by us. Nothing of ours runs foreign code until it is passed on.
@@ -1059,6 +1262,7 @@ impl CpuInner {
 
     /// Gives the CPU an observer, or takes the one it has.
     pub(crate) fn set_observer(&self, observer: Option<Box<dyn Observer>>) {
+        self.step.running.store(0, Ordering::Relaxed);
         match &observer {
             Some(_) => self.step.flags.fetch_or(OBSERVED, Ordering::Relaxed),
             None => self.step.flags.fetch_and(!OBSERVED, Ordering::Relaxed),
@@ -1199,9 +1403,18 @@ pub(crate) fn current<'a>() -> Option<&'a CpuInner> {
 #[inline(always)]
 pub(crate) fn direct<'a>(cx: &Context<'_>) -> Option<&'a CpuInner> {
     let cpu = CURRENT.get();
-    let lent = cx.waker().data() == cpu.cast() && waker::is_lent(cx.waker());
-    // SAFETY: as in `current`; a lent waker's data is never null.
-    if lent { Some(unsafe { &*cpu }) } else { None }
+    // The waker itself, or else a copy of it.
+    if !ptr::eq(cx.waker(), CpuInner::step_waker_of(cpu)) {
+        return direct_by_copy(cx.waker());
+    }
+    // SAFETY: as in `current`; it is not null, because a waker is at its address.
+    Some(unsafe { &*cpu })
+}
+
+#[cold]
+#[inline(never)]
+fn direct_by_copy<'a>(waker: &Waker) -> Option<&'a CpuInner> {
+    current().filter(|cpu| waker.data() == ptr::from_ref(*cpu).cast() && waker::is_lent(waker))
 }
 
 /// Whether `waker` is the one that a CPU on this OS thread lends to its steps. Such a waker lives no longer than its CPU, so that who

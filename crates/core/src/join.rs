@@ -22,7 +22,9 @@ use crate::cpu::{CpuInner, create_ready, current, direct, retract};
 use crate::exception::Exception;
 use crate::place::Place;
 use crate::primitives::{AtomicU64, Ordering};
-use crate::thread::{self, Body, CANCELLABLE, Handle, MOBILE, Polled, drop_quietly, poll_to_end, quietly};
+use crate::thread::{
+    self, Body, CANCELLABLE, Handle, MOBILE, Payload, Polled, drop_quietly, poll_to_end, quietly,
+};
 use crate::{ArenaFull, Cpu, waker};
 use std::any::type_name;
 use std::cell::UnsafeCell;
@@ -392,7 +394,7 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
         cpu.shielded.set(false);
         // SAFETY: as above; if it is not pending it is over, and not polled again.
         let result = match unsafe { poll_to_end(future, cx) } {
-            Ok(None) => {
+            None => {
                 if !cell.has_stopped(cpu.shielded.get()) {
                     return Polled::Pending;
                 }
@@ -400,14 +402,21 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
                 unsafe { drop_quietly(future) };
                 Err(JoinError::Cancelled)
             }
-            Ok(Some(output)) => Ok(output),
-            Err(payload) if cell.meeting.is_alone() => {
-                cpu.panicked(payload);
-                return Polled::Panicked;
-            }
-            Err(payload) => Err(JoinError::Panicked(Exception::new(payload))),
+            Some(output) => Ok(output),
         };
         cell.conclude(result)
+    }
+
+    unsafe fn panicked(body: *mut Self, cpu: &CpuInner, payload: Payload) -> Polled {
+        // SAFETY: live and not polled again, says the caller; the cell is live until both thread and handle are gone.
+        let cell = unsafe {
+            drop_quietly((*body).future.as_mut_ptr());
+            &(*body).cell
+        };
+        if cell.meeting.is_alone() {
+            return cpu.panicked(payload);
+        }
+        cell.conclude(Err(JoinError::Panicked(Exception::new(payload))))
     }
 
     unsafe fn cancel(body: *mut Self) -> Polled {

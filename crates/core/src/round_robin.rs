@@ -86,16 +86,25 @@ pub fn steps(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
         let Some(thread) = cpu.woken() else { break };
         match thread.step(cpu) {
             Trace::Yield(thread) => cpu.make_ready(thread),
+            // Nothing is in them: forgotten, they spare a look for what to drop.
+            node @ (Trace::Blocked | Trace::Ret) => std::mem::forget(node),
             Trace::Fork { child, parent } => {
                 cpu.make_ready(child);
                 cpu.make_ready(parent);
             }
-            Trace::Nbio(action) => cpu.make_ready(action.perform()),
-            // Nothing is in them: forgotten, they spare a look for what to drop.
-            node @ (Trace::Blocked | Trace::Ret) => std::mem::forget(node),
-            Trace::Panic(panic) => panic.report(),
-            request => events.submit(cpu, request)?,
+            node => act(cpu, events, node)?,
         }
+    }
+    Ok(())
+}
+
+/// Acts on a node that is none of those with which most steps end.
+#[inline(never)]
+fn act(cpu: &mut Cpu, events: &mut impl Events, node: Trace) -> Result<(), RunError> {
+    match node {
+        Trace::Nbio(action) => cpu.make_ready(action.perform()),
+        Trace::Panic(panic) => panic.report(),
+        request => events.submit(cpu, request)?,
     }
     Ok(())
 }

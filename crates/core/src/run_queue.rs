@@ -1,6 +1,6 @@
 //! A first-in, first-out queue of threads, linked through their own headers.
 
-use crate::arena::{self, Key};
+use crate::arena::{self, Base, Key};
 use crate::thread::Thread;
 use std::marker::PhantomData;
 
@@ -13,10 +13,11 @@ use std::marker::PhantomData;
 ///
 /// # Complexity
 /// `push` and `pop` are O(1), allocate nothing and take no lock.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RunQueue {
-    head: Option<Key>,
-    tail: Option<Key>,
+    first: Option<Key>,
+    /// The last thread; of no meaning, like its link, if there is no first one.
+    last: Key,
     /// It owns threads, and stays on their OS thread as they do.
     _threads: PhantomData<Thread>,
 }
@@ -24,43 +25,59 @@ pub struct RunQueue {
 impl RunQueue {
     /// An empty queue.
     pub const fn new() -> RunQueue {
-        RunQueue { head: None, tail: None, _threads: PhantomData }
+        RunQueue { first: None, last: Key::MIN, _threads: PhantomData }
     }
 
     /// Adds a thread at the end.
     #[inline(always)]
     pub fn push(&mut self, thread: Thread) {
-        let key = thread.into_key();
-        // The queue owns the threads in it, and with them their links.
-        arena::header(key).set_link(0);
-        match self.tail {
-            Some(tail) => arena::header(tail).set_link(key.get()),
-            None => self.head = Some(key),
-        }
-        self.tail = Some(key);
+        self.push_by(Base::get(), thread);
     }
 
     /// Takes the first thread.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Thread> {
-        let key = self.head?;
-        self.head = Key::new(arena::header(key).link());
-        match self.head {
-            Some(_) => arena::prefetch_behind(key),
-            None => self.tail = None,
-        }
+        self.pop_by(Base::get())
+    }
+
+    /// As [`push`](RunQueue::push), for a caller that knows where the arena is.
+    #[inline(always)]
+    pub(crate) fn push_by(&mut self, base: Base, thread: Thread) {
+        let key = thread.into_key();
+        self.extend_by(base, key, key);
+    }
+
+    /// As [`pop`](RunQueue::pop), for a caller that knows where the arena is.
+    #[inline(always)]
+    pub(crate) fn pop_by(&mut self, base: Base) -> Option<Thread> {
+        let key = self.first?;
+        self.first = if self.last == key {
+            None
+        } else {
+            arena::prefetch_behind(base, key);
+            Key::new(base.header(key).link())
+        };
         // SAFETY: it was ours and is no longer in the queue.
         Some(unsafe { Thread::from_key(key) })
     }
 
+    /// Adds threads at the end, which are linked from the first to the last.
+    #[inline(always)]
+    fn extend_by(&mut self, base: Base, first: Key, last: Key) {
+        if self.first.is_some() {
+            // The queue owns the threads in it, and with them their links.
+            base.header(self.last).set_link(first.get());
+        } else {
+            self.first = Some(first);
+        }
+        self.last = last;
+    }
+
     /// Moves all threads of another queue to the end of this one, in their order.
     pub fn append(&mut self, other: &mut RunQueue) {
-        let Some(head) = other.head.take() else { return };
-        match self.tail {
-            Some(tail) => arena::header(tail).set_link(head.get()),
-            None => self.head = Some(head),
+        if let Some(first) = other.first.take() {
+            self.extend_by(Base::get(), first, other.last);
         }
-        self.tail = other.tail.take();
     }
 
     /// How many threads are in it.
@@ -68,13 +85,22 @@ impl RunQueue {
     /// # Complexity
     /// Looks at each.
     pub fn len(&self) -> usize {
-        std::iter::successors(self.head, |&key| Key::new(arena::header(key).link())).count()
+        let behind = |&key: &Key| {
+            if self.last == key { None } else { Key::new(arena::header(key).link()) }
+        };
+        std::iter::successors(self.first, behind).count()
     }
 
     /// Whether no thread is in it.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.head.is_none()
+        self.first.is_none()
+    }
+}
+
+impl Default for RunQueue {
+    fn default() -> RunQueue {
+        RunQueue::new()
     }
 }
 

@@ -10,18 +10,19 @@
 //!      owned + noted ◀──────────────── owned ─────────────────▶ waiting ──────────────┘
 //!            │                           ▲      park: PARKED
 //!            └───────────────────────────┘
-//!               heed; park: STAYS
+//!               park: STAYS; heed
 //! ```
 //!
 //! 1. [`park`], by the owner at the end of a step: owned → waiting, with Release. From then on the thread belongs to nobody, and may run
 //!    elsewhere before `park` has returned. If it has been notified meanwhile it stays owned, and must run again.
 //! 2. [`wake`], by anybody: waiting → owned, with Acquire: the caller has the thread now, and makes it ready. Or owned → noted.
-//! 3. [`heed`], by the owner before a step: the notification is used up by the step that follows. Acquire, so that the step sees what
-//!    the waker did before it woke.
+//! 3. [`heed`], by the owner after `park` has failed: the notification is used up by the step that follows. Acquire, so that the step
+//!    sees what the waker did before it woke.
 //!
 //! **No wake-up is lost.** Of a `wake` and a `park` one comes first in the order of the word's changes. If it is `park`, the wake finds
-//! the thread waiting and gets it. If it is `wake`, `park` finds the thread notified and fails. A notification is cleared by `heed`
-//! before a step, and that step sees what the waker had done.
+//! the thread waiting and gets it. If it is `wake`, `park` finds the thread notified and fails; `heed` clears the notification, and the
+//! step that follows sees what the waker had done. (A thread that is notified before its step and waits after it has one step in vain.
+//! To look for that before each step would cost every thread more.)
 //!
 //! **No thread has two owners.** Out of waiting leads only a successful exchange, which one waker makes.
 //!
@@ -104,7 +105,7 @@ pub fn park(word: &impl Word, head: u32) -> bool {
     parked.is_ok()
 }
 
-/// Uses up the notifications so far, before a step.
+/// Uses up the notifications so far, when [`park`] has failed.
 #[inline(always)]
 #[doc(hidden)]
 pub fn heed(word: &impl Word) {

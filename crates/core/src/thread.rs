@@ -95,8 +95,10 @@ const TAGS: u32 = 0b1_1111;
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 pub(crate) struct VTable {
-    /// Runs the future until it is pending or over; drops it when over.
-    poll: unsafe fn(*mut u8, &CpuInner) -> Polled,
+    /// Runs the future until it is pending or over; drops it when over, and says so in the CPU's slot. It may unwind.
+    poll: unsafe fn(*mut u8, &CpuInner),
+    /// Drops the future, whose poll has unwound.
+    panicked: unsafe fn(*mut u8, &CpuInner, Payload) -> Polled,
     /// Drops the future.
     cancel: unsafe fn(*mut u8) -> Polled,
     /// Tells the joiner of a thread that is over, once its block is marked so; whether nobody needs the block any more.
@@ -108,6 +110,9 @@ pub(crate) struct VTable {
     pub(crate) granules: u16,
     pub(crate) name: fn() -> &'static str,
 }
+
+/// What a panic was thrown with.
+pub(crate) type Payload = Box<dyn Any + Send>;
 
 /// How a poll ended. Unless it is pending, the future has been dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +138,8 @@ pub(crate) enum Handle {
 
 /// Vtables are found at an offset from here.
 static ANCHOR: VTable = VTable {
-    poll: |_, _| Polled::Done,
+    poll: |_, _| {},
+    panicked: |_, _, _| Polled::Done,
     cancel: |_| Polled::Done,
     tell: |_| true,
     release: |_| {},
@@ -174,8 +180,15 @@ pub(crate) fn vtable(head: u32) -> &'static VTable {
 /// How a kind of thread lives in its block.
 pub(crate) trait Body: 'static {
     /// # Safety
-    /// `body` is live, pinned, and polled by nobody else; it is over when the result says so.
+    /// `body` is live, pinned, and polled by no other caller; it is over when the result says so. If this unwinds,
+    /// [`panicked`](Body::panicked) is to be called.
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled;
+
+    /// Ends it after its poll has unwound.
+    ///
+    /// # Safety
+    /// `body` is live, and is not polled again; it is over afterwards.
+    unsafe fn panicked(body: *mut Self, cpu: &CpuInner, payload: Payload) -> Polled;
 
     /// Ends it before its time.
     ///
@@ -217,16 +230,19 @@ pub(crate) fn forked<F: Future<Output = ()> + 'static>(future: F) -> impl Body {
 }
 
 impl<F: Future<Output = ()> + 'static> Body for Forked<F> {
-    unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled {
+    #[inline]
+    unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, _: &CpuInner) -> Polled {
         // SAFETY: `body` is pinned in its block and exclusively ours, says the caller.
         match unsafe { poll_to_end(&raw mut (*body).0, cx) } {
-            Ok(None) => Polled::Pending,
-            Ok(Some(())) => Polled::Done,
-            Err(payload) => {
-                cpu.panicked(payload);
-                Polled::Panicked
-            }
+            None => Polled::Pending,
+            Some(()) => Polled::Done,
         }
+    }
+
+    unsafe fn panicked(body: *mut Self, cpu: &CpuInner, payload: Payload) -> Polled {
+        // SAFETY: live and exclusively ours, says the caller.
+        unsafe { drop_quietly(&raw mut (*body).0) };
+        cpu.panicked(payload)
     }
 
     unsafe fn cancel(body: *mut Self) -> Polled {
@@ -248,26 +264,21 @@ impl<F: Future<Output = ()> + 'static> Body for Forked<F> {
     }
 }
 
-/// Polls a future and drops it if it returns or panics.
+/// Polls a future and drops it if it returns.
 ///
 /// # Safety
-/// The future is live, pinned, and exclusively the caller's; unless the result is `Ok(None)` it is dropped.
+/// The future is live, pinned, and exclusively the caller's; unless the result is `None` or this unwinds it is dropped.
 #[inline(always)]
-pub(crate) unsafe fn poll_to_end<F: Future>(
-    future: *mut F,
-    cx: &mut Context<'_>,
-) -> Result<Option<F::Output>, Box<dyn Any + Send>> {
+pub(crate) unsafe fn poll_to_end<F: Future>(future: *mut F, cx: &mut Context<'_>) -> Option<F::Output> {
     // SAFETY: pinned and exclusively ours by this function's contract.
-    let polled = catch_unwind(AssertUnwindSafe(|| unsafe { Pin::new_unchecked(&mut *future) }.poll(cx)));
-    if let Ok(Poll::Pending) = polled {
-        return Ok(None);
-    }
-    // SAFETY: live until now, and never touched again.
-    unsafe { drop_quietly(future) };
-    polled.map(|ready| match ready {
-        Poll::Ready(output) => Some(output),
+    match unsafe { Pin::new_unchecked(&mut *future) }.poll(cx) {
         Poll::Pending => None,
-    })
+        Poll::Ready(output) => {
+            // SAFETY: live until now, and never touched again.
+            unsafe { drop_quietly(future) };
+            Some(output)
+        }
+    }
 }
 
 /// Drops a value; a panic in its destructor ends there, after the panic hook has reported it.
@@ -315,6 +326,17 @@ impl<B: Body> Body for Heap<B> {
                 (*body).free();
             }
             polled
+        }
+    }
+
+    unsafe fn panicked(body: *mut Self, cpu: &CpuInner, payload: Payload) -> Polled {
+        // SAFETY: as above.
+        unsafe {
+            let ended = B::panicked((*body).0, cpu, payload);
+            if ended != Polled::Untold {
+                (*body).free();
+            }
+            ended
         }
     }
 
@@ -389,6 +411,8 @@ fn place<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<Key, (ArenaFull,
             // SAFETY: the vtable is stored only in the head of a block that holds a `B`.
             poll: |body, cpu| unsafe { poll_body::<B>(body, cpu) },
             // SAFETY: as above.
+            panicked: |body, cpu, payload| unsafe { B::panicked(body.cast(), cpu, payload) },
+            // SAFETY: as above.
             cancel: |body| unsafe { B::cancel(body.cast()) },
             // SAFETY: as above.
             tell: |body| unsafe { B::tell(body.cast()) },
@@ -413,10 +437,13 @@ fn place<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<Key, (ArenaFull,
 
 /// # Safety
 /// As for [`Body::poll`].
-unsafe fn poll_body<B: Body>(body: *mut u8, cpu: &CpuInner) -> Polled {
+unsafe fn poll_body<B: Body>(body: *mut u8, cpu: &CpuInner) {
     let mut cx = Context::from_waker(cpu.step_waker());
     // SAFETY: `body` is the live body of the thread being stepped, which the CPU holds exclusively.
-    unsafe { B::poll(body.cast(), &mut cx, cpu) }
+    let polled = unsafe { B::poll(body.cast(), &mut cx, cpu) };
+    if polled != Polled::Pending {
+        cpu.ended(polled);
+    }
 }
 
 /// Where the body of the thread `key` lies.
@@ -666,12 +693,28 @@ pub(crate) unsafe fn handle(key: Key) -> Handle {
     unsafe { (vtable.handle)(body_of(key)) }
 }
 
-/// Polls the thread that `head` belongs to.
+/// Polls the thread that `head` and `body` belong to, which is the one that `cpu` runs; contains a panic in it.
 ///
 /// # Safety
-/// The thread is live, not running, and held by `cpu`, which goes by the result.
+/// The thread is live, in its step, and held by `cpu`, which goes by what is in its slot then.
 #[inline(always)]
-pub(crate) unsafe fn poll(key: Key, head: u32, cpu: &CpuInner) -> Polled {
+pub(crate) unsafe fn poll(head: u32, body: *mut u8, cpu: &CpuInner) {
     // SAFETY: the vtable in the head is that of the body in this block, which is ours to poll.
-    unsafe { (vtable(head).poll)(body_of(key), cpu) }
+    let polled = catch_unwind(AssertUnwindSafe(|| unsafe { (vtable(head).poll)(body, cpu) }));
+    if let Err(payload) = polled {
+        // SAFETY: it has unwound, and is given up.
+        unsafe { panicked(cpu, payload) };
+    }
+}
+
+/// # Safety
+/// As for [`Body::panicked`], for the thread that `cpu` runs.
+#[cold]
+#[inline(never)]
+unsafe fn panicked(cpu: &CpuInner, payload: Payload) {
+    let key = cpu.running().expect("a thread is in its step").1;
+    let vtable = vtable(arena::header(key).head());
+    // SAFETY: the caller's contract; the vtable is that of the body in this block.
+    let polled = unsafe { (vtable.panicked)(body_of(key), cpu, payload) };
+    cpu.ended(polled);
 }

@@ -246,16 +246,21 @@ impl<P> Queue<'_, P> {
 impl<P> List<P> {
     #[inline(always)]
     fn grant(&mut self) {
-        let Some((head, _)) = self.ends else { return };
-        // SAFETY: as in `Queue::front`. The waker is moved out, once: the node leaves the list. After the Release store the node is its
-        // owner's, and we do not touch it again.
+        let Some((head, tail)) = self.ends else { return };
+        // SAFETY: as in `Queue::front`. The waker is moved out, once: the node leaves the list, of which it is the first. After the
+        // Release store the node is its owner's, and we do not touch it again.
         let waker = unsafe {
             let waker = (&raw const (*Node::links(head)).waker).read();
-            self.unlink(head);
+            self.ends = (*Node::links(head)).next.map(|next| {
+                (*Node::links(next)).prev = None;
+                (next, tail)
+            });
             (*head.as_ptr()).state.store(GRANTED, Ordering::Release);
             waker
         };
-        self.resume(waker);
+        if !waker::resume_here(&waker) {
+            self.resume(waker);
+        }
     }
 
     /// When the lock has been released.
@@ -494,8 +499,11 @@ unsafe impl<S, P: Send, R: Role<S, P>, M: Mode> Send for Waiting<'_, S, P, R, M>
 impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
     type Output = R::Output;
 
-    #[inline]
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
+        if self.node.state.load(Ordering::Acquire) == GRANTED {
+            return Poll::Ready(self.collect());
+        }
         if !R::PASSES {
             return self.as_ref().attempt::<false>(cx);
         }
@@ -512,18 +520,30 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
     }
 }
 
-/// A foreign waker is cloned before the lock is taken, because its clone is code that may come back to the object.
-#[inline(always)]
-fn foreign(cx: &Context<'_>) -> Option<Waker> {
-    if waker::is_lent(cx.waker()) { None } else { Some(cx.waker().clone()) }
+/// Who is to be resumed.
+enum Resumed<'a> {
+    /// The thread that this CPU runs.
+    Own(&'a CpuInner),
+    /// A foreign waker. It is cloned before the lock is taken, because its clone is code that may come back to the object.
+    Foreign(Waker),
 }
 
-/// The waker for a node's links. The clone of one that a CPU lends runs no code but ours.
-#[inline(always)]
-fn own_waker(cpu: Option<&CpuInner>, foreign: &mut Option<Waker>, cx: &Context<'_>) -> Waker {
-    match cpu {
-        Some(cpu) => cpu.keyed_waker(),
-        None => foreign.take().unwrap_or_else(|| cx.waker().clone()),
+impl<'a> Resumed<'a> {
+    #[inline(always)]
+    fn of(cx: &Context<'_>) -> Resumed<'a> {
+        match direct(cx) {
+            Some(cpu) => Resumed::Own(cpu),
+            None => Resumed::Foreign(cx.waker().clone()),
+        }
+    }
+
+    /// The waker for a node's links; and the CPU, if it is to be told that its thread waits.
+    #[inline(always)]
+    fn into_waker(self) -> (Waker, Option<&'a CpuInner>) {
+        match self {
+            Resumed::Own(cpu) => (cpu.keyed_waker(), Some(cpu)),
+            Resumed::Foreign(waker) => (waker, None),
+        }
     }
 }
 
@@ -547,44 +567,54 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         self.attempt::<true>(cx)
     }
 
-    /// `PAID` if the price of a first attempt has been paid already.
-    #[inline(always)]
+    /// Polls one that has been granted nothing yet; `PAID` if the price of a first attempt has been paid already.
+    #[inline(never)]
     fn attempt<const PAID: bool>(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
         let this = self.get_ref();
-        let node = NonNull::from(&this.node);
-        match this.node.state.load(Ordering::Acquire) {
-            IDLE => {
-                if R::IS_PAID && !PAID {
-                    ready!(budget::spend(cx, 1));
-                }
-                let mut cpu = None;
-                let mut foreign = foreign(cx);
-                let attempted = this.queue.with(|state, queue| {
-                    // SAFETY: the node is idle, hence the owner's alone.
-                    let attempted = R::attempt(state, queue, unsafe { &mut *this.node.payload.get() });
-                    if attempted.is_none() {
-                        cpu = direct(cx);
-                        let waker = own_waker(cpu, &mut foreign, cx);
-                        // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under the lock.
-                        unsafe { queue.list.push(node, waker) };
-                    }
-                    attempted
-                });
-                if let Some(output) = attempted {
-                    this.node.state.store(DONE, Ordering::Relaxed);
-                    return Poll::Ready(output);
-                }
+        if this.node.state.load(Ordering::Relaxed) != IDLE {
+            return self.look_again(cx);
+        }
+        if R::IS_PAID && !PAID {
+            ready!(budget::spend(cx, 1));
+        }
+        // What is left of it is dropped after the lock is released: it may be foreign.
+        let mut resumed = Some(Resumed::of(cx));
+        let attempted = this.queue.with(|state, queue| {
+            // SAFETY: the node is idle, hence the owner's alone.
+            if let Some(output) = R::attempt(state, queue, unsafe { &mut *this.node.payload.get() }) {
+                return Ok(output);
+            }
+            let (waker, cpu) = resumed.take().expect("made above").into_waker();
+            // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under the lock.
+            unsafe { queue.list.push(NonNull::from(&this.node), waker) };
+            Err(cpu)
+        });
+        match attempted {
+            Ok(output) => {
+                this.node.state.store(DONE, Ordering::Relaxed);
+                Poll::Ready(output)
+            }
+            Err(cpu) => {
                 if R::IS_PAID {
                     budget::refund(1);
                 }
                 this.block(cpu);
                 Poll::Pending
             }
+        }
+    }
+
+    /// Polls one that was polled before.
+    #[cold]
+    #[inline(never)]
+    fn look_again(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
+        let this = self.get_ref();
+        let node = NonNull::from(&this.node);
+        match this.node.state.load(Ordering::Acquire) {
             GRANTED => Poll::Ready(this.collect()),
             QUEUED => {
-                let cpu = direct(cx);
-                let mut foreign = foreign(cx);
-                // Dropped after the lock is released: it may be foreign.
+                // Dropped after the lock is released, both of them: they may be foreign.
+                let mut resumed = Some(Resumed::of(cx));
                 let mut replaced = None;
                 let queued = this.queue.with(|state, queue| {
                     if this.node.state.load(Ordering::Relaxed) != QUEUED {
@@ -610,14 +640,14 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                     if this.node.state.load(Ordering::Relaxed) != QUEUED {
                         return Err(None);
                     }
-                    let waker = own_waker(cpu, &mut foreign, cx);
+                    let (waker, cpu) = resumed.take().expect("made above").into_waker();
                     // SAFETY: the node is queued, so that its links are written, and we are under the lock.
                     replaced = Some(unsafe { std::mem::replace(&mut (*Node::links(node)).waker, waker) });
-                    Ok(())
+                    Ok(cpu)
                 });
                 drop(replaced);
                 match queued {
-                    Ok(()) => {
+                    Ok(cpu) => {
                         this.block(cpu);
                         Poll::Pending
                     }

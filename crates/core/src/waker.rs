@@ -100,6 +100,16 @@ pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
     Some((id, Key::new(key)?))
 }
 
+/// Resumes the thread of a keyed waker, if it waits and may run on the CPU that runs a step here. That runs no code of the program's
+/// and takes no lock; if it is false, nothing was done.
+#[inline(always)]
+pub(crate) fn resume_here(waker: &Waker) -> bool {
+    match (key_of(waker), current()) {
+        (Some((_, key)), Some(cpu)) => cpu.resume_own(key),
+        _ => false,
+    }
+}
+
 /// Wakes a waker if it is for a thread of ours, which runs no code of the program's; else gives it back.
 #[inline(always)]
 pub(crate) fn fire_here(waker: Waker) -> Result<(), Waker> {

@@ -1,9 +1,10 @@
 //! The system calls that need no answer: letting others run, and coming to an end.
 
-use crate::cpu::{Ask, direct, retract};
+use crate::cpu::{Ask, CpuInner, direct, retract};
+use crate::thread::quietly;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 /// Lets the other threads run: `yield`.
 ///
@@ -24,14 +25,14 @@ use std::task::{Context, Poll};
 #[doc(alias = "sys_yield")]
 #[doc(alias = "yield")]
 pub fn yield_now() -> YieldNow {
-    YieldNow { state: Asking::Idle }
+    YieldNow { has_asked: false }
 }
 
 /// The system call [`yield_now`].
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
 pub struct YieldNow {
-    state: Asking,
+    has_asked: bool,
 }
 
 /// How far a leaf future with one request has come.
@@ -49,25 +50,35 @@ impl Future for YieldNow {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.state != Asking::Idle {
-            self.state = Asking::Done;
+        if self.has_asked {
+            self.has_asked = false;
             return Poll::Ready(());
         }
-        match direct(cx) {
-            Some(cpu) if cpu.ask(&raw const *self, Ask::Yield) => self.state = Asking::Asked,
-            _ => {
-                self.state = Asking::Done;
-                cx.waker().wake_by_ref();
-            }
+        self.has_asked = true;
+        let leaf = (&raw const *self).cast();
+        if !CpuInner::ask_with(cx, leaf, Ask::Yield) {
+            ask_otherwise(cx.waker(), leaf);
         }
         Poll::Pending
+    }
+}
+
+/// As [`CpuInner::ask_with`], with a copy of the waker that a CPU has lent; or else comes back by being woken.
+///
+/// It never unwinds, and its ABI says so to the compiler, which then has a yield keep nothing on the stack.
+#[cold]
+#[inline(never)]
+extern "C" fn ask_otherwise(waker: &Waker, leaf: *const ()) {
+    let asked = direct(&Context::from_waker(waker)).is_some_and(|cpu| cpu.ask(leaf, Ask::Yield));
+    if !asked {
+        quietly(|| waker.wake_by_ref());
     }
 }
 
 impl Drop for YieldNow {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.state == Asking::Asked {
+        if self.has_asked {
             retract(&raw const *self);
         }
     }

@@ -46,7 +46,6 @@ impl Model {
     /// Runs the thread, as its owner, until it parks.
     fn run(&self) {
         loop {
-            heed(&self.head);
             assert_eq!(self.running.fetch_add(1, Ordering::Relaxed), 0, "two owners");
             // Relaxed: the head's orderings alone must make what the waker did visible.
             self.seen.store(self.events.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -54,6 +53,7 @@ impl Model {
             if park_state(&self.head, OWNED) {
                 return;
             }
+            heed(&self.head);
         }
     }
 

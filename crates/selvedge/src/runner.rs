@@ -238,10 +238,17 @@ mod tests {
         let runner = Runner::new().workers(2).name("loom");
         let name = runner.run(async {
             loop {
-                let name = selvedge_core::spawn(async { std::thread::current().name().map(str::to_string) });
-                match name.await.unwrap() {
-                    Some(name) if name.starts_with("loom-") => return name,
-                    _ => selvedge_core::sleep(std::time::Duration::from_millis(1)).await,
+                // More threads than a worker claims at once, each of which holds its worker: the other worker takes some.
+                let name = || {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    std::thread::current().name().map(str::to_string)
+                };
+                let threads: Vec<_> = (0..64).map(|_| selvedge_core::spawn(async move { name() })).collect();
+                for thread in threads {
+                    match thread.await.unwrap() {
+                        Some(name) if name.starts_with("loom-") => return name,
+                        _ => {}
+                    }
                 }
             }
         });
