@@ -1,13 +1,16 @@
-//! What is linked into a program: the simulated kernel and the faults only if the program names them.
+//! What is linked into a program: the simulated kernel and the faults only if the program names
+//! them.
 //!
-//! The symbol table tells it in every profile, because the linker drops each function that nothing refers to. A binary without symbols would
+//! The symbol table tells it in every profile, because the linker drops each function that nothing
+//! refers to. A binary without symbols would
 //! tell nothing: the one program that names the simulation shows that these have them.
 
 use object::{Object, ObjectSymbol};
 use std::fs;
 use std::path::Path;
 
-/// The module in the names of symbols: as a path of the compiler's, and within the arguments of a generic one.
+/// The module in the names of symbols: as a path of the compiler's, and within the arguments of a
+/// generic one.
 const SIMULATION: [&str; 2] = ["11selvedge_io3sim", "selvedge_io..sim"];
 
 /// Symbols of the simulation that a program has.

@@ -1,4 +1,5 @@
-//! What stands between the calls and the kernel: a kernel of a test's, a test's faults, or the count of the calls.
+//! What stands between the calls and the kernel: a kernel of a test's, a test's faults, or the
+//! count of the calls.
 
 use super::{Call, KernelCalls};
 use rustix::io::{Errno, Result};
@@ -8,7 +9,8 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many things stand between the process's calls and the kernel, and [`COUNTED`]. The door looks at nothing else while it is 0.
+/// How many things stand between the process's calls and the kernel, and [`COUNTED`]. The door
+/// looks at nothing else while it is 0.
 pub(crate) static DISTURBED: AtomicUsize = AtomicUsize::new(0);
 
 /// The calls are counted. They go to the kernel all the same.
@@ -26,7 +28,8 @@ pub(super) fn is_only_counted() -> bool {
     DISTURBED.load(Ordering::Relaxed) == COUNTED
 }
 
-/// A simulated descriptor's number, which the real kernel takes for none: negative, with its kernel's generation above
+/// A simulated descriptor's number, which the real kernel takes for none: negative, with its
+/// kernel's generation above
 /// these bits, so that a descriptor that outlives its kernel is not taken for one of the next.
 pub(crate) const NUMBER_BITS: u32 = 20;
 /// Of the generation that no kernel has, so that -1 and `AT_FDCWD` are no simulated descriptors.
@@ -92,7 +95,8 @@ type Fate = fn(Call) -> Result<usize>;
 /// What faults have told the door to ask; nothing, if the process has never had any.
 static FATE: OnceLock<Fate> = OnceLock::new();
 
-/// From now on the door asks `fate` about each call that [is disturbed](is_disturbed). The first that is given stays.
+/// From now on the door asks `fate` about each call that [is disturbed](is_disturbed). The first
+/// that is given stays.
 pub(crate) fn ask(fate: Fate) {
     FATE.get_or_init(|| fate);
 }

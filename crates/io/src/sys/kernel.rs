@@ -1,6 +1,7 @@
 //! The calls that a kernel of a test's answers, before the real one.
 //!
-//! The door knows such a kernel by these traits alone. So a program that never names the [simulated one](crate::sim) has none of its code:
+//! The door knows such a kernel by these traits alone. So a program that never names the [simulated
+//! one](crate::sim) has none of its code:
 //! nothing refers to it but what installs it.
 
 use super::{DatagramOption, SocketOption};
@@ -12,7 +13,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
-/// All calls that go to such a kernel. Where nothing else is said, a method does what the system call of its name does.
+/// All calls that go to such a kernel. Where nothing else is said, a method does what the system
+/// call of its name does.
 pub(crate) trait KernelCalls:
     SocketCalls + DatagramCalls + PipeCalls + FileCalls + SignalCalls + EpollCalls
 {
@@ -22,7 +24,8 @@ pub(crate) trait KernelCalls:
     /// One more descriptor of the same open file.
     fn duplicate(&mut self, fd: RawFd) -> Result<RawFd>;
 
-    /// Whether the call that follows is interrupted before it has done anything: then it fails with `EINTR`.
+    /// Whether the call that follows is interrupted before it has done anything: then it fails with
+    /// `EINTR`.
     fn interrupt(&mut self) -> Result<()>;
 }
 
@@ -117,7 +120,8 @@ pub(crate) trait EpollCalls {
     fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()>;
     fn epoll_modify(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()>;
     fn epoll_delete(&mut self, set: RawFd, fd: RawFd) -> Result<()>;
-    /// How many events it has written, from the first on. It moves the clock on until there is one, or for `timeout`.
+    /// How many events it has written, from the first on. It moves the clock on until there is one,
+    /// or for `timeout`.
     ///
     /// # Errors
     /// `EDEADLK` if that would be for ever.
