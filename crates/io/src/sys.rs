@@ -8,9 +8,9 @@
 //!
 //! The same door counts and times the calls, if a program [asks for it](crate::calls).
 //!
-//! The door refers to neither by name: a simulated kernel [answers its calls](KernelCalls) through
-//! a pointer that its installer gives, and
-//! faults through a function. So the linker leaves both out of a program that names neither.
+//! The door refers to neither by name: a simulated kernel answers the calls of the trait
+//! `KernelCalls` through a pointer that its installer gives, and faults through a function. So the
+//! linker leaves both out of a program that names neither.
 //!
 //! The functions are thin: they take and return what `rustix` does, and cost one load of a word that is never written while nothing is
 //! disturbed or counted, and one branch that is predicted. They are public for crates that make non-blocking calls of their own on the sockets of
