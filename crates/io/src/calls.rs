@@ -4,8 +4,7 @@
 //! all else, up to 40 ns on a virtual machine; so of the kinds that are called often only some calls are timed. Nothing is counted until [`count`] is called: until
 //! then the [door](crate::sys) does not even look here.
 
-use crate::sim::faults::{COUNTED, DISTURBED};
-use crate::sys::Call;
+use crate::sys::{COUNTED, Call, DISTURBED};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};

@@ -6,7 +6,11 @@
 //! - a [simulated kernel](crate::sim) has sockets, an epoll set, a network and files of its own. It belongs to an OS thread, and its descriptors
 //!   have numbers that the real kernel has for none.
 //!
-//! The same door counts and times the calls, if [somebody wants to know](crate::calls).
+//! The same door counts and times the calls, if a program [asks for it](crate::calls).
+//!
+//! The door refers to neither by name: a simulated kernel answers the calls of the trait
+//! `KernelCalls` through a pointer that its installer gives, and faults through a function. So the
+//! linker leaves both out of a program that names neither.
 //!
 //! The functions are thin: they take and return what `rustix` does, and cost one load of a word that is never written while nothing is
 //! disturbed or counted, and one branch that is predicted. They are public for crates that make non-blocking calls of their own on the sockets of
@@ -14,6 +18,8 @@
 
 mod datagram;
 mod file;
+mod interposed;
+mod kernel;
 mod message;
 mod path;
 mod pipe;
@@ -22,6 +28,10 @@ mod stream;
 
 pub use datagram::*;
 pub use file::*;
+pub(crate) use interposed::{
+    COUNTED, DISTURBED, NO_GENERATION, NUMBER_BITS, ask, install, number, uninstall, with as with_simulated,
+};
+pub(crate) use kernel::*;
 pub use message::*;
 pub use path::*;
 pub use pipe::*;
@@ -29,8 +39,7 @@ pub(crate) use signal::*;
 pub use stream::*;
 
 use crate::calls::{self, Counting};
-use crate::sim::faults::{self, COUNTED, DISTURBED};
-use crate::sim::kernel::{self, Kernel};
+use interposed::{fate, is_disturbed, is_only_counted};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
 use rustix::fs::OFlags;
@@ -217,7 +226,7 @@ impl Drop for Fd {
     #[inline]
     fn drop(&mut self) {
         if self.is_simulated() {
-            return kernel::close(self.0);
+            return interposed::close(self.0);
         }
         // SAFETY: the number came from an `OwnedFd` that was given up for it, and is given up here.
         drop(unsafe { OwnedFd::from_raw_fd(self.0) });
@@ -253,13 +262,13 @@ impl AsFd for Fd {
 /// Where a table of descriptors that are waited for has the one with this number; `None` if no descriptor has it.
 #[inline]
 pub(crate) fn index(fd: RawFd) -> Option<usize> {
-    usize::try_from(fd).ok().or_else(|| kernel::number(fd))
+    usize::try_from(fd).ok().or_else(|| number(fd))
 }
 
 /// Whether the calls of this OS thread go to a simulated kernel.
 #[inline]
 pub fn is_simulated() -> bool {
-    is_disturbed() && kernel::is_here()
+    is_disturbed() && interposed::is_here()
 }
 
 /// How long a call that may block takes in the simulation of this OS thread; `None` if it has none, and the call is to
@@ -269,19 +278,13 @@ pub(crate) fn simulated_delay() -> Option<Duration> {
     if !is_simulated() {
         return None;
     }
-    kernel::with(|kernel| Ok(kernel.disk_delay())).ok()
-}
-
-/// Whether anything at all stands before the kernel, or the calls are counted.
-#[inline(always)]
-fn is_disturbed() -> bool {
-    DISTURBED.load(Ordering::Relaxed) != 0
+    interposed::with(|kernel| Ok(kernel.disk_delay())).ok()
 }
 
 /// Of a call that [is disturbed](is_disturbed): what counts it, if nothing else is done to it.
 #[inline]
 fn only_counted(call: Call) -> Option<Counting> {
-    (DISTURBED.load(Ordering::Relaxed) == COUNTED).then(|| counting(call))
+    is_only_counted().then(|| counting(call))
 }
 
 /// Counts and times a call, until it is dropped, if that is wanted: also one that is not made here.
@@ -301,7 +304,7 @@ pub(crate) fn counting_wait(call: Call, waits: bool) -> Counting {
 pub(crate) fn on_ring<T>(call: Call, waits: bool, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let _counting = counting_wait(call, waits);
     if is_disturbed() {
-        faults::of(call)?;
+        fate(call)?;
     }
     real()
 }
@@ -317,16 +320,16 @@ fn on<T>(
     call: Call,
     fd: impl AsFd,
     real: impl FnOnce(BorrowedFd<'_>, usize) -> Result<T>,
-    simulated: impl FnOnce(&mut Kernel, RawFd, usize) -> Result<T>,
+    simulated: impl FnOnce(&mut dyn KernelCalls, RawFd, usize) -> Result<T>,
 ) -> Result<T> {
     let fd = fd.as_fd();
     if !is_disturbed() {
         return real(fd, usize::MAX);
     }
     let _counting = counting(call);
-    let limit = faults::of(call)?;
+    let limit = fate(call)?;
     match fd.as_raw_fd() {
-        raw if raw < 0 => kernel::with(|kernel| simulated(kernel, raw, limit)),
+        raw if raw < 0 => interposed::with(|kernel| simulated(kernel, raw, limit)),
         _ => real(fd, limit),
     }
 }
@@ -335,14 +338,14 @@ fn on<T>(
 fn make<T>(
     call: Call,
     real: impl FnOnce() -> Result<T>,
-    simulated: impl FnOnce(&mut Kernel) -> Result<T>,
+    simulated: impl FnOnce(&mut dyn KernelCalls) -> Result<T>,
 ) -> Result<T> {
     if !is_disturbed() {
         return real();
     }
     let _counting = counting(call);
-    faults::of(call)?;
-    if kernel::is_here() { kernel::with(simulated) } else { real() }
+    fate(call)?;
+    if interposed::is_here() { interposed::with(simulated) } else { real() }
 }
 
 /// A call that the simulated kernel does not know: there it fails with `OPNOTSUPP`.
@@ -354,8 +357,8 @@ fn through<T, E: From<Errno>>(
         return real(usize::MAX);
     }
     let _counting = counting(call);
-    let limit = faults::of(call)?;
-    if kernel::is_here() { Err(Errno::OPNOTSUPP.into()) } else { real(limit) }
+    let limit = fate(call)?;
+    if interposed::is_here() { Err(Errno::OPNOTSUPP.into()) } else { real(limit) }
 }
 
 /// A stream socket in non-blocking mode.
@@ -480,14 +483,14 @@ pub fn accept(fd: impl AsFd) -> Result<(Fd, Option<SocketAddrAny>)> {
 pub fn connect(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
     let fd = fd.as_fd();
     let connect = || match fd.as_raw_fd() {
-        raw if raw < 0 => kernel::with(|kernel| kernel.connect(raw, address)),
+        raw if raw < 0 => interposed::with(|kernel| kernel.connect(raw, address)),
         _ => rustix::net::connect(fd, address),
     };
     if !is_disturbed() {
         return connect();
     }
     let _counting = counting(Call::Connect);
-    match faults::of(Call::Connect) {
+    match fate(Call::Connect) {
         Ok(_) => connect(),
         Err(Errno::INTR) => match connect() {
             Ok(()) | Err(Errno::INPROGRESS) => Err(Errno::INTR),
@@ -669,8 +672,8 @@ pub fn set_nonblocking(fd: impl AsFd) -> Result<()> {
 pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     let _counting = counting(Call::Resolve);
     if is_disturbed() {
-        faults::of(Call::Resolve)?;
-        if kernel::is_here() {
+        fate(Call::Resolve)?;
+        if interposed::is_here() {
             let port = host_and_port.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
             let port: u16 = port.ok_or(io::ErrorKind::InvalidInput)?;
             return Ok(vec![(Ipv4Addr::LOCALHOST, port).into()]);
@@ -681,7 +684,7 @@ pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
 
 /// A subscription to signals of the simulation of this OS thread; `None` if it has none.
 pub(crate) fn simulated_signals(mask: u64) -> Option<Result<Fd>> {
-    is_simulated().then(|| kernel::with(|kernel| Ok(Fd::simulated(kernel.subscribe(mask)?))))
+    is_simulated().then(|| interposed::with(|kernel| Ok(Fd::simulated(kernel.subscribe(mask)?))))
 }
 
 /// The number of the lowest signal that a simulated subscription has and was not told of.
@@ -689,12 +692,12 @@ pub(crate) fn simulated_signals(mask: u64) -> Option<Result<Fd>> {
 /// # Errors
 /// `EAGAIN` if there is none.
 pub(crate) fn take_simulated_signal(subscription: &Fd) -> Result<u32> {
-    kernel::with(|kernel| kernel.take_signal(subscription.0))
+    interposed::with(|kernel| kernel.take_signal(subscription.0))
 }
 
 /// Whether an operation on a file that nobody waits for any more is performed all the same, in the simulation of this OS thread.
 pub(crate) fn goes_on() -> bool {
-    kernel::with(|kernel| Ok(kernel.goes_on())).unwrap_or(false)
+    interposed::with(|kernel| Ok(kernel.goes_on())).unwrap_or(false)
 }
 
 /// A new epoll set.
@@ -736,12 +739,12 @@ pub(crate) fn epoll_wait<'a>(
     }
     let waits = timeout.is_none_or(|timeout| (timeout.tv_sec, timeout.tv_nsec) != (0, 0));
     let _counting = counting_wait(Call::EpollWait, waits);
-    faults::of(Call::EpollWait)?;
+    fate(Call::EpollWait)?;
     if !set.is_simulated() {
         return Ok(&*epoll::wait(set, events, timeout)?.0);
     }
     let timeout = timeout.map(|t| Duration::new(t.tv_sec as u64, t.tv_nsec as u32));
-    let taken = kernel::with(|kernel| {
+    let taken = interposed::with(|kernel| {
         kernel.interrupt()?;
         kernel.epoll_wait(set.0, events, timeout)
     })?;
@@ -753,7 +756,7 @@ pub(crate) fn epoll_wait<'a>(
 pub(crate) fn eventfd() -> Result<OwnedFd> {
     let _counting = counting(Call::Eventfd);
     if is_disturbed() {
-        faults::of(Call::Eventfd)?;
+        fate(Call::Eventfd)?;
     }
     rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
 }

@@ -167,7 +167,7 @@ pub fn counters() -> Counters {
         let queues = recorder::lock(&seat.lengths).1.clone();
         cpus.push(CpuCounters { cpu: seat.cpu, os_thread: seat.os_thread.clone(), counts, queues });
     }
-    cpus.sort_by_key(|cpu| cpu.cpu);
+    cpus.sort_unstable_by_key(|cpu| cpu.cpu);
     let (ready, waiting) = recorder::queues();
     let (calls, os_threads) = calls::counted();
     Counters { total, cpus, ready, waiting, calls, os_threads, pool: pool::load() }
@@ -343,7 +343,7 @@ impl fmt::Display for Counters {
         let waits = self.calls.waits;
         write!(f, "\nsystem calls: {calls}, for {time:.1?}; and {waits} that waited for events")?;
         let mut kinds = self.calls.kinds.clone();
-        kinds.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.time));
+        kinds.sort_unstable_by_key(|(name, tally)| (std::cmp::Reverse(tally.time), *name));
         for (name, Tally { calls, time, .. }) in kinds {
             let each = time / u32::try_from(calls).unwrap_or(u32::MAX).max(1);
             write!(f, "\n  {name:<14} {calls:>10}, for {time:>9.1?}: {each:.1?} each")?;

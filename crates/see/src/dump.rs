@@ -106,7 +106,7 @@ pub fn dump() -> Dump {
             asleep: asleep != Time::default(),
         });
     }
-    cpus.sort_by_key(|cpu| cpu.cpu);
+    cpus.sort_unstable_by_key(|cpu| cpu.cpu);
 
     let mut records: HashMap<ThreadId, Record> = HashMap::new();
     recorder::each(|record| {
@@ -151,7 +151,7 @@ pub fn dump() -> Dump {
             called: record.called,
         });
     }
-    threads.sort_by_key(|t| (t.doing, std::cmp::Reverse(t.since), t.id));
+    threads.sort_unstable_by_key(|t| (t.doing, std::cmp::Reverse(t.since), t.id));
     let cycles = observe::cycles(threads.iter().filter_map(|thread| Some((thread.id, thread.waits_for?))));
     Dump { cpus, threads, cycles }
 }

@@ -17,7 +17,10 @@ mod sockets;
 
 use super::Conditions;
 use super::disk::tree::{Ino, Tree};
-use crate::sys::SocketOption;
+use crate::sys::{
+    DatagramCalls, EpollCalls, FileCalls, KernelCalls, NO_GENERATION, NUMBER_BITS, PipeCalls, SignalCalls,
+    SocketCalls, SocketOption, number,
+};
 use datagrams::Datagrams;
 use files::Opened;
 use pipes::{Pipe, PipeEnd};
@@ -27,7 +30,6 @@ use rustix::net::{AddressFamily, Shutdown, SocketAddrAny, SocketAddrUnix};
 use selvedge_core::{Time, VirtualClock};
 use selvedge_sched::Random;
 use signals::Subscription;
-use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::mem::{self, MaybeUninit};
@@ -37,62 +39,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A simulated descriptor's number, which the real kernel takes for none: negative, with the kernel's generation above
-/// these bits, so that a descriptor that outlives its kernel is not taken for one of the next.
-const NUMBER_BITS: u32 = 20;
-/// Of the generation that no kernel has, so that -1 and `AT_FDCWD` are no simulated descriptors.
-const NO_GENERATION: u32 = (1 << (31 - NUMBER_BITS)) - 1;
 /// Below it are numbers that a simulated program's real descriptors (its files) may have too.
 const NUMBER_MIN: usize = 512;
-
-/// The number of a simulated descriptor; `None` if it is a real one, or none at all.
-#[inline]
-pub(crate) fn number(fd: RawFd) -> Option<usize> {
-    let bits = fd as u32;
-    let simulated = fd < 0 && bits << 1 >> (NUMBER_BITS + 1) != NO_GENERATION;
-    simulated.then_some((bits & ((1 << NUMBER_BITS) - 1)) as usize)
-}
-
-thread_local! {
-    static KERNEL: RefCell<Option<Kernel>> = const { RefCell::new(None) };
-    /// Whether this OS thread has one.
-    static HERE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this OS thread has a simulated kernel.
-pub(crate) fn is_here() -> bool {
-    HERE.get()
-}
-
-/// The simulated kernel of this OS thread; `BADF` if it has none.
-pub(crate) fn with<T>(call: impl FnOnce(&mut Kernel) -> Result<T>) -> Result<T> {
-    KERNEL.with_borrow_mut(|kernel| kernel.as_mut().map_or(Err(Errno::BADF), call))
-}
-
-/// Closes a simulated descriptor; without effect if its kernel is gone.
-#[cold]
-pub(crate) fn close(fd: RawFd) {
-    // The thread-local may be gone already when an OS thread ends.
-    let _ = KERNEL.try_with(|kernel| {
-        if let Some(kernel) = kernel.borrow_mut().as_mut() {
-            kernel.close(fd);
-        }
-    });
-}
-
-/// Makes the calls of this OS thread go to a simulated kernel.
-pub(super) fn install(kernel: Kernel) {
-    KERNEL.set(Some(kernel));
-    HERE.set(true);
-    super::faults::DISTURBED.fetch_add(1, Ordering::SeqCst);
-}
-
-/// Gives the OS thread back to the real kernel.
-pub(super) fn uninstall() -> Option<Kernel> {
-    super::faults::DISTURBED.fetch_sub(1, Ordering::SeqCst);
-    HERE.set(false);
-    KERNEL.take()
-}
 
 /// Numbers what descriptors stand for. A number is never used again, so what the calendar holds for one that is gone concerns nobody.
 type Id = u32;
@@ -378,6 +326,19 @@ impl Kernel {
         self.raw(number)
     }
 
+    fn forget(&mut self, name: Option<&Name>, id: Id) {
+        if let Some(name) = name
+            && let Some(ids) = self.names.get_mut(name)
+        {
+            ids.retain(|&other| other != id);
+            if ids.is_empty() {
+                self.names.remove(name);
+            }
+        }
+    }
+}
+
+impl KernelCalls for Kernel {
     fn close(&mut self, fd: RawFd) {
         let Ok(id) = self.id(fd) else { return };
         let number = number(fd).expect("it has an object");
@@ -426,25 +387,14 @@ impl Kernel {
         }
     }
 
-    fn forget(&mut self, name: Option<&Name>, id: Id) {
-        if let Some(name) = name
-            && let Some(ids) = self.names.get_mut(name)
-        {
-            ids.retain(|&other| other != id);
-            if ids.is_empty() {
-                self.names.remove(name);
-            }
-        }
-    }
-
-    pub(crate) fn duplicate(&mut self, fd: RawFd) -> Result<RawFd> {
+    fn duplicate(&mut self, fd: RawFd) -> Result<RawFd> {
         let id = self.id(fd)?;
         self.has_descriptor_left()?;
         Ok(self.describe(id))
     }
 
     /// Whether a call is interrupted before it has done anything.
-    pub(crate) fn interrupt(&mut self) -> Result<()> {
+    fn interrupt(&mut self) -> Result<()> {
         if self.random.happens(self.conditions.interrupted) { Err(Errno::INTR) } else { Ok(()) }
     }
 }

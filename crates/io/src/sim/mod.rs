@@ -29,12 +29,13 @@
 //! What runs on OS threads of its own is outside the simulation, and must not wake a thread inside; and what a program asks the system for
 //! elsewhere than here (`std::fs`, `std::time`) it gets from the real one.
 
-pub(crate) mod disk;
-pub(crate) mod faults;
-pub(crate) mod kernel;
+mod disk;
+mod faults;
+mod kernel;
 
 use crate::EventLoop;
 use crate::signal::Signal;
+use crate::sys;
 pub use crate::sys::Call;
 pub use disk::Disk;
 pub use faults::{Fault, Faults};
@@ -42,9 +43,10 @@ use kernel::Kernel;
 use selvedge_core::{ThreadInfo, VirtualClock};
 #[doc(no_inline)]
 pub use selvedge_sched::{Explorer, Failed, Random, Simulation, VirtualTime, Why, each_seed, simulated};
+use std::cell::RefCell;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::ops::Range;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Runs a program once with each seed, in [good](Conditions::good) conditions; with one seed only if the environment variable
@@ -300,27 +302,32 @@ pub struct Ended<T> {
 /// ```
 pub fn raise(signal: Signal) -> usize {
     let bit = signal.bit().unwrap_or_else(|| panic!("{signal} cannot be subscribed to"));
-    let told = kernel::with(|kernel| Ok(kernel.raise(bit)));
+    let told = sys::with_simulated(|kernel| Ok(kernel.raise(bit)));
     told.unwrap_or_else(|_| panic!("{signal} is raised in no simulated world"))
 }
 
 /// The simulated kernel is that of this OS thread for as long as this lives, also if the run unwinds.
-struct Installed(PhantomData<*const ()>);
+struct Installed {
+    kernel: Rc<RefCell<Kernel>>,
+}
 
 impl Installed {
     fn new(kernel: Kernel) -> Installed {
-        kernel::install(kernel);
-        Installed(PhantomData)
+        let kernel = Rc::new(RefCell::new(kernel));
+        sys::install(kernel.clone());
+        Installed { kernel }
     }
 
     fn end(self) -> Kernel {
-        std::mem::forget(self);
-        kernel::uninstall().expect("it was installed, and nobody else takes it away")
+        let kernel = self.kernel.clone();
+        drop(self);
+        let kernel = Rc::into_inner(kernel).expect("the door and `Installed` have dropped theirs");
+        kernel.into_inner()
     }
 }
 
 impl Drop for Installed {
     fn drop(&mut self) {
-        kernel::uninstall();
+        sys::uninstall();
     }
 }

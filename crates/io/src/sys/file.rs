@@ -1,9 +1,6 @@
 //! Files and directories. Most of these calls may take long.
 
-use super::{Call, Fd, counting, is_disturbed, make, on};
-use crate::sim::disk::tree::{Known, Tree};
-use crate::sim::faults;
-use crate::sim::kernel::{self, Kernel};
+use super::{Call, Fd, Known, NameChange, counting, fate, interposed, is_disturbed, make, on};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::path::Arg;
@@ -16,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// What is to become of a call that is made through a ring, not through a function here: how many bytes it may transfer.
 #[inline]
 pub(crate) fn through_ring(call: Call) -> Result<usize> {
-    if is_disturbed() { faults::of(call) } else { Ok(usize::MAX) }
+    if is_disturbed() { fate(call) } else { Ok(usize::MAX) }
 }
 
 /// Opens a file at a path that begins in a directory, if it is a relative one.
@@ -194,11 +191,11 @@ fn read_at(
         return real(file, buffer);
     }
     let _counting = counting(Call::Pread);
-    let limit = faults::of(Call::Pread)?;
+    let limit = fate(Call::Pread)?;
     let room = buffer.len().min(limit);
     let part = &mut buffer[..room];
     match file.as_raw_fd() {
-        raw if raw < 0 => kernel::with(|kernel| kernel.pread(raw, part, offset, flags)),
+        raw if raw < 0 => interposed::with(|kernel| kernel.pread(raw, part, offset, flags)),
         _ => real(file, part),
     }
 }
@@ -255,13 +252,8 @@ pub fn send_file(fd: impl AsFd, file: impl AsFd, offset: &mut u64, count: usize)
 }
 
 /// Makes a change of names.
-fn change_names(
-    call: Call,
-    takes_room: bool,
-    real: impl FnOnce() -> Result<()>,
-    simulated: impl FnOnce(&mut Tree) -> Result<u64>,
-) -> Result<()> {
-    make(call, real, |kernel: &mut Kernel| kernel.change_names(takes_room, simulated))
+fn change_names(call: Call, change: NameChange<'_>, real: impl FnOnce() -> Result<()>) -> Result<()> {
+    make(call, real, |kernel| kernel.change_names(change))
 }
 
 /// Creates a directory.
@@ -270,7 +262,8 @@ fn change_names(
 /// Those of `mkdir`.
 pub(crate) fn create_directory(path: &CStr, mode: Mode) -> Result<()> {
     let real = || rustix::fs::mkdirat(CWD, path, mode);
-    change_names(Call::MakeDirectory, true, real, |disk| disk.create_directory(path.to_bytes(), mode.bits()))
+    let change = NameChange::CreateDirectory { path: path.to_bytes(), permissions: mode.bits() };
+    change_names(Call::MakeDirectory, change, real)
 }
 
 /// Whether a directory is at a path.
@@ -286,7 +279,7 @@ pub(crate) fn is_directory(path: &CStr) -> bool {
 pub(crate) fn remove(path: &CStr, directory: bool) -> Result<()> {
     let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     let real = || rustix::fs::unlinkat(CWD, path, flags);
-    change_names(Call::Unlink, false, real, |disk| disk.remove(path.to_bytes(), directory))
+    change_names(Call::Unlink, NameChange::Remove { path: path.to_bytes(), directory }, real)
 }
 
 /// Gives a file another name.
@@ -295,7 +288,8 @@ pub(crate) fn remove(path: &CStr, directory: bool) -> Result<()> {
 /// Those of `rename`.
 pub(crate) fn rename(from: &CStr, to: &CStr) -> Result<()> {
     let real = || rustix::fs::renameat(CWD, from, CWD, to);
-    change_names(Call::Rename, true, real, |disk| disk.rename(from.to_bytes(), to.to_bytes()))
+    let change = NameChange::Rename { from: from.to_bytes(), to: to.to_bytes() };
+    change_names(Call::Rename, change, real)
 }
 
 /// Gives a file one more name.
@@ -304,7 +298,7 @@ pub(crate) fn rename(from: &CStr, to: &CStr) -> Result<()> {
 /// Those of `link`.
 pub(crate) fn link(from: &CStr, to: &CStr) -> Result<()> {
     let real = || rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty());
-    change_names(Call::Link, true, real, |disk| disk.link(from.to_bytes(), to.to_bytes()))
+    change_names(Call::Link, NameChange::Link { from: from.to_bytes(), to: to.to_bytes() }, real)
 }
 
 /// Creates a symbolic link.
@@ -313,7 +307,8 @@ pub(crate) fn link(from: &CStr, to: &CStr) -> Result<()> {
 /// Those of `symlink`.
 pub(crate) fn symlink(target: &CStr, path: &CStr) -> Result<()> {
     let real = || rustix::fs::symlinkat(target, CWD, path);
-    change_names(Call::Symlink, true, real, |disk| disk.create_link(target.to_bytes(), path.to_bytes()))
+    let change = NameChange::CreateLink { target: target.to_bytes(), path: path.to_bytes() };
+    change_names(Call::Symlink, change, real)
 }
 
 /// Removes a directory with all that is below it, or a symbolic link. No link is followed. It
@@ -323,7 +318,7 @@ pub(crate) fn symlink(target: &CStr, path: &CStr) -> Result<()> {
 /// Those of `open`, `getdents`, `unlink` and `rmdir`.
 pub(crate) fn remove_tree(path: &CStr) -> Result<()> {
     let real = || std::fs::remove_dir_all(as_path(path)).map_err(number_of);
-    change_names(Call::Unlink, false, real, |disk| disk.remove_tree(path.to_bytes()))
+    change_names(Call::Unlink, NameChange::RemoveTree { path: path.to_bytes() }, real)
 }
 
 /// Sets who may do what with the file at a path.
@@ -332,7 +327,8 @@ pub(crate) fn remove_tree(path: &CStr) -> Result<()> {
 /// Those of `chmod`.
 pub(crate) fn set_mode(path: &CStr, mode: Mode) -> Result<()> {
     let real = || rustix::fs::chmodat(CWD, path, mode, AtFlags::empty());
-    change_names(Call::ChangeMode, false, real, |disk| disk.set_permissions(path.to_bytes(), mode.bits()))
+    let change = NameChange::SetPermissions { path: path.to_bytes(), permissions: mode.bits() };
+    change_names(Call::ChangeMode, change, real)
 }
 
 /// What the symbolic link at a path leads to.

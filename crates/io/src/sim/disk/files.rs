@@ -1,7 +1,8 @@
 //! The files in a tree: opening, reading and writing, with Linux's errors.
 
 use super::content::{Content, PAGE};
-use super::tree::{From, Ino, Kind, Known, Last, Tree};
+use super::tree::{From, Ino, Kind, Last, Tree};
+use crate::sys::Known;
 use rustix::fs::OFlags;
 use rustix::io::{Errno, Result};
 

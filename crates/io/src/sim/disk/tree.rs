@@ -59,22 +59,6 @@ pub(super) struct Directory {
     pub(super) durable: BTreeMap<Vec<u8>, Ino>,
 }
 
-/// What is known of a file beside its content.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
-    pub(crate) ino: Ino,
-    /// Kind and permissions.
-    pub(crate) mode: u32,
-    pub(crate) links: u32,
-    pub(crate) len: u64,
-    /// Of 512 bytes.
-    pub(crate) blocks: u64,
-    /// Nanoseconds of Unix time.
-    pub(crate) modified: u64,
-    pub(crate) changed: u64,
-    pub(crate) created: u64,
-}
-
 /// What becomes of the last name of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {

@@ -71,49 +71,6 @@ impl Kernel {
         self.datagrams(id).is_some()
     }
 
-    pub(crate) fn datagram_socket(&mut self, family: AddressFamily) -> Result<RawFd> {
-        self.has_descriptor_left()?;
-        let socket = self.new_datagrams(family, Peer::None);
-        let id = self.add(Kind::Datagrams(Box::new(socket)));
-        Ok(self.describe(id))
-    }
-
-    pub(crate) fn datagram_pair(&mut self) -> Result<(RawFd, RawFd)> {
-        if self.open + 2 > self.conditions.descriptors_max {
-            return Err(Errno::MFILE);
-        }
-        let first = self.objects.len() as Id;
-        let one = self.new_datagrams(AddressFamily::UNIX, Peer::Socket(first + 1));
-        let other = self.new_datagrams(AddressFamily::UNIX, Peer::Socket(first));
-        let (one, other) =
-            (self.add(Kind::Datagrams(Box::new(one))), self.add(Kind::Datagrams(Box::new(other))));
-        Ok((self.describe(one), self.describe(other)))
-    }
-
-    pub(crate) fn set_datagram_option(&mut self, fd: RawFd, option: DatagramOption) -> Result<()> {
-        let id = self.id(fd)?;
-        let socket = self.datagrams(id).ok_or(Errno::NOPROTOOPT)?;
-        let mut join = |group: IpAddr, joins: bool| match joins {
-            _ if !group.is_multicast() => Err(Errno::INVAL),
-            true if socket.groups.insert(group) => Ok(()),
-            true => Err(Errno::ADDRINUSE),
-            false if socket.groups.remove(&group) => Ok(()),
-            false => Err(Errno::ADDRNOTAVAIL),
-        };
-        match option {
-            DatagramOption::Broadcast(yes) => socket.broadcasts = yes,
-            DatagramOption::JoinV4(group, _) => return join(group.into(), true),
-            DatagramOption::LeaveV4(group, _) => return join(group.into(), false),
-            DatagramOption::JoinV6(group, _) => return join(group.into(), true),
-            DatagramOption::LeaveV6(group, _) => return join(group.into(), false),
-            DatagramOption::MulticastLoopV4(yes) | DatagramOption::MulticastLoopV6(yes) => socket.loops = yes,
-            DatagramOption::Ttl(1..=255) => {}
-            DatagramOption::MulticastTtlV4(0..=255) | DatagramOption::MulticastHopsV6(0..=255) => {}
-            _ => return Err(Errno::INVAL),
-        }
-        Ok(())
-    }
-
     /// It may be bound where others are that are told the same.
     pub(super) fn share_datagrams(&mut self, id: Id) {
         if let Some(socket) = self.datagrams(id) {
@@ -222,34 +179,6 @@ impl Kernel {
             self.note(u64::from(id) << 32 | bytes.len() as u64);
         }
         Ok((bytes, from))
-    }
-
-    pub(crate) fn receive_from(
-        &mut self,
-        fd: RawFd,
-        room: usize,
-        peek: bool,
-    ) -> Result<(Vec<u8>, Option<SocketAddrAny>)> {
-        let id = self.id(fd)?;
-        if !self.is_datagrams(id) {
-            return Err(Errno::OPNOTSUPP);
-        }
-        let (bytes, from) = self.receive(id, room, peek)?;
-        Ok((bytes, from.address()))
-    }
-
-    pub(crate) fn send_to(&mut self, fd: RawFd, bytes: &[u8], to: &SocketAddrAny) -> Result<usize> {
-        let id = self.id(fd)?;
-        if !self.is_datagrams(id) {
-            return Err(Errno::OPNOTSUPP);
-        }
-        match Name::of(to)? {
-            name @ Name::Internet(_) => self.send_udp(id, bytes, name),
-            name => {
-                let to = self.unix_receiver(&name)?;
-                self.send_unix(id, bytes, to)
-            }
-        }
     }
 
     /// Sends to whom it is connected to.
@@ -405,6 +334,79 @@ impl Kernel {
         {
             sender.error = Some(Errno::CONNREFUSED);
             self.edge(from);
+        }
+    }
+}
+
+impl DatagramCalls for Kernel {
+    fn datagram_socket(&mut self, family: AddressFamily) -> Result<RawFd> {
+        self.has_descriptor_left()?;
+        let socket = self.new_datagrams(family, Peer::None);
+        let id = self.add(Kind::Datagrams(Box::new(socket)));
+        Ok(self.describe(id))
+    }
+
+    fn datagram_pair(&mut self) -> Result<(RawFd, RawFd)> {
+        if self.open + 2 > self.conditions.descriptors_max {
+            return Err(Errno::MFILE);
+        }
+        let first = self.objects.len() as Id;
+        let one = self.new_datagrams(AddressFamily::UNIX, Peer::Socket(first + 1));
+        let other = self.new_datagrams(AddressFamily::UNIX, Peer::Socket(first));
+        let (one, other) =
+            (self.add(Kind::Datagrams(Box::new(one))), self.add(Kind::Datagrams(Box::new(other))));
+        Ok((self.describe(one), self.describe(other)))
+    }
+
+    fn set_datagram_option(&mut self, fd: RawFd, option: DatagramOption) -> Result<()> {
+        let id = self.id(fd)?;
+        let socket = self.datagrams(id).ok_or(Errno::NOPROTOOPT)?;
+        let mut join = |group: IpAddr, joins: bool| match joins {
+            _ if !group.is_multicast() => Err(Errno::INVAL),
+            true if socket.groups.insert(group) => Ok(()),
+            true => Err(Errno::ADDRINUSE),
+            false if socket.groups.remove(&group) => Ok(()),
+            false => Err(Errno::ADDRNOTAVAIL),
+        };
+        match option {
+            DatagramOption::Broadcast(yes) => socket.broadcasts = yes,
+            DatagramOption::JoinV4(group, _) => return join(group.into(), true),
+            DatagramOption::LeaveV4(group, _) => return join(group.into(), false),
+            DatagramOption::JoinV6(group, _) => return join(group.into(), true),
+            DatagramOption::LeaveV6(group, _) => return join(group.into(), false),
+            DatagramOption::MulticastLoopV4(yes) | DatagramOption::MulticastLoopV6(yes) => socket.loops = yes,
+            DatagramOption::Ttl(1..=255) => {}
+            DatagramOption::MulticastTtlV4(0..=255) | DatagramOption::MulticastHopsV6(0..=255) => {}
+            _ => return Err(Errno::INVAL),
+        }
+        Ok(())
+    }
+
+    fn receive_from(
+        &mut self,
+        fd: RawFd,
+        room: usize,
+        peek: bool,
+    ) -> Result<(Vec<u8>, Option<SocketAddrAny>)> {
+        let id = self.id(fd)?;
+        if !self.is_datagrams(id) {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let (bytes, from) = self.receive(id, room, peek)?;
+        Ok((bytes, from.address()))
+    }
+
+    fn send_to(&mut self, fd: RawFd, bytes: &[u8], to: &SocketAddrAny) -> Result<usize> {
+        let id = self.id(fd)?;
+        if !self.is_datagrams(id) {
+            return Err(Errno::OPNOTSUPP);
+        }
+        match Name::of(to)? {
+            name @ Name::Internet(_) => self.send_udp(id, bytes, name),
+            name => {
+                let to = self.unix_receiver(&name)?;
+                self.send_unix(id, bytes, to)
+            }
         }
     }
 }

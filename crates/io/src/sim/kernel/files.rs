@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::sim::disk::files::is_aligned;
-use crate::sim::disk::tree::{From, Known, Last};
+use crate::sim::disk::tree::{From, Last};
+use crate::sys::{Known, NameChange};
 use rustix::fs::{OFlags, ResolveFlags};
 use rustix::io::ReadWriteFlags;
 
@@ -65,17 +66,6 @@ impl Kernel {
         Err(if takes_room && self.random.below(2) == 0 { Errno::NOSPC } else { Errno::IO })
     }
 
-    /// How long a call takes that may block.
-    pub(crate) fn disk_delay(&mut self) -> Duration {
-        let range = self.conditions.disk_delay.clone();
-        self.drawn(range)
-    }
-
-    /// Whether an operation that nobody waits for any more is performed all the same.
-    pub(crate) fn goes_on(&mut self) -> bool {
-        self.random.below(2) == 0
-    }
-
     fn file_at(&mut self, fd: RawFd) -> Result<&Opened> {
         let id = self.id(fd)?;
         match self.object(id) {
@@ -93,7 +83,29 @@ impl Kernel {
         Ok(From { directory, beneath })
     }
 
-    pub(crate) fn open(
+    pub(super) fn close_file(&mut self, opened: &Opened) {
+        self.disk_now().close(opened.ino);
+    }
+
+    /// Whether what is asked of a file is not in memory.
+    fn is_cold(&mut self) -> bool {
+        self.random.happens(self.conditions.disk_cold)
+    }
+}
+
+impl FileCalls for Kernel {
+    /// How long a call takes that may block.
+    fn disk_delay(&mut self) -> Duration {
+        let range = self.conditions.disk_delay.clone();
+        self.drawn(range)
+    }
+
+    /// Whether an operation that nobody waits for any more is performed all the same.
+    fn goes_on(&mut self) -> bool {
+        self.random.below(2) == 0
+    }
+
+    fn open(
         &mut self,
         directory: RawFd,
         path: &[u8],
@@ -120,12 +132,8 @@ impl Kernel {
         Ok(self.describe(id))
     }
 
-    pub(super) fn close_file(&mut self, opened: &Opened) {
-        self.disk_now().close(opened.ino);
-    }
-
     /// The status of an open file, or of the one at a path.
-    pub(crate) fn stat(&mut self, directory: RawFd, path: &[u8], follow: bool) -> Result<Known> {
+    fn stat(&mut self, directory: RawFd, path: &[u8], follow: bool) -> Result<Known> {
         self.may_fail(false)?;
         if path.is_empty() {
             let id = self.id(directory)?;
@@ -142,13 +150,7 @@ impl Kernel {
     }
 
     /// Reads from a place in a file; with `NOWAIT` only if chance says that it is in memory.
-    pub(crate) fn pread(
-        &mut self,
-        fd: RawFd,
-        buffer: &mut [u8],
-        offset: u64,
-        flags: ReadWriteFlags,
-    ) -> Result<usize> {
+    fn pread(&mut self, fd: RawFd, buffer: &mut [u8], offset: u64, flags: ReadWriteFlags) -> Result<usize> {
         self.may_fail(false)?;
         let limit = self.drawn_limit();
         let opened = self.file_at(fd)?;
@@ -168,7 +170,7 @@ impl Kernel {
         Ok(read)
     }
 
-    pub(crate) fn pwrite(&mut self, fd: RawFd, bytes: &[u8], offset: u64) -> Result<usize> {
+    fn pwrite(&mut self, fd: RawFd, bytes: &[u8], offset: u64) -> Result<usize> {
         self.may_fail(true)?;
         let limit = self.drawn_limit();
         let opened = self.file_at(fd)?;
@@ -190,7 +192,7 @@ impl Kernel {
         Ok(written)
     }
 
-    pub(crate) fn truncate(&mut self, fd: RawFd, len: u64) -> Result<()> {
+    fn truncate(&mut self, fd: RawFd, len: u64) -> Result<()> {
         self.may_fail(false)?;
         let opened = self.file_at(fd)?;
         if !opened.writes() {
@@ -202,7 +204,7 @@ impl Kernel {
         Ok(())
     }
 
-    pub(crate) fn sync(&mut self, fd: RawFd) -> Result<()> {
+    fn sync(&mut self, fd: RawFd) -> Result<()> {
         let fails = self.may_fail(false);
         let opened = self.file_at(fd)?;
         if opened.reaches_only() {
@@ -217,48 +219,44 @@ impl Kernel {
         fails
     }
 
-    /// Makes a change of names.
-    pub(crate) fn change_names(
-        &mut self,
-        takes_room: bool,
-        change: impl FnOnce(&mut Tree) -> Result<Ino>,
-    ) -> Result<()> {
+    fn change_names(&mut self, change: NameChange<'_>) -> Result<()> {
+        use NameChange::{CreateDirectory, CreateLink, Link, Remove, RemoveTree, Rename, SetPermissions};
+        let takes_room =
+            matches!(change, CreateDirectory { .. } | CreateLink { .. } | Link { .. } | Rename { .. });
         self.may_fail(takes_room)?;
-        let ino = change(self.disk_now())?;
+        let disk = self.disk_now();
+        let ino = match change {
+            CreateDirectory { path, permissions } => disk.create_directory(path, permissions),
+            Remove { path, directory } => disk.remove(path, directory),
+            Rename { from, to } => disk.rename(from, to),
+            Link { from, to } => disk.link(from, to),
+            CreateLink { target, path } => disk.create_link(target, path),
+            RemoveTree { path } => disk.remove_tree(path),
+            SetPermissions { path, permissions } => disk.set_permissions(path, permissions),
+        }?;
         self.note_file(Noted::Named, ino, 0);
         Ok(())
     }
 
     /// The names in a directory, each with the kind and permissions of what has it.
-    pub(crate) fn names(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32)>> {
+    fn names(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32)>> {
         self.may_fail(false)?;
         self.disk.names(path)
     }
 
-    pub(crate) fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+    fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>> {
         self.may_fail(false)?;
         let ino = self.disk.find(From::ROOT, path, Last::Keep)?;
         self.disk.target(ino).map(<[u8]>::to_vec)
     }
 
-    pub(crate) fn canonical(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+    fn canonical(&mut self, path: &[u8]) -> Result<Vec<u8>> {
         self.may_fail(false)?;
         self.disk.canonical(path)
     }
 
-    /// Whether what is asked of a file is not in memory.
-    fn is_cold(&mut self) -> bool {
-        self.random.happens(self.conditions.disk_cold)
-    }
-
     /// Sends from a file, simulated or real.
-    pub(crate) fn send_file(
-        &mut self,
-        socket: RawFd,
-        file: BorrowedFd<'_>,
-        from: u64,
-        count: usize,
-    ) -> Result<usize> {
+    fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize> {
         let mut bytes = vec![0; count.min(SENDFILE_MAX)];
         let read = match file.as_raw_fd() {
             raw if number(raw).is_some() => self.pread(raw, &mut bytes, from, ReadWriteFlags::empty())?,

@@ -48,16 +48,6 @@ impl Pipe {
 }
 
 impl Kernel {
-    pub(crate) fn pipe(&mut self) -> Result<(RawFd, RawFd)> {
-        if self.open + 2 > self.conditions.descriptors_max {
-            return Err(Errno::MFILE);
-        }
-        let pipe = self.new_pipe();
-        let reader = self.add_end(PipeEnd { pipe, reads: true, writes: false, fifo: None });
-        let writer = self.add_end(PipeEnd { pipe, reads: false, writes: true, fifo: None });
-        Ok((self.describe(reader), self.describe(writer)))
-    }
-
     fn new_pipe(&mut self) -> Id {
         let capacity = self.window().max(PIPE_BUF);
         let (readers, writers) = (Vec::new(), Vec::new());
@@ -139,8 +129,30 @@ impl Kernel {
         }
     }
 
+    /// A pipe that was said to be full is so no more.
+    pub(super) fn pipe_room(&mut self, number: Id) {
+        let Some(pipe) = self.pipe_mut(number) else { return };
+        pipe.full = false;
+        if pipe.room() >= PIPE_BUF {
+            let writers = pipe.writers.clone();
+            writers.into_iter().for_each(|writer| self.edge(writer));
+        }
+    }
+}
+
+impl PipeCalls for Kernel {
+    fn pipe(&mut self) -> Result<(RawFd, RawFd)> {
+        if self.open + 2 > self.conditions.descriptors_max {
+            return Err(Errno::MFILE);
+        }
+        let pipe = self.new_pipe();
+        let reader = self.add_end(PipeEnd { pipe, reads: true, writes: false, fifo: None });
+        let writer = self.add_end(PipeEnd { pipe, reads: false, writes: true, fifo: None });
+        Ok((self.describe(reader), self.describe(writer)))
+    }
+
     /// Reads what is in a pipe. The other descriptors are read by other calls.
-    pub(crate) fn read(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>> {
+    fn read(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>> {
         let (id, end) = self.end_at(fd)?;
         if !end.reads {
             return Err(Errno::BADF);
@@ -158,7 +170,7 @@ impl Kernel {
         Ok(bytes)
     }
 
-    pub(crate) fn write(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize> {
+    fn write(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize> {
         let (id, end) = self.end_at(fd)?;
         if !end.writes {
             return Err(Errno::BADF);
@@ -187,15 +199,5 @@ impl Kernel {
         readers.into_iter().for_each(|reader| self.edge(reader));
         self.note(u64::from(id) << 32 | written as u64 | 1 << 31);
         Ok(written)
-    }
-
-    /// A pipe that was said to be full is so no more.
-    pub(super) fn pipe_room(&mut self, number: Id) {
-        let Some(pipe) = self.pipe_mut(number) else { return };
-        pipe.full = false;
-        if pipe.room() >= PIPE_BUF {
-            let writers = pipe.writers.clone();
-            writers.into_iter().for_each(|writer| self.edge(writer));
-        }
     }
 }

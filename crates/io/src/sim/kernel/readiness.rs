@@ -37,35 +37,12 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn epoll_create(&mut self) -> Result<RawFd> {
-        self.has_descriptor_left()?;
-        let id = self.add(Kind::Epoll(Epoll::default()));
-        self.epolls.push(id);
-        Ok(self.describe(id))
-    }
-
     pub(super) fn epoll(&mut self, set: RawFd) -> Result<&mut Epoll> {
         let id = self.id(set)?;
         match self.object(id) {
             Some(Object { kind: Kind::Epoll(epoll), .. }) => Ok(epoll),
             _ => Err(Errno::INVAL),
         }
-    }
-
-    /// A real descriptor is never ready here.
-    pub(crate) fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()> {
-        self.epoll_set(set, fd, Member { data, interest, queued: false }, Errno::EXIST)
-    }
-
-    /// Changes what a descriptor in an epoll set is registered for. What is ready is reported anew.
-    pub(crate) fn epoll_modify(
-        &mut self,
-        set: RawFd,
-        fd: RawFd,
-        data: u64,
-        interest: EventFlags,
-    ) -> Result<()> {
-        self.epoll_set(set, fd, Member { data, interest, queued: false }, Errno::NOENT)
     }
 
     /// Registers a descriptor. It fails with `unless`: `EXIST` if the descriptor is to be new to the set, `NOENT` if it
@@ -88,7 +65,42 @@ impl Kernel {
         Ok(())
     }
 
-    pub(crate) fn epoll_delete(&mut self, set: RawFd, fd: RawFd) -> Result<()> {
+    pub(super) fn report(&mut self, set: RawFd, events: &mut [MaybeUninit<Event>]) -> Result<usize> {
+        let mut reported = 0;
+        while reported < events.len() {
+            let Some(number) = self.epoll(set)?.edges.pop_front() else { break };
+            let Some(member) = self.epoll(set)?.members.get_mut(&number) else { continue };
+            member.queued = false;
+            let (data, interest) = (member.data, member.interest);
+            let flags = self.state(number) & (interest | EventFlags::HUP | EventFlags::ERR);
+            if !flags.is_empty() {
+                events[reported].write(Event { flags, data: EventData::new_u64(data) });
+                reported += 1;
+            }
+        }
+        Ok(reported)
+    }
+}
+
+impl EpollCalls for Kernel {
+    fn epoll_create(&mut self) -> Result<RawFd> {
+        self.has_descriptor_left()?;
+        let id = self.add(Kind::Epoll(Epoll::default()));
+        self.epolls.push(id);
+        Ok(self.describe(id))
+    }
+
+    /// A real descriptor is never ready here.
+    fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()> {
+        self.epoll_set(set, fd, Member { data, interest, queued: false }, Errno::EXIST)
+    }
+
+    /// Changes what a descriptor in an epoll set is registered for. What is ready is reported anew.
+    fn epoll_modify(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()> {
+        self.epoll_set(set, fd, Member { data, interest, queued: false }, Errno::NOENT)
+    }
+
+    fn epoll_delete(&mut self, set: RawFd, fd: RawFd) -> Result<()> {
         let Some(number) = number(fd) else { return Ok(()) };
         self.epoll(set)?.members.remove(&number).map(|_| ()).ok_or(Errno::NOENT)
     }
@@ -97,7 +109,7 @@ impl Kernel {
     ///
     /// # Errors
     /// `DEADLK` if that would be for ever.
-    pub(crate) fn epoll_wait(
+    fn epoll_wait(
         &mut self,
         set: RawFd,
         events: &mut [MaybeUninit<Event>],
@@ -121,22 +133,6 @@ impl Kernel {
                 None => return Err(Errno::DEADLK),
             }
         }
-    }
-
-    pub(super) fn report(&mut self, set: RawFd, events: &mut [MaybeUninit<Event>]) -> Result<usize> {
-        let mut reported = 0;
-        while reported < events.len() {
-            let Some(number) = self.epoll(set)?.edges.pop_front() else { break };
-            let Some(member) = self.epoll(set)?.members.get_mut(&number) else { continue };
-            member.queued = false;
-            let (data, interest) = (member.data, member.interest);
-            let flags = self.state(number) & (interest | EventFlags::HUP | EventFlags::ERR);
-            if !flags.is_empty() {
-                events[reported].write(Event { flags, data: EventData::new_u64(data) });
-                reported += 1;
-            }
-        }
-        Ok(reported)
     }
 }
 

@@ -9,15 +9,15 @@ pub(super) struct Subscription {
     pub(super) pending: u64,
 }
 
-impl Kernel {
-    pub(crate) fn subscribe(&mut self, mask: u64) -> Result<RawFd> {
+impl SignalCalls for Kernel {
+    fn subscribe(&mut self, mask: u64) -> Result<RawFd> {
         self.has_descriptor_left()?;
         let id = self.add(Kind::Signals(Subscription { mask, pending: 0 }));
         Ok(self.describe(id))
     }
 
     /// The lowest signal that has come in, which then has not; `AGAIN` if none has.
-    pub(crate) fn take_signal(&mut self, fd: RawFd) -> Result<u32> {
+    fn take_signal(&mut self, fd: RawFd) -> Result<u32> {
         let id = self.id(fd)?;
         let Some(Object { kind: Kind::Signals(subscription), .. }) = self.object(id) else {
             return Err(Errno::INVAL);
@@ -31,7 +31,7 @@ impl Kernel {
     }
 
     /// How many are told.
-    pub(crate) fn raise(&mut self, bit: u64) -> usize {
+    fn raise(&mut self, bit: u64) -> usize {
         self.note(bit);
         let mut told = Vec::new();
         for (id, object) in self.objects.iter_mut().enumerate() {

@@ -3,25 +3,6 @@
 use super::*;
 
 impl Kernel {
-    pub(crate) fn socket(&mut self, family: AddressFamily) -> Result<RawFd> {
-        self.has_descriptor_left()?;
-        let socket = Socket { family, name: None, shares_port: false, lingers: false };
-        let id = self.add(Kind::Socket(socket));
-        Ok(self.describe(id))
-    }
-
-    pub(crate) fn socket_pair(&mut self) -> Result<(RawFd, RawFd)> {
-        self.has_descriptor_left()?;
-        let (one, other) = self.connect_pair(Name::Unnamed, Name::Unnamed, State::Connected);
-        let (one, other) = (self.describe(one), self.describe(other));
-        if self.open > self.conditions.descriptors_max {
-            self.close(one);
-            self.close(other);
-            return Err(Errno::MFILE);
-        }
-        Ok((one, other))
-    }
-
     /// Two streams that are each other's peers.
     pub(super) fn connect_pair(&mut self, local: Name, remote: Name, state: State) -> (Id, Id) {
         let first = self.objects.len() as Id;
@@ -35,54 +16,6 @@ impl Kernel {
         start.max(1) + self.random.below((end - start).max(1) as u64) as usize
     }
 
-    pub(crate) fn set_option(&mut self, fd: RawFd, option: SocketOption) -> Result<()> {
-        let id = self.id(fd)?;
-        match (&mut self.object(id).expect("a descriptor's object is there").kind, option) {
-            (Kind::Epoll(_) | Kind::File(_) | Kind::Pipe(_) | Kind::Signals(_), _) => {
-                return Err(Errno::NOTSOCK);
-            }
-            (Kind::Datagrams(_), SocketOption::ReusePort(true)) => self.share_datagrams(id),
-            (Kind::Socket(socket), SocketOption::ReusePort(yes)) => socket.shares_port = yes,
-            (Kind::Socket(socket), SocketOption::Linger(time)) => {
-                socket.lingers = time == Some(Duration::ZERO);
-            }
-            (Kind::Stream(stream), SocketOption::Linger(time)) => {
-                stream.lingers = time == Some(Duration::ZERO);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    pub(crate) fn bind(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()> {
-        let id = self.id(fd)?;
-        if self.is_datagrams(id) {
-            return self.bind_datagrams(id, address);
-        }
-        let name = self.named(Name::of(address)?);
-        let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) else {
-            return Err(Errno::INVAL);
-        };
-        if socket.name.is_some() {
-            return Err(Errno::INVAL);
-        }
-        let shares = socket.shares_port;
-        let others = self.names.get(&name).cloned().unwrap_or_default();
-        let all_share = others.iter().all(|&other| match &self.objects[other as usize] {
-            Some(Object { kind: Kind::Listener(listener), .. }) => listener.shares_port,
-            Some(Object { kind: Kind::Socket(socket), .. }) => socket.shares_port,
-            _ => false,
-        });
-        if !(others.is_empty() || shares && all_share) {
-            return Err(Errno::ADDRINUSE);
-        }
-        self.names.entry(name.clone()).or_default().push(id);
-        if let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) {
-            socket.name = Some(name);
-        }
-        Ok(())
-    }
-
     /// A name with a port, if it had none.
     pub(super) fn named(&mut self, name: Name) -> Name {
         match name {
@@ -92,42 +25,6 @@ impl Kernel {
             }
             name => name,
         }
-    }
-
-    pub(crate) fn listen(&mut self, fd: RawFd, backlog: i32) -> Result<()> {
-        let id = self.id(fd)?;
-        let object = self.object(id).expect("a descriptor's object is there");
-        let Kind::Socket(socket) = &object.kind else { return Err(Errno::INVAL) };
-        let (name, shares_port) = (socket.name.clone().ok_or(Errno::INVAL)?, socket.shares_port);
-        let backlog_max = backlog.max(0) as usize + 1;
-        object.kind = Kind::Listener(Listener { name, backlog: VecDeque::new(), backlog_max, shares_port });
-        Ok(())
-    }
-
-    pub(crate) fn accept(&mut self, fd: RawFd) -> Result<(RawFd, Option<SocketAddrAny>)> {
-        let id = self.id(fd)?;
-        let Some(Object { kind: Kind::Listener(listener), .. }) = self.object(id) else {
-            return Err(Errno::INVAL);
-        };
-        let Some(&next) = listener.backlog.front() else { return Err(Errno::AGAIN) };
-        self.has_descriptor_left()?;
-        let fails = self.random.happens(self.conditions.accept_fails);
-        let broken = fails && self.random.below(2) == 0;
-        if fails && !broken {
-            const FULL: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
-            return Err(FULL[self.random.below(4) as usize]);
-        }
-        if let Some(Object { kind: Kind::Listener(listener), .. }) = self.object(id) {
-            listener.backlog.pop_front();
-        }
-        if broken {
-            let peer = self.stream(next).map(|stream| stream.peer);
-            self.objects[next as usize] = None;
-            peer.into_iter().for_each(|peer| self.reset(peer));
-            return Err(Errno::CONNABORTED);
-        }
-        let peer = self.stream(next).expect("a backlog is of streams").remote.address();
-        Ok((self.describe(next), peer))
     }
 
     /// Who listens at an address: what is bound to it, or to any address with its port.
@@ -166,7 +63,120 @@ impl Kernel {
         true
     }
 
-    pub(crate) fn connect(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()> {
+    /// There will be room for a sender, when it hears of it.
+    pub(super) fn room_comes(&mut self, sender: Id) {
+        if let Some(stream) = self.stream(sender) {
+            stream.room_comes = true;
+        }
+        self.later(Happening::Room { to: sender });
+    }
+}
+
+impl SocketCalls for Kernel {
+    fn socket(&mut self, family: AddressFamily) -> Result<RawFd> {
+        self.has_descriptor_left()?;
+        let socket = Socket { family, name: None, shares_port: false, lingers: false };
+        let id = self.add(Kind::Socket(socket));
+        Ok(self.describe(id))
+    }
+
+    fn socket_pair(&mut self) -> Result<(RawFd, RawFd)> {
+        self.has_descriptor_left()?;
+        let (one, other) = self.connect_pair(Name::Unnamed, Name::Unnamed, State::Connected);
+        let (one, other) = (self.describe(one), self.describe(other));
+        if self.open > self.conditions.descriptors_max {
+            self.close(one);
+            self.close(other);
+            return Err(Errno::MFILE);
+        }
+        Ok((one, other))
+    }
+
+    fn set_option(&mut self, fd: RawFd, option: SocketOption) -> Result<()> {
+        let id = self.id(fd)?;
+        match (&mut self.object(id).expect("a descriptor's object is there").kind, option) {
+            (Kind::Epoll(_) | Kind::File(_) | Kind::Pipe(_) | Kind::Signals(_), _) => {
+                return Err(Errno::NOTSOCK);
+            }
+            (Kind::Datagrams(_), SocketOption::ReusePort(true)) => self.share_datagrams(id),
+            (Kind::Socket(socket), SocketOption::ReusePort(yes)) => socket.shares_port = yes,
+            (Kind::Socket(socket), SocketOption::Linger(time)) => {
+                socket.lingers = time == Some(Duration::ZERO);
+            }
+            (Kind::Stream(stream), SocketOption::Linger(time)) => {
+                stream.lingers = time == Some(Duration::ZERO);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn bind(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()> {
+        let id = self.id(fd)?;
+        if self.is_datagrams(id) {
+            return self.bind_datagrams(id, address);
+        }
+        let name = self.named(Name::of(address)?);
+        let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) else {
+            return Err(Errno::INVAL);
+        };
+        if socket.name.is_some() {
+            return Err(Errno::INVAL);
+        }
+        let shares = socket.shares_port;
+        let others = self.names.get(&name).cloned().unwrap_or_default();
+        let all_share = others.iter().all(|&other| match &self.objects[other as usize] {
+            Some(Object { kind: Kind::Listener(listener), .. }) => listener.shares_port,
+            Some(Object { kind: Kind::Socket(socket), .. }) => socket.shares_port,
+            _ => false,
+        });
+        if !(others.is_empty() || shares && all_share) {
+            return Err(Errno::ADDRINUSE);
+        }
+        self.names.entry(name.clone()).or_default().push(id);
+        if let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) {
+            socket.name = Some(name);
+        }
+        Ok(())
+    }
+
+    fn listen(&mut self, fd: RawFd, backlog: i32) -> Result<()> {
+        let id = self.id(fd)?;
+        let object = self.object(id).expect("a descriptor's object is there");
+        let Kind::Socket(socket) = &object.kind else { return Err(Errno::INVAL) };
+        let (name, shares_port) = (socket.name.clone().ok_or(Errno::INVAL)?, socket.shares_port);
+        let backlog_max = backlog.max(0) as usize + 1;
+        object.kind = Kind::Listener(Listener { name, backlog: VecDeque::new(), backlog_max, shares_port });
+        Ok(())
+    }
+
+    fn accept(&mut self, fd: RawFd) -> Result<(RawFd, Option<SocketAddrAny>)> {
+        let id = self.id(fd)?;
+        let Some(Object { kind: Kind::Listener(listener), .. }) = self.object(id) else {
+            return Err(Errno::INVAL);
+        };
+        let Some(&next) = listener.backlog.front() else { return Err(Errno::AGAIN) };
+        self.has_descriptor_left()?;
+        let fails = self.random.happens(self.conditions.accept_fails);
+        let broken = fails && self.random.below(2) == 0;
+        if fails && !broken {
+            const FULL: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+            return Err(FULL[self.random.below(4) as usize]);
+        }
+        if let Some(Object { kind: Kind::Listener(listener), .. }) = self.object(id) {
+            listener.backlog.pop_front();
+        }
+        if broken {
+            let peer = self.stream(next).map(|stream| stream.peer);
+            self.objects[next as usize] = None;
+            peer.into_iter().for_each(|peer| self.reset(peer));
+            return Err(Errno::CONNABORTED);
+        }
+        let peer = self.stream(next).expect("a backlog is of streams").remote.address();
+        Ok((self.describe(next), peer))
+    }
+
+    fn connect(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()> {
         let id = self.id(fd)?;
         if self.is_datagrams(id) {
             return self.connect_datagrams(id, address);
@@ -207,7 +217,7 @@ impl Kernel {
         Err(Errno::INPROGRESS)
     }
 
-    pub(crate) fn socket_error(&mut self, fd: RawFd) -> Result<Result<()>> {
+    fn socket_error(&mut self, fd: RawFd) -> Result<Result<()>> {
         let id = self.id(fd)?;
         let error = match &mut self.object(id).expect("a descriptor's object is there").kind {
             Kind::Stream(stream) => stream.error.take(),
@@ -217,7 +227,7 @@ impl Kernel {
         Ok(error.map_or(Ok(()), Err))
     }
 
-    pub(crate) fn local_address(&mut self, fd: RawFd) -> Result<SocketAddrAny> {
+    fn local_address(&mut self, fd: RawFd) -> Result<SocketAddrAny> {
         let id = self.id(fd)?;
         let name = match &self.object(id).expect("a descriptor's object is there").kind {
             Kind::Epoll(_) | Kind::File(_) | Kind::Pipe(_) | Kind::Signals(_) => return Err(Errno::NOTSOCK),
@@ -229,7 +239,7 @@ impl Kernel {
         name.address().ok_or(Errno::INVAL)
     }
 
-    pub(crate) fn peer_address(&mut self, fd: RawFd) -> Result<Option<SocketAddrAny>> {
+    fn peer_address(&mut self, fd: RawFd) -> Result<Option<SocketAddrAny>> {
         let id = self.id(fd)?;
         if self.is_datagrams(id) {
             return self.datagrams_peer(id);
@@ -241,7 +251,7 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn recv(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>> {
+    fn recv(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>> {
         let id = self.id(fd)?;
         if self.is_datagrams(id) {
             return Ok(self.receive(id, room, false)?.0);
@@ -266,15 +276,7 @@ impl Kernel {
         Ok(bytes)
     }
 
-    /// There will be room for a sender, when it hears of it.
-    pub(super) fn room_comes(&mut self, sender: Id) {
-        if let Some(stream) = self.stream(sender) {
-            stream.room_comes = true;
-        }
-        self.later(Happening::Room { to: sender });
-    }
-
-    pub(crate) fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize> {
+    fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize> {
         let id = self.id(fd)?;
         if self.is_datagrams(id) {
             return self.send_datagram(id, bytes);
@@ -321,12 +323,12 @@ impl Kernel {
         Ok(sent)
     }
 
-    pub(crate) fn unacknowledged(&mut self, fd: RawFd) -> Result<usize> {
+    fn unacknowledged(&mut self, fd: RawFd) -> Result<usize> {
         let peer = self.stream_at(fd)?.1.peer;
         Ok(self.stream(peer).map_or(0, |peer| peer.on_the_way))
     }
 
-    pub(crate) fn shutdown(&mut self, fd: RawFd, how: Shutdown) -> Result<()> {
+    fn shutdown(&mut self, fd: RawFd, how: Shutdown) -> Result<()> {
         let (id, stream) = self.stream_at(fd)?;
         if stream.state != State::Connected {
             return Err(Errno::NOTCONN);

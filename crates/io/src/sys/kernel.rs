@@ -1,0 +1,183 @@
+//! The calls that a kernel of a test's answers, before the real one.
+//!
+//! The door knows such a kernel by these traits alone. So a program that never names the [simulated
+//! one](crate::sim) has none of its code:
+//! nothing refers to it but what installs it.
+
+use super::{DatagramOption, SocketOption};
+use rustix::event::epoll::{Event, EventFlags};
+use rustix::fs::{OFlags, ResolveFlags};
+use rustix::io::{ReadWriteFlags, Result};
+use rustix::net::{AddressFamily, Shutdown, SocketAddrAny};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::time::Duration;
+
+/// All calls that go to such a kernel. Where nothing else is said, a method does what the system
+/// call of its name does.
+pub(crate) trait KernelCalls:
+    SocketCalls + DatagramCalls + PipeCalls + FileCalls + SignalCalls + EpollCalls
+{
+    /// Closes a descriptor, if it is one of this kernel's.
+    fn close(&mut self, fd: RawFd);
+
+    /// One more descriptor of the same open file.
+    fn duplicate(&mut self, fd: RawFd) -> Result<RawFd>;
+
+    /// Whether the call that follows is interrupted before it has done anything: then it fails with
+    /// `EINTR`.
+    fn interrupt(&mut self) -> Result<()>;
+}
+
+/// The calls on stream sockets.
+pub(crate) trait SocketCalls {
+    fn socket(&mut self, family: AddressFamily) -> Result<RawFd>;
+    fn socket_pair(&mut self) -> Result<(RawFd, RawFd)>;
+    fn set_option(&mut self, fd: RawFd, option: SocketOption) -> Result<()>;
+    fn bind(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()>;
+    fn listen(&mut self, fd: RawFd, backlog: i32) -> Result<()>;
+    fn accept(&mut self, fd: RawFd) -> Result<(RawFd, Option<SocketAddrAny>)>;
+    fn connect(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()>;
+    /// What became of a connection that was under way: the outer result is that of the question.
+    fn socket_error(&mut self, fd: RawFd) -> Result<Result<()>>;
+    fn local_address(&mut self, fd: RawFd) -> Result<SocketAddrAny>;
+    fn peer_address(&mut self, fd: RawFd) -> Result<Option<SocketAddrAny>>;
+    /// At most `room` bytes.
+    fn recv(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>>;
+    fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize>;
+    /// How many bytes were sent and not acknowledged.
+    fn unacknowledged(&mut self, fd: RawFd) -> Result<usize>;
+    fn shutdown(&mut self, fd: RawFd, how: Shutdown) -> Result<()>;
+}
+
+/// The calls on datagram sockets.
+pub(crate) trait DatagramCalls {
+    fn datagram_socket(&mut self, family: AddressFamily) -> Result<RawFd>;
+    fn datagram_pair(&mut self) -> Result<(RawFd, RawFd)>;
+    fn set_datagram_option(&mut self, fd: RawFd, option: DatagramOption) -> Result<()>;
+    /// At most `room` bytes of a datagram, with its sender. With `peek` it stays there.
+    fn receive_from(
+        &mut self,
+        fd: RawFd,
+        room: usize,
+        peek: bool,
+    ) -> Result<(Vec<u8>, Option<SocketAddrAny>)>;
+    fn send_to(&mut self, fd: RawFd, bytes: &[u8], to: &SocketAddrAny) -> Result<usize>;
+}
+
+/// The calls on pipes and FIFOs.
+pub(crate) trait PipeCalls {
+    /// The end to read from, and the end to write to.
+    fn pipe(&mut self) -> Result<(RawFd, RawFd)>;
+    /// At most `room` bytes.
+    fn read(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>>;
+    fn write(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize>;
+}
+
+/// The calls on files. A `directory` is an open one, or `AT_FDCWD`.
+pub(crate) trait FileCalls {
+    /// How long a call takes that may block.
+    fn disk_delay(&mut self) -> Duration;
+    /// Whether an operation that no thread waits for any more is performed all the same.
+    fn goes_on(&mut self) -> bool;
+    fn open(
+        &mut self,
+        directory: RawFd,
+        path: &[u8],
+        flags: OFlags,
+        permissions: u32,
+        resolve: ResolveFlags,
+    ) -> Result<RawFd>;
+    /// Of the file at a path; of the open one itself, if the path is empty.
+    fn stat(&mut self, directory: RawFd, path: &[u8], follow: bool) -> Result<Known>;
+    fn pread(&mut self, fd: RawFd, buffer: &mut [u8], offset: u64, flags: ReadWriteFlags) -> Result<usize>;
+    fn pwrite(&mut self, fd: RawFd, bytes: &[u8], offset: u64) -> Result<usize>;
+    fn truncate(&mut self, fd: RawFd, len: u64) -> Result<()>;
+    fn sync(&mut self, fd: RawFd) -> Result<()>;
+    fn change_names(&mut self, change: NameChange<'_>) -> Result<()>;
+    /// The names in a directory, each with the kind and permissions of what has it.
+    fn names(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32)>>;
+    fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>>;
+    /// The path without symbolic links, from the root.
+    fn canonical(&mut self, path: &[u8]) -> Result<Vec<u8>>;
+    /// Sends to a socket from a file, which may be a real one.
+    fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize>;
+}
+
+/// The calls on signals.
+pub(crate) trait SignalCalls {
+    /// A descriptor that is readable while a signal of the mask has come in.
+    fn subscribe(&mut self, mask: u64) -> Result<RawFd>;
+    /// The number of the lowest signal that has come in, which then has not; `EAGAIN` if none has.
+    fn take_signal(&mut self, fd: RawFd) -> Result<u32>;
+    /// Raises the signal of a bit; how many subscriptions are told.
+    fn raise(&mut self, bit: u64) -> usize;
+}
+
+/// The calls on epoll sets.
+pub(crate) trait EpollCalls {
+    fn epoll_create(&mut self) -> Result<RawFd>;
+    fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()>;
+    fn epoll_modify(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()>;
+    fn epoll_delete(&mut self, set: RawFd, fd: RawFd) -> Result<()>;
+    /// How many events it has written, from the first on. It moves the clock on until there is one,
+    /// or for `timeout`.
+    ///
+    /// # Errors
+    /// `EDEADLK` if that would be for ever.
+    fn epoll_wait(
+        &mut self,
+        set: RawFd,
+        events: &mut [MaybeUninit<Event>],
+        timeout: Option<Duration>,
+    ) -> Result<usize>;
+}
+
+/// What is known of a file beside its content.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) ino: u64,
+    /// Kind and permissions.
+    pub(crate) mode: u32,
+    pub(crate) links: u32,
+    pub(crate) len: u64,
+    /// Of 512 bytes.
+    pub(crate) blocks: u64,
+    /// Nanoseconds of Unix time.
+    pub(crate) modified: u64,
+    pub(crate) changed: u64,
+    pub(crate) created: u64,
+}
+
+/// A change of the names on a disk, or of what stands beside them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NameChange<'a> {
+    CreateDirectory {
+        path: &'a [u8],
+        permissions: u32,
+    },
+    /// A name, or an empty directory.
+    Remove {
+        path: &'a [u8],
+        directory: bool,
+    },
+    Rename {
+        from: &'a [u8],
+        to: &'a [u8],
+    },
+    Link {
+        from: &'a [u8],
+        to: &'a [u8],
+    },
+    CreateLink {
+        target: &'a [u8],
+        path: &'a [u8],
+    },
+    RemoveTree {
+        path: &'a [u8],
+    },
+    SetPermissions {
+        path: &'a [u8],
+        permissions: u32,
+    },
+}
