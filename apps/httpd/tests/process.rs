@@ -358,7 +358,7 @@ fn the_log_tells_what_was_sent() {
     assert!(status == 200 && sent < 300_000, "{}", lines[4]);
     assert!(lines[4].ends_with(" \"r\" \"te\\x22st\"") && lines[4].contains("\"GET /huge.bin HTTP/1.1\""));
 
-    // Small replies that nobody reads, more than the buffers take.
+    // Small replies, more than the buffers take; the client reads none.
     let mut deaf = server.connect();
     deaf.stream.set_write_timeout(Some(ms(200))).unwrap();
     let mut asked = 0;

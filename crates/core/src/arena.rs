@@ -437,7 +437,7 @@ impl Drop for Slab {
             for span in full.into_iter().chain(current) {
                 let used = (span.next - span.first) as usize / granules;
                 let below = |key: u32| free_here.partition_point(|&free| free < key);
-                // What others have freed meanwhile, or do so now, is counted by who looks into the lists next.
+                // What others have freed meanwhile, or do so now, is counted by the next OS thread that looks into the lists.
                 let held = used - (below(span.limit) - below(span.first));
                 span.set_owner(0);
                 central.abandoned.entry(granules).or_default().push(Abandoned { span, held });

@@ -9,7 +9,7 @@
 //!    is over, a sleep that is over, an answer that is there already. A call into the kernel costs 4, because it takes that much longer.
 //! 2. A step has a budget of at least [`BUDGET`], and of less than twice as much.
 //! 3. An operation that has to wait costs nothing, because the wait ends the step.
-//! 4. Outside of a step the rule does not hold: an OS thread that blocks keeps nobody from running but itself.
+//! 4. Outside of a step the rule does not hold: an OS thread that blocks keeps no other from running.
 //!
 //! # Why it costs a step nothing
 //! The count lies with the OS thread, not with the step, and goes on from step to step. An operation takes its price off with

@@ -70,7 +70,7 @@ pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry)
         }
     };
     let entry = known(id).unwrap_or_else(|| {
-        // Nobody else has the number, and so nobody else sets it.
+        // The number is this call's alone, so no other call sets the entry.
         let entry: &'static mut Entry = Box::leak(Box::default());
         ENTRIES[id as usize].store(entry, Ordering::Release);
         entry

@@ -20,7 +20,7 @@ struct Place {
     copy: UnsafeCell<MaybeUninit<VTable>>,
 }
 
-// SAFETY: the copy is written before `of` is, by whoever holds the lock, and only read from then on.
+// SAFETY: the copy is written before `of` is, by the holder of the lock, and only read from then on.
 unsafe impl Sync for Place {}
 
 impl Place {
@@ -36,7 +36,7 @@ static PLACES: [Place; KINDS_MAX] =
     [const { Place { of: AtomicPtr::new(ptr::null_mut()), copy: UnsafeCell::new(MaybeUninit::uninit()) } };
         KINDS_MAX];
 
-/// Held by whoever adds a copy.
+/// `far` holds it while it adds a copy.
 static ADDING: Mutex<()> = Mutex::new(());
 
 /// The distance of a vtable's copy from the anchor.
@@ -60,7 +60,7 @@ fn copy(vtable: &'static VTable) -> &'static VTable {
     let place = places().find(|place| is_free(place) || place.get(vtable).is_some());
     let place = place.expect("no room for the vtable of another kind of thread in a shared library");
     place.get(vtable).unwrap_or_else(|| {
-        // SAFETY: nobody reads the copy before `of` is set, and nobody else adds one while we hold the lock.
+        // SAFETY: no reader looks at the copy before `of` is set, and the lock keeps every other writer out.
         unsafe { (*place.copy.get()).write(*vtable) };
         place.of.store(ptr::from_ref(vtable).cast_mut(), Ordering::Release);
         place.get(vtable).expect("just written")

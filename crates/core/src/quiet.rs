@@ -11,13 +11,13 @@
 //! # Steps
 //! - **B**, begin: the ledger counts one more. The OS thread itself takes this step, when it has done all that was its to do.
 //!   (The idle OS threads of a pool take it for one another, because it does not matter which of them gets the next job.)
-//! - **E**, end: the ledger counts one less, and one end more. **Whoever gives a quiet OS thread something to do takes this step for
-//!   it**, and only then may become quiet, or end, itself. An OS thread also takes it on its own when it stops waiting.
+//! - **E**, end: the ledger counts one less, and one end more. **The OS thread that gives a quiet one something to do takes
+//!   this step for it**, and only then may become quiet, or end, itself. An OS thread also takes it on its own when it stops waiting.
 //! - **D**, detect: a scheduler that is quiet reads the ledger (D1), asks the kernel how many OS threads the process has (D2) and
 //!   reads the ledger again (D3). If both readings are equal and say as many as the kernel, there is a deadlock.
 //!
 //! Where E is taken: `Inbox::post` and `Inbox::call` for the OS thread of a CPU; the submitter of a job for one of a pool; the
-//! waker for one in `block_on`; whoever makes a request for that of the loop outside schedulers; the last worker to end for the
+//! waker for one in `block_on`; the maker of a request for that of the loop outside schedulers; the last worker to end for the
 //! one that waits in `per_core`.
 //!
 //! # No report is false
@@ -87,8 +87,8 @@ fn ledger() -> &'static Ledger {
 ///
 /// Helper threads of an event source hold one while they idle, or else no deadlock can be told. What they promise:
 /// - The OS thread waits for neither the kernel nor the clock, unless it does nothing then but end.
-/// - Whoever gives it something to do drops this *before* doing so, or at least before going to wait or ending. So it lies where
-///   that one finds it, and not on the stack of the OS thread that waits.
+/// - The giver of something to do drops this *before* it gives, or at least before it waits or ends. So it lies where
+///   the giver finds it, and not on the stack of the OS thread that waits.
 ///
 /// # Examples
 /// An OS thread that waits for its first job:

@@ -9,7 +9,7 @@
 //!
 //! The offset is taken from [`ANCHOR`], so that the pointer to the vtable fits in 27 bits (vtables are aligned to
 //! 32). A vtable of another image (a program with this crate in a shared library) is too far away, and has a copy near the anchor:
-//! see [`far`](crate::far). The state bits say who owns the thread:
+//! see [`far`](crate::far). The state bits name the thread's owner:
 //!
 //! | bits | name | meaning | set by | link holds |
 //! |---|---|---|---|---|

@@ -270,7 +270,7 @@ impl fmt::Debug for State {
 
 impl State {
     /// To be called, before the lock is released, whenever the number of jobs or of idle OS threads has changed: each job that
-    /// waits keeps one of the idle OS threads from being quiet. It does not matter which. So who submits a job ends the quiet of
+    /// waits keeps one of the idle OS threads from being quiet. It does not matter which. So the submitter of a job ends the quiet of
     /// the OS thread that will run it.
     fn settle(&mut self) {
         let quiet = if self.closed { 0 } else { self.idle.saturating_sub(self.jobs.len()) };

@@ -58,7 +58,7 @@ enum Notice {
 
 impl Condition {
     constant! {
-        /// A condition that nobody waits for.
+        /// A condition without a waiter.
         pub fn new() -> Self {
             Condition { queue: WaitQueue::shared((), 0) }
         }

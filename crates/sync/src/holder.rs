@@ -67,7 +67,7 @@ pub(crate) struct Record(AtomicU64);
 
 /// Distinguishes an OS thread's number from a thread's.
 const OS: u64 = 1 << 32;
-/// The guard may be with another thread by now: the record names who locked, and refuses nothing.
+/// The guard may be with another thread by now: the record names the locker, and refuses nothing.
 const MAY_MOVE: u64 = 1 << 33;
 
 impl Record {

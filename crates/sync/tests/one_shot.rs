@@ -1,4 +1,4 @@
-//! The one-shot channel: who owns the value, and what each end learns of the other's end.
+//! The one-shot channel: which end owns the value, and how each end learns that the other is gone.
 
 use selvedge_core::{round_robin, spawn_local, yield_now};
 use selvedge_sync::{NoReply, Replier, one_shot, one_shot_local};

@@ -1,8 +1,8 @@
-//! A wait that nobody ends.
+//! A wait that never ends.
 
 use selvedge_core::{Queue, Role};
 
-/// Who waits as this waits for ever.
+/// A waiter in this role waits for ever.
 pub(crate) struct Never;
 
 impl Role<(), ()> for Never {

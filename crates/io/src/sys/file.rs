@@ -321,7 +321,7 @@ pub(crate) fn remove_tree(path: &CStr) -> Result<()> {
     change_names(Call::Unlink, NameChange::RemoveTree { path: path.to_bytes() }, real)
 }
 
-/// Sets who may do what with the file at a path.
+/// Sets the permissions of the file at a path.
 ///
 /// # Errors
 /// Those of `chmod`.

@@ -232,7 +232,7 @@ impl Tree {
         }
     }
 
-    /// Sets who may do what with a file.
+    /// Sets the permissions of a file.
     pub(crate) fn set_permissions(&mut self, path: &[u8], permissions: u32) -> Result<Ino> {
         let ino = self.find(From::ROOT, path, Last::Follow)?;
         let now = self.now;

@@ -100,7 +100,7 @@ impl FileCalls for Kernel {
         self.drawn(range)
     }
 
-    /// Whether an operation that nobody waits for any more is performed all the same.
+    /// Whether an operation is performed although its caller has given it up.
     fn goes_on(&mut self) -> bool {
         self.random.below(2) == 0
     }
