@@ -13,7 +13,7 @@
 //!
 //! # Why it costs a step nothing
 //! The count lies with the OS thread, not with the step, and goes on from step to step. An operation takes its price off with
-//! one instruction, and looks no further while something is left. When nothing is left, [`used_up`] refills the count and marks the running
+//! one instruction, and looks no further while something is left. When nothing is left, `used_up` refills the count and marks the running
 //! step as tired. A step that is tired already is over budget: a whole refill is used up since the mark. The mark is one of the bits
 //! that send the end of a step the long way, which removes it. So a step that does few operations pays for no reset.
 

@@ -30,7 +30,7 @@ use std::task::{Context, Poll, ready};
 /// not made twice.
 ///
 /// Any number of threads may use it at once; each event resumes all of those who wait for it. Each call is paid for
-/// from the [budget](selvedge_core::budget) of the step: a thread that never has to wait lets the others run after 64 calls at most.
+/// from the [`budget`] of the step: a thread that never has to wait lets the others run after 64 calls at most.
 ///
 /// # Paper
 /// [LZ07 Figure 11]: `sock_accept`, a blocking call built from a non-blocking one and `sys_epoll_wait`.
