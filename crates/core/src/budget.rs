@@ -7,7 +7,7 @@
 //! # The rule
 //! 1. An operation of the threads among themselves costs 1: whatever waits in a [`WaitQueue`](crate::WaitQueue), the join of a thread that
 //!    is over, a sleep that is over, an answer that is there already. A call into the kernel costs 4, because it takes that much longer.
-//! 2. A step has a budget of at least [`BUDGET`], and of less than twice as much.
+//! 2. A step has a budget of at least [`BUDGET`], and of at most twice as much.
 //! 3. An operation that has to wait costs nothing, because the wait ends the step.
 //! 4. Outside of a step the rule does not hold: an OS thread that blocks keeps no other from running.
 //!
@@ -148,7 +148,8 @@ fn used_up(cx: &mut Context<'_>, anywhere: bool) -> Poll<()> {
     };
     // A step stays over budget until it ends.
     if !over || here.is_none() {
-        LEFT.set(BUDGET as i32);
+        // Less 1, because the operation that asked goes on and is one of those that the refill allows.
+        LEFT.set(BUDGET as i32 - 1);
     }
     if over {
         cx.waker().wake_by_ref();
