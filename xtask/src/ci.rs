@@ -225,7 +225,7 @@ impl Ci<'_> {
     fn miri(&mut self, tests: &[&str]) -> Result<(), String> {
         let words =
             [&["rustup", "run", "nightly", "cargo", "miri", "test", "--no-fail-fast"], tests].concat();
-        self.run(Invocation::new(minutes(12), &words).env("MIRIFLAGS", MIRI_FLAGS))
+        self.run(Invocation::new(minutes(25), &words).env("MIRIFLAGS", MIRI_FLAGS))
     }
 }
 

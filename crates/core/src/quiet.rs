@@ -151,6 +151,9 @@ pub(crate) fn are_all_quiet() -> bool {
 /// How many OS threads the process has. (A listing of `/proc/self/task` is no measure: it ends at an entry whose OS thread is
 /// just ending.)
 fn os_threads() -> Option<u32> {
+    if cfg!(miri) {
+        return None; // Miri's OS threads are one to the kernel.
+    }
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The second field is the program's name, in brackets; it may have brackets and blanks in it.
     const AFTER_NAME: usize = 20 - 3;

@@ -78,6 +78,8 @@ static ORDERS: Mutex<Option<Orders>> = Mutex::new(None);
 /// Reports each step that lasts `limit` or longer, once, while it lasts: to `report`, on an OS thread of its own.
 /// [`on`](crate::on) comes first. A later call replaces an earlier one.
 ///
+/// `report` is code of the program's and may wake any thread. So no deadlock is reported from now on.
+///
 /// It looks four times per `limit`, so that a step is reported when it has lasted that long and at most half as long again.
 ///
 /// # Panics
@@ -95,6 +97,7 @@ pub(crate) fn watch(limit: Duration, report: impl Fn(&LongStep) + Send + 'static
 }
 
 /// When one of these signals comes, does what `answer` does, on an OS thread of its own; the signals no longer do what they did.
+/// `answer` is code of the program's and may wake any thread. So no deadlock is reported from now on.
 ///
 /// # Errors
 /// As for [`signals`].
