@@ -497,6 +497,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it forgets a call on purpose, which Miri takes for a leak")]
     fn a_thread_that_has_ended_leaves_no_rank_to_a_later_one() {
         async fn thread(leaves_a_call: bool, log: Log, line: u32) {
             if leaves_a_call {
