@@ -36,9 +36,9 @@ const PROOFS_ALONE: &[Step] = &[
     ("programs", |ci| ci.run(programs::invocation(programs::RUNS, ""))),
     ("stress", stress),
     // The answers of every program of every figure, with small numbers.
-    ("figures", |ci| ci.figures(4, &["--check", "all"])),
+    ("figures", |ci| ci.figures(12, &["--check", "all"])),
     // That no figure overlooks a wrong answer of ours.
-    ("figures' faults", |ci| ci.figures(4, &["--faults", "all"])),
+    ("figures' faults", |ci| ci.figures(12, &["--faults", "all"])),
     // That no operation takes more instructions than were published last.
     ("instructions", |ci| ci.figures(8, &["check-instructions"])),
 ];
