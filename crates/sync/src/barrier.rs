@@ -84,7 +84,7 @@ impl<M: Mode> Barrier<M> {
     /// Waits until all have come, blocking this OS thread.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn wait_blocking(&self) -> Passed {
         wait_blocking(self.wait())

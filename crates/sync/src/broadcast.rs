@@ -185,7 +185,7 @@ impl<T: Clone, M: Mode> Listener<T, M> {
     /// As [`listen`](Listener::listen).
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn listen_blocking(&mut self) -> Result<T, ListenError> {
         wait_blocking(self.listen())

@@ -125,7 +125,7 @@ impl<M: Mode> Condition<M> {
     /// Unlocks the mutex and waits, blocking this OS thread, to be notified; then locks it again.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn wait_blocking<'a, T, N: Mode>(&self, guard: Guard<'a, T, N>) -> Guard<'a, T, N> {
         let mutex = guard.mutex;

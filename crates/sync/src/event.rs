@@ -151,7 +151,7 @@ impl<M: Mode> Event<M> {
     /// Waits until it has happened, blocking this OS thread.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn wait_blocking(&self) {
         wait_blocking(self.wait());
@@ -216,7 +216,7 @@ impl<M: Mode> Latch<M> {
     /// Waits until it is 0, blocking this OS thread.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn wait_blocking(&self) {
         wait_blocking(self.wait());

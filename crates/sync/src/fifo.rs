@@ -81,7 +81,7 @@ impl<T, M: Mode> Fifo<T, M> {
     /// Takes the first value, blocking this OS thread until there is one.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn take_blocking(&self) -> T {
         wait_blocking(self.take())

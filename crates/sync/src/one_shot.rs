@@ -144,7 +144,7 @@ impl<T, M: Mode> Reply<T, M> {
     /// As for [`take`](Self::take).
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn take_blocking(&mut self) -> Result<T, NoReply> {
         wait_blocking(self.take())

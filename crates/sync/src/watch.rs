@@ -170,7 +170,7 @@ impl<T, M: Mode> Watcher<T, M> {
     /// When it has not changed, and nobody is left to set it.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn changed_blocking(&mut self) -> Result<(), Unwatchable> {
         wait_blocking(self.changed())
