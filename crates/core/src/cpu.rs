@@ -4,7 +4,7 @@ use crate::alarm::{Alarm, GivenUp};
 use crate::arena::{self, Base, Key, Slab};
 use crate::birth::{Adopt, Door};
 use crate::budget;
-use crate::directory::{self, Entry};
+use crate::directory::{self, Count, Entry};
 use crate::events::SUSPICION_MIN;
 use crate::group::Members;
 use crate::observe::{self, End, Ended, Note, Observer, Seen, ThreadId};
@@ -15,7 +15,7 @@ use crate::thread::{
     WAITING_HERE, create,
 };
 use crate::trace::{Detached, Readiness, Request, Sleep, Trace, Wait};
-use crate::waker;
+use crate::waker::{self, Waiter};
 use crate::{ArenaFull, Call, Group, Nbio, Panic, RunQueue, ThreadInfo, Time, Unavailable, Unpark};
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -71,8 +71,12 @@ struct Slot {
 
 /// How a step has stopped: at which request, which is the kind of what the slot holds; or with the thread's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Stop {
     Nothing,
+    /// The two ways to block are the states of threads that wait so.
+    BlockHere = WAITING_HERE as u8,
+    Block = WAITING as u8,
     Yield,
     Fork,
     Nbio,
@@ -80,14 +84,17 @@ pub(crate) enum Stop {
     Sleep,
     Call,
     Exit,
-    BlockHere,
-    Block,
     Done,
     Untold,
     Panicked,
 }
 
 impl Stop {
+    #[inline(always)]
+    fn is_block(self) -> bool {
+        (self as u8).wrapping_sub(Stop::BlockHere as u8) < 2
+    }
+
     fn polled(self) -> Polled {
         match self {
             Stop::Done => Polled::Done,
@@ -96,6 +103,19 @@ impl Stop {
             _ => Polled::Pending,
         }
     }
+}
+
+/// How a step has ended, of which a scheduler's loop makes no [`Trace`] before it acts.
+pub(crate) enum Brief {
+    Yield(Thread),
+    Blocked,
+    Ret,
+    Fork {
+        child: Thread,
+        parent: Thread,
+    },
+    /// Otherwise: [`Cpu::end_of_step`] is to be called next.
+    Other,
 }
 
 impl Slot {
@@ -184,6 +204,9 @@ pub(crate) struct Step {
     /// that has an observer, because an OS thread that looks from elsewhere does not see `CURRENT`.
     pub(crate) running: AtomicU32,
     flags: AtomicU8,
+    /// How many threads the CPU keeps that only its own threads can resume; and how many that anything can. Written on the CPU's OS
+    /// thread alone. In a group a thread kept by one CPU may be resumed by another, so that only the sum over the group counts.
+    waiting: [Count; 2],
 }
 
 impl Step {
@@ -193,6 +216,18 @@ impl Step {
 
     pub(crate) fn share(&self) {
         self.flags.fetch_or(SHARED, Ordering::Relaxed);
+    }
+
+    /// How many of its threads are in this state: waiting here, or waiting.
+    #[inline(always)]
+    fn in_state(&self, state: u32) -> &Count {
+        // The mask, which changes nothing, spares the check of the bound.
+        &self.waiting[(state.wrapping_sub(WAITING_HERE) & 1) as usize]
+    }
+
+    /// How many threads the CPU keeps.
+    pub(crate) fn waiting(&self) -> isize {
+        self.waiting.iter().map(Count::get).sum()
     }
 }
 
@@ -229,9 +264,20 @@ impl Room {
         let room = Box::into_raw(Box::<CpuInner>::new_uninit()).cast::<CpuInner>();
         // SAFETY: a fresh allocation of the right size.
         unsafe {
-            (&raw mut (*room).step).write(Step { id, running: AtomicU32::new(0), flags: AtomicU8::new(0) })
+            (&raw mut (*room).step).write(Step {
+                id,
+                running: AtomicU32::new(0),
+                flags: AtomicU8::new(0),
+                waiting: Default::default(),
+            })
         };
         Room(room)
+    }
+
+    /// The step of the CPUs of its number.
+    pub(crate) fn step(&self) -> &Step {
+        // SAFETY: written by `new`, and never freed.
+        unsafe { &(*self.0).step }
     }
 }
 
@@ -332,6 +378,7 @@ impl Cpu {
         unsafe {
             // Whoever has outlived the last CPU may have left something.
             (*inner).step.flags.store(0, Ordering::Relaxed);
+            (*inner).step.waiting.iter().for_each(Count::reset);
             (&raw mut (*inner).own).write(Own {
                 base: Base::get(),
                 slot: Slot::new(),
@@ -394,6 +441,18 @@ impl Cpu {
 
     #[inline(always)]
     pub(crate) fn step(&mut self, thread: Thread) -> Trace {
+        match self.step_briefly(thread) {
+            Brief::Yield(thread) => Trace::Yield(thread),
+            Brief::Blocked => Trace::Blocked,
+            Brief::Ret => Trace::Ret,
+            Brief::Fork { child, parent } => Trace::Fork { child, parent },
+            Brief::Other => self.end_of_step(),
+        }
+    }
+
+    /// As [`step`](Cpu::step), for the loop of a scheduler that goes from the common ends straight to what it does about them.
+    #[inline(always)]
+    pub(crate) fn step_briefly(&mut self, thread: Thread) -> Brief {
         let cpu = self.inner();
         if cfg!(debug_assertions)
             && arena::owner(thread.key()) != cpu.step.id
@@ -411,13 +470,49 @@ impl Cpu {
         // SAFETY: the handle owned the thread, so it is live; we hold it until we pass it on below, according to the result.
         unsafe { thread::poll(head, body, cpu) };
         CURRENT.set(ptr::null());
-        // The most common end of a step.
-        if cpu.slot.kind.get() == Stop::Yield && cpu.step.flags.load(Ordering::Relaxed) == 0 {
-            cpu.slot.kind.set(Stop::Nothing);
-            // SAFETY: it is pending and we hold it; it goes to the handle.
-            return Trace::Yield(unsafe { Thread::from_key(key) });
+        let slot = &cpu.slot;
+        if cpu.step.flags.load(Ordering::Relaxed) != 0 {
+            return Brief::Other;
         }
-        cpu.end_of_step()
+        // Comparisons in this order, and no `match`, of which the compiler would make a jump through a table.
+        let stop = slot.kind.get();
+        if stop == Stop::Yield {
+            slot.kind.set(Stop::Nothing);
+            // SAFETY: it is pending and we hold it; it goes to the handle.
+            return Brief::Yield(unsafe { Thread::from_key(key) });
+        }
+        if stop.is_block() {
+            let head = cpu.base.header(key).head();
+            if head & (STICKY | MOBILE) == 0 && cpu.owns(key) {
+                slot.kind.set(Stop::Nothing);
+                cpu.keep_own(key, head, stop as u32, Place(slot.word.get()));
+                return Brief::Blocked;
+            }
+        } else if stop == Stop::Done {
+            if cpu.owns(key) {
+                slot.kind.set(Stop::Nothing);
+                // SAFETY: the body is dropped, and the block was held by us, and is ours.
+                unsafe {
+                    let head = cpu.base.header(key).head();
+                    (*cpu.slab.get()).free(key, thread::vtable(head).granules as usize);
+                }
+                return Brief::Ret;
+            }
+        } else if stop == Stop::Fork {
+            slot.kind.set(Stop::Nothing);
+            // SAFETY: the slot was filled with the key of the child, which it owned; we hold the parent.
+            unsafe {
+                let child = Thread::from_key(Key::new_unchecked(slot.word.get()));
+                return Brief::Fork { child, parent: Thread::from_key(key) };
+            }
+        }
+        Brief::Other
+    }
+
+    /// What a step has come to that ended as [`Brief::Other`].
+    #[inline(always)]
+    pub(crate) fn end_of_step(&mut self) -> Trace {
+        self.inner().end_of_step()
     }
 
     /// The next thread that was made ready by others: created by [`spawn`](crate::spawn), handed a value, woken by a waker
@@ -521,7 +616,7 @@ impl Cpu {
 
     /// How many of them only other threads of this CPU can resume.
     pub(crate) fn waiting_here(&self) -> usize {
-        self.inner().entry.waiting_here.get() as usize
+        self.inner().step.in_state(WAITING_HERE).get() as usize
     }
 
     /// Reads the clock for [`now`](crate::now) in the steps to come. An event source calls it once per turn.
@@ -716,20 +811,19 @@ impl CpuInner {
         }
     }
 
-    /// Makes the thread at `key` ready if it waits and may run here; false if not. A stale key is no harm.
+    /// Makes the thread at `key` ready if it waits and may run here; false if not. A stale key is no harm. It runs no code of the
+    /// program's and takes no lock.
     #[inline(always)]
     pub(crate) fn resume_own(&self, key: Key) -> bool {
         let head = self.base.header(key).head();
-        if head & MOBILE != 0 {
-            return self.resume_mobile(key, head);
+        if let Some(thread) = self.release_local(key, head) {
+            self.push_woken(thread);
+            return true;
         }
-        let thread = self.release_local(key, head);
-        let is_here = thread.is_some();
-        thread.into_iter().for_each(|thread| self.push_woken(thread));
-        is_here
+        head & MOBILE != 0 && self.resume_mobile(key, head)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn resume_mobile(&self, key: Key, head: u32) -> bool {
         if self.runs(key)
             || !self.is_home_to(key)
@@ -737,7 +831,7 @@ impl CpuInner {
         {
             return false;
         }
-        self.entry.waiting.add(-1);
+        self.step.in_state(WAITING).add(-1);
         // SAFETY: the wake has made it ours.
         self.push_woken(unsafe { Thread::from_key(key) });
         true
@@ -756,17 +850,12 @@ impl CpuInner {
     /// As [`release`](CpuInner::release), of a thread that is not mobile.
     #[inline(always)]
     fn release_local(&self, key: Key, head: u32) -> Option<Thread> {
-        if !self.owns(key) {
+        let state = head & (STATE | MOBILE);
+        if !matches!(state, WAITING_HERE | WAITING) || !self.owns(key) {
             return None;
         }
-        let header = self.base.header(key);
-        let count = match head & STATE {
-            WAITING_HERE => &self.entry.waiting_here,
-            WAITING => &self.entry.waiting,
-            _ => return None,
-        };
-        count.add(-1);
-        header.set_head(head & !STATE | OWNED);
+        self.step.in_state(state).add(-1);
+        self.base.header(key).set_head(head & !STATE | OWNED);
         // SAFETY: in a waiting state the thread is its CPU's, which is this one and gives it to the handle. It is not mobile, so that its
         // state is written on this OS thread alone.
         Some(unsafe { Thread::from_key(key) })
@@ -790,7 +879,7 @@ impl CpuInner {
         if state::wake(&arena::header(key).head, head) != Woken::Ours {
             return None;
         }
-        self.entry.waiting.add(-1);
+        self.step.in_state(WAITING).add(-1);
         // SAFETY: the wake has made it ours.
         Some(unsafe { Thread::from_key(key) })
     }
@@ -809,8 +898,7 @@ impl CpuInner {
     /// As [`keep`](CpuInner::keep), of a thread in a chunk of this CPU.
     #[inline(always)]
     fn keep_own(&self, key: Key, head: u32, state: u32, place: Place) {
-        let count = if state == WAITING_HERE { &self.entry.waiting_here } else { &self.entry.waiting };
-        count.add(1);
+        self.step.in_state(state).add(1);
         let header = self.base.header(key);
         header.set_link(place.0);
         header.set_head(head & !STATE | state);
@@ -826,10 +914,10 @@ impl CpuInner {
         let header = arena::header(key);
         header.set_link(place.0);
         // Counted first: it may be resumed elsewhere before `park` returns.
-        self.entry.waiting.add(1);
+        self.step.in_state(WAITING).add(1);
         let parked = state::park(&header.head, head);
         if !parked {
-            self.entry.waiting.add(-1);
+            self.step.in_state(WAITING).add(-1);
             state::heed(&header.head);
         }
         parked
@@ -932,9 +1020,15 @@ impl CpuInner {
     /// be told at once, or if another leaf has filled the slot in this step.
     #[inline(always)]
     pub(crate) fn ask_with<T>(cx: &Context<'_>, leaf: *const T, ask: Ask) -> bool {
+        CpuInner::of(cx).is_some_and(|cpu| cpu.ask(leaf, ask))
+    }
+
+    /// The CPU, if `cx` is the running thread's own context; `None` if it is not, or if that cannot be told at once.
+    #[inline(always)]
+    pub(crate) fn of<'a>(cx: &Context<'_>) -> Option<&'a CpuInner> {
         let cpu = CURRENT.get();
         // SAFETY: as in `current`; it is not null if a waker is at its address.
-        ptr::eq(cx.waker(), CpuInner::step_waker_of(cpu)) && unsafe { &*cpu }.ask(leaf, ask)
+        ptr::eq(cx.waker(), CpuInner::step_waker_of(cpu)).then(|| unsafe { &*cpu })
     }
 
     /// Says that the running thread waits in a queue, whose owner has a key or waker to resume it.
@@ -1013,6 +1107,14 @@ impl CpuInner {
         waker::of(self.step.id, self.step.running.load(Ordering::Relaxed))
     }
 
+    /// The running thread as a waiter, for a queue that says so with [`ask_block`](CpuInner::ask_block).
+    #[inline(always)]
+    pub(crate) fn waiter(&self) -> Waiter {
+        // SAFETY: a step is running, and `step` has put a key there.
+        let key = unsafe { Key::new_unchecked(self.step.running.load(Ordering::Relaxed)) };
+        Waiter::Ours(self.step.id, key)
+    }
+
     /// The running thread's own waker; the thread is marked as one that others can wake.
     pub(crate) fn shared_waker(&self) -> Waker {
         self.step.share();
@@ -1060,49 +1162,27 @@ impl CpuInner {
         (key, self.base.header(key).head())
     }
 
-    /// The end of a step: the other common ones. It calls nothing but what it ends with, so that it saves no register.
+    /// The end of a step: the others. It calls nothing but what it ends with, so that it saves no register.
     #[inline(never)]
     fn end_of_step(&self) -> Trace {
         let (key, head) = self.stopped();
-        if self.step.flags.load(Ordering::Relaxed) != 0 {
-            return self.end_otherwise();
-        }
         let slot = &self.slot;
-        // SAFETY: it is pending and we hold it; it goes to the handle.
-        let hand_over = || unsafe { Thread::from_key(key) };
-        match slot.kind.get() {
-            Stop::BlockHere if head & (STICKY | MOBILE) == 0 && self.owns(key) => {
-                slot.kind.set(Stop::Nothing);
-                self.keep_own(key, head, WAITING_HERE, Place(slot.word.get()));
-                Trace::Blocked
+        if self.step.flags.load(Ordering::Relaxed) == 0 {
+            match slot.kind.get() {
+                Stop::Untold => {
+                    slot.kind.set(Stop::Nothing);
+                    return self.end_joined(key, head);
+                }
+                Stop::Wait if head & (STICKY | MOBILE) == 0 => {
+                    slot.kind.set(Stop::Nothing);
+                    // SAFETY: it is pending and we hold it; it goes to the handle.
+                    let thread = unsafe { Thread::from_key(key) };
+                    return Trace::Wait(Wait::new(thread, slot.readiness.get()));
+                }
+                _ => {}
             }
-            Stop::Block if head & (STICKY | MOBILE) == 0 && self.owns(key) => {
-                slot.kind.set(Stop::Nothing);
-                self.keep_own(key, head, WAITING, Place(slot.word.get()));
-                Trace::Blocked
-            }
-            Stop::Fork => {
-                slot.kind.set(Stop::Nothing);
-                let child = Key::new(slot.word.get()).expect("filled with a key");
-                // SAFETY: the slot owned the child.
-                Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() }
-            }
-            Stop::Done if self.owns(key) => {
-                slot.kind.set(Stop::Nothing);
-                // SAFETY: the body is dropped, and the block was held by us, and is ours.
-                unsafe { (*self.slab.get()).free(key, thread::vtable(head).granules as usize) };
-                Trace::Ret
-            }
-            Stop::Untold => {
-                slot.kind.set(Stop::Nothing);
-                self.end_joined(key, head)
-            }
-            Stop::Wait if head & (STICKY | MOBILE) == 0 => {
-                slot.kind.set(Stop::Nothing);
-                Trace::Wait(Wait::new(hand_over(), slot.readiness.get()))
-            }
-            _ => self.end_otherwise(),
         }
+        self.end_otherwise()
     }
 
     /// As [`end_of_step`](CpuInner::end_of_step): the end of a thread that is joined.
@@ -1121,7 +1201,6 @@ impl CpuInner {
         if self.step.flags.load(Ordering::Relaxed) & NESTED != 0 {
             self.step.flags.fetch_and(!NESTED, Ordering::Relaxed);
             leave(self.outer.get());
-            return self.end_of_step();
         }
         let (key, mut head) = self.stopped();
         if head & MOBILE != 0 {
@@ -1402,13 +1481,8 @@ pub(crate) fn current<'a>() -> Option<&'a CpuInner> {
 /// The CPU, if `cx` is the very context of its running step, so that a request in the slot is the thread's own.
 #[inline(always)]
 pub(crate) fn direct<'a>(cx: &Context<'_>) -> Option<&'a CpuInner> {
-    let cpu = CURRENT.get();
     // The waker itself, or else a copy of it.
-    if !ptr::eq(cx.waker(), CpuInner::step_waker_of(cpu)) {
-        return direct_by_copy(cx.waker());
-    }
-    // SAFETY: as in `current`; it is not null, because a waker is at its address.
-    Some(unsafe { &*cpu })
+    CpuInner::of(cx).or_else(|| direct_by_copy(cx.waker()))
 }
 
 #[cold]

@@ -20,10 +20,6 @@ const CPUS_MAX: usize = 4096;
 pub(crate) struct Entry {
     pub(crate) inbox: Inbox,
     pub(crate) given_up: GivenUp,
-    /// Threads the CPU keeps that only its own threads can resume; and those that anybody can. Written on the CPU's OS thread alone. In
-    /// a group a thread kept by one CPU may be resumed by another, so that only the sum over the group counts.
-    pub(crate) waiting_here: Count,
-    pub(crate) waiting: Count,
     /// The group the CPU belongs to.
     group: Mutex<Option<Arc<Members>>>,
     /// How to wake the CPU's OS thread when it sleeps; known from the first sleep on.
@@ -49,7 +45,7 @@ impl Count {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
@@ -76,8 +72,6 @@ pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry)
         entry
     });
     entry.inbox.renew();
-    entry.waiting.reset();
-    entry.waiting_here.reset();
     if let Some(group) = &group {
         group.add(id, entry);
     }
@@ -163,7 +157,7 @@ impl Entry {
 
     /// How many threads the CPU keeps: of a group, its share of the sum.
     pub(crate) fn waiting(&self) -> isize {
-        self.waiting_here.get() + self.waiting.get()
+        self.room.get().map_or(0, |room| room.step().waiting())
     }
 
     pub(crate) fn births(&self) -> MutexGuard<'_, Births> {

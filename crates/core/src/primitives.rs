@@ -2,7 +2,7 @@
 
 #[cfg(loom)]
 pub(crate) use loom::{
-    cell::UnsafeCell,
+    cell::{MutPtr, UnsafeCell},
     lazy_static,
     sync::{
         Mutex,
@@ -27,8 +27,24 @@ impl<T> UnsafeCell<T> {
     }
 
     #[inline(always)]
-    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-        f(self.0.get())
+    pub(crate) fn get_mut(&self) -> MutPtr<T> {
+        MutPtr(self.0.get())
+    }
+}
+
+/// The way to the value, as long as it is used: loom tells by its life whether two use the value at once.
+#[cfg(not(loom))]
+pub(crate) struct MutPtr<T>(*mut T);
+
+#[cfg(not(loom))]
+impl<T> MutPtr<T> {
+    /// # Safety
+    /// As for a dereference of the pointer, which nothing else uses meanwhile.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "as loom has it")]
+    pub(crate) unsafe fn deref(&self) -> &mut T {
+        // SAFETY: the caller's contract.
+        unsafe { &mut *self.0 }
     }
 }
 
@@ -38,7 +54,10 @@ pub(crate) struct Late;
 
 /// Nothing: see the model's.
 #[cfg(not(loom))]
-pub(crate) struct Turn;
+pub(crate) struct Turn<'a>(std::marker::PhantomData<&'a ()>);
+
+#[cfg(loom)]
+pub(crate) type Turn<'a> = loom::sync::MutexGuard<'a, ()>;
 
 #[cfg(not(loom))]
 impl Late {
@@ -48,8 +67,8 @@ impl Late {
 
     /// To be called before the first attempt; the end of what it gives is the end of the critical section.
     #[inline(always)]
-    pub(crate) fn turn(&self) -> Turn {
-        Turn
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn(std::marker::PhantomData)
     }
 
     /// Tries until it succeeds.
@@ -80,7 +99,7 @@ impl Late {
         Late(Mutex::new(()))
     }
 
-    pub(crate) fn turn(&self) -> impl Sized {
+    pub(crate) fn turn(&self) -> Turn<'_> {
         self.0.lock().unwrap()
     }
 

@@ -1,5 +1,6 @@
 //! The reference scheduler: round-robin, to be read in one look.
 
+use crate::cpu::Brief;
 use crate::{Cpu, Events, JoinError, NoEvents, RunError, Trace};
 use std::future::Future;
 
@@ -84,15 +85,14 @@ const STEPS_PER_TURN: usize = 256;
 pub fn steps(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
     for _ in 0..STEPS_PER_TURN {
         let Some(thread) = cpu.woken() else { break };
-        match thread.step(cpu) {
-            Trace::Yield(thread) => cpu.make_ready(thread),
-            // Nothing is in them: forgotten, they spare a look for what to drop.
-            node @ (Trace::Blocked | Trace::Ret) => std::mem::forget(node),
-            Trace::Fork { child, parent } => {
+        match cpu.step_briefly(thread) {
+            Brief::Yield(thread) => cpu.make_ready(thread),
+            Brief::Blocked | Brief::Ret => {}
+            Brief::Fork { child, parent } => {
                 cpu.make_ready(child);
                 cpu.make_ready(parent);
             }
-            node => act(cpu, events, node)?,
+            Brief::Other => act(cpu, events)?,
         }
     }
     Ok(())
@@ -100,8 +100,14 @@ pub fn steps(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
 
 /// Acts on a node that is none of those with which most steps end.
 #[inline(never)]
-fn act(cpu: &mut Cpu, events: &mut impl Events, node: Trace) -> Result<(), RunError> {
-    match node {
+fn act(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
+    match cpu.end_of_step() {
+        Trace::Yield(thread) => cpu.make_ready(thread),
+        Trace::Blocked | Trace::Ret => {}
+        Trace::Fork { child, parent } => {
+            cpu.make_ready(child);
+            cpu.make_ready(parent);
+        }
         Trace::Nbio(action) => cpu.make_ready(action.perform()),
         Trace::Panic(panic) => panic.report(),
         request => events.submit(cpu, request)?,

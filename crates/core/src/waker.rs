@@ -100,13 +100,34 @@ pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
     Some((id, Key::new(key)?))
 }
 
-/// Resumes the thread of a keyed waker, if it waits and may run on the CPU that runs a step here. That runs no code of the program's
-/// and takes no lock; if it is false, nothing was done.
-#[inline(always)]
-pub(crate) fn resume_here(waker: &Waker) -> bool {
-    match (key_of(waker), current()) {
-        (Some((_, key)), Some(cpu)) => cpu.resume_own(key),
-        _ => false,
+/// What is to be resumed when it has got what it waits for.
+pub(crate) enum Waiter {
+    /// A thread of ours; and the number of the CPU that ran it when it began to wait.
+    Ours(u32, Key),
+    /// Whatever has this waker.
+    Foreign(Waker),
+}
+
+const _: () = assert!(size_of::<Waiter>() == size_of::<Waker>());
+
+impl Waiter {
+    pub(crate) fn of(waker: Waker) -> Waiter {
+        match key_of(&waker) {
+            Some((id, key)) => Waiter::Ours(id, key),
+            None => Waiter::Foreign(waker),
+        }
+    }
+
+    pub(crate) fn into_waker(self) -> Waker {
+        match self {
+            Waiter::Ours(id, key) => of(id, key.get()),
+            Waiter::Foreign(waker) => waker,
+        }
+    }
+
+    /// Nothing is resumed.
+    pub(crate) fn nothing() -> Waiter {
+        Waiter::Foreign(Waker::noop().clone())
     }
 }
 
