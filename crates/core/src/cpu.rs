@@ -85,6 +85,7 @@ pub(crate) enum Stop {
     Call,
     Exit,
     Done,
+    Told,
     Untold,
     Panicked,
 }
@@ -98,10 +99,45 @@ impl Stop {
     fn polled(self) -> Polled {
         match self {
             Stop::Done => Polled::Done,
+            Stop::Told => Polled::Told,
             Stop::Untold => Polled::Untold,
             Stop::Panicked => Polled::Panicked,
             _ => Polled::Pending,
         }
+    }
+}
+
+/// A CPU that is the current one of its OS thread, for a loop that makes many steps and runs none of the program's code between them.
+/// When this is dropped, the CPU before it is the current one again.
+pub(crate) struct Entered<'a> {
+    cpu: &'a CpuInner,
+    outer: *const CpuInner,
+}
+
+impl Entered<'_> {
+    /// As [`Cpu::woken`], without a look at the mail.
+    #[inline(always)]
+    pub(crate) fn woken(&self) -> Option<Thread> {
+        self.cpu.pop_woken()
+    }
+
+    /// As [`Cpu::make_ready`].
+    #[inline(always)]
+    pub(crate) fn make_ready(&self, thread: Thread) {
+        self.cpu.push_woken(thread);
+    }
+
+    /// As [`Cpu::step`], but for the node of an uncommon end.
+    #[inline(always)]
+    pub(crate) fn step(&self, thread: Thread) -> Brief {
+        self.cpu.run(self.cpu.at_home(thread))
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        leave(self.outer);
     }
 }
 
@@ -178,7 +214,7 @@ impl Slot {
             Stop::Exit => Ask::Exit,
             Stop::BlockHere => Ask::BlockHere(Place(self.word.get())),
             Stop::Block => Ask::Block(Place(self.word.get())),
-            Stop::Done | Stop::Untold | Stop::Panicked => Ask::Nothing,
+            Stop::Done | Stop::Told | Stop::Untold | Stop::Panicked => Ask::Nothing,
         }
     }
 }
@@ -195,6 +231,8 @@ const OBSERVED: u8 = 8;
 const TIRED: u8 = 16;
 /// The step is within one of another CPU.
 const NESTED: u8 = 32;
+/// The running thread is within a [`shield`](crate::shield()). It says nothing of how the step ends.
+const SHIELDED: u8 = 64;
 
 /// The part of a CPU that a borrowed waker may be used on from another OS thread during a step.
 #[derive(Debug)]
@@ -206,7 +244,8 @@ pub(crate) struct Step {
     flags: AtomicU8,
     /// How many threads the CPU keeps that only its own threads can resume; and how many that anything can. Written on the CPU's OS
     /// thread alone. In a group a thread kept by one CPU may be resumed by another, so that only the sum over the group counts.
-    waiting: [Count; 2],
+    /// By [`STATE`].
+    waiting: [Count; 4],
 }
 
 impl Step {
@@ -222,7 +261,7 @@ impl Step {
     #[inline(always)]
     fn in_state(&self, state: u32) -> &Count {
         // The mask, which changes nothing, spares the check of the bound.
-        &self.waiting[(state.wrapping_sub(WAITING_HERE) & 1) as usize]
+        &self.waiting[(state & STATE) as usize]
     }
 
     /// How many threads the CPU keeps.
@@ -284,7 +323,7 @@ impl Room {
 /// What is a CPU's own. All of it is touched on the CPU's OS thread alone.
 pub(crate) struct Own {
     /// A copy of what the arena knows.
-    base: Base,
+    pub(crate) base: Base,
     slot: Slot,
     woken: UnsafeCell<RunQueue>,
     slab: UnsafeCell<Slab>,
@@ -298,8 +337,12 @@ pub(crate) struct Own {
     outer: Cell<*const CpuInner>,
     spilled: RefCell<std::collections::VecDeque<Detached>>,
     now: Cell<Time>,
-    /// The running thread is within a [`shield`](crate::shield()).
-    pub(crate) shielded: Cell<bool>,
+    /// Its number, in the upper half.
+    id_above: u64,
+    /// What says of a chunk that it is this CPU's.
+    owner: u64,
+    /// The tag of new threads whose futures are `Send`.
+    mobility: u32,
     /// The number of its group, 0 without one; and the group.
     group: u32,
     pub(crate) members: Option<Arc<Members>>,
@@ -392,7 +435,9 @@ impl Cpu {
                 outer: Cell::new(ptr::null()),
                 spilled: RefCell::default(),
                 now: Cell::new(Time::now()),
-                shielded: Cell::new(false),
+                id_above: u64::from(id) << 32,
+                owner: arena::owner_word(id, group),
+                mobility: if group == 0 { 0 } else { MOBILE },
                 group,
                 members,
                 entry,
@@ -450,63 +495,23 @@ impl Cpu {
         }
     }
 
-    /// As [`step`](Cpu::step), for the loop of a scheduler that goes from the common ends straight to what it does about them.
+    /// As [`step`](Cpu::step), but for the node of an uncommon end.
     #[inline(always)]
-    pub(crate) fn step_briefly(&mut self, thread: Thread) -> Brief {
-        let cpu = self.inner();
-        if cfg!(debug_assertions)
-            && arena::owner(thread.key()) != cpu.step.id
-            && !cpu.is_home_to(thread.key())
-        {
-            strayed(thread);
-        }
+    fn step_briefly(&mut self, thread: Thread) -> Brief {
+        let thread = self.inner().at_home(thread);
         if !CURRENT.get().is_null() {
-            cpu.step_within();
+            self.inner().step_within();
         }
-        let key = thread.into_key();
-        let (head, body) = (cpu.base.header(key).head(), cpu.base.body(key));
         CURRENT.set(self.inner.as_ptr());
-        cpu.step.running.store(key.get(), Ordering::Relaxed);
-        // SAFETY: the handle owned the thread, so it is live; we hold it until we pass it on below, according to the result.
-        unsafe { thread::poll(head, body, cpu) };
+        let brief = self.inner().run(thread);
         CURRENT.set(ptr::null());
-        let slot = &cpu.slot;
-        if cpu.step.flags.load(Ordering::Relaxed) != 0 {
-            return Brief::Other;
-        }
-        // Comparisons in this order, and no `match`, of which the compiler would make a jump through a table.
-        let stop = slot.kind.get();
-        if stop == Stop::Yield {
-            slot.kind.set(Stop::Nothing);
-            // SAFETY: it is pending and we hold it; it goes to the handle.
-            return Brief::Yield(unsafe { Thread::from_key(key) });
-        }
-        if stop.is_block() {
-            let head = cpu.base.header(key).head();
-            if head & (STICKY | MOBILE) == 0 && cpu.owns(key) {
-                slot.kind.set(Stop::Nothing);
-                cpu.keep_own(key, head, stop as u32, Place(slot.word.get()));
-                return Brief::Blocked;
-            }
-        } else if stop == Stop::Done {
-            if cpu.owns(key) {
-                slot.kind.set(Stop::Nothing);
-                // SAFETY: the body is dropped, and the block was held by us, and is ours.
-                unsafe {
-                    let head = cpu.base.header(key).head();
-                    (*cpu.slab.get()).free(key, thread::vtable(head).granules as usize);
-                }
-                return Brief::Ret;
-            }
-        } else if stop == Stop::Fork {
-            slot.kind.set(Stop::Nothing);
-            // SAFETY: the slot was filled with the key of the child, which it owned; we hold the parent.
-            unsafe {
-                let child = Thread::from_key(Key::new_unchecked(slot.word.get()));
-                return Brief::Fork { child, parent: Thread::from_key(key) };
-            }
-        }
-        Brief::Other
+        brief
+    }
+
+    /// Has the CPU be the current one of this OS thread, as in a step, until what this returns is dropped.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self) -> Entered<'_> {
+        Entered { cpu: self.inner(), outer: CURRENT.replace(self.inner.as_ptr()) }
     }
 
     /// What a step has come to that ended as [`Brief::Other`].
@@ -710,6 +715,65 @@ impl Drop for Cpu {
 }
 
 impl CpuInner {
+    /// The thread, which a debug build finds to be one that may run here.
+    #[inline(always)]
+    fn at_home(&self, thread: Thread) -> Thread {
+        if cfg!(debug_assertions) && !self.owns(thread.key()) && !self.is_home_to(thread.key()) {
+            strayed(thread);
+        }
+        thread
+    }
+
+    /// Runs a thread to the end of its step, which is within those of this CPU already.
+    #[inline(always)]
+    fn run(&self, thread: Thread) -> Brief {
+        let key = thread.into_key();
+        let (head, body) = (self.base.header(key).head(), self.base.body(key));
+        self.step.running.store(key.get(), Ordering::Relaxed);
+        // SAFETY: the handle owned the thread, so it is live; we hold it until we pass it on below, according to the result.
+        unsafe { thread::poll(head, body, self) };
+        let slot = &self.slot;
+        if self.step.flags.load(Ordering::Relaxed) != 0 {
+            return Brief::Other;
+        }
+        // Comparisons in this order, and no `match`, of which the compiler would make a jump through a table.
+        let stop = slot.kind.get();
+        if stop == Stop::Yield {
+            slot.kind.set(Stop::Nothing);
+            // SAFETY: it is pending and we hold it; it goes to the handle.
+            return Brief::Yield(unsafe { Thread::from_key(key) });
+        }
+        if stop.is_block() {
+            let head = self.base.header(key).head();
+            if head & (STICKY | MOBILE) == 0 && self.owns(key) {
+                slot.kind.set(Stop::Nothing);
+                self.keep_own(key, head, stop as u32, Place(slot.word.get()));
+                return Brief::Blocked;
+            }
+        } else if stop == Stop::Done {
+            if self.owns(key) {
+                slot.kind.set(Stop::Nothing);
+                // SAFETY: the body is dropped, and the block was held by us, and is ours.
+                unsafe {
+                    let head = self.base.header(key).head();
+                    (*self.slab.get()).free(self.base, key, thread::vtable(head).granules as usize);
+                }
+                return Brief::Ret;
+            }
+        } else if stop == Stop::Told {
+            slot.kind.set(Stop::Nothing);
+            return Brief::Ret;
+        } else if stop == Stop::Fork {
+            slot.kind.set(Stop::Nothing);
+            // SAFETY: the slot was filled with the key of the child, which it owned; we hold the parent.
+            unsafe {
+                let child = Thread::from_key(Key::new_unchecked(slot.word.get()));
+                return Brief::Fork { child, parent: Thread::from_key(key) };
+            }
+        }
+        Brief::Other
+    }
+
     #[inline(always)]
     pub(crate) fn step_waker(&self) -> &Waker {
         &self.step_waker
@@ -724,7 +788,7 @@ impl CpuInner {
     #[inline(always)]
     pub(crate) fn alloc(&self, granules: usize) -> Result<Key, ArenaFull> {
         // SAFETY: the slab is touched on this OS thread alone, and `alloc` runs no foreign code.
-        unsafe { (*self.slab.get()).alloc(granules) }
+        unsafe { (*self.slab.get()).alloc_by(self.base, granules) }
     }
 
     /// Frees a block wherever it belongs.
@@ -745,10 +809,10 @@ impl CpuInner {
     /// # Safety
     /// As for [`Slab::free`], for the block's owner; and this CPU is on the calling OS thread.
     #[inline(always)]
-    unsafe fn free_block(&self, key: Key, granules: usize) {
-        if arena::owner(key) == self.step.id {
+    pub(crate) unsafe fn free_block(&self, key: Key, granules: usize) {
+        if self.owns(key) {
             // SAFETY: the caller's contract, and the block's chunk is ours.
-            unsafe { (*self.slab.get()).free(key, granules) }
+            unsafe { (*self.slab.get()).free(self.base, key, granules) }
         } else {
             // SAFETY: the caller's contract.
             unsafe { arena::free_elsewhere(key) }
@@ -761,7 +825,7 @@ impl CpuInner {
         future: F,
         tags: u32,
     ) -> Result<Thread, ArenaFull> {
-        let (key, _) = create(self, thread::forked(future), tags)?;
+        let (key, _) = create(self, || thread::forked(future), tags)?;
         // SAFETY: just created and ours.
         Ok(unsafe { Thread::from_key(key) })
     }
@@ -792,7 +856,7 @@ impl CpuInner {
     /// The tag of a new thread whose future is `Send`.
     #[inline(always)]
     pub(crate) fn mobility(&self) -> u32 {
-        if self.group == 0 { 0 } else { MOBILE }
+        self.mobility
     }
 
     /// Whether the thread at `key`, if it is mobile, may run here.
@@ -816,8 +880,9 @@ impl CpuInner {
     #[inline(always)]
     pub(crate) fn resume_own(&self, key: Key) -> bool {
         let head = self.base.header(key).head();
-        if let Some(thread) = self.release_local(key, head) {
-            self.push_woken(thread);
+        if self.take_local(key, head) {
+            // SAFETY: taken just now.
+            self.push_woken(unsafe { Thread::from_key(key) });
             return true;
         }
         head & MOBILE != 0 && self.resume_mobile(key, head)
@@ -850,15 +915,21 @@ impl CpuInner {
     /// As [`release`](CpuInner::release), of a thread that is not mobile.
     #[inline(always)]
     fn release_local(&self, key: Key, head: u32) -> Option<Thread> {
+        // SAFETY: taken just now.
+        self.take_local(key, head).then(|| unsafe { Thread::from_key(key) })
+    }
+
+    /// As [`release_local`](CpuInner::release_local); if it is true, the thread is the caller's.
+    #[inline(always)]
+    fn take_local(&self, key: Key, head: u32) -> bool {
+        // In a waiting state a thread is its CPU's, which is this one. If it is not mobile, its state is written on this OS thread alone.
         let state = head & (STATE | MOBILE);
-        if !matches!(state, WAITING_HERE | WAITING) || !self.owns(key) {
-            return None;
+        let takes = matches!(state, WAITING_HERE | WAITING) && self.owns(key);
+        if takes {
+            self.step.in_state(state).add(-1);
+            self.base.header(key).set_head(head & !STATE | OWNED);
         }
-        self.step.in_state(state).add(-1);
-        self.base.header(key).set_head(head & !STATE | OWNED);
-        // SAFETY: in a waiting state the thread is its CPU's, which is this one and gives it to the handle. It is not mobile, so that its
-        // state is written on this OS thread alone.
-        Some(unsafe { Thread::from_key(key) })
+        takes
     }
 
     /// Whether the thread at `key` is in its step.
@@ -1047,6 +1118,45 @@ impl CpuInner {
         self.slot.asker.set(ptr::null());
     }
 
+    /// Marks the running step as one that stops within a [`shield`](crate::shield()).
+    pub(crate) fn shield(&self) {
+        self.step.flags.fetch_or(SHIELDED, Ordering::Relaxed);
+    }
+
+    /// Whether the running step is marked so.
+    #[inline(always)]
+    pub(crate) fn is_shielded(&self) -> bool {
+        self.step.flags.load(Ordering::Relaxed) & SHIELDED != 0
+    }
+
+    /// Whether no leaf has filled the slot.
+    #[inline(always)]
+    pub(crate) fn asks_nothing(&self) -> bool {
+        self.slot.is_empty()
+    }
+
+    /// Whether nothing has happened in the running step that its end is to deal with.
+    #[inline(always)]
+    pub(crate) fn ends_plainly(&self) -> bool {
+        self.step.flags.load(Ordering::Relaxed) == 0 && self.slot.is_empty()
+    }
+
+    /// Marks the block of the running thread, which has just ended: from then on its joiner may be told.
+    #[inline(always)]
+    pub(crate) fn mark_over(&self) {
+        let (key, head) = self.stopped();
+        self.base.header(key).set_head(head & !STATE | OVER);
+    }
+
+    /// Wakes a foreign joiner of the running thread, whose block is marked, and which is not to be seen any more by what this calls.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell_foreign(&self, joiner: Waker) {
+        let key = self.step.running.swap(0, Ordering::Relaxed);
+        thread::quietly(|| joiner.wake());
+        self.step.running.store(key, Ordering::Relaxed);
+    }
+
     /// Marks the running step as one that has used up a refill of its [budget](crate::budget). Whether it was marked already.
     pub(crate) fn tire(&self) -> bool {
         self.step.flags.fetch_or(TIRED, Ordering::Relaxed) & TIRED != 0
@@ -1054,7 +1164,7 @@ impl CpuInner {
 
     /// Empties the slot again if this leaf has filled it in this step: it is being dropped.
     #[inline(always)]
-    fn retract(&self, leaf: *const ()) {
+    pub(crate) fn retract(&self, leaf: *const ()) {
         if !self.slot.is_empty() && self.slot.asker.get() == leaf {
             self.empty_slot();
         }
@@ -1110,9 +1220,7 @@ impl CpuInner {
     /// The running thread as a waiter, for a queue that says so with [`ask_block`](CpuInner::ask_block).
     #[inline(always)]
     pub(crate) fn waiter(&self) -> Waiter {
-        // SAFETY: a step is running, and `step` has put a key there.
-        let key = unsafe { Key::new_unchecked(self.step.running.load(Ordering::Relaxed)) };
-        Waiter::Ours(self.step.id, key)
+        Waiter::Ours(self.id_above | u64::from(self.step.running.load(Ordering::Relaxed)))
     }
 
     /// The running thread's own waker; the thread is marked as one that others can wake.
@@ -1130,6 +1238,7 @@ impl CpuInner {
         self.slot.kind.set(match polled {
             Polled::Pending => return,
             Polled::Done => Stop::Done,
+            Polled::Told => Stop::Told,
             Polled::Untold => Stop::Untold,
             Polled::Panicked => Stop::Panicked,
         });
@@ -1226,7 +1335,7 @@ impl CpuInner {
     /// Whether the block at `key` lies in a chunk of this CPU.
     #[inline(always)]
     fn owns(&self, key: Key) -> bool {
-        arena::owner(key) == self.step.id
+        arena::belongs_to(key, self.owner)
     }
 
     /// The end of a step, but for the few ends that `step` deals with itself.
@@ -1235,7 +1344,7 @@ impl CpuInner {
         // The waker that was lent to the step is back: nobody else writes to the flags.
         let mut flags = self.step.flags.load(Ordering::Relaxed);
         self.step.flags.store(flags & OBSERVED, Ordering::Relaxed);
-        flags &= !TIRED;
+        flags &= !(TIRED | SHIELDED);
         if flags & OBSERVED != 0 {
             flags &= !OBSERVED;
             self.tell_end(key, polled, ask, flags);
@@ -1365,7 +1474,7 @@ impl CpuInner {
     fn tell_end(&self, key: Key, polled: Polled, ask: Ask, flags: u8) {
         let end = match (polled, ask) {
             (Polled::Panicked, _) => End::Panic,
-            (Polled::Done | Polled::Untold, _) | (_, Ask::Exit) => End::Return,
+            (Polled::Done | Polled::Told | Polled::Untold, _) | (_, Ask::Exit) => End::Return,
             (_, Ask::Fork(child)) => End::Fork(ThreadId(child)),
             (_, Ask::Nbio) => End::Nbio,
             (_, Ask::Yield) => End::Yield,
@@ -1431,6 +1540,7 @@ impl CpuInner {
                 unsafe { self.tell_joiner(key, head) };
                 Trace::Ret
             }
+            Polled::Told => Trace::Ret,
             Polled::Done | Polled::Panicked => {
                 // SAFETY: the body is dropped, and the block was held by us.
                 unsafe { self.free_block(key, vtable.granules as usize) };
@@ -1507,7 +1617,11 @@ pub(crate) fn retract<T>(leaf: *const T) {
 
 /// Creates a thread in the running CPU and makes it ready.
 #[inline(always)]
-pub(crate) fn create_ready<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<(Key, *mut B), ArenaFull> {
+pub(crate) fn create_ready<B: Body>(
+    cpu: &CpuInner,
+    body: impl FnOnce() -> B,
+    tags: u32,
+) -> Result<(Key, *mut B), ArenaFull> {
     let (key, body) = create(cpu, body, tags)?;
     // SAFETY: just created and ours.
     cpu.push_woken(unsafe { Thread::from_key(key) });

@@ -83,16 +83,29 @@ const STEPS_PER_TURN: usize = 256;
 /// If a thread asks for something that the event source does not know.
 #[inline]
 pub fn steps(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
+    let mut here = cpu.enter();
     for _ in 0..STEPS_PER_TURN {
-        let Some(thread) = cpu.woken() else { break };
-        match cpu.step_briefly(thread) {
-            Brief::Yield(thread) => cpu.make_ready(thread),
+        let Some(thread) = here.woken() else {
+            // Mail may create threads, which is done between steps.
+            drop(here);
+            if !cpu.has_woken() {
+                return Ok(());
+            }
+            here = cpu.enter();
+            continue;
+        };
+        match here.step(thread) {
+            Brief::Yield(thread) => here.make_ready(thread),
             Brief::Blocked | Brief::Ret => {}
             Brief::Fork { child, parent } => {
-                cpu.make_ready(child);
-                cpu.make_ready(parent);
+                here.make_ready(child);
+                here.make_ready(parent);
             }
-            Brief::Other => act(cpu, events)?,
+            Brief::Other => {
+                drop(here);
+                act(cpu, events)?;
+                here = cpu.enter();
+            }
         }
     }
     Ok(())

@@ -272,7 +272,8 @@ impl<P> Queue<'_, P> {
             waiter
         };
         match (&waiter, self.cpu) {
-            (&Waiter::Ours(_, key), Some(cpu)) if cpu.resume_own(key) => {}
+            // SAFETY: it was made of a thread's key.
+            (&Waiter::Ours(data), Some(cpu)) if cpu.resume_own(unsafe { waker::key_in(data) }) => {}
             _ => self.resume(waiter),
         }
     }
@@ -545,10 +546,9 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
             return self.as_ref().attempt_late(cx);
         }
         match CpuInner::of(cx) {
-            Some(cpu) if R::IS_SHORT && (!R::IS_PAID || budget::suffices(1)) => {
-                self.as_ref().attempt(Polls::Here(cpu))
+            Some(cpu) if R::IS_SHORT && (!R::IS_PAID || budget::is_left()) => {
+                self.as_ref().attempt::<false>(Polls::Here(cpu))
             }
-            Some(_) if R::IS_SHORT && R::IS_PAID => self.as_ref().attempt_over_budget(cx),
             _ => self.as_ref().attempt_with::<false>(cx),
         }
     }
@@ -610,26 +610,18 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         self.attempt_with::<true>(cx)
     }
 
-    /// As [`attempt_with`](Waiting::attempt_with), when the price has been taken off and nothing was left.
-    #[cold]
-    #[inline(never)]
-    fn attempt_over_budget(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
-        budget::refund(1);
-        self.attempt_with::<false>(cx)
-    }
-
     /// The first attempt of one that waits with any context; `PAID` if its price has been paid already.
     #[inline(never)]
     fn attempt_with<const PAID: bool>(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
         if R::IS_PAID && !PAID {
             ready!(budget::spend(cx, 1));
         }
-        self.attempt(Polls::of(cx))
+        self.attempt::<true>(Polls::of(cx))
     }
 
-    /// The first attempt, which has been paid for.
+    /// The first attempt; `PAID` if its price has been paid already.
     #[inline(always)]
-    fn attempt(self: Pin<&Self>, polls: Polls<'_>) -> Poll<R::Output> {
+    fn attempt<const PAID: bool>(self: Pin<&Self>, polls: Polls<'_>) -> Poll<R::Output> {
         let this = self.get_ref();
         let mut guard = this.queue.inner.enter();
         let ((state, list), word) = guard.parts();
@@ -646,7 +638,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
             if let Some((first, others)) = granted {
                 fire(first, others);
             }
-            if R::IS_PAID {
+            if R::IS_PAID && PAID {
                 budget::refund(1);
             }
             this.block(cpu);
@@ -655,6 +647,9 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         let granted = if fires { list.take_granted() } else { None };
         drop(guard);
         this.node.state.store(DONE, Ordering::Relaxed);
+        if R::IS_PAID && !PAID {
+            budget::charge_one();
+        }
         if let Some((first, others)) = granted {
             fire(first, others);
         }
