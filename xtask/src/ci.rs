@@ -39,6 +39,8 @@ const PROOFS_ALONE: &[Step] = &[
     ("figures", |ci| ci.figures(12, &["--check", "all"])),
     // That no figure overlooks a wrong answer of ours.
     ("figures' faults", |ci| ci.figures(12, &["--faults", "all"])),
+    // That each crate builds from what would be published of it.
+    ("packages", packages),
     // That no operation takes more instructions than were published last.
     ("instructions", |ci| ci.figures(8, &["check-instructions"])),
 ];
@@ -293,6 +295,15 @@ fn address_sanitizer(ci: &mut Ci) -> Result<(), String> {
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("CARGO_TARGET_DIR", path(&target_dir)?);
     ci.run(invocation)
+}
+
+/// Packs every crate that may be published, unpacks it, and builds it with the others as they are
+/// packed. A tree with changes is packed as it is.
+fn packages(ci: &mut Ci) -> Result<(), String> {
+    let published = ci.workspace.packages.iter().filter(|package| package.published);
+    let names = published.flat_map(|package| ["--package", &package.name]);
+    let words: Vec<&str> = ["package", "--allow-dirty", "--locked"].into_iter().chain(names).collect();
+    ci.cargo(10, &words)
 }
 
 fn stress(ci: &mut Ci) -> Result<(), String> {

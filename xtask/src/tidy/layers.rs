@@ -91,6 +91,7 @@ mod tests {
             dir: name.to_string(),
             dependencies: dependencies.iter().map(ToString::to_string).collect(),
             targets: Vec::new(),
+            published: true,
         }
     }
 
