@@ -198,6 +198,7 @@ impl Table {
             "figure": self.name,
             "title": self.title,
             "machine": self.machine.description,
+            "commit": self.machine.commit,
             "load_average": self.machine.load,
             "notes": self.notes,
             "rows": rows,
@@ -248,7 +249,7 @@ mod tests {
     fn why_an_aim_is_missed_stands_beside_it() {
         let reason = Some("it is larger");
         let of = |value| Row { reason, ..row(Ok(value), None, Some(Need::AtMost(16.0))) };
-        let machine = Machine { description: "m".into(), load: "0.1".into() };
+        let machine = Machine { description: "m".into(), load: "0.1".into(), commit: "c".into() };
         let (name, title) = ("f", "t".to_owned());
         let table = Table { name, title, machine, rows: vec![of(24.0), of(16.0)], notes: vec![] };
         assert_eq!(table.text().matches("MISSED: it is larger").count(), 1);
@@ -261,7 +262,7 @@ mod tests {
         let table = Table {
             name: "f",
             title: "t".into(),
-            machine: Machine { description: "m".into(), load: "0.1".into() },
+            machine: Machine { description: "m".into(), load: "0.1".into(), commit: "c".into() },
             rows: vec![row(Err("missing (apt-get install ghc)".into()), None, Some(Need::Times(2.0)))],
             notes: vec![],
         };
