@@ -10,6 +10,7 @@ mod fuzz;
 mod peers;
 mod programs;
 mod publish;
+mod semver;
 mod setup;
 mod soak;
 mod tidy;
@@ -32,7 +33,9 @@ cargo xtask COMMAND
   stress SECONDS          threads that wait for, cancel and steal everything at once; the same stays constant
   programs RUNS [NAMES]   run the programs of programs/ RUNS times under each runner, or those with NAMES
   peers                   install and build the systems the figures are measured against
-  publish FILE..          put what `figures --json FILE` measured into the README and the site
+  publish [FILE..]        take the figures that `figures --json FILE` measured into figures/published.json, and
+                          write the README's table, docs/FIGURES.md, and the plots and pages of the site
+  semver                  compare the public API with the last tag, by cargo-semver-checks
   help                    this text
 ";
 
@@ -52,7 +55,8 @@ fn main() -> ExitCode {
         ["programs", runs] => programs::run(runs, ""),
         ["programs", runs, names] => programs::run(runs, names),
         ["peers"] => peers::run(),
-        ["publish", files @ ..] if !files.is_empty() => publish::run(files),
+        ["publish", files @ ..] => publish::run(files),
+        ["semver"] => semver::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

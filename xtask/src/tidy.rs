@@ -7,7 +7,8 @@ mod changelog;
 mod glossary;
 mod layers;
 mod links;
-mod markdown;
+pub(crate) mod markdown;
+mod pages;
 mod papers;
 mod rust;
 mod stray_paths;
@@ -18,6 +19,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::workspace::Workspace;
+pub(crate) use links::joined;
 
 /// What to do about `docs/CONCORDANCE.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +32,8 @@ pub(crate) enum Concordance {
 
 /// The files under version control: path from the root, and text. A file that is not UTF-8 has empty text.
 #[derive(Debug, Default)]
-struct Tree {
-    files: BTreeMap<String, String>,
+pub(crate) struct Tree {
+    pub(crate) files: BTreeMap<String, String>,
 }
 
 /// Something to mend, and where.
@@ -76,6 +78,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         layers::check(&tree, &workspace.packages),
         links::check(&tree),
         papers::check(&tree),
+        pages::check(&tree),
         glossary::check(&tree),
         changelog::check(&tree, &workspace.packages),
         stray_paths::check(&tree),
@@ -93,7 +96,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
 
 impl Tree {
     /// Reads every file that git tracks, or would track if it were added.
-    fn read(root: &Path) -> Result<Tree, String> {
+    pub(crate) fn read(root: &Path) -> Result<Tree, String> {
         let output = Command::new("git")
             // A clone owned by someone else is as good to read.
             .args(["-c", &format!("safe.directory={}", root.display())])

@@ -69,7 +69,7 @@ fn is_directory(tree: &Tree, path: &str) -> bool {
 }
 
 /// `dir/path` with `.` and `..` resolved; `None` above the root.
-fn joined(dir: &str, path: &str) -> Option<String> {
+pub(crate) fn joined(dir: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in dir.split('/').chain(path.split('/')) {
         match part {

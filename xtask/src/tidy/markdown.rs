@@ -57,7 +57,7 @@ pub(super) fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The names that `#name` links to a file may use: one for each heading, formed as GitHub forms them.
-pub(super) fn anchors(text: &str) -> Vec<String> {
+pub(crate) fn anchors(text: &str) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = Vec::new();
     for (_, line) in prose(text) {
@@ -79,7 +79,7 @@ pub(super) fn anchors(text: &str) -> Vec<String> {
 }
 
 /// The targets of every link, image and link definition, with their lines.
-pub(super) fn links(text: &str) -> Vec<(usize, String)> {
+pub(crate) fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for (line, content) in prose(text) {
         let content = without_code(content);
