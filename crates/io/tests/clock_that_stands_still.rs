@@ -1,4 +1,4 @@
-//! A simulated schedule with a real event loop: its clock stands still, and the sockets are real.
+//! A simulated schedule with a real event loop: its clock stands still, and its sockets are real.
 
 mod common;
 
