@@ -1,8 +1,8 @@
-//! The calls that a kernel of a test's answers, before the real one.
+//! The calls that a test's kernel answers instead of the real kernel. [`KernelCalls`] is the trait
+//! of such a kernel.
 //!
-//! The door knows such a kernel by these traits alone. So a program that never names the [simulated
-//! one](crate::sim) has none of its code:
-//! nothing refers to it but what installs it.
+//! The door knows such a kernel only by these traits. So a program that never names the [simulated
+//! kernel](crate::sim) contains none of its code, because only the installer refers to it.
 
 use super::{DatagramOption, SocketOption};
 use rustix::event::epoll::{Event, EventFlags};
@@ -13,19 +13,19 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
-/// All calls that go to such a kernel. Where nothing else is said, a method does what the system
-/// call of its name does.
+/// All calls that go to such a kernel. A method without a comment does the same as the system call
+/// of its name.
 pub(crate) trait KernelCalls:
     SocketCalls + DatagramCalls + PipeCalls + FileCalls + SignalCalls + EpollCalls
 {
-    /// Closes a descriptor, if it is one of this kernel's.
+    /// Closes a descriptor, if it belongs to this kernel.
     fn close(&mut self, fd: RawFd);
 
-    /// One more descriptor of the same open file.
+    /// Another descriptor of the same open file.
     fn duplicate(&mut self, fd: RawFd) -> Result<RawFd>;
 
-    /// Whether the call that follows is interrupted before it has done anything: then it fails with
-    /// `EINTR`.
+    /// Decides whether the call that follows is interrupted before it has done anything. If so, it
+    /// fails with `EINTR`.
     fn interrupt(&mut self) -> Result<()>;
 }
 
@@ -38,14 +38,15 @@ pub(crate) trait SocketCalls {
     fn listen(&mut self, fd: RawFd, backlog: i32) -> Result<()>;
     fn accept(&mut self, fd: RawFd) -> Result<(RawFd, Option<SocketAddrAny>)>;
     fn connect(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()>;
-    /// What became of a connection that was under way: the outer result is that of the question.
+    /// The outcome of a connection that was under way. The outer result is the outcome of the
+    /// question itself.
     fn socket_error(&mut self, fd: RawFd) -> Result<Result<()>>;
     fn local_address(&mut self, fd: RawFd) -> Result<SocketAddrAny>;
     fn peer_address(&mut self, fd: RawFd) -> Result<Option<SocketAddrAny>>;
     /// At most `room` bytes.
     fn recv(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>>;
     fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize>;
-    /// How many bytes were sent and not acknowledged.
+    /// The number of bytes that were sent and not acknowledged.
     fn unacknowledged(&mut self, fd: RawFd) -> Result<usize>;
     fn shutdown(&mut self, fd: RawFd, how: Shutdown) -> Result<()>;
 }
@@ -55,7 +56,8 @@ pub(crate) trait DatagramCalls {
     fn datagram_socket(&mut self, family: AddressFamily) -> Result<RawFd>;
     fn datagram_pair(&mut self) -> Result<(RawFd, RawFd)>;
     fn set_datagram_option(&mut self, fd: RawFd, option: DatagramOption) -> Result<()>;
-    /// At most `room` bytes of a datagram, with its sender. With `peek` it stays there.
+    /// At most `room` bytes of a datagram, with its sender. With `peek` the datagram stays in the
+    /// socket.
     fn receive_from(
         &mut self,
         fd: RawFd,
@@ -74,11 +76,11 @@ pub(crate) trait PipeCalls {
     fn write(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize>;
 }
 
-/// The calls on files. A `directory` is an open one, or `AT_FDCWD`.
+/// The calls on files. A `directory` is an open directory, or `AT_FDCWD`.
 pub(crate) trait FileCalls {
-    /// How long a call takes that may block.
+    /// How long a call that may block takes.
     fn disk_delay(&mut self) -> Duration;
-    /// Whether an operation that no thread waits for any more is performed all the same.
+    /// Whether the kernel performs an operation even though its thread has given the operation up.
     fn goes_on(&mut self) -> bool;
     fn open(
         &mut self,
@@ -88,19 +90,19 @@ pub(crate) trait FileCalls {
         permissions: u32,
         resolve: ResolveFlags,
     ) -> Result<RawFd>;
-    /// Of the file at a path; of the open one itself, if the path is empty.
+    /// The status of the file at a path; of the open file itself, if the path is empty.
     fn stat(&mut self, directory: RawFd, path: &[u8], follow: bool) -> Result<Known>;
     fn pread(&mut self, fd: RawFd, buffer: &mut [u8], offset: u64, flags: ReadWriteFlags) -> Result<usize>;
     fn pwrite(&mut self, fd: RawFd, bytes: &[u8], offset: u64) -> Result<usize>;
     fn truncate(&mut self, fd: RawFd, len: u64) -> Result<()>;
     fn sync(&mut self, fd: RawFd) -> Result<()>;
     fn change_names(&mut self, change: NameChange<'_>) -> Result<()>;
-    /// The names in a directory, each with the kind and permissions of what has it.
+    /// The names in a directory, each with the kind and the permissions of the file that it names.
     fn names(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32)>>;
     fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>>;
     /// The path without symbolic links, from the root.
     fn canonical(&mut self, path: &[u8]) -> Result<Vec<u8>>;
-    /// Sends to a socket from a file, which may be a real one.
+    /// Sends bytes of a file, which may be a real file, to a socket.
     fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize>;
 }
 
@@ -108,9 +110,10 @@ pub(crate) trait FileCalls {
 pub(crate) trait SignalCalls {
     /// A descriptor that is readable while a signal of the mask has come in.
     fn subscribe(&mut self, mask: u64) -> Result<RawFd>;
-    /// The number of the lowest signal that has come in, which then has not; `EAGAIN` if none has.
+    /// Takes the lowest signal that has come in, and returns its number; `EAGAIN` if none has come
+    /// in.
     fn take_signal(&mut self, fd: RawFd) -> Result<u32>;
-    /// Raises the signal of a bit; how many subscriptions are told.
+    /// Raises the signal of a bit. Returns the number of subscriptions that were told.
     fn raise(&mut self, bit: u64) -> usize;
 }
 
@@ -120,11 +123,11 @@ pub(crate) trait EpollCalls {
     fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()>;
     fn epoll_modify(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()>;
     fn epoll_delete(&mut self, set: RawFd, fd: RawFd) -> Result<()>;
-    /// How many events it has written, from the first on. It moves the clock on until there is one,
-    /// or for `timeout`.
+    /// Writes events, from the first place on, and returns how many. Moves the clock on until there
+    /// is an event, or for `timeout`.
     ///
     /// # Errors
-    /// `EDEADLK` if that would be for ever.
+    /// `EDEADLK` if there is no timeout and no event can ever come.
     fn epoll_wait(
         &mut self,
         set: RawFd,
@@ -133,7 +136,7 @@ pub(crate) trait EpollCalls {
     ) -> Result<usize>;
 }
 
-/// What is known of a file beside its content.
+/// The status of a file: all that the kernel keeps of a file except its content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) ino: u64,
@@ -141,22 +144,22 @@ pub(crate) struct Known {
     pub(crate) mode: u32,
     pub(crate) links: u32,
     pub(crate) len: u64,
-    /// Of 512 bytes.
+    /// The number of blocks of 512 bytes.
     pub(crate) blocks: u64,
-    /// Nanoseconds of Unix time.
+    /// The times are in nanoseconds of Unix time.
     pub(crate) modified: u64,
     pub(crate) changed: u64,
     pub(crate) created: u64,
 }
 
-/// A change of the names on a disk, or of what stands beside them.
+/// A change of the names on a disk, or of the permissions of a named file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NameChange<'a> {
     CreateDirectory {
         path: &'a [u8],
         permissions: u32,
     },
-    /// A name, or an empty directory.
+    /// Removes a name, or an empty directory.
     Remove {
         path: &'a [u8],
         directory: bool,
