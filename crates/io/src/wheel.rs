@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! position  = 0b_000001_000011_000101
-//! t         = 0b_000001_000100_111111   differs first in the second group of six -> level 1, slot 0b000100
+//! t         = 0b_000001_000100_111111  differs first in the second group -> level 1, slot 0b000100
 //! ```
 //!
 //! So a timer at a lower level is always due before every timer at a higher level, and the first
