@@ -187,7 +187,7 @@ impl<W: Wakes> Driver<W> {
         }
     }
 
-    /// An event has come from the epoll set.
+    /// Takes in an event of the epoll set, and resumes the waiters that it concerns.
     #[inline]
     pub(crate) fn event(&mut self, event: Event, mut resume: impl FnMut(W)) {
         let (index, generation) = (event.data.u64() as u32 as usize, (event.data.u64() >> 32) as u32);

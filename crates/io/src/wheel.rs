@@ -127,7 +127,7 @@ impl<T> Wheel<T> {
     ///
     /// # Panics
     ///
-    /// When the wheel holds 2³² - 1 timers already.
+    /// If the wheel holds 2³² - 1 timers already.
     pub fn insert(&mut self, tick: Tick, payload: T) -> TimerKey {
         let tick = self.levels.not_passed(tick);
         let node = if self.free == NIL {
