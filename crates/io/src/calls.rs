@@ -2,9 +2,9 @@
 //!
 //! Each OS thread counts in a table of its own, with plain stores, and others read it. Reading the processor's clock twice costs more than
 //! all else, up to 40 ns on a virtual machine; so of the kinds that are called often only some calls are timed. Nothing is counted until [`count`] is called: until
-//! then the [door](crate::sys) does not even look here.
+//! then the [system-call layer](crate::sys) does not even look here.
 
-use crate::sys::{COUNTED, Call, DISTURBED};
+use crate::sys::{COUNTED, Call, INTERPOSED};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub struct Calls {
     pub waits: u64,
 }
 
-/// What waits for events, behind the kinds that go through the door.
+/// The index of the calls that wait for events, behind the kinds of [`Call`].
 pub(crate) const WAIT: usize = Call::ALL.len();
 const KINDS: usize = WAIT + 1;
 
@@ -148,7 +148,7 @@ impl Table {
 pub fn count(yes: bool) {
     EPOCH.get_or_init(|| (ticks(), Instant::now()));
     if !yes {
-        DISTURBED.fetch_and(!COUNTED, Relaxed);
+        INTERPOSED.fetch_and(!COUNTED, Relaxed);
         return;
     }
     let mut counts = counts();
@@ -157,7 +157,7 @@ pub fn count(yes: bool) {
         *before = NOTHING;
         table.add_to(&NOTHING, before);
     }
-    DISTURBED.fetch_or(COUNTED, Relaxed);
+    INTERPOSED.fetch_or(COUNTED, Relaxed);
 }
 
 /// What was counted: in all, and of each OS thread there is, with its name.

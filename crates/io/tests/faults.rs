@@ -1,13 +1,13 @@
-//! Every system call behind the door is made to fail with every error it can return, to be interrupted and, where that may be, to be cut short:
+//! Every call of the system-call layer is made to fail with every error it can return, to be interrupted and, where that may be, to be cut short:
 //! nothing leaks, nothing hangs, nothing panics, and nobody is told that all is well who got something wrong.
 
 use libc::*;
 use selvedge_core::{RunError, Time, round_robin_with, spawn_local};
+use selvedge_io::faults::{Call, Fault, Faults};
 use selvedge_io::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream, resolve};
 use selvedge_io::pipe::pipe;
 use selvedge_io::process::Command;
 use selvedge_io::signal::{Signal, signals};
-use selvedge_io::sim::{Call, Fault, Faults};
 use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, NonBlocking, fs, sys};
 use std::io::{self, IoSlice};
@@ -483,7 +483,7 @@ fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
 }
 
 /// The same with faults, on an OS thread that is watched; whether it came to a good end, and whether a fault was met.
-fn disturbed(directory: &Path, call: Call, fault: Fault, when: fn(u64) -> bool) -> (Option<usize>, bool) {
+fn faulty(directory: &Path, call: Call, fault: Fault, when: fn(u64) -> bool) -> (Option<usize>, bool) {
     let (told, ended) = channel();
     let path = directory.to_owned();
     let name = format!("{call:?} {fault:?}");
@@ -519,7 +519,7 @@ fn every_call_fails_with_every_error() {
         let faults = errors(call).iter().map(|&errno| Fault::Errno(errno)).chain(short.into_iter().flatten());
         for fault in faults {
             for when in whens {
-                let (good, hit) = disturbed(directory.path(), call, fault, when);
+                let (good, hit) = faulty(directory.path(), call, fault, when);
                 met |= hit;
                 runs += 1;
                 // What an OS thread of the pool was about is given back a little later.

@@ -1,6 +1,6 @@
 //! Files and directories. Most of these calls may take long.
 
-use super::{Call, Fd, Known, NameChange, counting, fate, interposed, is_disturbed, make, on};
+use super::{Call, Fd, Known, NameChange, counting, fate, interposed, is_interposed, make, on};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::path::Arg;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// What is to become of a call that is made through a ring, not through a function here: how many bytes it may transfer.
 #[inline]
 pub(crate) fn through_ring(call: Call) -> Result<usize> {
-    if is_disturbed() { fate(call) } else { Ok(usize::MAX) }
+    if is_interposed() { fate(call) } else { Ok(usize::MAX) }
 }
 
 /// Opens a file at a path that begins in a directory, if it is a relative one.
@@ -187,7 +187,7 @@ fn read_at(
     flags: ReadWriteFlags,
     real: impl FnOnce(BorrowedFd<'_>, &mut [u8]) -> Result<usize>,
 ) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return real(file, buffer);
     }
     let _counting = counting(Call::Pread);
@@ -195,7 +195,7 @@ fn read_at(
     let room = buffer.len().min(limit);
     let part = &mut buffer[..room];
     match file.as_raw_fd() {
-        raw if raw < 0 => interposed::with(|kernel| kernel.pread(raw, part, offset, flags)),
+        raw if raw < 0 => Ok(interposed::with(|kernel| kernel.pread(raw, part, offset, flags))?.min(room)),
         _ => real(file, part),
     }
 }

@@ -1,6 +1,7 @@
 //! Fault injection: chosen system calls fail, are interrupted, or do less than they were asked to.
 
-use crate::sys::{Call, DISTURBED, ask};
+pub use crate::sys::Call;
+use crate::sys::{INTERPOSED, ask};
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::fmt;
@@ -100,14 +101,14 @@ impl Faults {
 
     fn installed(everywhere: bool) -> Faults {
         ask(of);
-        DISTURBED.fetch_add(1, Ordering::SeqCst);
+        INTERPOSED.fetch_add(1, Ordering::SeqCst);
         Faults { everywhere, _local: std::marker::PhantomData }
     }
 }
 
 impl Drop for Faults {
     fn drop(&mut self) {
-        DISTURBED.fetch_sub(1, Ordering::SeqCst);
+        INTERPOSED.fetch_sub(1, Ordering::SeqCst);
         let plan = if self.everywhere { everywhere().take() } else { HERE.take() };
         drop(plan);
     }
