@@ -65,9 +65,9 @@ pub enum Call {
     SocketPair,
     /// `setsockopt`
     SetOption,
-    /// `getsockopt`: what became of a `connect`, and what kind of socket one is.
+    /// `getsockopt`: the outcome of a `connect`, and the kind of a socket.
     SocketError,
-    /// `ioctl(SIOCOUTQ)`: what was sent and not acknowledged.
+    /// `ioctl(SIOCOUTQ)`: the bytes that were sent and not acknowledged.
     Unacknowledged,
     /// `bind`
     Bind,
@@ -81,7 +81,7 @@ pub enum Call {
     LocalAddress,
     /// `getpeername`
     PeerAddress,
-    /// `recv`, and `recvmsg` of a Unix socket.
+    /// `recv`, and `recvmsg` on a Unix socket.
     Recv,
     /// `send`
     Send,
@@ -123,7 +123,7 @@ pub enum Call {
     Link,
     /// `symlink`
     Symlink,
-    /// `readlink`, and `realpath`, which is made of it
+    /// `readlink`, and `realpath`, which makes several of them
     ReadLink,
     /// `chmod`
     ChangeMode,
@@ -137,7 +137,7 @@ pub enum Call {
     Eventfd,
     /// `pipe2`
     Pipe,
-    /// `read`, of a pipe or a standard stream.
+    /// `read`, from a pipe or a standard stream.
     Read,
     /// `write`, to a pipe or a standard stream.
     Write,
@@ -233,7 +233,8 @@ impl Drop for Fd {
         if self.is_simulated() {
             return interposed::close(self.0);
         }
-        // SAFETY: the number came from an `OwnedFd` that was given up for it, and is given up here.
+        // SAFETY: `From<OwnedFd>` took the number out of an `OwnedFd`, and this `Fd` alone has
+        // owned it since.
         drop(unsafe { OwnedFd::from_raw_fd(self.0) });
     }
 }
@@ -246,12 +247,13 @@ impl From<OwnedFd> for Fd {
 
 impl From<Fd> for OwnedFd {
     /// # Panics
-    /// If it is simulated: there is nothing that others could do with it.
+    /// If the descriptor is simulated, because no code outside the simulation can use it.
     fn from(fd: Fd) -> OwnedFd {
         assert!(!fd.is_simulated(), "a simulated descriptor cannot leave the simulation");
         let raw = fd.0;
         std::mem::forget(fd);
-        // SAFETY: the number came from an `OwnedFd`, and the `Fd` that had it is gone without closing it.
+        // SAFETY: `From<OwnedFd>` took the number out of an `OwnedFd`. The `Fd` that owned it is
+        // forgotten, so it does not close the number.
         unsafe { OwnedFd::from_raw_fd(raw) }
     }
 }
@@ -265,7 +267,8 @@ impl AsFd for Fd {
     }
 }
 
-/// Where a table of descriptors that are waited for has the one with this number; `None` if no descriptor has it.
+/// The index of a descriptor's number in a table of descriptors; `None` if no descriptor can have
+/// the number.
 #[inline]
 pub(crate) fn index(fd: RawFd) -> Option<usize> {
     usize::try_from(fd).ok().or_else(|| number(fd))
@@ -277,8 +280,8 @@ pub fn is_simulated() -> bool {
     is_interposed() && interposed::is_here()
 }
 
-/// How long a call that may block takes in the simulation of this OS thread; `None` if it has none, and the call is to
-/// be made elsewhere.
+/// How long a call that may block takes in the simulation of this OS thread. `None` if the OS
+/// thread has no simulation; the caller then makes the call elsewhere.
 #[inline]
 pub(crate) fn simulated_delay() -> Option<Duration> {
     if !is_simulated() {
@@ -293,19 +296,21 @@ fn only_counted(call: Call) -> Option<Counting> {
     is_only_counted().then(|| counting(call))
 }
 
-/// Counts and times a call, until it is dropped, if that is wanted: also one that is not made here.
+/// Counts and times a call until the guard is dropped, if the program has asked for it. It may be a
+/// call that another module makes.
 #[inline]
 pub fn counting(call: Call) -> Counting {
     counting_as(call as usize)
 }
 
-/// As [`counting`], of one that only events end.
+/// Like [`counting`]. If the call `waits`, so that only an event ends it, it counts as a wait.
 #[inline]
 pub(crate) fn counting_wait(call: Call, waits: bool) -> Counting {
     counting_as(if waits { calls::WAIT } else { call as usize })
 }
 
-/// A call on a ring, that only events end if it `waits`. There is no simulated one: what threads ask of a simulated disk goes to none.
+/// A call on a ring. If it `waits`, only an event ends it. The call has no simulated form, because
+/// operations on a simulated disk go to no ring.
 #[inline]
 pub(crate) fn on_ring<T>(call: Call, waits: bool, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let _counting = counting_wait(call, waits);
@@ -320,7 +325,8 @@ fn counting_as(kind: usize) -> Counting {
     Counting::begin(kind, INTERPOSED.load(Ordering::Relaxed) & COUNTED != 0)
 }
 
-/// A call on a descriptor: `real` or `simulated`, for at most so many bytes.
+/// A call on a descriptor: makes the `real` or the `simulated` call, for at most as many bytes as
+/// faults allow.
 #[inline(always)]
 fn on<T>(
     call: Call,
@@ -340,7 +346,7 @@ fn on<T>(
     }
 }
 
-/// A call that makes a descriptor.
+/// A call that makes a descriptor: makes the `real` or the `simulated` call.
 fn make<T>(
     call: Call,
     real: impl FnOnce() -> Result<T>,
@@ -354,7 +360,7 @@ fn make<T>(
     if interposed::is_here() { interposed::with(simulated) } else { real() }
 }
 
-/// A call that the simulated kernel does not know: there it fails with `OPNOTSUPP`.
+/// A call that a simulated kernel does not know: in a simulation it fails with `OPNOTSUPP`.
 fn through<T, E: From<Errno>>(
     call: Call,
     real: impl FnOnce(usize) -> std::result::Result<T, E>,
@@ -395,7 +401,7 @@ pub fn socket_pair() -> Result<(Fd, Fd)> {
     })
 }
 
-/// What a socket can be told.
+/// The options of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SocketOption {
@@ -426,7 +432,8 @@ pub fn set_option(fd: impl AsFd, option: SocketOption) -> Result<()> {
     on(Call::SetOption, fd, real, |kernel, fd, _| kernel.set_option(fd, option))
 }
 
-/// What became of a connection that was under way: the outer result is that of the question.
+/// The outcome of a connection that was under way. The outer result is the outcome of the question
+/// itself.
 ///
 /// # Errors
 /// Those of `getsockopt`.
@@ -434,16 +441,17 @@ pub fn socket_error(fd: impl AsFd) -> Result<Result<()>> {
     on(Call::SocketError, fd, |fd, _| sockopt::socket_error(fd), |kernel, fd, _| kernel.socket_error(fd))
 }
 
-/// What kind of socket a descriptor is: its family, its type and its protocol.
+/// The kind of a socket: its family, its type and its protocol.
 ///
 /// # Errors
-/// Those of `getsockopt`: `ENOTSOCK` if it is none.
+/// Those of `getsockopt`: `ENOTSOCK` if the descriptor is no socket.
 pub(crate) fn socket_kind(fd: impl AsFd) -> Result<(AddressFamily, SocketType, Option<Protocol>)> {
     let real = |fd: BorrowedFd<'_>, _| {
         let protocol = sockopt::socket_protocol(fd)?;
         Ok((sockopt::socket_domain(fd)?, sockopt::socket_type(fd)?, protocol))
     };
-    // A simulated descriptor is known by how it was made.
+    // The type of a simulated descriptor follows from the call that made it, so this question is
+    // not simulated.
     on(Call::SocketError, fd, real, |_, _, _| Err(Errno::OPNOTSUPP))
 }
 
@@ -455,7 +463,7 @@ pub fn bind(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
     on(Call::Bind, fd, |fd, _| rustix::net::bind(fd, address), |kernel, fd, _| kernel.bind(fd, address))
 }
 
-/// Makes a socket one that connections come in at.
+/// Makes a socket accept connections.
 ///
 /// # Errors
 /// Those of `listen`.
@@ -485,7 +493,8 @@ pub fn accept(fd: impl AsFd) -> Result<(Fd, Option<SocketAddrAny>)> {
 /// Begins to connect.
 ///
 /// # Errors
-/// Those of `connect`. After an interruption (`EINTR`) the connection is under way, as after `EINPROGRESS`.
+/// Those of `connect`. After an interruption (`EINTR`) the connection is under way, as it is after
+/// `EINPROGRESS`.
 pub fn connect(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
     let fd = fd.as_fd();
     let connect = || match fd.as_raw_fd() {
@@ -524,7 +533,7 @@ pub fn peer_address(fd: impl AsFd) -> Result<Option<SocketAddrAny>> {
     on(Call::PeerAddress, fd, real, |kernel, fd, _| kernel.peer_address(fd))
 }
 
-/// Receives what is there, without waiting.
+/// Receives the bytes that are there, without waiting.
 ///
 /// # Errors
 /// Those of `recv`.
@@ -541,7 +550,8 @@ pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     Ok(bytes.len())
 }
 
-/// As [`recv`], into memory that need not be initialised: as much of it as is returned is, from the start.
+/// Like [`recv`], into memory that need not be initialised. If the call returns `n`, the first `n`
+/// bytes are initialised.
 ///
 /// # Errors
 /// Those of `recv`.
@@ -562,7 +572,7 @@ pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usiz
     Ok(bytes.len())
 }
 
-/// Receives what is there behind what is in a vector, within its capacity, without waiting.
+/// Appends the bytes that are there to a vector, within its capacity, without waiting.
 ///
 /// # Errors
 /// Those of `recv`.
@@ -593,8 +603,8 @@ fn recv_interposed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
     })
 }
 
-/// Sends what there is room for, without waiting and without SIGPIPE. With `more`, the rest of a message follows at once
-/// (`MSG_MORE`).
+/// Sends as many bytes as there is room for, without waiting and without SIGPIPE. `more` says that
+/// the rest of a message follows at once (`MSG_MORE`).
 ///
 /// # Errors
 /// Those of `send`.
@@ -611,7 +621,7 @@ pub fn send(fd: impl AsFd, bytes: &[u8], more: bool) -> Result<usize> {
     })
 }
 
-/// Sends what there is room for of the concatenation of `parts`, as [`send`] does.
+/// Sends as many bytes of the concatenation of `parts` as there is room for, like [`send`].
 ///
 /// # Errors
 /// Those of `sendmsg`.
@@ -628,7 +638,7 @@ pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize> {
     })
 }
 
-/// The beginning of the concatenation of `parts`.
+/// The first `limit` bytes of the concatenation of `parts`.
 #[cold]
 fn joined(parts: &[IoSlice<'_>], limit: usize) -> Vec<u8> {
     let mut all = Vec::new();
@@ -662,7 +672,7 @@ pub fn duplicate(fd: impl AsFd) -> Result<Fd> {
 /// Those of `fcntl(F_GETFL)` and `fcntl(F_SETFL)`.
 pub fn set_nonblocking(fd: impl AsFd) -> Result<()> {
     let get = |fd: BorrowedFd<'_>, _| rustix::fs::fcntl_getfl(fd);
-    // Simulated sockets know no other mode.
+    // Simulated sockets have no other mode.
     let flags = on(Call::GetFlags, &fd, get, |_, _, _| Ok(OFlags::NONBLOCK))?;
     if flags.contains(OFlags::NONBLOCK) {
         return Ok(());
@@ -671,7 +681,8 @@ pub fn set_nonblocking(fd: impl AsFd) -> Result<()> {
     on(Call::SetFlags, fd, set, |_, _, _| Ok(()))
 }
 
-/// The addresses of `host:port`. It may take long. In a simulation every name is that of this host.
+/// The addresses of `host:port`. The call may take long. In a simulation every name stands for this
+/// host.
 ///
 /// # Errors
 /// Those of `getaddrinfo`.
@@ -688,12 +699,14 @@ pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     Ok(host_and_port.to_socket_addrs()?.collect())
 }
 
-/// A subscription to signals of the simulation of this OS thread; `None` if it has none.
+/// A subscription to signals in the simulation of this OS thread; `None` if the OS thread has no
+/// simulation.
 pub(crate) fn simulated_signals(mask: u64) -> Option<Result<Fd>> {
     is_simulated().then(|| interposed::with(|kernel| Ok(Fd::simulated(kernel.subscribe(mask)?))))
 }
 
-/// The number of the lowest signal that a simulated subscription has and was not told of.
+/// The number of the lowest signal that has come in for a simulated subscription and has not been
+/// taken.
 ///
 /// # Errors
 /// `EAGAIN` if there is none.
@@ -701,7 +714,8 @@ pub(crate) fn take_simulated_signal(subscription: &Fd) -> Result<u32> {
     interposed::with(|kernel| kernel.take_signal(subscription.0))
 }
 
-/// Whether an operation on a file that nobody waits for any more is performed all the same, in the simulation of this OS thread.
+/// Whether the simulation of this OS thread performs an operation on a file even though its thread
+/// has given the operation up.
 pub(crate) fn goes_on() -> bool {
     interposed::with(|kernel| Ok(kernel.goes_on())).unwrap_or(false)
 }
@@ -757,7 +771,8 @@ pub(crate) fn epoll_wait<'a>(
     Ok(events[..taken.len()].write_copy_of_slice(&taken))
 }
 
-/// A new eventfd in non-blocking mode. It is a real one in a simulation too, where nobody waits for it.
+/// A new eventfd in non-blocking mode. In a simulation it is a real eventfd too; there no call
+/// waits for it.
 pub(crate) fn eventfd() -> Result<OwnedFd> {
     let _counting = counting(Call::Eventfd);
     if is_interposed() {

@@ -1,4 +1,4 @@
-//! Datagram sockets, of UDP and Unix.
+//! Calls on datagram sockets: UDP and Unix.
 
 use super::{Call, Fd, connect, is_interposed, make, on};
 use rustix::io::{Errno, Result};
@@ -36,15 +36,17 @@ pub fn datagram_pair() -> Result<(Fd, Fd)> {
     })
 }
 
-/// Sets whom a datagram socket sends to, and receives from. It is done at once, so it is repeated when it is interrupted.
+/// Sets the address that a datagram socket sends to and receives from. The call is repeated when it
+/// is interrupted, because it never waits.
 ///
 /// # Errors
-/// Those of `connect`, but for `EINTR`.
+/// Those of `connect`, except for `EINTR`.
 pub fn set_peer(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
     rustix::io::retry_on_intr(|| connect(&fd, address))
 }
 
-/// Receives the next datagram, without waiting: how much of it fitted, and who sent it. With `peek` it stays there.
+/// Receives the next datagram, without waiting. Returns the number of its bytes that fitted into
+/// `buffer`, and the sender's address. With `peek` the datagram stays in the socket.
 ///
 /// # Errors
 /// Those of `recvfrom`.
@@ -89,7 +91,7 @@ pub fn send_to(fd: impl AsFd, bytes: &[u8], to: &SocketAddrAny) -> Result<usize>
     })
 }
 
-/// What a datagram socket can be told.
+/// The options of a datagram socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DatagramOption {
