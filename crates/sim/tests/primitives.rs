@@ -11,7 +11,7 @@
 use futures::FutureExt;
 use futures::future::select;
 use selvedge_core::{spawn_local, yield_now};
-use selvedge_sched::{Explorer, Simulation, VirtualTime, each_seed};
+use selvedge_sim::{Explorer, Simulation, VirtualTime, each_seed};
 use selvedge_sync::{
     Barrier, BoundedFifo, Condition, Event, Fifo, Latch, MVar, Mutex, OnceCell, Promise, RwLock, Semaphore,
     broadcast, broadcast_local, watch, watch_local,
