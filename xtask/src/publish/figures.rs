@@ -58,7 +58,7 @@ pub(super) fn markdown(figures: &[(Figure, Vec<Plot>)]) -> String {
 
 fn section(text: &mut String, figure: &Figure, plots: &[Plot]) {
     let Figure { name, title, commit, .. } = figure;
-    let _ = writeln!(text, "\n## {name}\n\nMeasured is: {title}. Commit `{commit}`.");
+    let _ = writeln!(text, "\n## {name}\n\nMeasured: {title}. Commit `{commit}`.");
     let images: Vec<String> =
         plots.iter().map(|plot| format!("![{}](../{})", plot.alt, plot.path())).collect();
     if !images.is_empty() {
