@@ -33,7 +33,7 @@ const FIGURES: &str = "docs/FIGURES.md";
 const FIGURES_PAGE: &str = "site/figures";
 const GUIDE_PAGES: &str = "site/guide";
 
-/// What stands in the README between two lines of its own.
+/// The table of the README stands between these two lines.
 const BEGIN: &str = "<!-- figures: begin -->";
 const END: &str = "<!-- figures: end -->";
 

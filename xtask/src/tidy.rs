@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: what the compiler cannot see about the tree.
+//! `cargo xtask tidy`: rules about the tree that the compiler cannot check.
 //!
-//! Each check is a function from the tree's text to the problems found in it, so that each is tested on a tree of
-//! three lines.
+//! Each check is a function from the tree's text to the problems found in it, so that each is
+//! tested on a tree of three lines.
 
 mod changelog;
 mod glossary;
@@ -21,7 +21,7 @@ use std::process::Command;
 use crate::workspace::Workspace;
 pub(crate) use links::joined;
 
-/// What to do about `docs/CONCORDANCE.md`.
+/// Whether `docs/CONCORDANCE.md` is checked or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Concordance {
     /// A stale file is a problem.
@@ -30,7 +30,8 @@ pub(crate) enum Concordance {
     Rewrite,
 }
 
-/// The files under version control: path from the root, and text. A file that is not UTF-8 has empty text.
+/// The files under version control: path from the root, and text. A file that is not UTF-8 has
+/// empty text.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) files: BTreeMap<String, String>,
@@ -98,7 +99,7 @@ impl Tree {
     /// Reads every file that git tracks, or would track if it were added.
     pub(crate) fn read(root: &Path) -> Result<Tree, String> {
         let output = Command::new("git")
-            // A clone owned by someone else is as good to read.
+            // A clone that belongs to another user is as good to read.
             .args(["-c", &format!("safe.directory={}", root.display())])
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
             .current_dir(root)
@@ -121,7 +122,7 @@ impl Tree {
         self.files.get(path)
     }
 
-    /// The files whose name ends in `suffix`, in order of path.
+    /// The files with names that end in `suffix`, in order of path.
     fn ending_in<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()

@@ -1,4 +1,4 @@
-//! What cargo knows about the workspace: its root, its packages, what each depends on.
+//! The workspace as cargo knows it: its root, its packages, and the dependencies of each.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -22,12 +22,12 @@ pub(super) struct Page<'a> {
     pub(super) source: &'a str,
     pub(super) text: &'a str,
     pub(super) description: &'a str,
-    /// What stands before the text and after it.
+    /// The parts before the text and after it.
     pub(super) before: String,
     pub(super) after: String,
 }
 
-/// What a link of a Markdown file leads to on the site.
+/// The places of the site to which links of Markdown files lead.
 pub(super) trait Places {
     /// The page's directory or the file, from the root. `None` if the site has none.
     fn place(&self, file: &str) -> Option<String>;

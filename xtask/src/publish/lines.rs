@@ -27,7 +27,8 @@ struct Line<'a> {
     points: Vec<(f64, f64)>,
 }
 
-/// Draws `sizes`, each with its rows, which have one unit. `noun` is what the sizes count.
+/// Draws `sizes`, each with its rows, which have one unit. `noun` names the things that the sizes
+/// count.
 pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)]) -> String {
     let mut canvas = Canvas::default();
     let top = canvas.title(title) + AXIS + 12.0;

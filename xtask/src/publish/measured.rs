@@ -38,11 +38,11 @@ const ROW: [&str; 13] = [
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
     pub(super) name: String,
-    /// What was measured, in a sentence.
+    /// The measured thing, in a sentence.
     pub(super) title: String,
     /// Processor, cores, memory and kernel.
     pub(super) machine: String,
-    /// The commit whose code was measured.
+    /// The commit that was measured.
     pub(super) commit: String,
     pub(super) notes: Vec<String>,
     /// The rows of one case stand side by side.
@@ -65,7 +65,7 @@ pub(super) struct Row {
     pub(super) reason: Option<String>,
 }
 
-/// What a row has to reach.
+/// The aim of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Aim {
     /// Ours is so many times better than the row.
@@ -76,7 +76,7 @@ pub(super) enum Aim {
     AtLeast(f64),
 }
 
-/// Reads an array of figures. The error names what is missing.
+/// Reads an array of figures. The error names the parts that may be missing.
 pub(super) fn read(file: &str, text: &str) -> Result<Vec<Value>, String> {
     let json: Value = serde_json::from_str(text).map_err(|e| format!("{file}: {e}"))?;
     let Value::Array(figures) = json else { return Err(format!("{file}: no array of figures")) };

@@ -5,7 +5,7 @@
 use super::measured::{Aim, Figure, Row};
 use super::{bars, lines};
 
-/// A plot: the name of its file, what it says to a reader without eyes, and the file's text.
+/// A plot: the name of its file, its words for a screen reader, and the file's text.
 #[derive(Debug)]
 pub(super) struct Plot {
     pub(super) file: String,
@@ -80,7 +80,7 @@ fn sized(case: &str) -> Option<(f64, String, &str)> {
     Some((size, format!("{noun}{plural}"), rest))
 }
 
-/// What the cases of one line plot have in common, and its rows by size.
+/// The words that the cases of one line plot have in common, and its rows by size.
 #[derive(Debug)]
 struct Group<'a> {
     noun: String,

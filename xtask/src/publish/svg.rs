@@ -112,7 +112,7 @@ impl Canvas {
         y + 6.0
     }
 
-    /// The whole file. `title` is what a screen reader says.
+    /// The whole file. A screen reader says `title`.
     pub(super) fn finish(self, title: &str, height: f64) -> String {
         let (width, height, title) = (WIDTH, height.ceil(), escaped(title));
         format!(

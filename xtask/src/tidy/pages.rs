@@ -3,7 +3,7 @@
 use super::{Problem, Tree};
 use crate::publish;
 
-/// A page that differs from what its sources say, and one that has no source.
+/// A page that differs from the page that its sources make, and a page without a source.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let pages = match publish::pages(&tree.files) {
         Ok(pages) => pages,
