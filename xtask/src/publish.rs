@@ -180,6 +180,46 @@ mod tests {
         }
     }
 
+    /// The boxes of a plot's texts, as wide as they are estimated: left, top, right, bottom.
+    fn boxes(svg: &str) -> Vec<([f64; 4], String)> {
+        let document = roxmltree::Document::parse(svg).unwrap();
+        let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+        let one = |node: roxmltree::Node<'_, '_>| {
+            let at = |name| node.attribute(name).unwrap().parse::<f64>().unwrap();
+            let size = match node.attribute("class").unwrap() {
+                "title" => svg::TITLE,
+                "axis" => svg::AXIS,
+                _ => svg::NAME,
+            };
+            let text = node.text().unwrap_or_default().to_string();
+            let (x, y, width) = (at("x"), at("y"), svg::width_of(&text, size));
+            let left = match node.attribute("text-anchor") {
+                None => x,
+                Some("middle") => x - width / 2.0,
+                Some(_) => x - width,
+            };
+            // Letters reach about 0.75 of the font's size above the line and 0.2 below it.
+            ([left, y - 0.75 * size, left + width, y + 0.2 * size], text)
+        };
+        texts.map(one).collect()
+    }
+
+    #[test]
+    fn no_text_of_a_plot_overlaps_another_or_leaves_the_plot() {
+        let sources = Tree::read(&workspace::root()).unwrap().files;
+        let pages = pages(&sources).unwrap();
+        for (file, svg) in pages.iter().filter(|(file, _)| file.ends_with(".svg")) {
+            let boxes = boxes(svg);
+            for (index, (a, text)) in boxes.iter().enumerate() {
+                assert!(a[0] >= 0.0 && a[2] <= svg::WIDTH, "{file}: {text}: {a:?}");
+                for (b, other) in &boxes[..index] {
+                    let apart = a[2] <= b[0] || b[2] <= a[0] || a[3] <= b[1] || b[3] <= a[1];
+                    assert!(apart, "{file}: {text} and {other}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_file_that_is_no_longer_made_is_stale() {
         let files = ["site/figures/old.svg", "site/figures/index.html", "site/index.html"];

@@ -85,7 +85,12 @@ pub(super) fn table(figures: &[Figure]) -> Result<String, String> {
         let _ = writeln!(text, "| {words} | {ours} | {peer}: {value} | {times} |");
     }
     if !loses && let Some(lost) = figures.iter().flat_map(Figure::losses).next() {
-        return Err(format!("the README's rows show no peer that is better, and {} is", lost.system));
+        return Err(format!(
+            "the README's rows show no peer that is better, and {} is in {}: change a row in {}",
+            lost.system,
+            lost.case,
+            file!()
+        ));
     }
     Ok(text)
 }
