@@ -1,4 +1,4 @@
-//! The ways to choose the next of the ready threads.
+//! The ways to choose what happens next: a step of a ready thread, or an arrival.
 
 use super::Random;
 use selvedge_core::Thread;
@@ -9,6 +9,15 @@ pub(super) type Ready = (Thread, u32);
 /// How many steps in a row a preferred thread may make while other threads are ready. A thread that
 /// yields until something has happened must not keep the other threads from making it happen.
 const STREAK_MAX: u32 = 200;
+
+/// What happens next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// A thread makes a step. The number is the choice that was made, for the digest.
+    Step(Ready, u32),
+    /// An arrival happens, of those that are due.
+    Arrival(usize),
+}
 
 #[derive(Debug)]
 pub(super) enum Chooser {
@@ -21,22 +30,26 @@ pub(super) enum Chooser {
 }
 
 impl Chooser {
-    /// Takes a thread out of `ready`, which is not empty, and returns it with the choice that was made.
-    /// `last` is the number of the thread that made the last step.
+    /// Chooses among the threads in `ready` and so many `arrivals`; one of the two is not empty.
+    /// `last` is the number of the thread that made the last step. Only a replay chooses an arrival,
+    /// so the other ways are given none.
     #[inline]
-    pub(super) fn take(&mut self, ready: &mut Vec<Ready>, last: u32) -> (Ready, u32) {
+    pub(super) fn take(&mut self, ready: &mut Vec<Ready>, arrivals: usize, last: u32) -> Next {
         match self {
             Chooser::Random(random) => {
                 let chosen = if ready.len() == 1 { 0 } else { random.below(ready.len() as u64) as usize };
-                (ready.swap_remove(chosen), chosen as u32)
+                Next::Step(ready.swap_remove(chosen), chosen as u32)
             }
             Chooser::Pct(pct) => {
                 let chosen = pct.choose(ready);
-                (ready.swap_remove(chosen), chosen as u32)
+                Next::Step(ready.swap_remove(chosen), chosen as u32)
             }
             Chooser::Replay(replay) => {
-                let chosen = replay.choose(ready, last);
-                (ready.remove(chosen), chosen as u32)
+                let chosen = replay.choose(ready, arrivals, last);
+                match chosen.checked_sub(ready.len()) {
+                    Some(arrival) => Next::Arrival(arrival),
+                    None => Next::Step(ready.remove(chosen), chosen as u32),
+                }
             }
         }
     }
@@ -99,10 +112,10 @@ impl Pct {
 #[derive(Debug)]
 pub(super) struct Replay {
     given: Vec<u32>,
-    /// How many preemptions are left. A preemption is a step of another thread while the thread of the
-    /// last step is ready.
+    /// How many preemptions are left. A preemption is a step of another thread, or an arrival, while
+    /// the thread of the last step is ready.
     preemptions: u32,
-    /// Each choice among several threads, with the number of these threads.
+    /// Each choice among several candidates, with their number.
     pub(super) made: Vec<(u32, u32)>,
     streak: u32,
 }
@@ -113,11 +126,13 @@ impl Replay {
     }
 
     /// Choice 0 is the thread of the last step, if it is ready. The other threads follow in the order
-    /// in which they became ready.
-    fn choose(&mut self, ready: &[Ready], last: u32) -> usize {
+    /// in which they became ready, and then the arrivals. The result is an index of `ready`, or, for an
+    /// arrival, its index plus the length of `ready`.
+    fn choose(&mut self, ready: &[Ready], arrivals: usize, last: u32) -> usize {
         let goes_on = ready.iter().position(|r| r.1 == last);
         self.streak = if goes_on.is_some() { self.streak + 1 } else { 0 };
-        if ready.len() == 1 {
+        let candidates = ready.len() + arrivals;
+        if candidates == 1 {
             return 0;
         }
         if self.streak >= STREAK_MAX {
@@ -129,8 +144,8 @@ impl Replay {
         {
             return goes_on;
         }
-        let choice = self.given.get(self.made.len()).copied().unwrap_or(0).min(ready.len() as u32 - 1);
-        self.made.push((choice, ready.len() as u32));
+        let choice = self.given.get(self.made.len()).copied().unwrap_or(0).min(candidates as u32 - 1);
+        self.made.push((choice, candidates as u32));
         match (goes_on, choice as usize) {
             (None, choice) => choice,
             (Some(goes_on), 0) => goes_on,
