@@ -1,4 +1,4 @@
-//! A simulated schedule with a real event loop: its clock stands still, and the sockets are real.
+//! A simulated schedule with a real event loop: its clock stands still, and its sockets are real.
 
 use nix::time::{ClockId, clock_gettime};
 use selvedge_io::EventLoop;

@@ -145,7 +145,7 @@ impl<T, M: Mode> Broadcaster<T, M> {
         listeners
     }
 
-    /// A new listener, which gets what is sent from now on.
+    /// A new listener, which gets all values that are sent from now on.
     pub fn listener(&self) -> Listener<T, M> {
         let next = self.inner.queue.with(|state, _| {
             state.listeners += 1;
@@ -154,7 +154,7 @@ impl<T, M: Mode> Broadcaster<T, M> {
         Listener { inner: self.inner.clone(), next }
     }
 
-    /// How many listeners there are.
+    /// The number of listeners.
     pub fn listeners(&self) -> usize {
         self.inner.queue.with(|state, _| state.listeners)
     }

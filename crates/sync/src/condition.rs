@@ -54,7 +54,8 @@ pub struct Condition<M: Mode = Shared> {
     queue: WaitQueue<(), Notice, M>,
 }
 
-/// The payload of a waiter: `Waiting` until it is notified; then which function has notified it.
+/// The payload of a waiter: `Waiting` until it is notified. Then it tells which function has
+/// notified it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Notice {
     Waiting,

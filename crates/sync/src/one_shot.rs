@@ -165,9 +165,11 @@ impl<T, M: Mode> Drop for Reply<T, M> {
     fn drop(&mut self) {
         let value = self.shared.with(|state, queue| {
             state.is_unwanted = true;
-            // The waiter, if there is one, is in `unwanted`: no taker is left, because it would
-            // borrow `self`.
-            queue.grant();
+            // Every waiter is in `unwanted`, of which one replier may have several futures: no taker
+            // is left, because it would borrow `self`.
+            while !queue.is_empty() {
+                queue.grant();
+            }
             state.value.take()
         });
         drop(value); // not under the lock, because its destructor is code of the program
