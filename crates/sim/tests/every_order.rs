@@ -1,16 +1,16 @@
 //! Programs on a simulated network, in every order of their threads' steps and of the arrivals on
 //! the network.
 //!
-//! The conditions are [prompt](Conditions::prompt), so all that was sent is due at once. A release
-//! build, which `cargo xtask ci` makes, tries every order of each program without a bound; the test
-//! fails if there are more orders than the test says. A debug build is some 20 times slower: where a
-//! program has more than 3,000 orders, the debug build tries all orders with one preemption.
+//! The conditions are [prompt](Conditions::prompt), so all that was sent is due at once. A program
+//! that `every_order` checks has at most 1,146 orders, and runs in each of them. A program that
+//! `many_orders` checks has more than 200,000 orders: it runs in the first orders of the search, and
+//! in orders that seeds determine.
 
 use selvedge_core::{JoinError, sleep, spawn_local, yield_now};
 use selvedge_io::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
 use selvedge_io::pipe::pipe;
 use selvedge_io::time::timeout;
-use selvedge_sim::{Conditions, Explorer, Simulation, Why, World};
+use selvedge_sim::{Conditions, Explorer, Simulation, Why, World, each_seed};
 use selvedge_sync::MVar;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -23,17 +23,25 @@ fn world() -> World {
     World::new(1).conditions(Conditions::prompt())
 }
 
-/// Runs a program in every order, of which there are at most so many.
-fn check<F: Future<Output = ()> + 'static>(orders_max: u64, program: impl Fn() -> F) {
-    let bound = if cfg!(debug_assertions) { 3_000 } else { orders_max };
-    let explored = Explorer::new().schedules_max(bound).check_world(&world(), &program).unwrap();
-    if explored.complete {
-        return;
-    }
-    assert!(bound < orders_max, "there are more than {orders_max} orders");
-    let few = Explorer::new().preemptions_max(1).schedules_max(orders_max);
-    let explored = few.check_world(&world(), &program).unwrap();
-    assert!(explored.complete, "more than {orders_max} orders have one preemption");
+/// Runs a program in every order.
+fn every_order<F: Future<Output = ()> + 'static>(program: impl Fn() -> F) {
+    let explored = Explorer::new().schedules_max(5_000).check_world(&world(), program).unwrap();
+    assert!(explored.complete, "there are more than 5,000 orders");
+}
+
+/// How many orders and seeds `many_orders` tries. A release build, which `cargo xtask ci` makes, is
+/// some 20 times faster.
+const MANY: u64 = if cfg!(debug_assertions) { 1_000 } else { 50_000 };
+
+/// Runs a program in the first orders of the search, and with many seeds.
+fn many_orders<F: Future<Output = ()> + 'static>(program: impl Fn() -> F) {
+    let explored = Explorer::new().schedules_max(MANY).check_world(&world(), &program).unwrap();
+    assert!(!explored.complete, "`every_order` can check this program");
+    each_seed(0..MANY / 5, |seed| {
+        let order = if seed % 2 == 0 { Simulation::new(seed) } else { Simulation::pct(seed, 3, 100) };
+        let conditions = if seed % 3 == 0 { Conditions::prompt() } else { Conditions::good() };
+        World::new(seed).conditions(conditions).order(order).run(program()).unwrap();
+    });
 }
 
 /// A listener on a port of its own, with its address.
@@ -75,7 +83,7 @@ fn datagrams_are_met_in_every_order() {
 
 #[test]
 fn bytes_of_one_connection_keep_their_order_and_come_back() {
-    check(100_000, || async {
+    every_order(|| async {
         let (client, server) = connection().await;
         let echo = spawn_local(async move {
             let mut byte = [0];
@@ -121,7 +129,7 @@ async fn sum(wrong: bool) {
 
 #[test]
 fn a_bug_that_needs_an_order_of_arrivals_is_found_and_replayed() {
-    check(1_000_000, || sum(false));
+    many_orders(|| sum(false));
     let failed = Explorer::new().check_world(&world(), || sum(true)).unwrap_err();
     assert!(matches!(failed.why(), Why::Panic { message, .. } if message.contains("is lost")), "{failed}");
     let again = world().order(Simulation::replay(&failed.schedule())).run(sum(true)).unwrap_err();
@@ -130,7 +138,7 @@ fn a_bug_that_needs_an_order_of_arrivals_is_found_and_replayed() {
 
 #[test]
 fn a_read_that_is_given_up_takes_no_bytes() {
-    check(100_000, || async {
+    every_order(|| async {
         let (client, server) = connection().await;
         let reader = Rc::new(server);
         let victim = {
@@ -162,7 +170,7 @@ fn a_read_that_is_given_up_takes_no_bytes() {
 
 #[test]
 fn a_reader_and_a_writer_share_a_connection() {
-    check(1_000_000, || async {
+    every_order(|| async {
         let (client, server) = connection().await;
         let client = Rc::new(client);
         let reader = {
@@ -183,7 +191,7 @@ fn a_reader_and_a_writer_share_a_connection() {
 
 #[test]
 fn two_threads_accept_from_one_listener() {
-    check(1_000_000, || async {
+    many_orders(|| async {
         let (listener, address) = listener();
         let listener = Rc::new(listener);
         let acceptors = [0, 1].map(|_| {
@@ -202,7 +210,7 @@ fn two_threads_accept_from_one_listener() {
 
 #[test]
 fn a_cancelled_accept_leaves_the_connection_to_the_next() {
-    check(1_000_000, || async {
+    every_order(|| async {
         let (listener, address) = listener();
         let listener = Rc::new(listener);
         let victim = {
@@ -221,7 +229,7 @@ fn a_cancelled_accept_leaves_the_connection_to_the_next() {
 
 #[test]
 fn a_time_limit_meets_an_answer() {
-    check(100_000, || async {
+    every_order(|| async {
         let (client, server) = connection().await;
         let server = spawn_local(async move {
             sleep(Duration::from_millis(1)).await;
@@ -240,7 +248,7 @@ fn a_time_limit_meets_an_answer() {
 
 #[test]
 fn pipes_and_socket_pairs_pass_a_word_round() {
-    check(100_000, || async {
+    every_order(|| async {
         let (sender, receiver) = pipe().unwrap();
         let (one, other) = UnixStream::pair().unwrap();
         let done = Rc::new(MVar::new_local(0));

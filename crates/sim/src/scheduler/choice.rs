@@ -6,8 +6,9 @@ use selvedge_core::Thread;
 /// A ready thread, with its number in this run.
 pub(super) type Ready = (Thread, u32);
 
-/// How many steps in a row a preferred thread may make while other threads are ready. A thread that
-/// yields until something has happened must not keep the other threads from making it happen.
+/// How many steps in a row preferred threads may make while another thread is ready and makes none.
+/// Threads that yield, or wake each other, until something has happened must not keep the other threads
+/// from making it happen.
 const STREAK_MAX: u32 = 200;
 
 /// What happens next.
@@ -70,41 +71,73 @@ pub(super) struct Pct {
     /// The priority that the thread that sank last has.
     bottom: u64,
     step: u64,
-    streak: (u32, u32),
+    /// The window in which each thread ran last, by the thread's number.
+    ran: Vec<u64>,
+    /// The number of the current window: the steps since all ready threads had run, or since those
+    /// that had run sank.
+    window: u64,
+    /// How many steps the current window has.
+    length: u32,
 }
 
 impl Pct {
     pub(super) fn new(mut random: Random, depth: usize, steps: u64) -> Pct {
         let mut changes: Vec<u64> = (1..depth).map(|_| random.below(steps.max(1))).collect();
         changes.sort_unstable_by(|a, b| b.cmp(a));
-        Pct { random, priorities: Vec::new(), changes, bottom: u64::MAX / 2, step: 0, streak: (0, 0) }
+        Pct {
+            random,
+            priorities: Vec::new(),
+            changes,
+            bottom: u64::MAX / 2,
+            step: 0,
+            ran: Vec::new(),
+            window: 1,
+            length: 0,
+        }
     }
 
     fn choose(&mut self, ready: &[Ready]) -> usize {
         let newest = ready.iter().map(|r| r.1 as usize).max().unwrap_or(0);
         while self.priorities.len() <= newest {
             self.priorities.push(u64::MAX / 2 + self.random.below(u64::MAX / 2));
+            self.ran.push(0);
         }
-        let highest = |priorities: &[u64]| {
-            let by_priority = |i: &usize| priorities[ready[*i].1 as usize];
-            (0..ready.len()).max_by_key(by_priority).expect("one is ready")
-        };
-        let mut chosen = highest(&self.priorities);
-        let number = ready[chosen].1;
-        self.streak = (number, if self.streak.0 == number { self.streak.1 + 1 } else { 0 });
-        let mut sink = self.streak.1 >= STREAK_MAX;
+        if ready.iter().all(|r| self.ran[r.1 as usize] == self.window) {
+            self.begin_window();
+        } else if self.length >= STREAK_MAX {
+            // The threads that ran may wake each other for ever, so all of them sink.
+            for number in 0..self.ran.len() {
+                if self.ran[number] == self.window {
+                    self.sink(number);
+                }
+            }
+            self.begin_window();
+        }
         if self.changes.last().is_some_and(|&at| at <= self.step) {
             self.changes.pop();
-            sink = true;
+            let running = self.highest(ready);
+            self.sink(ready[running].1 as usize);
         }
-        if sink {
-            self.bottom -= 1;
-            self.priorities[number as usize] = self.bottom;
-            self.streak.1 = 0;
-            chosen = highest(&self.priorities);
-        }
+        let chosen = self.highest(ready);
+        self.ran[ready[chosen].1 as usize] = self.window;
+        self.length += 1;
         self.step += 1;
         chosen
+    }
+
+    fn highest(&self, ready: &[Ready]) -> usize {
+        let by_priority = |i: &usize| self.priorities[ready[*i].1 as usize];
+        (0..ready.len()).max_by_key(by_priority).expect("one is ready")
+    }
+
+    fn sink(&mut self, number: usize) {
+        self.bottom -= 1;
+        self.priorities[number] = self.bottom;
+    }
+
+    fn begin_window(&mut self) {
+        self.window += 1;
+        self.length = 0;
     }
 }
 
