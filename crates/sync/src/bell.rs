@@ -120,8 +120,8 @@ impl Bell {
         if !insist(|| state.load(Ordering::Relaxed) == RUNG)
             && state.compare_exchange(QUIET, ASLEEP, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
-            // A spurious return of `sleep` is possible: each ring of a sleeping owner leaves a
-            // token for `park`, and so may other code that unparks this OS thread.
+            // `sleep` may return although the bell was not rung, because each ring of a sleeping
+            // owner leaves a token for `park`, and so may other code that unparks this OS thread.
             while state.load(Ordering::Relaxed) == ASLEEP && sleep(until) {}
         }
         state.swap(QUIET, Ordering::Acquire) == RUNG
