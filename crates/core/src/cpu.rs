@@ -107,8 +107,9 @@ impl Stop {
     }
 }
 
-/// A CPU that is the current one of its OS thread, for a loop that makes many steps and runs none of the program's code between them.
-/// When this is dropped, the CPU before it is the current one again.
+/// A CPU that is the current one of its OS thread, for a loop that makes many steps and runs none
+/// of the program's code between them. When this is dropped, the CPU before it is the current one
+/// again.
 pub(crate) struct Entered<'a> {
     cpu: &'a CpuInner,
     outer: *const CpuInner,
@@ -231,7 +232,8 @@ const OBSERVED: u8 = 8;
 const TIRED: u8 = 16;
 /// The step is within one of another CPU.
 const NESTED: u8 = 32;
-/// The running thread is within a [`shield`](crate::shield()). It says nothing of how the step ends.
+/// The running thread is within a [`shield`](crate::shield()). It says nothing of how the step
+/// ends.
 const SHIELDED: u8 = 64;
 
 /// The part of a CPU that a borrowed waker may be used on from another OS thread during a step.
@@ -242,9 +244,9 @@ pub(crate) struct Step {
     /// that has an observer, because an OS thread that looks from elsewhere does not see `CURRENT`.
     pub(crate) running: AtomicU32,
     flags: AtomicU8,
-    /// How many threads the CPU keeps that only its own threads can resume; and how many that anything can. Written on the CPU's OS
-    /// thread alone. In a group a thread kept by one CPU may be resumed by another, so that only the sum over the group counts.
-    /// By [`STATE`].
+    /// How many threads the CPU keeps that only its own threads can resume; and how many that
+    /// anything can. Written on the CPU's OS thread alone. In a group a thread kept by one CPU may
+    /// be resumed by another, so that only the sum over the group counts. By [`STATE`].
     waiting: [Count; 4],
 }
 
@@ -508,7 +510,8 @@ impl Cpu {
         brief
     }
 
-    /// Has the CPU be the current one of this OS thread, as in a step, until what this returns is dropped.
+    /// Has the CPU be the current one of this OS thread, as in a step, until what this returns is
+    /// dropped.
     #[inline(always)]
     pub(crate) fn enter(&mut self) -> Entered<'_> {
         Entered { cpu: self.inner(), outer: CURRENT.replace(self.inner.as_ptr()) }
@@ -730,13 +733,15 @@ impl CpuInner {
         let key = thread.into_key();
         let (head, body) = (self.base.header(key).head(), self.base.body(key));
         self.step.running.store(key.get(), Ordering::Relaxed);
-        // SAFETY: the handle owned the thread, so it is live; we hold it until we pass it on below, according to the result.
+        // SAFETY: the handle owned the thread, so it is live; we hold it until we pass it on below,
+        // according to the result.
         unsafe { thread::poll(head, body, self) };
         let slot = &self.slot;
         if self.step.flags.load(Ordering::Relaxed) != 0 {
             return Brief::Other;
         }
-        // Comparisons in this order, and no `match`, of which the compiler would make a jump through a table.
+        // Comparisons in this order, and no `match`, of which the compiler would make a jump
+        // through a table.
         let stop = slot.kind.get();
         if stop == Stop::Yield {
             slot.kind.set(Stop::Nothing);
@@ -765,7 +770,8 @@ impl CpuInner {
             return Brief::Ret;
         } else if stop == Stop::Fork {
             slot.kind.set(Stop::Nothing);
-            // SAFETY: the slot was filled with the key of the child, which it owned; we hold the parent.
+            // SAFETY: the slot was filled with the key of the child, which it owned; we hold the
+            // parent.
             unsafe {
                 let child = Thread::from_key(Key::new_unchecked(slot.word.get()));
                 return Brief::Fork { child, parent: Thread::from_key(key) };
@@ -875,8 +881,8 @@ impl CpuInner {
         }
     }
 
-    /// Makes the thread at `key` ready if it waits and may run here; false if not. A stale key is no harm. It runs no code of the
-    /// program's and takes no lock.
+    /// Makes the thread at `key` ready if it waits and may run here; false if not. A stale key is
+    /// no harm. It runs no code of the program's and takes no lock.
     #[inline(always)]
     pub(crate) fn resume_own(&self, key: Key) -> bool {
         let head = self.base.header(key).head();
@@ -922,7 +928,8 @@ impl CpuInner {
     /// As [`release_local`](CpuInner::release_local); if it is true, the thread is the caller's.
     #[inline(always)]
     fn take_local(&self, key: Key, head: u32) -> bool {
-        // In a waiting state a thread is its CPU's, which is this one. If it is not mobile, its state is written on this OS thread alone.
+        // In a waiting state a thread is its CPU's, which is this one. If it is not mobile, its
+        // state is written on this OS thread alone.
         let state = head & (STATE | MOBILE);
         let takes = matches!(state, WAITING_HERE | WAITING) && self.owns(key);
         if takes {
@@ -1094,7 +1101,8 @@ impl CpuInner {
         CpuInner::of(cx).is_some_and(|cpu| cpu.ask(leaf, ask))
     }
 
-    /// The CPU, if `cx` is the running thread's own context; `None` if it is not, or if that cannot be told at once.
+    /// The CPU, if `cx` is the running thread's own context; `None` if it is not, or if that cannot
+    /// be told at once.
     #[inline(always)]
     pub(crate) fn of<'a>(cx: &Context<'_>) -> Option<&'a CpuInner> {
         let cpu = CURRENT.get();
@@ -1141,14 +1149,16 @@ impl CpuInner {
         self.step.flags.load(Ordering::Relaxed) == 0 && self.slot.is_empty()
     }
 
-    /// Marks the block of the running thread, which has just ended: from then on its joiner may be told.
+    /// Marks the block of the running thread, which has just ended: from then on its joiner may be
+    /// told.
     #[inline(always)]
     pub(crate) fn mark_over(&self) {
         let (key, head) = self.stopped();
         self.base.header(key).set_head(head & !STATE | OVER);
     }
 
-    /// Wakes a foreign joiner of the running thread, whose block is marked, and which is not to be seen any more by what this calls.
+    /// Wakes a foreign joiner of the running thread, which has ended and has marked its block.
+    /// Meanwhile no thread counts as the running one, because the foreign code may look.
     #[cold]
     #[inline(never)]
     pub(crate) fn tell_foreign(&self, joiner: Waker) {
@@ -1217,7 +1227,8 @@ impl CpuInner {
         waker::of(self.step.id, self.step.running.load(Ordering::Relaxed))
     }
 
-    /// The running thread as a waiter, for a queue that says so with [`ask_block`](CpuInner::ask_block).
+    /// The running thread as a waiter, for a queue that says so with
+    /// [`ask_block`](CpuInner::ask_block).
     #[inline(always)]
     pub(crate) fn waiter(&self) -> Waiter {
         Waiter::Ours(self.id_above | u64::from(self.step.running.load(Ordering::Relaxed)))
@@ -1271,7 +1282,8 @@ impl CpuInner {
         (key, self.base.header(key).head())
     }
 
-    /// The end of a step: the others. It calls nothing but what it ends with, so that it saves no register.
+    /// The end of a step: the others. It calls nothing but what it ends with, so that it saves no
+    /// register.
     #[inline(never)]
     fn end_of_step(&self) -> Trace {
         let (key, head) = self.stopped();

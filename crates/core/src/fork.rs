@@ -135,7 +135,8 @@ impl<F: Future<Output = ()> + 'static> Future for Fork<F> {
 }
 
 impl<F: Future<Output = ()> + 'static> Fork<F> {
-    /// Polled with a copy of the running thread's waker or with another one, or when the slot is filled already.
+    /// Polled with a copy of the running thread's waker or with another one, or when the slot is
+    /// filled already.
     #[cold]
     #[inline(never)]
     fn poll_otherwise(&mut self, cx: &mut Context<'_>, future: F) -> Poll<()> {

@@ -349,7 +349,8 @@ impl<T> JoinCell<T> {
         if self.meeting.is_alone() {
             return Self::conclude_alone(result);
         }
-        // SAFETY: written once, by the thread's end, over a `None`; read by the handle only after OVER.
+        // SAFETY: written once, by the thread's end, over a `None`; read by the handle only after
+        // OVER.
         unsafe { self.result.get().write(Some(result)) };
         Polled::Untold
     }
@@ -482,8 +483,8 @@ impl<F: Future + 'static, const MAIN: bool> Joinable<F, MAIN> {
     #[cold]
     #[inline(never)]
     unsafe fn cancelled(body: *mut Self) -> Polled {
-        // SAFETY: live and not being polled, says the caller; afterwards it is over. The cell is live until both thread and handle
-        // are gone.
+        // SAFETY: live and not being polled, says the caller; afterwards it is over. The cell is
+        // live until both thread and handle are gone.
         unsafe {
             drop_quietly((*body).future.as_mut_ptr());
             (*body).cell.conclude(Err(JoinError::Cancelled))
@@ -643,8 +644,9 @@ impl<T> Drop for JoinHandle<T> {
             // SAFETY: once the thread is over, only the handle reaches the result.
             && unsafe { (*self.cell().result.get()).is_none() }
         {
-            // SAFETY: the thread is over and left its block to the handle, which is gone. The cell, which lies at the block's start
-            // and not on the heap, has nothing to drop but the result.
+            // SAFETY: the thread is over and left its block to the handle, which is gone. The cell,
+            // which lies at the block's start and not on the heap, has nothing to drop but the
+            // result.
             unsafe { thread::free(cpu, self.key) };
             return;
         }

@@ -84,9 +84,9 @@ pub struct WordLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached under the lock alone (`enter`), by one OS thread at a time. Each sees
-// all that the one before has done, because `Held` releases the word with Release and `enter` takes
-// it with Acquire. So sharing the lock only moves the value between OS threads.
+// SAFETY: the value is reached under the lock alone (`enter`), by one OS thread at a time. Each
+// sees all that the one before has done, because `Held` releases the word with Release and `enter`
+// takes it with Acquire. So sharing the lock only moves the value between OS threads.
 unsafe impl<T: Send> Sync for WordLock<T> {}
 
 /// Releases the lock when it is dropped.

@@ -35,7 +35,8 @@ impl Place {
         }
     }
 
-    /// That of a location in another image. (A function, so that the compiler branches, and does not compute both.)
+    /// That of a location in another image. (A function, so that the compiler branches, and does
+    /// not compute both.)
     #[cold]
     #[inline(never)]
     fn far() -> Place {

@@ -33,7 +33,8 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// The way to the value, as long as it is used: loom tells by its life whether two use the value at once.
+/// The way to the value, as long as it is used: loom tells by its life whether two use the value at
+/// once.
 #[cfg(not(loom))]
 pub(crate) struct MutPtr<T>(*mut T);
 

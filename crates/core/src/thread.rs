@@ -382,7 +382,8 @@ impl<B: Body> Body for Heap<B> {
     }
 }
 
-/// Creates a thread, not yet run, owned by the caller: its key, and where its body lies. The body is made where it is to lie.
+/// Creates a thread, not yet run, owned by the caller: its key, and where its body lies. The body
+/// is made where it is to lie.
 #[inline(always)]
 pub(crate) fn create<B: Body>(
     cpu: &CpuInner,
@@ -667,7 +668,7 @@ pub(crate) unsafe fn conclude(key: Key, head: u32, vtable: &VTable) {
 /// Frees the block of a thread that is over, in which nothing is left.
 ///
 /// # Safety
-/// The block is the caller's, who gives it up; and the CPU is on the calling OS thread.
+/// The caller owns the block and gives it up; the CPU is on the calling OS thread.
 #[inline(always)]
 pub(crate) unsafe fn free(cpu: &CpuInner, key: Key) {
     let vtable = vtable(cpu.base.header(key).head());

@@ -33,7 +33,7 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::future::Future;
 use std::marker::{PhantomData, PhantomPinned};
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, replace};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
@@ -91,8 +91,9 @@ pub trait Role<S, P> {
     /// none ever does: then the first poll surely puts the waiter into the queue.
     const IS_PAID: bool = true;
 
-    /// Whether the first poll is compiled into the code that awaits, which then calls nothing when it succeeds or has to wait. For roles
-    /// whose [`attempt`](Role::attempt) is some ten instructions long.
+    /// Whether the compiler puts the first poll into the code that awaits. That code then calls no
+    /// function when the poll succeeds or has to wait. It is for a role with an
+    /// [`attempt`](Role::attempt) of some ten instructions.
     const IS_SHORT: bool = false;
 
     /// The word that one who passes mostly finds, if there is such a one: then it is exchanged without having been looked at.
@@ -190,7 +191,8 @@ unsafe impl<P: Send> Send for List<P> {}
 /// One waiter. Its links are written when it is queued: who need not wait does not pay for them. It lies in its future, pinned, for as long as it is in a list.
 struct Node<P> {
     state: AtomicU8,
-    /// Where in the program it waits. (Beside the links, so that a waiter is no constant, of which the compiler would write those too.)
+    /// Where in the program it waits. (Beside the links, so that a waiter is no constant, of which
+    /// the compiler would write those too.)
     place: &'static Location<'static>,
     /// While queued, only reached under the lock; else by the owner alone.
     links: UnsafeCell<MaybeUninit<Links<P>>>,
@@ -247,7 +249,7 @@ impl<P> Queue<'_, P> {
             // It is moved, not cloned, because a foreign clone is code that may come back to the object. The waiter registers another one
             // when it looks; until then the one that is fired now stands for a grant too.
             // SAFETY: as in `front`; the links of a node in the list are written.
-            let waiter = unsafe { std::mem::replace(&mut (*Node::links(first)).waiter, Waiter::nothing()) };
+            let waiter = unsafe { replace(&mut (*Node::links(first)).waiter, Waiter::nothing()) };
             self.resume(waiter);
         }
     }
@@ -262,8 +264,9 @@ impl<P> Queue<'_, P> {
 
     #[inline(always)]
     fn grant_first(&mut self, first: NonNull<Node<P>>) {
-        // SAFETY: as in `front`. The waiter is moved out, once: the node leaves the list, of which it is the first. After the
-        // Release store the node is its owner's, and this function does not touch it again.
+        // SAFETY: as in `front`. The waiter is moved out, once: the node leaves the list, of which
+        // it is the first. After the Release store the node is its owner's, and this function does
+        // not touch it again.
         let waiter = unsafe {
             let links = Node::links(first);
             let waiter = (&raw const (*links).waiter).read();
@@ -278,7 +281,8 @@ impl<P> Queue<'_, P> {
         }
     }
 
-    /// As [`front`](Queue::front) and [`grant`](Queue::grant): grants the first waiter, with its payload as `prepare` leaves it.
+    /// As [`front`](Queue::front) and [`grant`](Queue::grant): grants the first waiter, with its
+    /// payload as `prepare` leaves it.
     #[inline(always)]
     pub fn grant_with(&mut self, prepare: impl FnOnce(&mut P)) {
         if let Some(first) = self.list.first {
@@ -344,7 +348,8 @@ impl<P> List<P> {
     /// The node is in this list, and we are under the lock.
     #[inline(always)]
     unsafe fn unlink(&mut self, node: NonNull<Node<P>>) {
-        // SAFETY: the caller's contract; its neighbours are in the list too, hence live. All but the first node have one before them.
+        // SAFETY: the caller's contract; its neighbours are in the list too, hence live. All but
+        // the first node have one before them.
         unsafe {
             let (prev, next) = ((*Node::links(node)).prev, (*Node::links(node)).next);
             match self.first == Some(node) {
@@ -464,7 +469,8 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     }
 }
 
-/// Fires them all, each of which has been granted something: also when a foreign waker panics, which then goes on to the caller.
+/// Fires them all, each of which has been granted something: also when a foreign waker panics,
+/// which then goes on to the caller.
 #[cold]
 #[inline(never)]
 fn fire(first: Waker, others: Others) {
@@ -558,7 +564,8 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
 enum Polls<'a> {
     /// The thread that this CPU runs, which is to be told that the thread waits.
     Here(&'a CpuInner),
-    /// Something else. Its waker is cloned before the lock is taken, because the clone is code that may come back to the object.
+    /// Something else. Its waker is cloned before the lock is taken, because the clone is code that
+    /// may come back to the object.
     Elsewhere(Waiter),
 }
 
@@ -610,7 +617,8 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         self.attempt_with::<true>(cx)
     }
 
-    /// The first attempt of one that waits with any context; `PAID` if its price has been paid already.
+    /// The first attempt of one that waits with any context; `PAID` if its price has been paid
+    /// already.
     #[inline(never)]
     fn attempt_with<const PAID: bool>(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
         if R::IS_PAID && !PAID {
@@ -681,8 +689,8 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                             // The role has granted it as well.
                             return Err(None);
                         }
-                        // SAFETY: the node is queued, and we are under the lock. Out of the list it is the owner's alone, and its waiter
-                        // is moved out, once.
+                        // SAFETY: the node is queued, and we are under the lock. Out of the list it
+                        // is the owner's alone, and its waiter is moved out, once.
                         unsafe {
                             queue.list.unlink(node);
                             replaced = Some((&raw const (*Node::links(node)).waiter).read());
@@ -696,7 +704,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                     }
                     let (waiter, cpu) = polls.take().expect("made above").into_waiter();
                     // SAFETY: the node is queued, so that its links are written, and we are under the lock.
-                    replaced = Some(unsafe { std::mem::replace(&mut (*Node::links(node)).waiter, waiter) });
+                    replaced = Some(unsafe { replace(&mut (*Node::links(node)).waiter, waiter) });
                     Ok(cpu)
                 });
                 drop(replaced);
@@ -735,8 +743,8 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         let waiter = self.queue.with(|state, queue| {
             if self.node.state.load(Ordering::Relaxed) == QUEUED {
                 let first = queue.list.first == Some(node);
-                // SAFETY: queued, and we are under the lock. The waiter is moved out, once: the node is in no list any more, and thus
-                // the owner's alone.
+                // SAFETY: queued, and we are under the lock. The waiter is moved out, once: the
+                // node is in no list any more, and thus the owner's alone.
                 unsafe {
                     queue.list.unlink(node);
                     R::withdrawn(state, queue, &mut *self.node.payload.get(), first);

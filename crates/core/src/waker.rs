@@ -107,7 +107,8 @@ pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
 
 /// What is to be resumed when it has got what it waits for.
 pub(crate) enum Waiter {
-    /// A thread of ours, and the number of the CPU that ran it when it began to wait: the data of a keyed waker.
+    /// A thread of ours, and the number of the CPU that ran it when it began to wait: the data of a
+    /// keyed waker.
     Ours(u64),
     /// Whatever has this waker.
     Foreign(Waker),

@@ -153,7 +153,8 @@ impl<T> State<T> {
         value
     }
 
-    /// Moves `value` to the first waiter, or into the empty variable. `None` if the variable is full: then `value` stays.
+    /// Moves `value` to the first waiter, or into the empty variable. `None` if the variable is
+    /// full: then `value` stays.
     #[inline(always)]
     fn put(&mut self, queue: &mut Queue<'_, Option<T>>, value: &mut Option<T>) -> Option<()> {
         if self.value.is_some() {
