@@ -501,9 +501,7 @@ impl<F: Future + 'static, const MAIN: bool> Joinable<F, MAIN> {
         match unsafe { (*body).cell.meeting.end() } {
             Joiner::None => Polled::Told,
             Joiner::Waits(joiner) => {
-                if let Err(foreign) = waker::fire_here(joiner) {
-                    cpu.tell_foreign(foreign);
-                }
+                cpu.tell_in_step(joiner);
                 Polled::Told
             }
             Joiner::Gone => {
