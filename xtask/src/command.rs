@@ -10,7 +10,8 @@ use std::time::Duration;
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
-    /// The lines themselves, each followed by what was being tested; without those of no tests at all.
+    /// The lines themselves, each followed by what was being tested; without those of no tests at
+    /// all.
     pub(crate) summaries: Vec<String>,
     /// What the tests are run for.
     pub(crate) step: &'static str,
@@ -45,7 +46,8 @@ impl Tally {
         let trimmed = line.trim();
         if let Some(what) = trimmed.strip_prefix("Running ").or_else(|| trimmed.strip_prefix("Doc-tests ")) {
             let kind = if trimmed.starts_with("Doc-tests") { "doc tests of " } else { "" };
-            // `Running tests/loom_gate.rs (target/debug/deps/loom_gate-0a1b)`: the hash helps nobody.
+            // `Running tests/loom_gate.rs (target/debug/deps/loom_gate-0a1b)`: the hash says
+            // nothing to a reader.
             let name = match what.split_once(" (") {
                 Some((source, binary)) => {
                     let binary = binary.trim_end_matches(')').rsplit('/').next().unwrap_or("");
@@ -105,14 +107,16 @@ impl Invocation {
         env.chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs it in `dir`, copying both of its output streams to ours line by line and counting tests in `tally`.
+    /// Runs it in `dir`, copying both of its output streams to ours line by line and counting tests
+    /// in `tally`.
     ///
     /// # Errors
     /// When it cannot be started, ends with a status other than zero, or outlives its limit.
     pub(crate) fn run(&self, dir: &Path, tally: &mut Tally) -> Result<(), String> {
         let (reader, writer) = pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
         let other_writer = writer.try_clone().map_err(|e| format!("cannot copy a pipe: {e}"))?;
-        // coreutils' `timeout` ends the whole process group, so that no test binary outlives its runner.
+        // coreutils' `timeout` ends the whole process group, so that no test binary outlives its
+        // runner.
         let mut command = Command::new("timeout");
         command
             .args(["--kill-after=10", &self.limit.as_secs().to_string(), &self.program])

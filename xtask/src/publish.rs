@@ -1,5 +1,6 @@
-//! `cargo xtask publish FILE..`: puts measured figures into the README and the site, the same in both: a summary with one line
-//! for each figure, every row in which a peer is better, and all that was measured.
+//! `cargo xtask publish FILE..`: puts measured figures into the README and the site, the same in
+//! both: a summary with one line for each figure, every row in which a peer is better, and all that
+//! was measured.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,7 +22,7 @@ const FIGURES: Marks = Marks { begin: "<!-- figures: begin -->", end: "<!-- figu
 const README: &str = "README.md";
 const PAGE: &str = "site/figures/index.html";
 
-/// Systems whose name starts so are ours.
+/// Systems with a name that starts so are ours.
 const OURS: &str = "selvedge";
 
 /// Peers that are one system in the summary, whatever they were made to do.

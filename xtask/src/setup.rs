@@ -130,7 +130,8 @@ fn components() -> Result<(), String> {
     Ok(())
 }
 
-/// A nightly toolchain with Miri, and with the sources that the sanitizers build the standard library from.
+/// A nightly toolchain with Miri, and with the sources that the sanitizers build the standard
+/// library from.
 fn nightly() -> Result<(), String> {
     if !rustup_lists(&["toolchain", "list"], "nightly") {
         rustup(&["toolchain", "install", "nightly", "--profile", "minimal"])?;

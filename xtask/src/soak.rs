@@ -1,4 +1,5 @@
-//! `cargo xtask soak SECONDS` and `cargo xtask stress SECONDS`: what the ordinary tests leave out because it takes its time.
+//! `cargo xtask soak SECONDS` and `cargo xtask stress SECONDS`: what the ordinary tests leave out
+//! because it takes its time.
 
 use std::time::Duration;
 

@@ -1,16 +1,18 @@
 //! `cargo xtask tidy`: what the compiler cannot see about the tree.
 //!
-//! Each check is a function from the tree's text to the problems found in it, so that each is tested on a tree of
-//! three lines.
+//! Each check is a function from the tree's text to the problems found in it, so that each is
+//! tested on a tree of three lines.
 
 mod changelog;
 mod glossary;
 mod layers;
 mod links;
 mod markdown;
+mod names;
 mod papers;
 mod rust;
 mod stray_paths;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +30,8 @@ pub(crate) enum Concordance {
     Rewrite,
 }
 
-/// The files under version control: path from the root, and text. A file that is not UTF-8 has empty text.
+/// The files under version control: path from the root, and text. A file that is not UTF-8 has
+/// empty text.
 #[derive(Debug, Default)]
 struct Tree {
     files: BTreeMap<String, String>,
@@ -79,6 +82,8 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         glossary::check(&tree),
         changelog::check(&tree, &workspace.packages),
         stray_paths::check(&tree),
+        words::check(&tree),
+        names::check(&tree),
     ]
     .concat();
     for problem in &problems {
@@ -118,7 +123,7 @@ impl Tree {
         self.files.get(path)
     }
 
-    /// The files whose name ends in `suffix`, in order of path.
+    /// The files with a name that ends in `suffix`, in order of path.
     fn ending_in<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()

@@ -21,7 +21,8 @@ pub(crate) struct Package {
     /// Directory of its `Cargo.toml`, relative to the root, `/` between parts.
     pub(crate) dir: String,
     /// Names of every dependency: normal, build and dev.
-    /// Those by name, but for the facade where only tests have it: examples in documentation import from there.
+    /// Those by name, but for the facade where only tests have it: examples in documentation import
+    /// from there.
     pub(crate) dependencies: Vec<String>,
     pub(crate) targets: Vec<Target>,
 }

@@ -8,8 +8,9 @@ use crate::workspace::{FACADE, Package};
 
 const FILE: &str = "ARCHITECTURE.md";
 
-/// Every package has one row with its directory, and depends only on packages of lower layers; tests included. Only the examples in the
-/// documentation of a crate import from the facade above it.
+/// Every package has one row with its directory, and depends only on packages of lower layers;
+/// tests included. Only the examples in the documentation of a crate import from the facade above
+/// it.
 pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
     let table = tree.text(FILE).and_then(|text| table_with(text, &["Layer", "Crate", "Directory"]));
     let Some(table) = table else {

@@ -2,10 +2,11 @@
 
 use super::{Problem, Tree, markdown};
 
-/// The directory whose pages are served from `/`.
+/// The directory with the pages that are served from `/`.
 const SITE: &str = "site";
 
-/// Every relative link names a tracked file or directory, and a heading or id in it where it names one.
+/// Every relative link names a tracked file or directory, and a heading or id in it where it names
+/// one.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, text) in tree.ending_in(".md") {

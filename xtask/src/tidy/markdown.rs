@@ -46,7 +46,7 @@ pub(super) fn tables(text: &str) -> Vec<Table<'_>> {
     tables
 }
 
-/// The table whose header starts with these cells.
+/// The table with a header that starts with these cells.
 pub(super) fn table_with<'a>(text: &'a str, header: &[&str]) -> Option<Table<'a>> {
     tables(text).into_iter().find(|table| table.header.starts_with(header))
 }
@@ -56,7 +56,8 @@ pub(super) fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// The names that `#name` links to a file may use: one for each heading, formed as GitHub forms them.
+/// The names that `#name` links to a file may use: one for each heading, formed as GitHub forms
+/// them.
 pub(super) fn anchors(text: &str) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = Vec::new();

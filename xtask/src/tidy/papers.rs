@@ -1,5 +1,5 @@
-//! `# Paper` headings: every key is listed in docs/PAPERS.md, and docs/CONCORDANCE.md tells where each section of
-//! each paper is implemented.
+//! `# Paper` headings: every key is listed in docs/PAPERS.md, and docs/CONCORDANCE.md tells where
+//! each section of each paper is implemented.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -66,7 +66,8 @@ fn headings(tree: &Tree) -> Vec<PaperHeading> {
     headings
 }
 
-/// `crates/core/src/gate.rs` is the module `core::gate`; the file that opens a directory is named by the directory.
+/// `crates/core/src/gate.rs` is the module `core::gate`; the file that opens a directory is named
+/// by the directory.
 fn module_name(file: &str) -> String {
     let parts: Vec<&str> = file.trim_end_matches(".rs").split('/').filter(|part| *part != "crates").collect();
     let named = parts.iter().filter(|part| !["src", "lib", "main", "mod"].contains(*part));
@@ -100,8 +101,8 @@ fn citations(heading: &PaperHeading, keys: &[(&str, &str)]) -> Vec<Citation> {
         .collect()
 }
 
-/// The place that a reference names after its key, which ends at `at`: the rest of its brackets, or else what is left
-/// when the sentence around it is taken away.
+/// The place that a reference names after its key, which ends at `at`: the rest of its brackets, or
+/// else what is left when the sentence around it is taken away.
 fn section(text: &str, at: usize) -> String {
     let rest = &text[at..];
     let bracketed = rest.starts_with([' ', ',']) && text[..at].rfind('[') > text[..at].rfind(']');
