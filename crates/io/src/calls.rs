@@ -1,12 +1,12 @@
 //! The counts of system calls: how often each kind is called, and how long the calls take. The
-//! [door](crate::sys) counts through [`Counting`]; programs read the counts by [`counted`].
+//! [system-call layer](crate::sys) counts through [`Counting`]; programs read the counts by [`counted`].
 //!
 //! Each OS thread counts in a table of its own, with plain stores, and other OS threads read the
 //! table. Reading the processor's clock twice costs more than all other parts, up to 40 ns on a
 //! virtual machine. So only some calls of a frequent kind are timed. Nothing is counted before
-//! [`count`] is called: until then the [door](crate::sys) does not look here at all.
+//! [`count`] is called: until then the [system-call layer](crate::sys) does not look here at all.
 
-use crate::sys::{COUNTED, Call, DISTURBED};
+use crate::sys::{COUNTED, Call, INTERPOSED};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -153,7 +153,7 @@ impl Table {
 pub fn count(yes: bool) {
     EPOCH.get_or_init(|| (ticks(), Instant::now()));
     if !yes {
-        DISTURBED.fetch_and(!COUNTED, Relaxed);
+        INTERPOSED.fetch_and(!COUNTED, Relaxed);
         return;
     }
     let mut counts = counts();
@@ -162,7 +162,7 @@ pub fn count(yes: bool) {
         *before = NOTHING;
         table.add_to(&NOTHING, before);
     }
-    DISTURBED.fetch_or(COUNTED, Relaxed);
+    INTERPOSED.fetch_or(COUNTED, Relaxed);
 }
 
 /// The counts: of the whole process, and of each OS thread that lives, with its name.

@@ -71,8 +71,8 @@ impl<W: Wakes> Driver<W> {
         &self.epoll
     }
 
-    /// About how many waiters wait or sleep. 0 is exact, and [`resolve`](Self::resolve) makes every
-    /// number that it doubts exact.
+    /// About how many waiters wait or sleep. After [`resolve`](Self::resolve) has left no doubt, 0
+    /// means that none is left, and more means that at least one is left.
     pub(crate) fn armed(&self) -> usize {
         self.waiting + self.sleepers.len()
     }
@@ -84,8 +84,8 @@ impl<W: Wakes> Driver<W> {
         self.sleepers.tidy();
     }
 
-    /// If perhaps only given-up sleepers are left, looks at all of them. False if a waiter is
-    /// surely left.
+    /// If perhaps only given-up sleepers are left, looks at all of them. True if there was doubt,
+    /// and now no sleeper is left or there is still doubt.
     #[inline]
     pub(crate) fn resolve(&mut self) -> bool {
         self.waiting == 0 && self.sleepers.resolve()
@@ -187,7 +187,7 @@ impl<W: Wakes> Driver<W> {
         }
     }
 
-    /// An event has come from the epoll set.
+    /// Takes in an event of the epoll set, and resumes the waiters that it concerns.
     #[inline]
     pub(crate) fn event(&mut self, event: Event, mut resume: impl FnMut(W)) {
         let (index, generation) = (event.data.u64() as u32 as usize, (event.data.u64() >> 32) as u32);

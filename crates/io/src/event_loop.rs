@@ -115,10 +115,10 @@ thread_local! {
 /// ready, or it came back short.
 ///
 /// Every edge that this OS thread's event loop has kept for the descriptor is older than the call,
-/// and so is used up: the loop keeps edges only while it is polled, and the OS thread makes no such
-/// call meanwhile. The loop is told before it is polled again and before a thread waits. (`DRAINED`
-/// has few places. If a note is lost, a later wait goes on at once because of an old edge, and
-/// makes one call that fails.)
+/// and so is used up: the loop collects edges in `epoll_wait`, and the OS thread makes no other
+/// call meanwhile. The loop is told of the note before its next `epoll_wait` and before a thread
+/// waits. (`DRAINED` has few places. If a note is lost, a later wait goes on at once because of an
+/// old edge, and makes one call that fails.)
 #[inline]
 pub(crate) fn found_drained(fd: RawFd, interest: Interest, by: Drained) {
     DRAINED.with(|drained| {

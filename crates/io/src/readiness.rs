@@ -17,7 +17,7 @@
 //!          │  event                                                        │
 //!          └────────> bit set <────────────────────────────────────────────┘
 //!                        │ wait: clears the bit, goes on at once
-//!                        │ a call has found nothing: clears the bit
+//!                        │ a call has found it drained: clears the bit
 //! ```
 //!
 //! The table sets the bit even if the edge resumes a waiter, because that waiter may have given up

@@ -10,10 +10,10 @@
 //! | descriptor | a read also ends at | so a short read |
 //! |---|---|---|
 //! | TCP | the mark of urgent data | proves it, but for the mark |
-//! | Unix stream socket | passed descriptors, another sender's credentials, the mark of urgent data | proves it if the kernel says so, but for the mark |
-//! | pipe, FIFO | the end of a packet (`O_DIRECT`; any holder of the writing end can set it at any time) | proves nothing |
+//! | Unix stream socket | descriptors, other credentials, the mark | proves it, but for these |
+//! | pipe, FIFO | the end of a packet (`O_DIRECT`, set at any time) | proves nothing |
 //! | terminal | the end of a line | proves nothing |
-//! | socket that keeps messages apart; eventfd, signalfd, inotify | the end of a message | proves nothing |
+//! | message socket; eventfd, signalfd, inotify | the end of a message | proves nothing |
 //! | a socket of a kind not named here | any place that its protocol chooses | proves nothing |
 //!
 //! **Descriptors and credentials.** A peer passes descriptors or credentials together with some

@@ -196,8 +196,8 @@ impl<W> Sleepers<W> {
         }
     }
 
-    /// Clears all slots if [in doubt](Self::in_doubt). Returns true if no sleeper is left, or if
-    /// doubt is left.
+    /// Clears all slots if [in doubt](Self::in_doubt). True if there was doubt, and now no sleeper
+    /// is left or there is still doubt.
     #[inline]
     pub(crate) fn resolve(&mut self) -> bool {
         if !self.in_doubt() {

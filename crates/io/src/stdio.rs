@@ -122,7 +122,7 @@ impl Stdin {
     /// the end of the input. Giving up loses nothing of the line.
     ///
     /// # Errors
-    /// Those of `read`; `InvalidData` for a line that is not UTF-8, which is skipped.
+    /// Those of `read`; `InvalidData` for a line that is not UTF-8. That line is skipped.
     pub async fn read_line(&mut self, line: &mut String) -> io::Result<usize> {
         self.reader.read_line(line).await
     }

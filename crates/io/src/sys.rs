@@ -1,29 +1,27 @@
-//! The one door to the kernel: this crate makes every system call on behalf of threads through a
-//! function of this module.
+//! The system-call layer: every system call that this crate makes on behalf of threads goes through
+//! a function here.
 //!
-//! Behind the door there is the kernel. In a test, something else may stand before the kernel:
+//! A function calls the real kernel, unless something stands before it:
 //!
-//! - [Faults](crate::sim::Faults) make a call fail, interrupt it, or let it do less than it was
-//!   asked to do.
-//! - A [simulated kernel](crate::sim) has sockets, an epoll set, a network and files of its own. It
-//!   belongs to an OS thread. Its descriptors have numbers that the real kernel gives to no
-//!   descriptor.
+//! - [faults](crate::faults) make a call fail, be interrupted, or transfer less than it was asked to;
+//! - a simulated kernel has sockets, an epoll set, a network and files of its own. It belongs to an
+//!   OS thread, and its descriptors have numbers that no descriptor of the real kernel has;
+//! - the count of the calls, if a program [asks for it](crate::calls).
 //!
-//! The same door counts and times the calls, if a program [asks for it](crate::calls).
+//! This layer knows a simulated kernel as `dyn KernelCalls` (`kernel.rs`), and faults as a function
+//! (`interposed.rs`). So the linker leaves both out of a program that names neither.
 //!
-//! The door names neither of them in its code. A simulated kernel answers the calls of the trait
-//! `KernelCalls` through a pointer that its installer gives, and faults act through a function
-//! pointer. So the linker leaves both out of a program that names neither.
-//!
-//! The functions are thin: they take and return the same types as `rustix`. While nothing is
-//! disturbed or counted, each costs one load of a word that is never written, and one predicted
-//! branch. They are public for crates that make non-blocking calls of their own on the sockets of
-//! this crate; programs do not need them.
+//! The functions are thin: they take and return what `rustix` does. While nothing stands before the
+//! kernel, a function costs, beside its system call, one load of a word that is not written, and
+//! one branch that the processor predicts. The functions are public for crates that make
+//! non-blocking calls of their own on the sockets of this crate; programs have no use for them.
 
 mod datagram;
 mod file;
-mod interposed;
-mod kernel;
+#[doc(hidden)]
+pub mod interposed;
+#[doc(hidden)]
+pub mod kernel;
 mod message;
 mod path;
 mod pipe;
@@ -32,10 +30,8 @@ mod stream;
 
 pub use datagram::*;
 pub use file::*;
-pub(crate) use interposed::{
-    COUNTED, DISTURBED, NO_GENERATION, NUMBER_BITS, ask, install, number, uninstall, with as with_simulated,
-};
-pub(crate) use kernel::*;
+pub(crate) use interposed::{COUNTED, INTERPOSED, ask, number};
+use kernel::{KernelCalls, Known, NameChange};
 pub use message::*;
 pub use path::*;
 pub use pipe::*;
@@ -43,7 +39,7 @@ pub(crate) use signal::*;
 pub use stream::*;
 
 use crate::calls::{self, Counting};
-use interposed::{fate, is_disturbed, is_only_counted};
+use interposed::{fate, is_interposed, is_only_counted};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
 use rustix::fs::OFlags;
@@ -59,7 +55,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawF
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The kinds of system calls that the functions of this module make.
+/// The kinds of system calls that this layer makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Call {
@@ -209,17 +205,21 @@ impl Call {
     ];
 }
 
-/// An owned descriptor of the real or the simulated kernel. Dropping it closes the descriptor.
+/// An owned descriptor, of the real kernel or of a simulated one. Dropping it closes it.
 ///
-/// A descriptor of a simulated kernel is a negative number: a real system call with it fails with
-/// `EBADF`, and touches no file.
+/// The descriptors of a simulated kernel are negative numbers: a system call with such a number
+/// fails with `EBADF`, and touches no file.
 #[derive(Debug)]
 pub struct Fd(RawFd);
 
 impl Fd {
-    /// The owner of a simulated descriptor with this number. The caller gives the number up to it.
-    fn simulated(number: RawFd) -> Fd {
-        Fd(number)
+    /// The descriptor of the simulated kernel with this number, which the kernel gives up for it.
+    ///
+    /// # Panics
+    /// If the number is not one that [`number`] tells from real descriptors and from -1.
+    fn simulated(raw: RawFd) -> Fd {
+        assert!(number(raw).is_some(), "{raw} is no simulated descriptor");
+        Fd(raw)
     }
 
     pub(crate) fn is_simulated(&self) -> bool {
@@ -261,8 +261,8 @@ impl From<Fd> for OwnedFd {
 impl AsFd for Fd {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: a real descriptor is open until `self` is dropped. A simulated one is a negative
-        // number that no file has, and it is not -1 (see `NO_GENERATION`).
+        // SAFETY: a real descriptor is open until `self` is dropped, because `From<OwnedFd>` took it
+        // over. `Fd::simulated` has checked that a simulated number is no file's and not -1.
         unsafe { BorrowedFd::borrow_raw(self.0) }
     }
 }
@@ -277,7 +277,7 @@ pub(crate) fn index(fd: RawFd) -> Option<usize> {
 /// Whether the calls of this OS thread go to a simulated kernel.
 #[inline]
 pub fn is_simulated() -> bool {
-    is_disturbed() && interposed::is_here()
+    is_interposed() && interposed::is_here()
 }
 
 /// How long a call that may block takes in the simulation of this OS thread. `None` if the OS
@@ -290,8 +290,7 @@ pub(crate) fn simulated_delay() -> Option<Duration> {
     interposed::with(|kernel| Ok(kernel.disk_delay())).ok()
 }
 
-/// For a call that [is disturbed](is_disturbed): a guard that counts the call, if the door does
-/// nothing else to the call.
+/// Counts a call before which something [stands](is_interposed), if nothing but the count does.
 #[inline]
 fn only_counted(call: Call) -> Option<Counting> {
     is_only_counted().then(|| counting(call))
@@ -315,7 +314,7 @@ pub(crate) fn counting_wait(call: Call, waits: bool) -> Counting {
 #[inline]
 pub(crate) fn on_ring<T>(call: Call, waits: bool, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let _counting = counting_wait(call, waits);
-    if is_disturbed() {
+    if is_interposed() {
         fate(call)?;
     }
     real()
@@ -323,7 +322,7 @@ pub(crate) fn on_ring<T>(call: Call, waits: bool, real: impl FnOnce() -> io::Res
 
 #[inline]
 fn counting_as(kind: usize) -> Counting {
-    Counting::begin(kind, DISTURBED.load(Ordering::Relaxed) & COUNTED != 0)
+    Counting::begin(kind, INTERPOSED.load(Ordering::Relaxed) & COUNTED != 0)
 }
 
 /// A call on a descriptor: makes the `real` or the `simulated` call, for at most as many bytes as
@@ -336,7 +335,7 @@ fn on<T>(
     simulated: impl FnOnce(&mut dyn KernelCalls, RawFd, usize) -> Result<T>,
 ) -> Result<T> {
     let fd = fd.as_fd();
-    if !is_disturbed() {
+    if !is_interposed() {
         return real(fd, usize::MAX);
     }
     let _counting = counting(call);
@@ -353,7 +352,7 @@ fn make<T>(
     real: impl FnOnce() -> Result<T>,
     simulated: impl FnOnce(&mut dyn KernelCalls) -> Result<T>,
 ) -> Result<T> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return real();
     }
     let _counting = counting(call);
@@ -366,7 +365,7 @@ fn through<T, E: From<Errno>>(
     call: Call,
     real: impl FnOnce(usize) -> std::result::Result<T, E>,
 ) -> std::result::Result<T, E> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return real(usize::MAX);
     }
     let _counting = counting(call);
@@ -502,7 +501,7 @@ pub fn connect(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
         raw if raw < 0 => interposed::with(|kernel| kernel.connect(raw, address)),
         _ => rustix::net::connect(fd, address),
     };
-    if !is_disturbed() {
+    if !is_interposed() {
         return connect();
     }
     let _counting = counting(Call::Connect);
@@ -540,13 +539,13 @@ pub fn peer_address(fd: impl AsFd) -> Result<Option<SocketAddrAny>> {
 /// Those of `recv`.
 #[inline]
 pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return Ok(rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?.0);
     }
     if let Some(_counting) = only_counted(Call::Recv) {
         return Ok(rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?.0);
     }
-    let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
+    let bytes = recv_interposed(fd.as_fd(), buffer.len())?;
     buffer[..bytes.len()].copy_from_slice(&bytes);
     Ok(bytes.len())
 }
@@ -558,7 +557,7 @@ pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
 /// Those of `recv`.
 #[inline]
 pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
         return Ok(read.len());
     }
@@ -566,7 +565,7 @@ pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usiz
         let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
         return Ok(read.len());
     }
-    let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
+    let bytes = recv_interposed(fd.as_fd(), buffer.len())?;
     for (place, byte) in buffer.iter_mut().zip(&bytes) {
         place.write(*byte);
     }
@@ -579,19 +578,19 @@ pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usiz
 /// Those of `recv`.
 #[inline]
 pub fn recv_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return Ok(rustix::net::recv(fd, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?.0);
     }
     if let Some(_counting) = only_counted(Call::Recv) {
         return Ok(rustix::net::recv(fd, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?.0);
     }
-    let bytes = recv_disturbed(fd.as_fd(), buffer.capacity() - buffer.len())?;
+    let bytes = recv_interposed(fd.as_fd(), buffer.capacity() - buffer.len())?;
     buffer.extend_from_slice(&bytes);
     Ok(bytes.len())
 }
 
 #[cold]
-fn recv_disturbed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
+fn recv_interposed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
     let real = |fd: BorrowedFd<'_>, limit| {
         let mut bytes = vec![0; room.min(limit)];
         let (read, _) = rustix::net::recv(fd, &mut bytes[..], RecvFlags::DONTWAIT)?;
@@ -689,7 +688,7 @@ pub fn set_nonblocking(fd: impl AsFd) -> Result<()> {
 /// Those of `getaddrinfo`.
 pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     let _counting = counting(Call::Resolve);
-    if is_disturbed() {
+    if is_interposed() {
         fate(Call::Resolve)?;
         if interposed::is_here() {
             let port = host_and_port.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
@@ -755,7 +754,7 @@ pub(crate) fn epoll_wait<'a>(
     events: &'a mut [MaybeUninit<Event>],
     timeout: Option<&Timespec>,
 ) -> Result<&'a [Event]> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return Ok(&*epoll::wait(set, events, timeout)?.0);
     }
     let waits = timeout.is_none_or(|timeout| (timeout.tv_sec, timeout.tv_nsec) != (0, 0));
@@ -767,18 +766,16 @@ pub(crate) fn epoll_wait<'a>(
     let timeout = timeout.map(|t| Duration::new(t.tv_sec as u64, t.tv_nsec as u32));
     let taken = interposed::with(|kernel| {
         kernel.interrupt()?;
-        kernel.epoll_wait(set.0, events, timeout)
+        kernel.epoll_wait(set.0, events.len(), timeout)
     })?;
-    // SAFETY: `KernelCalls::epoll_wait` returns the number of events that it has written, from the
-    // first on.
-    Ok(unsafe { events[..taken].assume_init_ref() })
+    Ok(events[..taken.len()].write_copy_of_slice(&taken))
 }
 
 /// A new eventfd in non-blocking mode. In a simulation it is a real eventfd too; there no call
 /// waits for it.
 pub(crate) fn eventfd() -> Result<OwnedFd> {
     let _counting = counting(Call::Eventfd);
-    if is_disturbed() {
+    if is_interposed() {
         fate(Call::Eventfd)?;
     }
     rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)

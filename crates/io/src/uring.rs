@@ -43,7 +43,7 @@ pub(crate) struct Ring {
     batches: bool,
 }
 
-/// Which operations the kernel performs through rings.
+/// The operations that the kernel performs through rings.
 #[derive(Debug, Clone, Copy)]
 struct Supported {
     transfer: bool,
@@ -245,7 +245,7 @@ impl Ring {
     /// If the ring has no room.
     pub(crate) fn push_cancel(&mut self, bits: u64) {
         if self.supported.cancel {
-            // SAFETY: the entry points to nothing.
+            // SAFETY: the entry points to no memory.
             unsafe { self.push_entry(opcode::AsyncCancel::new(bits).build().user_data(CANCEL)) };
         }
     }
@@ -267,7 +267,7 @@ impl Ring {
     /// # Safety
     /// As for [`push`](Self::push).
     unsafe fn push_entry(&mut self, entry: squeue::Entry) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller keeps this function's contract, which is that of `push`.
         unsafe { self.ring.submission().push(&entry) }.expect("the caller has seen that there is room");
     }
 

@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! position  = 0b_000001_000011_000101
-//! t         = 0b_000001_000100_111111   differs first in the second group of six -> level 1, slot 0b000100
+//! t         = 0b_000001_000100_111111  differs first in the second group -> level 1, slot 0b000100
 //! ```
 //!
 //! So a timer at a lower level is always due before every timer at a higher level, and the first
@@ -127,7 +127,7 @@ impl<T> Wheel<T> {
     ///
     /// # Panics
     ///
-    /// When the wheel holds 2³² - 1 timers already.
+    /// If the wheel holds 2³² - 1 timers already.
     pub fn insert(&mut self, tick: Tick, payload: T) -> TimerKey {
         let tick = self.levels.not_passed(tick);
         let node = if self.free == NIL {

@@ -4,8 +4,8 @@ mod common;
 
 use common::{localhost, ms, run};
 use selvedge_core::{Time, spawn, spawn_local};
+use selvedge_io::faults::{Call, Fault, Faults};
 use selvedge_io::net::{UdpSocket, UnixDatagram};
-use selvedge_io::sim::{Call, Fault, Faults};
 use selvedge_io::time::{sleep, timeout};
 use std::cell::Cell;
 use std::io::ErrorKind;

@@ -7,8 +7,8 @@ mod common;
 use common::disk::errno;
 use selvedge_core::round_robin_with;
 use selvedge_io::EventLoop;
+use selvedge_io::faults::{Call, Fault, Faults};
 use selvedge_io::fs::{self, AlignedBuf, Driver, File};
-use selvedge_io::sim::{Call, Fault, Faults};
 
 /// Makes every kind of operation once, and returns the first error.
 async fn everything(path: std::path::PathBuf) -> std::io::Result<()> {

@@ -1,15 +1,15 @@
-//! Every system call behind the door is made to fail with every error that it can return, is
+//! Every system call of the system-call layer is made to fail with every error that it can return, is
 //! interrupted, and is cut short where the call may come back short. In every case nothing leaks,
 //! nothing hangs, nothing panics, and no caller with a wrong result is told that its call
 //! succeeded.
 
 use libc::*;
 use selvedge_core::{RunError, Time, round_robin_with, spawn_local};
+use selvedge_io::faults::{Call, Fault, Faults};
 use selvedge_io::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream, resolve};
 use selvedge_io::pipe::pipe;
 use selvedge_io::process::Command;
 use selvedge_io::signal::{Signal, signals};
-use selvedge_io::sim::{Call, Fault, Faults};
 use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, NonBlocking, fs, sys};
 use std::io::{self, IoSlice};
@@ -489,7 +489,7 @@ fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
 
 /// Runs the scenarios with a fault, on an OS thread that is watched. Returns the number of
 /// scenarios that succeeded, and whether the fault occurred.
-fn disturbed(directory: &Path, call: Call, fault: Fault, when: fn(u64) -> bool) -> (Option<usize>, bool) {
+fn faulty(directory: &Path, call: Call, fault: Fault, when: fn(u64) -> bool) -> (Option<usize>, bool) {
     let (told, ended) = channel();
     let path = directory.to_owned();
     let name = format!("{call:?} {fault:?}");
@@ -525,7 +525,7 @@ fn every_call_fails_with_every_error() {
         let faults = errors(call).iter().map(|&errno| Fault::Errno(errno)).chain(short.into_iter().flatten());
         for fault in faults {
             for when in whens {
-                let (good, hit) = disturbed(directory.path(), call, fault, when);
+                let (good, hit) = faulty(directory.path(), call, fault, when);
                 met |= hit;
                 runs += 1;
                 // An OS thread of the pool closes its descriptors a little later.

@@ -25,7 +25,8 @@
 //! 2. [`claim`](Deque::claim) (owner) moves `real` over the owner's share of the free items, 16
 //!    items at most, by one exchange of the head. [`take`](Deque::take) then takes those items one
 //!    by one and touches no shared word. For a long queue, the owner pays for a claim once in 16
-//!    items. For a short queue, the shares of the other workers stay where they can steal them.
+//!    items. For a short queue, the shares of the other workers stay free, so that they can steal
+//!    them.
 //! 3. [`steal_into`](Stealer::steal_into) (thief) moves `real` over half of the free items and
 //!    writes their number to `stolen`, by one exchange. It copies the items, and then clears
 //!    `stolen`. While `stolen` is not 0, no other thief begins. The owner may go on claiming, and

@@ -187,7 +187,7 @@ impl<T> Drop for Born<T> {
 /// [`block_on`](crate::block_on) too.
 ///
 /// # Panics
-/// When awaited again after it has returned the result.
+/// If it is awaited again after it has returned the result.
 #[must_use = "a thread's panic is seen by who awaits its handle; drop it to let the thread run unobserved"]
 pub struct Spawned<T> {
     place: Arc<Place<T>>,

@@ -5,8 +5,6 @@
 //! - [`per_core`]: several OS threads that share nothing. Each has its own CPU, its own event loop
 //!   and its own threads. The threads need not be `Send`.
 //! - [`priority`]: one OS thread, urgent threads first, with deadlines.
-//! - [`simulated`]: one OS thread, a virtual clock and an order that a seed determines, for tests;
-//!   [`Explorer`] runs all orders.
 //! - [`round_robin`]: the reference scheduler, on the calling OS thread; it is in `selvedge-core`.
 //!
 //! Several schedulers may run side by side in one program, on OS threads of their own. A [`Handle`]
@@ -29,7 +27,6 @@ mod injector;
 mod per_core;
 mod primitives;
 mod priority;
-mod simulated;
 mod sleep;
 mod work_stealing;
 
@@ -41,8 +38,5 @@ pub use injector::Injector;
 pub use per_core::{Failure, per_core};
 pub use priority::{LEVEL_DEFAULT, LEVEL_MAX, Priority, priority, set_deadline, set_priority};
 pub use selvedge_core::{round_robin, round_robin_with};
-pub use simulated::{
-    Explored, Explorer, Failed, Random, Run, Simulation, VirtualTime, Why, each_seed, simulated,
-};
 pub use sleep::Crew;
 pub use work_stealing::{WorkStealing, work_stealing};

@@ -252,7 +252,7 @@ impl Stream {
         self.try_send(bytes, false)
     }
 
-    /// Writes from several places without waiting.
+    /// Writes as many bytes of the concatenation of `parts` as there is room for, without waiting.
     ///
     /// # Errors
     /// Those of `sendmsg`, `WouldBlock` among them; `InvalidInput` for more than 1,024 parts.

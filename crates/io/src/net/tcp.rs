@@ -253,7 +253,7 @@ impl TcpStream {
         address_of(sys::peer_address(self)?)
     }
 
-    /// Whether small packets are sent at once (`TCP_NODELAY`).
+    /// Sets whether small packets are sent at once (`TCP_NODELAY`).
     ///
     /// # Errors
     /// None for a live connection.

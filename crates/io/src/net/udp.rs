@@ -158,7 +158,7 @@ impl UdpSocket {
         Ok((length, address_of(from)?))
     }
 
-    /// Waits until a datagram may have come. It is a hint: see [`NonBlocking::readable`].
+    /// Waits until a datagram may have come. The result is a hint: see [`NonBlocking::readable`].
     ///
     /// # Errors
     /// `TimedOut` after the [read deadline](Self::set_read_deadline).
@@ -182,7 +182,7 @@ impl UdpSocket {
         address_of(sys::peer_address(&self.io)?)
     }
 
-    /// Whether the socket may send to a broadcast address.
+    /// Sets whether the socket may send to a broadcast address.
     ///
     /// # Errors
     /// None for an open socket.
@@ -190,7 +190,7 @@ impl UdpSocket {
         self.set(DatagramOption::Broadcast(yes))
     }
 
-    /// How many routers a datagram passes at most (IPv4).
+    /// Sets how many routers a datagram passes at most (IPv4).
     ///
     /// # Errors
     /// `InvalidInput` for more than 255, or 0.
@@ -232,7 +232,7 @@ impl UdpSocket {
         self.set(DatagramOption::LeaveV6(group, interface)).map_err(doing(format_args!("leave {group}")))
     }
 
-    /// How many networks a multicast datagram passes at most. 1, the default, keeps it in the
+    /// Sets how many networks a multicast datagram passes at most. 1, the default, keeps it in the
     /// sender's network.
     ///
     /// # Errors
@@ -244,8 +244,8 @@ impl UdpSocket {
         }
     }
 
-    /// Whether members of a group on this host receive the datagrams that this socket sends to the
-    /// group. By default they do.
+    /// Sets whether members of a group on this host receive the datagrams that this socket sends to
+    /// the group. By default they do.
     ///
     /// # Errors
     /// None for an open socket.

@@ -1,6 +1,6 @@
 //! Calls on datagram sockets: UDP and Unix.
 
-use super::{Call, Fd, connect, is_disturbed, make, on};
+use super::{Call, Fd, connect, is_interposed, make, on};
 use rustix::io::{Errno, Result};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, recvfrom, sendto, sockopt,
@@ -52,7 +52,7 @@ pub fn set_peer(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
 /// Those of `recvfrom`.
 #[inline]
 pub fn receive_from(fd: impl AsFd, buffer: &mut [u8], peek: bool) -> Result<(usize, Option<SocketAddrAny>)> {
-    if is_disturbed() && fd.as_fd().as_raw_fd() < 0 {
+    if is_interposed() && fd.as_fd().as_raw_fd() < 0 {
         return receive_simulated(fd.as_fd(), buffer, peek);
     }
     let real = |fd: BorrowedFd<'_>, _| {

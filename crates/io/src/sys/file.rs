@@ -1,6 +1,6 @@
 //! Calls on files and directories. Most of these calls may take long.
 
-use super::{Call, Fd, Known, NameChange, counting, fate, interposed, is_disturbed, make, on};
+use super::{Call, Fd, Known, NameChange, counting, fate, interposed, is_interposed, make, on};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::path::Arg;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// of bytes that it may transfer, or its error.
 #[inline]
 pub(crate) fn through_ring(call: Call) -> Result<usize> {
-    if is_disturbed() { fate(call) } else { Ok(usize::MAX) }
+    if is_interposed() { fate(call) } else { Ok(usize::MAX) }
 }
 
 /// Opens a file at a path. A relative path begins in `directory`.
@@ -190,7 +190,7 @@ fn read_at(
     flags: ReadWriteFlags,
     real: impl FnOnce(BorrowedFd<'_>, &mut [u8]) -> Result<usize>,
 ) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return real(file, buffer);
     }
     let _counting = counting(Call::Pread);
@@ -198,7 +198,7 @@ fn read_at(
     let room = buffer.len().min(limit);
     let part = &mut buffer[..room];
     match file.as_raw_fd() {
-        raw if raw < 0 => interposed::with(|kernel| kernel.pread(raw, part, offset, flags)),
+        raw if raw < 0 => Ok(interposed::with(|kernel| kernel.pread(raw, part, offset, flags))?.min(room)),
         _ => real(file, part),
     }
 }
@@ -314,8 +314,8 @@ pub(crate) fn symlink(target: &CStr, path: &CStr) -> Result<()> {
     change_names(Call::Symlink, change, real)
 }
 
-/// Removes a directory with everything below it, or a symbolic link. No link is followed. The door
-/// counts all the system calls as one call.
+/// Removes a directory with everything below it, or a symbolic link. No link is followed. All the
+/// system calls count as one call.
 ///
 /// # Errors
 /// Those of `open`, `getdents`, `unlink` and `rmdir`.

@@ -1,36 +1,42 @@
-//! The calls that a test's kernel answers instead of the real kernel. [`KernelCalls`] is the trait
-//! of such a kernel.
+//! The traits by which this layer calls a simulated kernel, in place of the real one.
 //!
-//! The door knows such a kernel only by these traits. So a program that never names the [simulated
-//! kernel](crate::sim) contains none of its code, because only the installer refers to it.
+//! The functions of [`sys`](super) call them for an OS thread that has such a kernel
+//! ([`install`](super::interposed::install)). `selvedge-sim` implements them. This layer knows a
+//! simulated kernel by these traits alone, so the linker leaves the simulation out of a program
+//! that does not name it.
+//!
+//! The module is public for `selvedge-sim`, and hidden because it is no promise to programs: each
+//! system call that this layer learns adds a method, which breaks every other implementation.
+//! `selvedge-io` and `selvedge-sim` have the same version, and change together.
+//!
+//! The traits are safe to implement. A kernel returns bytes and events as vectors, and this layer
+//! checks each descriptor's number that a kernel makes (`Fd::simulated`).
 
 use super::{DatagramOption, SocketOption};
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::fs::{OFlags, ResolveFlags};
 use rustix::io::{ReadWriteFlags, Result};
 use rustix::net::{AddressFamily, Shutdown, SocketAddrAny};
-use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
-/// All calls that go to such a kernel. A method without a comment does the same as the system call
-/// of its name.
-pub(crate) trait KernelCalls:
+/// All calls that go to a simulated kernel. A method does what the system call of its name does,
+/// if its documentation says nothing else.
+pub trait KernelCalls:
     SocketCalls + DatagramCalls + PipeCalls + FileCalls + SignalCalls + EpollCalls
 {
-    /// Closes a descriptor, if it belongs to this kernel.
+    /// Closes a descriptor, if it is one of this kernel's.
     fn close(&mut self, fd: RawFd);
 
-    /// Another descriptor of the same open file.
+    /// One more descriptor of the same open file.
     fn duplicate(&mut self, fd: RawFd) -> Result<RawFd>;
 
-    /// Decides whether the call that follows is interrupted before it has done anything. If so, it
-    /// fails with `EINTR`.
+    /// Fails with `EINTR` if a signal interrupts the call that follows before it has any effect.
     fn interrupt(&mut self) -> Result<()>;
 }
 
 /// The calls on stream sockets.
-pub(crate) trait SocketCalls {
+pub trait SocketCalls {
     fn socket(&mut self, family: AddressFamily) -> Result<RawFd>;
     fn socket_pair(&mut self) -> Result<(RawFd, RawFd)>;
     fn set_option(&mut self, fd: RawFd, option: SocketOption) -> Result<()>;
@@ -38,26 +44,25 @@ pub(crate) trait SocketCalls {
     fn listen(&mut self, fd: RawFd, backlog: i32) -> Result<()>;
     fn accept(&mut self, fd: RawFd) -> Result<(RawFd, Option<SocketAddrAny>)>;
     fn connect(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()>;
-    /// The outcome of a connection that was under way. The outer result is the outcome of the
-    /// question itself.
+    /// How a connection that was under way has ended. The outer result is that of the call itself.
     fn socket_error(&mut self, fd: RawFd) -> Result<Result<()>>;
     fn local_address(&mut self, fd: RawFd) -> Result<SocketAddrAny>;
     fn peer_address(&mut self, fd: RawFd) -> Result<Option<SocketAddrAny>>;
     /// At most `room` bytes.
     fn recv(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>>;
     fn send(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize>;
-    /// The number of bytes that were sent and not acknowledged.
+    /// How many bytes were sent and not acknowledged.
     fn unacknowledged(&mut self, fd: RawFd) -> Result<usize>;
     fn shutdown(&mut self, fd: RawFd, how: Shutdown) -> Result<()>;
 }
 
 /// The calls on datagram sockets.
-pub(crate) trait DatagramCalls {
+pub trait DatagramCalls {
     fn datagram_socket(&mut self, family: AddressFamily) -> Result<RawFd>;
     fn datagram_pair(&mut self) -> Result<(RawFd, RawFd)>;
     fn set_datagram_option(&mut self, fd: RawFd, option: DatagramOption) -> Result<()>;
     /// At most `room` bytes of a datagram, with its sender. With `peek` the datagram stays in the
-    /// socket.
+    /// queue.
     fn receive_from(
         &mut self,
         fd: RawFd,
@@ -68,7 +73,7 @@ pub(crate) trait DatagramCalls {
 }
 
 /// The calls on pipes and FIFOs.
-pub(crate) trait PipeCalls {
+pub trait PipeCalls {
     /// The end to read from, and the end to write to.
     fn pipe(&mut self) -> Result<(RawFd, RawFd)>;
     /// At most `room` bytes.
@@ -76,11 +81,11 @@ pub(crate) trait PipeCalls {
     fn write(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize>;
 }
 
-/// The calls on files. A `directory` is an open directory, or `AT_FDCWD`.
-pub(crate) trait FileCalls {
-    /// How long a call that may block takes.
+/// The calls on files. A `directory` is the number of an open directory, or `AT_FDCWD`.
+pub trait FileCalls {
+    /// How long a call takes that can block.
     fn disk_delay(&mut self) -> Duration;
-    /// Whether the kernel performs an operation even though its thread has given the operation up.
+    /// Whether the kernel performs an operation although no thread waits for it any more.
     fn goes_on(&mut self) -> bool;
     fn open(
         &mut self,
@@ -90,76 +95,70 @@ pub(crate) trait FileCalls {
         permissions: u32,
         resolve: ResolveFlags,
     ) -> Result<RawFd>;
-    /// The status of the file at a path; of the open file itself, if the path is empty.
+    /// Of the file at a path. If the path is empty, of the open file `directory` itself.
     fn stat(&mut self, directory: RawFd, path: &[u8], follow: bool) -> Result<Known>;
     fn pread(&mut self, fd: RawFd, buffer: &mut [u8], offset: u64, flags: ReadWriteFlags) -> Result<usize>;
     fn pwrite(&mut self, fd: RawFd, bytes: &[u8], offset: u64) -> Result<usize>;
     fn truncate(&mut self, fd: RawFd, len: u64) -> Result<()>;
     fn sync(&mut self, fd: RawFd) -> Result<()>;
     fn change_names(&mut self, change: NameChange<'_>) -> Result<()>;
-    /// The names in a directory, each with the kind and the permissions of the file that it names.
+    /// The names in a directory, each with the kind and permissions of its file.
     fn names(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32)>>;
     fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>>;
     /// The path without symbolic links, from the root.
     fn canonical(&mut self, path: &[u8]) -> Result<Vec<u8>>;
-    /// Sends bytes of a file, which may be a real file, to a socket.
+    /// Sends to a socket from a file. The file may be one of the real kernel's.
     fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize>;
 }
 
 /// The calls on signals.
-pub(crate) trait SignalCalls {
-    /// A descriptor that is readable while a signal of the mask has come in.
+pub trait SignalCalls {
+    /// A descriptor that is readable while a signal of the mask is pending.
     fn subscribe(&mut self, mask: u64) -> Result<RawFd>;
-    /// Takes the lowest signal that has come in, and returns its number; `EAGAIN` if none has come
-    /// in.
+    /// Takes the pending signal with the lowest number; `EAGAIN` if none is pending.
     fn take_signal(&mut self, fd: RawFd) -> Result<u32>;
-    /// Raises the signal of a bit. Returns the number of subscriptions that were told.
+    /// Makes the signal of a bit pending in the subscriptions to it; how many there are.
     fn raise(&mut self, bit: u64) -> usize;
 }
 
 /// The calls on epoll sets.
-pub(crate) trait EpollCalls {
+pub trait EpollCalls {
     fn epoll_create(&mut self) -> Result<RawFd>;
     fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()>;
     fn epoll_modify(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()>;
     fn epoll_delete(&mut self, set: RawFd, fd: RawFd) -> Result<()>;
-    /// Writes events, from the first place on, and returns how many. Moves the clock on until there
-    /// is an event, or for `timeout`.
+    /// At most `room` events. The kernel moves the clock on until there is an event, or for
+    /// `timeout`.
     ///
     /// # Errors
-    /// `EDEADLK` if there is no timeout and no event can ever come.
-    fn epoll_wait(
-        &mut self,
-        set: RawFd,
-        events: &mut [MaybeUninit<Event>],
-        timeout: Option<Duration>,
-    ) -> Result<usize>;
+    /// `EDEADLK` if the call would wait for ever.
+    fn epoll_wait(&mut self, set: RawFd, room: usize, timeout: Option<Duration>) -> Result<Vec<Event>>;
 }
 
-/// The status of a file: all that the kernel keeps of a file except its content.
+/// The facts about a file beside its content.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
-    pub(crate) ino: u64,
+pub struct Known {
+    pub ino: u64,
     /// Kind and permissions.
-    pub(crate) mode: u32,
-    pub(crate) links: u32,
-    pub(crate) len: u64,
-    /// The number of blocks of 512 bytes.
-    pub(crate) blocks: u64,
-    /// The times are in nanoseconds of Unix time.
-    pub(crate) modified: u64,
-    pub(crate) changed: u64,
-    pub(crate) created: u64,
+    pub mode: u32,
+    pub links: u32,
+    pub len: u64,
+    /// Units of 512 bytes.
+    pub blocks: u64,
+    /// Nanoseconds of Unix time.
+    pub modified: u64,
+    pub changed: u64,
+    pub created: u64,
 }
 
-/// A change of the names on a disk, or of the permissions of a named file.
+/// A change of the names on a disk, or of permissions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum NameChange<'a> {
+pub enum NameChange<'a> {
     CreateDirectory {
         path: &'a [u8],
         permissions: u32,
     },
-    /// Removes a name, or an empty directory.
+    /// A name, or an empty directory.
     Remove {
         path: &'a [u8],
         directory: bool,

@@ -1,6 +1,6 @@
 //! Calls that read sockets by `recvmsg`, which tells more than `recv` does.
 
-use super::{Call, is_disturbed, on, only_counted};
+use super::{Call, is_interposed, on, only_counted};
 use rustix::io::{Errno, Result};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -37,17 +37,17 @@ pub fn recv_message_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<(usi
 /// Those of `recvmsg`.
 #[inline]
 pub fn recv_message_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<(usize, bool)> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return receive(fd.as_fd(), buffer);
     }
     if let Some(_counting) = only_counted(Call::Recv) {
         return receive(fd.as_fd(), buffer);
     }
-    disturbed(fd.as_fd(), buffer)
+    interposed(fd.as_fd(), buffer)
 }
 
 #[cold]
-fn disturbed(fd: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> Result<(usize, bool)> {
+fn interposed(fd: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> Result<(usize, bool)> {
     let room = buffer.len();
     // `on` calls only one of the two closures, so one of them takes the buffer.
     let place = std::cell::Cell::new(Some(buffer));

@@ -1,6 +1,6 @@
 //! Calls on pipes, FIFOs, the standard streams, and child processes.
 
-use super::{Call, Fd, is_disturbed, is_simulated, make, on, only_counted, open, through};
+use super::{Call, Fd, is_interposed, is_simulated, make, on, only_counted, open, through};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::{Errno, Result};
 use rustix::pipe::PipeFlags;
@@ -30,13 +30,13 @@ pub fn pipe() -> Result<(Fd, Fd)> {
 /// Those of `read`.
 #[inline]
 pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return rustix::io::read(fd, buffer);
     }
     if let Some(_counting) = only_counted(Call::Read) {
         return rustix::io::read(fd, buffer);
     }
-    let bytes = read_disturbed(fd.as_fd(), buffer.len())?;
+    let bytes = read_interposed(fd.as_fd(), buffer.len())?;
     buffer[..bytes.len()].copy_from_slice(&bytes);
     Ok(bytes.len())
 }
@@ -47,19 +47,19 @@ pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
 /// Those of `read`.
 #[inline]
 pub fn read_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return rustix::io::read(fd, rustix::buffer::spare_capacity(buffer));
     }
     if let Some(_counting) = only_counted(Call::Read) {
         return rustix::io::read(fd, rustix::buffer::spare_capacity(buffer));
     }
-    let bytes = read_disturbed(fd.as_fd(), buffer.capacity() - buffer.len())?;
+    let bytes = read_interposed(fd.as_fd(), buffer.capacity() - buffer.len())?;
     buffer.extend_from_slice(&bytes);
     Ok(bytes.len())
 }
 
 #[cold]
-fn read_disturbed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
+fn read_interposed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
     let real = |fd: BorrowedFd<'_>, limit| {
         outside_simulation()?;
         let mut bytes = vec![0; room.min(limit)];

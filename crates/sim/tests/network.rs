@@ -3,10 +3,10 @@
 
 use selvedge_core::{Time, sleep, spawn_local, yield_now};
 use selvedge_io::net::{ListenOptions, TcpListener, TcpStream, UnixListener, UnixStream, resolve};
-use selvedge_io::sim::{Conditions, Disk, World, simulate};
 use selvedge_io::time::timeout;
 use selvedge_io::{blocking, fs, sys};
-use selvedge_sched::{Simulation, Why, each_seed};
+use selvedge_sim::{Conditions, Disk, World, simulate};
+use selvedge_sim::{Simulation, Why, each_seed};
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, SocketAddr};
