@@ -260,11 +260,11 @@ static SUBSCRIPTIONS: [Subscription; SUBSCRIPTIONS_MAX] = [const {
     Subscription { mask: AtomicU64::new(0), pending: AtomicU64::new(0), eventfd: AtomicI32::new(NO_EVENTFD) }
 }; SUBSCRIPTIONS_MAX];
 
-static TABLE: Mutex<Table> =
-    Mutex::new(Table { taken: [false; SUBSCRIPTIONS_MAX], handlers: [const { None }; 65], known: 0 });
+static TABLE: Mutex<HandlerTable> =
+    Mutex::new(HandlerTable { taken: [false; SUBSCRIPTIONS_MAX], handlers: [const { None }; 65], known: 0 });
 
 /// What only those who subscribe and unsubscribe see.
-struct Table {
+struct HandlerTable {
     taken: [bool; SUBSCRIPTIONS_MAX],
     /// By signal number: how many subscribe to it, and what it did before.
     handlers: [Option<(usize, Action)>; 65],
@@ -272,7 +272,7 @@ struct Table {
     known: u64,
 }
 
-impl Table {
+impl HandlerTable {
     fn subscribe(&mut self, signal: Signal) -> io::Result<()> {
         let handler = &mut self.handlers[signal.0 as usize];
         if let Some((subscriptions, _)) = handler {

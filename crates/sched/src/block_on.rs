@@ -51,12 +51,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// The place where the OS thread sleeps.
 #[derive(Debug, Default)]
 struct Parking {
-    place: Mutex<Place>,
+    place: Mutex<WakeState>,
     woken: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct WakeState {
     is_woken: bool,
     /// The waker ends the quiet, because from then on there is work to do.
     quiet: Option<Quiet>,

@@ -35,11 +35,11 @@ macro_rules! counters {
 
         /// Counted by one OS thread, and read by others.
         #[derive(Debug, Default)]
-        pub(crate) struct Counting {
+        pub(crate) struct LiveCounts {
             $(pub(crate) $name: Counter,)+
         }
 
-        impl Counting {
+        impl LiveCounts {
             pub(crate) fn read(&self) -> Counts {
                 Counts { $($name: self.$name.get(),)+ }
             }

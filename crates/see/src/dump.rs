@@ -3,7 +3,7 @@
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
 use crate::named;
-use crate::recorder::{self, CENSUS, Record};
+use crate::recorder::{self, CENSUS, ThreadRecord};
 use selvedge_core::observe::{self, End, Errand, Object, ThreadId};
 use selvedge_core::{Interest, Time};
 use std::collections::HashMap;
@@ -108,15 +108,15 @@ pub fn dump() -> Dump {
     }
     cpus.sort_unstable_by_key(|cpu| cpu.cpu);
 
-    let mut records: HashMap<ThreadId, Record> = HashMap::new();
+    let mut records: HashMap<ThreadId, ThreadRecord> = HashMap::new();
     recorder::each(|record| {
         records.insert(record.thread, record.clone());
     });
     for (thread, cpu) in unrun {
-        records.entry(thread).or_insert_with(|| Record::unrun(thread, cpu, Time::default()));
+        records.entry(thread).or_insert_with(|| ThreadRecord::unrun(thread, cpu, Time::default()));
     }
     for (cpu, thread) in &running {
-        records.entry(*thread).or_insert_with(|| Record::unrun(*thread, *cpu, Time::default()));
+        records.entry(*thread).or_insert_with(|| ThreadRecord::unrun(*thread, *cpu, Time::default()));
     }
     let mut descriptors = Descriptors::default();
     let mut threads = Vec::new();
@@ -171,7 +171,7 @@ fn census() -> Vec<(ThreadId, u32)> {
     answered
 }
 
-impl Record {
+impl ThreadRecord {
     /// What the thread waits for, in words; `None` if its last step has not left it waiting.
     pub(crate) fn words(&self, now: Time, descriptors: &mut Descriptors) -> Option<String> {
         let end = self.end.filter(|end| recorder::is_wait(*end))?;

@@ -42,13 +42,13 @@ const CLASSES: usize = 9;
 const KEPT_MAX: usize = 2 << 20;
 
 /// The buffers that an OS thread keeps, by size.
-struct Kept([Vec<NonNull<u8>>; CLASSES]);
+struct FreeBuffers([Vec<NonNull<u8>>; CLASSES]);
 
 thread_local! {
-    static FREE: RefCell<Kept> = const { RefCell::new(Kept([const { Vec::new() }; CLASSES])) };
+    static FREE: RefCell<FreeBuffers> = const { RefCell::new(FreeBuffers([const { Vec::new() }; CLASSES])) };
 }
 
-impl Drop for Kept {
+impl Drop for FreeBuffers {
     fn drop(&mut self) {
         for (class, kept) in self.0.iter().enumerate() {
             for start in kept {

@@ -1,7 +1,7 @@
 //! An event loop's part in disk operations: it carries them between the [queue](super::queue) and the [ring](crate::uring).
 
 use super::operation::Operation;
-use super::queue::{Performer, Queue, Ticket};
+use super::queue::{OperationQueue, Performer, Ticket};
 use crate::sys;
 use crate::uring::Ring;
 use rustix::io::Errno;
@@ -49,7 +49,7 @@ const EARLY: usize = 2;
 /// What carries operations to the kernel and their outcomes back.
 #[derive(Debug)]
 struct Carrier {
-    queue: Arc<Queue>,
+    queue: Arc<OperationQueue>,
     ring: Option<Ring>,
     depth: usize,
     /// Of the ring, for what is handed over at once.
@@ -82,7 +82,7 @@ pub(super) fn asked(listed: usize) {
 /// The disk side of an event loop.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    queue: Arc<Queue>,
+    queue: Arc<OperationQueue>,
     carrier: Rc<RefCell<Carrier>>,
     /// Kept for its memory.
     woken: Vec<Waker>,
@@ -111,8 +111,8 @@ impl Disk {
             Driver::Ring => Performer::Loop,
             Driver::Pool => Performer::Pool,
         };
-        let queue = Arc::new(Queue::new(performer, Some(unparker)));
-        Queue::set_here(Some(queue.clone()));
+        let queue = Arc::new(OperationQueue::new(performer, Some(unparker)));
+        OperationQueue::set_here(Some(queue.clone()));
         let carrier = Carrier { queue: queue.clone(), ring: None, depth, entries, told: Vec::new() };
         let carrier = Rc::new(RefCell::new(carrier));
         // When the OS thread's variables go, nothing is handed over early.
@@ -248,7 +248,7 @@ impl Carrier {
     }
 
     /// Passes on which operations nobody wants any more.
-    fn push_cancelled(queue: &Queue, ring: &mut Ring) {
+    fn push_cancelled(queue: &OperationQueue, ring: &mut Ring) {
         let mut state = queue.lock();
         while ring.has_room()
             && let Some(ticket) = state.take_cancelled()
@@ -306,7 +306,7 @@ impl Drop for Disk {
     /// The kernel may still be writing into buffers: this waits until it has done with them. Threads elsewhere that wait for an
     /// operation get their answers, those that had not begun from the pool.
     fn drop(&mut self) {
-        Queue::set_here(None);
+        OperationQueue::set_here(None);
         drop(HERE.try_with(RefCell::take));
         self.queue.leave_to_pool();
         let mut carrier = self.carrier.borrow_mut();
@@ -334,7 +334,7 @@ impl Drop for Disk {
 mod tests {
     use super::super::buffer::Bytes;
     use super::super::operation::{Opened, Transfer};
-    use super::super::queue::Doing;
+    use super::super::queue::Performing;
     use super::*;
     use rustix::event::epoll;
     use selvedge_core::Events;
@@ -357,7 +357,7 @@ mod tests {
             let thread = cpu.thread(async move {
                 let bytes = Bytes::ToCome(4096);
                 let read = Operation::Read(Transfer { file, bytes, offset: u64::from(i) * 4096, start: 0 });
-                let (outcome, operation) = Doing::new(read).await;
+                let (outcome, operation) = Performing::new(read).await;
                 let Operation::Read(mut read) = operation else { panic!("{operation:?}") };
                 assert_eq!((outcome, &*read.part()), (4096, &[i; 4096][..]));
                 done.set(done.get() + 1);
@@ -390,7 +390,7 @@ mod tests {
             let file = file.clone();
             let thread = cpu.thread(async move {
                 let read = Transfer { file, bytes: Bytes::ToCome(4096), offset: 0, start: 0 };
-                assert_eq!(Doing::new(Operation::Read(read)).await.0, 0, "the file is empty");
+                assert_eq!(Performing::new(Operation::Read(read)).await.0, 0, "the file is empty");
             });
             assert!(matches!(thread.unwrap().step(&mut cpu), Trace::Blocked));
             assert_eq!(under_way(&disk), expected);

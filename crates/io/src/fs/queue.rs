@@ -57,7 +57,7 @@ enum Stage {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct OperationSlot {
     stage: Stage,
     /// Counts the operations that have had this slot.
     turn: u32,
@@ -68,7 +68,7 @@ struct Slot {
     waker: Option<Waker>,
 }
 
-const _: () = assert!(size_of::<Slot>() <= 88, "a million threads may wait for the disk");
+const _: () = assert!(size_of::<OperationSlot>() <= 88, "a million threads may wait for the disk");
 
 /// One operation of a queue, as its performer names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,15 +97,15 @@ pub(crate) enum Performer {
 }
 
 /// See the [module](self).
-pub(crate) struct Queue {
-    state: Mutex<State>,
+pub(crate) struct OperationQueue {
+    state: Mutex<QueueState>,
     /// Of the event loop that performs; `None` if there never was one.
     unparker: Option<Arc<dyn Unpark>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
-    slots: Vec<Slot>,
+pub(crate) struct QueueState {
+    slots: Vec<OperationSlot>,
     free: u32,
     first: u32,
     last: u32,
@@ -122,9 +122,9 @@ pub(crate) struct State {
     runners: usize,
 }
 
-impl State {
+impl QueueState {
     fn insert(&mut self, operation: Operation, waker: Option<Waker>) -> u32 {
-        let filled = Slot {
+        let filled = OperationSlot {
             stage: if waker.is_some() { Stage::Queued } else { Stage::Orphaned },
             turn: 0,
             next: NONE,
@@ -141,7 +141,7 @@ impl State {
             index => {
                 let slot = &mut self.slots[index as usize];
                 self.free = slot.next;
-                *slot = Slot { turn: slot.turn, ..filled };
+                *slot = OperationSlot { turn: slot.turn, ..filled };
                 index
             }
         };
@@ -249,7 +249,7 @@ pub(crate) struct Completed {
     pub(crate) unwanted: Option<Operation>,
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for OperationQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
         f.debug_struct("Queue")
@@ -262,12 +262,12 @@ impl fmt::Debug for Queue {
 
 thread_local! {
     /// The queue of this OS thread's event loop.
-    static HERE: RefCell<Option<Arc<Queue>>> = const { RefCell::new(None) };
+    static HERE: RefCell<Option<Arc<OperationQueue>>> = const { RefCell::new(None) };
 }
 
-impl Queue {
-    pub(crate) fn new(performer: Performer, unparker: Option<Arc<dyn Unpark>>) -> Queue {
-        let state = State {
+impl OperationQueue {
+    pub(crate) fn new(performer: Performer, unparker: Option<Arc<dyn Unpark>>) -> OperationQueue {
+        let state = QueueState {
             slots: Vec::new(),
             free: NONE,
             first: NONE,
@@ -279,18 +279,19 @@ impl Queue {
             cancel: Vec::new(),
             runners: 0,
         };
-        Queue { state: Mutex::new(state), unparker }
+        OperationQueue { state: Mutex::new(state), unparker }
     }
 
     /// Makes it the queue of this OS thread; `None` ends that.
-    pub(crate) fn set_here(queue: Option<Arc<Queue>>) {
+    pub(crate) fn set_here(queue: Option<Arc<OperationQueue>>) {
         // It may have ended already: an event loop in a variable of the OS thread may be dropped behind this one.
         drop(HERE.try_with(|here| here.replace(queue)));
     }
 
     /// The queue for what is asked here: the event loop's if a thread of ours asks, else that of foreign executors.
-    fn here() -> Arc<Queue> {
-        static GLOBAL: LazyLock<Arc<Queue>> = LazyLock::new(|| Arc::new(Queue::new(Performer::Pool, None)));
+    fn here() -> Arc<OperationQueue> {
+        static GLOBAL: LazyLock<Arc<OperationQueue>> =
+            LazyLock::new(|| Arc::new(OperationQueue::new(Performer::Pool, None)));
         let here = match in_thread() {
             // When the OS thread's variables go, there is only the queue for the rest.
             true => HERE.try_with(|here| here.borrow().clone()).ok().flatten(),
@@ -300,11 +301,11 @@ impl Queue {
     }
 
     fn is_here(&self) -> bool {
-        let is_it = |here: &Arc<Queue>| std::ptr::eq(&**here, self);
+        let is_it = |here: &Arc<OperationQueue>| std::ptr::eq(&**here, self);
         HERE.try_with(|here| here.borrow().as_ref().is_some_and(is_it)).unwrap_or(false)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, QueueState> {
         // Nothing panics half-way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -315,7 +316,7 @@ impl Queue {
     }
 
     /// The operation's slot, and how many now wait for the event loop to begin them: with a pool none do.
-    fn submit(self: &Arc<Queue>, operation: Operation, waker: Option<Waker>) -> (u32, usize) {
+    fn submit(self: &Arc<OperationQueue>, operation: Operation, waker: Option<Waker>) -> (u32, usize) {
         let mut state = self.lock();
         state.awaited += usize::from(waker.is_some());
         let slot = state.insert(operation, waker);
@@ -327,7 +328,7 @@ impl Queue {
     }
 
     /// From now on the pool performs what waits and what comes.
-    pub(crate) fn leave_to_pool(self: &Arc<Queue>) {
+    pub(crate) fn leave_to_pool(self: &Arc<OperationQueue>) {
         let mut state = self.lock();
         state.performer = Performer::Pool;
         for _ in 0..state.listed.min(RUNNERS_MAX) {
@@ -336,7 +337,7 @@ impl Queue {
         }
     }
 
-    fn start_runner(self: &Arc<Queue>, mut state: MutexGuard<'_, State>) {
+    fn start_runner(self: &Arc<OperationQueue>, mut state: MutexGuard<'_, QueueState>) {
         if state.runners == RUNNERS_MAX {
             return;
         }
@@ -384,7 +385,7 @@ impl Queue {
     }
 
     /// Gives what the event loop has begun, and cannot do, to the pool.
-    pub(crate) fn pass_on(self: &Arc<Queue>, ticket: Ticket) {
+    pub(crate) fn pass_on(self: &Arc<OperationQueue>, ticket: Ticket) {
         let queue = self.clone();
         if Lane::Files.aside(move || queue.perform(ticket)).is_err() {
             let completed = self.lock().complete(ticket, -Errno::AGAIN.raw_os_error());
@@ -493,11 +494,11 @@ pub(super) fn close_aside(fd: Fd) {
 /// The future of one operation.
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
-pub(super) struct Doing(Progress);
+pub(super) struct Performing(Progress);
 
 enum Progress {
     Unsent(Operation),
-    Sent(Arc<Queue>, u32),
+    Sent(Arc<OperationQueue>, u32),
     /// In a simulation, where the operation is performed in place, when it would be over.
     Simulated(Box<Delayed>),
     Over,
@@ -519,15 +520,15 @@ impl fmt::Debug for Progress {
     }
 }
 
-impl Doing {
-    pub(super) fn new(operation: Operation) -> Doing {
-        Doing(Progress::Unsent(operation))
+impl Performing {
+    pub(super) fn new(operation: Operation) -> Performing {
+        Performing(Progress::Unsent(operation))
     }
 }
 
-impl Unpin for Doing {}
+impl Unpin for Performing {}
 
-impl Future for Doing {
+impl Future for Performing {
     type Output = (Outcome, Operation);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -552,7 +553,7 @@ impl Future for Doing {
             self.0 = Progress::Simulated(Box::new(Delayed { operation, delay }));
             return self.poll(cx);
         }
-        let queue = Queue::here();
+        let queue = OperationQueue::here();
         // A ring tries that itself.
         if queue.lock().performer == Performer::Pool {
             if budget::spend_on_call(cx).is_pending() {
@@ -572,7 +573,7 @@ impl Future for Doing {
     }
 }
 
-impl Drop for Doing {
+impl Drop for Performing {
     fn drop(&mut self) {
         match &mut self.0 {
             Progress::Sent(queue, slot) => queue.withdraw(*slot),

@@ -98,7 +98,7 @@ impl Stream {
     /// One `recv` in the usual case: after a read that came back short, the next read waits first.
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        self.named(Doing::Reading, self.io.read_into(buffer.len(), |_| self.try_read(buffer)))
+        self.named(Direction::Reading, self.io.read_into(buffer.len(), |_| self.try_read(buffer)))
     }
 
     /// Appends the bytes that are there, but at least one byte, to `buffer`, within its spare
@@ -113,7 +113,7 @@ impl Stream {
     #[inline]
     pub fn read_to_spare(&self, buffer: &mut Vec<u8>) -> impl Future<Output = io::Result<usize>> {
         assert!(buffer.len() < buffer.capacity(), "there must be room to read into");
-        self.named(Doing::Reading, self.io.read_with(|_| self.try_read_to_spare(buffer)))
+        self.named(Direction::Reading, self.io.read_with(|_| self.try_read_to_spare(buffer)))
     }
 
     /// Reads until `buffer` is full.
@@ -122,7 +122,7 @@ impl Stream {
     /// As for [`read`](Self::read), and `UnexpectedEof` when the peer closes its direction before
     /// that.
     pub fn read_exact(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
-        self.named(Doing::Reading, self.io.read_exact_with(buffer, |buffer| self.try_read(buffer)))
+        self.named(Direction::Reading, self.io.read_exact_with(buffer, |buffer| self.try_read(buffer)))
     }
 
     /// Reads without waiting.
@@ -183,7 +183,7 @@ impl Stream {
     /// Those of `send`, and `TimedOut` after the [write deadline](Self::set_write_deadline).
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.named(Doing::Writing, self.io.write_from(bytes.len(), |_| self.try_send(bytes, false)))
+        self.named(Direction::Writing, self.io.write_from(bytes.len(), |_| self.try_send(bytes, false)))
     }
 
     /// Writes all of `bytes`.
@@ -213,7 +213,7 @@ impl Stream {
     /// As for [`write`](Self::write).
     #[inline]
     pub fn write_vectored(&self, parts: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        self.named(Doing::Writing, self.io.write_with(|_| self.try_write_vectored(parts)))
+        self.named(Direction::Writing, self.io.write_with(|_| self.try_write_vectored(parts)))
     }
 
     /// Writes the concatenation of `parts`, in one system call if there is room. The slices in
@@ -223,7 +223,7 @@ impl Stream {
     /// As for [`write_all`](Self::write_all).
     pub fn write_all_vectored(&self, mut parts: &mut [IoSlice<'_>]) -> impl Future<Output = io::Result<()>> {
         self.named(
-            Doing::Writing,
+            Direction::Writing,
             self.io.write_with(move |_| {
                 IoSlice::advance_slices(&mut parts, 0); // skips empty parts in front
                 if parts.is_empty() {
@@ -265,7 +265,7 @@ impl Stream {
 
     #[inline]
     fn send_all(&self, bytes: &[u8], more: bool) -> impl Future<Output = io::Result<()>> {
-        self.named(Doing::Writing, self.io.write_all_with(bytes, move |bytes| self.try_send(bytes, more)))
+        self.named(Direction::Writing, self.io.write_all_with(bytes, move |bytes| self.try_send(bytes, more)))
     }
 
     #[inline]
@@ -354,16 +354,16 @@ impl Stream {
 
     /// Wraps a future so that its errors name the peer.
     #[inline]
-    pub(crate) fn named<F>(&self, doing: Doing, future: F) -> Named<'_, F> {
-        Named { stream: self, doing, future }
+    pub(crate) fn named<F>(&self, doing: Direction, future: F) -> PeerNamed<'_, F> {
+        PeerNamed { stream: self, doing, future }
     }
 
     #[cold]
-    fn name(&self, doing: Doing, error: io::Error) -> io::Error {
+    fn name(&self, doing: Direction, error: io::Error) -> io::Error {
         match (self.peer.address(), doing) {
             (None, _) => error,
-            (Some(peer), Doing::Reading) => error::doing(format_args!("read from {peer}"))(error),
-            (Some(peer), Doing::Writing) => error::doing(format_args!("write to {peer}"))(error),
+            (Some(peer), Direction::Reading) => error::doing(format_args!("read from {peer}"))(error),
+            (Some(peer), Direction::Writing) => error::doing(format_args!("write to {peer}"))(error),
         }
     }
 
@@ -379,20 +379,20 @@ impl Stream {
 
 /// The kind of work that a future does on a stream.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Doing {
+pub(crate) enum Direction {
     Reading,
     Writing,
 }
 
 /// A future with errors that name the stream's peer.
 #[derive(Debug)]
-pub(crate) struct Named<'a, F> {
+pub(crate) struct PeerNamed<'a, F> {
     stream: &'a Stream,
-    doing: Doing,
+    doing: Direction,
     future: F,
 }
 
-impl<T, F: Future<Output = io::Result<T>> + Unpin> Future for Named<'_, F> {
+impl<T, F: Future<Output = io::Result<T>> + Unpin> Future for PeerNamed<'_, F> {
     type Output = io::Result<T>;
 
     #[inline]
