@@ -65,7 +65,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         for client in clients {
             bytes += client.await??;
         }
-        println!("20 clients got their {bytes} bytes back from {address}, and nobody else has read them");
+        println!(
+            "20 clients got their {bytes} bytes back from {address}, and no other program could read them"
+        );
         Ok(())
     })?
 }

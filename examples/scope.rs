@@ -32,12 +32,12 @@ fn main() -> Result<(), Failure> {
                     n * 10
                 })
             });
-            join_all(weavers).await.into_iter().map(|rows| rows.expect("nobody cancels them")).sum::<u64>()
+            join_all(weavers).await.into_iter().map(|rows| rows.expect("no weaver is cancelled")).sum::<u64>()
         })
         .await;
         println!("  {rows} rows");
 
-        println!("One fails, so that nobody goes on:");
+        println!("One fails, so the scope cancels the others:");
         let result: Result<(), &str> = try_scope(async |s| {
             drop(s.spawn(async {
                 weave("the first loom").await;

@@ -359,7 +359,7 @@ impl<T: 'static> Drop for Remains<T> {
     fn drop(&mut self) {
         if let Some(fiber) = self.fiber.take() {
             fiber.give_up(
-                "waits in a destructor, or within a function that cannot unwind, where nobody will run it",
+                "waits in a destructor, or within a function that cannot unwind, where no scheduler will run it",
             );
         }
     }
@@ -397,7 +397,7 @@ struct Cancelled;
 pub fn wait<F: IntoFuture>(future: F) -> F::Output {
     // SAFETY: non-null only while the OS thread is on that stack, which keeps the control block alive. It stays true for all of
     // this function, which is left on the same stack only.
-    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
+    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { refuse_wait() };
     if control.cpu.get() != running_cpu() {
         another_runs();
     }
@@ -430,7 +430,7 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
 /// Outside of a direct-style thread.
 pub fn shield<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: as in `wait`.
-    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
+    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { refuse_wait() };
     struct Shielded<'a>(&'a Control);
     impl Drop for Shielded<'_> {
         fn drop(&mut self) {
@@ -466,7 +466,7 @@ fn another_runs() -> ! {
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn nobody_waits() -> ! {
+fn refuse_wait() -> ! {
     panic!("this is for direct-style threads, and here is none; in an async block, use .await")
 }
 

@@ -51,12 +51,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// The place where the OS thread sleeps.
 #[derive(Debug, Default)]
 struct Parking {
-    place: Mutex<WakeState>,
+    place: Mutex<Place>,
     woken: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct WakeState {
+struct Place {
     is_woken: bool,
     /// The waker ends the quiet, because from then on there is work to do.
     quiet: Option<Quiet>,

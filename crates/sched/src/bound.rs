@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_reaches_who_joins_it() {
+    fn a_panic_reaches_the_joiner() {
         let spawned = bound(no_events, || async {
             std::panic::resume_unwind(Box::new("in native code"));
             #[expect(unreachable_code, reason = "the type of the result")]

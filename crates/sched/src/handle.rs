@@ -188,7 +188,7 @@ impl<T> Drop for Born<T> {
 ///
 /// # Panics
 /// If it is awaited again after it has returned the result.
-#[must_use = "a thread's panic is seen by who awaits its handle; drop it to let the thread run unobserved"]
+#[must_use = "awaiting the handle tells a panic of the thread; drop it to let the thread run unobserved"]
 pub struct Spawned<T> {
     place: Arc<SpawnCell<T>>,
     /// Present after the waiter has fetched it from the place.

@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_always_ready_and_always_late_starves_nobody_for_longer_than_documented() {
+    fn a_thread_that_is_always_ready_and_late_starves_no_other_for_longer_than_documented() {
         let ageing = Duration::from_millis(2);
         let waited = Priority::new()
             .ageing(ageing)

@@ -1,7 +1,7 @@
 //! Scopes: threads that are over when the scope is.
 
-use crate::child::{Child, Collect, FailFast, FailOnError, Policy, Running, child};
-use crate::state::{Failure, State, within};
+use crate::child::{Child, ChildFuture, Collect, FailFast, FailOnError, Policy, child};
+use crate::state::{ChildFailure, ScopeState, within};
 use selvedge_core::{JoinHandle, budget, catch, spawn, spawn_local};
 use std::any::Any;
 use std::fmt;
@@ -39,7 +39,7 @@ where
     B: FnOnce(Scope) -> F,
     F: Future,
 {
-    let owner = Owner(State::new());
+    let owner = Owner(ScopeState::new());
     let scope = Scope { state: Arc::clone(&owner.0) };
     match owner.run(body(scope)).await {
         Ok(output) => output,
@@ -77,17 +77,19 @@ where
     F: Future<Output = Result<T, E>>,
     E: Send + 'static,
 {
-    let owner = Owner(State::new());
+    let owner = Owner(ScopeState::new());
     let scope = TryScope { state: Arc::clone(&owner.0), _error: PhantomData };
     // An error of the body's counts like a child's.
     let body = async {
         let ended = body(scope).await;
-        ended.map_err(|error| owner.0.fail(Failure::Error(Box::new(error))))
+        ended.map_err(|error| owner.0.fail(ChildFailure::Error(Box::new(error))))
     };
     match owner.run(body).await {
         Ok(Ok(output)) => Ok(output),
         Ok(Err(())) => unreachable!("the failure was kept"),
-        Err(Failure::Error(error)) => Err(*error.downcast().expect("all errors of a scope are of its type")),
+        Err(ChildFailure::Error(error)) => {
+            Err(*error.downcast().expect("all errors of a scope are of its type"))
+        }
         Err(exception) => exception.rethrow(),
     }
 }
@@ -118,7 +120,7 @@ where
     B: FnOnce(CollectScope) -> F,
     F: Future,
 {
-    let owner = Owner(State::new());
+    let owner = Owner(ScopeState::new());
     let scope = CollectScope { state: Arc::clone(&owner.0) };
     match owner.run(body(scope)).await {
         Ok(output) => output,
@@ -127,7 +129,7 @@ where
 }
 
 /// Who runs the scope. If it goes before its time, the children are cancelled.
-struct Owner(Arc<State>);
+struct Owner(Arc<ScopeState>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
@@ -136,7 +138,7 @@ impl Drop for Owner {
 }
 
 impl Owner {
-    async fn run<B: Future>(&self, body: B) -> Result<B::Output, Failure> {
+    async fn run<B: Future>(&self, body: B) -> Result<B::Output, ChildFailure> {
         let state = &self.0;
         // The body is dropped with this block, before the children are waited for.
         let ended = {
@@ -156,7 +158,7 @@ impl Owner {
         let output = match ended {
             Some(Ok(output)) => Some(output),
             Some(Err(exception)) => {
-                state.fail(Failure::Exception(exception));
+                state.fail(ChildFailure::Exception(exception));
                 None
             }
             None => None,
@@ -169,20 +171,20 @@ impl Owner {
     }
 }
 
-impl Failure {
+impl ChildFailure {
     fn rethrow(self) -> ! {
         match self {
-            Failure::Exception(exception) => exception.rethrow(),
-            Failure::Error(_) => unreachable!("only a try_scope has errors"),
+            ChildFailure::Exception(exception) => exception.rethrow(),
+            ChildFailure::Error(_) => unreachable!("only a try_scope has errors"),
         }
     }
 }
 
 /// Creates a child's thread by `spawn`, in a place of its own.
 fn enter<F: Future, P: Policy<F::Output>>(
-    state: &Arc<State>,
+    state: &Arc<ScopeState>,
     future: F,
-    spawn: impl FnOnce(Running<F, P>) -> JoinHandle<()>,
+    spawn: impl FnOnce(ChildFuture<F, P>) -> JoinHandle<()>,
 ) -> Child<P::Value> {
     let place = state.enter();
     let number = place.child;
@@ -234,7 +236,7 @@ macro_rules! spawns {
 /// outlives the scope spawns nothing.
 #[derive(Clone)]
 pub struct Scope {
-    state: Arc<State>,
+    state: Arc<ScopeState>,
 }
 
 impl Scope {
@@ -245,7 +247,7 @@ impl Scope {
 /// outlives the scope spawns nothing.
 #[derive(Clone)]
 pub struct CollectScope {
-    state: Arc<State>,
+    state: Arc<ScopeState>,
 }
 
 impl CollectScope {
@@ -255,7 +257,7 @@ impl CollectScope {
 /// Where the body of [`try_scope`] spawns its children. A child that is to spawn siblings takes a clone. What
 /// outlives the scope spawns nothing.
 pub struct TryScope<E> {
-    state: Arc<State>,
+    state: Arc<ScopeState>,
     _error: PhantomData<fn(E)>,
 }
 

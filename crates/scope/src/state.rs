@@ -1,6 +1,6 @@
 //! What a scope and its children share: who is still there, what has failed, and whom to tell.
 //!
-//! A child is counted from before its thread is created until after its future is dropped, by a [`Place`] that is the last thing in it
+//! A child is counted from before its thread is created until after its future is dropped, by a [`Membership`] that is the last thing in it
 //! to go. A scope that is dropped with children left passes them on: it takes a place in the scope around it until they are over.
 //!
 //! Locks are taken from the inner scope to the outer one, never the other way.
@@ -12,27 +12,27 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
 /// The scope whose child or body the caller is: what its poll stands in.
-fn around() -> Option<Arc<State>> {
+fn around() -> Option<Arc<ScopeState>> {
     selvedge_core::around()?.downcast().ok()
 }
 
 /// What ended a scope before its time.
-pub(crate) enum Failure {
+pub(crate) enum ChildFailure {
     Exception(Exception),
     /// The error of a `try_scope`, of its type.
     Error(Box<dyn Any + Send>),
 }
 
-pub(crate) struct State {
-    inner: Mutex<Inner>,
+pub(crate) struct ScopeState {
+    inner: Mutex<Locked>,
     /// There is a failure, or was: to look at without the lock.
     failed: AtomicBool,
-    outer: Option<Arc<State>>,
+    outer: Option<Arc<ScopeState>>,
 }
 
 #[derive(Default)]
-struct Inner {
-    members: Vec<Member>,
+struct Locked {
+    members: Vec<ChildEntry>,
     free: Vec<u32>,
     /// Members, and places that inner scopes have taken.
     live: usize,
@@ -42,26 +42,26 @@ struct Inner {
     cancelled: bool,
     /// The scope has returned.
     over: bool,
-    failure: Option<Failure>,
+    failure: Option<ChildFailure>,
     /// Who runs the scope, to be told of a failure and of the end of the last child.
     owner: Option<Waker>,
     /// The outer scope, in which a place is kept for those left behind.
-    left_behind: Option<Arc<State>>,
+    left_behind: Option<Arc<ScopeState>>,
 }
 
-struct Member {
+struct ChildEntry {
     number: u64,
     /// `None` while its thread is being created, and when it is over.
     thread: Option<JoinHandle<()>>,
 }
 
-impl State {
+impl ScopeState {
     /// A scope within the one whose child or body the caller is.
-    pub(crate) fn new() -> Arc<State> {
-        Arc::new(State { inner: Mutex::default(), failed: AtomicBool::new(false), outer: around() })
+    pub(crate) fn new() -> Arc<ScopeState> {
+        Arc::new(ScopeState { inner: Mutex::default(), failed: AtomicBool::new(false), outer: around() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Locked> {
         // No code of others runs under it.
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -70,7 +70,7 @@ impl State {
     ///
     /// # Panics
     /// If the scope is over.
-    pub(crate) fn enter(self: &Arc<State>) -> Place {
+    pub(crate) fn enter(self: &Arc<ScopeState>) -> Membership {
         let mut inner = self.lock();
         let over = inner.over;
         let number = inner.ever;
@@ -78,7 +78,7 @@ impl State {
             inner.live += 1;
             inner.ever += 1;
         }
-        let member = Member { number, thread: None };
+        let member = ChildEntry { number, thread: None };
         let index = match inner.free.pop() {
             _ if over => 0,
             Some(index) => {
@@ -92,7 +92,7 @@ impl State {
         };
         drop(inner);
         assert!(!over, "a thread was spawned in a scope that is over");
-        Place { state: Arc::clone(self), child: (index, number) }
+        Membership { state: Arc::clone(self), child: (index, number) }
     }
 
     /// The thread of a child that has entered. It may be over already.
@@ -128,7 +128,7 @@ impl State {
     }
 
     /// The first failure cancels all children and is kept for the owner; later ones are dropped.
-    pub(crate) fn fail(&self, failure: Failure) {
+    pub(crate) fn fail(&self, failure: ChildFailure) {
         let mut inner = self.lock();
         if inner.failure.is_some() {
             drop(inner);
@@ -150,7 +150,7 @@ impl State {
     }
 
     /// Has `owner` told of a failure. True if there is one already.
-    pub(crate) fn watch(self: &Arc<State>, owner: &Waker) -> bool {
+    pub(crate) fn watch(self: &Arc<ScopeState>, owner: &Waker) -> bool {
         // Children, and whatever can have one enter, hold the scope: its handle may be in the body, or be with another thread. While only
         // the owner does there is nothing to be told.
         if Arc::strong_count(self) == 1 {
@@ -191,7 +191,7 @@ impl State {
         f.field("live", &live).field("failed", &failed).field("over", &over).finish()
     }
 
-    pub(crate) fn take_failure(&self) -> Option<Failure> {
+    pub(crate) fn take_failure(&self) -> Option<ChildFailure> {
         self.lock().failure.take()
     }
 
@@ -223,7 +223,7 @@ impl State {
 
     /// Gives a place up. If the scope then has no reason any more to keep one in the scope around it, that is to be given up next.
     #[must_use = "the outer scope waits for it"]
-    fn leave(&self, child: Option<(u32, u64)>) -> Option<Arc<State>> {
+    fn leave(&self, child: Option<(u32, u64)>) -> Option<Arc<ScopeState>> {
         let mut inner = self.lock();
         let mut thread = None;
         if let Some((index, _)) = child {
@@ -244,7 +244,7 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for ScopeState {
     fn drop(&mut self) {
         // A long line of scopes goes one by one, not by recursion.
         let mut outer = self.outer.take();
@@ -261,7 +261,7 @@ fn wake(owner: Option<Waker>) {
     }
 }
 
-impl Inner {
+impl Locked {
     fn cancel_members(&self) {
         for thread in self.members.iter().filter_map(|member| member.thread.as_ref()) {
             thread.cancel();
@@ -270,19 +270,19 @@ impl Inner {
 }
 
 /// A child that the scope waits for.
-pub(crate) struct Place {
-    state: Arc<State>,
+pub(crate) struct Membership {
+    state: Arc<ScopeState>,
     /// Where it is listed.
     pub(crate) child: (u32, u64),
 }
 
-impl Place {
-    pub(crate) fn state(&self) -> &Arc<State> {
+impl Membership {
+    pub(crate) fn state(&self) -> &Arc<ScopeState> {
         &self.state
     }
 }
 
-impl Drop for Place {
+impl Drop for Membership {
     fn drop(&mut self) {
         let mut left = self.state.leave(Some(self.child));
         // One after another, because scopes may be nested deeply.
@@ -294,14 +294,14 @@ impl Drop for Place {
 
 /// Polls a child or the body: scopes that are created in it are within this one.
 #[inline]
-pub(crate) fn within<T>(state: &Arc<State>, poll: impl FnOnce() -> T) -> T {
+pub(crate) fn within<T>(state: &Arc<ScopeState>, poll: impl FnOnce() -> T) -> T {
     struct Restore(Option<Around>);
     impl Drop for Restore {
         fn drop(&mut self) {
             exchange_around(self.0.take());
         }
     }
-    let scope: Around = Arc::<State>::clone(state);
+    let scope: Around = Arc::<ScopeState>::clone(state);
     let _restore = Restore(exchange_around(Some(scope)));
     poll()
 }

@@ -44,21 +44,21 @@ use std::task::{Context, Poll};
 #[derive(Clone)]
 #[doc(alias = "CancellationToken")]
 pub struct CancelToken {
-    node: Arc<Node>,
+    node: Arc<TokenNode>,
 }
 
-struct Node {
+struct TokenNode {
     /// To look at without the lock.
     cancelled: AtomicBool,
     queue: WaitQueue<Family, (), Shared>,
     /// Kept, so that a cancellation from further up reaches us even if nobody else has it any more.
-    parent: Option<Arc<Node>>,
+    parent: Option<Arc<TokenNode>>,
 }
 
 #[derive(Default)]
 struct Family {
     cancelled: bool,
-    children: Vec<Weak<Node>>,
+    children: Vec<Weak<TokenNode>>,
     /// When so many are listed, those that are gone are taken out.
     prune_at: usize,
 }
@@ -69,9 +69,9 @@ impl CancelToken {
         CancelToken::with(None)
     }
 
-    fn with(parent: Option<Arc<Node>>) -> CancelToken {
+    fn with(parent: Option<Arc<TokenNode>>) -> CancelToken {
         let queue = WaitQueue::new(Family::default());
-        CancelToken { node: Arc::new(Node { cancelled: AtomicBool::new(false), queue, parent }) }
+        CancelToken { node: Arc::new(TokenNode { cancelled: AtomicBool::new(false), queue, parent }) }
     }
 
     /// A token that is cancelled when this one is, or by itself.
@@ -137,7 +137,7 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-impl Drop for Node {
+impl Drop for TokenNode {
     fn drop(&mut self) {
         // A long line of tokens goes one by one, not by recursion.
         let mut parent = self.parent.take();
@@ -148,9 +148,9 @@ impl Drop for Node {
 }
 
 /// Waits for the flag.
-enum Wait {}
+enum AwaitCancel {}
 
-impl Role<Family, ()> for Wait {
+impl Role<Family, ()> for AwaitCancel {
     type Output = ();
 
     fn attempt(family: &mut Family, _: &mut Queue<'_, ()>, (): &mut ()) -> Option<()> {
@@ -165,7 +165,7 @@ impl Role<Family, ()> for Wait {
 /// The future of [`CancelToken::cancelled`].
 #[must_use = "nothing happens until it is awaited"]
 pub struct Cancelled<'a> {
-    waiting: Waiting<'a, Family, (), Wait, Shared>,
+    waiting: Waiting<'a, Family, (), AwaitCancel, Shared>,
 }
 
 impl Future for Cancelled<'_> {

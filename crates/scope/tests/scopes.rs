@@ -164,7 +164,7 @@ fn the_first_error_is_the_scopes() {
 }
 
 #[test]
-fn collected_failures_cancel_nobody() {
+fn collected_failures_cancel_no_child() {
     let sum = round_robin(collect_scope(async |s| {
         let bad = s.spawn(async { throw(5_u32) as u32 });
         let good = s.spawn(async {
@@ -207,7 +207,7 @@ fn children_are_cancelled_one_by_one_and_together() {
 }
 
 #[test]
-fn a_handle_cancels_nobody_but_its_child() {
+fn a_handle_cancels_only_its_child() {
     round_robin(scope(async |s| {
         let first = s.spawn(async { 1 });
         yields(2).await;
@@ -256,7 +256,7 @@ fn a_clone_that_outlives_the_scope_spawns_nothing() {
 }
 
 #[test]
-fn the_outer_scope_waits_for_whom_an_inner_one_has_left() {
+fn the_outer_scope_waits_for_the_children_that_an_inner_one_has_left() {
     let log = Rc::new(RefCell::new(Vec::new()));
     let l = log.clone();
     round_robin(async move {
@@ -482,7 +482,7 @@ fn a_long_line_of_tokens_is_no_deep_recursion() {
 }
 
 #[test]
-fn a_token_wakes_all_who_wait_and_forgets_who_gave_up() {
+fn a_token_wakes_all_waiters_and_forgets_those_that_gave_up() {
     round_robin(scope(async |s| {
         let token = CancelToken::new();
         let children: Vec<_> = (0..10)

@@ -144,7 +144,7 @@ pub fn dump() -> Dump {
                     record.words(now, &mut descriptors).unwrap_or_else(|| call(end))
                 }
             },
-            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(whom, _)| whom),
+            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(other, _)| other),
             tie: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(_, tie)| tie),
             cpu: on.map(|cpu| cpu.cpu).or_else(|| Some(record.cpu).filter(|_| record.steps > 0)),
             steps: record.steps,
@@ -281,9 +281,9 @@ impl Dump {
             None => format!("thread {id}"),
         };
         let waits = thread(id).and_then(|thread| Some((thread.waits_for?, thread.tie?)));
-        let (whom, tie) = waits.unwrap_or_default();
-        let whom = if whom == id { "itself".to_owned() } else { name(whom) };
-        format!("{} waits for {whom}, {tie}", name(id))
+        let (other, tie) = waits.unwrap_or_default();
+        let other = if other == id { "itself".to_owned() } else { name(other) };
+        format!("{} waits for {other}, {tie}", name(id))
     }
 }
 
@@ -359,8 +359,8 @@ impl fmt::Display for ThreadState {
         if let Some(cpu) = self.cpu {
             write!(f, ", on cpu {cpu}")?;
         }
-        if let Some(whom) = self.waits_for {
-            write!(f, "; for thread {whom}, {}", self.tie.unwrap_or_default())?;
+        if let Some(other) = self.waits_for {
+            write!(f, "; for thread {other}, {}", self.tie.unwrap_or_default())?;
         }
         Ok(())
     }

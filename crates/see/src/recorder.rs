@@ -270,8 +270,8 @@ impl Observer for Recorder {
         });
     }
 
-    fn waits_for(&mut self, whom: u32, tie: &'static str) {
-        self.waits_for = Some((whom, tie));
+    fn waits_for(&mut self, other: u32, tie: &'static str) {
+        self.waits_for = Some((other, tie));
     }
 
     fn waits_not(&mut self) {

@@ -1,4 +1,4 @@
-//! A deadlock is reported while the program is seen, too, under every scheduler, with what is known of the threads and who waits for whom in
+//! A deadlock is reported while the program is seen, too, under every scheduler, with what is known of the threads and waiter waits for other in
 //! a circle. The OS thread that looks on could wake nobody, and says so. (This process has no test harness, whose OS threads do not say
 //! so.)
 
@@ -66,11 +66,11 @@ fn check(scheduler: &str, deadlock: &Deadlock) {
         ("reader", "holder", "which holds the mutex"),
         ("holder", "claimer", "which it joins"),
     ];
-    for (who, whom, tie) in ties {
-        let (whom, waits) = (find(whom).id(), find(who).seen().unwrap());
-        assert_eq!(waits.waits_for, Some((whom, tie)), "{scheduler}: {who}: {text}");
+    for (waiter, other, tie) in ties {
+        let (other, waits) = (find(other).id(), find(waiter).seen().unwrap());
+        assert_eq!(waits.waits_for, Some((other, tie)), "{scheduler}: {waiter}: {text}");
         assert!(
-            find(who).to_string().ends_with(&format!("; for thread {whom}, {tie}")),
+            find(waiter).to_string().ends_with(&format!("; for thread {other}, {tie}")),
             "{scheduler}: {text}"
         );
     }
@@ -78,7 +78,7 @@ fn check(scheduler: &str, deadlock: &Deadlock) {
         find("owner").seen().unwrap().call.starts_with("waits at crates/see/tests/deadlock.rs:"),
         "{text}"
     );
-    let mut cycle = ties.map(|(who, ..)| find(who).id());
+    let mut cycle = ties.map(|(waiter, ..)| find(waiter).id());
     let smallest = (0..5).min_by_key(|&i| cycle[i]).unwrap();
     cycle.rotate_left(smallest);
     assert_eq!(deadlock.cycles(), [cycle], "{scheduler}: {text}");

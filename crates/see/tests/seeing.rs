@@ -101,8 +101,8 @@ fn a_dump_of_a_program_that_does_a_bit_of_everything() {
         assert_eq!(find(&dump, "parked").call, "waits behind a waker");
         let joiner = find(&dump, "joiner");
         assert_eq!(joiner.call, "waits to join another thread");
-        let whom = dump.threads.iter().find(|thread| Some(thread.id) == joiner.waits_for).unwrap();
-        assert!(whom.name.contains("Pending"), "{text}");
+        let other = dump.threads.iter().find(|thread| Some(thread.id) == joiner.waits_for).unwrap();
+        assert!(other.name.contains("Pending"), "{text}");
         assert_eq!(find(&dump, "yielder").doing, Doing::Ready);
         assert!(find(&dump, "yielder").steps > 1);
         // The caller runs, and is first in the list.
@@ -315,7 +315,7 @@ fn a_timeline_keeps_the_last_of_it() {
 }
 
 #[test]
-fn the_watchdog_names_who_holds_up_a_cpu() {
+fn the_watchdog_names_the_thread_that_holds_up_a_cpu() {
     let _seeing = see();
     let (to, reports) = std::sync::mpsc::channel();
     watchdog(ms(50), move |long| drop(to.send(long.clone())));

@@ -183,7 +183,7 @@ fn a_dump_tells_circles_of_threads_while_others_run() {
 
 /// What a thread has said of a wait is said of that wait alone.
 #[test]
-fn a_wait_that_is_taken_back_ties_nobody_and_neither_does_one_of_several_behind_a_waker() {
+fn a_wait_that_is_taken_back_ties_no_thread_and_neither_does_one_of_several_behind_a_waker() {
     let _turn = see();
     let main = async {
         let (mutex, never) = (Rc::new(Mutex::new_local(())), Rc::new(Fifo::<u8, _>::new_local()));
@@ -215,7 +215,7 @@ fn a_wait_that_is_taken_back_ties_nobody_and_neither_does_one_of_several_behind_
 }
 
 #[test]
-fn who_has_read_once_is_not_named_when_somebody_unknown_writes() {
+fn a_past_reader_is_not_named_when_an_unknown_thread_writes() {
     let _turn = see();
     let lock: &'static RwLock<()> = Box::leak(Box::new(RwLock::new(())));
     let main = async {
@@ -300,7 +300,7 @@ fn system_calls_are_counted_by_kind_and_queues_by_length() {
 }
 
 #[test]
-fn of_several_workers_each_tells_its_queues_and_nobody_waits_long_for_it() {
+fn of_several_workers_each_tells_its_queues_and_the_reader_waits_briefly() {
     let _turn = see();
     let main = async {
         let waiters: Vec<_> = (0..10).map(|_| selvedge_core::spawn(sleep(ms(400)))).collect();

@@ -1,4 +1,4 @@
-//! The bell that wakes an OS thread: [`Parker`], one byte that a waker rings; and [`insist`], a short
+//! The bell that wakes an OS thread: [`Bell`], one byte that a waker rings; and [`insist`], a short
 //! loop of attempts.
 //!
 //! [`wait_blocking`](crate::wait_blocking) polls a future with the waker of a bell, and hears the
@@ -78,24 +78,24 @@ impl Wake for Clapper {
 }
 
 /// A bell, with the waker that rings it.
-pub(crate) struct Parker {
+pub(crate) struct Bell {
     clapper: Arc<Clapper>,
     waker: Waker,
 }
 
 #[cfg(not(loom))]
-thread_local!(static MINE: Cell<Option<Box<Parker>>> = const { Cell::new(None) });
+thread_local!(static MINE: Cell<Option<Box<Bell>>> = const { Cell::new(None) });
 #[cfg(loom)]
-thread_local!(static MINE: Cell<Option<Box<Parker>>> = Cell::new(None));
+thread_local!(static MINE: Cell<Option<Box<Bell>>> = Cell::new(None));
 
-impl Parker {
+impl Bell {
     /// Calls `f` with the bell of this OS thread, and keeps the bell for the next call. A call
     /// within `f`, or while the OS thread ends, uses another bell.
     ///
     /// The bell may be rung already, by a waker that has been kept since an earlier call.
     #[inline]
-    pub(crate) fn with<T>(f: impl FnOnce(&Parker) -> T) -> T {
-        let bell = MINE.try_with(Cell::take).ok().flatten().unwrap_or_else(Parker::new);
+    pub(crate) fn with<T>(f: impl FnOnce(&Bell) -> T) -> T {
+        let bell = MINE.try_with(Cell::take).ok().flatten().unwrap_or_else(Bell::new);
         let result = f(&bell);
         // When the OS thread ends, there is no place to keep the bell.
         let _ = MINE.try_with(|mine| mine.set(Some(bell)));
@@ -103,9 +103,9 @@ impl Parker {
     }
 
     #[cold]
-    fn new() -> Box<Parker> {
+    fn new() -> Box<Bell> {
         let clapper = Arc::new(Clapper { state: AtomicU8::new(QUIET), owner: current() });
-        Box::new(Parker { waker: Waker::from(clapper.clone()), clapper })
+        Box::new(Bell { waker: Waker::from(clapper.clone()), clapper })
     }
 
     /// The waker that rings the bell.

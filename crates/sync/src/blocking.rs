@@ -3,7 +3,7 @@
 //!
 //! All blocking operations of this crate end here when they must wait.
 
-use crate::bell::Parker;
+use crate::bell::Bell;
 use selvedge_core::in_thread;
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -59,7 +59,7 @@ pub fn wait_blocking_for<F: Future>(limit: Duration, future: F) -> Option<F::Out
 #[track_caller]
 fn run<F: Future>(future: F, until: Option<Instant>) -> Option<F::Output> {
     refuse_within_step();
-    Parker::with(|bell| {
+    Bell::with(|bell| {
         let mut future = pin!(future);
         let mut context = Context::from_waker(bell.waker());
         loop {

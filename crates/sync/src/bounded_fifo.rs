@@ -53,7 +53,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[doc(alias = "mpsc")]
 #[doc(alias = "channel")]
 pub struct BoundedFifo<T, M: Mode = Shared> {
-    queue: WaitQueue<Contents<T>, Transfer<T>, M>,
+    queue: WaitQueue<Contents<T>, Offer<T>, M>,
 }
 
 struct Contents<T> {
@@ -64,7 +64,7 @@ struct Contents<T> {
 
 /// The payload of a waiter: the value of a putter, or the empty room of a taker. The granter takes
 /// the value, or fills the room. If the Fifo is closed, it leaves the payload as it is.
-struct Transfer<T>(Option<T>);
+struct Offer<T>(Option<T>);
 
 /// The Fifo was closed. This gives the value back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     #[track_caller]
     pub fn put(&self, value: T) -> impl Future<Output = Result<(), Closed<T>>> {
         let place = Location::caller();
-        async move { self.queue.wait_at::<Enqueue>(Transfer(Some(value)), place).await }
+        async move { self.queue.wait_at::<Enqueue>(Offer(Some(value)), place).await }
     }
 
     /// Adds a value at the end if there is room.
@@ -136,7 +136,7 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     /// # Errors
     /// Gives the value back.
     pub fn try_put(&self, value: T) -> Result<(), TryPutError<T>> {
-        let mut slot = Transfer(Some(value));
+        let mut slot = Offer(Some(value));
         let put = self.queue.with(|state, queue| Enqueue::attempt(state, queue, &mut slot));
         match (put, slot.0) {
             (Some(Ok(())), _) => Ok(()),
@@ -163,7 +163,7 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     #[track_caller]
     pub fn take(&self) -> impl Future<Output = Option<T>> {
         let place = Location::caller();
-        async move { self.queue.wait_at::<Dequeue>(Transfer(None), place).await }
+        async move { self.queue.wait_at::<Dequeue>(Offer(None), place).await }
     }
 
     /// Takes the first value if there is one.
@@ -172,7 +172,7 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     /// When there is no value: for now ([`Empty`](TryTakeError::Empty)), or for ever
     /// ([`Closed`](TryTakeError::Closed)).
     pub fn try_take(&self) -> Result<T, TryTakeError> {
-        self.queue.with(|state, queue| match Dequeue::attempt(state, queue, &mut Transfer(None)) {
+        self.queue.with(|state, queue| match Dequeue::attempt(state, queue, &mut Offer(None)) {
             Some(Some(value)) => Ok(value),
             Some(None) => Err(TryTakeError::Closed),
             None => Err(TryTakeError::Empty),
@@ -223,8 +223,8 @@ impl<T, M: Mode> BoundedFifo<T, M> {
 
 impl<T> Contents<T> {
     /// Hands a value to the first waiter, if that waiter is a taker.
-    fn hand_over(queue: &mut Queue<'_, Transfer<T>>, value: &mut Option<T>) {
-        if let Some(Transfer(room @ None)) = queue.front() {
+    fn hand_over(queue: &mut Queue<'_, Offer<T>>, value: &mut Option<T>) {
+        if let Some(Offer(room @ None)) = queue.front() {
             *room = value.take();
             queue.grant();
         }
@@ -233,13 +233,13 @@ impl<T> Contents<T> {
 
 enum Enqueue {}
 
-impl<T> Role<Contents<T>, Transfer<T>> for Enqueue {
+impl<T> Role<Contents<T>, Offer<T>> for Enqueue {
     type Output = Result<(), Closed<T>>;
 
     fn attempt(
         state: &mut Contents<T>,
-        queue: &mut Queue<'_, Transfer<T>>,
-        Transfer(value): &mut Transfer<T>,
+        queue: &mut Queue<'_, Offer<T>>,
+        Offer(value): &mut Offer<T>,
     ) -> Option<Self::Output> {
         if state.closed {
             return Some(value.take().map_or(Ok(()), |value| Err(Closed(value))));
@@ -253,31 +253,31 @@ impl<T> Role<Contents<T>, Transfer<T>> for Enqueue {
         value.is_none().then_some(Ok(()))
     }
 
-    fn granted(Transfer(value): &mut Transfer<T>) -> Self::Output {
+    fn granted(Offer(value): &mut Offer<T>) -> Self::Output {
         value.take().map_or(Ok(()), |value| Err(Closed(value)))
     }
 
     /// Nothing is to be passed on. Either a taker has taken the value, so that it was put, or the
     /// Fifo was closed. In that case the value is dropped with the future of its putter.
-    fn abandoned(_: &mut Contents<T>, _: &mut Queue<'_, Transfer<T>>, _: &mut Transfer<T>) {}
+    fn abandoned(_: &mut Contents<T>, _: &mut Queue<'_, Offer<T>>, _: &mut Offer<T>) {}
 }
 
 enum Dequeue {}
 
-impl<T> Role<Contents<T>, Transfer<T>> for Dequeue {
+impl<T> Role<Contents<T>, Offer<T>> for Dequeue {
     type Output = Option<T>;
 
     fn attempt(
         state: &mut Contents<T>,
-        queue: &mut Queue<'_, Transfer<T>>,
-        _: &mut Transfer<T>,
+        queue: &mut Queue<'_, Offer<T>>,
+        _: &mut Offer<T>,
     ) -> Option<Self::Output> {
         let value = state.values.pop_front();
         // If a value has left, there is room for the value of the first putter that waits. If the
         // queue was empty, which happens with capacity 0, that value is for this taker.
         let mut next = None;
         if state.values.len() < state.capacity.max(usize::from(value.is_none()))
-            && let Some(Transfer(first @ Some(_))) = queue.front()
+            && let Some(Offer(first @ Some(_))) = queue.front()
         {
             next = first.take();
             queue.grant();
@@ -289,15 +289,11 @@ impl<T> Role<Contents<T>, Transfer<T>> for Dequeue {
         Some(value)
     }
 
-    fn granted(Transfer(value): &mut Transfer<T>) -> Self::Output {
+    fn granted(Offer(value): &mut Offer<T>) -> Self::Output {
         value.take()
     }
 
-    fn abandoned(
-        state: &mut Contents<T>,
-        queue: &mut Queue<'_, Transfer<T>>,
-        Transfer(value): &mut Transfer<T>,
-    ) {
+    fn abandoned(state: &mut Contents<T>, queue: &mut Queue<'_, Offer<T>>, Offer(value): &mut Offer<T>) {
         Contents::hand_over(queue, value);
         // This value was the first when it was handed out.
         value.take().into_iter().for_each(|value| state.values.push_front(value));

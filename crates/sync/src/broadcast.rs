@@ -293,7 +293,7 @@ impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ListenError::Lagged(missed) => write!(f, "{missed} values were missed"),
-            ListenError::Closed => f.write_str("nobody is left to send more"),
+            ListenError::Closed => f.write_str("all broadcasters are gone"),
         }
     }
 }

@@ -240,7 +240,7 @@ impl Role<Making, Option<InitTurn>> for Enter {
     }
 
     fn granted(turn: &mut Option<InitTurn>) -> InitTurn {
-        turn.expect("who is granted is told what to do")
+        turn.expect("a granted waiter has been told its turn")
     }
 
     fn abandoned(making: &mut Making, queue: &mut Queue<'_, Option<InitTurn>>, turn: &mut Option<InitTurn>) {

@@ -73,7 +73,7 @@ pub struct Broken;
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the promise was broken: who was to fulfil it is gone")
+        f.write_str("the promise was broken: its fulfiller is gone")
     }
 }
 

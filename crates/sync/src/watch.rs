@@ -73,16 +73,16 @@ pub fn watch_local<T>(value: T) -> (Setter<T, Local>, Watcher<T, Local>) {
 }
 
 fn new<T, M: Mode>(value: T) -> (Setter<T, M>, Watcher<T, M>) {
-    let state = Watched { value: Arc::new(value), changes: 0, setters: 1 };
+    let state = LatestValue { value: Arc::new(value), changes: 0, setters: 1 };
     let inner = Arc::new(WatchChannel { queue: WaitQueue::new(state) });
     (Setter { inner: inner.clone() }, Watcher { inner, seen: 0 })
 }
 
 struct WatchChannel<T, M: Mode> {
-    queue: WaitQueue<Watched<T>, Version, M>,
+    queue: WaitQueue<LatestValue<T>, ChangeCount, M>,
 }
 
-struct Watched<T> {
+struct LatestValue<T> {
     value: Arc<T>,
     changes: u64,
     setters: usize,
@@ -90,7 +90,7 @@ struct Watched<T> {
 
 /// The payload of a watcher that waits: the number of changes that it has seen, which is all of
 /// them. A set writes the new number here. If the last setter goes, the number stays.
-struct Version(u64);
+struct ChangeCount(u64);
 
 impl<T, M: Mode> Setter<T, M> {
     /// Sets the value, and lets all watchers that wait for a change go on. Gives the old value.
@@ -142,7 +142,7 @@ impl<T, M: Mode> Watcher<T, M> {
     }
 
     async fn changed_at(&mut self, place: &'static Location<'static>) -> Result<(), Unwatchable> {
-        let changes = self.inner.queue.wait_at::<AwaitChange>(Version(self.seen), place).await;
+        let changes = self.inner.queue.wait_at::<AwaitChange>(ChangeCount(self.seen), place).await;
         match changes == self.seen {
             true => Err(Unwatchable),
             false => {
@@ -190,21 +190,25 @@ impl<T, M: Mode> Watcher<T, M> {
 
 enum AwaitChange {}
 
-impl<T> Role<Watched<T>, Version> for AwaitChange {
+impl<T> Role<LatestValue<T>, ChangeCount> for AwaitChange {
     /// The number of changes so far.
     type Output = u64;
 
-    fn attempt(state: &mut Watched<T>, _: &mut Queue<'_, Version>, seen: &mut Version) -> Option<u64> {
+    fn attempt(
+        state: &mut LatestValue<T>,
+        _: &mut Queue<'_, ChangeCount>,
+        seen: &mut ChangeCount,
+    ) -> Option<u64> {
         (state.changes != seen.0 || state.setters == 0).then_some(state.changes)
     }
 
-    fn granted(seen: &mut Version) -> u64 {
+    fn granted(seen: &mut ChangeCount) -> u64 {
         seen.0
     }
 
     /// Nothing is to be passed on, because the watcher has not counted the change. Its next
     /// `changed` finds it.
-    fn abandoned(_: &mut Watched<T>, _: &mut Queue<'_, Version>, _: &mut Version) {}
+    fn abandoned(_: &mut LatestValue<T>, _: &mut Queue<'_, ChangeCount>, _: &mut ChangeCount) {}
 }
 
 impl<T, M: Mode> Clone for Setter<T, M> {
@@ -233,7 +237,7 @@ impl<T, M: Mode> Drop for Setter<T, M> {
 
 impl fmt::Display for Unwatchable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody is left to set the value")
+        f.write_str("all setters are gone")
     }
 }
 

@@ -162,7 +162,7 @@ pub(super) fn oneshot<R: Combinators>(total: u64) {
                 let sender = SENDER.with(|slot| slot.borrow_mut().take());
                 if let Some(sender) = sender {
                     SENT.fetch_add(1, Ordering::Relaxed);
-                    sender.send(1).expect("somebody waits for it");
+                    sender.send(1).expect("the receiver waits for it");
                 }
                 R::pause().await;
             }

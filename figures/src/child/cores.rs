@@ -290,7 +290,7 @@ pub(super) fn counter_mutex(workers: u64, threads: u64, total: u64) {
             }
         }
     });
-    let count = *counter.try_lock().expect("nobody is left who holds it");
+    let count = *counter.try_lock().expect("no thread is left that holds it");
     print_count(count, seconds);
 }
 
@@ -306,7 +306,7 @@ pub(super) fn tokio_counter_mutex(workers: u64, threads: u64, total: u64) {
             }
         }
     });
-    let count = *counter.try_lock().expect("nobody is left who holds it");
+    let count = *counter.try_lock().expect("no thread is left that holds it");
     print_count(count, seconds);
 }
 

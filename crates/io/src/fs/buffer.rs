@@ -169,7 +169,7 @@ impl Buffer for Vec<u8> {}
 impl Buffer for AlignedBuf {}
 
 mod sealed {
-    #[expect(unnameable_types, reason = "so that nobody else implements it")]
+    #[expect(unnameable_types, reason = "so that no other crate implements it")]
     pub trait Sealed {
         fn into_bytes(self) -> super::Bytes;
         fn from_bytes(bytes: super::Bytes) -> Self;
@@ -179,7 +179,7 @@ pub(super) use sealed::Sealed;
 
 /// A buffer of any kind, as an operation holds it.
 #[derive(Debug)]
-#[expect(unnameable_types, reason = "only the trait above speaks of it, which nobody else uses")]
+#[expect(unnameable_types, reason = "only the trait above names it, and no other crate uses that trait")]
 pub enum Bytes {
     Vec(Vec<u8>),
     Aligned(AlignedBuf),

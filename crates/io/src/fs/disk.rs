@@ -334,7 +334,7 @@ impl Drop for Disk {
 mod tests {
     use super::super::buffer::Bytes;
     use super::super::operation::{Opened, Transfer};
-    use super::super::queue::Performing;
+    use super::super::queue::OperationFuture;
     use super::*;
     use rustix::event::epoll;
     use selvedge_core::Events;
@@ -357,7 +357,7 @@ mod tests {
             let thread = cpu.thread(async move {
                 let bytes = Bytes::ToCome(4096);
                 let read = Operation::Read(Transfer { file, bytes, offset: u64::from(i) * 4096, start: 0 });
-                let (outcome, operation) = Performing::new(read).await;
+                let (outcome, operation) = OperationFuture::new(read).await;
                 let Operation::Read(mut read) = operation else { panic!("{operation:?}") };
                 assert_eq!((outcome, &*read.part()), (4096, &[i; 4096][..]));
                 done.set(done.get() + 1);
@@ -390,7 +390,7 @@ mod tests {
             let file = file.clone();
             let thread = cpu.thread(async move {
                 let read = Transfer { file, bytes: Bytes::ToCome(4096), offset: 0, start: 0 };
-                assert_eq!(Performing::new(Operation::Read(read)).await.0, 0, "the file is empty");
+                assert_eq!(OperationFuture::new(Operation::Read(read)).await.0, 0, "the file is empty");
             });
             assert!(matches!(thread.unwrap().step(&mut cpu), Trace::Blocked));
             assert_eq!(under_way(&disk), expected);

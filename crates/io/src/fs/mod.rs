@@ -62,7 +62,7 @@ pub use tree::{copy, create_dir_all, remove_dir_all};
 
 use crate::error::doing;
 use operation::{Operation, Outcome, Stat, c_path};
-use queue::Performing;
+use queue::OperationFuture;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -161,7 +161,7 @@ async fn status(
 ) -> io::Result<Metadata> {
     let path = if file.is_some() { Default::default() } else { c_path(path)? };
     let stat = Box::new(Stat::new(file, path, follow));
-    match Performing::new(Operation::Stat(stat)).await {
+    match OperationFuture::new(Operation::Stat(stat)).await {
         (outcome, Operation::Stat(stat)) => result(outcome).map(|_| Metadata::new(stat.result)),
         (_, other) => unreachable!("a status was asked for, not {other:?}"),
     }

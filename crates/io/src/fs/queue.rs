@@ -243,7 +243,7 @@ impl QueueState {
 
 /// To be dealt with when the queue is not locked.
 #[derive(Debug)]
-#[must_use = "who waits is to be woken"]
+#[must_use = "the waiting thread is to be woken"]
 pub(crate) struct Completed {
     pub(crate) waker: Option<Waker>,
     pub(crate) unwanted: Option<Operation>,
@@ -457,7 +457,7 @@ impl OperationQueue {
                 state.unseen -= 1;
                 state.set_free(index)
             }
-            stage => unreachable!("{stage:?} is nobody's"),
+            stage => unreachable!("no future has an operation in {stage:?}"),
         };
         drop(state);
         drop((waker, dropped));
@@ -494,7 +494,7 @@ pub(super) fn close_aside(fd: Fd) {
 /// The future of one operation.
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
-pub(super) struct Performing(Progress);
+pub(super) struct OperationFuture(Progress);
 
 enum Progress {
     Unsent(Operation),
@@ -520,15 +520,15 @@ impl fmt::Debug for Progress {
     }
 }
 
-impl Performing {
-    pub(super) fn new(operation: Operation) -> Performing {
-        Performing(Progress::Unsent(operation))
+impl OperationFuture {
+    pub(super) fn new(operation: Operation) -> OperationFuture {
+        OperationFuture(Progress::Unsent(operation))
     }
 }
 
-impl Unpin for Performing {}
+impl Unpin for OperationFuture {}
 
-impl Future for Performing {
+impl Future for OperationFuture {
     type Output = (Outcome, Operation);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -573,7 +573,7 @@ impl Future for Performing {
     }
 }
 
-impl Drop for Performing {
+impl Drop for OperationFuture {
     fn drop(&mut self) {
         match &mut self.0 {
             Progress::Sent(queue, slot) => queue.withdraw(*slot),
