@@ -123,11 +123,11 @@ impl Clock {
 
 impl Timer for Clock {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Sleep::new(Time::now() + duration))
+        Box::pin(MovableSleep::new(Time::now() + duration))
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Sleep::new(Clock::time(deadline)))
+        Box::pin(MovableSleep::new(Clock::time(deadline)))
     }
 
     fn now(&self) -> Instant {
@@ -135,7 +135,7 @@ impl Timer for Clock {
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn hyper::rt::Sleep>>, new_deadline: Instant) {
-        match sleep.as_mut().downcast_mut_pin::<Sleep>() {
+        match sleep.as_mut().downcast_mut_pin::<MovableSleep>() {
             Some(sleep) => sleep.reset(Clock::time(new_deadline)),
             None => *sleep = self.sleep_until(new_deadline),
         }
@@ -145,7 +145,7 @@ impl Timer for Clock {
 pin_project! {
     /// A sleep whose end can be moved.
     #[derive(Debug)]
-    struct Sleep {
+    struct MovableSleep {
         until: Time,
         // The alarm is set to this: to `until`, or to an earlier end from before it was moved.
         set_to: Time,
@@ -154,9 +154,9 @@ pin_project! {
     }
 }
 
-impl Sleep {
-    fn new(until: Time) -> Sleep {
-        Sleep { until, set_to: until, alarm: sleep_until(until) }
+impl MovableSleep {
+    fn new(until: Time) -> MovableSleep {
+        MovableSleep { until, set_to: until, alarm: sleep_until(until) }
     }
 
     fn reset(self: Pin<&mut Self>, until: Time) {
@@ -169,7 +169,7 @@ impl Sleep {
     }
 }
 
-impl Future for Sleep {
+impl Future for MovableSleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -185,7 +185,7 @@ impl Future for Sleep {
     }
 }
 
-impl hyper::rt::Sleep for Sleep {}
+impl hyper::rt::Sleep for MovableSleep {}
 
 /// An executor for futures that may move between OS threads: each becomes a thread of ours, created as by
 /// [`spawn`].

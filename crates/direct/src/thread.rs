@@ -100,7 +100,7 @@ impl Options {
         F: FnOnce() -> T + 'static,
         T: 'static,
     {
-        Direct { state: State::Fresh(body, self) }
+        Direct { state: DirectState::Fresh(body, self) }
     }
 }
 
@@ -117,10 +117,10 @@ where
     F: FnOnce() -> T + 'static,
     T: 'static,
 {
-    state: State<F, T>,
+    state: DirectState<F, T>,
 }
 
-enum State<F, T: 'static> {
+enum DirectState<F, T: 'static> {
     Fresh(F, Options),
     Running(Fiber<T>),
     Over,
@@ -143,7 +143,7 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let fiber = match &mut self.state {
-            State::Running(fiber) => fiber,
+            DirectState::Running(fiber) => fiber,
             _ => self.start(),
         };
         if !fiber.lend(cx.waker()) {
@@ -168,25 +168,25 @@ where
 {
     #[cold]
     fn start(&mut self) -> &mut Fiber<T> {
-        let State::Fresh(body, options) = std::mem::replace(&mut self.state, State::Over) else {
+        let DirectState::Fresh(body, options) = std::mem::replace(&mut self.state, DirectState::Over) else {
             panic!("a direct-style thread is not polled after it has ended");
         };
-        self.state = State::Running(Fiber::new(body, options));
-        let State::Running(fiber) = &mut self.state else { unreachable!("just set") };
+        self.state = DirectState::Running(Fiber::new(body, options));
+        let DirectState::Running(fiber) = &mut self.state else { unreachable!("just set") };
         fiber
     }
 
     #[cold]
     fn strayed(&mut self) -> ! {
-        if let State::Running(fiber) = std::mem::replace(&mut self.state, State::Over) {
+        if let DirectState::Running(fiber) = std::mem::replace(&mut self.state, DirectState::Over) {
             fiber.give_up("was resumed by another task in the middle of a wait() within a wait()");
         }
         panic!("a direct-style thread was resumed by another task in the middle of a wait() within a wait()");
     }
 
     #[cold]
-    fn conclude(&mut self, result: Ended<T>) -> Poll<T> {
-        self.state = State::Over;
+    fn conclude(&mut self, result: BodyResult<T>) -> Poll<T> {
+        self.state = DirectState::Over;
         match result {
             Ok(output) => Poll::Ready(output),
             Err(payload) => resume_unwind(payload),
@@ -200,7 +200,7 @@ where
     T: 'static,
 {
     fn drop(&mut self) {
-        if let State::Running(fiber) = std::mem::replace(&mut self.state, State::Over) {
+        if let DirectState::Running(fiber) = std::mem::replace(&mut self.state, DirectState::Over) {
             fiber.cancel();
         }
     }
@@ -213,19 +213,19 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Fresh(..) => "not begun",
-            State::Running(_) => "waits",
-            State::Over => "over",
+            DirectState::Fresh(..) => "not begun",
+            DirectState::Running(_) => "waits",
+            DirectState::Over => "over",
         };
         f.debug_struct("Direct").field("state", &state).finish_non_exhaustive()
     }
 }
 
-type Ended<T> = Result<T, Box<dyn Any + Send>>;
+type BodyResult<T> = Result<T, Box<dyn Any + Send>>;
 
 /// A body that has begun and is not over, on its stack.
 struct Fiber<T: 'static> {
-    coroutine: Coroutine<(), (), Ended<T>, Stack>,
+    coroutine: Coroutine<(), (), BodyResult<T>, Stack>,
     /// The block beside its stack, which lives as long as the coroutine.
     control: *const Control,
 }
@@ -272,7 +272,7 @@ impl<T: 'static> Fiber<T> {
 
     /// Lets it run until it waits or is over.
     #[inline(always)]
-    fn resume(&mut self) -> CoroutineResult<(), Ended<T>> {
+    fn resume(&mut self) -> CoroutineResult<(), BodyResult<T>> {
         let control = self.control();
         control.cpu.set(running_cpu());
         control.panicking.set(std::thread::panicking());
@@ -366,7 +366,7 @@ impl<T: 'static> Drop for Remains<T> {
 }
 
 /// What a cancelled thread is unwound with.
-struct Cancelled;
+struct CancelPayload;
 
 /// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the future is ready.
 ///
@@ -531,6 +531,6 @@ fn throw(control: &Control, unwinding: bool) {
     if !unwinding && thrown < THROWN_MAX && unwinding::is_caught() {
         control.thrown.set(thrown + 1);
         control.unwinding.set(true);
-        resume_unwind(Box::new(Cancelled));
+        resume_unwind(Box::new(CancelPayload));
     }
 }

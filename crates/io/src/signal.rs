@@ -250,14 +250,14 @@ const NO_EVENTFD: i32 = -1;
 
 /// What the handler sees of a subscription. It runs between any two instructions of the process, so this is atomics and
 /// a descriptor that, once made, is never closed: a handler that is late must not write to somebody else's.
-struct Subscription {
+struct SignalMailbox {
     mask: AtomicU64,
     pending: AtomicU64,
     eventfd: AtomicI32,
 }
 
-static SUBSCRIPTIONS: [Subscription; SUBSCRIPTIONS_MAX] = [const {
-    Subscription { mask: AtomicU64::new(0), pending: AtomicU64::new(0), eventfd: AtomicI32::new(NO_EVENTFD) }
+static SUBSCRIPTIONS: [SignalMailbox; SUBSCRIPTIONS_MAX] = [const {
+    SignalMailbox { mask: AtomicU64::new(0), pending: AtomicU64::new(0), eventfd: AtomicI32::new(NO_EVENTFD) }
 }; SUBSCRIPTIONS_MAX];
 
 static TABLE: Mutex<HandlerTable> =

@@ -87,7 +87,7 @@ impl RingHead {
 #[repr(align(128))]
 struct Apart<T>(T);
 
-struct Ring<T, const N: usize> {
+struct RingBuffer<T, const N: usize> {
     head: Apart<AtomicU64>,
     tail: Apart<AtomicU32>,
     slots: [UnsafeCell<MaybeUninit<T>>; N],
@@ -96,11 +96,11 @@ struct Ring<T, const N: usize> {
 // SAFETY: a slot has one user at a time: a worker that made it its own by an exchange of the head,
 // or the owner at the tail (see the head of this file). Items move between OS threads, so they must
 // be `Send`. No reference to an item leaves a slot.
-unsafe impl<T: Send, const N: usize> Sync for Ring<T, N> {}
+unsafe impl<T: Send, const N: usize> Sync for RingBuffer<T, N> {}
 // SAFETY: as above.
-unsafe impl<T: Send, const N: usize> Send for Ring<T, N> {}
+unsafe impl<T: Send, const N: usize> Send for RingBuffer<T, N> {}
 
-impl<T, const N: usize> Ring<T, N> {
+impl<T, const N: usize> RingBuffer<T, N> {
     fn slot(&self, index: u32) -> &UnsafeCell<MaybeUninit<T>> {
         &self.slots[index as usize & (N - 1)]
     }
@@ -151,7 +151,7 @@ impl<T, const N: usize> Ring<T, N> {
 /// assert_eq!(mine.pop(), Some(5));
 /// ```
 pub struct Deque<T, const N: usize = SLOTS> {
-    ring: Arc<Ring<T, N>>,
+    ring: Arc<RingBuffer<T, N>>,
     /// The same value as the ring's tail.
     tail: u32,
     /// The claimed items are `next..claimed`.
@@ -183,7 +183,7 @@ impl<T, const N: usize> Deque<T, N> {
     /// An empty ring.
     pub fn new() -> Self {
         const { assert!(N.is_power_of_two() && N <= 1 << 15, "indices are masked; `stolen` has 16 bits") };
-        let ring = Ring {
+        let ring = RingBuffer {
             head: Apart(AtomicU64::new(0)),
             tail: Apart(AtomicU32::new(0)),
             slots: std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
@@ -334,7 +334,7 @@ impl<T, const N: usize> fmt::Debug for Deque<T, N> {
 
 /// The thieves' end of a [`Deque`].
 pub struct Stealer<T, const N: usize = SLOTS> {
-    ring: Arc<Ring<T, N>>,
+    ring: Arc<RingBuffer<T, N>>,
 }
 
 impl<T, const N: usize> Clone for Stealer<T, N> {

@@ -28,32 +28,32 @@ use std::task::{Context, Poll};
 pub struct Stream {
     io: NonBlocking<Fd>,
     /// The peer's address, for errors: the kernel no longer knows the peer of a broken connection.
-    peer: Peer,
+    peer: PeerAddress,
 }
 
 /// A peer's address in half the room of a `SocketAddr`, because every connection has one.
 #[derive(Debug)]
-enum Peer {
+enum PeerAddress {
     Unknown,
     V4(SocketAddrV4),
     V6(Box<SocketAddrV6>),
 }
 
-impl Peer {
+impl PeerAddress {
     fn address(&self) -> Option<SocketAddr> {
         match self {
-            Peer::Unknown => None,
-            Peer::V4(address) => Some((*address).into()),
-            Peer::V6(address) => Some((**address).into()),
+            PeerAddress::Unknown => None,
+            PeerAddress::V4(address) => Some((*address).into()),
+            PeerAddress::V6(address) => Some((**address).into()),
         }
     }
 }
 
-impl From<SocketAddr> for Peer {
-    fn from(address: SocketAddr) -> Peer {
+impl From<SocketAddr> for PeerAddress {
+    fn from(address: SocketAddr) -> PeerAddress {
         match address {
-            SocketAddr::V4(address) => Peer::V4(address),
-            SocketAddr::V6(address) => Peer::V6(Box::new(address)),
+            SocketAddr::V4(address) => PeerAddress::V4(address),
+            SocketAddr::V6(address) => PeerAddress::V6(Box::new(address)),
         }
     }
 }
@@ -66,7 +66,7 @@ impl Stream {
 
     /// Takes over a connected Unix stream socket in non-blocking mode.
     pub(crate) fn unix(io: NonBlocking<Fd>) -> Stream {
-        Stream { io: io.with_shorts(Shorts::ProveUnlessCut), peer: Peer::Unknown }
+        Stream { io: io.with_shorts(Shorts::ProveUnlessCut), peer: PeerAddress::Unknown }
     }
 
     /// The network address of the other end, as it was when the connection was accepted or made.
@@ -85,7 +85,7 @@ impl Stream {
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
         let io = NonBlocking::new(Fd::from(fd))?;
         let shorts = Shorts::of(&io);
-        Ok(Stream { io: io.with_shorts(shorts), peer: Peer::Unknown })
+        Ok(Stream { io: io.with_shorts(shorts), peer: PeerAddress::Unknown })
     }
 
     /// Reads the bytes that are there, but at least one byte, into `buffer`, and returns how many.
