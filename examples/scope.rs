@@ -1,4 +1,5 @@
-//! Structured concurrency: threads in scopes, of which none is left when the scope has returned, whatever happens to them.
+//! Structured concurrency: threads in scopes, of which none is left when the scope has returned,
+//! whatever happens to them.
 
 use selvedge::scope::{CancelToken, Selected, join_all, race, scope, select, try_scope};
 use selvedge::{Failure, MVar, catch, sleep, throw};
@@ -37,7 +38,7 @@ fn main() -> Result<(), Failure> {
         .await;
         println!("  {rows} rows");
 
-        println!("One fails, so the scope cancels the others:");
+        println!("One fails, so that no other goes on:");
         let result: Result<(), &str> = try_scope(async |s| {
             drop(s.spawn(async {
                 weave("the first loom").await;

@@ -14,7 +14,7 @@ use crate::tidy::{self, Concordance};
 use crate::workspace::Workspace;
 use crate::{fuzz, programs, setup, soak};
 
-/// One check: its name, and what it does.
+/// One check: its name, and its function.
 type Step = (&'static str, fn(&mut Ci) -> Result<(), String>);
 
 /// The checks of `cargo xtask test`. They run one after the other, because each uses all CPUs.
@@ -38,9 +38,11 @@ const PROOFS_ALONE: &[Step] = &[
     ("stress", stress),
     // The answers of every program of every figure, with small numbers.
     ("figures", |ci| ci.figures(12, &["--check", "all"])),
-    // That no figure overlooks a wrong answer of ours.
+    // No figure overlooks a wrong answer of ours.
     ("figures' faults", |ci| ci.figures(12, &["--faults", "all"])),
-    // That no operation takes more instructions than were published last.
+    // Each crate builds from the package that would be published.
+    ("packages", packages),
+    // No operation takes more instructions than were published last.
     ("instructions", |ci| ci.figures(8, &["check-instructions"])),
 ];
 
@@ -101,7 +103,7 @@ struct Ci<'a> {
     tally: &'a mut Tally,
 }
 
-/// What became of a step.
+/// The outcome of a step.
 struct Outcome {
     name: &'static str,
     seconds: f64,
@@ -158,18 +160,18 @@ fn every_step(workspace: &Workspace, extent: Extent) -> Vec<Outcome> {
     outcomes.extend(PROOFS_ALONE.iter().map(|proof| run(*proof, false)));
     let (left, ended) = (Mutex::new(PROOFS_SIDE_BY_SIDE.iter()), Mutex::new(Vec::new()));
     // Its own statement: the guard of a `while let` would last for the whole turn.
-    let next = || left.lock().expect("no thread panics while it holds the lock").next();
+    let next = || left.lock().expect("no step panics with it").next();
     thread::scope(|scope| {
         for _ in 0..SIDES {
             scope.spawn(|| {
                 while let Some(side) = next() {
                     let outcome = run(*side, true);
-                    ended.lock().expect("no thread panics while it holds the lock").push(outcome);
+                    ended.lock().expect("no step panics with it").push(outcome);
                 }
             });
         }
     });
-    outcomes.extend(ended.into_inner().expect("no thread panics while it holds the lock"));
+    outcomes.extend(ended.into_inner().expect("no step panics with it"));
     outcomes
 }
 
@@ -265,11 +267,11 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
     ci.run(invocation)
 }
 
-/// Every primitive under 10,000 seeds and in every order of its threads. An optimized build takes a
-/// minute for that.
+/// Every primitive under 10,000 seeds and in every order of its threads, and programs on a network in
+/// many orders of its arrivals. An optimized build takes some minutes for that.
 fn every_order(ci: &mut Ci) -> Result<(), String> {
     let words = ["test", "--profile", soak::CHECKED, "--package", "selvedge-sim", "--locked"];
-    ci.cargo(10, &[&words[..], &["--test", "primitives"]].concat())
+    ci.cargo(10, &[&words[..], &["--test", "primitives", "--test", "every_order"]].concat())
 }
 
 /// Data races, in a standard library that is instrumented too.
@@ -298,6 +300,15 @@ fn address_sanitizer(ci: &mut Ci) -> Result<(), String> {
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("CARGO_TARGET_DIR", path(&target_dir)?);
     ci.run(invocation)
+}
+
+/// Packs every crate that may be published, unpacks it, and builds it with the others as they are
+/// packed. A tree with changes is packed as it is.
+fn packages(ci: &mut Ci) -> Result<(), String> {
+    let published = ci.workspace.packages.iter().filter(|package| package.published);
+    let names = published.flat_map(|package| ["--package", &package.name]);
+    let words: Vec<&str> = ["package", "--allow-dirty", "--locked"].into_iter().chain(names).collect();
+    ci.cargo(10, &words)
 }
 
 fn stress(ci: &mut Ci) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! Runs one command: shows what it prints as it prints it, and counts the tests it reports.
+//! Runs one command: shows its output as it comes, and counts the tests that it reports.
 
 use std::io::{BufRead, BufReader, Write, pipe};
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(crate) struct Tally {
     /// The lines themselves, each followed by what was being tested; without those of no tests at
     /// all.
     pub(crate) summaries: Vec<String>,
-    /// What the tests are run for.
+    /// The step for which the tests are run.
     pub(crate) step: &'static str,
     /// Whether others print at the same time: then each line says for what it was printed.
     pub(crate) beside_others: bool,
@@ -26,7 +26,7 @@ impl Tally {
         Tally { step, beside_others, ..Tally::default() }
     }
 
-    /// Prints a line of what is run.
+    /// Prints a line of a command's output.
     pub(crate) fn say(&self, line: &str) {
         match self.beside_others {
             true => println!("{}: {line}", self.step),
@@ -46,8 +46,8 @@ impl Tally {
         let trimmed = line.trim();
         if let Some(what) = trimmed.strip_prefix("Running ").or_else(|| trimmed.strip_prefix("Doc-tests ")) {
             let kind = if trimmed.starts_with("Doc-tests") { "doc tests of " } else { "" };
-            // `Running tests/loom_gate.rs (target/debug/deps/loom_gate-0a1b)`: the hash says
-            // nothing to a reader.
+            // `Running tests/loom_gate.rs (target/debug/deps/loom_gate-0a1b)`: the hash is left
+            // out.
             let name = match what.split_once(" (") {
                 Some((source, binary)) => {
                     let binary = binary.trim_end_matches(')').rsplit('/').next().unwrap_or("");

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: what the compiler cannot see about the tree.
+//! `cargo xtask tidy`: rules about the tree that the compiler cannot check.
 //!
 //! Each check is a function from the tree's text to the problems found in it, so that each is
 //! tested on a tree of three lines.
@@ -7,8 +7,8 @@ mod changelog;
 mod glossary;
 mod layers;
 mod links;
-mod markdown;
-mod names;
+pub(crate) mod markdown;
+mod pages;
 mod papers;
 mod rust;
 mod stray_paths;
@@ -20,8 +20,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::workspace::Workspace;
+pub(crate) use links::joined;
 
-/// What to do about `docs/CONCORDANCE.md`.
+/// Whether `docs/CONCORDANCE.md` is checked or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Concordance {
     /// A stale file is a problem.
@@ -33,8 +34,8 @@ pub(crate) enum Concordance {
 /// The files under version control: path from the root, and text. A file that is not UTF-8 has
 /// empty text.
 #[derive(Debug, Default)]
-struct Tree {
-    files: BTreeMap<String, String>,
+pub(crate) struct Tree {
+    pub(crate) files: BTreeMap<String, String>,
 }
 
 /// Something to mend, and where.
@@ -79,6 +80,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         layers::check(&tree, &workspace.packages),
         links::check(&tree),
         papers::check(&tree),
+        pages::check(&tree),
         glossary::check(&tree),
         changelog::check(&tree, &workspace.packages),
         stray_paths::check(&tree),
@@ -98,9 +100,9 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
 
 impl Tree {
     /// Reads every file that git tracks, or would track if it were added.
-    fn read(root: &Path) -> Result<Tree, String> {
+    pub(crate) fn read(root: &Path) -> Result<Tree, String> {
         let output = Command::new("git")
-            // A clone owned by someone else is as good to read.
+            // A clone that belongs to another user is as good to read.
             .args(["-c", &format!("safe.directory={}", root.display())])
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
             .current_dir(root)
@@ -123,7 +125,7 @@ impl Tree {
         self.files.get(path)
     }
 
-    /// The files with a name that ends in `suffix`, in order of path.
+    /// The files with names that end in `suffix`, in order of path.
     fn ending_in<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()

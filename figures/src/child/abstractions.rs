@@ -1,4 +1,5 @@
-//! What combinators cost: one text under both runtimes, each of which brings its own join, select and time-out.
+//! What combinators cost: one text under both runtimes, each of which brings its own join, select
+//! and time-out.
 
 use std::cell::RefCell;
 use std::future::{Future, pending};

@@ -1,4 +1,4 @@
-//! The layer table of ARCHITECTURE.md against what the crates really depend on.
+//! The layer table of ARCHITECTURE.md against the real dependencies of the crates.
 
 use std::collections::BTreeMap;
 
@@ -92,6 +92,7 @@ mod tests {
             dir: name.to_string(),
             dependencies: dependencies.iter().map(ToString::to_string).collect(),
             targets: Vec::new(),
+            published: true,
         }
     }
 

@@ -58,7 +58,7 @@ pub(super) fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
 
 /// The names that `#name` links to a file may use: one for each heading, formed as GitHub forms
 /// them.
-pub(super) fn anchors(text: &str) -> Vec<String> {
+pub(crate) fn anchors(text: &str) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = Vec::new();
     for (_, line) in prose(text) {
@@ -80,7 +80,7 @@ pub(super) fn anchors(text: &str) -> Vec<String> {
 }
 
 /// The targets of every link, image and link definition, with their lines.
-pub(super) fn links(text: &str) -> Vec<(usize, String)> {
+pub(crate) fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for (line, content) in prose(text) {
         let content = without_code(content);
@@ -103,7 +103,7 @@ fn first_word(target: &str) -> String {
     target.split_whitespace().next().unwrap_or("").trim_matches(['<', '>']).to_string()
 }
 
-/// The line without its `code` spans; what looks like a link in them is none.
+/// The line without its `code` spans, because text in them is no link.
 fn without_code(line: &str) -> String {
     // The text of a link may itself be code: only the span goes, the brackets around it stay.
     line.split('`').step_by(2).collect()

@@ -1,5 +1,5 @@
 //! As much of Rust's surface as the checks need, read from rustfmt-formatted source: which item a
-//! line declares, which doc comment stands before it, and which part of a line is comment.
+//! line declares, and which doc comment stands before it.
 
 /// A line of source, taken apart.
 #[derive(Debug, PartialEq, Eq)]
@@ -188,7 +188,8 @@ pub(super) fn declared(line: &str) -> Option<&str> {
 /// Every name that a file declares, with the variants and fields of its types.
 pub(super) fn names(source: &str) -> Vec<&str> {
     let mut names = Vec::new();
-    let mut within: Option<usize> = None; // the indentation of the type around the line
+    // The indentation of the type that has the line in its body.
+    let mut within: Option<usize> = None;
     for line in source.lines().filter(|line| !line.trim().is_empty()) {
         let text = line.trim_start();
         let indent = line.len() - text.len();
