@@ -8,6 +8,7 @@ mod glossary;
 mod layers;
 mod links;
 pub(crate) mod markdown;
+mod names;
 mod pages;
 mod papers;
 mod rust;

@@ -1,18 +1,22 @@
 //! The blocking pool: OS threads for calls that may block for long.
 //!
-//! Opening a file, reading its status, looking up a host name: Linux offers no readiness for these, and a worker that made
-//! them itself would stop all its threads. They run here instead, on OS threads that do nothing else.
+//! Opening a file, reading its status, looking up a host name: Linux offers no readiness for these,
+//! and a worker that made them itself would stop all its threads. They run here instead, on OS
+//! threads that do nothing else.
 //!
 //! # The recipe
 //!
-//! 1. **System call and node.** A thread awaits [`blocking`]`(f)`. The request holds `f`; the thread waits behind its
-//!    [`Waker`] ([`Trace::Blocked`](selvedge_core::Trace::Blocked)), so the same call serves threads of a foreign executor.
-//! 2. **Interpret and register.** The request puts `f` and a cell for its answer into the pool's queue. When the queue is
-//!    full, the request waits in line for room: a pool that cannot keep up slows its callers down.
-//! 3. **Event loop.** `PoolShared::work` below: each OS thread of the pool takes a job, runs it, leaves the answer in the
-//!    cell and wakes the one who waits for it.
+//! 1. **System call and node.** A thread awaits [`blocking`]`(f)`. The request holds `f`; the
+//!    thread waits behind its [`Waker`] ([`Trace::Blocked`](selvedge_core::Trace::Blocked)), so the
+//!    same call serves threads of a foreign executor.
+//! 2. **Interpret and register.** The request puts `f` and a cell for its answer into the pool's
+//!    queue. When the queue is full, the request waits in line for room: a pool that cannot keep up
+//!    slows its callers down.
+//! 3. **Event loop.** `PoolShared::work` below: each OS thread of the pool takes a job, runs it,
+//!    leaves the answer in the cell and wakes the waiter.
 //!
-//! OS threads start on demand up to a bound, and leave when they have found nothing to do for a while.
+//! OS threads start on demand up to a bound, and leave when they have found nothing to do for a
+//! while.
 //!
 //! # Paper
 //! [LZ07 §4.2]: "blocking calls on a separate OS thread" (`worker_file_open`).
@@ -33,13 +37,15 @@ use std::time::Duration;
 
 /// Runs `f` on an OS thread of the process's blocking pool and returns what it returned.
 ///
-/// The pool has at most 64 OS threads and 1,024 jobs in its queue; beyond that the caller waits for room. (What this crate itself has OS
-/// threads do, files above all, goes by others, and does not wait behind `f`.) Dropping the
-/// future before `f` has started removes the job; afterwards `f` runs to its end and its result is dropped.
+/// The pool has at most 64 OS threads and 1,024 jobs in its queue; beyond that the caller waits for
+/// room. (What this crate itself has OS threads do, files above all, goes by others, and does not
+/// wait behind `f`.) Dropping the future before `f` has started removes the job; afterwards `f`
+/// runs to its end and its result is dropped.
 ///
 /// # Errors
 ///
-/// [`Lost`] when `f` panicked, with the payload, or when no OS thread could be started: then `f` has been dropped, and was not run.
+/// [`Lost`] when `f` panicked, with the payload, or when no OS thread could be started: then `f`
+/// has been dropped, and was not run.
 ///
 /// # Examples
 ///
@@ -55,7 +61,8 @@ use std::time::Duration;
 /// Two allocations and, on an idle pool, two switches between OS threads: some 10 µs.
 ///
 /// # Paper
-/// [LZ07 §4.2]; [HMP05 §2.2]: a call that blocks does so on another OS thread, so that threads run on.
+/// [LZ07 §4.2]; [HMP05 §2.2]: a call that blocks does so on another OS thread, so that threads run
+/// on.
 #[doc(alias = "spawn_blocking")]
 pub fn blocking<T, F>(f: F) -> Blocking<T, F>
 where
@@ -65,7 +72,8 @@ where
     shared().run(f)
 }
 
-/// The process's blocking pool, which [`blocking`] runs on. The child of a `fork(2)` has another than its parent.
+/// The process's blocking pool, which [`blocking`] runs on. The child of a `fork(2)` has another
+/// than its parent.
 pub fn shared() -> &'static Pool {
     static POOL: PerProcess<Pool> = PerProcess::new();
     POOL.get(|| Pool::new(Limits::default()))
@@ -89,7 +97,8 @@ pub struct Load {
     pub threads_most: usize,
 }
 
-/// What all pools of the process's own have to do: that of [`blocking`], and those of the calls that this crate makes itself.
+/// What all pools of the process's own have to do: that of [`blocking`], and those of the calls
+/// that this crate makes itself.
 pub fn load() -> Load {
     let lanes = [Lane::Files, Lane::Lookups].map(|lane| lane.pool().load());
     lanes.into_iter().fold(shared().load(), |sum, load| Load {
@@ -102,8 +111,9 @@ pub fn load() -> Load {
     })
 }
 
-/// The pools of the calls that this crate makes itself. Each has OS threads of its own, so that no such call waits for the end of
-/// what the program does in [`blocking`], and none on files for a slow name server.
+/// The pools of the calls that this crate makes itself. Each has OS threads of its own, so that no
+/// such call waits for the end of what the program does in [`blocking`], and none on files for a
+/// slow name server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lane {
     /// What a file system does: names, and operations where there is no ring.
@@ -282,9 +292,10 @@ impl fmt::Debug for PoolState {
 }
 
 impl PoolState {
-    /// To be called, before the lock is released, whenever the number of jobs or of idle OS threads has changed: each job that
-    /// waits keeps one of the idle OS threads from being quiet. It does not matter which. So the submitter of a job ends the quiet of
-    /// the OS thread that will run it.
+    /// To be called, before the lock is released, whenever the number of jobs or of idle OS threads
+    /// has changed: each job that waits keeps one of the idle OS threads from being quiet. It does
+    /// not matter which. So the submitter of a job ends the quiet of the OS thread that will run
+    /// it.
     fn settle(&mut self) {
         let quiet = if self.closed { 0 } else { self.idle.saturating_sub(self.jobs.len()) };
         self.quiet.resize_with(quiet, Quiet::new);
@@ -307,8 +318,9 @@ struct Job {
 unsafe impl Send for Job {}
 
 impl PoolShared {
-    /// Puts a job into the queue and sees to it that an OS thread will take it. The error is why there is none, with the job, which is to
-    /// be dropped when the lock is released: it is code of the caller's.
+    /// Puts a job into the queue and sees to it that an OS thread will take it. The error is why
+    /// there is none, with the job, which is to be dropped when the lock is released: it is code of
+    /// the caller's.
     fn submit(self: &Arc<PoolShared>, state: &mut PoolState, job: Job) -> Result<(), (std::io::Error, Job)> {
         if state.jobs.len() >= state.idle && state.threads < self.limits.threads_max.get() {
             let shared = self.clone();
@@ -363,13 +375,13 @@ impl PoolShared {
     }
 }
 
-/// Where the answer of one job is left and by whom it is awaited.
+/// The place where a job leaves its answer, with the waker of the waiter.
 struct AnswerCell<T> {
     answer: Mutex<JobAnswer<T>>,
 }
 
 enum JobAnswer<T> {
-    /// Not there yet; who to wake when it is.
+    /// The answer is not there yet. The waker to call when it is.
     Awaited(Option<Waker>),
     Here(Result<T, Lost>),
     /// Taken, or not wanted any more.
@@ -385,7 +397,8 @@ impl<T> Default for AnswerCell<T> {
 impl<T> AnswerCell<T> {
     fn put(&self, result: Result<T, Lost>) {
         let mut answer = lock(&self.answer);
-        // What is replaced is dropped or woken without the lock held: it may run code of the caller's.
+        // What is replaced is dropped or woken without the lock held: it may run code of the
+        // caller's.
         match std::mem::replace(&mut *answer, JobAnswer::Gone) {
             JobAnswer::Awaited(waker) => {
                 *answer = JobAnswer::Here(result);
@@ -639,7 +652,8 @@ impl From<Lost> for std::io::Error {
     }
 }
 
-/// Locks, whatever became of earlier holders: no invariant of this module spans a call that can panic.
+/// Locks, whatever became of earlier holders: no invariant of this module spans a call that can
+/// panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,8 +13,9 @@ use std::task::Poll;
 
 /// Runs `body`, which may spawn threads in the scope, and waits until all of them are over.
 ///
-/// An exception (a panic, or a [`throw`](selvedge_core::throw)) in the body or in a child cancels all of them; when they are over it is
-/// thrown on. The first one counts. Whoever drops the scope's future cancels its children: see [the crate](crate).
+/// An exception (a panic, or a [`throw`](selvedge_core::throw)) in the body or in a child cancels
+/// all of them; when they are over it is thrown on. The first one counts. Dropping the scope's
+/// future cancels its children: see [the crate](crate).
 ///
 /// # Panics
 /// With the exception of the body or of a child.
@@ -47,7 +48,8 @@ where
     }
 }
 
-/// As [`scope()`], for what can fail: an `Err` of a child or of the body cancels all of them, and is returned when they are over.
+/// As [`scope()`], for what can fail: an `Err` of a child or of the body cancels all of them, and
+/// is returned when they are over.
 ///
 /// # Errors
 /// The first error.
@@ -94,7 +96,8 @@ where
     }
 }
 
-/// As [`scope()`], but a child's exception cancels nobody: it is in the child's handle, as [`JoinError::Panicked`].
+/// As [`scope()`], but a child's exception cancels no other child: it is in the child's handle, as
+/// [`JoinError::Panicked`].
 ///
 /// [`JoinError::Panicked`]: selvedge_core::JoinError::Panicked
 ///
@@ -108,7 +111,8 @@ where
 ///
 /// let ends = round_robin(async {
 ///     collect_scope(async |s| {
-///         join_all((0..3).map(|n| s.spawn(async move { if n == 1 { throw(n) } else { n } }))).await
+///         let number = |n| async move { if n == 1 { throw(n) } else { n } };
+///         join_all((0..3).map(|n| s.spawn(number(n)))).await
 ///     })
 ///     .await
 /// })?;
@@ -128,7 +132,7 @@ where
     }
 }
 
-/// Who runs the scope. If it goes before its time, the children are cancelled.
+/// The future that runs the scope. If it is dropped early, the children are cancelled.
 struct Owner(Arc<ScopeState>);
 
 impl Drop for Owner {
@@ -189,7 +193,8 @@ fn enter<F: Future, P: Policy<F::Output>>(
     let place = state.enter();
     let number = place.child;
     let (running, handle) = child(place, future);
-    // If there is no room for the thread this panics, and the place is left as the future is dropped.
+    // If there is no room for the thread this panics, and the place is left as the future is
+    // dropped.
     state.started(number, spawn(running));
     handle
 }
@@ -207,8 +212,8 @@ macro_rules! common {
 /// What `$scope` spawns.
 macro_rules! spawns {
     ($policy:ty) => {
-        /// Spawns a thread in the scope. It is ready at once, behind those that are ready already. In a
-        /// [`Group`](selvedge_core::Group) of CPUs it may move among them.
+        /// Spawns a thread in the scope. It is ready at once, behind those that are ready already.
+        /// In a [`Group`](selvedge_core::Group) of CPUs it may move among them.
         ///
         /// # Panics
         /// Outside of a thread of ours; if the arena is full; and if the scope is over.
@@ -232,8 +237,8 @@ macro_rules! spawns {
     };
 }
 
-/// Where the body of [`scope()`] spawns its children. A child that is to spawn siblings takes a clone. What
-/// outlives the scope spawns nothing.
+/// Where the body of [`scope()`] spawns its children. A child that is to spawn siblings takes a
+/// clone. What outlives the scope spawns nothing.
 #[derive(Clone)]
 pub struct Scope {
     state: Arc<ScopeState>,
@@ -243,8 +248,8 @@ impl Scope {
     spawns!(FailFast);
 }
 
-/// Where the body of [`collect_scope`] spawns its children. A child that is to spawn siblings takes a clone. What
-/// outlives the scope spawns nothing.
+/// Where the body of [`collect_scope`] spawns its children. A child that is to spawn siblings takes
+/// a clone. What outlives the scope spawns nothing.
 #[derive(Clone)]
 pub struct CollectScope {
     state: Arc<ScopeState>,
@@ -254,8 +259,8 @@ impl CollectScope {
     spawns!(Collect);
 }
 
-/// Where the body of [`try_scope`] spawns its children. A child that is to spawn siblings takes a clone. What
-/// outlives the scope spawns nothing.
+/// Where the body of [`try_scope`] spawns its children. A child that is to spawn siblings takes a
+/// clone. What outlives the scope spawns nothing.
 pub struct TryScope<E> {
     state: Arc<ScopeState>,
     _error: PhantomData<fn(E)>,

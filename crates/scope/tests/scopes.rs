@@ -1,4 +1,5 @@
-//! Scopes: who is over when, what reaches whom, and that nothing is left.
+//! Scopes: when each child is over, which failures and cancellations reach it, and that nothing is
+//! left.
 
 use futures::channel::oneshot;
 use selvedge_core::*;
@@ -200,7 +201,7 @@ fn children_are_cancelled_one_by_one_and_together() {
             assert!(matches!(child.await, Err(JoinError::Cancelled)));
         }
         assert_eq!(c.get(), 0);
-        // Who comes later is not.
+        // A child that comes later is not cancelled.
         assert_eq!(s.spawn(async { 3 }).await.unwrap(), 3);
     }))
     .unwrap();
@@ -308,7 +309,7 @@ fn a_scope_in_the_body_of_another_is_waited_for_too() {
     assert_eq!(*log.borrow(), ["the shield was left", "the scope is over"]);
 }
 
-/// Two children and a nested scope, whose parts are counted, and which stop at every kind of place.
+/// Two children and a nested scope. Their parts are counted, and they stop at every kind of place.
 async fn program(count: Count) {
     let _here = count.one();
     scope(async |s| {

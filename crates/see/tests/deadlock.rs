@@ -1,6 +1,7 @@
-//! A deadlock is reported while the program is seen, too, under every scheduler, with what is known of the threads and waiter waits for other in
-//! a circle. The OS thread that looks on could wake nobody, and says so. (This process has no test harness, whose OS threads do not say
-//! so.)
+//! A deadlock is reported while the program is seen, too, under every scheduler, with what is known
+//! of the threads and with the circle in which they wait for one another. The OS thread that looks
+//! on could wake no thread, and says so. (This process has no test harness, because the OS threads
+//! of a harness do not say so.)
 
 use selvedge_core::{Deadlock, NoEvents, RunError, round_robin_with, spawn, spawn_local, yield_now};
 use selvedge_sched::{per_core, priority, work_stealing};
@@ -18,7 +19,8 @@ async fn turns() {
     }
 }
 
-/// Five threads, each of which waits for the next in another way; and main, which waits for one of them.
+/// Five threads, each of which waits for the next in another way; and main, which waits for one of
+/// them.
 async fn entangled() {
     let (fulfiller, promise) = Promise::<()>::new();
     let cell = Arc::new(OnceCell::<()>::new());
@@ -98,7 +100,8 @@ fn deadlock<T: std::fmt::Debug>(ended: Result<T, RunError>) -> Deadlock {
 }
 
 fn main() {
-    // The helper does what the library says. A program's own watchdog might wake a thread, and so keeps every report back.
+    // The helper does what the library says. A program's own watchdog might wake a thread, and so
+    // keeps every report back.
     if std::env::var_os("SELVEDGE_SEE").is_none() {
         let mut again = Command::new(std::env::current_exe().unwrap());
         assert!(again.env("SELVEDGE_SEE", "dump,watchdog=20").status().unwrap().success());

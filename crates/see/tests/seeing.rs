@@ -1,4 +1,5 @@
-//! Programs whose threads are known, as they are seen. The process is observed as a whole, so the tests take turns.
+//! Programs with known threads, as they are seen. The process is observed as a whole, so the tests
+//! take turns.
 
 use selvedge_core::{
     Syscall, call, fork, nbio, park, round_robin, round_robin_with, sleep, spawn_local, yield_now,
@@ -125,7 +126,8 @@ fn a_dump_of_a_program_that_does_a_bit_of_everything() {
     assert!(dump().threads.is_empty(), "they are gone: {}", dump());
 }
 
-/// From outside, CPUs that wait for events answer which threads they have, also those that have not run while they were observed.
+/// From outside, CPUs that wait for events answer which threads they have, also those that have not
+/// run while they were observed.
 #[test]
 fn a_dump_from_another_os_thread_also_of_what_was_there_before() {
     let _seeing = not_yet();

@@ -1,4 +1,5 @@
-//! What threads wait for, in words, for each of the things that there are to wait for; and what the kernel was called with for it.
+//! What threads wait for, in words, for each of the things that there are to wait for; and what the
+//! kernel was called with for it.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -32,8 +33,8 @@ fn find<'a>(dump: &'a Dump, name: &str) -> &'a ThreadState {
     found.unwrap_or_else(|| panic!("{name} is not in {dump}"))
 }
 
-/// Between its submission and the next look at the event source an operation waits, and that can be seen; unless an OS thread of the pool was
-/// very quick. Then the next attempt will show it.
+/// Between its submission and the next look at the event source an operation waits, and that can be
+/// seen; unless an OS thread of the pool was very quick. Then the next attempt will show it.
 async fn opening(driver: &'static str) {
     let file = tempfile::NamedTempFile::new().unwrap();
     for attempt in 0..1000 {
@@ -145,7 +146,8 @@ fn calls_on_the_blocking_pool_children_and_signals_say_what_they_are() {
     round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
 }
 
-/// Two threads in a circle, in a program that goes on otherwise; and one who might go on by another way, who is in none.
+/// Two threads in a circle, in a program that goes on otherwise; and a thread that might go on by
+/// another way, which is in no circle.
 #[test]
 fn a_dump_tells_circles_of_threads_while_others_run() {
     let _turn = see();

@@ -7,10 +7,11 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// A buffer whose address and capacity are multiples of [`ALIGNMENT`](Self::ALIGNMENT), as files opened for
-/// [direct](super::OpenOptions::direct) access want it.
+/// A buffer with an address and a capacity that are multiples of [`ALIGNMENT`](Self::ALIGNMENT), as
+/// files opened for [direct](super::OpenOptions::direct) access want it.
 ///
-/// Buffers up to 1 MiB are recycled: each OS thread keeps up to 2 MiB of each size that were dropped there.
+/// Buffers up to 1 MiB are recycled: each OS thread keeps up to 2 MiB of each size that were
+/// dropped there.
 ///
 /// # Examples
 /// ```
@@ -161,8 +162,9 @@ impl fmt::Debug for AlignedBuf {
     }
 }
 
-/// What can be passed to [`File::read_at`](super::File::read_at) and [`File::write_at`](super::File::write_at):
-/// bytes with an owner and a fixed address. The operation owns them until it is over.
+/// What can be passed to [`File::read_at`](super::File::read_at) and
+/// [`File::write_at`](super::File::write_at): bytes with an owner and a fixed address. The
+/// operation owns them until it is over.
 pub trait Buffer: sealed::Sealed + Send + 'static {}
 
 impl Buffer for Vec<u8> {}
@@ -190,7 +192,8 @@ pub enum Bytes {
 const _: () = assert!(region::BLOCK == AlignedBuf::ALIGNMENT);
 
 impl Bytes {
-    /// A buffer that is to come is taken from a region, if it fits into one of its blocks and one is in.
+    /// A buffer that is to come is taken from a region, if it fits into one of its blocks and one
+    /// is in.
     pub(super) fn come_from(&mut self, region: &Region) {
         if let Bytes::ToCome(length) = *self
             && length as usize <= region::BLOCK

@@ -1,4 +1,5 @@
-//! The queue of an event loop's disk operations: each from its request to its answer, whoever performs it.
+//! The queue of an event loop's disk operations: each from its request to its answer, under either
+//! performer.
 //!
 //! ```text
 //!            submit            begin              complete          take
@@ -9,18 +10,20 @@
 //!                        └────begin────────────────────────▶ free
 //! ```
 //!
-//! 1. `submit`: the future's first poll gives its operation, buffers and all, to a slot, and the slot to the end of the
-//!    first-come-first-served list.
-//! 2. `begin`: the performer takes the first slot of the list. From here on the kernel may read and write the operation's
-//!    buffers, so that nothing but `complete` drops them.
-//! 3. `complete`: the performer tells the outcome; whoever waits is woken.
+//! 1. `submit`: the future's first poll gives its operation, buffers and all, to a slot, and the
+//!    slot to the end of the first-come-first-served list.
+//! 2. `begin`: the performer takes the first slot of the list. From here on the kernel may read and
+//!    write the operation's buffers, so that nothing but `complete` drops them.
+//! 3. `complete`: the performer tells the outcome, and wakes the future that waits.
 //! 4. `take`: the future fetches outcome and operation.
-//! 5. `withdraw`: the future is dropped. What has not begun is dropped at once and leaves its slot in the list, to be skipped; what
-//!    has begun is the performer's, who is asked to cancel it; what is done is dropped.
+//! 5. `withdraw`: the future is dropped. What has not begun is dropped at once and leaves its slot
+//!    in the list, to be skipped; an operation that has begun belongs to the performer, which is
+//!    asked to cancel it; an operation that is done is dropped.
 //!
-//! Performers are the event loop's [ring](crate::uring) and the [blocking pool](crate::pool). A future may be polled and dropped on
-//! another OS thread than the performer's: everything here is under one lock, which is never held while somebody is
-//! woken, something is dropped or the kernel is called.
+//! Performers are the event loop's [ring](crate::uring) and the [blocking pool](crate::pool). A
+//! future may be polled and dropped on another OS thread than the performer's: everything here is
+//! under one lock, which is never held while a waker is called, an operation is dropped or the
+//! kernel is called.
 //!
 //! A thread that waits costs its slot, 88 bytes, and what its future takes; the buffer of a
 //! [`File::read`](super::File::read) comes with `begin`.
@@ -87,7 +90,7 @@ impl Ticket {
     }
 }
 
-/// Who performs the operations.
+/// The performer of the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Performer {
     /// The event loop, when it polls.
@@ -111,7 +114,7 @@ pub(crate) struct QueueState {
     last: u32,
     /// In the list.
     listed: usize,
-    /// Somebody waits for them, and the event loop performs them.
+    /// Operations that a future waits for and that the event loop performs.
     awaited: usize,
     /// Done, and not yet taken.
     unseen: usize,
@@ -178,7 +181,7 @@ impl QueueState {
             self.listed -= 1;
             match slot.stage {
                 Stage::Queued => slot.stage = Stage::Performed,
-                // Nobody ever waited for it.
+                // No future ever waited for it.
                 Stage::Orphaned => {}
                 Stage::Withdrawn => {
                     self.set_free(index);
@@ -284,11 +287,13 @@ impl OperationQueue {
 
     /// Makes it the queue of this OS thread; `None` ends that.
     pub(crate) fn set_here(queue: Option<Arc<OperationQueue>>) {
-        // It may have ended already: an event loop in a variable of the OS thread may be dropped behind this one.
+        // It may have ended already: an event loop in a variable of the OS thread may be dropped
+        // behind this one.
         drop(HERE.try_with(|here| here.replace(queue)));
     }
 
-    /// The queue for what is asked here: the event loop's if a thread of ours asks, else that of foreign executors.
+    /// The queue for what is asked here: the event loop's if a thread of ours asks, else that of
+    /// foreign executors.
     fn here() -> Arc<OperationQueue> {
         static GLOBAL: LazyLock<Arc<OperationQueue>> =
             LazyLock::new(|| Arc::new(OperationQueue::new(Performer::Pool, None)));
@@ -310,12 +315,13 @@ impl OperationQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many operations somebody waits for.
+    /// How many operations a future waits for.
     pub(crate) fn awaited(&self) -> usize {
         self.lock().awaited
     }
 
-    /// The operation's slot, and how many now wait for the event loop to begin them: with a pool none do.
+    /// The operation's slot, and how many now wait for the event loop to begin them: with a pool
+    /// none do.
     fn submit(self: &Arc<OperationQueue>, operation: Operation, waker: Option<Waker>) -> (u32, usize) {
         let mut state = self.lock();
         state.awaited += usize::from(waker.is_some());
@@ -393,7 +399,8 @@ impl OperationQueue {
         }
     }
 
-    /// Nobody is to be woken any more, and nothing begins that has not: whoever still asks is told that it was cancelled.
+    /// Wakes no future from now on, and begins no operation. A future that still asks is told that
+    /// its operation was cancelled.
     pub(crate) fn cancel_all(&self) {
         let mut state = self.lock();
         let mut dropped = Vec::new();
@@ -430,7 +437,7 @@ impl OperationQueue {
         None
     }
 
-    /// Nobody wants the outcome any more.
+    /// The outcome is not wanted any more: its future is dropped.
     fn withdraw(&self, index: u32) {
         let mut state = self.lock();
         let slot = &mut state.slots[index as usize];
