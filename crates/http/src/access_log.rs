@@ -16,7 +16,7 @@ use selvedge_io::pool::{Limits, Pool};
 use selvedge_io::time::sleep;
 
 use crate::date::Clock;
-use crate::log::{Line, combined};
+use crate::log::{Line, Lines};
 
 /// A buffer that holds so much is handed over.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -107,10 +107,10 @@ impl LogFile {
     }
 
     /// Writes whole lines. A failure is reported once, and again when it is over.
-    fn write(&self, lines: &[u8]) {
+    fn write(&self, lines: &Lines) {
         let mut state = self.lock();
         let name = || self.path.as_ref().map_or("standard output".into(), |path| path.display().to_string());
-        match (state.file.write_all(lines), state.failing) {
+        match (state.file.write_all(lines.as_bytes()), state.failing) {
             (Ok(()), false) | (Err(_), true) => {}
             (Ok(()), true) => {
                 state.failing = false;
@@ -149,10 +149,10 @@ pub(crate) struct WorkerLog {
 
 #[derive(Debug, Default)]
 struct State {
-    lines: Vec<u8>,
+    lines: Lines,
     /// Full buffers, the oldest first.
-    full: VecDeque<Vec<u8>>,
-    spare: Option<Vec<u8>>,
+    full: VecDeque<Lines>,
+    spare: Option<Lines>,
     /// The thread that writes them; it may be over.
     writer: Option<JoinHandle<()>>,
     /// Whether `full` is being emptied.
@@ -174,7 +174,7 @@ impl WorkerLog {
         if state.lines.is_empty() {
             self.begin(state);
         }
-        combined(line, clock, &mut state.lines);
+        state.lines.put(line, clock);
         if state.lines.len() >= BUFFER_BYTES {
             self.hand_over(state);
         }
@@ -195,8 +195,8 @@ impl WorkerLog {
 
     #[cold]
     fn begin(self: &Rc<WorkerLog>, state: &mut State) {
-        if state.lines.capacity() == 0 {
-            state.lines = state.spare.take().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES + LINE_BYTES));
+        if state.lines.room() == 0 {
+            state.lines = state.spare.take().unwrap_or_else(|| Lines::with_room(BUFFER_BYTES + LINE_BYTES));
         }
         if !state.alarm {
             state.alarm = true;
@@ -217,7 +217,7 @@ impl WorkerLog {
             return;
         }
         if state.full.len() >= BACKLOG_MAX {
-            state.dropped += state.lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            state.dropped += state.lines.as_bytes().iter().filter(|&&byte| byte == b'\n').count() as u64;
             state.lines.clear();
             return;
         }
@@ -253,7 +253,7 @@ impl WorkerLog {
             }
             let reused = written.ok().and_then(|mut buffers| buffers.pop_back());
             if let Some(mut lines) = reused
-                && lines.capacity() <= 2 * BUFFER_BYTES
+                && lines.room() <= 2 * BUFFER_BYTES
             {
                 lines.clear();
                 self.state.borrow_mut().spare = Some(lines);

@@ -105,8 +105,8 @@ pub(crate) struct Exchange {
 /// A request that is answered, as far as the log is to tell of it once the reply is gone.
 struct Answered {
     line: Place,
-    referer: Option<Place>,
-    user_agent: Option<Place>,
+    referer: Place,
+    user_agent: Place,
     status: Status,
     /// Content of the whole reply.
     content_bytes: u64,
@@ -114,8 +114,8 @@ struct Answered {
     end: u64,
 }
 
-/// Where a part of a request lies in the input.
-#[derive(Clone, Copy)]
+/// Where a part of a request lies in the input; empty if the request has no such part.
+#[derive(Clone, Copy, Default)]
 struct Place {
     start: u32,
     len: u32,
@@ -436,8 +436,8 @@ impl Exchange {
         if worker.log.is_some() {
             self.answered.push(Answered {
                 line: Place::of(request::first_line(unread), &self.input),
-                referer: None,
-                user_agent: None,
+                referer: Place::default(),
+                user_agent: Place::default(),
                 status,
                 content_bytes,
                 end: self.out.len() as u64,
@@ -457,8 +457,8 @@ impl Exchange {
                     request: part(answered.line),
                     status: answered.status,
                     content_bytes: answered.content_bytes.saturating_sub(kept),
-                    referer: answered.referer.map(part),
-                    user_agent: answered.user_agent.map(part),
+                    referer: part(answered.referer),
+                    user_agent: part(answered.user_agent),
                 };
                 log.put(&line, &worker.clock);
             }
@@ -708,8 +708,8 @@ impl Reply<'_> {
             let place = |part| Place::of(part, self.input);
             self.answered.push(Answered {
                 line: place(request.line),
-                referer: request.referer.map(place),
-                user_agent: request.user_agent.map(place),
+                referer: request.referer.map_or(Place::default(), place),
+                user_agent: request.user_agent.map_or(Place::default(), place),
                 status,
                 content_bytes,
                 end: self.out.len() as u64 + to_follow,

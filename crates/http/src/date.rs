@@ -9,6 +9,12 @@ pub const HTTP_LEN: usize = 29;
 /// Length of a zoned log date such as `10/Oct/2000:13:55:36 +0000`.
 pub const LOG_LEN: usize = 26;
 
+/// Length of a log date with the text around it in a line of the access log.
+const LOG_FIELD_LEN: usize = LOG_AT + LOG_LEN + "] \"".len();
+
+/// Where the date begins in that text.
+const LOG_AT: usize = " - - [".len();
+
 const DAYS: [&[u8; 3]; 7] = [b"Sun", b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat"];
 const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
@@ -36,13 +42,15 @@ const LAST: u64 = 253_402_300_799;
 pub struct Clock {
     second: u64,
     http: [u8; HTTP_LEN],
-    log: [u8; LOG_LEN],
+    log_field: [u8; LOG_FIELD_LEN],
 }
 
 impl Clock {
     /// A clock that shows `second` (Unix time, UTC).
     pub fn at(second: u64) -> Clock {
-        Clock { second, http: http(second), log: log(second) }
+        let mut log_field = *b" - - [00/Mon/0000:00:00:00 +0000] \"";
+        log_field[LOG_AT..][..LOG_LEN].copy_from_slice(&log(second));
+        Clock { second, http: http(second), log_field }
     }
 
     /// A clock that shows the system's time.
@@ -73,7 +81,14 @@ impl Clock {
     /// The second as the Apache log prints it, in UTC.
     #[inline]
     pub fn log(&self) -> &[u8; LOG_LEN] {
-        &self.log
+        self.log_field[LOG_AT..].first_chunk().expect("`LOG_FIELD_LEN` leaves room for it")
+    }
+
+    /// [`log`](Self::log) with what stands before and behind it in a line of the access log: from the
+    /// space behind the client's address to the quote before the request line.
+    #[inline]
+    pub(crate) fn log_field(&self) -> &[u8; LOG_FIELD_LEN] {
+        &self.log_field
     }
 }
 

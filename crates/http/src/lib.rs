@@ -21,7 +21,7 @@
 //! 4. [`entry::Entry`], the description of one file with its heads prebuilt, answers the request: conditions
 //!    ([`conditional`]), ranges ([`range`]), head bytes into the write buffer, and which bytes of the file follow;
 //!    [`page`] writes the replies that have no file;
-//! 5. [`log::combined`] writes the line of the access log.
+//! 5. [`log::Lines::put`] writes the line of the access log.
 //!
 //! **Invariants.** Nothing of the engine owns a descriptor, allocates per request on the plain path (no ranges), or panics on
 //! any input. A message that two readers of RFC 9112 could frame differently is refused and its connection closed.
@@ -34,6 +34,7 @@ mod cache;
 pub mod conditional;
 mod connection;
 pub mod date;
+mod decimal;
 pub mod entry;
 #[doc(hidden)]
 pub mod fuzz;

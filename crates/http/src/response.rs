@@ -3,6 +3,7 @@
 //! No formatting machinery is involved. Every head says HTTP/1.1, whatever the request said (RFC 9110 §6.2).
 
 use crate::date::{Clock, HTTP_LEN};
+use crate::decimal::{self, DIGITS_MAX};
 use crate::request::{Request, Version};
 use crate::status::Status;
 
@@ -143,18 +144,10 @@ impl Head {
 
 /// Appends `n` in decimal.
 #[inline]
-pub fn put_number(mut n: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (n % 10) as u8;
-        n /= 10;
-        if n == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+pub fn put_number(n: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; DIGITS_MAX];
+    let len = decimal::put(n, &mut digits);
+    out.extend_from_slice(&digits[..len]);
 }
 
 #[cfg(test)]

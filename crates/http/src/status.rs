@@ -1,5 +1,7 @@
 //! Status codes and their reason phrases.
 
+use crate::decimal;
+
 /// A response status code (RFC 9110 §15).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Status(u16);
@@ -51,6 +53,13 @@ impl Status {
     /// The number, 100 to 999.
     pub const fn code(self) -> u16 {
         self.0
+    }
+
+    /// The three digits of the number.
+    #[inline]
+    pub(crate) fn digits(self) -> [u8; 3] {
+        let [_, digits @ ..] = decimal::four(self.0.into());
+        digits
     }
 
     /// Code and reason phrase as they stand in the status line, such as `404 Not Found`.
