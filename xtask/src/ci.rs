@@ -263,8 +263,8 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
 
 /// Every primitive under 10,000 seeds and in every order of its threads. An optimized build takes a minute for that.
 fn every_order(ci: &mut Ci) -> Result<(), String> {
-    let words = ["test", "--profile", soak::CHECKED, "--package", "selvedge-sched", "--locked"];
-    ci.cargo(10, &[&words[..], &["--test", "primitives_simulated"]].concat())
+    let words = ["test", "--profile", soak::CHECKED, "--package", "selvedge-sim", "--locked"];
+    ci.cargo(10, &[&words[..], &["--test", "primitives"]].concat())
 }
 
 /// Data races, in a standard library that is instrumented too.

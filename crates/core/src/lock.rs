@@ -1,22 +1,25 @@
-//! The lock around an object that threads block on, and the word in it that can be changed without it.
+//! The lock around an object that threads block on: [`WordLock`] for shared objects and
+//! [`LocalLock`] for local ones, each with a word that can also be changed without the lock.
 //!
-//! A critical section of a wait queue is a few instructions long, so the lock is one 32-bit word: its highest bit says that somebody
-//! holds the lock, and the other 31 are the object's own. While somebody holds the lock the word is his alone. While
-//! nobody does, anyone may exchange it, in one atomic operation, for another unlocked one: that is the way past the lock that
-//! a mutex without contention takes.
+//! [`WaitQueue`](crate::WaitQueue) uses them. A critical section of a wait queue is a few
+//! instructions long, so the lock is one 32-bit word. Its highest bit says that the lock is
+//! **held**; the other 31 bits belong to the object. While the lock is held, only the holder
+//! changes the word. While it is free, any OS thread may exchange the word for another free one, in
+//! one atomic operation. A mutex without contention takes this way past the lock.
 //!
-//! Who holds the lock need not look at the word again to release it, since nobody else writes to a locked word: a critical
-//! section is one read-modify-write and one store. Nobody can then leave word that he sleeps, so who finds it locked
-//! looks again: at once, then after giving up its time slice, and in the end after naps, so that a holder that the operating
-//! system has stopped in the middle gets to run under every policy of scheduling.
-//! `tests/loom_wait_queue.rs` checks both ways.
+//! The holder need not read the word again to release the lock, because no other OS thread writes
+//! to a held word. So a critical section is one read-modify-write and one store. For the same
+//! reason an OS thread that finds the lock held cannot leave a note in the word that it sleeps. It
+//! tries again instead: at once, then after giving up its time slice, and in the end after naps
+//! (`Late`, in `primitives.rs`). So a holder that the operating system has stopped in the middle
+//! gets to run under every policy of scheduling. `tests/loom_wait_queue.rs` checks both ways.
 
 use crate::primitives::{AtomicU32, Late, Ordering, UnsafeCell};
 use crate::thread::quietly;
 use std::cell::Cell;
 use std::fmt;
 
-/// Set in the word while somebody holds the lock.
+/// Set in the word while the lock is held.
 const HELD: u32 = 1 << 31;
 
 /// The lock of a [`Mode`](crate::Mode).
@@ -27,24 +30,28 @@ pub trait Lock<T> {
     /// Works on the value and the word under the lock.
     fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R;
 
-    /// The word, without the lock: out of date as soon as it is there. What was done under the lock before it became that is seen.
+    /// The word, without the lock. It may be out of date when the caller gets it. The caller sees
+    /// all that was done under the lock before the word got this value.
     fn word(&self) -> u32;
 
-    /// Exchanges the word, without the lock, for what `change` makes of it; gives the old one. If it is likely to be `usual`, it is
-    /// not looked at before.
+    /// Exchanges the word, without the lock, for the result of `change`; gives the old word. With
+    /// `usual`, the first attempt takes that for the word, and does not read the word before.
     ///
     /// # Errors
-    /// The word, if `change` makes nothing of it; or `None` if the lock is held.
+    /// The word, if `change` gives `None`; or `None` if the lock is held.
     fn exchange(
         &self,
         usual: Option<u32>,
         change: impl FnMut(u32) -> Option<u32>,
     ) -> Result<u32, Option<u32>>;
 
-    /// To be called before a waiter's last operation, after which its memory goes: must not unwind because the lock is held, because the
-    /// object would then keep a pointer to the waiter.
+    /// Called before a waiter's last operation, after which the memory of the waiter goes. That
+    /// operation must not unwind because the lock is held: the object would then keep a pointer to
+    /// the waiter.
     ///
-    /// A lock that stays on one OS thread is held by an operation that cannot go on before the waiter has gone: it aborts the process.
+    /// If the lock of a local object is held here, its holder is an operation further down on the
+    /// stack, or on another stack of this OS thread, which cannot go on before the waiter has gone.
+    /// So `before_last` aborts the process.
     fn before_last(&self);
 }
 
@@ -55,11 +62,12 @@ pub struct WordLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached under the lock alone, by one OS thread at a time, each of which sees what the one before has
-// done (Release and Acquire of the word); so sharing the lock only moves the value around.
+// SAFETY: the value is reached under the lock alone (`with`), by one OS thread at a time. Each sees
+// all that the one before has done, because `Held` releases the word with Release and `with` takes
+// it with Acquire. So sharing the lock only moves the value between OS threads.
 unsafe impl<T: Send> Sync for WordLock<T> {}
 
-/// Releases the lock when it is dropped, by a panic too.
+/// Releases the lock when it is dropped, also by a panic.
 struct Held<'a> {
     lock: &'a AtomicU32,
     word: u32,
@@ -100,7 +108,8 @@ impl<T> Lock<T> for WordLock<T> {
             false => acquire_late(&self.word, &self.late),
         };
         let mut held = Held { lock: &self.word, word };
-        // SAFETY: we have set HELD where it was not set, and whoever wants to do the same waits until `held` is dropped.
+        // SAFETY: we have set HELD where it was not set. Every other caller of `with` waits until
+        // `held` is dropped, and `exchange` does not touch the value.
         self.value.with_mut(|value| f(unsafe { &mut *value }, &mut held.word))
     }
 
@@ -124,7 +133,8 @@ impl<T> Lock<T> for WordLock<T> {
             if new == word && usual.is_none() {
                 return Ok(word);
             }
-            // AcqRel: it may give out what the word guards, or give it back.
+            // AcqRel, because the exchange may take the thing that the word guards, or give it
+            // back.
             match self.word.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Ok(word),
                 Err(now) => word = now,
@@ -132,7 +142,7 @@ impl<T> Lock<T> for WordLock<T> {
         }
     }
 
-    /// Whoever holds the lock is waited for.
+    /// Nothing to do, because the operation that follows waits for the holder.
     #[inline(always)]
     fn before_last(&self) {}
 }
@@ -154,7 +164,8 @@ impl<T> fmt::Debug for WordLock<T> {
     }
 }
 
-/// The lock of objects that stay on one OS thread: it only sees to it that nobody comes in twice.
+/// The lock of objects that stay on one OS thread. It only refuses an operation within another one
+/// on the same object.
 pub struct LocalLock<T> {
     word: Cell<u32>,
     value: std::cell::UnsafeCell<T>,
@@ -179,13 +190,15 @@ impl<T> Lock<T> for LocalLock<T> {
     }
 
     /// # Panics
-    /// When `f` comes back to the object.
+    /// When it is called within `f` of the same object.
     #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R {
         let entered = self.enter();
         let mut entered = entered.expect("an object was reached from within an operation on it");
-        // SAFETY: the lock stays on its OS thread (`Cell`), where HELD keeps every other operation out while `entered` is there, also
-        // one on another stack: `enter` alone sets HELD, where it was not set, and every store to the word is that of an `Entered`.
+        // SAFETY: the lock stays on its OS thread, because `Cell` is not `Sync`. There HELD keeps
+        // every other operation out while `entered` lives, also an operation on another stack:
+        // `enter` alone sets HELD, where it was not set, and only `Entered` stores to the word
+        // after that.
         f(unsafe { &mut *self.value.get() }, &mut entered.word)
     }
 
@@ -194,8 +207,8 @@ impl<T> Lock<T> for LocalLock<T> {
         self.word.get() & !HELD
     }
 
-    /// The word says that the lock is held while `change` runs, because that may leave this stack for another one,
-    /// on which the word must neither be changed nor the value be reached.
+    /// HELD is set while `change` runs, because `change` may leave this stack for another one. An
+    /// operation there must neither change the word nor reach the value.
     #[inline(always)]
     fn exchange(
         &self,
@@ -232,7 +245,7 @@ impl<T> LocalLock<T> {
 #[cold]
 #[inline(never)]
 fn dropped_within() -> ! {
-    // What is said may be lost with standard error; the process ends all the same.
+    // The message may be lost if standard error is gone; the process ends all the same.
     quietly(|| {
         eprintln!(
             "a wait was dropped within an operation on its own object, which may be using it: aborting"

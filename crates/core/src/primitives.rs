@@ -1,4 +1,5 @@
-//! The synchronisation primitives of the protocols that are checked with loom: std's, or loom's under `--cfg loom`.
+//! The synchronisation primitives of the protocols that loom checks: those of std, or those of loom
+//! under `--cfg loom`.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -16,7 +17,7 @@ pub(crate) use std::sync::{
     atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 
-/// `std`'s cell with loom's way of getting at the value.
+/// The cell of `std`, with loom's way to reach the value.
 #[cfg(not(loom))]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -32,11 +33,12 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// How one waits for a lock that is held for a few instructions: by trying again, less and less often.
+/// The way in which an OS thread waits for a lock that is held for a few instructions: it tries
+/// again, less and less often.
 #[cfg(not(loom))]
 pub(crate) struct Late;
 
-/// Nothing: see the model's.
+/// An empty value. In a model it is the guard of a mutex.
 #[cfg(not(loom))]
 pub(crate) struct Turn;
 
@@ -46,13 +48,13 @@ impl Late {
         Late
     }
 
-    /// To be called before the first attempt; the end of what it gives is the end of the critical section.
+    /// Called before the first attempt. The critical section ends when the result is dropped.
     #[inline(always)]
     pub(crate) fn turn(&self) -> Turn {
         Turn
     }
 
-    /// Tries until it succeeds.
+    /// Tries until an attempt succeeds.
     pub(crate) fn acquire<T>(&self, attempt: impl Fn() -> Option<T>) -> T {
         let mut round = 0u32;
         loop {
@@ -69,8 +71,9 @@ impl Late {
     }
 }
 
-/// The same in a model, which would have to try every number of vain attempts: here they wait in a mutex of the model's,
-/// and an attempt is in vain only because of those who go past the lock.
+/// The same in a model. A model would have to try every number of failed attempts, so here OS
+/// threads wait in a mutex of the model. An attempt fails only because of operations that go past
+/// the lock.
 #[cfg(loom)]
 pub(crate) struct Late(Mutex<()>);
 

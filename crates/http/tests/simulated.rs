@@ -4,9 +4,9 @@
 use selvedge_core::{Time, sleep, spawn_local};
 use selvedge_http::{Config, Site, Stop, Tree};
 use selvedge_io::net::{TcpListener, TcpStream};
-use selvedge_io::sim::{Conditions, Disk, World};
 use selvedge_io::time::timeout;
-use selvedge_sched::{Random, Simulation, each_seed};
+use selvedge_sim::{Conditions, Disk, World};
+use selvedge_sim::{Random, Simulation, each_seed};
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, SocketAddr};
 use std::rc::Rc;

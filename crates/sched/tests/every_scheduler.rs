@@ -44,7 +44,7 @@ under_every_scheduler! {
 
 const MANY: usize = if cfg!(miri) { 20 } else { 10_000 };
 
-/// Counts how often it, or a clone of it, is dropped.
+/// Counts how often a guard of it is dropped.
 #[derive(Clone, Default)]
 struct Drops(Arc<AtomicUsize>);
 
@@ -133,7 +133,7 @@ impl Drop for Panics {
 }
 
 fn a_foreign_waker_that_panics_harms_no_other_thread<S: Scheduler>() {
-    // What has been polled once, with a waker that panics at every end.
+    // Polls the sleep once, with a waker that panics when it is woken and when it is dropped.
     fn polled(mut sleep: Pin<Box<SleepUntil>>) -> Pin<Box<SleepUntil>> {
         let waker = std::mem::ManuallyDrop::new(Waker::from(Arc::new(Panics)));
         assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
@@ -147,7 +147,8 @@ fn a_foreign_waker_that_panics_harms_no_other_thread<S: Scheduler>() {
             "it lives"
         });
         drop(spawn(async {
-            // One is woken, the other is dropped when it has been given up.
+            // The loop wakes the waker of the first sleep, and drops the waker of the second sleep,
+            // which is given up.
             let rings = polled(Box::pin(sleep(Duration::from_millis(5))));
             drop(polled(Box::pin(sleep(Duration::from_millis(10)))));
             sleep(Duration::from_millis(100)).await;
@@ -422,7 +423,7 @@ fn os_threads_create_threads<S: Scheduler>() {
             }
             outside.join().unwrap();
         }
-        // Whether or not it is created before the scheduler ends, it ends too.
+        // Created before the scheduler ends or not, the thread ends too.
         drop(Handle::current().unwrap().spawn(async move {
             std::future::pending::<()>().await;
             drop(inside);
@@ -480,7 +481,8 @@ fn threads_sleep_and_time_goes_on_however_many_are_ready<S: Scheduler>() {
                 }
             }));
         }
-        // A pair that wakes one another, always alone, must not keep the others out either.
+        // Two threads that wake one another, and of which one is ready at a time, must not keep the
+        // others out either.
         let ball = Arc::new((MVar::empty(), MVar::empty()));
         for side in 0..2 {
             let ball = ball.clone();
@@ -531,19 +533,19 @@ fn a_local_thread_stays_on_its_os_thread<S: Scheduler>() {
     .unwrap();
 }
 
-/// What a thread of a random program does.
+/// An action of a thread of a random program.
 #[derive(Debug, Clone)]
 enum Act {
     Yield,
     Nap,
     Work,
-    /// Adds one to the count, by one of the ways out.
+    /// Adds one to the count, by one of the `Ways`.
     Tell(usize),
     Spawn(Vec<Act>),
     SpawnLocal(Vec<Act>),
-    /// Spawned, and joined before going on.
+    /// Spawns a thread, and joins it before the next act.
     Call(Vec<Act>),
-    /// Spawned, and cancelled at once: it may have told nothing yet, or some of it.
+    /// Spawns a thread, and cancels it at once: the thread may have told nothing yet, or a part.
     Abandon,
 }
 
@@ -576,7 +578,7 @@ fn tellings(acts: &[Act]) -> usize {
         .sum()
 }
 
-/// The ways by which the threads of a random program tell.
+/// The ways by which the threads of a random program tell their values.
 #[derive(Default)]
 struct Ways {
     fifo: Fifo<()>,
@@ -636,7 +638,7 @@ fn random_programs_deliver_every_value_once<S: Scheduler>() {
             for _ in 0..expected {
                 told.take().await;
             }
-            // One too many would be here by now, mostly.
+            // A value too many would mostly have come by now.
             for _ in 0..20 {
                 yield_now().await;
             }

@@ -1,4 +1,4 @@
-//! Every scheduler behind one trait.
+//! Every scheduler behind the trait [`Scheduler`].
 
 use crate::naps::Naps;
 use selvedge_core::RunError;
@@ -6,7 +6,8 @@ use selvedge_sched::{per_core, priority, round_robin_with, work_stealing};
 use std::future::Future;
 use std::sync::Mutex;
 
-/// The tests, once for each scheduler; under Miri, which takes its time, for two of them.
+/// Makes a test of each function for each scheduler. Under Miri, which is slow, only for two of
+/// them.
 #[allow(unused_macros, reason = "some tests name their schedulers one by one")]
 macro_rules! under_every_scheduler {
     ($($test:ident)*) => {
@@ -28,10 +29,10 @@ macro_rules! under_every_scheduler {
     };
 }
 
-/// Runs a main thread and what it creates.
+/// A scheduler that runs a main thread and the threads that it creates.
 pub(crate) trait Scheduler {
     /// # Errors
-    /// As the scheduler's.
+    /// Those of the scheduler.
     fn run<F>(main: F) -> Result<F::Output, RunError>
     where
         F: Future + Send + 'static,
@@ -46,7 +47,8 @@ impl Scheduler for RoundRobin {
     }
 }
 
-/// The main thread is on the first of two workers; that of the other ends at once.
+/// `per_core` with two workers. The main thread runs on the first; the main thread of the other
+/// ends at once.
 pub(crate) struct PerCore;
 
 impl Scheduler for PerCore {

@@ -1,27 +1,28 @@
-//! Which of the ready threads is next.
+//! The ways to choose the next of the ready threads.
 
 use super::Random;
 use selvedge_core::Thread;
 
-/// A thread that is ready, with its number in this run.
+/// A ready thread, with its number in this run.
 pub(super) type Ready = (Thread, u32);
 
-/// How many steps in a row a thread may make that is always preferred, while others are ready: one that yields until something has
-/// happened must not keep that from happening.
+/// How many steps in a row a preferred thread may make while other threads are ready. A thread that
+/// yields until something has happened must not keep the other threads from making it happen.
 const STREAK_MAX: u32 = 200;
 
 #[derive(Debug)]
 pub(super) enum Chooser {
-    /// Any of them.
+    /// Any ready thread, with the same chance.
     Random(Random),
-    /// The one with the highest priority.
+    /// The thread with the highest priority.
     Pct(Pct),
-    /// Those of a given list; then the first.
+    /// The choices of a given list; after its end, choice 0.
     Replay(Replay),
 }
 
 impl Chooser {
-    /// Takes one out of `ready`, which is not empty; with the choice that was made. `last` is who made the last step.
+    /// Takes a thread out of `ready`, which is not empty, and returns it with the choice that was made.
+    /// `last` is the number of the thread that made the last step.
     #[inline]
     pub(super) fn take(&mut self, ready: &mut Vec<Ready>, last: u32) -> (Ready, u32) {
         match self {
@@ -41,17 +42,19 @@ impl Chooser {
     }
 }
 
-/// Probabilistic concurrency testing: each thread has a priority drawn at random, the highest runs, and at a few steps drawn at
-/// random the running one sinks below all others. A bug that takes `d` ordered events is met with a probability of at least
-/// 1/(n k^(d-1)), for n threads and k steps (Burckhardt, Kothari, Musuvathi, Nagarakatte, ASPLOS 2010).
+/// Probabilistic concurrency testing: each thread has a priority drawn at random, and the ready
+/// thread with the highest priority runs. At a few steps drawn at random the running thread sinks
+/// below all others. A run meets a bug that needs `d` ordered events with a probability of at least
+/// 1/(n k^(d-1)), for n threads and k steps (Burckhardt, Kothari, Musuvathi, Nagarakatte, ASPLOS
+/// 2010).
 #[derive(Debug)]
 pub(super) struct Pct {
     random: Random,
-    /// By the threads' numbers.
+    /// The priority of each thread, by its number.
     priorities: Vec<u64>,
     /// The steps at which the running thread sinks, in descending order.
     changes: Vec<u64>,
-    /// The priority of the next one that sinks.
+    /// The priority that the thread that sank last has.
     bottom: u64,
     step: u64,
     streak: (u32, u32),
@@ -92,13 +95,14 @@ impl Pct {
     }
 }
 
-/// A schedule that is given, and what choices there were besides.
+/// A given schedule, and the choices that the run has made.
 #[derive(Debug)]
 pub(super) struct Replay {
     given: Vec<u32>,
-    /// How often a thread that could go on may yet be kept from it.
+    /// How many preemptions are left. A preemption is a step of another thread while the thread of the
+    /// last step is ready.
     preemptions: u32,
-    /// Each choice made where there was one, and among how many.
+    /// Each choice among several threads, with the number of these threads.
     pub(super) made: Vec<(u32, u32)>,
     streak: u32,
 }
@@ -108,7 +112,8 @@ impl Replay {
         Replay { given, preemptions, made: Vec::new(), streak: 0 }
     }
 
-    /// Choice 0 is to let the last thread go on, if it can; the others follow in the order in which they became ready.
+    /// Choice 0 is the thread of the last step, if it is ready. The other threads follow in the order
+    /// in which they became ready.
     fn choose(&mut self, ready: &[Ready], last: u32) -> usize {
         let goes_on = ready.iter().position(|r| r.1 == last);
         self.streak = if goes_on.is_some() { self.streak + 1 } else { 0 };

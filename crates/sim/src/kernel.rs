@@ -15,12 +15,9 @@ mod readiness;
 mod signals;
 mod sockets;
 
-use super::Conditions;
-use super::disk::tree::{Ino, Tree};
-use crate::sys::{
-    DatagramCalls, EpollCalls, FileCalls, KernelCalls, NO_GENERATION, NUMBER_BITS, PipeCalls, SignalCalls,
-    SocketCalls, SocketOption, number,
-};
+use crate::digest::Digest;
+use crate::disk::tree::{Ino, Tree};
+use crate::{Conditions, Random};
 use datagrams::Datagrams;
 use files::Opened;
 use pipes::{Pipe, PipeEnd};
@@ -28,11 +25,15 @@ use rustix::event::epoll::{Event, EventData, EventFlags};
 use rustix::io::{Errno, Result};
 use rustix::net::{AddressFamily, Shutdown, SocketAddrAny, SocketAddrUnix};
 use selvedge_core::{Time, VirtualClock};
-use selvedge_sched::Random;
+use selvedge_io::sys::SocketOption;
+use selvedge_io::sys::interposed::{NO_GENERATION, NUMBER_BITS, number};
+use selvedge_io::sys::kernel::{
+    DatagramCalls, EpollCalls, FileCalls, KernelCalls, PipeCalls, SignalCalls, SocketCalls,
+};
 use signals::Subscription;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::mem::{self, MaybeUninit};
+use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -71,7 +72,7 @@ pub(crate) struct Kernel {
     calendar: BinaryHeap<Reverse<Entry>>,
     entries: u64,
     /// Of everything that happens.
-    digest: u64,
+    digest: Digest,
 }
 
 #[derive(Debug)]
@@ -250,7 +251,7 @@ impl Kernel {
             fifos: BTreeMap::new(),
             calendar: BinaryHeap::new(),
             entries: 0,
-            digest: 0,
+            digest: Digest::default(),
         }
     }
 
@@ -266,11 +267,11 @@ impl Kernel {
 
     /// A digest of everything that happened.
     pub(super) fn digest(&self) -> u64 {
-        self.digest
+        self.digest.value()
     }
 
     fn note(&mut self, what: u64) {
-        self.digest = (self.digest.rotate_left(23) ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.digest.add(what);
     }
 
     // Descriptors.

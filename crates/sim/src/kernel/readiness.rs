@@ -65,20 +65,20 @@ impl Kernel {
         Ok(())
     }
 
-    pub(super) fn report(&mut self, set: RawFd, events: &mut [MaybeUninit<Event>]) -> Result<usize> {
-        let mut reported = 0;
-        while reported < events.len() {
+    /// At most `room` events of an epoll set, oldest edge first.
+    fn report(&mut self, set: RawFd, room: usize) -> Result<Vec<Event>> {
+        let mut events = Vec::new();
+        while events.len() < room {
             let Some(number) = self.epoll(set)?.edges.pop_front() else { break };
             let Some(member) = self.epoll(set)?.members.get_mut(&number) else { continue };
             member.queued = false;
             let (data, interest) = (member.data, member.interest);
             let flags = self.state(number) & (interest | EventFlags::HUP | EventFlags::ERR);
             if !flags.is_empty() {
-                events[reported].write(Event { flags, data: EventData::new_u64(data) });
-                reported += 1;
+                events.push(Event { flags, data: EventData::new_u64(data) });
             }
         }
-        Ok(reported)
+        Ok(events)
     }
 }
 
@@ -105,16 +105,7 @@ impl EpollCalls for Kernel {
         self.epoll(set)?.members.remove(&number).map(|_| ()).ok_or(Errno::NOENT)
     }
 
-    /// Moves the clock on until something is to be reported, or for `timeout`; how many events there are.
-    ///
-    /// # Errors
-    /// `DEADLK` if that would be for ever.
-    fn epoll_wait(
-        &mut self,
-        set: RawFd,
-        events: &mut [MaybeUninit<Event>],
-        timeout: Option<Duration>,
-    ) -> Result<usize> {
+    fn epoll_wait(&mut self, set: RawFd, room: usize, timeout: Option<Duration>) -> Result<Vec<Event>> {
         let limit = timeout.map(|timeout| Time::now() + timeout);
         loop {
             while let Some(Reverse(next)) = self.calendar.peek()
@@ -123,9 +114,9 @@ impl EpollCalls for Kernel {
                 let Some(Reverse(entry)) = self.calendar.pop() else { break };
                 self.happen(entry.what);
             }
-            let reported = self.report(set, events)?;
-            if reported > 0 || limit.is_some_and(|limit| limit <= Time::now()) {
-                return Ok(reported);
+            let events = self.report(set, room)?;
+            if !events.is_empty() || limit.is_some_and(|limit| limit <= Time::now()) {
+                return Ok(events);
             }
             let next = self.calendar.peek().map(|Reverse(entry)| entry.at);
             match next.into_iter().chain(limit).min() {

@@ -3,7 +3,7 @@
 //! Bytes are in pages, which clones share until one of them is written. What a page was when the file was last synced is kept from its
 //! first change on, so that syncing costs what was changed since, not the length of the file.
 
-use selvedge_sched::Random;
+use crate::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

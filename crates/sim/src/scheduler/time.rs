@@ -1,4 +1,4 @@
-//! Time without waiting.
+//! The event source of simulated programs without descriptors.
 
 use selvedge_core::{Alarm, Cpu, Detached, Events, Request, Thread, Time, Trace, Unpark, VirtualClock};
 use std::collections::BTreeMap;
@@ -7,24 +7,24 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// The event source of simulated programs that wait for one another and for time, but for no descriptor: a poll that would
-/// wait moves the [virtual clock](VirtualClock) on instead.
+/// The event source of simulated programs whose threads wait for each other and for time, but for no
+/// descriptor. A poll that would wait moves the [virtual clock](VirtualClock) on instead.
 #[derive(Debug, Default)]
 pub struct VirtualTime {
     sleepers: BTreeMap<(Time, u64), Sleeper>,
-    /// Distinguishes those that sleep until the same time, who wake in the order in which they came.
+    /// Distinguishes sleepers with the same time, which wake in the order in which they came.
     next: u64,
 }
 
 #[derive(Debug)]
 enum Sleeper {
     Thread(Thread),
-    /// With the alarm, which tells whether it is still wanted.
+    /// With the alarm, which says whether the sleep is still wanted.
     Waker(Waker, Alarm),
 }
 
 impl VirtualTime {
-    /// Nobody sleeps yet.
+    /// An event source without sleepers.
     pub fn new() -> VirtualTime {
         VirtualTime::default()
     }
@@ -36,9 +36,9 @@ impl VirtualTime {
 }
 
 #[derive(Debug)]
-struct Nobody;
+struct NoOsThread;
 
-impl Unpark for Nobody {
+impl Unpark for NoOsThread {
     fn unpark(&self) {}
 }
 
@@ -51,7 +51,8 @@ impl Events for VirtualTime {
                     match request {
                         Request::Sleep(alarm) => self.insert(alarm.until(), Sleeper::Waker(waker, alarm)),
                         Request::Call(call) => return Err(Trace::Call(call)),
-                        // Without an answer it waits for ever, which is found when all do.
+                        // Without an answer the thread waits for ever. The scheduler reports that
+                        // as a deadlock when all threads wait.
                         _ => {}
                     }
                 }
@@ -94,6 +95,6 @@ impl Events for VirtualTime {
     }
 
     fn unparker(&self) -> Arc<dyn Unpark> {
-        Arc::new(Nobody)
+        Arc::new(NoOsThread)
     }
 }

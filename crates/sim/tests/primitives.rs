@@ -1,15 +1,17 @@
-//! Every primitive of `selvedge-sync` under thousands of seeds, and in every order of its threads. The programs assert that
-//! no wake-up is given twice, that waiters are served first come, first served, and that a cancelled waiter leaves the
-//! object usable. A lost wake-up is a deadlock here, which the simulation reports.
+//! Every primitive of `selvedge-sync` under thousands of seeds, and in every order of its threads.
+//! The programs assert that an object gives no wake-up twice, that it serves its waiters first
+//! come, first served, and that a cancelled waiter leaves the object usable. In these programs a
+//! lost wake-up is a deadlock, which the simulation reports.
 //!
-//! Each program runs once with objects that OS threads share and once with local objects. A release build, which
-//! `cargo xtask ci` makes, runs each program under 10,000 seeds and in every order, without a bound. A debug build is 17 times
-//! slower; it takes 1,700 seeds, and where a program has more than 2,000 orders, all orders with one preemption.
+//! Each program runs once with objects that OS threads share and once with local objects. A release
+//! build, which `cargo xtask ci` makes, runs each program under 10,000 seeds and in every order,
+//! without a bound. A debug build is 17 times slower; it takes 1,700 seeds, and where a program has
+//! more than 2,000 orders, all orders with one preemption.
 
 use futures::FutureExt;
 use futures::future::select;
 use selvedge_core::{spawn_local, yield_now};
-use selvedge_sched::{Explorer, Simulation, VirtualTime, each_seed};
+use selvedge_sim::{Explorer, Simulation, VirtualTime, each_seed};
 use selvedge_sync::{
     Barrier, BoundedFifo, Condition, Event, Fifo, Latch, MVar, Mutex, OnceCell, Promise, RwLock, Semaphore,
     broadcast, broadcast_local, watch, watch_local,
@@ -18,12 +20,13 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-/// How far each program is tried.
+/// The number of seeds and orders under which each program runs.
 struct Extent {
     seeds: u64,
     /// The most orders of one program.
     orders_max: u64,
-    /// If a program has more orders: all of its orders with so many preemptions. Without it, more orders are a failure.
+    /// If a program has more orders, it runs in all of its orders with this many preemptions.
+    /// Without this number, more orders are a failure.
     preemptions: Option<u32>,
 }
 
@@ -34,7 +37,7 @@ const EXTENT: Extent = if cfg!(debug_assertions) {
     Extent { seeds: 10_000, orders_max: 1_000_000, preemptions: None }
 };
 
-/// Runs a program in all the ways that time allows.
+/// Runs a program in all the ways that `EXTENT` names.
 fn check<F: Future<Output = ()> + 'static>(program: impl Fn() -> F) {
     each_seed(0..EXTENT.seeds, |seed| {
         let simulation = if seed % 2 == 0 { Simulation::new(seed) } else { Simulation::pct(seed, 3, 60) };
@@ -48,17 +51,17 @@ fn check<F: Future<Output = ()> + 'static>(program: impl Fn() -> F) {
     }
 }
 
-/// How a wait is given up.
+/// The way in which a wait is given up.
 #[derive(Clone, Copy, Debug)]
 enum How {
-    /// Its thread is cancelled.
+    /// The waiting thread is cancelled.
     Thread,
-    /// It loses a race.
+    /// The wait loses a race.
     Race,
 }
 
-/// Runs something that waits, and gives it up at some point: before it begins, while it waits, when it has been woken but has not run yet, or when it
-/// is over.
+/// Runs a future that waits, and gives it up at some point: before it begins, while it waits, after
+/// it was woken and before it runs, or after it has ended.
 async fn doomed(how: How, future: impl Future<Output = ()> + 'static) {
     match how {
         How::Thread => {
@@ -69,13 +72,13 @@ async fn doomed(how: How, future: impl Future<Output = ()> + 'static) {
         }
         How::Race => {
             let rival = spawn_local(yield_now());
-            // The rival is asked first.
+            // The rival is polled first.
             drop(select(rival, Box::pin(future)).await);
         }
     }
 }
 
-/// Checks a program without a victim and with one of either kind.
+/// Checks a program without a victim, and with a victim of each kind.
 macro_rules! check {
     ($how:ident => $program:expr) => {
         for $how in [None, Some(How::Thread), Some(How::Race)] {
@@ -84,7 +87,7 @@ macro_rules! check {
     };
 }
 
-/// Set for as long as somebody is inside.
+/// A guard that is alive while its thread is inside the lock.
 struct Inside(Rc<Cell<bool>>);
 
 impl Inside {
@@ -100,7 +103,8 @@ impl Drop for Inside {
     }
 }
 
-/// Three threads (two and a victim) are inside of something one at a time; if `$first_come`, in the order in which they came.
+/// Three threads (two threads and a victim) enter a lock, one at a time. If `$first_come`, they
+/// enter in the order in which they came.
 macro_rules! exclusive {
     ($new:expr, $lock:ident => $enter:expr, $first_come:expr) => {
         check!(how => async move {
@@ -119,7 +123,8 @@ macro_rules! exclusive {
                     drop(guard);
                 }
             };
-            // It must be unlocked after `inside` is set back, which is why it is a local there.
+            // If a thread is given up inside, `_inside` is dropped before `guard`, because locals
+            // are dropped in reverse order. So `inside` is set back before the lock is unlocked.
             let others = [0, 1].map(|i| spawn_local(one(i)));
             match how {
                 None => one(2).await,
@@ -144,7 +149,7 @@ macro_rules! exclusive {
 
 #[test]
 fn mutex() {
-    // Who runs may lock it once before the one who has waited longest.
+    // A running thread may lock the mutex once before the thread that has waited longest.
     exclusive!(Mutex::new(()), m => m.lock(), false);
     exclusive!(Mutex::new_local(()), m => m.lock(), false);
 }
@@ -161,7 +166,8 @@ fn read_write_lock_for_writers() {
     exclusive!(RwLock::new_local(()), l => l.write(), true);
 }
 
-/// Readers are inside together, a writer alone; the victim is a writer before whom, or behind whom, they wait.
+/// Readers are inside together, a writer is inside alone. The victim is a writer before or behind
+/// the readers in the queue.
 macro_rules! readers {
     ($new:expr) => {
         check!(how => async move {
@@ -175,7 +181,8 @@ macro_rules! readers {
             let writer = |lock: Rc<RwLock<u32, _>>| async move {
                 let mut value = lock.write().await;
                 *value += 1;
-                // What is given up here leaves the value odd, unless it is put right.
+                // If the writer is given up at this point, the value stays odd, unless `fix` makes
+                // it even.
                 let fix = scopeguard(&mut *value);
                 yield_now().await;
                 drop(fix);
@@ -194,7 +201,7 @@ macro_rules! readers {
     };
 }
 
-/// Makes an odd number even when it is dropped.
+/// A guard that makes an odd number even when it is dropped.
 fn scopeguard(value: &mut u32) -> impl Drop {
     struct Fix<'a>(&'a mut u32);
     impl Drop for Fix<'_> {
@@ -211,8 +218,9 @@ fn read_write_lock_for_readers() {
     readers!(RwLock::new_local(0));
 }
 
-/// One puts 0, 1, 2 in this order; two take one each, and a third (or a victim) too: who asks first gets what comes first, and what a victim
-/// does not take is there for others.
+/// One thread puts 0, 1, 2 in this order. Two threads take one value each, and a third thread (or a
+/// victim) takes one too. The first taker to ask gets the first value. A value that the victim does
+/// not take is left for another taker.
 macro_rules! passing {
     ($new:expr, $object:ident, $value:ident => $put:expr, $take:expr) => {
         check!(how => async move {
@@ -247,7 +255,7 @@ macro_rules! passing {
                 taker.await.unwrap();
             }
             if taken.borrow().len() == 2 {
-                taker().await; // what the victim left
+                taker().await; // takes the value that the victim has left
             }
             putter.await.unwrap();
             let mut taken = taken.take();
@@ -275,12 +283,13 @@ fn fifo() {
 
 #[test]
 fn bounded_fifo() {
-    // It is closed by nobody.
+    // No thread closes the queue.
     passing!(BoundedFifo::new(1), f, v => f.put(v), f.take().map(Option::unwrap));
     passing!(BoundedFifo::new_local(2), f, v => f.put(v), f.take().map(Option::unwrap));
 }
 
-/// A putter is the victim: its value is put whole or not at all, and others are not held up.
+/// The victim is a putter: its value is put as a whole or not at all, and the victim does not hold
+/// up the other putters.
 macro_rules! putting {
     ($new:expr, $object:ident, $value:ident => $put:expr, $take:expr, $try_take:expr) => {
         check!(how => async move {
@@ -330,12 +339,13 @@ fn putting_into_an_mvar() {
 
 #[test]
 fn putting_into_a_bounded_fifo() {
-    // It is closed by nobody.
+    // No thread closes the queue.
     putting!(BoundedFifo::new(1), f, v => f.put(v), f.take().map(Option::unwrap), f.try_take().ok());
     putting!(BoundedFifo::new_local(1), f, v => f.put(v), f.take().map(Option::unwrap), f.try_take().ok());
 }
 
-/// Two tokens are given with a notification each; two who wait take one each, though a third may be notified and give up.
+/// A giver gives two tokens, each with a notification. Two waiters take one token each, though a
+/// third waiter may be notified and give up.
 macro_rules! notified {
     ($mutex:expr, $condition:expr) => {
         check!(how => async move {
@@ -364,7 +374,7 @@ macro_rules! notified {
                 Some(how) => {
                     doomed(how, waiter()).await;
                     giver.await.unwrap();
-                    // If the victim took one, there is one too few.
+                    // If the victim has taken a token, one token is missing.
                     let missing = waiters.iter().filter(|waiter| !waiter.is_finished()).count();
                     for _ in 0..missing {
                         *shared.0.lock().await += 1;
@@ -385,7 +395,8 @@ fn condition() {
     notified!(Mutex::new_local(0), Condition::new_local());
 }
 
-/// A notification that a victim was given, without another one to come, goes to the next.
+/// A notification that was given to the victim goes to the next waiter, even if no other
+/// notification comes.
 macro_rules! passed_on {
     ($mutex:expr, $condition:expr) => {
         for how in [How::Thread, How::Race] {
@@ -412,7 +423,8 @@ macro_rules! passed_on {
                 doomed(how, waiter()).await;
                 giver.await.unwrap();
                 if *shared.0.lock().await == 0 && took.get() == 1 && !other.is_finished() {
-                    // The victim has it, or the other has but has not come to its end.
+                    // The victim has taken the token; or the other waiter has taken it and has not
+                    // ended yet.
                     *shared.0.lock().await += 1;
                     shared.1.notify_one();
                 }
@@ -428,7 +440,8 @@ fn notifications_go_on() {
     passed_on!(Mutex::new_local(0), Condition::new_local());
 }
 
-/// Nobody passes before all have come, and one of them leads; who gives up is not counted.
+/// No party passes the barrier before all have come, and one of them leads. A party that gives up
+/// is not counted.
 macro_rules! together {
     ($new:expr) => {
         check!(how => async move {
@@ -455,7 +468,7 @@ macro_rules! together {
                 }
                 Some(how) => {
                     doomed(how, party()).await;
-                    // With the victim, or with us.
+                    // The first party passes with the victim or with a party of the main thread.
                     drop(select(first, Box::pin(party())).await);
                 }
             }
@@ -510,7 +523,7 @@ fn event_and_latch() {
     happening!(Event::new_local(), Latch::new_local(2));
 }
 
-/// The value is made once, by whoever came first and was not given up while he made it.
+/// The value is made once, by the first user that is not given up while it makes the value.
 macro_rules! made_once {
     ($new:expr) => {
         check!(how => async move {
@@ -582,7 +595,8 @@ fn promise() {
     promised!(Promise::<u32, _>::new_local());
 }
 
-/// Every listener gets every value, in order; one whose listening was given up goes on where it was.
+/// Every listener gets every value, in order. A listener that gave up one `listen` goes on at the
+/// same value.
 macro_rules! broadcasting {
     ($new:expr) => {
         check!(how => async move {
@@ -606,7 +620,8 @@ macro_rules! broadcasting {
             let heard = Rc::new(RefCell::new(Vec::new()));
             let listen = {
                 let (listener, heard) = (listener.clone(), heard.clone());
-                // The listener is borrowed by who gives up, and by nobody else meanwhile.
+                // Only the future that may be given up borrows the listener. No other code borrows
+                // it meanwhile.
                 #[expect(clippy::await_holding_refcell_ref, reason = "it is given up before the next one borrows")]
                 async move {
                     let value = listener.borrow_mut().listen().await;
@@ -634,7 +649,7 @@ fn broadcast_to_all() {
     broadcasting!(broadcast_local);
 }
 
-/// Whoever watches sees values in order, and the last one always.
+/// A watcher sees the values in order, and it always sees the last value.
 macro_rules! watching {
     ($new:expr) => {
         check!(how => async move {

@@ -1,11 +1,12 @@
-//! The simulated kernel: programs for the ordinary runtime run under it as they are, and the same seed is the same run.
+//! The simulated kernel: unchanged programs for the ordinary runtime run under it, and the same
+//! seed gives the same run.
 
 use selvedge_core::{Time, sleep, spawn_local, yield_now};
 use selvedge_io::net::{ListenOptions, TcpListener, TcpStream, UnixListener, UnixStream, resolve};
-use selvedge_io::sim::{Conditions, Disk, World, simulate};
 use selvedge_io::time::timeout;
 use selvedge_io::{blocking, fs, sys};
-use selvedge_sched::{Simulation, Why, each_seed};
+use selvedge_sim::{Conditions, Disk, World, simulate};
+use selvedge_sim::{Simulation, Why, each_seed};
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, SocketAddr};
@@ -37,7 +38,8 @@ fn message(client: usize) -> Vec<u8> {
     (0..client * 3001).map(|i| (i * 7 + client) as u8).collect()
 }
 
-/// Sends a message while it reads the echo; that must be a prefix of the message, and all of it if there was no error.
+/// Sends a message while it reads the echo. The echo must be a prefix of the message, and all of it
+/// if there was no error.
 async fn client(number: usize) -> io::Result<()> {
     let stream = std::rc::Rc::new(TcpStream::connect(address()).await?);
     let sent = message(number);
@@ -59,7 +61,7 @@ async fn client(number: usize) -> io::Result<()> {
     end
 }
 
-/// How many clients were served.
+/// The number of clients that were served.
 async fn echoes() -> usize {
     let server = spawn_local(echo_server(TcpListener::bind(address()).unwrap()));
     let clients: Vec<_> = (0..10).map(|number| spawn_local(client(number))).collect();
@@ -318,7 +320,8 @@ fn what_outlives_its_world_is_harmless_in_the_next() {
     next.unwrap();
 }
 
-/// A reader that is dropped when its data has come, but before it has run, must not take the news of it along.
+/// A reader that is dropped after its data has come, and before its thread has run, must not take
+/// the news of the data away.
 #[test]
 fn a_read_that_loses_a_race_leaves_the_stream_as_it_was() {
     use futures::future::{Either, select};
@@ -340,7 +343,7 @@ fn a_read_that_loses_a_race_leaves_the_stream_as_it_was() {
                     yield_now().await;
                 }
             });
-            // The rival is asked first.
+            // The rival is polled first.
             match select(rival, pin!(client.read_to_spare(&mut all))).await {
                 Either::Left(_) => {}
                 Either::Right((read, _)) => assert!(read.unwrap() > 0),

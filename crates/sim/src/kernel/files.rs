@@ -1,11 +1,11 @@
 //! The system calls on files.
 
 use super::*;
-use crate::sim::disk::files::is_aligned;
-use crate::sim::disk::tree::{From, Last};
-use crate::sys::{Known, NameChange};
-use rustix::fs::{OFlags, ResolveFlags};
+use crate::disk::files::is_aligned;
+use crate::disk::tree::{From, Last};
+use rustix::fs::{CWD, OFlags, ResolveFlags};
 use rustix::io::ReadWriteFlags;
+use selvedge_io::sys::kernel::{Known, NameChange};
 
 /// An open file.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Kernel {
     /// Where a path begins: at an open directory, or the root, which is the working directory.
     fn from(&mut self, directory: RawFd, beneath: bool) -> Result<From> {
         let directory = match directory {
-            libc::AT_FDCWD => From::ROOT.directory,
+            cwd if cwd == CWD.as_raw_fd() => From::ROOT.directory,
             opened => self.file_at(opened).map_err(|_| Errno::BADF)?.ino,
         };
         Ok(From { directory, beneath })

@@ -1,7 +1,7 @@
 //! The changes of names that are not on the disk yet, and what a crash makes of them.
 
 use super::tree::{Ino, Kind, ROOT, Tree};
-use selvedge_sched::Random;
+use crate::Random;
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many changes of names the disk leaves unwritten; then it writes the oldest.

@@ -1,7 +1,7 @@
-//! Numbers that look random and are the same for ever.
+//! A generator of numbers that look random and never change.
 
-/// A generator of numbers that depend on nothing but its seed: neither on the machine nor on this crate's version. (It is
-/// SplitMix64, of 64 bits of state.)
+/// A generator of numbers that depend on its seed only, and neither on the machine nor on this
+/// crate's version. The generator is SplitMix64, with 64 bits of state.
 ///
 /// # Examples
 /// ```
@@ -40,13 +40,13 @@ impl Random {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Whether something happens that happens `parts` times in a million.
+    /// True with a chance of `parts` in a million.
     #[inline]
     pub fn happens(&mut self, parts: u32) -> bool {
         parts > 0 && self.below(1_000_000) < u64::from(parts)
     }
 
-    /// Another generator, whose numbers have nothing to do with those to come.
+    /// Another generator, whose numbers are independent of the numbers of this one.
     pub fn branch(&mut self) -> Random {
         Random(self.bits())
     }

@@ -2,9 +2,9 @@
 
 use super::content::{Content, PAGE};
 use super::tree::{From, Ino, Kind, Last, Tree};
-use crate::sys::Known;
 use rustix::fs::OFlags;
 use rustix::io::{Errno, Result};
+use selvedge_io::sys::kernel::Known;
 
 /// What transfers with direct access are aligned to: the offset and the length, and the address.
 const BLOCK: u64 = 512;

@@ -1,7 +1,7 @@
 //! The deterministic scheduler: the same seed is the same run, every order is met, and what fails can be seen again.
 
 use selvedge_core::{Time, fork_local, park, sleep, spawn_local, yield_now};
-use selvedge_sched::{Explorer, Simulation, VirtualTime, Why, each_seed, simulated};
+use selvedge_sim::{Explorer, Simulation, VirtualTime, Why, each_seed, simulated};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;

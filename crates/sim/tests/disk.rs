@@ -1,18 +1,18 @@
-//! The simulated disk does what the real one does, and forgets what was not synced.
+//! The simulated disk behaves like the real disk, and loses content that was not synced.
 
 use proptest::prelude::*;
 use selvedge_core::{Time, round_robin_with, sleep, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::{self, AlignedBuf, File};
 use selvedge_io::net::{TcpListener, TcpStream};
-use selvedge_io::sim::{Conditions, Disk, World, simulate};
-use selvedge_sched::{Random, each_seed};
+use selvedge_sim::{Conditions, Disk, World, simulate};
+use selvedge_sim::{Random, each_seed};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// One thing done to a tree, on files that earlier ones have opened, by number.
+/// One operation on a tree. It names files that earlier steps have opened by their number.
 #[derive(Clone, Debug)]
 enum Step {
     Open {
@@ -60,7 +60,7 @@ enum Step {
     Copy(usize, usize),
 }
 
-/// Few, so that they meet.
+/// The names are few, so that steps use the same names.
 const PATHS: [&str; 20] = [
     "a",
     "b",
@@ -83,7 +83,7 @@ const PATHS: [&str; 20] = [
     "d/e/c/f",
     "d/e/b",
 ];
-/// What symbolic links lead to: relative, so that both trees have the same.
+/// The targets of symbolic links. They are relative, so that both trees have the same targets.
 const TARGETS: [&str; 8] = ["a", "d", "../a", "e", "nowhere", ".", "..", "d/e/"];
 
 fn step() -> impl Strategy<Value = Step> {
@@ -99,7 +99,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (path(), any::<[bool; 6]>(), flags).prop_map(|(path, [read, write, append, truncate, create, new], flags)| {
             let new = new && create && write;
-            // Whether these two go together depends on the kernel's version.
+            // The result of this pair of flags depends on the kernel's version.
             let flags = if create && flags == libc::O_DIRECTORY { 0 } else { flags };
             Step::Open { path, read, write, append: append && new, truncate, create, new, flags }
         }),
@@ -128,7 +128,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What came of a step: a result in words, or an error number.
+/// The outcome of a step: a result in words, or an error number.
 type Outcome = Result<String, Option<i32>>;
 
 fn errno(error: io::Error) -> Option<i32> {
@@ -141,14 +141,14 @@ fn words<T: std::fmt::Debug>(result: io::Result<T>) -> Outcome {
     result.map(|value| format!("{value:?}")).map_err(errno)
 }
 
-/// What both file systems must agree on.
+/// The part of the status on which both file systems must agree.
 fn status(metadata: fs::Metadata) -> (u32, Option<(u64, u64)>) {
     let file = metadata.is_file().then(|| (metadata.len(), metadata.nlink()));
     (metadata.mode() & 0o170_000, file)
 }
 
 async fn take(root: &Path, files: &mut [Option<File>; 6], step: &Step, number: usize) -> Outcome {
-    // With the slashes at its end, which `join` keeps.
+    // The path keeps the slashes at its end, as `join` does.
     let at = |path: &usize| PathBuf::from(format!("{}/{}", root.display(), PATHS[*path]));
     match step {
         &Step::Open { path, read, write, append, truncate, create, new, flags } => {
@@ -195,7 +195,7 @@ async fn take(root: &Path, files: &mut [Option<File>; 6], step: &Step, number: u
         Step::ReadLink(path) => words(fs::read_link(at(path)).await),
         Step::LinkStatus(path) => words(fs::symlink_metadata(at(path)).await.map(|found| found.kind())),
         Step::Canonical(path) => {
-            // The two trees lie at different places.
+            // The root is removed, because the two trees lie at different places.
             let found = fs::canonicalize(at(path)).await;
             let below = |found: PathBuf| found.strip_prefix(root).map(Path::to_path_buf).ok();
             words(found.map(below))
@@ -222,7 +222,7 @@ proptest! {
     #[test]
     fn it_does_what_the_real_one_does(steps in prop::collection::vec(step(), 1..60)) {
         let directory = tempfile::tempdir().unwrap();
-        // Deep down, so that no way up, through symbolic links and all, leads out.
+        // The tree is deep, so that no path leads out of it, not even through symbolic links.
         let below = "1/2/3/4/5/6/7/8";
         let root = directory.path().join(below);
         std::fs::create_dir_all(&root).unwrap();
@@ -241,7 +241,7 @@ proptest! {
     }
 }
 
-/// A path, with the content of what is a file and the target of what is a symbolic link.
+/// A path, with the content of a file or the target of a symbolic link.
 type Found = (String, Result<Vec<u8>, Option<PathBuf>>);
 
 /// Everything below a directory.
@@ -260,7 +260,7 @@ fn contents(disk: &Disk, below: &str) -> Vec<Found> {
     all
 }
 
-/// What several threads do to one directory at once.
+/// Several threads work on one directory at the same time.
 async fn bustle(random: &mut Random) {
     let threads = (0..4).map(|number| {
         let mut random = random.branch();
@@ -282,7 +282,8 @@ async fn bustle(random: &mut Random) {
                     Ok(())
                 }
                 .await;
-                // The disk fails, or another thread has renamed the file.
+                // The operation may fail, because the disk fails or because another thread has
+                // renamed the file.
                 drop(done);
             }
         })
@@ -323,7 +324,7 @@ async fn written(path: &str, content: &[u8], sync_file: bool, sync_directory: bo
     Ok(())
 }
 
-/// What a file is after crashes with many seeds.
+/// The states of a file after crashes with many seeds.
 fn crashes(disk: &Disk, path: &str) -> BTreeSet<Option<Vec<u8>>> {
     (0..300).map(|seed| disk.after_crash(seed).read(path).ok()).collect()
 }
@@ -374,7 +375,7 @@ fn a_file_cut_short_is_what_it_was_or_is_cut() {
     assert_eq!(left, BTreeSet::from([Some(vec![1; 10_000]), Some(Vec::new())]));
 }
 
-/// Replaces a file as so many programs do.
+/// Replaces a file in the way of many programs.
 async fn replace(synced: bool) -> io::Result<()> {
     written("/new", b"new content", synced, false).await?;
     fs::rename("/new", "/config").await
@@ -387,7 +388,7 @@ fn renaming_without_syncing_first_is_found_out() {
         disk.write("/config", b"old content").unwrap();
         let mut left = BTreeSet::new();
         each_seed(0..200, |seed| {
-            // The power fails some time.
+            // The power fails at a random time.
             let main = async move {
                 let replacing = spawn_local(replace(synced));
                 sleep(Duration::from_millis(Random::new(seed).below(50))).await;
@@ -427,7 +428,7 @@ fn what_is_moved_out_of_a_directory_that_is_removed_is_not_lost() {
 
 #[test]
 fn a_sync_that_failed_is_not_made_up_for() {
-    // The disk's own failures, of which this program does not learn but by the sync.
+    // The disk fails by itself. The program learns of such a failure only from the sync.
     let conditions = Conditions { disk_error: 300_000, ..Conditions::good() };
     let mut lost = 0;
     for seed in 0..300 {

@@ -1,31 +1,38 @@
-//! Fault injection: chosen system calls fail, are interrupted, or do less than they were asked to.
+//! Fault injection: chosen system calls fail, are interrupted, or transfer less than they were asked
+//! to.
+//!
+//! [`Faults`] register a function at the interposition point of the [system-call
+//! layer](crate::sys), which asks it before each call. The layer does not name this module.
 
-use crate::sys::{Call, DISTURBED, ask};
+pub use crate::sys::Call;
+use crate::sys::{INTERPOSED, ask};
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What happens to a call.
+/// A change of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with this error number, without effect.
+    /// The call fails with this error number, without effect.
     Errno(i32),
-    /// It transfers at most so many bytes.
+    /// The call transfers at most so many bytes.
     ///
-    /// The kernel cuts short what concerns files whenever it likes, but what concerns sockets only when there are no more
-    /// bytes (or no more room), and callers here rely on it. So it is for [`Call::SendFile`], [`Call::Pread`] and
-    /// [`Call::Pwrite`]; the simulated network cuts the others short where they may be.
+    /// This fault is for [`Call::SendFile`], [`Call::Pread`] and [`Call::Pwrite`], because the kernel
+    /// may cut a transfer of a file short at any time. It cuts a transfer of a socket short only if
+    /// there are no more bytes, or no more room, and callers rely on that; the simulated network cuts
+    /// those short where a kernel may.
     Short(usize),
 }
 
 impl Fault {
-    /// It is interrupted by a signal before it has done anything (`EINTR`).
+    /// A signal interrupts the call before it has any effect (`EINTR`).
     pub const INTERRUPTED: Fault = Fault::Errno(libc::EINTR);
 }
 
-/// Decides for each call, given how many of its kind were before it since the faults were installed.
+/// Decides for each call. The number says how many calls of its kind were made before it since the
+/// faults were installed.
 type Plan = Box<dyn FnMut(Call, u64) -> Option<Fault> + Send>;
 
 struct Installed {
@@ -51,8 +58,8 @@ thread_local! {
 
 static EVERYWHERE: Mutex<Option<Installed>> = Mutex::new(None);
 
-/// Faults that are installed, for as long as it lives: a test's way to reach what is behind an error that the kernel
-/// hardly ever returns.
+/// Installed faults. They stay as long as the value lives. With them a test reaches the code behind
+/// an error that the kernel hardly ever returns.
 ///
 /// # Examples
 /// ```
@@ -69,13 +76,14 @@ static EVERYWHERE: Mutex<Option<Installed>> = Mutex::new(None);
 #[must_use = "dropping it takes the faults away"]
 pub struct Faults {
     everywhere: bool,
-    /// Those of an OS thread are taken away where they were installed.
+    /// The value stays on its OS thread, because its destructor removes the faults of that OS thread.
     _local: std::marker::PhantomData<*const ()>,
 }
 
 impl Faults {
-    /// Faults of the calls that this OS thread makes. `plan` is asked for each call that is about to be made, with the number of calls of
-    /// its kind that were before it; it makes none itself.
+    /// Installs faults of the calls that this OS thread makes. `plan` decides about each call before it
+    /// is made, given the number of calls of its kind that were made before it. `plan` itself makes no
+    /// call.
     ///
     /// # Panics
     /// If this OS thread has faults already.
@@ -87,7 +95,7 @@ impl Faults {
         Faults::installed(false)
     }
 
-    /// Faults of the calls of all OS threads of the process, those of the blocking pool among them.
+    /// Installs faults of the calls of all OS threads of the process, which include the blocking pool's.
     ///
     /// # Panics
     /// If the process has faults already.
@@ -100,14 +108,14 @@ impl Faults {
 
     fn installed(everywhere: bool) -> Faults {
         ask(of);
-        DISTURBED.fetch_add(1, Ordering::SeqCst);
+        INTERPOSED.fetch_add(1, Ordering::SeqCst);
         Faults { everywhere, _local: std::marker::PhantomData }
     }
 }
 
 impl Drop for Faults {
     fn drop(&mut self) {
-        DISTURBED.fetch_sub(1, Ordering::SeqCst);
+        INTERPOSED.fetch_sub(1, Ordering::SeqCst);
         let plan = if self.everywhere { everywhere().take() } else { HERE.take() };
         drop(plan);
     }
@@ -123,7 +131,7 @@ fn everywhere() -> MutexGuard<'static, Option<Installed>> {
     EVERYWHERE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What happens to a call that is about to be made: how many bytes it may transfer.
+/// How many bytes a call may transfer that is about to be made.
 fn of(call: Call) -> Result<usize, Errno> {
     let here = HERE.with_borrow_mut(|here| here.as_mut().and_then(|here| here.of(call)));
     match here.or_else(|| everywhere().as_mut().and_then(|everywhere| everywhere.of(call))) {

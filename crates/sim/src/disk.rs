@@ -6,10 +6,9 @@ mod journal;
 mod names;
 pub(crate) mod tree;
 
-use crate::fs::zeros;
+use crate::Random;
 use rustix::fs::OFlags;
 use rustix::io::Result;
-use selvedge_sched::Random;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -27,8 +26,8 @@ use tree::{From, Last, Tree};
 /// # What a crash leaves
 /// [`after_crash`](Self::after_crash) is the disk after the power has failed:
 ///
-/// 1. **A file's content** is what it was at its last successful sync ([`sync_all`](crate::fs::File::sync_all) or
-///    [`sync_data`](crate::fs::File::sync_data), or a write to a file opened with `O_SYNC` or `O_DSYNC`), with any part of what was written
+/// 1. **A file's content** is what it was at its last successful sync ([`sync_all`](selvedge_io::fs::File::sync_all) or
+///    [`sync_data`](selvedge_io::fs::File::sync_data), or a write to a file opened with `O_SYNC` or `O_DSYNC`), with any part of what was written
 ///    since: each page of 4096 bytes is there, or not, or only some of its sectors of 512 bytes are, which
 ///    are never torn. The length is the old one, the new one, or one in between; what was not written is zeros. Cutting a file short
 ///    has happened or has not.
@@ -119,7 +118,10 @@ impl Disk {
     /// Not there, a directory; `OutOfMemory` if it is longer than what there is to hold it.
     pub fn read(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let file = self.tree.find(From::ROOT, bytes(path.as_ref()), Last::Follow)?;
-        let mut content = zeros(self.tree.len(file) as usize)?;
+        let length = self.tree.len(file) as usize;
+        let mut content = Vec::new();
+        content.try_reserve_exact(length)?;
+        content.resize(length, 0);
         self.tree.read(file, 0, &mut content)?;
         Ok(content)
     }
@@ -165,7 +167,7 @@ impl Disk {
         self.settled(path, |tree| tree.create_link(bytes(target), bytes(path)).map(drop))
     }
 
-    /// Creates a FIFO, with the directories above it: see [`pipe::Sender::open`](crate::pipe::Sender::open).
+    /// Creates a FIFO, with the directories above it: see [`pipe::Sender::open`](selvedge_io::pipe::Sender::open).
     ///
     /// # Errors
     /// Something is there already, or in the way.

@@ -1,7 +1,7 @@
 //! Datagram sockets: UDP, which loses, doubles and reorders; and Unix, which does none of that.
 
 use super::*;
-use crate::sys::DatagramOption;
+use selvedge_io::sys::DatagramOption;
 
 /// The longest datagrams.
 const UDP_MAX: usize = 65_507;

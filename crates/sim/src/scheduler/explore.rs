@@ -1,11 +1,13 @@
-//! All orders, one after the other.
+//! Every order, one run after the other.
 
-use super::{Failed, Simulation, Spare, VirtualTime};
+use super::spare::Spare;
+use super::{Failed, Simulation, VirtualTime};
 use selvedge_core::Events;
 use std::future::Future;
 
-/// Runs a program in every order in which its threads can make their steps, by depth-first search: each run repeats the
-/// choices of the one before it up to the last that had an alternative, and takes that.
+/// Runs a program in every order in which its threads can make their steps, by depth-first search:
+/// each run repeats the choices of the run before it up to the last choice that had an alternative,
+/// and takes that alternative.
 ///
 /// # Examples
 /// ```
@@ -23,8 +25,8 @@ use std::future::Future;
 /// ```
 ///
 /// # Complexity
-/// The number of orders grows exponentially with the number of steps at which several threads are ready:
-/// [`preemptions_max`](Explorer::preemptions_max) makes it polynomial.
+/// The number of orders grows exponentially with the number of steps at which several threads are
+/// ready; with [`preemptions_max`](Explorer::preemptions_max) it grows polynomially.
 #[derive(Clone, Debug)]
 pub struct Explorer {
     preemptions_max: u32,
@@ -38,38 +40,40 @@ impl Default for Explorer {
     }
 }
 
-/// How far an [`Explorer`] came.
+/// The extent of an [`Explorer`]'s search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explored {
-    /// How many orders there were.
+    /// How many orders the explorer ran.
     pub schedules: u64,
-    /// Whether they were all.
+    /// Whether these are all orders.
     pub complete: bool,
 }
 
 impl Explorer {
-    /// Explores all orders, but a million at most.
+    /// An explorer of all orders, but of a million at most.
     pub fn new() -> Explorer {
         Explorer::default()
     }
 
-    /// Explores only the orders in which a thread that could go on is kept from it at most so many times. Most bugs take one or two.
+    /// The explorer runs only the orders with at most so many preemptions. A preemption is a step of
+    /// another thread while the thread of the last step is ready. Most bugs need one or two.
     pub fn preemptions_max(self, preemptions_max: u32) -> Explorer {
         Explorer { preemptions_max, ..self }
     }
 
-    /// Gives up after so many orders.
+    /// The explorer ends after so many orders.
     pub fn schedules_max(self, schedules_max: u64) -> Explorer {
         Explorer { schedules_max, ..self }
     }
 
-    /// A run of more steps than this (ten thousand, if nothing is said) is taken for one that never ends.
+    /// A run that takes more steps fails with [`Why::TooManySteps`](crate::Why::TooManySteps). The
+    /// default is ten thousand.
     pub fn steps_max(self, steps_max: u64) -> Explorer {
         Explorer { steps_max, ..self }
     }
 
-    /// Runs the programs that `program` makes, which must all be the same.
+    /// Runs the programs that `program` makes, which must all do the same.
     ///
     /// # Errors
     /// The first run that failed.

@@ -1,13 +1,14 @@
-//! A simulated schedule with a real event loop: its clock stands still, and the sockets are real.
+//! A simulated schedule with a real event loop: its clock stands still, and its sockets are real.
 
-mod common;
-
-use common::ms;
 use nix::time::{ClockId, clock_gettime};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixStream;
-use selvedge_sched::Simulation;
+use selvedge_sim::Simulation;
 use std::time::Duration;
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
 
 fn busy() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()

@@ -6,9 +6,9 @@ use selvedge_io::net::{UdpSocket, UnixDatagram};
 use selvedge_io::pipe::{Receiver, Sender, pipe};
 use selvedge_io::process::Command;
 use selvedge_io::signal::{Signal, signals};
-use selvedge_io::sim::{Conditions, Disk, World, raise, simulate};
 use selvedge_io::time::timeout;
-use selvedge_sched::each_seed;
+use selvedge_sim::each_seed;
+use selvedge_sim::{Conditions, Disk, World, raise, simulate};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +19,7 @@ fn address(port: u16) -> SocketAddr {
     (Ipv4Addr::new(10, 0, 0, 1), port).into()
 }
 
-/// Sends numbered datagrams, and returns the numbers of those that come.
+/// Sends numbered datagrams, and returns the numbers of the datagrams that arrive.
 async fn numbers(sent: u8) -> Vec<u8> {
     let receiver = UdpSocket::bind(address(7)).unwrap();
     let receiver = spawn_local(async move {
@@ -94,7 +94,7 @@ fn a_connected_socket_hears_its_peer_alone_and_that_nobody_is_there() {
         assert_eq!(&buffer, b"hel");
         two.send_to(b"", address(1)).await.unwrap();
         assert_eq!(one.recv(&mut buffer).await.unwrap(), 0);
-        // Who is not connected is not told.
+        // A socket that is not connected is not told that its datagram found no receiver.
         stranger.send_to(b"x", address(99)).await.unwrap();
         sleep(Duration::from_secs(1)).await;
         stranger.send_to(b"x", address(99)).await.unwrap();
@@ -160,7 +160,7 @@ fn unix_datagrams_come_all_and_in_order_and_a_full_queue_waits() {
             for number in 0..50 {
                 client.send(&[number, 0]).await.unwrap();
             }
-            // And without being connected, which takes turns of its own.
+            // A sender that is not connected sends too. It pauses between its attempts.
             let other = UnixDatagram::unbound().unwrap();
             for number in 50..100 {
                 other.send_to(&[number, 0], "/run/log").await.unwrap();
@@ -275,7 +275,7 @@ fn the_ends_of_a_fifo_find_each_other() {
             let mut all = Vec::new();
             while all.len() < 200 {
                 all.extend(receiver.read_to_end().await.unwrap());
-                // For as long as there is no writer, reading finds an end.
+                // While there is no writer, reading finds an end.
                 sleep(Duration::from_millis(1)).await;
             }
             assert!(all.chunks(100).all(|chunk| chunk == [chunk[0]; 100]), "small writes are whole");
