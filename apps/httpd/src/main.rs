@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use selvedge_core::{detach_local, round_robin_with, spawn_local};
 use selvedge_http::request::Limits;
-use selvedge_http::{Config, LogFile, Reload, Site, Stop, Tree};
+use selvedge_http::{Config, DocumentRoot, LogFile, Reload, Site, Stop};
 use selvedge_io::signal::{Signal, Signals, signals};
 use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, blocking};
@@ -47,7 +47,7 @@ fn run() -> Result<(), Refusal> {
 /// What all workers are made of.
 #[derive(Clone)]
 struct Server {
-    tree: Tree,
+    tree: DocumentRoot,
     config: Config,
     log: Option<Arc<LogFile>>,
     drain: Duration,
@@ -64,7 +64,7 @@ fn serve(options: &Options) -> Result<(), Refusal> {
         None => std::thread::available_parallelism()?.get(),
     };
     let server = Server {
-        tree: Tree::new(&options.directory)?,
+        tree: DocumentRoot::new(&options.directory)?,
         config: config(options, workers)?,
         log: match &options.log {
             Log::Off => None,

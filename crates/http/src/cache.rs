@@ -11,10 +11,10 @@ use std::rc::Rc;
 use selvedge_core::Time;
 
 use crate::conditional::{ETag, is_settled};
-use crate::entry::Entry;
+use crate::document_root::{Body, Identity, OpenedFile};
 use crate::mime;
+use crate::representation::Representation;
 use crate::target;
-use crate::tree::{Body, Identity, OpenedFile};
 
 /// What a cached file costs besides its content and its name, roughly.
 const OVERHEAD_BYTES: usize = 1024;
@@ -25,7 +25,7 @@ const INDEX: &[u8] = b"index.html";
 /// One file as it is served.
 #[derive(Debug)]
 pub(crate) struct CachedFile {
-    pub(crate) entry: Entry,
+    pub(crate) representation: Representation,
     pub(crate) body: Body,
     pub(crate) identity: Identity,
     /// What it is called in the cache, and in messages.
@@ -49,7 +49,7 @@ impl CachedFile {
         let Identity { inode, len, modified, changed, .. } = identity;
         let etag = ETag::of_file(inode, changed, len, second);
         CachedFile {
-            entry: Entry::new(mime::by_name(named), len, modified.0, etag, second),
+            representation: Representation::new(mime::by_name(named), len, modified.0, etag, second),
             body,
             identity,
             name: name.into(),
@@ -190,7 +190,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{Found, Patience, Tree};
+    use crate::document_root::{DocumentRoot, Found, Patience};
     use std::os::fd::AsFd;
 
     fn names(cache: &Cache) -> Vec<String> {
@@ -208,7 +208,7 @@ mod tests {
     fn file(name: &[u8], len: usize, memory_max: u64) -> Rc<CachedFile> {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("f"), vec![b'x'; len]).unwrap();
-        let tree = Tree::new(directory.path()).unwrap();
+        let tree = DocumentRoot::new(directory.path()).unwrap();
         let root = tree.root(Patience::Disk).unwrap();
         match tree.find(root.as_fd(), b"f", memory_max, Patience::Disk) {
             Ok(Found::File(file)) => Rc::new(CachedFile::new(name, file, 0)),

@@ -2,7 +2,7 @@
 //!
 //! # Threads
 //!
-//! [`Site`] serves a directory ([`Tree`]) as one worker does: a thread per connection, a cache, buffers, a clock and a
+//! [`Site`] serves a directory ([`DocumentRoot`]) as one worker does: a thread per connection, a cache, buffers, a clock and a
 //! part of the access log ([`LogFile`]). [`Site::serve_tcp`] accepts connections and starts their threads until [`Stop`] is
 //! requested; [`Site::drain`] then lets requests in flight finish. Each worker, an OS thread with a scheduler and an event loop, has
 //! a site of its own; nothing is shared between them but the log file.
@@ -20,7 +20,7 @@
 //! 3. [`target::resolve`] turns the path into a name relative to the served directory;
 //! 4. [`entry::Entry`], the description of one file with its heads prebuilt, answers the request: conditions
 //!    ([`conditional`]), ranges ([`range`]), head bytes into the write buffer, and which bytes of the file follow;
-//!    [`page`] writes the replies that have no file;
+//!    [`error_page`] writes the replies that have no file;
 //! 5. [`log::Lines::put`] writes the line of the access log.
 //!
 //! **Invariants.** Nothing of the engine owns a descriptor, allocates per request on the plain path (no ranges), or panics on
@@ -32,27 +32,32 @@ mod access_log;
 pub mod body;
 mod cache;
 pub mod conditional;
+mod config;
 mod connection;
 pub mod date;
 mod decimal;
-pub mod entry;
+mod document_root;
+pub mod error_page;
+mod files;
 #[doc(hidden)]
 pub mod fuzz;
+mod handler;
 pub mod log;
 pub mod mime;
-pub mod page;
 pub mod range;
 mod reload;
+pub mod representation;
 pub mod request;
 pub mod response;
 mod site;
 pub mod status;
 mod stop;
 pub mod target;
-mod tree;
+mod worker;
 
 pub use access_log::{BACKLOG_MAX, LogFile};
+pub use config::Config;
+pub use document_root::DocumentRoot;
 pub use reload::Reload;
-pub use site::{Config, Site};
+pub use site::Site;
 pub use stop::Stop;
-pub use tree::Tree;

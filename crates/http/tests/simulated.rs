@@ -2,7 +2,7 @@
 //! nothing hangs or is left behind.
 
 use selvedge_core::{Time, sleep, spawn_local};
-use selvedge_http::{Config, Site, Stop, Tree};
+use selvedge_http::{Config, DocumentRoot, Site, Stop};
 use selvedge_io::net::{TcpListener, TcpStream};
 use selvedge_io::time::timeout;
 use selvedge_sim::{Conditions, Disk, World};
@@ -33,8 +33,8 @@ fn site() -> Disk {
 }
 
 /// The tree in a world whose disk may fail.
-fn tree() -> Tree {
-    (0..100).find_map(|_| Tree::new("/srv/www").ok()).expect("it can be opened some time")
+fn tree() -> DocumentRoot {
+    (0..100).find_map(|_| DocumentRoot::new("/srv/www").ok()).expect("it can be opened some time")
 }
 
 fn address() -> SocketAddr {
