@@ -1,7 +1,8 @@
 //! `selvedge-httpd`: serves the files of a directory. `--help` tells how.
 //!
-//! The process is N workers: OS threads, each with a [`Cpu`](selvedge_core::Cpu), an event loop, listening sockets and a
-//! [`Site`] of its own. They share the log file and the word to stop, nothing else.
+//! The process is N workers: OS threads, each with a [`Cpu`](selvedge_core::Cpu), an event loop,
+//! listening sockets and a [`Site`] of its own. They share the log file and the word to stop,
+//! nothing else.
 
 #![forbid(unsafe_code)]
 
@@ -87,7 +88,8 @@ fn serve(options: &Options) -> Result<(), Refusal> {
             Log::Off | Log::File(_) => writeln!(std::io::stdout(), "{line}"),
         };
     }
-    // Signals are heard on an OS thread of their own, to the end of the process, whichever worker ends first.
+    // Signals are heard on an OS thread of their own, to the end of the process, whichever worker
+    // ends first.
     let heard = server.clone();
     let hearing = move || match EventLoop::new() {
         Ok(mut events) => round_robin_with(&mut events, obey(signals, heard)).map_err(|e| e.to_string()),
@@ -188,7 +190,8 @@ fn naming(option: &str) -> impl FnOnce(std::io::Error) -> Refusal {
     move |error| refusal(&format!("{option}: {error}"))
 }
 
-/// The configuration of each of `workers` workers, with the process's descriptors shared out among them.
+/// The configuration of each of `workers` workers, with the process's descriptors shared out among
+/// them.
 fn config(options: &Options, workers: usize) -> Result<Config, Refusal> {
     let defaults = Config::default();
     let shares = descriptors::shares(options.listen.len(), workers, defaults.cache_files)?;

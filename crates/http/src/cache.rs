@@ -1,8 +1,9 @@
-//! The files that a worker has looked up lately: status, prebuilt heads, and the content or an open descriptor.
+//! The files that a worker has looked up lately: status, prebuilt heads, and the content or an open
+//! descriptor.
 //!
-//! Each worker has its own cache, so that a look-up is one hash and no lock. It is bounded in number and in bytes. The
-//! file to leave is found by the second-chance rule: a hand goes round, takes a file that was not used since it last
-//! came by, and takes the mark from one that was.
+//! Each worker has its own cache, so that a look-up is one hash and no lock. It is bounded in
+//! number and in bytes. The file to leave is found by the second-chance rule: a hand goes round,
+//! takes a file that was not used since it last came by, and takes the mark from one that was.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -61,7 +62,8 @@ impl CachedFile {
         }
     }
 
-    /// Whether a path that is a `/` and its name leads to it, with nothing to be decoded or removed.
+    /// Whether a path that is a `/` and its name leads to it, with nothing to be decoded or
+    /// removed.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
@@ -73,8 +75,8 @@ impl CachedFile {
         now < self.fresh_until.get()
     }
 
-    /// Whether head and content still belong together: what is in memory always does, an open file may have been
-    /// written to.
+    /// Whether head and content still belong together: what is in memory always does, an open file
+    /// may have been written to.
     #[inline]
     pub(crate) fn is_unchanged(&self) -> bool {
         match &self.body {
@@ -107,7 +109,8 @@ struct Held {
 /// The cache. Names are as [`target::resolve`](crate::target::resolve) gives them.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    /// Seeded at random for each cache, and quick: the usual request is one look-up and not much else.
+    /// Seeded at random for each cache, and quick: the usual request is one look-up and not much
+    /// else.
     held: HashMap<Rc<[u8]>, Held, foldhash::fast::RandomState>,
     order: Vec<Rc<[u8]>>,
     hand: usize,

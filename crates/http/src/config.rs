@@ -15,26 +15,30 @@ pub struct Config {
     pub head: Duration,
     /// How long a request body may take; beyond it the connection is closed.
     pub body: Duration,
-    /// How long a client may take no byte of a reply that waits for it; beyond it the connection is closed.
+    /// How long a client may take no byte of a reply that waits for it; beyond it the connection is
+    /// closed.
     pub write: Duration,
-    /// For how long a file is served without looking whether it has changed. A clock of some milliseconds tells.
+    /// For how long a file is served without looking whether it has changed. A clock of some
+    /// milliseconds tells.
     pub validity: Duration,
     /// The most files that one worker keeps.
     pub cache_files: usize,
     /// The most bytes that one worker keeps of files, heads included.
     pub cache_bytes: usize,
-    /// Files up to this many bytes are kept in memory and sent with their heads in one `send`; of longer ones the
-    /// descriptor is kept, and they are sent with `sendfile`. (On Linux 6.18 over loopback both cost the same at 8 KB;
-    /// at 4 KB memory is 7 % cheaper, at 16 KiB `sendfile` is 13 %.)
+    /// Files up to this many bytes are kept in memory and sent with their heads in one `send`; of
+    /// longer ones the descriptor is kept, and they are sent with `sendfile`. (On Linux 6.18 over
+    /// loopback both cost the same at 8 KB; at 4 KB memory is 7 % cheaper, at 16 KiB `sendfile` is
+    /// 13 %.)
     pub memory_bytes: u64,
-    /// The most connections of one worker. At this number those that have been idle for some time are closed in favour of
-    /// new ones; if there are none, new ones wait in the kernel's queue.
+    /// The most connections of one worker. At this number those that have been idle for some time
+    /// are closed in favour of new ones; if there are none, new ones wait in the kernel's queue.
     pub connections: usize,
 }
 
 impl Default for Config {
-    /// 60 s idle, 10 s for a head, 30 s for a body and for writing, files valid for 2 s, 1,024 files and 64 MiB in a
-    /// worker's cache, contents up to 8 KiB in memory, no bound on connections.
+    /// 60 s idle, 10 s for a head, 30 s for a body and for writing, files valid for 2 s, 1,024
+    /// files and 64 MiB in a worker's cache, contents up to 8 KiB in memory, no bound on
+    /// connections.
     fn default() -> Config {
         Config {
             limits: Limits::default(),

@@ -11,11 +11,11 @@
 //!    └─────────────────────────┴──────────────────────── nothing is pending ─┘
 //! ```
 //!
-//! `Site` calls [`Link::converse`] in the connection's thread. An [`Exchange`] has the buffers and the
-//! protocol's state. The thread borrows it from [`Connecting`] when bytes come in, and gives it back
-//! when all of them are dealt with. So an idle connection is its [`Link`] and its thread. All bytes
-//! that one call has read are answered with one `send`. Where a call cannot go on at once, a boxed
-//! future takes over. That keeps the thread small and the usual request free of allocation.
+//! `Site` calls [`Link::converse`] in the connection's thread. An [`Exchange`] has the buffers and
+//! the protocol's state. The thread borrows it from [`Connecting`] when bytes come in, and gives it
+//! back when all of them are dealt with. So an idle connection is its [`Link`] and its thread. All
+//! bytes that one call has read are answered with one `send`. Where a call cannot go on at once, a
+//! boxed future takes over. That keeps the thread small and the usual request free of allocation.
 //!
 //! | file | what it knows |
 //! |---|---|
@@ -74,8 +74,8 @@ impl<H: Handler> Connecting<H> {
 /// A connection as the list of connections has it.
 pub(crate) struct Link {
     client: Client,
-    /// Until when the connection may wait for a request of which no byte has come; never, if it does
-    /// not wait for one.
+    /// Until when the connection may wait for a request of which no byte has come; never, if it
+    /// does not wait for one.
     idle: Cell<Deadline>,
     /// Its place in the list.
     place: Cell<u32>,
@@ -117,8 +117,8 @@ impl Link {
         let _ = self.client.stream.shutdown(Shutdown::Both);
     }
 
-    /// The connection thread. All of its waiting is here, and it keeps a pointer or two meanwhile: a
-    /// connection that waits costs little memory.
+    /// The connection thread. All of its waiting is here, and it keeps a pointer or two meanwhile:
+    /// a connection that waits costs little memory.
     pub(crate) async fn converse<H: Handler>(&self, connecting: &Connecting<H>) {
         // A variable that lives across a wait would take room in the thread.
         let mut due = Deadline::after(now(), connecting.worker.config.idle);
@@ -161,7 +161,8 @@ impl Link {
                 Pause::Idle if !connecting.worker.is_draining() => {
                     due = Deadline::after(now(), connecting.worker.config.idle)
                 }
-                // The stream was not readable after all, or the time is up, which the next wait will say.
+                // The stream was not readable after all, or the time is up, which the next wait
+                // will say.
                 Pause::Untouched => {}
                 _ => return,
             }

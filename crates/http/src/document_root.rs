@@ -1,19 +1,23 @@
-//! The directory that is served: looking up names below it, and nothing outside.
+//! The directory that is served. A [`DocumentRoot`] looks up names below it, and nothing outside.
+//! `files.rs` calls it for names that are not in the cache.
 //!
-//! A name is opened relative to a descriptor of the root with `openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)`. So a
-//! relative symbolic link is followed as long as it stays below the root. A link that is absolute, or that climbs out and
-//! comes back, makes the kernel refuse the name; then the place that the name leads to is found out without opening it
-//! (`O_PATH`), and if that place is below the root, its own path is opened from the root, again beneath it. Whatever leads
-//! elsewhere is answered 404, whatever is renamed meanwhile. On kernels that have no `openat2` (before Linux 5.6, or where
-//! a sandbox denies it) the name is walked one component at a time with `O_NOFOLLOW`, and no symbolic link is followed
-//! at all.
+//! A name is opened relative to a descriptor of the root with `openat2(RESOLVE_BENEATH |
+//! RESOLVE_NO_MAGICLINKS)`. So a relative symbolic link is followed as long as it stays below the
+//! root. A link that is absolute, or that climbs out and comes back, makes the kernel refuse the
+//! name. The look-up then asks the kernel for the place that the name leads to, without opening the
+//! file (`O_PATH`). If that place is below the root, the look-up opens the place's own path from
+//! the root, again beneath it. A name that leads elsewhere is answered 404, whatever is renamed
+//! meanwhile. Some kernels have no `openat2` (before Linux 5.6, or where a sandbox denies it).
+//! There the look-up walks the name one component at a time with `O_NOFOLLOW`, and follows no
+//! symbolic link.
 //!
-//! Only regular files are opened for reading: what a name stands for is looked at first, because opening a FIFO or a device
-//! does something to it.
+//! Only regular files are opened for reading. The look-up asks for the kind of the file first,
+//! because opening a FIFO or a device has an effect on it.
 //!
-//! A look-up is first made so that it does not wait for the disk (`RESOLVE_CACHED`, `RWF_NOWAIT`), on the worker itself: with the
-//! path and the content in memory it costs some microseconds, less than the way to another OS thread and back. If that is
-//! not enough it is [`Missed::Cold`], and is made again on the blocking pool.
+//! The worker itself makes a look-up first in a way that does not wait for the disk
+//! (`RESOLVE_CACHED`, `RWF_NOWAIT`). With the path and the content in memory this costs some
+//! microseconds, less than the way to another OS thread and back. If the look-up would have to
+//! wait, its result is [`Missed::Cold`], and the connection has it made again on the blocking pool.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,13 +32,13 @@ use crate::status::Status;
 /// The file that stands for its directory.
 const INDEX: &[u8] = b"index.html";
 
-/// How often a look-up is repeated that failed because something was renamed meanwhile.
+/// How often a look-up is repeated if it fails because a file was renamed meanwhile.
 const RACES_MAX: u32 = 8;
 
 /// The path of a directory whose files are served.
 ///
-/// It is opened anew for look-ups that come later, so that a directory put in its place, or a symbolic link turned to
-/// another one, is seen.
+/// It is opened anew for look-ups that come later, so that a directory put in its place, or a
+/// symbolic link turned to another one, is seen.
 #[derive(Clone, Debug)]
 pub struct DocumentRoot {
     path: PathBuf,
@@ -54,7 +58,7 @@ pub(crate) enum Patience {
 pub(crate) enum Missed {
     /// It would have to wait for the disk.
     Cold,
-    /// What the client is to be told.
+    /// The status of the reply.
     Refused(Status),
 }
 
@@ -80,7 +84,7 @@ pub(crate) enum Body {
     Open(Handle),
 }
 
-/// What tells a file and its state from another.
+/// The numbers that distinguish a file and its state from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -106,7 +110,7 @@ impl Identity {
 }
 
 impl DocumentRoot {
-    /// The tree at `path`.
+    /// The directory at `path`.
     ///
     /// # Errors
     /// With the path in the message: it is not there, no directory, or must not be searched.
@@ -124,7 +128,7 @@ impl DocumentRoot {
         Ok(tree)
     }
 
-    /// Where it is.
+    /// Its absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -141,8 +145,8 @@ impl DocumentRoot {
         }
     }
 
-    /// Looks up `name`, as [`target::resolve`](crate::target::resolve) gives names, and reads the content if it is not
-    /// longer than `memory_max`.
+    /// Looks up `name`, as [`target::resolve`](crate::target::resolve) gives names, and reads the
+    /// content if it is not longer than `memory_max`.
     pub(crate) fn find(
         &self,
         root: BorrowedFd<'_>,
@@ -178,7 +182,7 @@ impl DocumentRoot {
         let file = self.open(root, path, flags, patience).map_err(missed)?;
         let opened = Identity::of(&file).map_err(missed)?;
         let Some(identity) = opened.filter(|opened| opened.is_same_file(&identity)) else {
-            // Another was put in its place between the two looks.
+            // Another file was put in its place between the two calls.
             return Err(Missed::Cold);
         };
         let body = match read_whole(&file, identity, memory_max, patience)? {
@@ -188,7 +192,8 @@ impl DocumentRoot {
         Ok(Found::File(OpenedFile { identity, body }))
     }
 
-    /// Why a directory, named with a `/` at its end or not at all, gave nothing when it has no index.
+    /// Why a directory, named with a `/` at its end or not at all, gave nothing when it has no
+    /// index.
     fn without_index(&self, root: BorrowedFd<'_>, name: &[u8], patience: Patience) -> Missed {
         let directory = if name.is_empty() { b"." } else { name };
         match self.open(root, directory, OFlags::PATH | OFlags::DIRECTORY, patience) {
@@ -231,7 +236,7 @@ impl DocumentRoot {
         if patience == Patience::None {
             let resolve = resolve | ResolveFlags::CACHED;
             return match Handle::open_within(root, path, flags, resolve) {
-                // The way round takes calls that may wait.
+                // `open_by_place` makes calls that may wait.
                 Err(Errno::XDEV) => Err(Errno::AGAIN),
                 result => result,
             };
@@ -247,8 +252,8 @@ impl DocumentRoot {
     }
 }
 
-/// Opens what `path` leads to through links that are absolute, or that leave the root and come back, if that is below the
-/// root after all.
+/// Opens what `path` leads to through links that are absolute, or that leave the root and come
+/// back, if that is below the root after all.
 fn open_by_place(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Handle, Errno> {
     let look = OFlags::PATH | OFlags::CLOEXEC;
     let there = Handle::open_within(root, path, look, ResolveFlags::NO_MAGICLINKS)?;
@@ -256,7 +261,8 @@ fn open_by_place(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Han
     let (there, root_path) = (path_of(there.as_fd())?, path_of(root)?);
     let below = there.strip_prefix(&root_path).map_err(|_| Errno::XDEV)?;
     let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-    // The place may have been renamed or replaced meanwhile. It is opened as any name is, beneath the root, and has no links.
+    // The place may have been renamed or replaced meanwhile. It is opened as any name is, beneath
+    // the root, and has no links.
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     Handle::open_within(root, below, flags, resolve)
 }
@@ -318,7 +324,7 @@ pub(crate) fn warm(file: &Handle, offset: u64, len: usize) {
         let take = scratch.len().min(len - done);
         match file.read_at(&mut scratch[..take], offset + done as u64) {
             Ok(n) if n > 0 => done += n,
-            // Whatever it is, sending will meet it again and report it.
+            // Sending the file meets any error again, and reports it.
             _ => return,
         }
     }

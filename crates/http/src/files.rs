@@ -1,8 +1,8 @@
 //! The [`Handler`] that serves the files of a directory, with the worker's cache of them.
 //!
 //! [`Files`] answers from the cache if it can. Otherwise it looks up the name in the
-//! [`DocumentRoot`] without waiting for the disk. If that is not possible, it asks the connection for a
-//! search: the same look-up on the blocking pool.
+//! [`DocumentRoot`] without waiting for the disk. If that is not possible, it asks the connection
+//! for a search: the same look-up on the blocking pool.
 
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -108,8 +108,8 @@ impl Files {
         target
     }
 
-    /// Looks up `name`, which is not fresh in the cache, without waiting for the disk. `found` is the
-    /// result of a search for it, if one was made.
+    /// Looks up `name`, which is not fresh in the cache, without waiting for the disk. `found` is
+    /// the result of a search for it, if one was made.
     #[cold]
     fn look_up(
         &mut self,

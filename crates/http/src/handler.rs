@@ -1,8 +1,8 @@
-//! What stands between a connection and the content it serves: a [`Handler`] takes a [`Request`] and
-//! gives a [`Reply`].
+//! What stands between a connection and the content it serves: a [`Handler`] takes a [`Request`]
+//! and gives a [`Reply`].
 //!
-//! `connection` calls a handler for each request that it has parsed, and sends the reply. It knows the
-//! protocol and no directory. `files.rs` has the handler that serves a directory.
+//! `connection` calls a handler for each request that it has parsed, and sends the reply. It knows
+//! the protocol and no directory. `files.rs` has the handler that serves a directory.
 
 use std::rc::Rc;
 
@@ -26,8 +26,8 @@ pub(crate) trait Handler {
     /// Answers `request`: appends the head of the reply to `out`, and its content if that is in
     /// memory. It must not wait.
     ///
-    /// If the answer takes a [`Search`](Self::Search), `out` is left as it was. The connection has the
-    /// search made and then asks again with its result in `found`.
+    /// If the answer takes a [`Search`](Self::Search), `out` is left as it was. The connection has
+    /// the search made and then asks again with its result in `found`.
     fn answer(
         &mut self,
         request: &Request<'_>,

@@ -4,11 +4,12 @@
 //! 192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 612 "https://example.org/" "curl/8.5.0"
 //! ```
 //!
-//! The worker's log (`access_log.rs`) owns a [`Lines`] and puts a [`Line`] into it for each request.
+//! The worker's log (`access_log.rs`) owns a [`Lines`] and puts a [`Line`] into it for each
+//! request.
 //!
-//! The client determines three texts of a line: the request line, `Referer` and `User-Agent`. A byte
-//! of these texts that is `"`, `\`, a control byte or not ASCII is written as `\xNN`. So a client can
-//! neither end a line nor end a field.
+//! The client determines three texts of a line: the request line, `Referer` and `User-Agent`. A
+//! byte of these texts that is `"`, `\`, a control byte or not ASCII is written as `\xNN`. So a
+//! client can neither end a line nor end a field.
 //!
 //! # Cost
 //!
@@ -46,9 +47,9 @@ pub struct Line<'a> {
 /// Bytes of the longest IPv6 address.
 const ADDRESS_MAX: usize = 39;
 
-/// Room that one line takes besides the texts of the client: at most 39 bytes of address, 35 of date,
-/// 20 of number, and 17 of quotes, spaces, status, dashes and line end. The rest is for parts that
-/// [`write`] writes in windows of a fixed size, of which the end is overwritten later.
+/// Room that one line takes besides the texts of the client: at most 39 bytes of address, 35 of
+/// date, 20 of number, and 17 of quotes, spaces, status, dashes and line end. The rest is for parts
+/// that [`write`] writes in windows of a fixed size, of which the end is overwritten later.
 const FIXED_BYTES: usize = 128;
 
 /// Lines one after another in one piece of memory.
@@ -91,8 +92,8 @@ impl Lines {
     /// Linear in the length of the line. It allocates only if the room is used up.
     ///
     /// # Paper
-    /// \[Mighty\] "Logging": IP address and zoned time, no intermediate data between the values and the
-    /// buffer.
+    /// \[Mighty\] "Logging": IP address and zoned time, no intermediate data between the values and
+    /// the buffer.
     #[inline]
     pub fn put(&mut self, line: &Line<'_>, clock: &Clock) {
         let texts = line.request.len() + line.referer.len() + line.user_agent.len();
@@ -103,7 +104,8 @@ impl Lines {
         self.len += len;
     }
 
-    /// As [`put`](Self::put), for a line that has bytes to escape and takes at most `bytes` of room.
+    /// As [`put`](Self::put), for a line that has bytes to escape and takes at most `bytes` of
+    /// room.
     #[cold]
     fn put_escaped(&mut self, line: &Line<'_>, clock: &Clock, bytes: usize) {
         self.len += write(line, clock, self.spare(bytes), put_with_escapes).0;
@@ -344,8 +346,8 @@ fn put_ipv4(address: Ipv4Addr, out: &mut [u8; 64]) -> usize {
     (one_len + two_len - 1) & 15
 }
 
-/// Writes `address` as RFC 5952 says, and returns its length: lower case, no leading zeros, the first
-/// longest run of two or more zero groups as `::`.
+/// Writes `address` as RFC 5952 says, and returns its length: lower case, no leading zeros, the
+/// first longest run of two or more zero groups as `::`.
 ///
 /// # Paper
 /// \[Mighty\] "Logging" (own pretty printer instead of getNameInfo).

@@ -1,7 +1,8 @@
 //! One file as the server answers for it: what a cache holds, and the decision what to send.
 //!
-//! The decision is a pure function of the request and the file's status: it appends the head to the write buffer and
-//! says which bytes of the file follow. The connection thread does nothing but send them.
+//! The decision is a pure function of the request and the file's status: it appends the head to the
+//! write buffer and says which bytes of the file follow. The connection thread does nothing but
+//! send them.
 
 use crate::conditional::{ETag, Outcome, Validators, evaluate};
 use crate::date::{self, Clock};
@@ -28,7 +29,8 @@ pub struct Answer {
     pub status: Status,
     /// What follows what was appended to the write buffer.
     pub content: Content,
-    /// Bytes of content of the whole reply, for the log: those already appended and those to follow.
+    /// Bytes of content of the whole reply, for the log: those already appended and those to
+    /// follow.
     pub content_bytes: u64,
 }
 
@@ -44,11 +46,11 @@ pub enum Content {
 }
 
 impl Representation {
-    /// The entry of a file of `len` bytes and type `content_type` (see [`crate::mime`]), last modified in second
-    /// `seconds` (Unix time), as seen at `now` (Unix seconds).
+    /// The representation of a file of `len` bytes and type `content_type` (see [`crate::mime`]),
+    /// last modified in second `seconds` (Unix time), as seen at `now` (Unix seconds).
     ///
-    /// `Last-Modified` is left out for times before 1970, and is `now` for a time that lies in the future
-    /// (RFC 9110 §8.8.2.1).
+    /// `Last-Modified` is left out for times before 1970, and is `now` for a time that lies in the
+    /// future (RFC 9110 §8.8.2.1).
     pub fn new(content_type: &'static str, len: u64, seconds: i64, etag: ETag, now: u64) -> Representation {
         let modified = u64::try_from(seconds).ok().map(|seconds| seconds.min(now));
         let mut entry = Representation {
@@ -80,12 +82,12 @@ impl Representation {
         &self.validators
     }
 
-    /// Answers a `GET` or `HEAD` request for this file: appends the head, or the whole reply if no byte of the file is
-    /// part of it.
+    /// Answers a `GET` or `HEAD` request for this file: appends the head, or the whole reply if no
+    /// byte of the file is part of it.
     ///
     /// # Complexity
-    /// A request without conditions and ranges costs one branch, one copy of the head and one of the date; nothing is
-    /// allocated unless `out` has to grow. Ranges allocate.
+    /// A request without conditions and ranges costs one branch, one copy of the head and one of
+    /// the date; nothing is allocated unless `out` has to grow. Ranges allocate.
     #[inline]
     pub fn answer(
         &self,

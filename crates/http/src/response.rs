@@ -1,6 +1,8 @@
-//! Response heads: written byte by byte into the connection's write buffer, or prebuilt with a slot for the date.
+//! Response heads: written byte by byte into the connection's write buffer, or prebuilt with a slot
+//! for the date.
 //!
-//! No formatting machinery is involved. Every head says HTTP/1.1, whatever the request said (RFC 9110 §6.2).
+//! No formatting machinery is involved. Every head says HTTP/1.1, whatever the request said (RFC
+//! 9110 §6.2).
 
 use crate::date::{Clock, HTTP_LEN};
 use crate::decimal::{self, DIGITS_MAX};
@@ -22,10 +24,11 @@ pub enum Persistence {
 }
 
 impl Persistence {
-    /// For the reply to `request`, if the server is willing to keep the connection (`willing`) or not.
+    /// For the reply to `request`, if the server is willing to keep the connection (`willing`) or
+    /// not.
     ///
-    /// A request that is answered while its client waits for `100 Continue` is the last: the client may send the body all
-    /// the same or leave it out, so where the next request begins is unknown.
+    /// A request that is answered while its client waits for `100 Continue` is the last: the client
+    /// may send the body all the same or leave it out, so where the next request begins is unknown.
     #[inline]
     pub fn of(request: &Request<'_>, willing: bool) -> Persistence {
         let is_framed = !(request.expects_continue && request.framing.has_content());

@@ -1,5 +1,5 @@
-//! A served directory, as one worker serves it: the public type that puts files, connections and log
-//! together, and accepts connections.
+//! A served directory, as one worker serves it: the public type that puts files, connections and
+//! log together, and accepts connections.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -24,16 +24,17 @@ use crate::files::Files;
 use crate::stop::Stop;
 use crate::worker::Worker;
 
-/// A directory and everything that one worker needs to serve it: configuration, cache, buffers, clock, log, and the
-/// list of its connections. It stays on its OS thread, so nothing in it is locked.
+/// A directory and everything that one worker needs to serve it: configuration, cache, buffers,
+/// clock, log, and the list of its connections. It stays on its OS thread, so nothing in it is
+/// locked.
 ///
 /// # Paper
-/// \[Mighty\] "Conclusion": one lightweight thread for each connection, plain sequential code; "Tuning": as few system
-/// calls for a request as possible, and a cache of file statuses.
+/// \[Mighty\] "Conclusion": one lightweight thread for each connection, plain sequential code;
+/// "Tuning": as few system calls for a request as possible, and a cache of file statuses.
 ///
 /// # Differences
-/// 1. The cache holds the reply's head and the content or the descriptor too, so that a request makes two system
-///    calls; and an entry is valid for a stated time, where the paper states none.
+/// 1. The cache holds the reply's head and the content or the descriptor too, so that a request
+///    makes two system calls; and an entry is valid for a stated time, where the paper states none.
 ///
 /// # Examples
 /// ```
@@ -85,11 +86,12 @@ impl Role<usize, ()> for Gone {
     fn abandoned(_: &mut usize, _: &mut Queue<()>, (): &mut ()) {}
 }
 
-/// How long accepting pauses when there are as many connections as may be: when some are being closed, and when all are in
-/// use.
+/// How long accepting pauses when there are as many connections as may be: when some are being
+/// closed, and when all are in use.
 const FULL_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
 
-/// How long connections that are being closed in favour of new ones are waited for before others are closed.
+/// How long connections that are being closed in favour of new ones are waited for before others
+/// are closed.
 const CLOSING: Duration = Duration::from_millis(100);
 
 /// One of so many connections is closed at a time when there are as many as may be.
@@ -117,16 +119,16 @@ impl Site {
         &self.connecting.worker.config
     }
 
-    /// Serves one connection to its end: the body of a connection thread. `peer` is for the log. The connection counts
-    /// from the call on.
+    /// Serves one connection to its end: the body of a connection thread. `peer` is for the log.
+    /// The connection counts from the call on.
     pub fn serve(self: &Rc<Site>, stream: Stream, peer: Option<IpAddr>) -> impl Future<Output = ()> + use<> {
         // Not an async fn: its arguments would stay in the thread, beside what they became.
         let admitted = self.admit(stream, peer);
         async move { admitted.link.converse(&admitted.site.connecting).await }
     }
 
-    /// Accepts connections, each with a thread of its own, until `stop` is requested; requests that have come in by then,
-    /// on connections that only the kernel has accepted, are answered too.
+    /// Accepts connections, each with a thread of its own, until `stop` is requested; requests that
+    /// have come in by then, on connections that only the kernel has accepted, are answered too.
     ///
     /// # Errors
     /// Only those that waiting does not mend.
@@ -209,13 +211,15 @@ impl Site {
         eprintln!("selvedge: a worker has {most} connections, as many as it may: {then}");
     }
 
-    /// Forgets what is known of the directory, so that the next requests look again at every file they ask for.
+    /// Forgets what is known of the directory, so that the next requests look again at every file
+    /// they ask for.
     pub fn forget(&self) {
         self.connecting.worker.state.borrow_mut().handler.forget();
     }
 
-    /// Breaks off the connections that are left when [`drain`](Self::drain) has taken too long, and waits for a moment until
-    /// their threads have ended, so that their last requests are in the log.
+    /// Breaks off the connections that are left when [`drain`](Self::drain) has taken too long, and
+    /// waits for a moment until their threads have ended, so that their last requests are in the
+    /// log.
     pub async fn break_off(&self) {
         let links = self.links.borrow().clone();
         links.iter().for_each(|link| link.break_off());
@@ -223,15 +227,16 @@ impl Site {
         let _ = timeout(BROKEN_OFF, self.connections.wait::<Gone>(())).await;
     }
 
-    /// Ends the site gracefully: idle connections are closed, requests in flight are answered and their connections then
-    /// closed; waits until all are gone. Give it a time limit, and [break off](Self::break_off) what is left then. What is
-    /// logged is written by [`flush_log`](Self::flush_log).
+    /// Ends the site gracefully: idle connections are closed, requests in flight are answered and
+    /// their connections then closed; waits until all are gone. Give it a time limit, and [break
+    /// off](Self::break_off) what is left then. What is logged is written by
+    /// [`flush_log`](Self::flush_log).
     pub async fn drain(&self) {
         self.connecting.worker.begin_draining();
         let links = self.links.borrow().clone();
         for link in links {
-            // An idle connection reads the end of its input, and goes. If a request has come in meanwhile, that
-            // is read before the end.
+            // An idle connection reads the end of its input, and goes. If a request has come in
+            // meanwhile, that is read before the end.
             link.end_if_idle();
         }
         self.connections.wait::<Gone>(()).await;
@@ -304,7 +309,8 @@ async fn before<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>)
 mod tests {
     use super::*;
 
-    /// A connection that comes while the site is drained is answered if it has asked for something, and not waited for.
+    /// A connection that comes while the site is drained is answered if it has asked for something,
+    /// and not waited for.
     #[test]
     fn late_connections() {
         let text = selvedge_core::round_robin_with(&mut selvedge_io::EventLoop::new().unwrap(), async {

@@ -11,8 +11,9 @@ macro_rules! statuses {
         impl Status {
             $(#[doc = concat!("`", $code, " ", $reason, "`")] pub const $name: Status = Status($code);)*
 
-            /// The status line after the version: code, space, reason phrase. For every constant of this type it is
-            /// the phrase of the registry; `None` for codes this engine does not send.
+            /// The status line after the version: code, space, reason phrase. For every constant of
+            /// this type it is the phrase of the registry; `None` for codes this engine does not
+            /// send.
             const fn known(self) -> Option<&'static str> {
                 match self.0 {
                     $($code => Some(concat!($code, " ", $reason)),)*

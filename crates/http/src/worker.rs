@@ -1,7 +1,7 @@
 //! The things that all connections of one worker share: settings, clock, log and handler.
 //!
-//! `Site` owns a [`Worker`]; each connection borrows its [`State`] for the time of one call that does
-//! not wait.
+//! `Site` owns a [`Worker`]; each connection borrows its [`State`] for the time of one call that
+//! does not wait.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

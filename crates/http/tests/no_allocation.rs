@@ -1,4 +1,5 @@
-//! A request for a file in the cache allocates nothing, neither its connection thread nor the scheduler nor the log line.
+//! A request for a file in the cache allocates nothing, neither its connection thread nor the
+//! scheduler nor the log line.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -20,8 +21,8 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a constant-initialised cell of the
-// calling OS thread, which allocates nothing.
+// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a
+// constant-initialised cell of the calling OS thread, which allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);

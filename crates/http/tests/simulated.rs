@@ -1,5 +1,5 @@
-//! The web server on a simulated network and disk, under thousands of seeds: whatever goes wrong, a reply that comes whole is right, and
-//! nothing hangs or is left behind.
+//! The web server on a simulated network and disk, under thousands of seeds: whatever goes wrong, a
+//! reply that comes whole is right, and nothing hangs or is left behind.
 
 use selvedge_core::{Time, sleep, spawn_local};
 use selvedge_http::{Config, DocumentRoot, Site, Stop};
@@ -132,7 +132,8 @@ impl Question {
     }
 }
 
-/// Asks some questions on one connection, each in one piece or several, one at a time or all at once; sometimes it goes away in between.
+/// Asks some questions on one connection, each in one piece or several, one at a time or all at
+/// once; sometimes it goes away in between.
 async fn ask(mut random: Random, bad: bool) -> io::Result<u32> {
     sleep(Duration::from_micros(random.below(5000))).await;
     let stream = TcpStream::connect(address()).await?;

@@ -30,9 +30,9 @@ impl Client {
     /// Waits until the stream takes more bytes.
     ///
     /// # Errors
-    /// `TimedOut` if the client has acknowledged nothing for as long as `patience`. Room alone is no
-    /// measure: the kernel's buffers are so large that a client may read steadily and no room come for
-    /// longer than that.
+    /// `TimedOut` if the client has acknowledged nothing for as long as `patience`. Room alone is
+    /// no measure: the kernel's buffers are so large that a client may read steadily and no room
+    /// come for longer than that.
     pub(super) async fn room(&self, patience: Duration) -> io::Result<()> {
         let before = self.stream.unacknowledged().unwrap_or(0);
         let due = now() + patience;

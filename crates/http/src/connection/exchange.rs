@@ -1,8 +1,8 @@
 //! Requests in, replies out: the buffers of a connection, and the protocol's state.
 //!
 //! The connection's thread calls [`Exchange::proceed`] whenever bytes may have come. That function
-//! reads, parses, has the handler answer, and sends, as long as none of it has to wait. It returns a
-//! [`Pause`], which names the thing to wait for. A [`Pause::Slow`] is finished by
+//! reads, parses, has the handler answer, and sends, as long as none of it has to wait. It returns
+//! a [`Pause`], which names the thing to wait for. A [`Pause::Slow`] is finished by
 //! [`Exchange::finish`], which waits itself.
 
 use std::io;
@@ -292,8 +292,8 @@ impl<H: Handler> Exchange<H> {
         self.out.gone = 0;
     }
 
-    /// As [`log`](Self::log), when the connection is broken or given up. Bytes that the client has not
-    /// acknowledged are not gone.
+    /// As [`log`](Self::log), when the connection is broken or given up. Bytes that the client has
+    /// not acknowledged are not gone.
     #[cold]
     fn log_broken(&mut self, client: &Client, worker: &Worker<H>) {
         let kept = client.stream.unacknowledged().unwrap_or(0);

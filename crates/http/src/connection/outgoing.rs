@@ -1,7 +1,8 @@
 //! Replies on their way to the client: bytes in a buffer, and spans of files behind them.
 //!
-//! `Exchange` appends replies to an [`Outgoing`] and has it send them. The functions without `async`
-//! send as much as the stream takes at once. Those with `async` wait for the client and for the disk.
+//! `Exchange` appends replies to an [`Outgoing`] and has it send them. The functions without
+//! `async` send as much as the stream takes at once. Those with `async` wait for the client and for
+//! the disk.
 
 use std::io;
 use std::time::Duration;
@@ -70,8 +71,8 @@ impl Outgoing {
         Ok(true)
     }
 
-    /// Sends a span of a file behind the bytes, if it is short, in memory and taken by the stream at
-    /// once. Returns the part of the span that is left.
+    /// Sends a span of a file behind the bytes, if it is short, in memory and taken by the stream
+    /// at once. Returns the part of the span that is left.
     #[inline]
     pub(super) fn send_file_now(
         &mut self,
@@ -87,7 +88,8 @@ impl Outgoing {
         }
     }
 
-    /// Sends the part of a piece of a file that the stream takes at once. Returns the part that is left.
+    /// Sends the part of a piece of a file that the stream takes at once. Returns the part that is
+    /// left.
     #[inline]
     fn send_piece(
         &mut self,
@@ -120,11 +122,11 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Sends a span of a file. It waits for the client for at most `patience` at a time, and for the
-    /// disk on the blocking pool.
+    /// Sends a span of a file. It waits for the client for at most `patience` at a time, and for
+    /// the disk on the blocking pool.
     ///
-    /// The head describes the file as it was, and as many bytes as the head says are sent, whatever is
-    /// written to the file meanwhile. Only a file that gets shorter cuts the reply.
+    /// The head describes the file as it was, and as many bytes as the head says are sent, whatever
+    /// is written to the file meanwhile. Only a file that gets shorter cuts the reply.
     pub(super) async fn send_file(
         &mut self,
         client: &Client,
@@ -176,8 +178,9 @@ impl Outgoing {
     }
 }
 
-/// Makes a call that may block on the blocking pool, in a thread of its own. The connection's thread
-/// waits for that thread only. So it leaves no waker behind that would make its later waits dearer.
+/// Makes a call that may block on the blocking pool, in a thread of its own. The connection's
+/// thread waits for that thread only. So it leaves no waker behind that would make its later waits
+/// dearer.
 pub(super) async fn aside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     match spawn(blocking(call)).await {
         Ok(result) => result.map_err(io::Error::from),
@@ -185,8 +188,8 @@ pub(super) async fn aside<T: Send + 'static>(call: impl FnOnce() -> T + Send + '
     }
 }
 
-/// Whether a span of at most [`PIECE_BYTES`] seems to be in memory: its first byte and its last byte
-/// are, or were lately.
+/// Whether a span of at most [`PIECE_BYTES`] seems to be in memory: its first byte and its last
+/// byte are, or were lately.
 fn is_resident(file: &CachedFile, open: &Handle, span: Span) -> bool {
     let now = now();
     if now < file.resident_until.get() {

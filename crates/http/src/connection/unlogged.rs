@@ -72,7 +72,8 @@ impl Unlogged {
         });
     }
 
-    /// Notes a request that could not be parsed, of which only the first `line` of `input` is known.
+    /// Notes a request that could not be parsed, of which only the first `line` of `input` is
+    /// known.
     pub(super) fn note_line(
         &mut self,
         line: &[u8],

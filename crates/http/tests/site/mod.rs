@@ -1,5 +1,5 @@
-//! A server without sockets: a directory in memory, bytes in, bytes out. It does in one function what a connection
-//! thread does, so that a test sees whole conversations.
+//! A server without sockets: a directory in memory, bytes in, bytes out. It does in one function
+//! what a connection thread does, so that a test sees whole conversations.
 
 use selvedge_http::body::Decoder;
 use selvedge_http::conditional::ETag;
