@@ -73,6 +73,20 @@ impl Conditions {
         }
     }
 
+    /// As [good](Conditions::good) conditions, but nothing takes time, and all bytes of a write arrive
+    /// together. For [`Explorer::check_world`](crate::Explorer::check_world), which chooses the order of
+    /// the arrivals.
+    pub fn prompt() -> Conditions {
+        Conditions {
+            delay: Duration::ZERO..Duration::ZERO,
+            window: 65_536..65_537,
+            segment: usize::MAX - 1..usize::MAX,
+            disk_delay: Duration::ZERO..Duration::ZERO,
+            disk_cold: 0,
+            ..Conditions::good()
+        }
+    }
+
     /// Everything that can fail fails now and then.
     pub fn bad() -> Conditions {
         Conditions {

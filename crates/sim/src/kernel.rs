@@ -7,6 +7,7 @@
 //! Nothing happens by itself: what the network is going to do stands in a calendar, and `epoll_wait` moves the virtual clock on to the
 //! next entry.
 
+mod arrivals;
 mod datagrams;
 mod files;
 mod network;
@@ -31,6 +32,7 @@ use selvedge_io::sys::kernel::{
     DatagramCalls, EpollCalls, FileCalls, KernelCalls, PipeCalls, SignalCalls, SocketCalls,
 };
 use signals::Subscription;
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::mem;
@@ -70,6 +72,8 @@ pub(crate) struct Kernel {
     /// Those of FIFOs that are open.
     fifos: BTreeMap<Ino, Id>,
     calendar: BinaryHeap<Reverse<Entry>>,
+    /// The scheduler chooses which of the due entries happens next, so `epoll_wait` lets none happen.
+    leaves_arrivals: bool,
     entries: u64,
     /// Of everything that happens.
     digest: Digest,
@@ -250,9 +254,15 @@ impl Kernel {
             pipes: Vec::new(),
             fifos: BTreeMap::new(),
             calendar: BinaryHeap::new(),
+            leaves_arrivals: false,
             entries: 0,
             digest: Digest::default(),
         }
+    }
+
+    /// From now on the scheduler chooses the order of the due entries, by [`Arrivals`].
+    pub(super) fn leave_arrivals(&mut self) {
+        self.leaves_arrivals = true;
     }
 
     /// How many descriptors are open.

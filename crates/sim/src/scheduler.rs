@@ -35,6 +35,7 @@ mod spare;
 mod time;
 
 use choice::{Chooser, Pct, Replay};
+pub(crate) use running::Arrivals;
 use running::Running;
 use selvedge_core::{Events, ThreadInfo, VirtualClock};
 use std::future::Future;
@@ -128,6 +129,11 @@ impl Simulation {
         Simulation::given(choices, u32::MAX)
     }
 
+    /// Whether the choices are given. Then the scheduler chooses the order of arrivals too.
+    pub(crate) fn is_given(&self) -> bool {
+        matches!(self.order, Order::Replay { .. })
+    }
+
     fn given(choices: Vec<u32>, preemptions_max: u32) -> Simulation {
         Simulation { order: Order::Replay { choices, preemptions_max }, ..Simulation::new(0) }
     }
@@ -147,15 +153,16 @@ impl Simulation {
         events: &mut impl Events,
         main: F,
     ) -> Result<Run<F::Output>, Failed> {
-        self.run_noting(events, main, &mut Vec::new())
+        self.run_noting(events, main, None, &mut Vec::new())
     }
 
     /// As [`run`](Simulation::run). If the order is a replay, `made` gets each choice, with the number
     /// of alternatives.
-    fn run_noting<F: Future + 'static>(
+    pub(crate) fn run_noting<F: Future + 'static>(
         &self,
         events: &mut impl Events,
         main: F,
+        arrivals: Option<&dyn Arrivals>,
         made: &mut Vec<(u32, u32)>,
     ) -> Result<Run<F::Output>, Failed> {
         let _clock = VirtualClock::now().is_none().then(VirtualClock::install);
@@ -168,7 +175,7 @@ impl Simulation {
                 (0, Chooser::Replay(Replay::new(choices.clone(), *preemptions_max)))
             }
         };
-        let mut running = Running::new(chooser, Random::new(!seed));
+        let mut running = Running::new(chooser, Random::new(!seed), arrivals);
         let result = running.run(events, main, self.steps_max);
         let steps = running.steps();
         if let Some(choices) = running.into_choices() {

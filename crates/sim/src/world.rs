@@ -1,6 +1,7 @@
 //! A simulated world: a kernel, a scheduler and a virtual clock for one run of a program.
 
 use crate::kernel::Kernel;
+use crate::scheduler::Arrivals;
 use crate::{Conditions, Disk, Failed, Simulation, each_seed};
 use selvedge_core::{ThreadInfo, VirtualClock};
 use selvedge_io::EventLoop;
@@ -121,12 +122,27 @@ impl World {
     /// If this OS thread runs an event loop already, or the process has no descriptors left, because
     /// the run takes one.
     pub fn run<F: Future + 'static>(&self, main: F) -> Result<Ended<F::Output>, Failed> {
+        self.run_noting(main, &mut Vec::new())
+    }
+
+    /// As [`run`](World::run). If the choices of the order are given, `made` gets each choice, with the
+    /// number of alternatives.
+    pub(crate) fn run_noting<F: Future + 'static>(
+        &self,
+        main: F,
+        made: &mut Vec<(u32, u32)>,
+    ) -> Result<Ended<F::Output>, Failed> {
         let clock = VirtualClock::install();
         let disk = self.disk.clone().into_tree();
-        let kernel = Rc::new(RefCell::new(Kernel::new(!self.seed, self.conditions.clone(), disk)));
+        let mut kernel = Kernel::new(!self.seed, self.conditions.clone(), disk);
+        if self.order.is_given() {
+            kernel.leave_arrivals();
+        }
+        let kernel = Rc::new(RefCell::new(kernel));
         let installed = interposed::install(kernel.clone());
         let mut events = EventLoop::new().unwrap_or_else(|error| panic!("an event loop: {error}"));
-        let run = self.order.run(&mut events, main);
+        let arrivals = self.order.is_given().then_some(&*kernel as &dyn Arrivals);
+        let run = self.order.run_noting(&mut events, main, arrivals, made);
         drop(events);
         drop(installed);
         let kernel = Rc::into_inner(kernel).expect("the dropped `Installed` had the other handle");

@@ -2,6 +2,7 @@
 
 use selvedge_core::{Time, fork_local, park, sleep, spawn_local, yield_now};
 use selvedge_sim::{Explorer, Simulation, VirtualTime, Why, each_seed, simulated};
+use selvedge_sync::MVar;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -201,6 +202,31 @@ fn a_thread_that_yields_until_something_happens_does_not_keep_it_from_happening(
 }
 
 #[test]
+fn threads_that_wake_each_other_do_not_keep_the_others_out() {
+    let play = || async {
+        let ball = Rc::new((MVar::empty_local(), MVar::empty_local()));
+        for side in 0..2 {
+            let ball = ball.clone();
+            fork_local(async move {
+                loop {
+                    let (from, to) = if side == 0 { (&ball.0, &ball.1) } else { (&ball.1, &ball.0) };
+                    let value: u32 = from.take().await;
+                    to.put(value).await;
+                }
+            })
+            .await;
+        }
+        ball.0.put(1).await;
+        spawn_local(yield_now()).await.unwrap();
+    };
+    for seed in 0..100 {
+        let simulation = Simulation::pct(seed, 1, 100).steps_max(100_000);
+        simulation.run(&mut VirtualTime::new(), play()).unwrap();
+    }
+    Explorer::new().preemptions_max(0).schedules_max(1_000).check(play).unwrap();
+}
+
+#[test]
 fn the_threads_that_are_left_are_told_and_cancelled() {
     let dropped = Rc::new(Cell::new(0));
     struct Counts(Rc<Cell<u32>>);
@@ -222,29 +248,4 @@ fn the_threads_that_are_left_are_told_and_cancelled() {
     };
     let run = Simulation::new(1).run(&mut VirtualTime::new(), main).unwrap();
     assert_eq!((run.left.len(), dropped.get()), (3, 3));
-}
-
-#[test]
-fn a_million_steps_take_less_than_a_second() {
-    let begun = std::time::Instant::now();
-    let main = async {
-        let threads: Vec<_> = (0..100)
-            .map(|_| {
-                spawn_local(async {
-                    for _ in 0..10_000 {
-                        yield_now().await;
-                    }
-                })
-            })
-            .collect();
-        for thread in threads {
-            thread.await.unwrap();
-        }
-    };
-    let run = Simulation::new(1).run(&mut VirtualTime::new(), main).unwrap();
-    let taken = begun.elapsed();
-    eprintln!("{} steps in {taken:?}", run.steps);
-    assert!(run.steps > 1_000_000);
-    // Unoptimized it may take longer, and on a busy machine ten times as long as it does alone.
-    assert!(taken < Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 1 }), "{taken:?}");
 }

@@ -1,6 +1,9 @@
 //! Every scheduler behind the trait [`Scheduler`].
 
+mod scheduler;
+
 use crate::naps::Naps;
+pub(crate) use scheduler::Scheduler;
 use selvedge_core::RunError;
 use selvedge_sched::{per_core, priority, round_robin_with, work_stealing};
 use std::future::Future;
@@ -27,16 +30,6 @@ macro_rules! under_every_scheduler {
             $(#[test] fn $test() { super::$test::<$scheduler>(); })*
         }
     };
-}
-
-/// A scheduler that runs a main thread and the threads that it creates.
-pub(crate) trait Scheduler {
-    /// # Errors
-    /// Those of the scheduler.
-    fn run<F>(main: F) -> Result<F::Output, RunError>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send;
 }
 
 pub(crate) struct RoundRobin;

@@ -108,17 +108,23 @@ impl EpollCalls for Kernel {
     fn epoll_wait(&mut self, set: RawFd, room: usize, timeout: Option<Duration>) -> Result<Vec<Event>> {
         let limit = timeout.map(|timeout| Time::now() + timeout);
         loop {
-            while let Some(Reverse(next)) = self.calendar.peek()
-                && next.at <= Time::now()
-            {
-                let Some(Reverse(entry)) = self.calendar.pop() else { break };
-                self.happen(entry.what);
+            if !self.leaves_arrivals {
+                while let Some(Reverse(next)) = self.calendar.peek()
+                    && next.at <= Time::now()
+                {
+                    let Some(Reverse(entry)) = self.calendar.pop() else { break };
+                    self.happen(entry.what);
+                }
             }
             let events = self.report(set, room)?;
             if !events.is_empty() || limit.is_some_and(|limit| limit <= Time::now()) {
                 return Ok(events);
             }
             let next = self.calendar.peek().map(|Reverse(entry)| entry.at);
+            if self.leaves_arrivals && next.is_some_and(|next| next <= Time::now()) {
+                // The call returns without an event, so that the scheduler chooses among the arrivals.
+                return Ok(events);
+            }
             match next.into_iter().chain(limit).min() {
                 Some(until) => VirtualClock::advance(until),
                 None => return Err(Errno::DEADLK),

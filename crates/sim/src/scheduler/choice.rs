@@ -1,4 +1,4 @@
-//! The ways to choose the next of the ready threads.
+//! The ways to choose what happens next: a step of a ready thread, or an arrival.
 
 use super::Random;
 use selvedge_core::Thread;
@@ -6,9 +6,19 @@ use selvedge_core::Thread;
 /// A ready thread, with its number in this run.
 pub(super) type Ready = (Thread, u32);
 
-/// How many steps in a row a preferred thread may make while other threads are ready. A thread that
-/// yields until something has happened must not keep the other threads from making it happen.
+/// How many steps in a row preferred threads may make while another thread is ready and makes none.
+/// Threads that yield, or wake each other, until something has happened must not keep the other threads
+/// from making it happen.
 const STREAK_MAX: u32 = 200;
+
+/// What happens next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// A thread makes a step. The number is the choice that was made, for the digest.
+    Step(Ready, u32),
+    /// An arrival happens, of those that are due.
+    Arrival(usize),
+}
 
 #[derive(Debug)]
 pub(super) enum Chooser {
@@ -21,22 +31,26 @@ pub(super) enum Chooser {
 }
 
 impl Chooser {
-    /// Takes a thread out of `ready`, which is not empty, and returns it with the choice that was made.
-    /// `last` is the number of the thread that made the last step.
+    /// Chooses among the threads in `ready` and so many `arrivals`; one of the two is not empty.
+    /// `last` is the number of the thread that made the last step. Only a replay chooses an arrival,
+    /// so the other ways are given none.
     #[inline]
-    pub(super) fn take(&mut self, ready: &mut Vec<Ready>, last: u32) -> (Ready, u32) {
+    pub(super) fn take(&mut self, ready: &mut Vec<Ready>, arrivals: usize, last: u32) -> Next {
         match self {
             Chooser::Random(random) => {
                 let chosen = if ready.len() == 1 { 0 } else { random.below(ready.len() as u64) as usize };
-                (ready.swap_remove(chosen), chosen as u32)
+                Next::Step(ready.swap_remove(chosen), chosen as u32)
             }
             Chooser::Pct(pct) => {
                 let chosen = pct.choose(ready);
-                (ready.swap_remove(chosen), chosen as u32)
+                Next::Step(ready.swap_remove(chosen), chosen as u32)
             }
             Chooser::Replay(replay) => {
-                let chosen = replay.choose(ready, last);
-                (ready.remove(chosen), chosen as u32)
+                let chosen = replay.choose(ready, arrivals, last);
+                match chosen.checked_sub(ready.len()) {
+                    Some(arrival) => Next::Arrival(arrival),
+                    None => Next::Step(ready.remove(chosen), chosen as u32),
+                }
             }
         }
     }
@@ -57,41 +71,73 @@ pub(super) struct Pct {
     /// The priority that the thread that sank last has.
     bottom: u64,
     step: u64,
-    streak: (u32, u32),
+    /// The window in which each thread ran last, by the thread's number.
+    ran: Vec<u64>,
+    /// The number of the current window: the steps since all ready threads had run, or since those
+    /// that had run sank.
+    window: u64,
+    /// How many steps the current window has.
+    length: u32,
 }
 
 impl Pct {
     pub(super) fn new(mut random: Random, depth: usize, steps: u64) -> Pct {
         let mut changes: Vec<u64> = (1..depth).map(|_| random.below(steps.max(1))).collect();
         changes.sort_unstable_by(|a, b| b.cmp(a));
-        Pct { random, priorities: Vec::new(), changes, bottom: u64::MAX / 2, step: 0, streak: (0, 0) }
+        Pct {
+            random,
+            priorities: Vec::new(),
+            changes,
+            bottom: u64::MAX / 2,
+            step: 0,
+            ran: Vec::new(),
+            window: 1,
+            length: 0,
+        }
     }
 
     fn choose(&mut self, ready: &[Ready]) -> usize {
         let newest = ready.iter().map(|r| r.1 as usize).max().unwrap_or(0);
         while self.priorities.len() <= newest {
             self.priorities.push(u64::MAX / 2 + self.random.below(u64::MAX / 2));
+            self.ran.push(0);
         }
-        let highest = |priorities: &[u64]| {
-            let by_priority = |i: &usize| priorities[ready[*i].1 as usize];
-            (0..ready.len()).max_by_key(by_priority).expect("one is ready")
-        };
-        let mut chosen = highest(&self.priorities);
-        let number = ready[chosen].1;
-        self.streak = (number, if self.streak.0 == number { self.streak.1 + 1 } else { 0 });
-        let mut sink = self.streak.1 >= STREAK_MAX;
+        if ready.iter().all(|r| self.ran[r.1 as usize] == self.window) {
+            self.begin_window();
+        } else if self.length >= STREAK_MAX {
+            // The threads that ran may wake each other for ever, so all of them sink.
+            for number in 0..self.ran.len() {
+                if self.ran[number] == self.window {
+                    self.sink(number);
+                }
+            }
+            self.begin_window();
+        }
         if self.changes.last().is_some_and(|&at| at <= self.step) {
             self.changes.pop();
-            sink = true;
+            let running = self.highest(ready);
+            self.sink(ready[running].1 as usize);
         }
-        if sink {
-            self.bottom -= 1;
-            self.priorities[number as usize] = self.bottom;
-            self.streak.1 = 0;
-            chosen = highest(&self.priorities);
-        }
+        let chosen = self.highest(ready);
+        self.ran[ready[chosen].1 as usize] = self.window;
+        self.length += 1;
         self.step += 1;
         chosen
+    }
+
+    fn highest(&self, ready: &[Ready]) -> usize {
+        let by_priority = |i: &usize| self.priorities[ready[*i].1 as usize];
+        (0..ready.len()).max_by_key(by_priority).expect("one is ready")
+    }
+
+    fn sink(&mut self, number: usize) {
+        self.bottom -= 1;
+        self.priorities[number] = self.bottom;
+    }
+
+    fn begin_window(&mut self) {
+        self.window += 1;
+        self.length = 0;
     }
 }
 
@@ -99,10 +145,10 @@ impl Pct {
 #[derive(Debug)]
 pub(super) struct Replay {
     given: Vec<u32>,
-    /// How many preemptions are left. A preemption is a step of another thread while the thread of the
-    /// last step is ready.
+    /// How many preemptions are left. A preemption is a step of another thread, or an arrival, while
+    /// the thread of the last step is ready.
     preemptions: u32,
-    /// Each choice among several threads, with the number of these threads.
+    /// Each choice among several candidates, with their number.
     pub(super) made: Vec<(u32, u32)>,
     streak: u32,
 }
@@ -113,11 +159,13 @@ impl Replay {
     }
 
     /// Choice 0 is the thread of the last step, if it is ready. The other threads follow in the order
-    /// in which they became ready.
-    fn choose(&mut self, ready: &[Ready], last: u32) -> usize {
+    /// in which they became ready, and then the arrivals. The result is an index of `ready`, or, for an
+    /// arrival, its index plus the length of `ready`.
+    fn choose(&mut self, ready: &[Ready], arrivals: usize, last: u32) -> usize {
         let goes_on = ready.iter().position(|r| r.1 == last);
         self.streak = if goes_on.is_some() { self.streak + 1 } else { 0 };
-        if ready.len() == 1 {
+        let candidates = ready.len() + arrivals;
+        if candidates == 1 {
             return 0;
         }
         if self.streak >= STREAK_MAX {
@@ -129,8 +177,8 @@ impl Replay {
         {
             return goes_on;
         }
-        let choice = self.given.get(self.made.len()).copied().unwrap_or(0).min(ready.len() as u32 - 1);
-        self.made.push((choice, ready.len() as u32));
+        let choice = self.given.get(self.made.len()).copied().unwrap_or(0).min(candidates as u32 - 1);
+        self.made.push((choice, candidates as u32));
         match (goes_on, choice as usize) {
             (None, choice) => choice,
             (Some(goes_on), 0) => goes_on,

@@ -26,6 +26,8 @@ pub enum Why {
     },
     /// All threads that are left wait, and no event can wake them.
     Deadlock(Deadlock),
+    /// The main thread exited, so it has no result.
+    MainExited,
     /// The run took more steps than it was [allowed](crate::Simulation::steps_max).
     TooManySteps,
     /// The scheduler could not go on: see [`RunError`].
@@ -74,6 +76,7 @@ impl fmt::Display for Failed {
         match &self.why {
             Why::Panic { thread, message } => write!(f, "{thread} panicked: {message}")?,
             Why::Deadlock(deadlock) => write!(f, "{deadlock}")?,
+            Why::MainExited => write!(f, "{}", RunError::MainExited)?,
             Why::TooManySteps => f.write_str("it never ends, or was not given enough steps")?,
             Why::Error(error) => f.write_str(error)?,
         }
@@ -97,6 +100,7 @@ impl From<RunError> for Why {
     fn from(error: RunError) -> Why {
         match error {
             RunError::Deadlock(deadlock) => Why::Deadlock(deadlock),
+            RunError::MainExited => Why::MainExited,
             error => Why::Error(error.to_string()),
         }
     }

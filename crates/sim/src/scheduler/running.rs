@@ -1,6 +1,6 @@
 //! The loop of the deterministic scheduler.
 
-use super::choice::{Chooser, Ready};
+use super::choice::{Chooser, Next, Ready};
 use super::spare::Spare;
 use super::{Random, Run, Why};
 use crate::digest::Digest;
@@ -17,9 +17,20 @@ const STEP: Duration = Duration::from_micros(1);
 /// While threads are ready, the run polls the event source after so many steps at most.
 const STEPS_BETWEEN_POLLS_MAX: u64 = 16;
 
+/// The events of a simulated kernel that are due, in a run whose choices are given: the scheduler
+/// chooses their order too. In other runs the kernel lets them happen when the event source is polled,
+/// in the order of their times.
+pub(crate) trait Arrivals {
+    /// How many events can happen next.
+    fn due(&self) -> usize;
+    /// Lets one of the due events happen.
+    fn happen(&self, nth: usize);
+}
+
 /// A simulated run in progress.
-pub(super) struct Running {
+pub(super) struct Running<'a> {
     chooser: Chooser,
+    arrivals: Option<&'a dyn Arrivals>,
     /// Draws after how many steps the run polls the event source while threads are ready.
     polls: Random,
     ready: Vec<Ready>,
@@ -33,10 +44,11 @@ pub(super) struct Running {
     digest: Digest,
 }
 
-impl Running {
-    pub(super) fn new(chooser: Chooser, polls: Random) -> Running {
+impl<'a> Running<'a> {
+    pub(super) fn new(chooser: Chooser, polls: Random, arrivals: Option<&'a dyn Arrivals>) -> Running<'a> {
         Running {
             chooser,
+            arrivals,
             polls,
             ready: Vec::new(),
             numbers: HashMap::default(),
@@ -102,22 +114,42 @@ impl Running {
     /// Makes some steps, and polls the event source.
     fn turn(&mut self, cpu: &mut Cpu, events: &mut impl Events, steps_max: u64) -> Result<(), Why> {
         self.gather(cpu);
-        if self.ready.is_empty() {
+        if self.ready.is_empty() && self.due() == 0 {
             return self.idle(cpu, events);
         }
         for _ in 0..=self.polls.below(STEPS_BETWEEN_POLLS_MAX) {
-            if self.ready.is_empty() {
+            let due = self.due();
+            if self.ready.is_empty() && due == 0 {
                 return Ok(());
             }
             if self.steps == steps_max {
                 return Err(Why::TooManySteps);
             }
-            self.step(cpu, events)?;
+            match self.chooser.take(&mut self.ready, due, self.last) {
+                Next::Step(ready, choice) => self.step(ready, choice, cpu, events)?,
+                Next::Arrival(nth) => self.arrive(nth, cpu, events)?,
+            }
             self.gather(cpu);
         }
         if events.armed() > 0 {
             events.poll(cpu, Some(Duration::ZERO)).map_err(RunError::from)?;
         }
+        Ok(())
+    }
+
+    /// How many arrivals the scheduler can choose.
+    #[inline]
+    fn due(&self) -> usize {
+        self.arrivals.map_or(0, Arrivals::due)
+    }
+
+    /// Lets an arrival happen, and the event source wake the threads that waited for it.
+    fn arrive(&mut self, nth: usize, cpu: &mut Cpu, events: &mut impl Events) -> Result<(), Why> {
+        if let Some(arrivals) = self.arrivals {
+            arrivals.happen(nth);
+        }
+        self.digest.add(nth as u64 | 1 << 63);
+        events.poll(cpu, Some(Duration::ZERO)).map_err(RunError::from)?;
         Ok(())
     }
 
@@ -135,8 +167,13 @@ impl Running {
 
     /// One step of one thread.
     #[inline]
-    fn step(&mut self, cpu: &mut Cpu, events: &mut impl Events) -> Result<(), Why> {
-        let ((thread, number), choice) = self.chooser.take(&mut self.ready, self.last);
+    fn step(
+        &mut self,
+        (thread, number): Ready,
+        choice: u32,
+        cpu: &mut Cpu,
+        events: &mut impl Events,
+    ) -> Result<(), Why> {
         let id = thread.id();
         self.last = number;
         self.steps += 1;
