@@ -1,4 +1,5 @@
-//! A browser looks at the site in `site/`, served by the real server: every page, and everything the pages ask for.
+//! A browser looks at the site in `site/`, served by the real server: every page, and everything
+//! the pages ask for.
 
 mod common;
 
