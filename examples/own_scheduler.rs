@@ -1,5 +1,6 @@
-//! Two schedulers of one's own, in safe code: first in, first out; and with priorities, which threads set by a system call that
-//! the library knows nothing of. Both run the web server's own connection threads, beside threads that never wait.
+//! Two schedulers of one's own, in safe code: first in, first out; and with priorities, which
+//! threads set by a system call that the library knows nothing of. Both run the web server's own
+//! connection threads, beside threads that never wait.
 
 use selvedge::http::{Config, Site, Stop, Tree};
 use selvedge::net::TcpListener;

@@ -1,5 +1,5 @@
-//! The programs that are measured: ours and tokio's. Each runs as a process of its own and prints `name value`
-//! lines, like the peers in `figures/peers`.
+//! The programs that are measured: ours and tokio's. Each runs as a process of its own and prints
+//! `name value` lines, like the peers in `figures/peers`.
 
 mod abstractions;
 mod clock;
@@ -71,8 +71,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The programs of the figures about several workers, pipes, connections and time. The first number of most is that of workers:
-/// 0 for the scheduler that has one OS thread and moves nothing.
+/// The programs of the figures about several workers, pipes, connections and time. The first number
+/// of most is that of workers: 0 for the scheduler that has one OS thread and moves nothing.
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
     match (name, numbers) {
         ("compute", &[w, threads, bursts, steps]) => cores::compute::<Ours>(w, threads, bursts, steps),
@@ -135,8 +135,8 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
     Ok(())
 }
 
-/// Sends the token off, waits until all stations of the ring have ended, and prints what each of so many hops took; gives what the stations
-/// return.
+/// Sends the token off, waits until all stations of the ring have ended, and prints what each of so
+/// many hops took; gives what the stations return.
 async fn around<T, E: std::fmt::Debug>(
     hops: u64,
     start: impl Future<Output = ()>,
