@@ -21,6 +21,7 @@ mod peers;
 mod pinned;
 mod pipes;
 mod published;
+mod simulation;
 mod table;
 mod threads;
 mod timers;
@@ -111,6 +112,11 @@ const FIGURES: &[Figure] = &[
         measure: cores::counter,
     },
     Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
+    Figure {
+        name: "simulation",
+        about: "steps a second of programs in an order that a seed determines",
+        measure: simulation::simulation,
+    },
     Figure { name: "server-echo", about: "TCP echo, 1 to 9000 connections", measure: echo::echo },
     Figure { name: "skynet", about: "a tree of a million threads", measure: cores::skynet },
     Figure {
