@@ -50,7 +50,7 @@ usage: figures [--json FILE] [--rounds N] [--seconds S] [--check | --faults] NAM
 
   --check       check the answers of every program with small numbers, and show no times
   --faults      tell each program of ours to give a wrong answer, and fail if its figure does not notice
-  --json FILE   also write the rows as JSON
+  --json FILE   also write the rows as JSON, which `cargo xtask publish` reads
   --rounds N    interleaved rounds; the median is shown (5)
   --seconds S   length of one run of a web figure (2); one against an echo server takes 0.4 of it, and what goes
                 through pipes in one run is proportional to it

@@ -119,6 +119,20 @@ pub fn suffices(price: u32) -> bool {
     left >= 0
 }
 
+/// Whether something is left for an operation that is [charged](charge_one) when it has succeeded.
+#[inline(always)]
+pub(crate) fn is_left() -> bool {
+    cfg!(loom) || LEFT.get() > 0
+}
+
+/// Takes the price of an operation off for which something was [left](is_left).
+#[inline(always)]
+pub(crate) fn charge_one() {
+    if !cfg!(loom) {
+        LEFT.set(LEFT.get().wrapping_sub(1));
+    }
+}
+
 /// As [`spend`], for a call into the kernel. Outside of a step it works too: a task of a foreign
 /// executor lets other tasks run each time that its OS thread has used up the count.
 ///

@@ -21,12 +21,6 @@ const CPUS_MAX: usize = 4096;
 pub(crate) struct Entry {
     pub(crate) inbox: Inbox,
     pub(crate) given_up: GivenUp,
-    /// The number of threads that the CPU keeps: in `waiting_here` those that only threads of the
-    /// same CPU can resume, in `waiting` those that any OS thread can resume. Written on the CPU's
-    /// OS thread alone. In a group one CPU may resume a thread that another keeps, so that only the
-    /// sum over the group counts.
-    pub(crate) waiting_here: Count,
-    pub(crate) waiting: Count,
     /// The group the CPU belongs to.
     group: Mutex<Option<Arc<Members>>>,
     /// The handle that wakes the CPU's OS thread when it sleeps. It is known from the first sleep
@@ -53,7 +47,7 @@ impl Count {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
@@ -81,8 +75,6 @@ pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry)
         entry
     });
     entry.inbox.renew();
-    entry.waiting.reset();
-    entry.waiting_here.reset();
     if let Some(group) = &group {
         group.add(id, entry);
     }
@@ -169,7 +161,7 @@ impl Entry {
 
     /// The number of threads that the CPU keeps. In a group it is the CPU's share of the sum.
     pub(crate) fn waiting(&self) -> isize {
-        self.waiting_here.get() + self.waiting.get()
+        self.room.get().map_or(0, |room| room.step().waiting())
     }
 
     pub(crate) fn births(&self) -> MutexGuard<'_, Births> {

@@ -122,6 +122,24 @@ impl<F: Future<Output = ()> + 'static> Future for Fork<F> {
         let State::Idle(future) = std::mem::replace(&mut self.state, State::Done) else {
             return Poll::Ready(());
         };
+        match CpuInner::of(cx) {
+            Some(cpu) if cpu.asks_nothing() => {
+                let child = created(cpu, future, if self.mobile { cpu.mobility() } else { 0 });
+                cpu.ask(&raw const *self, Ask::Fork(child.into_key()));
+                self.state = State::Asked;
+                Poll::Pending
+            }
+            _ => self.poll_otherwise(cx, future),
+        }
+    }
+}
+
+impl<F: Future<Output = ()> + 'static> Fork<F> {
+    /// Polled with a copy of the running thread's waker or with another one, or when the slot is
+    /// filled already.
+    #[cold]
+    #[inline(never)]
+    fn poll_otherwise(&mut self, cx: &mut Context<'_>, future: F) -> Poll<()> {
         let cpu = here();
         let child = created(cpu, future, if self.mobile { cpu.mobility() } else { 0 });
         if direct(cx).is_some_and(|cpu| cpu.ask(&raw const *self, Ask::Fork(child.key()))) {

@@ -14,7 +14,7 @@
 //! (`Late`, in `primitives.rs`). So a holder that the operating system has stopped in the middle
 //! gets to run under every policy of scheduling. `tests/loom_wait_queue.rs` checks both ways.
 
-use crate::primitives::{AtomicU32, Late, Ordering, UnsafeCell};
+use crate::primitives::{AtomicU32, Late, MutPtr, Ordering, Turn, UnsafeCell};
 use crate::thread::quietly;
 use std::cell::Cell;
 use std::fmt;
@@ -24,11 +24,27 @@ const HELD: u32 = 1 << 31;
 
 /// The lock of a [`Mode`](crate::Mode).
 pub trait Lock<T> {
+    /// The right to the value and the word.
+    type Guard<'a>: Guard<T>
+    where
+        Self: 'a;
+
     /// Puts a value under the lock, beside a word.
     fn new(value: T, word: u32) -> Self;
 
+    /// Takes the lock, until the guard is dropped.
+    ///
+    /// The lock gives a guard and calls no function under the lock, because the compiler does not
+    /// compile such a function into each of its callers.
+    fn enter(&self) -> Self::Guard<'_>;
+
     /// Works on the value and the word under the lock.
-    fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R;
+    #[inline(always)]
+    fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R {
+        let mut guard = self.enter();
+        let (value, word) = guard.parts();
+        f(value, word)
+    }
 
     /// The word, without the lock. It may be out of date when the caller gets it. The caller sees
     /// all that was done under the lock before the word got this value.
@@ -55,6 +71,12 @@ pub trait Lock<T> {
     fn before_last(&self);
 }
 
+/// The right to what is under a lock: the lock is released when it is dropped, by a panic too.
+pub trait Guard<T> {
+    /// The value and the word.
+    fn parts(&mut self) -> (&mut T, &mut u32);
+}
+
 /// The lock of objects that are shared between OS threads.
 pub struct WordLock<T> {
     word: AtomicU32,
@@ -62,15 +84,37 @@ pub struct WordLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached under the lock alone (`with`), by one OS thread at a time. Each sees
-// all that the one before has done, because `Held` releases the word with Release and `with` takes
-// it with Acquire. So sharing the lock only moves the value between OS threads.
+// SAFETY: the value is reached under the lock alone (`enter`), by one OS thread at a time. Each
+// sees all that the one before has done, because `Held` releases the word with Release and `enter`
+// takes it with Acquire. So sharing the lock only moves the value between OS threads.
 unsafe impl<T: Send> Sync for WordLock<T> {}
 
-/// Releases the lock when it is dropped, also by a panic.
+/// Releases the lock when it is dropped.
 struct Held<'a> {
     lock: &'a AtomicU32,
     word: u32,
+}
+
+/// The guard of a [`WordLock`]. The value is given up first.
+pub struct WordGuard<'a, T> {
+    value: MutPtr<T>,
+    held: Held<'a>,
+    _turn: Turn<'a>,
+}
+
+impl<T> Guard<T> for WordGuard<'_, T> {
+    #[inline(always)]
+    fn parts(&mut self) -> (&mut T, &mut u32) {
+        // SAFETY: `enter` has set HELD where it was not set. Every other caller of `enter` waits
+        // until `held` is dropped, and `exchange` does not touch the value.
+        (unsafe { self.value.deref() }, &mut self.held.word)
+    }
+}
+
+impl<T> fmt::Debug for WordGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WordGuard").field("word", &self.held.word).finish_non_exhaustive()
+    }
 }
 
 impl Drop for Held<'_> {
@@ -90,13 +134,18 @@ impl<T> WordLock<T> {
 }
 
 impl<T> Lock<T> for WordLock<T> {
+    type Guard<'a>
+        = WordGuard<'a, T>
+    where
+        Self: 'a;
+
     fn new(value: T, word: u32) -> Self {
         WordLock::shared(value, word)
     }
 
     #[inline(always)]
-    fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R {
-        let _turn = self.late.turn();
+    fn enter(&self) -> WordGuard<'_, T> {
+        let turn = self.late.turn();
         let word = self.word.load(Ordering::Relaxed);
         let word = match word & HELD == 0
             && self
@@ -107,10 +156,8 @@ impl<T> Lock<T> for WordLock<T> {
             true => word,
             false => acquire_late(&self.word, &self.late),
         };
-        let mut held = Held { lock: &self.word, word };
-        // SAFETY: we have set HELD where it was not set. Every other caller of `with` waits until
-        // `held` is dropped, and `exchange` does not touch the value.
-        self.value.with_mut(|value| f(unsafe { &mut *value }, &mut held.word))
+        let held = Held { lock: &self.word, word };
+        WordGuard { value: self.value.get_mut(), held, _turn: turn }
     }
 
     #[inline(always)]
@@ -184,22 +231,47 @@ impl Drop for Entered<'_> {
     }
 }
 
+/// The guard of a [`LocalLock`].
+pub struct LocalGuard<'a, T> {
+    value: &'a std::cell::UnsafeCell<T>,
+    entered: Entered<'a>,
+}
+
+impl<T> Guard<T> for LocalGuard<'_, T> {
+    #[inline(always)]
+    fn parts(&mut self) -> (&mut T, &mut u32) {
+        // SAFETY: the lock stays on its OS thread, because `Cell` is not `Sync`. There HELD keeps
+        // every other operation out while `entered` lives, also an operation on another stack:
+        // `try_enter` alone sets HELD, where it was not set, and only `Entered` stores to the word
+        // after that.
+        (unsafe { &mut *self.value.get() }, &mut self.entered.word)
+    }
+}
+
+impl<T> fmt::Debug for LocalGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalGuard").field("word", &self.entered.word).finish_non_exhaustive()
+    }
+}
+
 impl<T> Lock<T> for LocalLock<T> {
+    type Guard<'a>
+        = LocalGuard<'a, T>
+    where
+        Self: 'a;
+
     fn new(value: T, word: u32) -> Self {
         LocalLock { word: Cell::new(word & !HELD), value: std::cell::UnsafeCell::new(value) }
     }
 
     /// # Panics
-    /// When it is called within `f` of the same object.
+    /// If it is held.
     #[inline(always)]
-    fn with<R>(&self, f: impl FnOnce(&mut T, &mut u32) -> R) -> R {
-        let entered = self.enter();
-        let mut entered = entered.expect("an object was reached from within an operation on it");
-        // SAFETY: the lock stays on its OS thread, because `Cell` is not `Sync`. There HELD keeps
-        // every other operation out while `entered` lives, also an operation on another stack:
-        // `enter` alone sets HELD, where it was not set, and only `Entered` stores to the word
-        // after that.
-        f(unsafe { &mut *self.value.get() }, &mut entered.word)
+    fn enter(&self) -> LocalGuard<'_, T> {
+        match self.try_enter() {
+            Some(entered) => LocalGuard { value: &self.value, entered },
+            None => entered_twice(),
+        }
     }
 
     #[inline(always)]
@@ -215,7 +287,7 @@ impl<T> Lock<T> for LocalLock<T> {
         _: Option<u32>,
         mut change: impl FnMut(u32) -> Option<u32>,
     ) -> Result<u32, Option<u32>> {
-        let mut entered = self.enter().ok_or(None)?;
+        let mut entered = self.try_enter().ok_or(None)?;
         let word = entered.word;
         entered.word = change(word).ok_or(Some(word))?;
         Ok(word)
@@ -232,7 +304,7 @@ impl<T> Lock<T> for LocalLock<T> {
 impl<T> LocalLock<T> {
     /// Takes the lock; `None` if it is held.
     #[inline(always)]
-    fn enter(&self) -> Option<Entered<'_>> {
+    fn try_enter(&self) -> Option<Entered<'_>> {
         let word = self.word.get();
         if word & HELD != 0 {
             return None;
@@ -240,6 +312,12 @@ impl<T> LocalLock<T> {
         self.word.set(word | HELD);
         Some(Entered { lock: &self.word, word })
     }
+}
+
+#[cold]
+#[inline(never)]
+fn entered_twice() -> ! {
+    panic!("an object was reached from within an operation on it")
 }
 
 #[cold]

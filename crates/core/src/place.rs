@@ -29,7 +29,18 @@ impl Place {
 
     #[inline(always)]
     pub(crate) fn of(location: &'static Location<'static>) -> Place {
-        Place(thread::offset(location).unwrap_or(0))
+        match thread::offset(location) {
+            Some(offset) => Place(offset),
+            None => Place::far(),
+        }
+    }
+
+    /// That of a location in another image. (A function, so that the compiler branches, and does
+    /// not compute both.)
+    #[cold]
+    #[inline(never)]
+    fn far() -> Place {
+        Place::UNKNOWN
     }
 
     pub(crate) fn location(self) -> Option<&'static Location<'static>> {

@@ -3,7 +3,7 @@
 
 #[cfg(loom)]
 pub(crate) use loom::{
-    cell::UnsafeCell,
+    cell::{MutPtr, UnsafeCell},
     lazy_static,
     sync::{
         Mutex,
@@ -28,8 +28,25 @@ impl<T> UnsafeCell<T> {
     }
 
     #[inline(always)]
-    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-        f(self.0.get())
+    pub(crate) fn get_mut(&self) -> MutPtr<T> {
+        MutPtr(self.0.get())
+    }
+}
+
+/// The way to the value, as long as it is used: loom tells by its life whether two use the value at
+/// once.
+#[cfg(not(loom))]
+pub(crate) struct MutPtr<T>(*mut T);
+
+#[cfg(not(loom))]
+impl<T> MutPtr<T> {
+    /// # Safety
+    /// As for a dereference of the pointer, which nothing else uses meanwhile.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "as loom has it")]
+    pub(crate) unsafe fn deref(&self) -> &mut T {
+        // SAFETY: the caller's contract.
+        unsafe { &mut *self.0 }
     }
 }
 
@@ -40,7 +57,10 @@ pub(crate) struct Late;
 
 /// An empty value. In a model it is the guard of a mutex.
 #[cfg(not(loom))]
-pub(crate) struct Turn;
+pub(crate) struct Turn<'a>(std::marker::PhantomData<&'a ()>);
+
+#[cfg(loom)]
+pub(crate) type Turn<'a> = loom::sync::MutexGuard<'a, ()>;
 
 #[cfg(not(loom))]
 impl Late {
@@ -50,8 +70,8 @@ impl Late {
 
     /// Called before the first attempt. The critical section ends when the result is dropped.
     #[inline(always)]
-    pub(crate) fn turn(&self) -> Turn {
-        Turn
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn(std::marker::PhantomData)
     }
 
     /// Tries until an attempt succeeds.
@@ -83,7 +103,7 @@ impl Late {
         Late(Mutex::new(()))
     }
 
-    pub(crate) fn turn(&self) -> impl Sized {
+    pub(crate) fn turn(&self) -> Turn<'_> {
         self.0.lock().unwrap()
     }
 

@@ -1,5 +1,6 @@
 //! The reference scheduler: [`round_robin`], in a form that can be read as a whole.
 
+use crate::cpu::Brief;
 use crate::{Cpu, Events, JoinError, NoEvents, RunError, Trace};
 use std::future::Future;
 
@@ -83,18 +84,29 @@ const STEPS_PER_TURN: usize = 256;
 /// If a thread makes a request that the event source does not know.
 #[inline]
 pub fn steps(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
+    let mut here = cpu.enter();
     for _ in 0..STEPS_PER_TURN {
-        let Some(thread) = cpu.woken() else { break };
-        match thread.step(cpu) {
-            Trace::Yield(thread) => cpu.make_ready(thread),
-            // These nodes own nothing. Forgetting them spares the code that would drop their
-            // contents.
-            node @ (Trace::Blocked | Trace::Ret) => std::mem::forget(node),
-            Trace::Fork { child, parent } => {
-                cpu.make_ready(child);
-                cpu.make_ready(parent);
+        let Some(thread) = here.woken() else {
+            // Mail may create threads, which is done between steps.
+            drop(here);
+            if !cpu.has_woken() {
+                return Ok(());
             }
-            node => act(cpu, events, node)?,
+            here = cpu.enter();
+            continue;
+        };
+        match here.step(thread) {
+            Brief::Yield(thread) => here.make_ready(thread),
+            Brief::Blocked | Brief::Ret => {}
+            Brief::Fork { child, parent } => {
+                here.make_ready(child);
+                here.make_ready(parent);
+            }
+            Brief::Other => {
+                drop(here);
+                act(cpu, events)?;
+                here = cpu.enter();
+            }
         }
     }
     Ok(())
@@ -102,8 +114,14 @@ pub fn steps(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
 
 /// Acts on a node of a rarer kind.
 #[inline(never)]
-fn act(cpu: &mut Cpu, events: &mut impl Events, node: Trace) -> Result<(), RunError> {
-    match node {
+fn act(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
+    match cpu.end_of_step() {
+        Trace::Yield(thread) => cpu.make_ready(thread),
+        Trace::Blocked | Trace::Ret => {}
+        Trace::Fork { child, parent } => {
+            cpu.make_ready(child);
+            cpu.make_ready(parent);
+        }
         Trace::Nbio(action) => cpu.make_ready(action.perform()),
         Trace::Panic(panic) => panic.report(),
         request => events.submit(cpu, request)?,

@@ -105,13 +105,45 @@ pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
     Some((id, Key::new(key)?))
 }
 
-/// Resumes the thread of a keyed waker, if it waits and may run on the CPU that runs a step here.
-/// This runs no code of the program and takes no lock. If it is false, nothing was done.
+/// What is to be resumed when it has got what it waits for.
+pub(crate) enum Waiter {
+    /// A thread of ours, and the number of the CPU that ran it when it began to wait: the data of a
+    /// keyed waker.
+    Ours(u64),
+    /// Whatever has this waker.
+    Foreign(Waker),
+}
+
+const _: () = assert!(size_of::<Waiter>() == size_of::<Waker>());
+
+/// The key in the data of a [`Waiter`].
+///
+/// # Safety
+/// The waiter was made of a key.
 #[inline(always)]
-pub(crate) fn resume_here(waker: &Waker) -> bool {
-    match (key_of(waker), current()) {
-        (Some((_, key)), Some(cpu)) => cpu.resume_own(key),
-        _ => false,
+pub(crate) unsafe fn key_in(data: u64) -> Key {
+    // SAFETY: the caller's contract.
+    unsafe { Key::new_unchecked(data as u32) }
+}
+
+impl Waiter {
+    pub(crate) fn of(waker: Waker) -> Waiter {
+        match key_of(&waker) {
+            Some((id, key)) => Waiter::Ours(u64::from(id) << 32 | u64::from(key.get())),
+            None => Waiter::Foreign(waker),
+        }
+    }
+
+    pub(crate) fn into_waker(self) -> Waker {
+        match self {
+            Waiter::Ours(data) => of((data >> 32) as u32, data as u32),
+            Waiter::Foreign(waker) => waker,
+        }
+    }
+
+    /// Nothing is resumed.
+    pub(crate) fn nothing() -> Waiter {
+        Waiter::Foreign(Waker::noop().clone())
     }
 }
 

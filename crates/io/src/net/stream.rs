@@ -268,11 +268,36 @@ impl Stream {
         self.named(Doing::Writing, self.io.write_all_with(bytes, move |bytes| self.try_send(bytes, more)))
     }
 
+    /// Writes without waiting. With `more`, the rest of a message follows at once, as for
+    /// [`write_all_more`](Self::write_all_more).
+    ///
+    /// # Errors
+    /// Those of `send`, `WouldBlock` among them.
     #[inline]
-    fn try_send(&self, bytes: &[u8], more: bool) -> io::Result<usize> {
+    pub fn try_send(&self, bytes: &[u8], more: bool) -> io::Result<usize> {
         let written = sys::send(&self.io, bytes, more)?;
         self.io.note_written(written, bytes.len());
         Ok(written)
+    }
+
+    /// Sends at most `count` bytes of `file` from `offset` on without waiting for the socket, moves
+    /// `offset` behind them, and returns their number; 0 at the end of the file. The calling OS thread
+    /// waits for pages of the file that are not in memory.
+    ///
+    /// # Errors
+    /// Those of `sendfile`, `WouldBlock` among them.
+    #[inline]
+    pub fn try_send_file(&self, file: impl AsFd, offset: &mut u64, count: usize) -> io::Result<usize> {
+        Ok(sys::send_file(&self.io, file, offset, count)?)
+    }
+
+    /// The number of bytes that were written and that the other end has not acknowledged: of a broken
+    /// connection, the bytes that are lost. For a Unix socket it is the memory that these bytes take.
+    ///
+    /// # Errors
+    /// Those of `ioctl`.
+    pub fn unacknowledged(&self) -> io::Result<usize> {
+        Ok(sys::unacknowledged(&self.io)?)
     }
 
     /// Makes a call that reads without waiting, for code that polls: see
