@@ -21,6 +21,7 @@ mod peers;
 mod pinned;
 mod pipes;
 mod published;
+mod simulation;
 mod table;
 mod threads;
 mod timers;
@@ -49,7 +50,7 @@ usage: figures [--json FILE] [--rounds N] [--seconds S] [--check | --faults] NAM
 
   --check       check the answers of every program with small numbers, and show no times
   --faults      tell each program of ours to give a wrong answer, and fail if its figure does not notice
-  --json FILE   also write the rows as JSON
+  --json FILE   also write the rows as JSON, which `cargo xtask publish` reads
   --rounds N    interleaved rounds; the median is shown (5)
   --seconds S   length of one run of a web figure (2); one against an echo server takes 0.4 of it, and what goes
                 through pipes in one run is proportional to it
@@ -111,6 +112,11 @@ const FIGURES: &[Figure] = &[
         measure: cores::counter,
     },
     Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
+    Figure {
+        name: "simulation",
+        about: "steps a second of programs in an order that a seed determines",
+        measure: simulation::simulation,
+    },
     Figure { name: "server-echo", about: "TCP echo, 1 to 9000 connections", measure: echo::echo },
     Figure { name: "skynet", about: "a tree of a million threads", measure: cores::skynet },
     Figure {

@@ -253,6 +253,7 @@ mod tests {
         let (name, title) = ("f", "t".to_owned());
         let table = Table { name, title, machine, rows: vec![of(24.0), of(16.0)], notes: vec![] };
         assert_eq!(table.text().matches("MISSED: it is larger").count(), 1);
+        assert_eq!(table.json()["commit"], "c");
         assert_eq!(table.json()["rows"][0]["reason"], "it is larger");
         assert_eq!(table.json()["rows"][1]["reason"], Value::Null);
     }

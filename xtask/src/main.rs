@@ -7,6 +7,7 @@
 mod ci;
 mod command;
 mod fuzz;
+mod packages;
 mod peers;
 mod programs;
 mod publish;
@@ -27,14 +28,16 @@ cargo xtask COMMAND
                           stress, the figures' answers and instructions, packages, loom, Miri, the thread
                           and address sanitizers
   setup                   install the programs that the tests need (as root), or name their packages
-  tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages and
-                          stray paths; --write regenerates docs/CONCORDANCE.md
+  tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages,
+                          stray paths, the words and widths of comments, and the names of types;
+                          --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
   soak SECONDS [server]   the list of a night, SECONDS for each part: the web server under resets, half-closes
                           and load, then `stress`, then `fuzz`; with `server` the first part alone
   stress SECONDS          threads that wait for, cancel and steal everything at once; memory and descriptors
                           stay constant
   programs RUNS [NAMES]   run the programs of programs/ RUNS times under each runner, or those with NAMES
+  packages                pack every crate that may be published, and build all of them from their packages
   peers                   install and build the systems the figures are measured against
   publish [FILE..]        take the figures that `figures --json FILE` measured into
                           figures/published.json; write the README's table, docs/FIGURES.md, and the
@@ -59,6 +62,8 @@ fn main() -> ExitCode {
         ["stress", seconds] => soak::STRESS.run(seconds),
         ["programs", runs] => programs::run(runs, ""),
         ["programs", runs, names] => programs::run(runs, names),
+        ["packages"] => workspace::Workspace::load()
+            .and_then(|workspace| packages::run(&workspace, &mut command::Tally::default())),
         ["peers"] => peers::run(),
         ["publish", files @ ..] => publish::run(files),
         ["semver"] => semver::run(),

@@ -24,6 +24,7 @@ under_every_scheduler! {
     threads_sleep_and_time_goes_on_however_many_are_ready
     a_local_thread_stays_on_its_os_thread
     random_programs_deliver_every_value_once
+    random_programs_in_direct_style_deliver_every_value_once
     a_panic_in_an_action_is_its_threads_alone
     a_foreign_waker_that_panics_harms_no_other_thread
     threads_in_direct_style_block_like_ordinary_code

@@ -12,6 +12,7 @@ mod ours;
 mod pipes;
 mod requests;
 mod runtime;
+mod simulation;
 mod timers;
 mod tokio_peer;
 
@@ -55,6 +56,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("ring-handmade", &[k, hops]) => ours::ring_handmade(k, hops),
         ("disk", &[blocks, n, milliseconds]) => disk::random(blocks, n, milliseconds, Driver::Ring),
         ("disk-pool", &[blocks, n, milliseconds]) => disk::random(blocks, n, milliseconds, Driver::Pool),
+        ("simulated-yields", &[threads, yields]) => simulation::yields(threads, yields),
+        ("simulated-echo", &[clients, messages]) => simulation::echo(clients, messages),
         ("requests", &[port, connections, total]) => requests::requests(port, connections, total)?,
         ("tokio-memory", &[n]) => tokio_peer::memory(n),
         ("tokio-switch-self-wake", &[n, total]) => tokio_peer::switch_self_wake(n, total),

@@ -624,7 +624,7 @@ enum Act {
     Tell(usize),
     Spawn(Vec<Act>),
     SpawnLocal(Vec<Act>),
-    /// Spawns a thread in direct style; under Miri, which cannot switch stacks, a local one.
+    /// Spawns a thread in direct style.
     SpawnDirect(Vec<Act>),
     /// Spawns a thread, and joins it before the next act.
     Call(Vec<Act>),
@@ -632,7 +632,8 @@ enum Act {
     Abandon,
 }
 
-fn acts() -> impl Strategy<Value = Vec<Act>> {
+/// The acts of a thread; `with_direct`, some of the threads are in direct style.
+fn acts(with_direct: bool) -> impl Strategy<Value = Vec<Act>> {
     let leaf = prop_oneof![
         3 => Just(Act::Yield),
         1 => Just(Act::Nap),
@@ -640,12 +641,13 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         4 => (0..3usize).prop_map(Act::Tell),
         1 => Just(Act::Abandon),
     ];
-    let act = leaf.prop_recursive(4, 60, 6, |act| {
+    let spawn_direct = if with_direct { Act::SpawnDirect } else { Act::SpawnLocal };
+    let act = leaf.prop_recursive(4, 60, 6, move |act| {
         let acts = proptest::collection::vec(act, 0..6);
         prop_oneof![
             acts.clone().prop_map(Act::Spawn),
             acts.clone().prop_map(Act::SpawnLocal),
-            acts.clone().prop_map(Act::SpawnDirect),
+            acts.clone().prop_map(spawn_direct),
             acts.prop_map(Act::Call),
         ]
     });
@@ -684,7 +686,6 @@ fn perform(acts: Vec<Act>, ways: Arc<Ways>) -> Boxed<()> {
                 Act::Tell(_) => ways.slow.put(()).await,
                 Act::Spawn(acts) => drop(spawn(perform(acts, ways.clone()))),
                 Act::SpawnLocal(acts) => drop(spawn_local(perform(acts, ways.clone()))),
-                Act::SpawnDirect(acts) if cfg!(miri) => drop(spawn_local(perform(acts, ways.clone()))),
                 Act::SpawnDirect(acts) => {
                     let ways = ways.clone();
                     drop(spawn_local(direct(move || {
@@ -703,9 +704,20 @@ fn perform(acts: Vec<Act>, ways: Arc<Ways>) -> Boxed<()> {
 }
 
 pub(crate) fn random_programs_deliver_every_value_once<S: Scheduler>() {
+    random_programs::<S>(false);
+}
+
+pub(crate) fn random_programs_in_direct_style_deliver_every_value_once<S: Scheduler>() {
+    if cfg!(miri) {
+        return; // Miri cannot switch stacks.
+    }
+    random_programs::<S>(true);
+}
+
+fn random_programs<S: Scheduler>(with_direct: bool) {
     let cases = if cfg!(miri) { 2 } else { 40 };
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
-    proptest!(config, |(acts in acts())| {
+    proptest!(config, |(acts in acts(with_direct))| {
         let expected = tellings(&acts);
         let told = S::run(async move {
             let ways = Arc::new(Ways::default());

@@ -1,42 +1,46 @@
-//! The directory that is served: looking up names below it, and nothing outside.
+//! The directory that is served. A [`DocumentRoot`] looks up names below it, and nothing outside.
+//! `files.rs` calls it for names that are not in the cache.
 //!
-//! A name is opened relative to a descriptor of the root with `openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)`. So a
-//! relative symbolic link is followed as long as it stays below the root. A link that is absolute, or that climbs out and
-//! comes back, makes the kernel refuse the name; then the place that the name leads to is found out without opening it
-//! (`O_PATH`), and if that place is below the root, its own path is opened from the root, again beneath it. Whatever leads
-//! elsewhere is answered 404, whatever is renamed meanwhile. On kernels that have no `openat2` (before Linux 5.6, or where
-//! a sandbox denies it) the name is walked one component at a time with `O_NOFOLLOW`, and no symbolic link is followed
-//! at all.
+//! A name is opened relative to a descriptor of the root with `openat2(RESOLVE_BENEATH |
+//! RESOLVE_NO_MAGICLINKS)`. So a relative symbolic link is followed as long as it stays below the
+//! root. A link that is absolute, or that climbs out and comes back, makes the kernel refuse the
+//! name. The look-up then asks the kernel for the place that the name leads to, without opening the
+//! file (`O_PATH`). If that place is below the root, the look-up opens the place's own path from
+//! the root, again beneath it. A name that leads elsewhere is answered 404, whatever is renamed
+//! meanwhile. Some kernels have no `openat2` (before Linux 5.6, or where a sandbox denies it).
+//! There the look-up walks the name one component at a time with `O_NOFOLLOW`, and follows no
+//! symbolic link.
 //!
-//! Only regular files are opened for reading: what a name stands for is looked at first, because opening a FIFO or a device
-//! does something to it.
+//! Only regular files are opened for reading. The look-up asks for the kind of the file first,
+//! because opening a FIFO or a device has an effect on it.
 //!
-//! A look-up is first made so that it does not wait for the disk (`RESOLVE_CACHED`, `RWF_NOWAIT`), on the worker itself: with the
-//! path and the content in memory it costs some microseconds, less than the way to another OS thread and back. If that is
-//! not enough it is [`Missed::Cold`], and is made again on the blocking pool.
+//! The worker itself makes a look-up first in a way that does not wait for the disk
+//! (`RESOLVE_CACHED`, `RWF_NOWAIT`). With the path and the content in memory this costs some
+//! microseconds, less than the way to another OS thread and back. If the look-up would have to
+//! wait, its result is [`Missed::Cold`], and the connection has it made again on the blocking pool.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use selvedge_io::sys::{self, Fd};
+use selvedge_io::fs::{FileStatus, Handle};
 
 use crate::status::Status;
 
 /// The file that stands for its directory.
 const INDEX: &[u8] = b"index.html";
 
-/// How often a look-up is repeated that failed because something was renamed meanwhile.
+/// How often a look-up is repeated if it fails because a file was renamed meanwhile.
 const RACES_MAX: u32 = 8;
 
 /// The path of a directory whose files are served.
 ///
-/// It is opened anew for look-ups that come later, so that a directory put in its place, or a symbolic link turned to
-/// another one, is seen.
+/// It is opened anew for look-ups that come later, so that a directory put in its place, or a
+/// symbolic link turned to another one, is seen.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct DocumentRoot {
     path: PathBuf,
     /// Whether the kernel can keep a look-up below a directory.
     beneath: bool,
@@ -54,7 +58,7 @@ pub(crate) enum Patience {
 pub(crate) enum Missed {
     /// It would have to wait for the disk.
     Cold,
-    /// What the client is to be told.
+    /// The status of the reply.
     Refused(Status),
 }
 
@@ -77,10 +81,10 @@ pub(crate) struct OpenedFile {
 #[derive(Debug)]
 pub(crate) enum Body {
     Memory(Box<[u8]>),
-    Open(Fd),
+    Open(Handle),
 }
 
-/// What tells a file and its state from another.
+/// The numbers that distinguish a file and its state from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -92,9 +96,9 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// `None` if `fd` is not a regular file.
-    pub(crate) fn of(fd: impl AsFd) -> Result<Option<Identity>, Errno> {
-        let sys::Status { device, inode, mode, len, modified, changed } = sys::status(fd)?;
+    /// `None` if `file` is not a regular file.
+    pub(crate) fn of(file: &Handle) -> Result<Option<Identity>, Errno> {
+        let FileStatus { device, inode, mode, len, modified, changed } = file.status()?;
         let is_file = FileType::from_raw_mode(mode) == FileType::RegularFile;
         Ok(is_file.then_some(Identity { device, inode, len, modified, changed }))
     }
@@ -105,16 +109,16 @@ impl Identity {
     }
 }
 
-impl Tree {
-    /// The tree at `path`.
+impl DocumentRoot {
+    /// The directory at `path`.
     ///
     /// # Errors
     /// With the path in the message: it is not there, no directory, or must not be searched.
-    pub fn new(path: impl AsRef<Path>) -> io::Result<Tree> {
+    pub fn new(path: impl AsRef<Path>) -> io::Result<DocumentRoot> {
         let path = path.as_ref();
         let naming = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let absolute = std::path::absolute(path).map_err(naming)?;
-        let mut tree = Tree { path: absolute, beneath: true };
+        let mut tree = DocumentRoot { path: absolute, beneath: true };
         let root = tree.root(Patience::Disk).map_err(|errno| naming(errno.into()))?;
         match tree.open(root.as_fd(), b".", OFlags::PATH, Patience::Disk) {
             Err(Errno::NOSYS | Errno::PERM) => tree.beneath = false,
@@ -124,25 +128,25 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Where it is.
+    /// Its absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Opens the root itself.
-    pub(crate) fn root(&self, patience: Patience) -> Result<Fd, Errno> {
+    pub(crate) fn root(&self, patience: Patience) -> Result<Handle, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match patience {
             Patience::None if self.beneath => {
-                sys::open_within(CWD, &self.path, flags, Mode::empty(), ResolveFlags::CACHED)
+                Handle::open_within(CWD, &self.path, flags, ResolveFlags::CACHED)
             }
             Patience::None => Err(Errno::AGAIN),
-            Patience::Disk => sys::open(CWD, &self.path, flags, Mode::empty()),
+            Patience::Disk => Handle::open(CWD, &self.path, flags),
         }
     }
 
-    /// Looks up `name`, as [`target::resolve`](crate::target::resolve) gives names, and reads the content if it is not
-    /// longer than `memory_max`.
+    /// Looks up `name`, as [`target::resolve`](crate::target::resolve) gives names, and reads the
+    /// content if it is not longer than `memory_max`.
     pub(crate) fn find(
         &self,
         root: BorrowedFd<'_>,
@@ -167,7 +171,7 @@ impl Tree {
             there => there.map_err(missed)?,
         };
         let Some(identity) = Identity::of(&there).map_err(missed)? else {
-            let mode = sys::status(&there).map_err(missed)?.mode;
+            let mode = there.status().map_err(missed)?.mode;
             return match (is_directory, FileType::from_raw_mode(mode)) {
                 (false, FileType::Directory) => Ok(Found::Directory),
                 (false, _) => Err(Missed::Refused(Status::NOT_FOUND)),
@@ -178,7 +182,7 @@ impl Tree {
         let file = self.open(root, path, flags, patience).map_err(missed)?;
         let opened = Identity::of(&file).map_err(missed)?;
         let Some(identity) = opened.filter(|opened| opened.is_same_file(&identity)) else {
-            // Another was put in its place between the two looks.
+            // Another file was put in its place between the two calls.
             return Err(Missed::Cold);
         };
         let body = match read_whole(&file, identity, memory_max, patience)? {
@@ -188,7 +192,8 @@ impl Tree {
         Ok(Found::File(OpenedFile { identity, body }))
     }
 
-    /// Why a directory, named with a `/` at its end or not at all, gave nothing when it has no index.
+    /// Why a directory, named with a `/` at its end or not at all, gave nothing when it has no
+    /// index.
     fn without_index(&self, root: BorrowedFd<'_>, name: &[u8], patience: Patience) -> Missed {
         let directory = if name.is_empty() { b"." } else { name };
         match self.open(root, directory, OFlags::PATH | OFlags::DIRECTORY, patience) {
@@ -213,7 +218,7 @@ impl Tree {
             false => name,
         };
         let fd = self.open(root, path, OFlags::PATH, patience).map_err(missed)?;
-        Identity::of(fd).map_err(missed)
+        Identity::of(&fd).map_err(missed)
     }
 
     fn open(
@@ -222,7 +227,7 @@ impl Tree {
         path: &[u8],
         flags: OFlags,
         patience: Patience,
-    ) -> Result<Fd, Errno> {
+    ) -> Result<Handle, Errno> {
         let flags = flags | OFlags::CLOEXEC;
         if !self.beneath {
             return if patience == Patience::None { Err(Errno::AGAIN) } else { walk(root, path, flags) };
@@ -230,15 +235,15 @@ impl Tree {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if patience == Patience::None {
             let resolve = resolve | ResolveFlags::CACHED;
-            return match sys::open_within(root, path, flags, Mode::empty(), resolve) {
-                // The way round takes calls that may wait.
+            return match Handle::open_within(root, path, flags, resolve) {
+                // `open_by_place` makes calls that may wait.
                 Err(Errno::XDEV) => Err(Errno::AGAIN),
                 result => result,
             };
         }
         let mut races = 0;
         loop {
-            match sys::open_within(root, path, flags, Mode::empty(), resolve) {
+            match Handle::open_within(root, path, flags, resolve) {
                 Err(Errno::AGAIN) if races < RACES_MAX => races += 1,
                 Err(Errno::XDEV) => return open_by_place(root, path, flags),
                 result => return result,
@@ -247,31 +252,32 @@ impl Tree {
     }
 }
 
-/// Opens what `path` leads to through links that are absolute, or that leave the root and come back, if that is below the
-/// root after all.
-fn open_by_place(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Fd, Errno> {
+/// Opens what `path` leads to through links that are absolute, or that leave the root and come
+/// back, if that is below the root after all.
+fn open_by_place(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Handle, Errno> {
     let look = OFlags::PATH | OFlags::CLOEXEC;
-    let there = sys::open_within(root, path, look, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
-    let path_of = |fd| sys::path_of(fd).map_err(|_| Errno::XDEV);
+    let there = Handle::open_within(root, path, look, ResolveFlags::NO_MAGICLINKS)?;
+    let path_of = |fd| Handle::path_of(fd).map_err(|_| Errno::XDEV);
     let (there, root_path) = (path_of(there.as_fd())?, path_of(root)?);
     let below = there.strip_prefix(&root_path).map_err(|_| Errno::XDEV)?;
     let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-    // The place may have been renamed or replaced meanwhile. It is opened as any name is, beneath the root, and has no links.
+    // The place may have been renamed or replaced meanwhile. It is opened as any name is, beneath
+    // the root, and has no links.
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    sys::open_within(root, below, flags, Mode::empty(), resolve)
+    Handle::open_within(root, below, flags, resolve)
 }
 
 /// Opens `path` one component at a time without following any symbolic link.
-fn walk(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Fd, Errno> {
+fn walk(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Handle, Errno> {
     let mut components = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).peekable();
-    let mut directory: Option<Fd> = None;
+    let mut directory: Option<Handle> = None;
     while let Some(name) = components.next() {
         let at = directory.as_ref().map_or(root, |fd| fd.as_fd());
         let flags = match components.peek() {
             Some(_) => OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
             None => flags,
         };
-        let opened = sys::open(at, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+        let opened = Handle::open(at, name, flags | OFlags::NOFOLLOW)?;
         if components.peek().is_none() {
             return Ok(opened);
         }
@@ -282,7 +288,7 @@ fn walk(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Fd, Errno> {
 
 /// The content of a file if it is not longer than `memory_max` and stood still while it was read.
 fn read_whole(
-    file: &Fd,
+    file: &Handle,
     identity: Identity,
     memory_max: u64,
     patience: Patience,
@@ -295,8 +301,8 @@ fn read_whole(
     while at < content.len() {
         let rest = &mut content[at..];
         let read = match patience {
-            Patience::None => sys::pread_cached(file, rest, at as u64),
-            Patience::Disk => sys::pread(file, rest, at as u64),
+            Patience::None => file.read_cached_at(rest, at as u64),
+            Patience::Disk => file.read_at(rest, at as u64),
         };
         match read {
             Ok(0) => return Ok(None),
@@ -311,14 +317,14 @@ fn read_whole(
 }
 
 /// Reads a stretch of a file on the blocking pool, so that it is in memory when it is sent.
-pub(crate) fn warm(file: &Fd, offset: u64, len: usize) {
+pub(crate) fn warm(file: &Handle, offset: u64, len: usize) {
     let mut scratch = vec![0; len.min(64 << 10)];
     let mut done = 0;
     while done < len {
         let take = scratch.len().min(len - done);
-        match sys::pread(file, &mut scratch[..take], offset + done as u64) {
+        match file.read_at(&mut scratch[..take], offset + done as u64) {
             Ok(n) if n > 0 => done += n,
-            // Whatever it is, sending will meet it again and report it.
+            // Sending the file meets any error again, and reports it.
             _ => return,
         }
     }
@@ -346,7 +352,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    fn tree() -> (tempfile::TempDir, Tree) {
+    fn tree() -> (tempfile::TempDir, DocumentRoot) {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(home.path().join("root/deep/er")).unwrap();
         fs::write(home.path().join("secret"), "secret").unwrap();
@@ -356,11 +362,11 @@ mod tests {
         symlink("deep", home.path().join("root/through")).unwrap();
         symlink("../secret", home.path().join("root/outside")).unwrap();
         symlink("..", home.path().join("root/up")).unwrap();
-        let tree = Tree::new(home.path().join("root")).unwrap();
+        let tree = DocumentRoot::new(home.path().join("root")).unwrap();
         (home, tree)
     }
 
-    fn found(tree: &Tree, name: &str, patience: Patience) -> Result<String, Missed> {
+    fn found(tree: &DocumentRoot, name: &str, patience: Patience) -> Result<String, Missed> {
         let root = tree.root(Patience::Disk).unwrap();
         Ok(match tree.find(root.as_fd(), name.as_bytes(), 100, patience)? {
             Found::Directory => "a directory".into(),
@@ -378,7 +384,7 @@ mod tests {
     fn with_and_without_openat2() {
         let (_home, kernel) = tree();
         assert!(kernel.beneath, "this test wants a kernel with openat2");
-        let walking = Tree { beneath: false, ..kernel.clone() };
+        let walking = DocumentRoot { beneath: false, ..kernel.clone() };
         for tree in [&kernel, &walking] {
             let find = |name| found(tree, name, Patience::Disk);
             assert_eq!(find("file"), Ok("content".into()));
@@ -404,7 +410,7 @@ mod tests {
         let (_home, kernel) = tree();
         found(&kernel, "file", Patience::Disk).unwrap();
         assert_eq!(found(&kernel, "file", Patience::None), Ok("content".into()));
-        let walking = Tree { beneath: false, ..kernel };
+        let walking = DocumentRoot { beneath: false, ..kernel };
         assert_eq!(found(&walking, "file", Patience::None), Err(Missed::Cold), "a walk may wait");
         assert!(walking.root(Patience::None).is_err());
     }
@@ -431,7 +437,7 @@ mod tests {
         let (home, _) = tree();
         for (name, text) in [("none", "No such file or directory"), ("secret", "Not a directory")] {
             let path = home.path().join(name);
-            let error = Tree::new(&path).unwrap_err();
+            let error = DocumentRoot::new(&path).unwrap_err();
             assert!(error.to_string().starts_with(&format!("{}: {text}", path.display())), "{error}");
         }
     }

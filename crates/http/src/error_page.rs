@@ -15,12 +15,13 @@ pub enum Extra<'a> {
     None,
     /// `Location`, of a redirect.
     Location(&'a [u8]),
-    /// The length of the representation no range of which could be satisfied: `Content-Range: bytes */length`.
+    /// The length of the representation no range of which could be satisfied: `Content-Range: bytes
+    /// */length`.
     Length(u64),
 }
 
-/// The status for a request that no file answers, whatever its target: 204 for `OPTIONS`, 405 for the methods that are
-/// known, 501 for others. `None` for `GET` and `HEAD`.
+/// The status for a request that no file answers, whatever its target: 204 for `OPTIONS`, 405 for
+/// the methods that are known, 501 for others. `None` for `GET` and `HEAD`.
 pub fn instead_of_file(request: &Request<'_>) -> Option<Status> {
     match request.method {
         Method::Get | Method::Head => None,
@@ -32,8 +33,9 @@ pub fn instead_of_file(request: &Request<'_>) -> Option<Status> {
     }
 }
 
-/// Appends a whole reply with a small page that names `status`; without the page if `method` is `HEAD`. Pass `GET` as
-/// the method of a request that could not be parsed. Returns the bytes of the page that were appended.
+/// Appends a whole reply with a small page that names `status`; without the page if `method` is
+/// `HEAD`. Pass `GET` as the method of a request that could not be parsed. Returns the bytes of the
+/// page that were appended.
 pub fn put(
     status: Status,
     extra: Extra<'_>,

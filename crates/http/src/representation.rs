@@ -1,11 +1,12 @@
 //! One file as the server answers for it: what a cache holds, and the decision what to send.
 //!
-//! The decision is a pure function of the request and the file's status: it appends the head to the write buffer and
-//! says which bytes of the file follow. The connection thread does nothing but send them.
+//! The decision is a pure function of the request and the file's status: it appends the head to the
+//! write buffer and says which bytes of the file follow. The connection thread does nothing but
+//! send them.
 
 use crate::conditional::{ETag, Outcome, Validators, evaluate};
 use crate::date::{self, Clock};
-use crate::page::{self, Extra};
+use crate::error_page::{self, Extra};
 use crate::range::{Parts, Resolved, Span, put_content_range};
 use crate::request::{Method, Request};
 use crate::response::{Head, Persistence, Writer};
@@ -13,7 +14,7 @@ use crate::status::Status;
 
 /// A file's status with the heads of its usual replies prebuilt.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct Representation {
     len: u64,
     content_type: &'static str,
     validators: Validators,
@@ -28,7 +29,8 @@ pub struct Answer {
     pub status: Status,
     /// What follows what was appended to the write buffer.
     pub content: Content,
-    /// Bytes of content of the whole reply, for the log: those already appended and those to follow.
+    /// Bytes of content of the whole reply, for the log: those already appended and those to
+    /// follow.
     pub content_bytes: u64,
 }
 
@@ -43,15 +45,15 @@ pub enum Content {
     Parts(Parts),
 }
 
-impl Entry {
-    /// The entry of a file of `len` bytes and type `content_type` (see [`crate::mime`]), last modified in second
-    /// `seconds` (Unix time), as seen at `now` (Unix seconds).
+impl Representation {
+    /// The representation of a file of `len` bytes and type `content_type` (see [`crate::mime`]),
+    /// last modified in second `seconds` (Unix time), as seen at `now` (Unix seconds).
     ///
-    /// `Last-Modified` is left out for times before 1970, and is `now` for a time that lies in the future
-    /// (RFC 9110 §8.8.2.1).
-    pub fn new(content_type: &'static str, len: u64, seconds: i64, etag: ETag, now: u64) -> Entry {
+    /// `Last-Modified` is left out for times before 1970, and is `now` for a time that lies in the
+    /// future (RFC 9110 §8.8.2.1).
+    pub fn new(content_type: &'static str, len: u64, seconds: i64, etag: ETag, now: u64) -> Representation {
         let modified = u64::try_from(seconds).ok().map(|seconds| seconds.min(now));
-        let mut entry = Entry {
+        let mut entry = Representation {
             len,
             content_type,
             validators: Validators { etag, modified },
@@ -80,12 +82,12 @@ impl Entry {
         &self.validators
     }
 
-    /// Answers a `GET` or `HEAD` request for this file: appends the head, or the whole reply if no byte of the file is
-    /// part of it.
+    /// Answers a `GET` or `HEAD` request for this file: appends the head, or the whole reply if no
+    /// byte of the file is part of it.
     ///
     /// # Complexity
-    /// A request without conditions and ranges costs one branch, one copy of the head and one of the date; nothing is
-    /// allocated unless `out` has to grow. Ranges allocate.
+    /// A request without conditions and ranges costs one branch, one copy of the head and one of
+    /// the date; nothing is allocated unless `out` has to grow. Ranges allocate.
     #[inline]
     pub fn answer(
         &self,
@@ -119,7 +121,7 @@ impl Entry {
         out: &mut Vec<u8>,
     ) -> Answer {
         let page = |status, extra, out: &mut Vec<u8>| {
-            let content_bytes = page::put(status, extra, request.method, persistence, clock, out);
+            let content_bytes = error_page::put(status, extra, request.method, persistence, clock, out);
             Answer { status, content: Content::Nothing, content_bytes }
         };
         let ranges = match evaluate(request, &self.validators, clock.second()) {
@@ -172,7 +174,8 @@ mod tests {
     use crate::request::{Limits, parse};
 
     fn head(seconds: i64, now: u64) -> String {
-        let entry = Entry::new("text/plain", 3, seconds, ETag::of_file(7, (seconds, 0), 3, now), now);
+        let entry =
+            Representation::new("text/plain", 3, seconds, ETag::of_file(7, (seconds, 0), 3, now), now);
         let request = parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap().unwrap();
         let mut out = Vec::new();
         entry.answer(&request, Persistence::Implied, &Clock::at(now), &mut out);
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_plain_answer_allocates_nothing_in_a_buffer_that_is_large_enough() {
-        let entry = Entry::new("text/plain", 3, 0, ETag::of_file(7, (0, 0), 3, 9), 9);
+        let entry = Representation::new("text/plain", 3, 0, ETag::of_file(7, (0, 0), 3, 9), 9);
         let request = parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap().unwrap();
         let mut out = Vec::with_capacity(entry.ok.len());
         let buffer = out.as_ptr();
