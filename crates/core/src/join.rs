@@ -619,14 +619,11 @@ impl<T> JoinHandle<T> {
         let direct = direct(cx);
         let waker = || direct.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
         let waits = self.cell().meeting.join(waker());
-        if waits {
-            if let Some(cpu) = direct {
-                cpu.tell(|observer| observer.waits_for(self.key.get(), "which it joins"));
-                let here =
-                    cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
-                // The handle may move before it is dropped; the cell does not.
-                cpu.ask_block(self.cell.as_ptr(), Place::join(self.key), here);
-            }
+        if waits && let Some(cpu) = direct {
+            cpu.tell(|observer| observer.waits_for(self.key.get(), "which it joins"));
+            let here = cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
+            // The handle may move before it is dropped; the cell does not.
+            cpu.ask_block(self.cell.as_ptr(), Place::join(self.key), here);
         }
         waits
     }
