@@ -13,7 +13,7 @@
 //!   Size ───────────▶ Size ───────▶ SizeLf ───────────▶ Data ───────────▶ DataCr ─▶ DataLf ─▶ Size
 //!    │ ";" / SP                        │ LF, size = 0
 //!    ▼                                 ▼         tchar           ":"         CR         LF
-//!   extensions                     Trailer ───────────▶ Name ───────▶ Value ──▶ ValueLf ──▶ Trailer
+//!   extensions                     Trailer ───────────▶ Name ───────▶ Value ──▶ ValueLf ─▶ Trailer
 //!    │ CR                              │ CR
 //!    ▼                                 ▼          LF
 //!   SizeLf                           EndLf ───────────▶ Done
