@@ -126,7 +126,7 @@ impl<F: Future<Output = ()> + 'static> Future for Fork<F> {
             Some(cpu) if cpu.asks_nothing() => {
                 let child = created(cpu, future, if self.mobile { cpu.mobility() } else { 0 });
                 cpu.ask(&raw const *self, Ask::Fork(child.into_key()));
-                self.state = State::Asked;
+                self.state = ForkState::Asked;
                 Poll::Pending
             }
             _ => self.poll_otherwise(cx, future),
