@@ -1,5 +1,5 @@
-//! Fault injection: chosen system calls fail, are interrupted, or transfer less than they were asked
-//! to.
+//! Fault injection: chosen system calls fail, are interrupted, or transfer less than they were
+//! asked to.
 //!
 //! [`Faults`] register a function at the interposition point of the [system-call
 //! layer](crate::sys), which asks it before each call. The layer does not name this module.
@@ -19,10 +19,10 @@ pub enum Fault {
     Errno(i32),
     /// The call transfers at most so many bytes.
     ///
-    /// This fault is for [`Call::SendFile`], [`Call::Pread`] and [`Call::Pwrite`], because the kernel
-    /// may cut a transfer of a file short at any time. It cuts a transfer of a socket short only if
-    /// there are no more bytes, or no more room, and callers rely on that; the simulated network cuts
-    /// those short where a kernel may.
+    /// This fault is for [`Call::SendFile`], [`Call::Pread`] and [`Call::Pwrite`], because the
+    /// kernel may cut a transfer of a file short at any time. It cuts a transfer of a socket short
+    /// only if there are no more bytes, or no more room, and callers rely on that; the simulated
+    /// network cuts those short where a kernel may.
     Short(usize),
 }
 
@@ -76,14 +76,15 @@ static EVERYWHERE: Mutex<Option<InstalledFaults>> = Mutex::new(None);
 #[must_use = "dropping it takes the faults away"]
 pub struct Faults {
     everywhere: bool,
-    /// The value stays on its OS thread, because its destructor removes the faults of that OS thread.
+    /// The value stays on its OS thread, because its destructor removes the faults of that OS
+    /// thread.
     _local: std::marker::PhantomData<*const ()>,
 }
 
 impl Faults {
-    /// Installs faults of the calls that this OS thread makes. `plan` decides about each call before it
-    /// is made, given the number of calls of its kind that were made before it. `plan` itself makes no
-    /// call.
+    /// Installs faults of the calls that this OS thread makes. `plan` decides about each call
+    /// before it is made, given the number of calls of its kind that were made before it. `plan`
+    /// itself makes no call.
     ///
     /// # Panics
     /// If this OS thread has faults already.
@@ -95,7 +96,8 @@ impl Faults {
         Faults::installed(false)
     }
 
-    /// Installs faults of the calls of all OS threads of the process, which include the blocking pool's.
+    /// Installs faults of the calls of all OS threads of the process, which include the blocking
+    /// pool's.
     ///
     /// # Panics
     /// If the process has faults already.
