@@ -1,12 +1,14 @@
 //! The direct-style thread as a future, and [`wait`] within it.
 //!
-//! A poll of the future switches to the thread's stack and comes back when the thread waits or is over. A `wait` polls its future
-//! on the thread's stack with a copy of that poll's waker, and switches back when it is pending.
+//! A poll of the future switches to the thread's stack and comes back when the thread waits or is
+//! over. A `wait` polls its future on the thread's stack with a copy of that poll's waker, and
+//! switches back when it is pending.
 //!
-//! A `wait` may come in the middle of another one's poll. Then the future out there goes on, on the other side of the switch, with the
-//! context that it was polled with before. So the copy of the waker has one address for all of a thread's life, and while a poll
-//! refers to it, the thread is resumed with that very waker only. That is what happens when one of our CPUs runs it, which lends
-//! every step the same one, and under executors that have one for each task.
+//! A `wait` may come in the middle of another one's poll. Then the future out there goes on, on the
+//! other side of the switch, with the context that it was polled with before. So the copy of the
+//! waker has one address for all of a thread's life, and while a poll refers to it, the thread is
+//! resumed with that very waker only. That is what happens when one of our CPUs runs it, which
+//! lends every step the same one, and under executors that have one for each task.
 
 use crate::stack::{CURRENT, Control, STACK_BYTES, Stack};
 use crate::unwinding;
@@ -26,18 +28,20 @@ const THROWN_MAX: u32 = 100;
 
 /// A thread in direct style: the future that runs `body` on a stack of its own.
 ///
-/// The stack is taken when it is first polled, and goes back to a list of free ones when the body has returned. See
-/// [the crate](crate) for what may be done in the body, and for what dropping the future does.
+/// The stack is taken when it is first polled, and goes back to a list of free ones when the body
+/// has returned. See [the crate](crate) for what may be done in the body, and for what dropping the
+/// future does.
 ///
 /// # Panics
-/// When it is first polled, if there is no memory for another stack or the process has no room for another mapping. A panic
-/// in the body is one of the future, as in an `async` block.
+/// When it is first polled, if there is no memory for another stack or the process has no room for
+/// another mapping. A panic in the body is one of the future, as in an `async` block.
 ///
 /// # Paper
 /// [Del §4] direct style; [Del §4.2] one-shot continuations.
 ///
 /// # Differences
-/// 1. The continuation is not copied: it is the stack, and is resumed once because the future is polled until it is ready.
+/// 1. The continuation is not copied: it is the stack, and is resumed once because the future is
+///    polled until it is ready.
 ///
 /// # Examples
 /// ```
@@ -82,7 +86,8 @@ impl Options {
         Options { bytes: STACK_BYTES, name: None }
     }
 
-    /// How large the stack is; rounded up to a power of two, and to at least 16 KiB. Only what is touched takes memory.
+    /// How large the stack is; rounded up to a power of two, and to at least 16 KiB. Only what is
+    /// touched takes memory.
     pub const fn stack_bytes(mut self, bytes: usize) -> Options {
         self.bytes = bytes;
         self
@@ -100,7 +105,7 @@ impl Options {
         F: FnOnce() -> T + 'static,
         T: 'static,
     {
-        Direct { state: State::Fresh(body, self) }
+        Direct { state: DirectState::Fresh(body, self) }
     }
 }
 
@@ -117,10 +122,10 @@ where
     F: FnOnce() -> T + 'static,
     T: 'static,
 {
-    state: State<F, T>,
+    state: DirectState<F, T>,
 }
 
-enum State<F, T: 'static> {
+enum DirectState<F, T: 'static> {
     Fresh(F, Options),
     Running(Fiber<T>),
     Over,
@@ -143,7 +148,7 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let fiber = match &mut self.state {
-            State::Running(fiber) => fiber,
+            DirectState::Running(fiber) => fiber,
             _ => self.start(),
         };
         if !fiber.lend(cx.waker()) {
@@ -168,25 +173,25 @@ where
 {
     #[cold]
     fn start(&mut self) -> &mut Fiber<T> {
-        let State::Fresh(body, options) = std::mem::replace(&mut self.state, State::Over) else {
+        let DirectState::Fresh(body, options) = std::mem::replace(&mut self.state, DirectState::Over) else {
             panic!("a direct-style thread is not polled after it has ended");
         };
-        self.state = State::Running(Fiber::new(body, options));
-        let State::Running(fiber) = &mut self.state else { unreachable!("just set") };
+        self.state = DirectState::Running(Fiber::new(body, options));
+        let DirectState::Running(fiber) = &mut self.state else { unreachable!("just set") };
         fiber
     }
 
     #[cold]
     fn strayed(&mut self) -> ! {
-        if let State::Running(fiber) = std::mem::replace(&mut self.state, State::Over) {
+        if let DirectState::Running(fiber) = std::mem::replace(&mut self.state, DirectState::Over) {
             fiber.give_up("was resumed by another task in the middle of a wait() within a wait()");
         }
         panic!("a direct-style thread was resumed by another task in the middle of a wait() within a wait()");
     }
 
     #[cold]
-    fn conclude(&mut self, result: Ended<T>) -> Poll<T> {
-        self.state = State::Over;
+    fn conclude(&mut self, result: BodyResult<T>) -> Poll<T> {
+        self.state = DirectState::Over;
         match result {
             Ok(output) => Poll::Ready(output),
             Err(payload) => resume_unwind(payload),
@@ -200,7 +205,7 @@ where
     T: 'static,
 {
     fn drop(&mut self) {
-        if let State::Running(fiber) = std::mem::replace(&mut self.state, State::Over) {
+        if let DirectState::Running(fiber) = std::mem::replace(&mut self.state, DirectState::Over) {
             fiber.cancel();
         }
     }
@@ -213,19 +218,19 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Fresh(..) => "not begun",
-            State::Running(_) => "waits",
-            State::Over => "over",
+            DirectState::Fresh(..) => "not begun",
+            DirectState::Running(_) => "waits",
+            DirectState::Over => "over",
         };
         f.debug_struct("Direct").field("state", &state).finish_non_exhaustive()
     }
 }
 
-type Ended<T> = Result<T, Box<dyn Any + Send>>;
+type BodyResult<T> = Result<T, Box<dyn Any + Send>>;
 
 /// A body that has begun and is not over, on its stack.
 struct Fiber<T: 'static> {
-    coroutine: Coroutine<(), (), Ended<T>, Stack>,
+    coroutine: Coroutine<(), (), BodyResult<T>, Stack>,
     /// The block beside its stack, which lives as long as the coroutine.
     control: *const Control,
 }
@@ -256,8 +261,9 @@ impl<T: 'static> Fiber<T> {
         let control = self.control();
         let lent = control.lent.get();
         if control.polls.get() == 0 {
-            // SAFETY: nobody refers to it: `wait` does so only within a poll that is counted. The copy is used as a reference to the
-            // original would be, until this poll is over; it is never dropped.
+            // SAFETY: nothing refers to it: `wait` does so only within a poll that is counted. The
+            // copy is used as a reference to the original would be, until this poll is over; it is
+            // never dropped.
             unsafe { lent.write(ManuallyDrop::new(ptr::read(waker))) };
         } else {
             // SAFETY: as a value it is there since the stack was mapped, and only looked at.
@@ -272,7 +278,7 @@ impl<T: 'static> Fiber<T> {
 
     /// Lets it run until it waits or is over.
     #[inline(always)]
-    fn resume(&mut self) -> CoroutineResult<(), Ended<T>> {
+    fn resume(&mut self) -> CoroutineResult<(), BodyResult<T>> {
         let control = self.control();
         control.cpu.set(running_cpu());
         control.panicking.set(std::thread::panicking());
@@ -285,8 +291,9 @@ impl<T: 'static> Fiber<T> {
         result
     }
 
-    /// Whether the waker of the polls that are under way on the stack is there still: nobody refers to it; or the copy that
-    /// `suspend_within` has kept is one like it, and keeps it alive; or it is that of a CPU which lives.
+    /// Whether the waker of the polls that are under way on the stack is there still: nothing
+    /// refers to it; or the copy that `suspend_within` has kept is one like it, and keeps it alive;
+    /// or it is that of a CPU which lives.
     fn may_come_back(&self) -> bool {
         let control = self.control();
         if control.polls.get() == 0 {
@@ -311,7 +318,8 @@ impl<T: 'static> Fiber<T> {
         self.control().waker.set(Waker::noop());
         match self.resume() {
             CoroutineResult::Return(result) => {
-                // Cancelled as was asked; or returned, or panicked, when nobody asks any more.
+                // Cancelled as was asked; or returned, or panicked, when the result is wanted no
+                // more.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(result)));
             }
             CoroutineResult::Yield(()) => {
@@ -324,7 +332,8 @@ impl<T: 'static> Fiber<T> {
         }
     }
 
-    /// Leaves the stack as it is for ever: what is on it is never touched again, nor is it used for anything else.
+    /// Leaves the stack as it is for ever: what is on it is never touched again, nor is it used for
+    /// anything else.
     #[cold]
     fn give_up(self, why: &str) {
         eprintln!("direct-style thread {} {why}: its stack is given up", self.control().name.get());
@@ -332,7 +341,8 @@ impl<T: 'static> Fiber<T> {
     }
 }
 
-/// The rest of a cancelled thread, which waits in a destructor or within a function that cannot unwind.
+/// The rest of a cancelled thread, which waits in a destructor or within a function that cannot
+/// unwind.
 struct Remains<T: 'static> {
     fiber: Option<Fiber<T>>,
 }
@@ -359,24 +369,27 @@ impl<T: 'static> Drop for Remains<T> {
     fn drop(&mut self) {
         if let Some(fiber) = self.fiber.take() {
             fiber.give_up(
-                "waits in a destructor, or within a function that cannot unwind, where nobody will run it",
+                "waits in a destructor, or within a function that cannot unwind, where no scheduler will run it",
             );
         }
     }
 }
 
 /// What a cancelled thread is unwound with.
-struct Cancelled;
+struct CancelPayload;
 
-/// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the future is ready.
+/// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the
+/// future is ready.
 ///
-/// The future is polled on the thread's own stack within the thread's steps, so that system calls within it are the thread's own, as
-/// if an `async` thread had awaited it. It may run direct-style threads in turn, and `wait` within itself: if it is still pending after that it
-/// is polled once more, since it may have been woken meanwhile.
+/// The future is polled on the thread's own stack within the thread's steps, so that system calls
+/// within it are the thread's own, as if an `async` thread had awaited it. It may run direct-style
+/// threads in turn, and `wait` within itself: if it is still pending after that it is polled once
+/// more, since it may have been woken meanwhile.
 ///
 /// # Panics
-/// Outside of a direct-style thread; and within a future that is itself waited for, if that is polled with another waker each
-/// time. Within a step that a scheduler on the thread's own stack runs: the thread cannot leave its stack before that step ends.
+/// Outside of a direct-style thread; and within a future that is itself waited for, if that is
+/// polled with another waker each time. Within a step that a scheduler on the thread's own stack
+/// runs: the thread cannot leave its stack before that step ends.
 ///
 /// # Paper
 /// [Del §4]: the blocking operations of direct style, all in one.
@@ -395,9 +408,9 @@ struct Cancelled;
 /// ```
 #[inline(always)]
 pub fn wait<F: IntoFuture>(future: F) -> F::Output {
-    // SAFETY: non-null only while the OS thread is on that stack, which keeps the control block alive. It stays true for all of
-    // this function, which is left on the same stack only.
-    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
+    // SAFETY: non-null only while the OS thread is on that stack, which keeps the control block
+    // alive. It stays true for all of this function, which is left on the same stack only.
+    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { refuse_wait() };
     if control.cpu.get() != running_cpu() {
         another_runs();
     }
@@ -406,31 +419,34 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
         let left = control.left.get();
         {
             let _polls = Polls::enter(control);
-            // SAFETY: set by who has resumed this stack. It stays there, and is not written as long as polls are counted.
+            // SAFETY: set by the code that resumed this stack. It stays there, and is not written
+            // as long as polls are counted.
             let waker = unsafe { &*control.waker.get() };
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
                 return output;
             }
         }
         if control.left.get() != left {
-            // A wake-up that came meanwhile has had the wait within go on, and was perhaps meant for this one.
+            // A wake-up that came meanwhile has had the wait within go on, and was perhaps meant
+            // for this one.
             continue;
         }
         if control.polls.get() == 0 { suspend(control) } else { suspend_within(control) }
     }
 }
 
-/// Runs `body` where the thread cannot be [cancelled](selvedge_core::JoinHandle::cancel): a cancellation takes effect when it has
-/// returned. It does not protect from being dropped with a combinator around the thread, or with the scheduler.
+/// Runs `body` where the thread cannot be [cancelled](selvedge_core::JoinHandle::cancel): a
+/// cancellation takes effect when it has returned. It does not protect from being dropped with a
+/// combinator around the thread, or with the scheduler.
 ///
-/// This is for direct style what [`selvedge_core::shield`] is for futures; that one holds within `wait(shield(..))` too, but not where
-/// a `wait` comes within its future.
+/// This is for direct style what [`selvedge_core::shield`] is for futures; that one holds within
+/// `wait(shield(..))` too, but not where a `wait` comes within its future.
 ///
 /// # Panics
 /// Outside of a direct-style thread.
 pub fn shield<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: as in `wait`.
-    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
+    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { refuse_wait() };
     struct Shielded<'a>(&'a Control);
     impl Drop for Shielded<'_> {
         fn drop(&mut self) {
@@ -466,7 +482,7 @@ fn another_runs() -> ! {
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn nobody_waits() -> ! {
+fn refuse_wait() -> ! {
     panic!("this is for direct-style threads, and here is none; in an async block, use .await")
 }
 
@@ -488,7 +504,8 @@ impl Drop for Polls<'_> {
     }
 }
 
-/// Switches to who has resumed the stack, and returns when it is resumed again. Unwinds if the thread is cancelled.
+/// Switches to the code that resumed the stack, and returns when it is resumed again. Unwinds if
+/// the thread is cancelled.
 #[inline(always)]
 fn suspend(control: &Control) {
     let unwinding = unwinds(control);
@@ -515,8 +532,9 @@ fn suspend_within(control: &Control) {
 
 /// Whether this stack is being unwound, so that a destructor is what waits.
 ///
-/// The OS thread counts its panics for all stacks together. If it counted one already when this stack was entered, that may be another
-/// stack's, or that of the one that has resumed this; then only what was seen before is taken for this stack's own.
+/// The OS thread counts its panics for all stacks together. If it counted one already when this
+/// stack was entered, that may be another stack's, or that of the one that has resumed this; then
+/// only what was seen before is taken for this stack's own.
 #[inline(always)]
 fn unwinds(control: &Control) -> bool {
     let unwinds = std::thread::panicking() && (control.unwinding.get() || !control.panicking.get());
@@ -524,13 +542,14 @@ fn unwinds(control: &Control) -> bool {
     unwinds
 }
 
-/// Throws the cancellation, unless the stack is being unwound already, or cannot be: then the thread goes on until it can.
+/// Throws the cancellation, unless the stack is being unwound already, or cannot be: then the
+/// thread goes on until it can.
 #[cold]
 fn throw(control: &Control, unwinding: bool) {
     let thrown = control.thrown.get();
     if !unwinding && thrown < THROWN_MAX && unwinding::is_caught() {
         control.thrown.set(thrown + 1);
         control.unwinding.set(true);
-        resume_unwind(Box::new(Cancelled));
+        resume_unwind(Box::new(CancelPayload));
     }
 }

@@ -35,14 +35,14 @@ impl Fault {
 /// faults were installed.
 type Plan = Box<dyn FnMut(Call, u64) -> Option<Fault> + Send>;
 
-struct Installed {
+struct InstalledFaults {
     plan: Plan,
     counts: [u64; Call::ALL.len()],
 }
 
-impl Installed {
-    fn new(plan: impl FnMut(Call, u64) -> Option<Fault> + Send + 'static) -> Installed {
-        Installed { plan: Box::new(plan), counts: [0; Call::ALL.len()] }
+impl InstalledFaults {
+    fn new(plan: impl FnMut(Call, u64) -> Option<Fault> + Send + 'static) -> InstalledFaults {
+        InstalledFaults { plan: Box::new(plan), counts: [0; Call::ALL.len()] }
     }
 
     fn of(&mut self, call: Call) -> Option<Fault> {
@@ -53,10 +53,10 @@ impl Installed {
 }
 
 thread_local! {
-    static HERE: RefCell<Option<Installed>> = const { RefCell::new(None) };
+    static HERE: RefCell<Option<InstalledFaults>> = const { RefCell::new(None) };
 }
 
-static EVERYWHERE: Mutex<Option<Installed>> = Mutex::new(None);
+static EVERYWHERE: Mutex<Option<InstalledFaults>> = Mutex::new(None);
 
 /// Installed faults. They stay as long as the value lives. With them a test reaches the code behind
 /// an error that the kernel hardly ever returns.
@@ -91,7 +91,7 @@ impl Faults {
     pub fn here(plan: impl FnMut(Call, u64) -> Option<Fault> + Send + 'static) -> Faults {
         HERE.with_borrow_mut(|here| {
             assert!(here.is_none(), "this OS thread has faults already");
-            *here = Some(Installed::new(plan));
+            *here = Some(InstalledFaults::new(plan));
         });
         Faults::installed(false)
     }
@@ -104,7 +104,7 @@ impl Faults {
     pub fn everywhere(plan: impl FnMut(Call, u64) -> Option<Fault> + Send + 'static) -> Faults {
         let mut everywhere = everywhere();
         assert!(everywhere.is_none(), "the process has faults already");
-        *everywhere = Some(Installed::new(plan));
+        *everywhere = Some(InstalledFaults::new(plan));
         Faults::installed(true)
     }
 
@@ -129,7 +129,7 @@ impl fmt::Debug for Faults {
     }
 }
 
-fn everywhere() -> MutexGuard<'static, Option<Installed>> {
+fn everywhere() -> MutexGuard<'static, Option<InstalledFaults>> {
     EVERYWHERE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

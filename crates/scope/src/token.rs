@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
-/// A flag that is set once, by whoever holds the token, and that any number of threads on any OS thread can wait for.
+/// A flag that any holder of the token sets once, and that any number of threads on any OS thread
+/// can wait for.
 ///
-/// Tokens form a tree: cancelling one cancels those made by [`child`](CancelToken::child) from it, and theirs; never its parent. A clone is
-/// the same token.
+/// Tokens form a tree: cancelling one cancels those made by [`child`](CancelToken::child) from it,
+/// and theirs; never its parent. A clone is the same token.
 ///
-/// Where dropping a future is not what is wanted, because a server is to finish its requests, say, a token is looked at
-/// in the right places. Raced with anything else it is a cancellation like that of a thread.
+/// Where dropping a future is not what is wanted, because a server is to finish its requests, say,
+/// a token is looked at in the right places. Raced with anything else it is a cancellation like
+/// that of a thread.
 ///
 /// # Examples
 /// ```
@@ -44,34 +46,35 @@ use std::task::{Context, Poll};
 #[derive(Clone)]
 #[doc(alias = "CancellationToken")]
 pub struct CancelToken {
-    node: Arc<Node>,
+    node: Arc<TokenNode>,
 }
 
-struct Node {
+struct TokenNode {
     /// To look at without the lock.
     cancelled: AtomicBool,
     queue: WaitQueue<Family, (), Shared>,
-    /// Kept, so that a cancellation from further up reaches us even if nobody else has it any more.
-    parent: Option<Arc<Node>>,
+    /// Kept, so that a cancellation from further up reaches this token even if no other
+    /// handle to the parent is left.
+    parent: Option<Arc<TokenNode>>,
 }
 
 #[derive(Default)]
 struct Family {
     cancelled: bool,
-    children: Vec<Weak<Node>>,
+    children: Vec<Weak<TokenNode>>,
     /// When so many are listed, those that are gone are taken out.
     prune_at: usize,
 }
 
 impl CancelToken {
-    /// A token that nobody has cancelled.
+    /// A token that is not cancelled.
     pub fn new() -> CancelToken {
         CancelToken::with(None)
     }
 
-    fn with(parent: Option<Arc<Node>>) -> CancelToken {
+    fn with(parent: Option<Arc<TokenNode>>) -> CancelToken {
         let queue = WaitQueue::new(Family::default());
-        CancelToken { node: Arc::new(Node { cancelled: AtomicBool::new(false), queue, parent }) }
+        CancelToken { node: Arc::new(TokenNode { cancelled: AtomicBool::new(false), queue, parent }) }
     }
 
     /// A token that is cancelled when this one is, or by itself.
@@ -137,7 +140,7 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-impl Drop for Node {
+impl Drop for TokenNode {
     fn drop(&mut self) {
         // A long line of tokens goes one by one, not by recursion.
         let mut parent = self.parent.take();
@@ -148,9 +151,9 @@ impl Drop for Node {
 }
 
 /// Waits for the flag.
-enum Wait {}
+enum AwaitCancel {}
 
-impl Role<Family, ()> for Wait {
+impl Role<Family, ()> for AwaitCancel {
     type Output = ();
 
     fn attempt(family: &mut Family, _: &mut Queue<'_, ()>, (): &mut ()) -> Option<()> {
@@ -165,7 +168,7 @@ impl Role<Family, ()> for Wait {
 /// The future of [`CancelToken::cancelled`].
 #[must_use = "nothing happens until it is awaited"]
 pub struct Cancelled<'a> {
-    waiting: Waiting<'a, Family, (), Wait, Shared>,
+    waiting: Waiting<'a, Family, (), AwaitCancel, Shared>,
 }
 
 impl Future for Cancelled<'_> {

@@ -1,9 +1,9 @@
-//! The thread dump: every thread, what it waits for, since when, and who would wake it.
+//! The thread dump: every thread, what it waits for, since when, and which thread would wake it.
 
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
 use crate::named;
-use crate::recorder::{self, CENSUS, Record};
+use crate::recorder::{self, CENSUS, ThreadRecord};
 use selvedge_core::observe::{self, End, Errand, Object, ThreadId};
 use selvedge_core::{Interest, Time};
 use std::collections::HashMap;
@@ -20,10 +20,11 @@ use std::time::Duration;
 pub struct Dump {
     /// The CPUs, in the order of their numbers.
     pub cpus: Vec<CpuState>,
-    /// The threads: those that run first, then those that wait, the longest first, then those that are ready.
+    /// The threads: those that run first, then those that wait, the longest first, then those that
+    /// are ready.
     pub threads: Vec<ThreadState>,
-    /// Threads that wait for one another in a circle, and will for ever, whatever the others do: by their numbers, each waits for the next,
-    /// and the last for the first.
+    /// Threads that wait for one another in a circle, and will for ever, whatever the others do: by
+    /// their numbers, each waits for the next, and the last for the first.
     pub cycles: Vec<Vec<u32>>,
 }
 
@@ -35,7 +36,7 @@ pub struct CpuState {
     pub cpu: u32,
     /// The name of its OS thread.
     pub os_thread: String,
-    /// The thread whose step it runs.
+    /// The thread that runs a step on it.
     pub running: Option<u32>,
     /// How long it has been in this step, at most; or how long it has waited in its event source.
     pub since: Duration,
@@ -55,12 +56,14 @@ pub struct ThreadState {
     pub called: Option<Arc<str>>,
     /// Whether it runs, is ready, or waits.
     pub doing: Doing,
-    /// Since when, to the turn of the scheduler. For a running one since when at the earliest. `None` for one that has not run yet.
+    /// Since when, to the turn of the scheduler. For a running one since when at the earliest.
+    /// `None` for one that has not run yet.
     pub since: Option<Duration>,
     /// What it waits for, or asked for last, in words.
     pub call: String,
-    /// The thread that alone would wake it, if it is known: it joins that one, or that one holds the mutex, writes or reads under the
-    /// readers-writer lock, makes the value of the `OnceCell`, owns the promise. `None` too if it waits for several things.
+    /// The thread that alone would wake it, if it is known: it joins that one, or that one holds
+    /// the mutex, writes or reads under the readers-writer lock, makes the value of the `OnceCell`,
+    /// owns the promise. `None` too if it waits for several things.
     pub waits_for: Option<u32>,
     /// Which of these: `which holds the mutex`.
     pub tie: Option<&'static str>,
@@ -82,14 +85,16 @@ pub enum Doing {
     Ready,
 }
 
-/// What all threads do now. To be called from any OS thread, at any time; [`on`](crate::on) comes first.
+/// What all threads do now. To be called from any OS thread, at any time; [`on`](crate::on) comes
+/// first.
 ///
-/// The CPUs are asked for a list of their threads, and have 50 ms to answer; one that is in a long step, as is the caller's, does not.
-/// What has run since the program is observed is in the dump all the same; only threads of such a CPU that have not
-/// run yet are missing.
+/// The CPUs are asked for a list of their threads, and have 50 ms to answer; one that is in a long
+/// step, as is the caller's, does not. What has run since the program is observed is in the dump
+/// all the same; only threads of such a CPU that have not run yet are missing.
 ///
 /// # Complexity
-/// Looks at each thread, and holds up those that run for as long as it takes to copy what is known of some of them.
+/// Looks at each thread, and holds up those that run for as long as it takes to copy what is known
+/// of some of them.
 pub fn dump() -> Dump {
     let unrun = census();
     let now = Time::now();
@@ -108,15 +113,15 @@ pub fn dump() -> Dump {
     }
     cpus.sort_unstable_by_key(|cpu| cpu.cpu);
 
-    let mut records: HashMap<ThreadId, Record> = HashMap::new();
+    let mut records: HashMap<ThreadId, ThreadRecord> = HashMap::new();
     recorder::each(|record| {
         records.insert(record.thread, record.clone());
     });
     for (thread, cpu) in unrun {
-        records.entry(thread).or_insert_with(|| Record::unrun(thread, cpu, Time::default()));
+        records.entry(thread).or_insert_with(|| ThreadRecord::unrun(thread, cpu, Time::default()));
     }
     for (cpu, thread) in &running {
-        records.entry(*thread).or_insert_with(|| Record::unrun(*thread, *cpu, Time::default()));
+        records.entry(*thread).or_insert_with(|| ThreadRecord::unrun(*thread, *cpu, Time::default()));
     }
     let mut descriptors = Descriptors::default();
     let mut threads = Vec::new();
@@ -144,7 +149,7 @@ pub fn dump() -> Dump {
                     record.words(now, &mut descriptors).unwrap_or_else(|| call(end))
                 }
             },
-            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(whom, _)| whom),
+            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(other, _)| other),
             tie: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(_, tie)| tie),
             cpu: on.map(|cpu| cpu.cpu).or_else(|| Some(record.cpu).filter(|_| record.steps > 0)),
             steps: record.steps,
@@ -171,7 +176,7 @@ fn census() -> Vec<(ThreadId, u32)> {
     answered
 }
 
-impl Record {
+impl ThreadRecord {
     /// What the thread waits for, in words; `None` if its last step has not left it waiting.
     pub(crate) fn words(&self, now: Time, descriptors: &mut Descriptors) -> Option<String> {
         let end = self.end.filter(|end| recorder::is_wait(*end))?;
@@ -253,8 +258,9 @@ fn describe(end: End, now: Time, descriptors: &mut Descriptors) -> String {
 }
 
 impl Dump {
-    /// As JSON: `{"cpus": [{"cpu", "os_thread", "running", "asleep", "since_ns"}, ..], "threads": [{"id", "name", "called",
-    /// "doing", "call", "since_ns", "waits_for", "tie", "cpu", "steps"}, ..], "cycles": [[ID, ..], ..]}`; what is not known is left out.
+    /// As JSON: `{"cpus": [{"cpu", "os_thread", "running", "asleep", "since_ns"}, ..], "threads":
+    /// [{"id", "name", "called", "doing", "call", "since_ns", "waits_for", "tie", "cpu", "steps"},
+    /// ..], "cycles": [[ID, ..], ..]}`; what is not known is left out.
     pub fn to_json(&self) -> String {
         json::text(|json| {
             json.object(|json| {
@@ -273,7 +279,7 @@ impl Dump {
 }
 
 impl Dump {
-    /// Whom a thread waits for, in words.
+    /// The other thread that a thread waits for, in words.
     fn tie(&self, id: u32) -> String {
         let thread = |id: u32| self.threads.iter().find(|thread| thread.id == id);
         let name = |id: u32| match thread(id).and_then(|thread| thread.called.as_deref()) {
@@ -281,9 +287,9 @@ impl Dump {
             None => format!("thread {id}"),
         };
         let waits = thread(id).and_then(|thread| Some((thread.waits_for?, thread.tie?)));
-        let (whom, tie) = waits.unwrap_or_default();
-        let whom = if whom == id { "itself".to_owned() } else { name(whom) };
-        format!("{} waits for {whom}, {tie}", name(id))
+        let (other, tie) = waits.unwrap_or_default();
+        let other = if other == id { "itself".to_owned() } else { name(other) };
+        format!("{} waits for {other}, {tie}", name(id))
     }
 }
 
@@ -359,8 +365,8 @@ impl fmt::Display for ThreadState {
         if let Some(cpu) = self.cpu {
             write!(f, ", on cpu {cpu}")?;
         }
-        if let Some(whom) = self.waits_for {
-            write!(f, "; for thread {whom}, {}", self.tie.unwrap_or_default())?;
+        if let Some(other) = self.waits_for {
+            write!(f, "; for thread {other}, {}", self.tie.unwrap_or_default())?;
         }
         Ok(())
     }

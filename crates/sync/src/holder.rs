@@ -1,8 +1,8 @@
-//! The holder of a lock: [`Holder`], which names a thread, and [`Record`], in which a lock keeps
+//! The holder of a lock: [`Holder`], which names a thread, and [`OwnerRecord`], in which a lock keeps
 //! its holder.
 //!
 //! [`Mutex`](crate::Mutex), [`RwLock`](crate::RwLock), [`OnceCell`](crate::OnceCell) and
-//! [`Promise`](crate::Promise) keep a [`Record`]. They use it for two things: to refuse a thread
+//! [`Promise`](crate::Promise) keep a [`OwnerRecord`]. They use it for two things: to refuse a thread
 //! that would wait for itself ([`check`], [`refuse_recursion`]), and to tell an observer for which
 //! thread the running thread waits ([`telling`]).
 
@@ -74,17 +74,17 @@ impl std::error::Error for Recursion {}
 /// the same number has written it and has passed the guard on. All accesses are Relaxed, because a
 /// thread decides on its own number alone.
 #[derive(Debug, Default)]
-pub(crate) struct Record(AtomicU64);
+pub(crate) struct OwnerRecord(AtomicU64);
 
 /// This bit distinguishes the number of an OS thread from the number of a thread.
 const OS: u64 = 1 << 32;
 /// Another thread may have the guard by now. The record names the locker, and refuses no thread.
 const MAY_MOVE: u64 = 1 << 33;
 
-impl Record {
+impl OwnerRecord {
     /// The record of a free lock.
-    pub(crate) const fn new() -> Record {
-        Record(AtomicU64::new(0))
+    pub(crate) const fn new() -> OwnerRecord {
+        OwnerRecord(AtomicU64::new(0))
     }
 
     #[inline]
@@ -92,7 +92,7 @@ impl Record {
         self.0.store(me.map_or(0, Holder::to_bits), Ordering::Relaxed);
     }
 
-    /// As [`set`](Record::set), for a guard that is made to be passed on.
+    /// As [`set`](OwnerRecord::set), for a guard that is made to be passed on.
     pub(crate) fn set_of_movable(&self, me: Option<Holder>) {
         self.0.store(me.map_or(0, |me| me.to_bits() | MAY_MOVE), Ordering::Relaxed);
     }
@@ -183,13 +183,13 @@ fn next_os_thread() -> u32 {
 /// # Panics
 /// When `me` is the recorded holder.
 #[track_caller]
-pub(crate) fn refuse_recursion(record: &Record, me: Option<Holder>) {
+pub(crate) fn refuse_recursion(record: &OwnerRecord, me: Option<Holder>) {
     if let Err(recursion) = check(record, me) {
         panic!("{recursion}");
     }
 }
 
-pub(crate) fn check(record: &Record, me: Option<Holder>) -> Result<(), Recursion> {
+pub(crate) fn check(record: &OwnerRecord, me: Option<Holder>) -> Result<(), Recursion> {
     match me {
         Some(me) if record.is_held_by(me) => Err(Recursion(me)),
         _ => Ok(()),
