@@ -192,6 +192,29 @@ impl Cpu {
     ///   has others this waits, and looks again, four times a second in the end.) In a group one CPU reports it, or several,
     ///   when all of them sleep.
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
+        self.poll_or_wait(events, idle, None)
+    }
+
+    /// As [`poll`](Cpu::poll) of a scheduler that is idle and waits at most `limit`, if there is one. It
+    /// may return sooner.
+    ///
+    /// # Errors
+    /// As for [`poll`](Cpu::poll).
+    pub fn poll_for<E: Events + ?Sized>(
+        &mut self,
+        events: &mut E,
+        limit: Option<Duration>,
+    ) -> Result<bool, RunError> {
+        self.poll_or_wait(events, true, limit)
+    }
+
+    #[inline]
+    fn poll_or_wait<E: Events + ?Sized>(
+        &mut self,
+        events: &mut E,
+        idle: bool,
+        limit: Option<Duration>,
+    ) -> Result<bool, RunError> {
         if self.turn() {
             self.survey_all(events);
         }
@@ -208,7 +231,7 @@ impl Cpu {
             return Ok(true);
         }
         if events.armed() > 0 {
-            self.sleep(events, |cpu, events| Ok(events.poll(cpu, None)?))?;
+            self.sleep(events, |cpu, events| Ok(events.poll(cpu, limit)?))?;
             return Ok(true);
         }
         let alone = self.inner().members.is_none();
@@ -235,7 +258,8 @@ impl Cpu {
             let suspicious = members.is_none_or(|members| members.all_asleep_but(entry));
             let suspicion = cpu.inner().suspicion.get();
             cpu.inner().suspicion.set(SUSPICION_MAX.min(2 * suspicion));
-            Ok(events.poll(cpu, suspicious.then_some(suspicion))?)
+            let suspicion = suspicious.then_some(suspicion);
+            Ok(events.poll(cpu, limit.into_iter().chain(suspicion).min())?)
         })?;
         Ok(true)
     }

@@ -5,15 +5,15 @@ pub(crate) use loom::{
     cell::UnsafeCell,
     lazy_static,
     sync::{
-        Mutex,
-        atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     thread_local,
 };
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
-    Mutex,
-    atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 
 /// `std`'s cell with loom's way of getting at the value.

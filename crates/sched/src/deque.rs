@@ -186,11 +186,13 @@ impl<T, const N: usize> Deque<T, N> {
         if self.tail == self.limit && self.room() == 0 {
             return Err(item);
         }
-        // SAFETY: the tail is less than a ring's length behind the oldest slot in use, so this one is the owner's and empty.
-        unsafe { self.ring.write(self.tail, item) };
-        self.tail = self.tail.wrapping_add(1);
-        // Release: who sees the tail sees the item.
-        self.ring.tail.0.store(self.tail, Ordering::Release);
+        let (ring, tail): (&Ring<T, N>, u32) = (&self.ring, self.tail);
+        // SAFETY: the tail is less than a ring's length behind the oldest slot in use, so the slot at
+        // the tail is the owner's and empty.
+        unsafe { ring.write(tail, item) };
+        self.tail = tail.wrapping_add(1);
+        // Release: a thief that sees the tail sees the item.
+        ring.tail.0.store(tail.wrapping_add(1), Ordering::Release);
         Ok(())
     }
 
