@@ -7,7 +7,7 @@ use crate::trace::Trace;
 use crate::{Cpu, Deadlock, Quiet, directory, quiet};
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A source of events that a scheduler drives: an event loop.
@@ -43,8 +43,26 @@ pub trait Events {
     /// others.
     fn unparker(&self) -> Arc<dyn Unpark>;
 
+    /// By what another OS thread serves those that wait in it, while its own OS thread is in a long step.
+    /// `None`, as by default, if only its own OS thread can serve them.
+    fn relief(&self) -> Option<Weak<dyn Relief>> {
+        None
+    }
+
     /// Tells the lengths of its queues, by name, to whoever observes the program.
     fn lengths(&self, _say: &mut Lengths<'_>) {}
+}
+
+/// What another OS thread does for an event source whose own OS thread is busy.
+pub trait Relief: fmt::Debug + Send + Sync {
+    /// Looks for events without waiting, and wakes the threads that they concern by
+    /// [`Cpu::wake`] of `cpu`; so those that may move run there. The threads that its own OS thread has
+    /// given to it as they are go on when that OS thread polls. How many were woken; none if its own OS
+    /// thread works on the source at the moment.
+    ///
+    /// # Errors
+    /// If the system's event interface fails.
+    fn relieve(&self, cpu: &mut Cpu) -> io::Result<usize>;
 }
 
 /// Wakes an OS thread that waits in [`Events::poll`]. The next poll returns at once if none is waiting.

@@ -88,7 +88,7 @@ pub use cpu::Cpu;
 #[doc(hidden)]
 pub use cpu::{is_lent_here, running_cpu};
 pub use deadlock::Deadlock;
-pub use events::{Events, NoEvents, RunError, Unpark};
+pub use events::{Events, NoEvents, Relief, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 pub use group::Group;

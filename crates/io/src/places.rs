@@ -4,7 +4,8 @@
 //! descriptor, that is now this loop and now that. Each loop decides for itself what is in its epoll set: it registers a descriptor when
 //! somebody waits for it, and takes it out again when it gets edges that concern nobody there ([`Driver`](crate::epoll::Driver)). No loop
 //! touches another's set or table, so there is nothing for them to agree on. (But for listeners with several handles: see
-//! [`exclusive`](crate::exclusive).)
+//! [`exclusive`](crate::exclusive). And while the OS thread of a loop is in a long step, another may take the events of its set to
+//! its table, as a guest who keeps the loop out meanwhile: to the table that is as if the loop had polled.)
 //!
 //! There is one thing that a loop cannot tell by itself: whether what its table has under a number is about this file, or about an
 //! earlier one that had the number before. That is what a descriptor's `Places` tell it. A wait is **fresh** in a loop that they do not name, and

@@ -87,8 +87,9 @@ where
 ///   starves neither other threads nor the event source.
 /// - A single step that takes longer keeps its worker. What that worker had ready when the step began goes
 ///   to others: what is in its queue at once, and the rest within some 20 ms (not where the kernel has no
-///   membarrier(2)). The threads of [`spawn_local`](selvedge_core::spawn_local), those that the step itself
-///   makes ready, and those that wait in the worker's event source, wait for the end of the step.
+///   membarrier(2)). So do those that wait for a descriptor or a point in time in the worker's event loop, once
+///   that has come. The threads of [`spawn_local`](selvedge_core::spawn_local), those that the step itself
+///   makes ready, and those that wait for a disk operation of the worker's ring, wait for the end of the step.
 ///
 /// # Examples
 /// A program with work that comes from an ordinary OS thread:
@@ -510,6 +511,7 @@ impl<'a, E: Events> Worker<'a, E> {
         let events = (start.events)(me)?;
         let shared: &Shared = start.shared;
         shared.enlist(me, cpu.unparker());
+        events.relief().into_iter().for_each(|relief| shared.seats[me].set_relief(relief));
         Ok(Worker {
             me,
             shared,
@@ -838,7 +840,7 @@ impl<'a, E: Events> Worker<'a, E> {
 
     /// Takes over what waits behind the long steps of others; true if there is something to run.
     fn look_out(&mut self) -> bool {
-        let moved = self.lookout.look(&self.shared.seats, &mut self.desk);
+        let moved = self.lookout.look(&self.shared.seats, &mut self.desk, &mut self.cpu);
         if moved > 0 {
             self.cpu.note(Note::Stole(moved));
         }

@@ -7,8 +7,9 @@
 //! for [`LONG`]: see [`Lookout`].
 
 use crate::Deque;
-use selvedge_core::{Guest, Owner, SendQueue, SendThread, Time, biased};
+use selvedge_core::{Cpu, Guest, Owner, Relief, SendQueue, SendThread, Time, biased};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
 /// A turn that takes so long is taken for a long step.
@@ -92,13 +93,28 @@ pub(super) struct Seat {
     desk: Guest<Desk>,
     /// Counts the worker's turns, modulo 2³².
     turns: AtomicU32,
+    /// By what others serve the threads that wait in the worker's event source.
+    relief: OnceLock<Weak<dyn Relief>>,
 }
 
 impl Seat {
     /// A seat, and its worker's end of the desk.
     pub(super) fn new(deque: Deque<SendThread>) -> (Seat, Owner<Desk>) {
         let (owner, desk) = biased(Desk::new(deque));
-        (Seat { desk, turns: AtomicU32::new(0) }, owner)
+        (Seat { desk, turns: AtomicU32::new(0), relief: OnceLock::new() }, owner)
+    }
+
+    /// The worker has an event source, which has this relief.
+    pub(super) fn set_relief(&self, relief: Weak<dyn Relief>) {
+        // Each worker starts once.
+        let _ = self.relief.set(relief);
+    }
+
+    /// Has the threads go on that the events in the worker's event source concern. How many.
+    fn relieve(&self, cpu: &mut Cpu) -> usize {
+        let relief = self.relief.get().and_then(Weak::upgrade);
+        // If the system's interface fails, it fails for the worker as well, which says so.
+        relief.and_then(|relief| relief.relieve(cpu).ok()).unwrap_or(0)
     }
 
     /// The worker begins a turn.
@@ -150,9 +166,9 @@ impl Lookout {
         self.looked.since(self.moved) >= QUIET
     }
 
-    /// Looks at the others, and moves to `mine` what lies on the desks of those in long steps. How
-    /// many threads can run now that could not.
-    pub(super) fn look(&mut self, seats: &[Seat], mine: &mut Desk) -> usize {
+    /// Looks at the others, and moves to `mine` what lies on the desks of those in long steps, and to `cpu`
+    /// the threads for which there is an event. How many threads can run now that could not.
+    pub(super) fn look(&mut self, seats: &[Seat], mine: &mut Desk, cpu: &mut Cpu) -> usize {
         self.looked = Time::now();
         self.is_long = false;
         let mut moved = 0;
@@ -163,12 +179,13 @@ impl Lookout {
                 (*seen, *since) = (turn, self.looked);
                 self.moved = self.looked;
             } else if self.looked.since(*since) >= LONG
-                // It is asleep if it is not in a step, or about to be found at work by the next
-                // look.
+                // A worker that sleeps is not in a step.
                 && let Some(mut theirs) = seat.desk.visit()
             {
                 self.is_long = true;
                 moved += theirs.yield_to(mine);
+                drop(theirs);
+                moved += seat.relieve(cpu);
             }
         }
         moved
