@@ -51,7 +51,8 @@
 //! for them both fences are `SeqCst` fences, which promise no less and no more.
 //! `tests/loom_biased.rs` checks the protocol.
 
-use crate::primitives::{AtomicBool, Mutex, MutexGuard, Ordering, UnsafeCell};
+use crate::primitives::{AtomicBool, Mutex, MutexGuard, Ordering};
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -135,7 +136,7 @@ impl<T> Room<T> {
     }
 
     fn get(&self) -> *mut T {
-        self.value.with_mut(|value| value)
+        self.value.get()
     }
 }
 

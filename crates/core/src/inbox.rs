@@ -1,6 +1,8 @@
-//! The inbox of a CPU: how other OS threads tell it that a thread is to go on, and wake it when it sleeps.
+//! The inbox of a CPU: [`Inbox`], through which other OS threads tell the CPU to resume a thread,
+//! and wake it when it sleeps.
 //!
-//! Its state is a set of flags:
+//! `directory.rs` posts and calls. The **owner** is the OS thread of the CPU: it sleeps and wakes
+//! in `events.rs` and opens the inbox in `cpu.rs`. The state is a set of flags:
 //!
 //! ```text
 //!   ASLEEP   the owner sleeps, or is about to
@@ -8,26 +10,34 @@
 //!   CALLED   the owner's next sleep is to end at once
 //! ```
 //!
-//! 1. [`post`](Inbox::post) appends the key under the lock, then sets MAIL. [`call`](Inbox::call) sets CALLED. If the state was
-//!    ASLEEP alone before, the caller of either **rouses** the owner: it ends the owner's quiet, and then unparks it.
-//! 2. [`sleep`](Inbox::sleep) moves from nothing to ASLEEP. It refuses when there is mail or a call, and takes the call away.
-//! 3. [`declare`](Inbox::declare) notes under a lock that the owner is quiet, if the state still is ASLEEP alone.
+//! 1. [`post`](Inbox::post) appends the key under the lock, then sets MAIL. [`call`](Inbox::call)
+//!    sets CALLED. If the state was ASLEEP alone before, the caller of either **rouses** the owner:
+//!    it ends the owner's quiet, and then unparks it.
+//! 2. [`sleep`](Inbox::sleep) exchanges the empty set for ASLEEP. If there is mail or a call, it
+//!    refuses, and takes the call away.
+//! 3. [`declare`](Inbox::declare) notes under a lock that the owner is quiet, if the state is still
+//!    ASLEEP alone.
 //! 4. [`wake`](Inbox::wake) takes ASLEEP and CALLED away, and ends the quiet.
 //! 5. [`open`](Inbox::open) takes MAIL away, then takes all keys under the lock.
 //!
-//! **No post is lost.** A post's step on the state either precedes the sleeper's exchange, which then fails; or follows it, finds
-//! ASLEEP and rouses; or follows an earlier post that no `open` has undone yet, and then the key
-//! was appended before that `open` takes the lock, or is seen by the next because the state has MAIL. The steps are on one
-//! variable, so their order is total; Release/Acquire on it and the lock order the keys. The same holds for a call, because
-//! nothing but the end of a sleep takes it away. `tests/loom_inbox.rs` checks it.
+//! **No post is lost.** A post changes the state in one of three situations. (a) The change
+//! precedes the owner's exchange in `sleep`, which then fails. (b) It follows that exchange and
+//! finds the owner asleep. The poster rouses the owner, unless an earlier post or call has done so.
+//! (c) It finds MAIL of an earlier post that no `open` has taken away yet. Then the key was
+//! appended before that `open` takes the lock; or the next `open` finds it, because the state has
+//! MAIL. All changes are on one variable, so their order is total; Release and Acquire on it, and
+//! the lock, order the keys. The same holds for a call, because only the end of a sleep takes it
+//! away. `tests/loom_inbox.rs` checks it.
 //!
-//! **No post needs memory of its own.** An owner in a long step opens nothing for as long, while its threads may be woken again and
-//! again. One wake-up of a thread is as good as several, until the owner opens: so [`Keys`] strikes out duplicates. Whatever a poster
-//! wrote before a post that is struck out, the owner sees, because its `open` takes the lock after that post.
+//! **No post needs memory of its own.** An owner in a long step opens nothing meanwhile, while its
+//! threads may be woken again and again. Until the owner opens, one wake-up of a thread is as good
+//! as several. So [`Keys`] removes duplicates. The owner sees all that a poster wrote before a post
+//! with a removed key, because the owner's `open` takes the lock after that post.
 //!
-//! **The first to rouse a quiet owner ends its quiet** (step E of `quiet.rs`). It looks for the quiet under the lock under which
-//! the owner declares it. If the owner comes first, the quiet is there to be ended. If it comes second, then it finds the
-//! state changed and declares nothing. `tests/loom_quiet.rs` checks it.
+//! **The first OS thread to rouse a quiet owner ends its quiet** (step E of `quiet.rs`). It takes
+//! the quiet under the lock under which the owner declares it. If the owner has the lock first, the
+//! quiet is there to be ended. If the owner has it second, the owner finds the state changed and
+//! declares nothing. `tests/loom_quiet.rs` checks it.
 
 use crate::Quiet;
 use crate::keys::Keys;
@@ -38,14 +48,15 @@ const ASLEEP: u8 = 1;
 const MAIL: u8 = 2;
 const CALLED: u8 = 4;
 
-/// Keys of threads to resume, posted by other OS threads. `Q` is what says that its owner is quiet.
+/// The keys of threads to resume, posted by other OS threads. `Q` is the value that says that the
+/// owner is quiet.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Inbox<Q = Quiet> {
     state: AtomicU8,
     keys: Mutex<Keys>,
     quiet: Mutex<Option<Q>>,
-    /// Whether the owner has declared something in this sleep. It alone looks.
+    /// Whether the owner has called `declare` in this sleep. Only the owner reads it.
     declared: AtomicBool,
 }
 
@@ -61,14 +72,16 @@ impl<Q> Default for Inbox<Q> {
 }
 
 impl<Q> Inbox<Q> {
-    /// Adds a key, unless it is found to be there; true if the owner sleeps and the caller must unpark it.
+    /// Adds a key, unless a duplicate is found. True if the owner sleeps; then the caller must
+    /// unpark it.
     #[must_use = "the owner must be unparked"]
     pub fn post(&self, key: u32) -> bool {
         self.keys.lock().expect("no panic under this lock").add(key);
         self.rouse(MAIL)
     }
 
-    /// Has the owner's next sleep end; true if the owner sleeps and the caller must unpark it.
+    /// Ends the owner's sleep, or its next one. True if the owner sleeps; then the caller must
+    /// unpark it.
     #[must_use = "the owner must be unparked"]
     pub fn call(&self) -> bool {
         self.rouse(CALLED)
@@ -82,18 +95,19 @@ impl<Q> Inbox<Q> {
         roused
     }
 
-    /// Whether there is something to open. One load.
+    /// Whether there is mail to open. One load.
     #[inline(always)]
     pub fn has_mail(&self) -> bool {
         self.state.load(Ordering::Relaxed) & MAIL != 0
     }
 
-    /// Whether the owner sleeps and no mail and no call has come since.
+    /// Whether the owner sleeps, and no mail and no call has come since.
     pub fn is_asleep(&self) -> bool {
         self.state.load(Ordering::SeqCst) == ASLEEP
     }
 
-    /// Announces that the owner is about to block; false if there is mail or a call, and it must not.
+    /// Announces that the owner is about to block. False if there is mail or a call; then the owner
+    /// must not block.
     pub fn sleep(&self) -> bool {
         match self.state.compare_exchange(0, ASLEEP, Ordering::SeqCst, Ordering::Acquire) {
             Ok(_) => true,
@@ -113,7 +127,7 @@ impl<Q> Inbox<Q> {
         }
     }
 
-    /// The owner is awake; mail that came meanwhile stays to be opened.
+    /// The owner is awake. Mail that came meanwhile stays until it is opened.
     pub fn wake(&self) {
         self.state.fetch_and(!(ASLEEP | CALLED), Ordering::AcqRel);
         if self.declared.load(Ordering::Relaxed) {
@@ -131,13 +145,13 @@ impl<Q> Inbox<Q> {
         drop(self.quiet.lock().expect("no panic under this lock").take());
     }
 
-    /// Takes what has been posted: each key once at least.
+    /// Takes the posted keys. Each is in the list at least once.
     pub fn open(&self) -> Vec<u32> {
         self.state.fetch_and(!MAIL, Ordering::AcqRel);
         self.keys.lock().expect("no panic under this lock").take()
     }
 
-    /// Takes what was left for an earlier owner. The new one is awake.
+    /// Drops the mail for an earlier owner. The new owner is awake.
     pub(crate) fn renew(&self) {
         self.wake();
         self.open();

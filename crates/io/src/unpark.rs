@@ -1,4 +1,5 @@
-//! Ending a wait of an event loop from another OS thread.
+//! The object that ends an event loop's wait from another OS thread.
+//! [`EventLoop`](crate::EventLoop) and the loop for foreign executors each hold a [`Caller`].
 
 use crate::sys;
 use selvedge_core::Unpark;
@@ -6,14 +7,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
 
-/// The loop is up and will look again before it waits.
+/// The loop is awake and will look again before it waits.
 const AWAKE: u8 = 0;
-/// The loop waits, or is about to without looking again.
+/// The loop waits, or is about to wait without looking again.
 const ASLEEP: u8 = 1;
-/// Somebody wants the loop's next wait to end.
+/// An `unpark` asks that the loop's next wait ends.
 const CALLED: u8 = 2;
 
-/// An eventfd that is written to only when the loop really waits.
+/// An eventfd that `unpark` writes to only when the loop really waits.
 ///
 /// ```text
 ///            fall_asleep              call: writes to the eventfd
@@ -22,7 +23,8 @@ const CALLED: u8 = 2;
 ///     └────────▶ CALLED         └──▶ AWAKE               └──▶ AWAKE
 /// ```
 ///
-/// No call is lost: a `call` before `fall_asleep` makes that say no, and one after it ends the wait.
+/// No call is lost: a `call` before `fall_asleep` makes `fall_asleep` return false, and a `call`
+/// after it ends the wait.
 #[derive(Debug)]
 pub(crate) struct Caller {
     state: AtomicU8,
@@ -35,7 +37,7 @@ impl Caller {
         Ok(Caller { state: AtomicU8::new(AWAKE), eventfd })
     }
 
-    /// The loop wants to wait; false if it was called and must not.
+    /// The loop wants to wait. False if an `unpark` has come before; then the loop must not wait.
     pub(crate) fn fall_asleep(&self) -> bool {
         let slept = self.state.compare_exchange(AWAKE, ASLEEP, SeqCst, SeqCst).is_ok();
         if !slept {
@@ -44,7 +46,7 @@ impl Caller {
         slept
     }
 
-    /// Whether somebody wants the loop's next wait to end.
+    /// Whether an `unpark` asks that the loop's next wait ends.
     pub(crate) fn is_called(&self) -> bool {
         self.state.load(Relaxed) == CALLED
     }
@@ -65,7 +67,8 @@ impl Unpark for Caller {
     fn unpark(&self) {
         if self.state.swap(CALLED, SeqCst) == ASLEEP {
             let _counting = sys::counting(sys::Call::Write);
-            // Only a full counter could refuse, and a full counter has ended the wait already.
+            // The write can fail only because the counter is full, and a full counter has ended the
+            // wait already.
             let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
         }
     }

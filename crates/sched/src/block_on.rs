@@ -1,4 +1,4 @@
-//! Waiting for a future on an ordinary OS thread.
+//! [`block_on`]: waiting for a future on an ordinary OS thread.
 
 use selvedge_core::{Quiet, in_thread};
 use std::future::Future;
@@ -8,14 +8,16 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// Runs a future on the calling OS thread, which sleeps while the future waits; returns its result.
 ///
-/// This is the way from ordinary code to what threads of ours do: to join one that a [`Handle`](crate::Handle) has spawned, to take from
-/// an MVar. It runs no threads itself.
+/// Ordinary code uses it to wait for threads: to join a thread that a [`Handle`](crate::Handle) has
+/// spawned, or to take from an MVar. It runs no threads itself.
 ///
-/// While the OS thread sleeps it counts as [quiet](Quiet): if it and all others wait for one another, a scheduler says so.
+/// While the OS thread sleeps it counts as [quiet](Quiet): if it and all other OS threads wait for
+/// one another, a scheduler reports the deadlock.
 ///
 /// # Panics
-/// If it is called within a thread of ours. The OS thread is a worker's then; while it slept, none of the worker's threads could
-/// run, and perhaps not the one that is waited for: `await` the future instead.
+/// If it is called within a thread. The OS thread then belongs to a worker. While it sleeps, none
+/// of the worker's threads can run, and perhaps the awaited thread is one of them: `await` the
+/// future instead.
 ///
 /// # Examples
 /// ```
@@ -46,7 +48,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Where the OS thread sleeps.
+/// The place where the OS thread sleeps.
 #[derive(Debug, Default)]
 struct Parking {
     place: Mutex<Place>,
@@ -56,7 +58,7 @@ struct Parking {
 #[derive(Debug, Default)]
 struct Place {
     is_woken: bool,
-    /// It is for the waker to end the quiet: from then on there is something under way.
+    /// The waker ends the quiet, because from then on there is work to do.
     quiet: Option<Quiet>,
 }
 

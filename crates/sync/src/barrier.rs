@@ -1,16 +1,20 @@
-//! The barrier: where threads wait for one another.
+//! The barrier: [`Barrier`], at which a number of threads wait for one another.
+//!
+//! The programs of users call it.
 
 use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::fmt;
 
-/// Where a number of threads wait until all of them have come. Then they go on, and it is as new.
+/// A place where threads wait until a given number of them have come. Then all go on, and the
+/// barrier is as new.
 ///
 /// # Cancellation
-/// Dropping a wait before the last has come takes it back: one more is then needed.
+/// Dropping a wait before the last thread has come takes it back: the barrier then needs one more
+/// thread.
 ///
 /// # Complexity
-/// One critical section for each who comes; the last one's is as long as there are threads.
+/// One critical section for each thread. The last one's grows with the number of threads.
 ///
 /// # Examples
 /// ```
@@ -43,21 +47,21 @@ struct Party {
     waiting: usize,
 }
 
-/// What a thread is told that has passed a [`Barrier`].
+/// The answer that a thread gets when it has passed a [`Barrier`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
     leader: bool,
 }
 
 impl Passed {
-    /// Whether it was the last to come, of whom there is one each time.
+    /// Whether this thread was the last to come. Each time there is exactly one such thread.
     pub fn is_leader(self) -> bool {
         self.leader
     }
 }
 
 impl Barrier {
-    /// A barrier for so many threads; nobody waits at one for 0 or 1.
+    /// A barrier for this many threads. With 0 or 1, no thread waits.
     pub fn new(size: usize) -> Self {
         Barrier::sized(size)
     }
@@ -75,16 +79,16 @@ impl<M: Mode> Barrier<M> {
         Barrier { queue: WaitQueue::new(Party { size, waiting: 0 }) }
     }
 
-    /// Waits until all have come.
+    /// Waits until all threads have come.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Passed> {
         self.queue.wait::<Come>(())
     }
 
-    /// Waits until all have come, blocking this OS thread.
+    /// Waits until all threads have come, and blocks this OS thread.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn wait_blocking(&self) -> Passed {
         wait_blocking(self.wait())
@@ -112,7 +116,7 @@ impl Role<Party, ()> for Come {
         Passed { leader: false }
     }
 
-    /// All had come.
+    /// Nothing is to be passed on, because all threads had come.
     fn abandoned(_: &mut Party, _: &mut Queue<'_, ()>, _: &mut ()) {}
 
     fn withdrawn(party: &mut Party, _: &mut Queue<'_, ()>, _: &mut (), _: bool) {
@@ -123,7 +127,8 @@ impl Role<Party, ()> for Come {
 impl<M: Mode> fmt::Debug for Barrier<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (waiting, size) = self.queue.with(|party, _| (party.waiting, party.size));
-        // As of every object: written outside of the lock, because the writer is code of the caller's.
+        // Written outside of the lock, because the writer is code of the caller. All objects here
+        // do so.
         write!(f, "Barrier({waiting} of {size} have come)")
     }
 }

@@ -1,7 +1,13 @@
-//! The bell that wakes an OS thread: one byte, rung by a waker.
+//! The bell that wakes an OS thread: [`Bell`], one byte that a waker rings; and [`insist`], a short
+//! loop of attempts.
 //!
-//! Who waits first listens, looking at the byte for a few microseconds, which is less than falling asleep and being woken
-//! take; only then does it write down that it sleeps. So whoever rings makes a system call only for a sleeper.
+//! [`wait_blocking`](crate::wait_blocking) polls a future with the waker of a bell, and hears the
+//! bell while the future is pending. The blocking operations of the locks call [`insist`] before
+//! they queue.
+//!
+//! The owner of the bell is the OS thread that waits. It first polls the byte for a few
+//! microseconds, because that is shorter than falling asleep and being woken. Only after that it
+//! exchanges the byte for asleep. So a ring makes a system call only for a sleeping owner.
 //!
 //! ```text
 //!          sleep (owner)               ring: unpark
@@ -11,9 +17,10 @@
 //!                          ring
 //! ```
 //!
-//! All changes are exchanges, and what rings releases what hears acquires: a ring that finds the bell rung already adds
-//! nothing, because its owner, who exchanges it for quiet before he looks at what he waits for, sees all that was done before
-//! the last ring. `tests/loom_blocking.rs` checks it.
+//! All changes of the byte are exchanges. A ring is a Release, and the exchange by which the owner
+//! hears is an Acquire. A ring that finds the bell rung already adds nothing. It need not, because
+//! the owner exchanges the byte for quiet before it polls its future again. By this exchange the
+//! owner sees all that was done before the last ring. `tests/loom_blocking.rs` checks it.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,14 +40,15 @@ use std::{
 };
 
 const QUIET: u8 = 0;
-/// Its owner sleeps, or is about to.
+/// The owner sleeps, or is about to sleep.
 const ASLEEP: u8 = 1;
 const RUNG: u8 = 2;
 
-/// How often an OS thread looks before it queues or sleeps: a few microseconds.
+/// The number of attempts of an OS thread before it queues or sleeps: they take a few microseconds.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 100 };
 
-/// Looks again and again, for as long as it may take others to come and go, whether an attempt succeeds.
+/// Repeats an attempt until it succeeds or [`LOOKS`] attempts have failed: about as long as another
+/// thread needs to lock and unlock. Tells whether it succeeded.
 #[inline]
 pub(crate) fn insist(mut attempt: impl FnMut() -> bool) -> bool {
     for _ in 0..LOOKS {
@@ -81,15 +89,15 @@ thread_local!(static MINE: Cell<Option<Box<Bell>>> = const { Cell::new(None) });
 thread_local!(static MINE: Cell<Option<Box<Bell>>> = Cell::new(None));
 
 impl Bell {
-    /// Does something with this OS thread's bell, which is kept for the next time. Within `f`, or when the OS thread ends, it is
-    /// another one.
+    /// Calls `f` with the bell of this OS thread, and keeps the bell for the next call. A call
+    /// within `f`, or while the OS thread ends, uses another bell.
     ///
-    /// It may have been rung, by a waker that somebody kept from an earlier time.
+    /// The bell may be rung already, by a waker that has been kept since an earlier call.
     #[inline]
     pub(crate) fn with<T>(f: impl FnOnce(&Bell) -> T) -> T {
         let bell = MINE.try_with(Cell::take).ok().flatten().unwrap_or_else(Bell::new);
         let result = f(&bell);
-        // There is nowhere to keep it when the OS thread ends.
+        // When the OS thread ends, there is no place to keep the bell.
         let _ = MINE.try_with(|mine| mine.set(Some(bell)));
         result
     }
@@ -100,25 +108,28 @@ impl Bell {
         Box::new(Bell { waker: Waker::from(clapper.clone()), clapper })
     }
 
-    /// Rings it.
+    /// The waker that rings the bell.
     pub(crate) fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    /// Waits until it is rung, or was since the last time: `false` if it is not by the time `until`.
+    /// Waits until the bell is rung, or returns at once if it was rung since the last `hear`.
+    /// `false` if it is not rung by the time `until`.
     pub(crate) fn hear(&self, until: Option<Instant>) -> bool {
         let state = &self.clapper.state;
         if !insist(|| state.load(Ordering::Relaxed) == RUNG)
             && state.compare_exchange(QUIET, ASLEEP, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
-            // Who rings a sleeper leaves a token, and so may others have done for reasons of their own.
+            // `sleep` may return although the bell was not rung, because each ring of a sleeping
+            // owner leaves a token for `park`, and so may other code that unparks this OS thread.
             while state.load(Ordering::Relaxed) == ASLEEP && sleep(until) {}
         }
         state.swap(QUIET, Ordering::Acquire) == RUNG
     }
 }
 
-/// Sleeps until somebody unparks this OS thread, or for no reason; `false` without sleeping if it is later than `until`.
+/// Sleeps until this OS thread is unparked, or returns for no reason. `false`, without sleeping, if
+/// `until` has passed.
 #[cfg(not(loom))]
 fn sleep(until: Option<Instant>) -> bool {
     let Some(until) = until else {
@@ -132,7 +143,7 @@ fn sleep(until: Option<Instant>) -> bool {
     !left.is_zero()
 }
 
-/// In a model every limit has passed when somebody else has run.
+/// In a loom model each time limit passes as soon as another thread has run.
 #[cfg(loom)]
 fn sleep(until: Option<Instant>) -> bool {
     match until {

@@ -1,4 +1,8 @@
-//! The bounded Fifo: a queue between threads that makes who puts too fast wait.
+//! The bounded Fifo: [`BoundedFifo`], a queue between threads in which a thread that puts too fast
+//! waits, and its two ends, [`Putter`] and [`Taker`].
+//!
+//! The programs of users call it. Its [`WaitQueue`] holds waiters of one kind at a time: threads
+//! wait to put while it is full ([`Put`]), and to take while it is empty ([`Take`]).
 
 use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
@@ -9,16 +13,18 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A queue of bounded length: putting waits while it is full, taking while it is empty. First in, first out; who has waited longest is
-/// served first, on both sides.
+/// A queue of bounded length: putting waits while it is full, taking while it is empty. Values
+/// leave it first in, first out. On both sides the thread that has waited longest is served first.
 ///
-/// With capacity 0 a value is handed over when somebody puts and somebody takes. Closed, it takes no more values, and gives those
-/// that are in it. [`ends`](BoundedFifo::ends) makes two handles that close it when nobody is left on one side.
+/// With capacity 0 a value is handed over when one thread puts and another takes. A closed Fifo
+/// takes no more values, and gives the values that are in it. [`ends`](BoundedFifo::ends) makes two
+/// handles; when all handles of one side are gone, the Fifo is closed.
 ///
 /// # Cancellation
-/// Dropping a `put` that waits leaves the queue, and drops the value. Dropping a `take` that waits leaves the queue; if it had been handed a
-/// value, that goes to the next who waits to take, or back to the front, where it does not count against the capacity; values
-/// that others have taken in between have then come before it.
+/// Dropping a `put` that waits removes it from the queue, and drops the value. Dropping a `take`
+/// that waits removes it from the queue. If a value had been handed to that `take`, the value goes
+/// to the next taker that waits, or back to the front, where it does not count against the
+/// capacity. Values that other threads have taken in between have then come before it.
 ///
 /// # Complexity
 /// One critical section for each operation.
@@ -56,17 +62,18 @@ struct State<T> {
     closed: bool,
 }
 
-/// What one waits with: a value to put, or room for one to take. It is exchanged when he is granted, unless the Fifo was closed.
+/// The payload of a waiter: the value of a putter, or the empty room of a taker. The granter takes
+/// the value, or fills the room. If the Fifo is closed, it leaves the payload as it is.
 struct Slot<T>(Option<T>);
 
-/// The Fifo was closed. It gives the value back.
+/// The Fifo was closed. This gives the value back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closed<T>(pub T);
 
 /// Why [`BoundedFifo::try_put`] did not put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryPutError<T> {
-    /// It is full, or others wait to put.
+    /// It is full, or other threads wait to put.
     Full(T),
     /// It is closed.
     Closed(T),
@@ -75,29 +82,29 @@ pub enum TryPutError<T> {
 /// Why [`BoundedFifo::try_take`] did not take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryTakeError {
-    /// Nothing is in it at present.
+    /// It is empty at present.
     Empty,
-    /// Nothing is in it, and it is closed.
+    /// It is empty, and it is closed.
     Closed,
 }
 
 impl<T> BoundedFifo<T> {
     constant! {
-        /// An empty queue for so many values.
+        /// An empty queue with room for this many values.
         pub fn new(capacity: usize) -> Self {
             BoundedFifo { queue: WaitQueue::shared(State { values: VecDeque::new(), capacity, closed: false }, 0) }
         }
     }
 
-    /// The two ends of a new queue, which may be cloned. It is closed when all of one kind have been dropped; values that
-    /// are then left can still be taken.
+    /// The two ends of a new queue, which can be cloned. The queue is closed when all ends of one
+    /// kind have been dropped. Values that are left in it then can still be taken.
     pub fn ends(capacity: usize) -> (Putter<T>, Taker<T>) {
         ends(capacity)
     }
 }
 
 impl<T> BoundedFifo<T, Local> {
-    /// An empty queue for so many values that stays on its OS thread.
+    /// An empty queue with room for this many values that stays on its OS thread.
     pub fn new_local(capacity: usize) -> Self {
         BoundedFifo::with_capacity(capacity)
     }
@@ -114,17 +121,17 @@ impl<T, M: Mode> BoundedFifo<T, M> {
         BoundedFifo { queue: WaitQueue::new(state) }
     }
 
-    /// Adds a value at the end, waiting for room if need be.
+    /// Adds a value at the end, and waits for room if need be.
     ///
     /// # Errors
-    /// Gives the value back if the queue is closed, also while it waits.
+    /// Gives the value back if the queue is closed, also while `put` waits.
     #[track_caller]
     pub fn put(&self, value: T) -> impl Future<Output = Result<(), Closed<T>>> {
         let place = Location::caller();
         async move { self.queue.wait_at::<Put>(Slot(Some(value)), place).await }
     }
 
-    /// Adds a value at the end if there is room and nobody waits for it.
+    /// Adds a value at the end if there is room.
     ///
     /// # Errors
     /// Gives the value back.
@@ -139,19 +146,20 @@ impl<T, M: Mode> BoundedFifo<T, M> {
         }
     }
 
-    /// Adds a value at the end, blocking this OS thread until there is room.
+    /// Adds a value at the end, and blocks this OS thread until there is room.
     ///
     /// # Errors
     /// Gives the value back if the queue is closed.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn put_blocking(&self, value: T) -> Result<(), Closed<T>> {
         wait_blocking(self.put(value))
     }
 
-    /// Takes the first value, waiting for one if need be; `None` when it is closed and empty.
+    /// Takes the first value, and waits for one if need be. `None` when the queue is closed and
+    /// empty.
     #[track_caller]
     pub fn take(&self) -> impl Future<Output = Option<T>> {
         let place = Location::caller();
@@ -161,7 +169,8 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     /// Takes the first value if there is one.
     ///
     /// # Errors
-    /// When there is none: for now, or for ever.
+    /// When there is no value: for now ([`Empty`](TryTakeError::Empty)), or for ever
+    /// ([`Closed`](TryTakeError::Closed)).
     pub fn try_take(&self) -> Result<T, TryTakeError> {
         self.queue.with(|state, queue| match Take::attempt(state, queue, &mut Slot(None)) {
             Some(Some(value)) => Ok(value),
@@ -170,16 +179,18 @@ impl<T, M: Mode> BoundedFifo<T, M> {
         })
     }
 
-    /// Takes the first value, blocking this OS thread until there is one; `None` when it is closed and empty.
+    /// Takes the first value, and blocks this OS thread until there is one. `None` when the queue
+    /// is closed and empty.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn take_blocking(&self) -> Option<T> {
         wait_blocking(self.take())
     }
 
-    /// Lets no more values in. Who waits to put gets his value back, who waits to take is told.
+    /// Lets no more values in. A thread that waits to put gets its value back, and a thread that
+    /// waits to take gets `None`.
     pub fn close(&self) {
         self.queue.with(|state, queue| {
             state.closed = true;
@@ -189,12 +200,12 @@ impl<T, M: Mode> BoundedFifo<T, M> {
         });
     }
 
-    /// Whether it has been closed.
+    /// Whether the Fifo has been closed.
     pub fn is_closed(&self) -> bool {
         self.queue.with(|state, _| state.closed)
     }
 
-    /// How many values are in it, without those that are waiting to be put.
+    /// The number of values in it, without the values of threads that wait to put.
     pub fn len(&self) -> usize {
         self.queue.with(|state, _| state.values.len())
     }
@@ -204,14 +215,14 @@ impl<T, M: Mode> BoundedFifo<T, M> {
         self.len() == 0
     }
 
-    /// How many values there is room for.
+    /// The number of values that it has room for.
     pub fn capacity(&self) -> usize {
         self.queue.with(|state, _| state.capacity)
     }
 }
 
 impl<T> State<T> {
-    /// Hands a value to the first who waits to take.
+    /// Hands a value to the first waiter, if that waiter is a taker.
     fn hand_over(queue: &mut Queue<'_, Slot<T>>, value: &mut Option<T>) {
         if let Some(Slot(room @ None)) = queue.front() {
             *room = value.take();
@@ -234,7 +245,8 @@ impl<T> Role<State<T>, Slot<T>> for Put {
             return Some(value.take().map_or(Ok(()), |value| Err(Closed(value))));
         }
         State::hand_over(queue, value);
-        // While somebody waits to put there is no room.
+        // If there is room, no other thread waits to put, because each take lets the first putter
+        // in.
         if state.values.len() < state.capacity {
             state.values.extend(value.take());
         }
@@ -245,7 +257,8 @@ impl<T> Role<State<T>, Slot<T>> for Put {
         value.take().map_or(Ok(()), |value| Err(Closed(value)))
     }
 
-    /// Either the value has been taken, and so it was put, or it was refused, and goes with who wanted to put it.
+    /// Nothing is to be passed on. Either a taker has taken the value, so that it was put, or the
+    /// Fifo was closed. In that case the value is dropped with the future of its putter.
     fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Slot<T>>, _: &mut Slot<T>) {}
 }
 
@@ -260,7 +273,8 @@ impl<T> Role<State<T>, Slot<T>> for Take {
         _: &mut Slot<T>,
     ) -> Option<Self::Output> {
         let value = state.values.pop_front();
-        // There is room for the value of the first who waits to put; or it is for us, if nothing was in between.
+        // If a value has left, there is room for the value of the first putter that waits. If the
+        // queue was empty, which happens with capacity 0, that value is for this taker.
         let mut next = None;
         if state.values.len() < state.capacity.max(usize::from(value.is_none()))
             && let Some(Slot(first @ Some(_))) = queue.front()
@@ -281,7 +295,7 @@ impl<T> Role<State<T>, Slot<T>> for Take {
 
     fn abandoned(state: &mut State<T>, queue: &mut Queue<'_, Slot<T>>, Slot(value): &mut Slot<T>) {
         State::hand_over(queue, value);
-        // It was the first when it was handed out.
+        // This value was the first when it was handed out.
         value.take().into_iter().for_each(|value| state.values.push_front(value));
     }
 }
@@ -290,7 +304,7 @@ impl<T, M: Mode> fmt::Debug for BoundedFifo<T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (len, capacity, closed) =
             self.queue.with(|state, _| (state.values.len(), state.capacity, state.closed));
-        // Written outside of the lock, because the writer is code of the caller's.
+        // Written outside of the lock, because the writer is code of the caller.
         write!(f, "BoundedFifo({len} of {capacity} values{})", if closed { ", closed" } else { "" })
     }
 }
@@ -338,13 +352,14 @@ fn ends<T, M: Mode>(capacity: usize) -> (Putter<T, M>, Taker<T, M>) {
     (Putter { ends: ends.clone() }, Taker { ends })
 }
 
-/// The end of a [`BoundedFifo`] where values are put. When the last one is dropped the Fifo is closed.
+/// The end of a [`BoundedFifo`] where values are put. When the last putter is dropped the Fifo is
+/// closed.
 pub struct Putter<T, M: Mode = Shared> {
     ends: Arc<Ends<T, M>>,
 }
 
-/// The end of a [`BoundedFifo`] where values are taken. When the last one is dropped the Fifo is closed, and the values in it
-/// are dropped.
+/// The end of a [`BoundedFifo`] where values are taken. When the last taker is dropped the Fifo is
+/// closed, and the values in it are dropped.
 pub struct Taker<T, M: Mode = Shared> {
     ends: Arc<Ends<T, M>>,
 }
@@ -353,7 +368,7 @@ impl<T, M: Mode> Putter<T, M> {
     /// As [`BoundedFifo::put`].
     ///
     /// # Errors
-    /// Gives the value back if nobody is left to take it.
+    /// Gives the value back if all takers are gone.
     #[track_caller]
     pub fn put(&self, value: T) -> impl Future<Output = Result<(), Closed<T>>> {
         self.ends.fifo.put(value)
@@ -370,10 +385,10 @@ impl<T, M: Mode> Putter<T, M> {
     /// As [`BoundedFifo::put_blocking`].
     ///
     /// # Errors
-    /// Gives the value back if nobody is left to take it.
+    /// Gives the value back if all takers are gone.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn put_blocking(&self, value: T) -> Result<(), Closed<T>> {
         self.ends.fifo.put_blocking(value)
@@ -395,7 +410,7 @@ impl<T, M: Mode> Taker<T, M> {
     /// As [`BoundedFifo::try_take`].
     ///
     /// # Errors
-    /// When there is nothing to take: for now, or for ever.
+    /// When there is no value: for now, or for ever.
     pub fn try_take(&self) -> Result<T, TryTakeError> {
         self.ends.fifo.try_take()
     }
@@ -403,7 +418,7 @@ impl<T, M: Mode> Taker<T, M> {
     /// As [`BoundedFifo::take_blocking`].
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn take_blocking(&self) -> Option<T> {
         self.ends.fifo.take_blocking()
@@ -431,7 +446,8 @@ impl<T, M: Mode> Clone for Taker<T, M> {
 
 impl<T, M: Mode> Drop for Putter<T, M> {
     fn drop(&mut self) {
-        // What the others have put, they have put under the lock.
+        // The counter need not publish the values of other putters, because they have put them
+        // under the lock.
         if self.ends.putters.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.ends.fifo.close();
         }
@@ -442,7 +458,8 @@ impl<T, M: Mode> Drop for Taker<T, M> {
     fn drop(&mut self) {
         if self.ends.takers.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.ends.fifo.close();
-            // Dropped outside of the lock: their destructors may be anything.
+            // The values are dropped outside of the lock, because their destructors may call this
+            // Fifo.
             drop(self.ends.fifo.queue.with(|state, _| mem::take(&mut state.values)));
         }
     }

@@ -1,4 +1,10 @@
-//! Who holds a lock: the record that owner checks are made against.
+//! The holder of a lock: [`Holder`], which names a thread, and [`Record`], in which a lock keeps
+//! its holder.
+//!
+//! [`Mutex`](crate::Mutex), [`RwLock`](crate::RwLock), [`OnceCell`](crate::OnceCell) and
+//! [`Promise`](crate::Promise) keep a [`Record`]. They use it for two things: to refuse a thread
+//! that would wait for itself ([`check`], [`refuse_recursion`]), and to tell an observer for which
+//! thread the running thread waits ([`telling`]).
 
 use selvedge_core::{is_lent_here, observe, this_thread};
 use std::cell::Cell;
@@ -7,16 +13,18 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Who has locked something.
+/// The thread that has locked something.
 ///
-/// It is a record of who *locked*: a guard that was given to somebody else unlocks all the same. If that outlives the thread that has
-/// locked, a later thread that has the same number is taken for the holder.
+/// It names the thread that *locked*. A guard that has been passed to another thread unlocks all
+/// the same. If the guard outlives the thread that has locked, and a later thread gets the same
+/// number, that later thread is taken for the holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Holder {
     /// The thread with this number ([`ThreadInfo::id`](selvedge_core::ThreadInfo::id)).
     Thread(u32),
-    /// An OS thread, with one of the operations that block it; numbered in the order in which they first did.
+    /// An OS thread that has called an operation which blocks it. OS threads are numbered in the
+    /// order of their first such call.
     OsThread(u32),
 }
 
@@ -39,12 +47,12 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A thread has asked, with one of the operations that check it, for a lock that it holds already.
+/// A thread has asked for a lock that it holds already, with an operation that checks this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recursion(pub(crate) Holder);
 
 impl Recursion {
-    /// Who holds the lock, and asked for it again.
+    /// The thread that holds the lock and has asked for it again.
     pub fn holder(&self) -> Holder {
         self.0
     }
@@ -58,20 +66,23 @@ impl fmt::Display for Recursion {
 
 impl std::error::Error for Recursion {}
 
-/// The record: 0 for nobody, or somebody unknown; a thread's number; or an OS thread's above bit 32.
+/// The record of one lock: 0 for no holder or an unknown one, the number of a thread, or [`OS`] and
+/// the number of an OS thread; with [`MAY_MOVE`] if the guard can move.
 ///
-/// Written by who has just locked, and cleared before unlocking. So whoever reads himself there has written it himself; or a thread that had
-/// his number before him has, and has passed the guard on.
+/// The locker writes the record after it has locked, and the record is cleared before the lock is
+/// released. So a thread that reads its own number here has written it, or an earlier thread with
+/// the same number has written it and has passed the guard on. All accesses are Relaxed, because a
+/// thread decides on its own number alone.
 #[derive(Debug, Default)]
 pub(crate) struct Record(AtomicU64);
 
-/// Distinguishes an OS thread's number from a thread's.
+/// This bit distinguishes the number of an OS thread from the number of a thread.
 const OS: u64 = 1 << 32;
-/// The guard may be with another thread by now: the record names the locker, and refuses nothing.
+/// Another thread may have the guard by now. The record names the locker, and refuses no thread.
 const MAY_MOVE: u64 = 1 << 33;
 
 impl Record {
-    /// Of nothing locked.
+    /// The record of a free lock.
     pub(crate) const fn new() -> Record {
         Record(AtomicU64::new(0))
     }
@@ -86,7 +97,7 @@ impl Record {
         self.0.store(me.map_or(0, |me| me.to_bits() | MAY_MOVE), Ordering::Relaxed);
     }
 
-    /// Whether it is `me` that has locked, with a guard that stays.
+    /// Whether `me` has locked, with a guard that does not move.
     fn is_held_by(&self, me: Holder) -> bool {
         self.0.load(Ordering::Relaxed) == me.to_bits()
     }
@@ -99,8 +110,8 @@ impl Record {
         }
     }
 
-    /// Waits for what is held. If it has to wait, whoever observes the running thread is told for whom; `tie` says why, as
-    /// [`observe::waits_for`] has it.
+    /// Waits for `waiting`, which ends when the holder lets go. If it has to wait, an observer of
+    /// the running thread is told the holder; `tie` is the reason, as for [`observe::waits_for`].
     #[inline(always)]
     pub(crate) async fn told<T>(&self, tie: &'static str, waiting: impl Future<Output = T>) -> T {
         let tell = || {
@@ -109,7 +120,8 @@ impl Record {
         telling(tell, waiting).await
     }
 
-    /// Tells whom the running thread waits for, if that is known. False if it is not.
+    /// Tells the observer for which thread the running thread waits, if that is known. False if it
+    /// is not.
     #[cold]
     pub(crate) fn tell(&self, tie: &'static str) -> bool {
         let holder = self.get();
@@ -119,15 +131,16 @@ impl Record {
         holder.is_some()
     }
 
-    /// Clears it, if it says that it is the running thread.
+    /// Clears the record if it names the running thread.
     pub(crate) fn clear_mine(&self) {
         let mine = thread().map(Holder::to_bits).unwrap_or_default();
         let _ = self.0.compare_exchange(mine, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
-/// Waits, and calls `tell` whenever that has to go on and somebody may look on: not behind the waker of a combinator, of which nobody knows
-/// what else it waits for.
+/// Waits for `waiting`. Each time it is pending, `tell` is called if the program is observed and
+/// the waker is the running thread's own. It is not called behind the waker of a combinator,
+/// because the combinator may wait for other things too.
 #[inline(always)]
 pub(crate) async fn telling<T>(tell: impl Fn(), waiting: impl Future<Output = T>) -> T {
     let mut waiting = pin!(waiting);
@@ -141,13 +154,13 @@ pub(crate) async fn telling<T>(tell: impl Fn(), waiting: impl Future<Output = T>
     .await
 }
 
-/// The thread that runs; under a foreign executor nobody knows.
+/// The running thread. `None` under a foreign executor, because its tasks have no number.
 #[inline]
 pub(crate) fn thread() -> Option<Holder> {
     this_thread().map(Holder::Thread)
 }
 
-/// The OS thread that runs, as one that blocks.
+/// The running OS thread, as a holder that blocks. Its first call numbers it.
 #[inline]
 pub(crate) fn os_thread() -> Option<Holder> {
     thread_local!(static MINE: Cell<u32> = const { Cell::new(0) });
@@ -165,6 +178,8 @@ fn next_os_thread() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
+/// Panics instead of letting a thread wait for itself.
+///
 /// # Panics
 /// When `me` is the recorded holder.
 #[track_caller]

@@ -1,4 +1,15 @@
-//! The mutex: one thread at a time.
+//! The mutex: [`Mutex`], its guards, and [`Lock`], the role in which a thread waits for it.
+//!
+//! The programs of users lock it. [`Condition`](crate::Condition) unlocks it while a thread waits
+//! for a notification, and locks it again after that. The state of a mutex is the word of its
+//! [`WaitQueue`]: the four bits [`LOCKED`], [`WAITED`], [`NUDGED`] and [`PROMISED`]. A thread locks
+//! a free mutex, and unlocks a mutex without waiters, by one exchange of this word. All other
+//! changes happen under the lock of the queue.
+//!
+//! Vocabulary: a waiter is **nudged** when an unlock wakes it to try again ([`Queue::nudge`]); a
+//! nudged waiter stays in the queue, and the mutex is free meanwhile. The mutex is **promised** to
+//! the first waiter when that waiter has tried again in vain; then the next unlock hands the mutex
+//! over.
 
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
@@ -14,30 +25,38 @@ use std::sync::Arc;
 /// A lock that only one thread holds at a time, across system calls if need be.
 ///
 /// # Fairness
-/// Those who wait get it in the order of their coming. When it is unlocked the first of them is woken, and until that one runs
-/// somebody who runs already may lock it before him; so a mutex that is locked often and briefly is not handed from one sleeper to the
-/// next. That happens once: if he finds it locked when he looks, it is handed to him the next time it is unlocked.
+/// Waiters get the mutex in the order in which they came. An unlock wakes the first waiter and
+/// leaves the mutex free. Until that waiter is polled, a running thread may lock the mutex before
+/// it; so a mutex that is locked often and briefly is not handed from one sleeping thread to the
+/// next. The first waiter may lose to a running thread once. If the mutex is still locked when that
+/// waiter is polled, the next unlock hands the mutex to that waiter.
 ///
 /// # Ownership
-/// 1. Unlocking is dropping the [`Guard`], so that nobody can unlock what he does not hold, or twice.
-/// 2. A panic or a cancellation while holding it unlocks it. There is no poisoning: the next one finds the value as it was left, and who
-///    changes it in several steps with system calls between them must bear that.
-/// 3. A thread that asks for a mutex which it holds itself waits for itself. [`lock`](Mutex::lock) lets it, because the other one may
-///    be another branch of the same thread's `join!`, which nobody can tell apart; the scheduler's deadlock report names the line.
-///    [`checked_lock`](Mutex::checked_lock) gives an error instead, and [`lock_blocking`](Mutex::lock_blocking) panics.
-///    [`holder`](Mutex::holder) tells who holds it.
-/// 4. Dropping a `lock()` that waits leaves the queue; if the mutex had been handed to it, it goes on to the next.
+/// 1. Dropping the [`Guard`] unlocks the mutex. So a thread without the guard cannot unlock it, and
+///    the holder cannot unlock it twice.
+/// 2. A panic or a cancellation of the holder unlocks the mutex. There is no poisoning: the next
+///    holder finds the value as the last holder left it. A program that changes the value in
+///    several steps, with system calls between them, must allow for that.
+/// 3. A thread that asks for a mutex which it holds itself waits for itself. [`lock`](Mutex::lock)
+///    allows that, because the guard may be in another branch of the same thread's `join!`, and the
+///    mutex cannot tell the branches of a thread apart. The scheduler's deadlock report names the
+///    line. [`checked_lock`](Mutex::checked_lock) gives an error instead, and
+///    [`lock_blocking`](Mutex::lock_blocking) panics. [`holder`](Mutex::holder) names the holder.
+/// 4. Dropping a `lock()` that waits removes it from the queue. If the mutex had been handed to
+///    that `lock()`, the mutex goes on to the next waiter.
 ///
 /// # Paper
-/// [LZ07 §4.3]: `sys_mutex_lock`, `sys_mutex_unlock`. As in its footnote 1, no event loop of its own serves it.
+/// [LZ07 §4.3]: `sys_mutex_lock`, `sys_mutex_unlock`. As in its footnote 1, the mutex has no event
+/// loop of its own.
 ///
 /// # Differences
-/// 1. The paper does not say what unlocking by a stranger, recursion, an exception while holding, and the end of a waiter do: see above.
-/// 2. A free mutex is locked, and one that nobody waits for is unlocked, without its queue.
+/// 1. The paper does not say what these do: unlocking by a thread that is not the holder,
+///    recursion, an exception of the holder, and the end of a waiter. See above.
+/// 2. Locking a free mutex, and unlocking a mutex without waiters, do not touch the queue.
 ///
 /// # Complexity
-/// One atomic operation to lock and one to unlock if nobody else wants it, none for a local one; one critical section each
-/// otherwise.
+/// One atomic operation to lock and one to unlock if no other thread wants the mutex, and none for
+/// a local mutex. Otherwise one critical section each.
 ///
 /// # Examples
 /// ```
@@ -74,24 +93,28 @@ pub struct Mutex<T, M: Mode = Shared> {
     value: UnsafeCell<T>,
 }
 
-/// Somebody holds the mutex, or it is being handed to one who waits.
+/// A guard exists, or the mutex is being handed to a waiter.
 const LOCKED: u32 = 1;
-/// Somebody waits. If it is not locked then, the first of them has been [`NUDGED`].
+/// The queue is not empty. If the mutex is free at the same time, the first waiter has been
+/// [`NUDGED`].
 const WAITED: u32 = 2;
-/// The first who waits has been woken to look, and has not looked yet.
+/// The first waiter has been woken to try again, and has not been polled since.
 const NUDGED: u32 = 4;
-/// The first who waits has looked, and found it locked: when it is unlocked it is handed to him, and nobody comes before.
+/// The first waiter has tried again and found the mutex locked. The next unlock hands the mutex to
+/// that waiter, and no other thread can lock it before.
 const PROMISED: u32 = 8;
 
-// SAFETY: the value is reached through a guard alone, of which there is one at a time (`queue` sees to it), so that sharing the
-// mutex only moves access to the T from one OS thread to another.
+// SAFETY: the value is reached through a guard alone. There is one guard at a time, because only
+// the thread that has set `LOCKED`, or to which the queue has handed the mutex, makes one. So
+// sharing the mutex only moves access to the T from one OS thread to another, which `T: Send`
+// allows.
 unsafe impl<T: Send, M: Mode> Sync for Mutex<T, M> where WaitQueue<(), (), M>: Sync {}
 
 /// Holds a [`Mutex`] until it is dropped.
 #[must_use = "the mutex is unlocked when this is dropped"]
 pub struct Guard<'a, T, M: Mode = Shared> {
     pub(crate) mutex: &'a Mutex<T, M>,
-    /// Shared between OS threads only if the value may be.
+    /// This field makes the guard `Sync` only if the value is.
     _value: PhantomData<&'a mut T>,
 }
 
@@ -102,9 +125,10 @@ pub struct OwnedGuard<T, M: Mode = Shared> {
     _value: PhantomData<*mut T>,
 }
 
-// SAFETY: as a `Guard`: a handle of the mutex and the only access to its value.
+// SAFETY: an `OwnedGuard` is, as a `Guard`, a handle of the mutex and the only access to its value;
+// `T: Send` lets that access move.
 unsafe impl<T: Send, M: Mode> Send for OwnedGuard<T, M> where Mutex<T, M>: Send + Sync {}
-// SAFETY: likewise; shared, it gives out `&T`.
+// SAFETY: as above; a shared guard gives out `&T` only, and `T: Sync` lets OS threads share that.
 unsafe impl<T: Send + Sync, M: Mode> Sync for OwnedGuard<T, M> where Mutex<T, M>: Send + Sync {}
 
 impl<T> Mutex<T> {
@@ -128,7 +152,7 @@ impl<T, M: Mode> Mutex<T, M> {
         Mutex { queue: WaitQueue::new(()), holder: Record::default(), value: UnsafeCell::new(value) }
     }
 
-    /// Locks it, waiting if need be.
+    /// Locks the mutex, and waits for it if need be.
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> impl Future<Output = Guard<'_, T, M>> {
@@ -149,11 +173,11 @@ impl<T, M: Mode> Mutex<T, M> {
         self.holder.told("which holds the mutex", self.queue.wait_at::<Lock>((), place))
     }
 
-    /// Locks it, unless this thread holds it already.
+    /// Locks the mutex, unless this thread holds it already.
     ///
     /// # Errors
-    /// When the thread that runs is the one that has locked it, other than with [`lock_owned`](Mutex::lock_owned). All branches of a
-    /// `join!` are one thread.
+    /// When the running thread has locked the mutex, other than with
+    /// [`lock_owned`](Mutex::lock_owned). All branches of a `join!` are one thread.
     ///
     /// # Examples
     /// ```
@@ -178,20 +202,21 @@ impl<T, M: Mode> Mutex<T, M> {
         }
     }
 
-    /// Locks it if it is free.
+    /// Locks the mutex if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T, M>> {
         self.try_acquire().then(|| self.guard(holder::thread()))
     }
 
-    /// Locks it, blocking this OS thread if need be.
+    /// Locks the mutex, and blocks this OS thread while it waits.
     ///
     /// # Panics
-    /// Within a step of one of our threads; and when this OS thread has locked it already, and would wait for itself.
+    /// When it is called within a step of a Selvedge thread. When this OS thread has locked the
+    /// mutex already, because it would wait for itself.
     ///
     /// # Complexity
-    /// As [`lock`](Mutex::lock). It looks for a few microseconds whether it becomes free before it queues, and after that before the OS
-    /// thread sleeps.
+    /// As [`lock`](Mutex::lock). The OS thread polls the mutex for a few microseconds before it
+    /// queues, and for a few more before it sleeps.
     #[inline]
     #[track_caller]
     pub fn lock_blocking(&self) -> Guard<'_, T, M> {
@@ -212,8 +237,9 @@ impl<T, M: Mode> Mutex<T, M> {
         }
     }
 
-    /// Locks it with a guard that owns a handle of the mutex rather than borrowing it. Such a guard may go to another thread, so that
-    /// [`checked_lock`](Mutex::checked_lock) waits for it, whichever thread has locked.
+    /// Locks the mutex with a guard that owns a handle of the mutex and borrows nothing. Such a
+    /// guard may go to another thread. Therefore [`checked_lock`](Mutex::checked_lock) waits for
+    /// this guard, whichever thread has locked.
     #[track_caller]
     pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedGuard<T, M>> {
         let place = Location::caller();
@@ -224,27 +250,29 @@ impl<T, M: Mode> Mutex<T, M> {
         }
     }
 
-    /// Who holds it, as far as that is known: `None` if nobody does, or somebody under a foreign executor.
+    /// The holder, if it is known. `None` if the mutex is free, or if a task of a foreign executor
+    /// holds it.
     pub fn holder(&self) -> Option<Holder> {
         self.holder.get()
     }
 
-    /// Whether somebody holds it: out of date as soon as it is told.
+    /// Whether the mutex is locked. The answer may be out of date when the caller gets it.
     pub fn is_locked(&self) -> bool {
         self.queue.word() & LOCKED != 0
     }
 
-    /// The value, which nobody else can reach.
+    /// The value. The exclusive borrow shows that there is no guard.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// The value, which nobody else can reach.
+    /// The value. Because the mutex is moved here, there is no guard.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 
-    /// Whose guard was made by waiting on behalf of this OS thread.
+    /// Records this OS thread as the holder. `Condition::wait_blocking` calls it, because its wait
+    /// locks with `lock_at`, which records only the number of a Selvedge thread.
     pub(crate) fn locked_by_os_thread(&self) {
         self.holder.set(holder::os_thread());
     }
@@ -254,7 +282,7 @@ impl<T, M: Mode> Mutex<T, M> {
         match self.queue.exchange(|word| Lock::pass(word, &())) {
             Ok(_) => true,
             Err(Some(_)) => false,
-            // Under its lock it may well be about to become free.
+            // Another OS thread is under the queue's lock, and may be about to free the mutex.
             Err(None) => self.queue.with(|_, queue| {
                 let passed = Lock::pass(*queue.word(), &());
                 passed.into_iter().for_each(|word| *queue.word() = word);
@@ -279,7 +307,8 @@ impl<T, M: Mode> Mutex<T, M> {
 
     #[inline(never)]
     fn unlock_waited(&self) {
-        // Who has been nudged already need not be nudged again.
+        // If the first waiter has been nudged already, this exchange is enough, because a second
+        // nudge would add nothing.
         if !self.queue.replace(LOCKED | WAITED | NUDGED, WAITED | NUDGED) {
             self.queue.with(|_, queue| Lock::unlock(queue));
         }
@@ -291,7 +320,8 @@ impl<T, M: Mode> Deref for Guard<'_, T, M> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: while a guard lives the mutex is locked for it alone.
+        // SAFETY: while this guard lives, `LOCKED` is set on its behalf, and there is no other
+        // guard (`Mutex::guard` is called by the locker alone).
         unsafe { &*self.mutex.value.get() }
     }
 }
@@ -308,7 +338,8 @@ impl<T, M: Mode> Deref for OwnedGuard<T, M> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: while a guard lives the mutex is locked for it alone.
+        // SAFETY: while this guard lives, `LOCKED` is set on its behalf, and there is no other
+        // guard (`lock_owned` makes it after `acquire`).
         unsafe { &*self.mutex.value.get() }
     }
 }
@@ -323,7 +354,8 @@ impl<T, M: Mode> DerefMut for OwnedGuard<T, M> {
 enum Lock {}
 
 impl Lock {
-    /// It is free, or the first who waits has it, or is to look.
+    /// Ends the hold of the mutex. If the mutex is promised, the first waiter gets it. Otherwise
+    /// the mutex becomes free, and the first waiter is nudged unless it has been nudged already.
     fn unlock(queue: &mut Queue<'_, ()>) {
         if *queue.word() & PROMISED != 0 {
             queue.grant();
@@ -336,7 +368,9 @@ impl Lock {
         }
     }
 
-    /// The first who waits has not been nudged, and nothing has been promised to him.
+    /// Sets the word after the first waiter has changed or the mutex has become free. The caller
+    /// knows that the waiter which is the first now has not been nudged and has no promise. If the
+    /// mutex is free, `renew` nudges that waiter.
     fn renew(queue: &mut Queue<'_, ()>) {
         let locked = *queue.word() & LOCKED;
         *queue.word() = match (queue.is_empty(), locked) {

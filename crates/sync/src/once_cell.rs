@@ -1,4 +1,8 @@
-//! A value that is made once, by whoever needs it first.
+//! A cell with a value that is made once: [`OnceCell`], and [`Enter`], the role in which a thread
+//! waits for the value or for its turn to make it.
+//!
+//! The programs of users call it. Vocabulary: the **maker** is the thread that has the turn and
+//! runs the function which makes the value.
 
 use crate::blocking::wait_blocking;
 use crate::holder::{self, Record};
@@ -8,12 +12,15 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::OnceLock;
 
-/// A cell whose value is made once, by whoever needs it first, with system calls if need be; the others wait for it.
+/// A cell with a value that is made once, by the first thread that needs it, with system calls if
+/// need be. Other threads wait for it meanwhile.
 ///
-/// If the maker fails, panics or is cancelled, the next of those who wait makes it in his own way.
+/// If the maker fails, panics or is cancelled, the next waiting thread makes the value with its own
+/// function.
 ///
 /// # Cancellation
-/// Dropping a `get_or_init` that waits leaves the queue; dropping one that makes the value gives the turn to the next.
+/// Dropping a `get_or_init` that waits removes it from the queue. Dropping one that makes the value
+/// gives the turn to the next waiter.
 ///
 /// # Complexity
 /// When the value is there, reading it is one load.
@@ -41,11 +48,11 @@ use std::sync::OnceLock;
 pub struct OnceCell<T, M: Mode = Shared> {
     value: OnceLock<T>,
     queue: WaitQueue<Making, Option<Turn>, M>,
-    /// Who makes it, to be told to those who look on.
+    /// The maker, for observers.
     maker: Record,
 }
 
-/// How far it has got. Who waits, waits for [`Making::Now`] to end.
+/// The progress of the value. Threads wait while it is [`Making::Now`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Making {
     NotYet,
@@ -53,7 +60,7 @@ enum Making {
     Made,
 }
 
-/// What a waiter is told.
+/// The answer that a waiter is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Make,
@@ -83,17 +90,17 @@ impl<T, M: Mode> OnceCell<T, M> {
         self.value.get()
     }
 
-    /// The value, which nobody else can reach.
+    /// The value. The exclusive borrow shows that no other thread reaches it.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.value.get_mut()
     }
 
-    /// The value, which nobody else can reach.
+    /// The value. Because the cell is moved here, no other thread reaches it.
     pub fn into_inner(self) -> Option<T> {
         self.value.into_inner()
     }
 
-    /// Sets the value, if it has not been made and nobody is making it.
+    /// Sets the value, if it has not been made and no thread is making it.
     ///
     /// # Errors
     /// Gives the value back.
@@ -109,9 +116,10 @@ impl<T, M: Mode> OnceCell<T, M> {
         }
     }
 
-    /// The value; makes it if need be, or waits for who is making it.
+    /// The value. If it has not been made, this thread makes it, or waits for the thread that is
+    /// making it.
     ///
-    /// `make` must not ask for the value of the same cell: it would wait for itself.
+    /// `make` must not ask for the value of the same cell, because it would wait for itself.
     #[track_caller]
     pub fn get_or_init<F: Future<Output = T>>(&self, make: impl FnOnce() -> F) -> impl Future<Output = &T> {
         let place = Location::caller();
@@ -127,7 +135,7 @@ impl<T, M: Mode> OnceCell<T, M> {
     /// The same with a maker that can fail.
     ///
     /// # Errors
-    /// The maker's own. The cell is then as before, and the next who waits makes the value.
+    /// The maker's own. The cell is then as before, and the next waiting thread makes the value.
     ///
     /// # Examples
     /// ```
@@ -145,10 +153,11 @@ impl<T, M: Mode> OnceCell<T, M> {
         self.make(make, Location::caller())
     }
 
-    /// The value, made by a function on this OS thread, which blocks while somebody else is making it.
+    /// The value, made by a function on this OS thread. The OS thread blocks while another thread
+    /// is making it.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn get_or_init_blocking(&self, make: impl FnOnce() -> T) -> &T {
         wait_blocking(self.get_or_init(|| async { make() }))
@@ -174,7 +183,7 @@ impl<T, M: Mode> OnceCell<T, M> {
         Ok(self.value.get().expect("it has been made"))
     }
 
-    /// It is our turn, and here is the value.
+    /// Ends the turn of this thread with the value, and tells all waiters.
     fn finish(&self, value: T) {
         let set = self.value.set(value);
         debug_assert!(set.is_ok(), "one makes it at a time");
@@ -188,7 +197,7 @@ impl<T, M: Mode> OnceCell<T, M> {
     }
 }
 
-/// The turn of one who is making the value; it goes to the next if nothing comes of it.
+/// The turn of a maker. Dropped without a value, it gives the turn to the next waiter.
 struct Unfinished<'a, T, M: Mode>(&'a OnceCell<T, M>);
 
 impl<T, M: Mode> Drop for Unfinished<'_, T, M> {

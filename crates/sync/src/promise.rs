@@ -1,4 +1,8 @@
-//! The promise: a value that comes later, once, for any number of readers.
+//! The promise: [`Promise`], a value that comes once, later, for any number of readers, and
+//! [`Fulfiller`], which gives it.
+//!
+//! The programs of users call it. The value lies in a `OnceLock`; the [`WaitQueue`] holds the
+//! readers until the promise is settled.
 
 use crate::blocking::wait_blocking;
 use crate::holder::{self, Holder, Record};
@@ -7,24 +11,29 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 
-/// A proxy for a value that is not there yet. Any number of readers may [`claim`](Promise::claim) it, and hold clones of the promise.
+/// A proxy for a value that is not there yet. Any number of readers may [`claim`](Promise::claim)
+/// the value, and hold clones of the promise.
 ///
-/// It is *blocked* until its [`Fulfiller`] gives the value; then it is *ready* for ever. If the fulfiller is dropped, it is
-/// *broken*, and claiming it is an error.
+/// A promise is *blocked* until its [`Fulfiller`] gives the value. Then it is *ready* for ever. If
+/// the fulfiller is dropped without a value, the promise is *broken*, and claiming it is an error.
 ///
 /// # Paper
-/// [Del §5.3]: the state Ready or Blocked with waiters, `fullfill`, and the claim that `bind` performs; after Liskov and Shrira.
+/// [Del §5.3]: the state Ready or Blocked with waiters, `fullfill`, and the claim that `bind`
+/// performs; after Liskov and Shrira.
 ///
 /// # Differences
-/// 1. Claiming is a wait like any other, not the composition of promises; so there is no state Linked, and no `connect`.
-/// 2. Only who holds the fulfiller can fulfil it, once, by type; in the paper a second time is an error at run time.
-/// 3. It can be broken.
+/// 1. Claiming is a wait like any other, and not a composition of promises. So there is no state
+///    Linked, and no `connect`.
+/// 2. The type system lets only the holder of the fulfiller fulfil the promise, and only once. In
+///    the paper a second time is an error at run time.
+/// 3. A promise can be broken.
 ///
 /// # Cancellation
-/// Dropping a claim leaves the queue; nothing is lost by it.
+/// Dropping a claim removes it from the queue. No value is lost.
 ///
 /// # Complexity
-/// Claiming a ready promise is one load. Fulfilling is one critical section, as long as threads wait.
+/// Claiming a ready promise is one load. Fulfilling is one critical section; its length grows
+/// with the number of waiting threads.
 ///
 /// # Examples
 /// ```
@@ -52,13 +61,13 @@ pub struct Promise<T, M: Mode = Shared> {
     inner: Arc<Inner<T, M>>,
 }
 
-/// Gives a [`Promise`] its value; dropped, it breaks it.
+/// Gives a [`Promise`] its value. Dropping the fulfiller without that breaks the promise.
 #[must_use = "dropping it breaks the promise"]
 pub struct Fulfiller<T, M: Mode = Shared> {
     inner: Arc<Inner<T, M>>,
 }
 
-/// The fulfiller of a [`Promise`] was dropped, so that its value will never come.
+/// The fulfiller of a [`Promise`] was dropped, so its value will never come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Broken;
 
@@ -72,14 +81,14 @@ impl std::error::Error for Broken {}
 
 struct Inner<T, M: Mode> {
     value: OnceLock<T>,
-    /// Whether it is settled: with the value, or without it for ever.
+    /// Whether it is settled: it has its value, or will never have one.
     queue: WaitQueue<bool, (), M>,
-    /// Who has said that it will fulfil it.
+    /// The thread that has said with [`own`](Fulfiller::own) that it will fulfil the promise.
     owner: Record,
 }
 
 impl<T, M: Mode> Inner<T, M> {
-    /// Lets all go on who wait.
+    /// Lets all waiting threads go on.
     fn settle(&self) {
         self.queue.with(|settled, queue| {
             *settled = true;
@@ -91,14 +100,14 @@ impl<T, M: Mode> Inner<T, M> {
 }
 
 impl<T> Promise<T> {
-    /// A blocked promise, and what fulfils it.
+    /// A blocked promise, and its fulfiller.
     pub fn new() -> (Fulfiller<T>, Promise<T>) {
         Promise::blocked()
     }
 }
 
 impl<T> Promise<T, Local> {
-    /// A blocked promise that stays on its OS thread, and what fulfils it.
+    /// A blocked promise that stays on its OS thread, and its fulfiller.
     pub fn new_local() -> (Fulfiller<T, Local>, Promise<T, Local>) {
         Promise::blocked()
     }
@@ -132,13 +141,13 @@ impl<T, M: Mode> Promise<T, M> {
         }
     }
 
-    /// Waits for the value, blocking this OS thread.
+    /// Waits for the value, and blocks this OS thread.
     ///
     /// # Errors
     /// When the promise is broken.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn claim_blocking(&self) -> Result<&T, Broken> {
         wait_blocking(self.claim())
@@ -150,7 +159,7 @@ impl<T, M: Mode> Promise<T, M> {
         self.inner.value.get()
     }
 
-    /// The thread that is to fulfil it, if one has [owned](Fulfiller::own) up to it.
+    /// The thread that is to fulfil the promise, if a thread has [owned](Fulfiller::own) it.
     pub fn owner(&self) -> Option<Holder> {
         self.inner.owner.get()
     }
@@ -162,19 +171,21 @@ impl<T, M: Mode> Promise<T, M> {
 }
 
 impl<T, M: Mode> Fulfiller<T, M> {
-    /// Gives the promise its value, and lets all go on who wait for it.
+    /// Gives the promise its value, and lets all threads that wait for it go on.
     #[doc(alias = "fullfill")]
     pub fn fulfil(self, value: T) {
         let set = self.inner.value.set(value);
         debug_assert!(set.is_ok(), "a promise has one fulfiller, which is gone once it has been used");
-        // Settled by the drop that follows.
+        // The drop of `self` that follows settles the promise.
     }
 
-    /// From now on the running thread is the owner of the promise: the one that is named as who would wake those that claim it, in dumps
-    /// and reports of deadlocks. Who passes the fulfiller on has the next one own it.
+    /// Makes the running thread the owner of the promise. Dumps and reports of deadlocks name the
+    /// owner as the thread that would wake the claiming threads. A thread that passes the fulfiller
+    /// on should have the receiving thread call `own` again.
     ///
-    /// A fulfiller is a value, whose moves from thread to thread nobody sees: that a thread has created it says nothing about who will use it.
-    /// So until this is called nobody is named.
+    /// A fulfiller is a value, and the promise does not see its moves from thread to thread. That a
+    /// thread has created the fulfiller does not say which thread will use it. So until `own` is
+    /// called, no owner is named.
     ///
     /// # Examples
     /// ```
@@ -201,7 +212,7 @@ impl<T, M: Mode> Fulfiller<T, M> {
         self
     }
 
-    /// Whether nobody is left who could claim it.
+    /// Whether all clones of the promise are gone, so that no thread can claim it.
     pub fn is_unclaimed(&self) -> bool {
         Arc::strong_count(&self.inner) == 1
     }

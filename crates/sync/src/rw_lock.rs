@@ -1,4 +1,9 @@
-//! The readers-writer lock: many readers, or one writer.
+//! The readers-writer lock: [`RwLock`], its guards, and [`Acquire`], the role in which a thread
+//! waits for it.
+//!
+//! The programs of users lock it. The state of a lock is the word of its [`WaitQueue`]: the number
+//! of readers, and the bits [`WRITTEN`] and [`WAITED`]. While there is no waiter, a thread locks
+//! and unlocks by one exchange of this word. All other changes happen under the lock of the queue.
 
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
@@ -11,24 +16,30 @@ use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
-/// A lock that many threads hold at a time to read, or one to write.
+/// A lock that many threads hold at a time to read, or one thread to write.
 ///
-/// It is fair: who asks first is served first. A reader that comes after a writer who waits waits behind him, so that neither side starves the
-/// other. A thread that reads and asks to read once more may therefore wait for a writer who waits for it: read once, and pass the
-/// guard on.
+/// The lock is fair: threads get it in the order in which they ask. A reader that comes after a
+/// waiting writer waits behind that writer, so that neither side starves the other. Therefore a
+/// thread that reads and asks to read once more may wait for a writer that waits for this thread.
+/// Such a thread should read once, and pass the guard on.
 ///
 /// # Ownership
-/// As with a [`Mutex`](crate::Mutex): unlocking is dropping a guard; a panic or a cancellation while holding one unlocks and does not poison;
-/// a thread that waits for itself is let wait by [`read`](RwLock::read) and [`write`](RwLock::write), and gets an
-/// error from [`checked_read`](RwLock::checked_read) and [`checked_write`](RwLock::checked_write) if it holds it to write.
-/// Who reads is counted, not recorded; but while the program is [observed](selvedge_core::observe), one of the readers is, for a dump to name.
+/// As with a [`Mutex`](crate::Mutex): dropping a guard unlocks; a panic or a cancellation of the
+/// holder unlocks and does not poison. [`read`](RwLock::read) and [`write`](RwLock::write) let a
+/// thread wait for itself. [`checked_read`](RwLock::checked_read) and
+/// [`checked_write`](RwLock::checked_write) give it an error if it holds the lock to write. The
+/// lock counts its readers and does not record them. Only while the program is
+/// [observed](selvedge_core::observe) the lock records one of its readers, so that a dump can name
+/// a thread.
 ///
 /// # Cancellation
-/// Dropping a `read()` or `write()` that waits leaves the queue, and readers behind a writer who has left go on. If the lock had been handed
-/// to it, it goes on to the next.
+/// Dropping a `read()` or `write()` that waits removes it from the queue. If a writer at the head
+/// leaves, the readers behind it go on. If the lock had been handed to the dropped future, the lock
+/// goes on to the next waiter.
 ///
 /// # Complexity
-/// One atomic operation to lock and one to unlock if nobody waits; one critical section each otherwise.
+/// One atomic operation to lock and one to unlock if there is no waiter. Otherwise one critical
+/// section each.
 ///
 /// # Examples
 /// ```
@@ -51,28 +62,31 @@ pub struct RwLock<T, M: Mode = Shared> {
     /// Its word is the number of readers, [`WRITTEN`] and [`WAITED`].
     queue: WaitQueue<(), Wish, M>,
     writer: Record,
-    /// Somebody who holds it to read; only while the program is observed, and to be told to who looks on.
+    /// A thread that holds the lock to read. It is recorded only while the program is observed, for
+    /// the observer.
     reader: Record,
     value: UnsafeCell<T>,
 }
 
-/// Somebody waits.
+/// The queue is not empty.
 const WAITED: u32 = 1 << 30;
-/// Somebody holds it to write. Then nobody reads.
+/// A writer holds the lock. The number of readers is 0 then.
 const WRITTEN: u32 = 1 << 29;
 const READERS_MAX: u32 = WRITTEN - 1;
 
-// SAFETY: the value is reached through guards alone: by several OS threads at once through `&T`, or by one through `&mut T`.
+// SAFETY: the value is reached through guards alone. The word (`Wish::added`) lets in several
+// readers, which share `&T`, or one writer, which has `&mut T`; `T: Sync` allows the former and `T:
+// Send` the latter.
 unsafe impl<T: Send + Sync, M: Mode> Sync for RwLock<T, M> where WaitQueue<(), Wish, M>: Sync {}
 
-/// Reads what is in an [`RwLock`], until it is dropped.
+/// Gives shared access to the value of an [`RwLock`] until it is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct ReadGuard<'a, T, M: Mode = Shared> {
     lock: &'a RwLock<T, M>,
     _value: PhantomData<&'a T>,
 }
 
-/// Holds an [`RwLock`] to write, until it is dropped.
+/// Holds an [`RwLock`] to write until it is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct WriteGuard<'a, T, M: Mode = Shared> {
     lock: &'a RwLock<T, M>,
@@ -105,7 +119,7 @@ impl<T, M: Mode> RwLock<T, M> {
         }
     }
 
-    /// Locks it to read, waiting if need be.
+    /// Locks it to read, and waits if need be.
     #[inline]
     #[track_caller]
     pub fn read(&self) -> impl Future<Output = ReadGuard<'_, T, M>> {
@@ -119,7 +133,7 @@ impl<T, M: Mode> RwLock<T, M> {
         }
     }
 
-    /// Locks it to write, waiting if need be.
+    /// Locks it to write, and waits if need be.
     #[inline]
     #[track_caller]
     pub fn write(&self) -> impl Future<Output = WriteGuard<'_, T, M>> {
@@ -145,7 +159,7 @@ impl<T, M: Mode> RwLock<T, M> {
     /// Locks it to read, unless this thread holds it to write.
     ///
     /// # Errors
-    /// When the thread that runs is the one that has locked it to write. All branches of a `join!` are one thread.
+    /// When the running thread has locked it to write. All branches of a `join!` are one thread.
     #[track_caller]
     pub fn checked_read(&self) -> impl Future<Output = Result<ReadGuard<'_, T, M>, Recursion>> {
         let place = Location::caller();
@@ -170,26 +184,27 @@ impl<T, M: Mode> RwLock<T, M> {
         }
     }
 
-    /// Locks it to read if nobody writes or waits.
+    /// Locks it to read if there is no writer and no waiter.
     #[inline]
     pub fn try_read(&self) -> Option<ReadGuard<'_, T, M>> {
         self.try_acquire(Wish::Read).then(|| self.read_guard())
     }
 
-    /// Locks it to write if nobody holds it.
+    /// Locks it to write if it is free.
     #[inline]
     pub fn try_write(&self) -> Option<WriteGuard<'_, T, M>> {
         self.try_acquire(Wish::Write).then(|| self.write_guard(holder::thread()))
     }
 
-    /// Locks it to read, blocking this OS thread if need be.
+    /// Locks it to read, and blocks this OS thread while it waits.
     ///
     /// # Panics
-    /// Within a step of one of our threads; and when this OS thread holds it to write, and would wait for itself.
+    /// When it is called within a step of a Selvedge thread. When this OS thread holds it to write,
+    /// because it would wait for itself.
     ///
     /// # Complexity
-    /// As [`read`](RwLock::read). It looks for a few microseconds whether it becomes free before it queues, and after that before the OS
-    /// thread sleeps.
+    /// As [`read`](RwLock::read). The OS thread polls the lock for a few microseconds before it
+    /// queues, and for a few more before it sleeps.
     #[inline]
     #[track_caller]
     pub fn read_blocking(&self) -> ReadGuard<'_, T, M> {
@@ -197,7 +212,7 @@ impl<T, M: Mode> RwLock<T, M> {
         self.read_guard()
     }
 
-    /// Locks it to write, blocking this OS thread if need be.
+    /// Locks it to write, and blocks this OS thread while it waits.
     ///
     /// # Panics
     /// As [`read_blocking`](RwLock::read_blocking).
@@ -229,22 +244,23 @@ impl<T, M: Mode> RwLock<T, M> {
         }
     }
 
-    /// Who holds it to write, as far as that is known: `None` if nobody does, or somebody under a foreign executor.
+    /// The thread that holds it to write, if it is known. `None` if there is no writer, or if the
+    /// writer is a task of a foreign executor.
     pub fn writer(&self) -> Option<Holder> {
         self.writer.get()
     }
 
-    /// How many hold it to read: out of date as soon as it is told.
+    /// The number of readers. The answer may be out of date when the caller gets it.
     pub fn readers(&self) -> u32 {
         self.queue.word() & READERS_MAX
     }
 
-    /// The value, which nobody else can reach.
+    /// The value. The exclusive borrow shows that there is no guard.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// The value, which nobody else can reach.
+    /// The value. Because the lock is moved here, there is no guard.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -266,7 +282,9 @@ impl<T, M: Mode> RwLock<T, M> {
         ReadGuard { lock: self, _value: PhantomData }
     }
 
-    /// The record names nobody who has gone: of a guard that was passed on, the last reader clears it.
+    /// Clears the record of a reader that leaves, so that the record never names a thread that has
+    /// left. A guard may be dropped by another thread than the one that locked; then the record
+    /// does not name the dropping thread, and the last reader clears the record.
     #[cold]
     fn reader_leaves(&self) {
         match self.readers() {
@@ -295,7 +313,8 @@ impl<T, M: Mode> RwLock<T, M> {
 }
 
 impl<'a, T, M: Mode> WriteGuard<'a, T, M> {
-    /// Goes on to read, without letting anybody write in between. Readers at the head of the queue go on too.
+    /// Turns the write guard into a read guard. No other writer gets the lock in between. Readers
+    /// at the head of the queue go on too.
     ///
     /// # Examples
     /// ```
@@ -324,7 +343,8 @@ impl<T, M: Mode> Deref for ReadGuard<'_, T, M> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: while a reader's guard lives nobody has a writer's.
+        // SAFETY: while a `ReadGuard` lives, the number of readers is not 0, so `Wish::added` lets
+        // no writer in.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -334,7 +354,8 @@ impl<T, M: Mode> Deref for WriteGuard<'_, T, M> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: while a writer's guard lives nobody has another one.
+        // SAFETY: while a `WriteGuard` lives, `WRITTEN` is set on its behalf, so `Wish::added` lets
+        // in neither a writer nor a reader.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -347,7 +368,7 @@ impl<T, M: Mode> DerefMut for WriteGuard<'_, T, M> {
     }
 }
 
-/// What one asks for.
+/// The kind of access that a thread asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Read,
@@ -355,7 +376,8 @@ enum Wish {
 }
 
 impl Wish {
-    /// The word with one more of this kind, if that can be; nobody waits.
+    /// The word with one more holder of this kind; `None` if that is not possible. It is never
+    /// possible while `WAITED` is set: [`Acquire::serve`] clears that bit first.
     #[inline(always)]
     fn added(self, word: u32) -> Option<u32> {
         match self {
@@ -376,7 +398,8 @@ impl Wish {
 enum Acquire {}
 
 impl Acquire {
-    /// `WAITED` and `WRITTEN` are too large for one more reader, or writer, to be added to.
+    /// Locks if the word allows it. It fails for every word with `WAITED` or `WRITTEN`, because
+    /// such a word is not below `READERS_MAX`, and not 0.
     fn take(queue: &mut Queue<'_, Wish>, wish: Wish) -> bool {
         let added = wish.added(*queue.word());
         added.into_iter().for_each(|word| *queue.word() = word);
@@ -388,7 +411,8 @@ impl Acquire {
         Acquire::serve(queue);
     }
 
-    /// Hands the lock to those at the head of the queue who may have it.
+    /// Hands the lock to waiters from the head of the queue, as long as the next waiter can have
+    /// it.
     fn serve(queue: &mut Queue<'_, Wish>) {
         let mut word = *queue.word() & !WAITED;
         while let Some(added) = queue.front().and_then(|wish| wish.added(word)) {

@@ -1,4 +1,9 @@
-//! The semaphore: a number of permits.
+//! The semaphore: [`Semaphore`], its permits, and [`Acquire`], the role in which a thread waits for
+//! permits.
+//!
+//! The programs of users call it. The state of a semaphore is the word of its [`WaitQueue`]: the
+//! number of free permits, and the bit [`WAITED`]. While there is no waiter, a thread acquires and
+//! releases by one exchange of this word. All other changes happen under the lock of the queue.
 
 use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
@@ -8,18 +13,20 @@ use std::mem;
 use std::ops::Deref;
 use std::panic::Location;
 
-/// A number of permits, of which threads acquire some, and wait if there are too few.
+/// A number of permits. Threads acquire some of them, and wait if there are too few.
 ///
-/// It is fair: who asks first is served first, also if he asks for more permits than who comes after him. Permits that are
-/// free while somebody waits are his.
+/// The semaphore is fair: threads get permits in the order in which they ask. A thread that asks
+/// for many permits is served before a later thread that asks for fewer. While a thread waits, the
+/// free permits are kept for the first waiter.
 ///
 /// # Cancellation
-/// Dropping an `acquire` that waits leaves the queue, and those behind it who now have enough permits go on. If it had been granted
-/// its permits they are released.
+/// Dropping an `acquire` that waits removes it from the queue. Waiters behind it for which there
+/// are enough permits now go on. If the dropped future had been granted its permits, they are
+/// released.
 ///
 /// # Complexity
-/// One atomic operation to acquire what is there, and one to release what nobody waits for; one critical section each
-/// otherwise.
+/// One atomic operation to acquire permits that are free, and one to release permits while no
+/// thread waits. Otherwise one critical section each.
 ///
 /// # Examples
 /// ```
@@ -49,11 +56,12 @@ use std::panic::Location;
 /// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Semaphore<M: Mode = Shared> {
-    /// Its word is the number of free permits, and [`WAITED`]; what waits is a number of permits.
+    /// Its word is the number of free permits, and [`WAITED`]. The payload of a waiter is the
+    /// number of permits that it asks for.
     queue: WaitQueue<(), u32, M>,
 }
 
-/// Somebody waits.
+/// The queue is not empty.
 const WAITED: u32 = 1 << 30;
 
 impl Semaphore {
@@ -87,14 +95,15 @@ impl<M: Mode> Semaphore<M> {
         Semaphore { queue: WaitQueue::with_word((), sum(0, permits)) }
     }
 
-    /// Acquires one permit, waiting for it if need be.
+    /// Acquires one permit, and waits for it if need be.
     #[inline]
     #[track_caller]
     pub fn acquire(&self) -> impl Future<Output = Permit<'_, M>> {
         self.acquire_many(1)
     }
 
-    /// Acquires several permits at once, waiting until they are there. No permit is set aside before all are.
+    /// Acquires several permits at once, and waits until all are free. A waiting thread holds none
+    /// of them before.
     #[inline]
     #[track_caller]
     pub fn acquire_many(&self, permits: u32) -> impl Future<Output = Permit<'_, M>> {
@@ -105,7 +114,7 @@ impl<M: Mode> Semaphore<M> {
         }
     }
 
-    /// The same with permits that own a handle of the semaphore, an `Arc` or `Rc` of it, say.
+    /// Acquires permits that own a handle of the semaphore, for example an `Arc` or `Rc` of it.
     ///
     /// # Examples
     /// ```
@@ -139,7 +148,7 @@ impl<M: Mode> Semaphore<M> {
         self.queue.wait_at(permits, place)
     }
 
-    /// Acquires this many permits if they are free and nobody waits.
+    /// Acquires this many permits if they are free and no thread waits.
     #[inline]
     pub fn try_acquire(&self, permits: u32) -> Option<Permit<'_, M>> {
         let taken = match self.queue.exchange(|word| less(word, permits)) {
@@ -150,14 +159,14 @@ impl<M: Mode> Semaphore<M> {
         taken.then(|| Permit { semaphore: self, permits })
     }
 
-    /// Acquires this many permits, blocking this OS thread until they are there.
+    /// Acquires this many permits, and blocks this OS thread until they are free.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     ///
     /// # Complexity
-    /// As [`acquire`](Semaphore::acquire). It looks for a few microseconds whether there are enough before it queues, and after that before
-    /// the OS thread sleeps.
+    /// As [`acquire`](Semaphore::acquire). The OS thread polls the semaphore for a few microseconds
+    /// before it queues, and for a few more before it sleeps.
     #[inline]
     #[track_caller]
     pub fn acquire_blocking(&self, permits: u32) -> Permit<'_, M> {
@@ -175,7 +184,7 @@ impl<M: Mode> Semaphore<M> {
         }
     }
 
-    /// Adds permits: more than there were, or such as were [forgotten](Permit::forget).
+    /// Adds permits: new ones, or permits that were [forgotten](Permit::forget).
     ///
     /// # Panics
     /// When they would become more than [`PERMITS_MAX`](Semaphore::PERMITS_MAX).
@@ -191,14 +200,14 @@ impl<M: Mode> Semaphore<M> {
         self.queue.with(|_, queue| Acquire::release(queue, permits));
     }
 
-    /// How many permits are free: out of date as soon as it is told. While somebody waits for more than that, nobody else gets
-    /// them.
+    /// The number of free permits. The answer may be out of date when the caller gets it. While a
+    /// thread waits for more permits than are free, no other thread gets the free ones.
     pub fn available(&self) -> u32 {
         self.queue.word() & !WAITED
     }
 }
 
-/// `free` permits and as many again.
+/// The sum of `free` and `permits`.
 #[inline(always)]
 fn sum(free: u32, permits: u32) -> u32 {
     match free.checked_add(permits) {
@@ -212,7 +221,8 @@ fn too_many(free: u32, permits: u32) -> ! {
     panic!("{free} permits of a semaphore and {permits} more are more than {}", Semaphore::PERMITS_MAX)
 }
 
-/// The word when so many permits have been taken: if nobody waits, and there are enough.
+/// The word after this many permits have been taken. `None` if a thread waits, or if there are too
+/// few.
 #[inline(always)]
 fn less(word: u32, permits: u32) -> Option<u32> {
     if word & WAITED == 0 { word.checked_sub(permits) } else { None }
@@ -236,7 +246,7 @@ impl Acquire {
         Acquire::serve(queue);
     }
 
-    /// Grants those at the head of the queue what is free.
+    /// Grants waiters from the head of the queue their permits, as long as the free ones suffice.
     fn serve(queue: &mut Queue<'_, u32>) {
         let mut free = *queue.word() & !WAITED;
         while let Some(left) = queue.front().and_then(|permits| free.checked_sub(*permits)) {
@@ -287,18 +297,18 @@ pub struct Permit<'a, M: Mode = Shared> {
 }
 
 impl<M: Mode> Permit<'_, M> {
-    /// How many there are.
+    /// The number of permits.
     pub fn permits(&self) -> u32 {
         self.permits
     }
 
-    /// Takes some of them away into a permit of their own, if there are as many.
+    /// Moves this many permits into a permit of their own. `None` if there are fewer.
     pub fn split(&mut self, permits: u32) -> Option<Self> {
         self.permits = self.permits.checked_sub(permits)?;
         Some(Permit { semaphore: self.semaphore, permits })
     }
 
-    /// Takes them out of the semaphore for good, or until [`Semaphore::release`].
+    /// Takes the permits out of the semaphore for good, or until [`Semaphore::release`].
     pub fn forget(self) {
         mem::forget(self);
     }
@@ -319,12 +329,12 @@ pub struct OwnedPermit<H: Deref<Target = Semaphore<M>>, M: Mode = Shared> {
 }
 
 impl<H: Deref<Target = Semaphore<M>>, M: Mode> OwnedPermit<H, M> {
-    /// How many there are.
+    /// The number of permits.
     pub fn permits(&self) -> u32 {
         self.permits
     }
 
-    /// Takes some of them away into a permit of their own, if there are as many.
+    /// Moves this many permits into a permit of their own. `None` if there are fewer.
     pub fn split(&mut self, permits: u32) -> Option<Self>
     where
         H: Clone,
@@ -333,7 +343,7 @@ impl<H: Deref<Target = Semaphore<M>>, M: Mode> OwnedPermit<H, M> {
         Some(OwnedPermit { semaphore: self.semaphore.clone(), permits })
     }
 
-    /// Takes them out of the semaphore for good, or until [`Semaphore::release`].
+    /// Takes the permits out of the semaphore for good, or until [`Semaphore::release`].
     pub fn forget(mut self) {
         self.permits = 0;
     }
