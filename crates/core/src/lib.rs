@@ -41,6 +41,7 @@ mod alarm;
 mod arena;
 mod around;
 mod birth;
+mod blocking;
 pub mod budget;
 mod call;
 mod cpu;
@@ -58,6 +59,7 @@ mod lock;
 mod nbio;
 pub mod observe;
 mod park;
+mod parker;
 mod per_process;
 mod place;
 mod primitives;
@@ -81,6 +83,8 @@ pub use arena::{ArenaFull, Unavailable};
 #[doc(hidden)]
 pub use around::{Around, around, exchange_around};
 pub use birth::{Adopt, Birth, adopter};
+#[doc(hidden)]
+pub use blocking::{insist, run_blocking};
 pub use call::{Answer, Call, Calling, Syscall, call};
 pub use cpu::Cpu;
 #[doc(hidden)]
@@ -98,6 +102,8 @@ pub use join::{Joiner, Meeting};
 pub use lock::{LocalLock, Lock, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
+#[doc(hidden)]
+pub use parker::Parker;
 #[doc(hidden)]
 pub use per_process::PerProcess;
 pub use place::ThreadInfo;

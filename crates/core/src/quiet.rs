@@ -3,7 +3,8 @@
 //! # Words
 //! An OS thread is **quiet** while it holds a [`Quiet`], or while another holds one for it. It says by this: "I do nothing
 //! that could make a thread go on until an OS thread of this process gives me something to do." A pool's idle OS thread is quiet, and so
-//! is a scheduler's that has no thread to run and awaits nothing from the kernel. All others are **active**: those that
+//! is a scheduler's that has no thread to run and awaits nothing from the kernel, and one that waits for a future without a
+//! time limit. All others are **active**: those that
 //! run, those that wait for the kernel or the clock, and all of which this module knows nothing.
 //!
 //! The [`Ledger`] is one word: how many OS threads are quiet, and how often a quiet has ended.
@@ -17,7 +18,7 @@
 //!   reads the ledger again (D3). If both readings are equal and say as many as the kernel, there is a deadlock.
 //!
 //! Where E is taken: `Inbox::post` and `Inbox::call` for the OS thread of a CPU; the submitter of a job for one of a pool; the
-//! waker for one in `block_on`; the maker of a request for that of the loop outside schedulers; the last worker to end for the
+//! waker for one that waits for a future (`blocking.rs`: in `block_on`, or in a blocking operation of `sync` without a time limit); the maker of a request for that of the loop outside schedulers; the last worker to end for the
 //! one that waits in `per_core`.
 //!
 //! # No report is false

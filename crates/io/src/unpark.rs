@@ -1,57 +1,41 @@
 //! Ending a wait of an event loop from another OS thread.
 
 use crate::sys;
-use selvedge_core::Unpark;
+use selvedge_core::{Parker, Quiet, Unpark};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
 
-/// The loop is up and will look again before it waits.
-const AWAKE: u8 = 0;
-/// The loop waits, or is about to without looking again.
-const ASLEEP: u8 = 1;
-/// Somebody wants the loop's next wait to end.
-const CALLED: u8 = 2;
+const CALLED: u8 = Parker::<Quiet>::CALLED;
 
-/// An eventfd that is written to only when the loop really waits.
+/// A [`Parker`] with an eventfd, which is written to only while the loop really waits.
 ///
-/// ```text
-///            fall_asleep              call: writes to the eventfd
-///   AWAKE ─────────────────▶ ASLEEP ─────────────────▶ CALLED
-///     │ call: no system call    │ wake_up                │ wake_up, or fall_asleep (which says no)
-///     └────────▶ CALLED         └──▶ AWAKE               └──▶ AWAKE
-/// ```
-///
-/// No call is lost: a `call` before `fall_asleep` makes that say no, and one after it ends the wait.
+/// A call before [`fall_asleep`](Caller::fall_asleep) makes that return `false`, and a call after it ends the
+/// wait: `core`'s `parker.rs` has the argument that no call is lost.
 #[derive(Debug)]
 pub(crate) struct Caller {
-    state: AtomicU8,
+    parker: Parker,
     eventfd: OwnedFd,
 }
 
 impl Caller {
     pub(crate) fn new() -> io::Result<Caller> {
         let eventfd = sys::eventfd()?;
-        Ok(Caller { state: AtomicU8::new(AWAKE), eventfd })
+        Ok(Caller { parker: Parker::default(), eventfd })
     }
 
-    /// The loop wants to wait; false if it was called and must not.
+    /// Announces that the loop is about to wait. `false` if there was a call, and it must not wait.
     pub(crate) fn fall_asleep(&self) -> bool {
-        let slept = self.state.compare_exchange(AWAKE, ASLEEP, SeqCst, SeqCst).is_ok();
-        if !slept {
-            self.state.store(AWAKE, SeqCst);
-        }
-        slept
+        self.parker.sleep()
     }
 
-    /// Whether somebody wants the loop's next wait to end.
+    /// Whether there was a call that no wait has ended with yet.
     pub(crate) fn is_called(&self) -> bool {
-        self.state.load(Relaxed) == CALLED
+        self.parker.has(CALLED)
     }
 
     /// The loop's wait is over.
     pub(crate) fn wake_up(&self) {
-        self.state.store(AWAKE, SeqCst);
+        self.parker.wake();
     }
 }
 
@@ -63,7 +47,7 @@ impl AsFd for Caller {
 
 impl Unpark for Caller {
     fn unpark(&self) {
-        if self.state.swap(CALLED, SeqCst) == ASLEEP {
+        if self.parker.rouse(CALLED) {
             let _counting = sys::counting(sys::Call::Write);
             // Only a full counter could refuse, and a full counter has ended the wait already.
             let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());

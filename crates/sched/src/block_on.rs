@@ -1,21 +1,19 @@
 //! Waiting for a future on an ordinary OS thread.
 
-use selvedge_core::{Quiet, in_thread};
+use selvedge_core::{in_thread, run_blocking};
 use std::future::Future;
-use std::pin::pin;
-use std::sync::{Arc, Condvar, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
 
 /// Runs a future on the calling OS thread, which sleeps while the future waits; returns its result.
 ///
-/// This is the way from ordinary code to what threads of ours do: to join one that a [`Handle`](crate::Handle) has spawned, to take from
-/// an MVar. It runs no threads itself.
+/// Ordinary code reaches threads of a scheduler by this function: it joins a thread that a
+/// [`Handle`](crate::Handle) has spawned, or takes from an MVar. The function runs no threads itself.
 ///
-/// While the OS thread sleeps it counts as [quiet](Quiet): if it and all others wait for one another, a scheduler says so.
+/// While the OS thread sleeps it counts as [quiet](selvedge_core::Quiet): if it and all others wait for one
+/// another, a scheduler reports the deadlock.
 ///
 /// # Panics
-/// If it is called within a thread of ours. The OS thread is a worker's then; while it slept, none of the worker's threads could
-/// run, and perhaps not the one that is waited for: `await` the future instead.
+/// If it is called within a thread of a scheduler. The OS thread is a worker's then. While it slept, no
+/// thread of the worker could run, and perhaps not the thread that it waits for: `await` the future instead.
 ///
 /// # Examples
 /// ```
@@ -34,55 +32,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         "block_on() was called within a thread: while it blocked, its worker could run no other thread, and perhaps not \
          the one that it waits for. Await the future instead"
     );
-    let parking = Arc::new(Parking::default());
-    let waker = Waker::from(parking.clone());
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
-        }
-        parking.park();
-    }
-}
-
-/// Where the OS thread sleeps.
-#[derive(Debug, Default)]
-struct Parking {
-    place: Mutex<Place>,
-    woken: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Place {
-    is_woken: bool,
-    /// It is for the waker to end the quiet: from then on there is something under way.
-    quiet: Option<Quiet>,
-}
-
-impl Parking {
-    fn park(&self) {
-        let mut place = self.place.lock().expect("no panic under this lock");
-        while !place.is_woken {
-            place.quiet.get_or_insert_with(Quiet::new);
-            place = self.woken.wait(place).expect("no panic under this lock");
-        }
-        place.is_woken = false;
-    }
-}
-
-impl Wake for Parking {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        let mut place = self.place.lock().expect("no panic under this lock");
-        place.is_woken = true;
-        place.quiet = None;
-        drop(place);
-        self.woken.notify_one();
-    }
+    run_blocking(future, None).unwrap_or_else(|| unreachable!("there was no time limit"))
 }
 
 #[cfg(test)]

@@ -1,9 +1,6 @@
 //! Waiting from ordinary OS threads.
 
-use crate::bell::Bell;
-use selvedge_core::in_thread;
-use std::pin::pin;
-use std::task::{Context, Poll};
+use selvedge_core::{in_thread, run_blocking};
 use std::time::{Duration, Instant};
 
 /// Runs a future on this OS thread, which sleeps while the future waits: any wait of this crate, or of another.
@@ -53,18 +50,7 @@ pub fn wait_blocking_for<F: Future>(limit: Duration, future: F) -> Option<F::Out
 #[track_caller]
 fn run<F: Future>(future: F, until: Option<Instant>) -> Option<F::Output> {
     refuse_within_step();
-    Bell::with(|bell| {
-        let mut future = pin!(future);
-        let mut context = Context::from_waker(bell.waker());
-        loop {
-            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-                return Some(output);
-            }
-            if !bell.hear(until) {
-                return None;
-            }
-        }
-    })
+    run_blocking(future, until)
 }
 
 /// # Panics

@@ -34,7 +34,6 @@
 //! and use no atomic operation.
 
 mod barrier;
-mod bell;
 mod blocking;
 mod bounded_fifo;
 mod broadcast;

@@ -11,10 +11,9 @@
 //! the first waiter when that waiter has tried again in vain; then the next unlock hands the mutex
 //! over.
 
-use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, insist};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;

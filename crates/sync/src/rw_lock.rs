@@ -5,10 +5,9 @@
 //! of readers, and the bits [`WRITTEN`] and [`WAITED`]. While there is no waiter, a thread locks
 //! and unlocks by one exchange of this word. All other changes happen under the lock of the queue.
 
-use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, Record, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, observe};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, insist, observe};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
