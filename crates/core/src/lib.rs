@@ -51,6 +51,7 @@ mod events;
 mod exception;
 mod far;
 mod fork;
+mod freed;
 mod group;
 mod inbox;
 mod join;
@@ -93,6 +94,8 @@ pub use deadlock::Deadlock;
 pub use events::{Events, NoEvents, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
+#[doc(hidden)]
+pub use freed::{FreedList, ListHead};
 pub use group::Group;
 #[doc(hidden)]
 pub use inbox::Inbox;
