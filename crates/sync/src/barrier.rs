@@ -1,7 +1,7 @@
 //! The barrier: where threads wait for one another.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::fmt;
 
 /// Where a number of threads wait until all of them have come. Then they go on, and it is as new.
@@ -57,24 +57,22 @@ impl Passed {
 }
 
 impl Barrier {
-    /// A barrier for so many threads; nobody waits at one for 0 or 1.
-    pub fn new(size: usize) -> Self {
-        Barrier::sized(size)
+    constant! {
+        /// A barrier for `size` threads; no thread waits at one for 0 or 1.
+        pub fn new(size: usize) -> Self {
+            Barrier { queue: WaitQueue::shared(Party { size, waiting: 0 }, 0) }
+        }
     }
 }
 
 impl Barrier<Local> {
     /// A barrier that stays on its OS thread.
     pub fn new_local(size: usize) -> Self {
-        Barrier::sized(size)
+        Barrier { queue: WaitQueue::new(Party { size, waiting: 0 }) }
     }
 }
 
 impl<M: Mode> Barrier<M> {
-    fn sized(size: usize) -> Self {
-        Barrier { queue: WaitQueue::new(Party { size, waiting: 0 }) }
-    }
-
     /// Waits until all have come.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Passed> {
