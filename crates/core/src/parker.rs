@@ -35,8 +35,8 @@
 //!
 //! # The first rouser ends the quiet
 //! This is step E of `quiet.rs`. The rouser looks for the quiet under the lock under which the owner
-//! declares it. If the owner comes first, the rouser finds the quiet and ends it. If the owner comes second, it
-//! finds a reason in the state and declares nothing.
+//! declares it. If the owner comes first, the rouser finds the quiet and ends it under the lock. If the owner
+//! comes second, it finds a reason in the state and declares nothing.
 //!
 //! `tests/loom_parker.rs` checks this file. `loom_inbox.rs`, `loom_quiet.rs` and `sync`'s
 //! `loom_blocking.rs` check its users.
@@ -131,9 +131,9 @@ impl<Q> Parker<Q> {
         self.quiet.lock().expect("no panic under this lock").is_some()
     }
 
+    /// The quiet ends under the lock. Otherwise the owner could find it gone and declare another one
+    /// before the first has ended, and the ledger would count the owner twice.
     fn end_quiet(&self) {
-        // The guard is a temporary of the inner statement: the quiet ends without the lock.
-        let quiet = self.quiet.lock().expect("no panic under this lock").take();
-        drop(quiet);
+        *self.quiet.lock().expect("no panic under this lock") = None;
     }
 }
