@@ -3,11 +3,12 @@
 use selvedge_core::{in_thread, run_blocking};
 use std::time::{Duration, Instant};
 
-/// Runs a future on this OS thread, which sleeps while the future waits: any wait of this crate, or of another.
+/// Runs a future on this OS thread, which sleeps while the future waits: any wait of this crate, or
+/// of another.
 ///
 /// # Panics
-/// Within a step of one of our threads: it would stop all threads of its CPU, perhaps for ever, since the one that is waited for
-/// may be among them. There, await the future.
+/// Within a step of one of our threads: it would stop all threads of its CPU, perhaps for ever,
+/// since the one that is waited for may be among them. There, await the future.
 ///
 /// # Examples
 /// ```
@@ -22,14 +23,15 @@ use std::time::{Duration, Instant};
 /// ```
 ///
 /// # Complexity
-/// An OS thread that does it for the first time allocates its bell. Before it sleeps it looks for a few microseconds whether it is
-/// woken; only a sleeper costs whoever wakes it a system call.
+/// An OS thread that does it for the first time allocates its bell. Before it sleeps it looks for a
+/// few microseconds whether it is woken; only a sleeper costs whoever wakes it a system call.
 #[track_caller]
 pub fn wait_blocking<F: Future>(future: F) -> F::Output {
     run(future, None).unwrap_or_else(|| unreachable!("there was no time limit"))
 }
 
-/// The same, but gives up, by dropping the future, when `limit` has passed: `None` then. A limit that is beyond the clock is none.
+/// The same, but gives up, by dropping the future, when `limit` has passed: `None` then. A limit
+/// that is beyond the clock is none.
 ///
 /// # Panics
 /// As [`wait_blocking`].

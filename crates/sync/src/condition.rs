@@ -1,5 +1,6 @@
 //! The condition: waiting, without a mutex, for what is then looked at with it.
 
+use crate::BlockingGuard;
 use crate::blocking::wait_blocking;
 use crate::mutex::Guard;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
@@ -127,11 +128,13 @@ impl<M: Mode> Condition<M> {
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
     #[track_caller]
-    pub fn wait_blocking<'a, T, N: Mode>(&self, guard: Guard<'a, T, N>) -> Guard<'a, T, N> {
-        let mutex = guard.mutex;
-        let guard = wait_blocking(self.wait_at(guard, Location::caller()));
-        mutex.locked_by_os_thread();
-        guard
+    pub fn wait_blocking<'a, T, N: Mode>(
+        &self,
+        guard: BlockingGuard<Guard<'a, T, N>>,
+    ) -> BlockingGuard<Guard<'a, T, N>> {
+        let guard = wait_blocking(self.wait_at(guard.into_inner(), Location::caller()));
+        guard.mutex.locked_by_os_thread();
+        BlockingGuard::new(guard)
     }
 
     /// Lets the one go on that has waited longest. Nothing is kept for later if nobody waits.
