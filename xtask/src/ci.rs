@@ -49,6 +49,8 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri sched", |ci| ci.miri(&["--package", "selvedge-sched", "--lib", "--test", "work_stealing"])),
     ("miri sync", |ci| ci.miri(SYNC_UNDER_MIRI)),
     ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
+    ("miri scope", |ci| ci.miri(&["--package", "selvedge-scope", "--tests"])),
+    ("miri compat", |ci| ci.miri(COMPAT_UNDER_MIRI)),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
     ("every order", every_order),
@@ -79,6 +81,10 @@ const SYNC_UNDER_MIRI: &[&str] = &[
     "--test",
     "refusals",
 ];
+
+/// Those tests of `compat` that make no system call: hyper over the simulated network.
+const COMPAT_UNDER_MIRI: &[&str] =
+    &["--package", "selvedge-compat", "--features", "hyper-server", "--test", "simulated"];
 
 /// Tests with several OS threads, which the sanitizer watches for data races: the package and the tests.
 const UNDER_THREAD_SANITIZER: &[(&str, &[&str])] = &[
