@@ -1,14 +1,16 @@
-//! Waiting for one future on an ordinary OS thread: [`run_blocking`], which `sync`'s `wait_blocking` and
-//! `sched`'s `block_on` call; and [`insist`], a short loop of attempts.
+//! Waiting for one future on an ordinary OS thread: [`run_blocking`], which `sync`'s
+//! `wait_blocking` and `sched`'s `block_on` call; and [`insist`], a short loop of attempts.
 //!
-//! The OS thread polls its future with the waker of a `Sleeper`, and sleeps in it while the future is pending.
-//! Before it sleeps it looks at the [`Parker`] for a few microseconds, because that is shorter than falling
-//! asleep and being woken. So a waker makes a system call only for an OS thread that really sleeps.
+//! The OS thread polls its future with the waker of a `Sleeper`, and sleeps in it while the future
+//! is pending. Before it sleeps it looks at the [`Parker`] for a few microseconds, because that is
+//! shorter than falling asleep and being woken. So a waker makes a system call only for an OS
+//! thread that really sleeps.
 //!
-//! An OS thread that sleeps without a time limit is quiet (`quiet.rs`): it waits for neither the kernel nor the
-//! clock. A future that does wait for the kernel has registered with an OS thread that waits there, and that
-//! OS thread is active. The first waker ends the quiet, by [`Parker::rouse`], before the OS thread goes on. An OS
-//! thread that sleeps with a time limit waits for the clock, and is active.
+//! An OS thread that sleeps without a time limit is quiet (`quiet.rs`): it waits for neither the
+//! kernel nor the clock. A future that does wait for the kernel has registered with an OS thread
+//! that waits there, and that OS thread is active. The first waker ends the quiet, by
+//! [`Parker::rouse`], before the OS thread goes on. An OS thread that sleeps with a time limit
+//! waits for the clock, and is active.
 //!
 //! `sync`'s `tests/loom_blocking.rs` checks it.
 
@@ -69,8 +71,8 @@ impl Wake for Sleeper {
 }
 
 impl Sleeper {
-    /// Waits until the waker is woken, or returns at once if it was woken since the last `hear`. `false` if
-    /// it is not woken by the time `until`.
+    /// Waits until the waker is woken, or returns at once if it was woken since the last `hear`.
+    /// `false` if it is not woken by the time `until`.
     fn hear(&self, until: Option<Instant>) -> bool {
         if !insist(|| self.parker.has(Parker::<Quiet>::CALLED)) {
             if !self.parker.sleep() {
@@ -79,8 +81,8 @@ impl Sleeper {
             if until.is_none() {
                 self.parker.declare(declaration);
             }
-            // A return of `nap` without a reason is possible: each rouser leaves a token for `park`,
-            // and so may other code that unparks this OS thread.
+            // A return of `nap` without a reason is possible: each rouser leaves a token for
+            // `park`, and so may other code that unparks this OS thread.
             while self.parker.is_asleep() && nap(until) {}
         }
         self.parker.wake()
@@ -110,12 +112,13 @@ fn sleeper() -> Kept {
     Box::new((sleeper, waker))
 }
 
-/// Runs a future on this OS thread, which sleeps while the future waits. `None` if the future is still pending
-/// at the time `until`; it is dropped then. The caller has made sure that no step of a thread runs here.
+/// Runs a future on this OS thread, which sleeps while the future waits. `None` if the future is
+/// still pending at the time `until`; it is dropped then. The caller has made sure that no step of
+/// a thread runs here.
 ///
 /// # Complexity
-/// The first call on an OS thread allocates. The sleeper is kept for the next call; a call within a poll
-/// of the future, or while the OS thread ends, uses another one.
+/// The first call on an OS thread allocates. The sleeper is kept for the next call; a call within a
+/// poll of the future, or while the OS thread ends, uses another one.
 #[doc(hidden)]
 pub fn run_blocking<F: Future>(future: F, until: Option<Instant>) -> Option<F::Output> {
     let kept = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_else(sleeper);
@@ -124,8 +127,8 @@ pub fn run_blocking<F: Future>(future: F, until: Option<Instant>) -> Option<F::O
         let mut future = pin!(future);
         let mut context = Context::from_waker(waker);
         loop {
-            // It may have been woken already, by a waker that was kept since an earlier call: then the
-            // future is polled once too often.
+            // It may have been woken already, by a waker that was kept since an earlier call: then
+            // the future is polled once too often.
             if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
                 break Some(output);
             }

@@ -1,18 +1,20 @@
 //! [`FreedList`]: the blocks of one chunk that other OS threads than the owner's have freed.
 //!
-//! `arena.rs` has one list for each chunk. Any OS thread pushes a block onto it, when it gives up its right to
-//! the block. One OS thread at a time takes the whole list over: the chunk's owner, or, when the chunk
-//! has no owner, the OS thread that looks under the arena's lock whether all its blocks are free.
+//! `arena.rs` has one list for each chunk. Any OS thread pushes a block onto it, when it gives up
+//! its right to the block. One OS thread at a time takes the whole list over: the chunk's owner,
+//! or, when the chunk has no owner, the OS thread that looks under the arena's lock whether all its
+//! blocks are free.
 //!
-//! The list is linked through the blocks themselves; the caller passes how a link is written. A push reads
-//! the head, writes it into its block as the link, and exchanges the head for its block if it is unchanged. If
-//! the list was taken and filled again meanwhile, so that the head is the same key as before, the link still
-//! is right, because it says no more than "the list's first block is that one". Nothing reads a link
-//! before it has taken the list, so no block is used while another push relies on its content.
+//! The list is linked through the blocks themselves; the caller passes how a link is written. A
+//! push reads the head, writes it into its block as the link, and exchanges the head for its block
+//! if it is unchanged. If the list was taken and filled again meanwhile, so that the head is the
+//! same key as before, the link still is right, because it says no more than "the list's first
+//! block is that one". Nothing reads a link before it has taken the list, so no block is used while
+//! another push relies on its content.
 //!
-//! A push is a Release and taking an Acquire. The pushes in between are exchanges too, so the taker sees what the user
-//! of each block in the list wrote before its push: the links, and the heads that say "free".
-//! `tests/loom_freed.rs` checks it.
+//! A push is a Release and taking an Acquire. The pushes in between are exchanges too, so the taker
+//! sees what the user of each block in the list wrote before its push: the links, and the heads
+//! that say "free". `tests/loom_freed.rs` checks it.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -66,8 +68,8 @@ impl FreedList {
 }
 
 impl<A: ListHead> FreedList<A> {
-    /// Adds the block at `key`. `link` writes the key of the next block, or 0, into it; it is called
-    /// again when another push comes first.
+    /// Adds the block at `key`. `link` writes the key of the next block, or 0, into it; it is
+    /// called again when another push comes first.
     pub fn push(&self, key: NonZeroU32, link: impl Fn(u32)) {
         let mut head = self.0.load(Ordering::Relaxed);
         loop {

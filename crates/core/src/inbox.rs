@@ -1,21 +1,23 @@
-//! The inbox of a CPU: how other OS threads tell it that a thread is to go on, and wake it when it sleeps.
+//! The inbox of a CPU: how other OS threads tell it that a thread is to go on, and wake it when it
+//! sleeps.
 //!
-//! The inbox is a list of keys under a lock, and a [`Parker`] with a reason of its own, MAIL: "there are keys to
-//! be taken".
+//! The inbox is a list of keys under a lock, and a [`Parker`] with a reason of its own, MAIL:
+//! "there are keys to be taken".
 //!
 //! 1. [`post`](Inbox::post) appends the key under the lock, and then rouses the owner with MAIL.
 //!    [`call`](Inbox::call) rouses it with CALLED.
-//! 2. [`sleep`](Inbox::sleep), [`declare`](Inbox::declare) and [`wake`](Inbox::wake) are the parker's steps.
+//! 2. [`sleep`](Inbox::sleep), [`declare`](Inbox::declare) and [`wake`](Inbox::wake) are the
+//!    parker's steps.
 //! 3. [`open`](Inbox::open) takes MAIL away, and then takes all keys under the lock.
 //!
-//! **No post is lost.** `parker.rs` shows that no reason is lost. What remains is a post that finds MAIL there
-//! already. The `open` that takes this MAIL away comes after the post's step on the state, so it takes the
-//! lock after the key was appended. `tests/loom_inbox.rs` checks it.
+//! **No post is lost.** `parker.rs` shows that no reason is lost. What remains is a post that finds
+//! MAIL there already. The `open` that takes this MAIL away comes after the post's step on the
+//! state, so it takes the lock after the key was appended. `tests/loom_inbox.rs` checks it.
 //!
-//! **No post needs memory of its own.** The owner opens nothing during a long step, while its threads may be woken
-//! again and again. One wake-up of a thread is as good as several until the owner opens: so [`Keys`] strikes
-//! out duplicates. The owner sees all that a poster wrote before a post that is struck out, because
-//! the owner's `open` takes the lock after that post.
+//! **No post needs memory of its own.** The owner opens nothing during a long step, while its
+//! threads may be woken again and again. One wake-up of a thread is as good as several until the
+//! owner opens: so [`Keys`] strikes out duplicates. The owner sees all that a poster wrote before a
+//! post that is struck out, because the owner's `open` takes the lock after that post.
 
 use crate::Quiet;
 use crate::keys::Keys;
@@ -25,7 +27,8 @@ use crate::primitives::Mutex;
 /// The reason of a post.
 const MAIL: u8 = 4;
 
-/// Keys of threads to resume, posted by other OS threads. `Q` is the declaration that the owner is quiet.
+/// Keys of threads to resume, posted by other OS threads. `Q` is the declaration that the owner is
+/// quiet.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Inbox<Q = Quiet> {
@@ -40,14 +43,16 @@ impl<Q> Default for Inbox<Q> {
 }
 
 impl<Q> Inbox<Q> {
-    /// Adds a key, unless it is there already. `true` if the owner sleeps and the caller must unpark it.
+    /// Adds a key, unless it is there already. `true` if the owner sleeps and the caller must
+    /// unpark it.
     #[must_use = "the owner must be unparked"]
     pub fn post(&self, key: u32) -> bool {
         self.keys.lock().expect("no panic under this lock").add(key);
         self.parker.rouse(MAIL)
     }
 
-    /// Ends the owner's sleep, or its next one. `true` if the owner sleeps and the caller must unpark it.
+    /// Ends the owner's sleep, or its next one. `true` if the owner sleeps and the caller must
+    /// unpark it.
     #[must_use = "the owner must be unparked"]
     pub fn call(&self) -> bool {
         self.parker.rouse(Parker::<Q>::CALLED)
@@ -64,7 +69,8 @@ impl<Q> Inbox<Q> {
         self.parker.is_asleep()
     }
 
-    /// Announces that the owner is about to block. `false` if there is mail or a call, and it must not.
+    /// Announces that the owner is about to block. `false` if there is mail or a call, and it must
+    /// not.
     pub fn sleep(&self) -> bool {
         self.parker.sleep()
     }

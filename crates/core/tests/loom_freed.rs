@@ -1,5 +1,5 @@
-//! All interleavings of OS threads that free blocks of one chunk and of the owner that takes them over: each block is
-//! found once, and with all that its last user wrote.
+//! All interleavings of OS threads that free blocks of one chunk and of the owner that takes them
+//! over: each block is found once, and with all that its last user wrote.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
@@ -11,8 +11,8 @@ use std::num::NonZeroU32;
 
 const BLOCKS: usize = 4;
 
-/// A chunk: for each block, by key, its link and its content. Neither is atomic, so that loom finds each access that is
-/// not ordered with the others.
+/// A chunk: for each block, by key, its link and its content. Neither is atomic, so that loom finds
+/// each access that is not ordered with the others.
 struct Chunk {
     freed: FreedList<AtomicU32>,
     links: [UnsafeCell<u32>; BLOCKS],
@@ -72,8 +72,8 @@ fn each_block_is_found_once_with_what_was_written_to_it() {
     });
 }
 
-/// Between another OS thread's look at the head and its exchange, the owner takes the list and frees the
-/// same block again, so that the head is the same key as before.
+/// Between another OS thread's look at the head and its exchange, the owner takes the list and
+/// frees the same block again, so that the head is the same key as before.
 #[test]
 fn a_head_that_is_the_same_again_harms_nothing() {
     loom::model(|| {

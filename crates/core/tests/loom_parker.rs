@@ -1,5 +1,5 @@
-//! All interleavings of an owner that falls asleep and wakes up, and of OS threads that rouse it: no reason is
-//! lost, and each sleep is ended by one rouser at most.
+//! All interleavings of an owner that falls asleep and wakes up, and of OS threads that rouse it:
+//! no reason is lost, and each sleep is ended by one rouser at most.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -61,7 +61,8 @@ impl Sleeper {
         self.parker.take(MAIL);
     }
 
-    /// Turns until all is there. With a lost reason the owner sleeps for ever, and loom reports a deadlock.
+    /// Turns until all is there. With a lost reason the owner sleeps for ever, and loom reports a
+    /// deadlock.
     fn until(&self, work: u32, declares: bool, rousers: impl IntoIterator<Item = JoinHandle<()>>) {
         while self.work.load(Relaxed) < work {
             self.turn(declares);
@@ -71,7 +72,8 @@ impl Sleeper {
     }
 }
 
-/// With two rousers all interleavings are too many: of those, the ones with three preemptions at most.
+/// With two rousers all interleavings are too many: of those, the ones with three preemptions at
+/// most.
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -105,7 +107,8 @@ fn one_rouser_calls_again_and_again() {
     });
 }
 
-/// The owner's sleep ends for another reason, as a wait in the kernel does by an event or at its time limit.
+/// The owner's sleep ends for another reason, as a wait in the kernel does by an event or at its
+/// time limit.
 #[test]
 fn a_call_into_the_end_of_a_sleep_is_told_or_ends_the_next_one() {
     model(|| {

@@ -1,5 +1,5 @@
-//! All interleavings of OS threads that become quiet, rouse one another and end: no deadlock is reported while there is something
-//! to do, and one is reported if there is nothing.
+//! All interleavings of OS threads that become quiet, rouse one another and end: no deadlock is
+//! reported while there is something to do, and one is reported if there is nothing.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};

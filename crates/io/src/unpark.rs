@@ -9,8 +9,8 @@ const CALLED: u8 = Parker::<Quiet>::CALLED;
 
 /// A [`Parker`] with an eventfd, which is written to only while the loop really waits.
 ///
-/// A call before [`fall_asleep`](Caller::fall_asleep) makes that return `false`, and a call after it ends the
-/// wait: `core`'s `parker.rs` has the argument that no call is lost.
+/// A call before [`fall_asleep`](Caller::fall_asleep) makes that return `false`, and a call after
+/// it ends the wait: `core`'s `parker.rs` has the argument that no call is lost.
 #[derive(Debug)]
 pub(crate) struct Caller {
     parker: Parker,

@@ -6,14 +6,16 @@ use std::future::Future;
 /// Runs a future on the calling OS thread, which sleeps while the future waits; returns its result.
 ///
 /// Ordinary code reaches threads of a scheduler by this function: it joins a thread that a
-/// [`Handle`](crate::Handle) has spawned, or takes from an MVar. The function runs no threads itself.
+/// [`Handle`](crate::Handle) has spawned, or takes from an MVar. The function runs no threads
+/// itself.
 ///
-/// While the OS thread sleeps it counts as [quiet](selvedge_core::Quiet): if it and all others wait for one
-/// another, a scheduler reports the deadlock.
+/// While the OS thread sleeps it counts as [quiet](selvedge_core::Quiet): if it and all others wait
+/// for one another, a scheduler reports the deadlock.
 ///
 /// # Panics
-/// If it is called within a thread of a scheduler. The OS thread is a worker's then. While it slept, no
-/// thread of the worker could run, and perhaps not the thread that it waits for: `await` the future instead.
+/// If it is called within a thread of a scheduler. The OS thread is a worker's then. While it
+/// slept, no thread of the worker could run, and perhaps not the thread that it waits for: `await`
+/// the future instead.
 ///
 /// # Examples
 /// ```
