@@ -1,7 +1,7 @@
 //! hyper's runtime: I/O, a clock and executors.
 //!
-//! With the feature `hyper-server`, [`serve`] is a whole server. Its loop, for those that want it another way, is an accept loop of ours with
-//! a thread for each connection:
+//! With the feature `hyper-server`, [`serve`] is a whole server. Its loop, for those that want it
+//! another way, is an accept loop of ours with a thread for each connection:
 //!
 //! ```
 //! use http_body_util::{BodyExt, Empty, Full};
@@ -81,8 +81,8 @@ impl<S: PollRead + Unpin> Read for Compat<S> {
         // SAFETY: nothing is de-initialised: it is only ever written to.
         let free = unsafe { buffer.as_mut() };
         let read = ready!(this.io.poll_read_uninit(&mut this.read, cx, free))?;
-        // SAFETY: so much was read to the start of the free part: who implements
-        // `PollRead` promises so.
+        // SAFETY: `read` bytes were written to the start of the free part: each implementation
+        // of `PollRead` promises so.
         unsafe { buffer.advance(read) };
         Poll::Ready(Ok(()))
     }
@@ -92,8 +92,8 @@ write_as!(Write, poll_shutdown, is_write_vectored);
 
 /// hyper's timer by the clock and the event loop of the thread that waits.
 ///
-/// A time-out that is moved on again and again, as hyper does with each request of a connection, sets no new timer until
-/// the old one has gone off.
+/// A time-out that is moved on again and again, as hyper does with each request of a connection,
+/// sets no new timer until the old one has gone off.
 ///
 /// # Examples
 /// ```
@@ -106,8 +106,8 @@ write_as!(Write, poll_shutdown, is_write_vectored);
 pub struct Clock;
 
 impl Clock {
-    /// [`Time`]'s origin. All instants that [`Clock`] gives out or takes are counted from here, so that hyper's time is ours, in
-    /// whatever way ours passes.
+    /// [`Time`]'s origin. All instants that [`Clock`] gives out or takes are counted from here, so
+    /// that hyper's time is ours, in whatever way ours passes.
     fn origin() -> Instant {
         static ORIGIN: OnceLock<Instant> = OnceLock::new();
         *ORIGIN.get_or_init(|| {
@@ -143,7 +143,7 @@ impl Timer for Clock {
 }
 
 pin_project! {
-    /// A sleep whose end can be moved.
+    /// A sleep with an end that can be moved.
     #[derive(Debug)]
     struct Sleep {
         until: Time,
@@ -187,10 +187,11 @@ impl Future for Sleep {
 
 impl hyper::rt::Sleep for Sleep {}
 
-/// An executor for futures that may move between OS threads: each becomes a thread of ours, created as by
-/// [`spawn`].
+/// An executor for futures that may move between OS threads: each becomes a thread of ours, created
+/// as by [`spawn`].
 ///
-/// A future that nobody is waiting for any more runs on; its panic is reported and ends that thread alone.
+/// A future runs on when no handle waits for it any more. Its panic is reported, and ends that
+/// thread alone.
 ///
 /// # Panics
 /// When it is used outside of a thread of ours, where there is no scheduler to run the future.

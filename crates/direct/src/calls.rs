@@ -17,8 +17,8 @@ pub fn yield_now() {
     wait(selvedge_core::yield_now());
 }
 
-/// Creates a direct-style thread, and returns a handle to [`wait`] for its result with. It is ready at once, and stays on this
-/// OS thread.
+/// Creates a direct-style thread, and returns a handle to [`wait`] for its result with. It is ready
+/// at once, and stays on this OS thread.
 ///
 /// # Panics
 /// Outside of any thread of ours, and if there is no room for another.
@@ -42,7 +42,8 @@ pub fn spawn<T: 'static>(body: impl FnOnce() -> T + 'static) -> JoinHandle<T> {
     spawn_local(direct(body))
 }
 
-/// Creates a direct-style thread that nobody joins; the scheduler decides which of the two goes on first.
+/// Creates a direct-style thread without a handle. The scheduler decides which of the two threads
+/// goes on first.
 ///
 /// # Panics
 /// Outside of a direct-style thread, and if there is no room for another.

@@ -1,4 +1,5 @@
-//! What happens when a stack overflows: a message that names the thread, and the end of the process.
+//! What happens when a stack overflows: a message that names the thread, and the end of the
+//! process.
 
 use crate::stack::CURRENT;
 use std::cell::UnsafeCell;
@@ -18,15 +19,16 @@ unsafe impl Sync for Previous {}
 
 static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// Makes sure that an overflow on this OS thread is recognised. To be called before it switches to a stack of ours.
+/// Makes sure that an overflow on this OS thread is recognised. To be called before it switches to
+/// a stack of ours.
 pub(crate) fn expect() {
     static INSTALL: Once = Once::new();
     thread_local! {
         static HANDLER_STACK: Option<HandlerStack> = HandlerStack::new();
     }
     INSTALL.call_once(|| {
-        // SAFETY: zero is a valid sigaction, filled in as sigaction(2) says; PREVIOUS is written before the handler can run for
-        // the first time, because the old action is asked for first.
+        // SAFETY: zero is a valid sigaction, filled in as sigaction(2) says; PREVIOUS is written
+        // before the handler can run for the first time, because the old action is asked for first.
         unsafe {
             libc::sigaction(libc::SIGSEGV, ptr::null(), (*PREVIOUS.0.get()).as_mut_ptr());
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -46,8 +48,8 @@ struct HandlerStack {
 
 impl HandlerStack {
     fn new() -> Option<HandlerStack> {
-        // SAFETY: asks for the present one, into a valid place; then maps memory that is used for nothing else, and hands it
-        // to the kernel until `drop`.
+        // SAFETY: asks for the present one, into a valid place; then maps memory that is used for
+        // nothing else, and hands it to the kernel until `drop`.
         unsafe {
             let mut present: libc::stack_t = std::mem::zeroed();
             if libc::sigaltstack(ptr::null(), &mut present) != 0 || present.ss_flags & libc::SS_DISABLE == 0 {
@@ -77,11 +79,13 @@ impl Drop for HandlerStack {
     }
 }
 
-/// The handler. It may interrupt anything: it calls nothing but write(2), abort(3) and the previous handler.
+/// The handler. It may interrupt anything: it calls nothing but write(2), abort(3) and the previous
+/// handler.
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo, and for SIGSEGV it has an address.
     let address = unsafe { (*info).si_addr() }.addr();
-    // SAFETY: non-null only while this OS thread is on that stack, whose control block then lives.
+    // SAFETY: `CURRENT` is non-null only while this OS thread is on that stack, and a stack in use
+    // has its control block.
     if let Some(control) = unsafe { CURRENT.get().as_ref() }
         && control.guards(address)
     {
@@ -96,8 +100,8 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut li
         // SAFETY: always sound.
         unsafe { libc::abort() };
     }
-    // SAFETY: it was written before this handler was installed. Its handler is called as the kernel would, according to its
-    // flags; for the default action the fault is repeated without us.
+    // SAFETY: it was written before this handler was installed. Its handler is called as the kernel
+    // would, according to its flags; for the default action the fault is repeated without us.
     unsafe {
         let previous = (*PREVIOUS.0.get()).assume_init_ref();
         match previous.sa_sigaction {

@@ -7,9 +7,9 @@
 //!                                     grows downwards ◀── base
 //! ```
 //!
-//! The control block lies in the same page as the first frames, so that a switch looks at one page, not two. The
-//! colour is a number of cache lines that differs from stack to stack: without it the busy ends of all stacks would
-//! compete for the same few sets of the first-level cache.
+//! The control block lies in the same page as the first frames, so that a switch looks at one page,
+//! not two. The colour is a number of cache lines that differs from stack to stack: without it the
+//! busy ends of all stacks would compete for the same few sets of the first-level cache.
 
 use corosensei::Yielder;
 use corosensei::stack::valgrind::ValgrindStackRegistration;
@@ -25,19 +25,21 @@ use std::{fmt, io};
 
 use crate::overflow;
 
-/// The size of a stack unless [`Options`](crate::Options) say otherwise: room enough for a panic's backtrace. Only pages that were
-/// touched take memory.
+/// The size of a stack unless [`Options`](crate::Options) say otherwise: room enough for a panic's
+/// backtrace. Only pages that were touched take memory.
 pub const STACK_BYTES: usize = 256 * 1024;
 
 /// The smallest stack, and the first size that is kept for reuse.
 const BYTES_MIN: usize = 16 * 1024;
-/// Sizes are powers of two, so that a stack fits whoever asks for about as much.
+/// Sizes are powers of two, so that a stack fits later requests for about as much.
 const SIZES: usize = 40;
-/// Untouchable addresses below each stack: more than any frame that does not probe its pages should skip.
+/// Untouchable addresses below each stack: more than any frame that does not probe its pages should
+/// skip.
 const GUARD: usize = 64 * 1024;
 /// As many free stacks of each size an OS thread keeps.
 const KEPT_MAX: usize = 1024;
-/// The cache's line, and how many of them the colours range over: at most half a page, so that shallow threads take one.
+/// The cache's line, and how many of them the colours range over: at most half a page, so that
+/// shallow threads take one.
 const LINE: usize = 64;
 const COLOURS: usize = 32;
 
@@ -45,7 +47,8 @@ const COLOURS: usize = 32;
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The direct-style thread whose stack this OS thread is on, innermost if nested; null otherwise.
+    /// The control block of the stack that this OS thread is on: the innermost one if stacks are
+    /// nested; null if it is on none.
     pub(crate) static CURRENT: Cell<*const Control> = const { Cell::new(ptr::null()) };
 
     /// Free stacks.
@@ -58,24 +61,27 @@ struct Kept([Vec<NonNull<Control>>; SIZES]);
 impl Drop for Kept {
     fn drop(&mut self) {
         for control in self.0.iter_mut().flat_map(std::mem::take) {
-            // SAFETY: what is kept is in use by nobody, and this was the only list of it.
+            // SAFETY: a stack that is kept for reuse is not in use, and this list was the only one
+            // that it was in.
             unsafe { unmap(control) };
         }
     }
 }
 
-/// What a stack and who switches to it know of each other.
+/// The control block of a stack. The stack and the poll that switches to it both read and write it.
 pub(crate) struct Control {
-    /// The way back to who has resumed the thread.
+    /// The way back to the poll that has resumed the thread.
     pub(crate) yielder: Cell<*const Yielder<(), ()>>,
-    /// The waker of the poll within which the thread runs: a bitwise copy, so that it stays at one address. Not written while a
-    /// `wait` is polling its future, which refers to it.
+    /// The waker of the poll within which the thread runs: a bitwise copy, so that it stays at one
+    /// address. Not written while a `wait` is polling its future, which refers to it.
     pub(crate) lent: UnsafeCell<ManuallyDrop<Waker>>,
-    /// What to poll with: `lent`, or a waker that wakes nobody while the stack is being unwound.
+    /// The waker to poll with: `lent`, or a waker that does nothing while the stack is being
+    /// unwound.
     pub(crate) waker: Cell<*const Waker>,
     /// Keeps valid what `lent` refers to, for a `wait` in the middle of another one's poll.
     pub(crate) kept: Cell<Option<Waker>>,
-    /// The CPU in whose step the stack was last entered: the stack is left in the same step only.
+    /// The CPU that ran the step in which the stack was last entered. The stack is left in the same
+    /// step only.
     pub(crate) cpu: Cell<*const ()>,
     /// What the stack's polls stand in, while the stack is left.
     pub(crate) around: Cell<Option<Around>>,
@@ -129,7 +135,8 @@ impl fmt::Display for NoStack {
     }
 }
 
-/// How many stacks the process may have: each takes two mappings, and the rest of the program needs some too.
+/// How many stacks the process may have: each takes two mappings, and the rest of the program needs
+/// some too.
 fn live_max() -> usize {
     /// Mappings left to others.
     const OTHERS: usize = 4096;
@@ -167,7 +174,8 @@ impl Stack {
     }
 
     pub(crate) fn control(&self) -> &Control {
-        // SAFETY: written by `map`, and there until `unmap`, which nobody calls for a stack in use.
+        // SAFETY: `map` has written it. It is there until `unmap`, which is not called for a stack
+        // in use.
         unsafe { self.control.as_ref() }
     }
 }
@@ -195,8 +203,9 @@ impl Drop for Stack {
     }
 }
 
-// SAFETY: `map` has made room for far more than MIN_STACK_SIZE between base and limit, all of it this stack's alone, with GUARD
-// inaccessible bytes at its limit. The base is aligned to 16 as the control block is.
+// SAFETY: `map` has made room for far more than MIN_STACK_SIZE between base and limit, all of it
+// this stack's alone, with GUARD inaccessible bytes at its limit. The base is aligned to 16 as the
+// control block is.
 unsafe impl corosensei::stack::Stack for Stack {
     #[inline(always)]
     fn base(&self) -> StackPointer {
@@ -233,14 +242,14 @@ fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
     // SAFETY: the upper part of the mapping just made.
     if unsafe { libc::mprotect(start.add(GUARD).cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
         let error = failed();
-        // SAFETY: the mapping just made, which nobody else knows.
+        // SAFETY: this call has made the mapping, and its address has not left this call.
         unsafe { libc::munmap(start.cast(), GUARD + bytes) };
         return Err(error);
     }
     LIVE.fetch_add(1, Ordering::Relaxed);
     let colour = MAPPED.fetch_add(1, Ordering::Relaxed) % COLOURS * LINE;
-    // SAFETY: within the writable part of the mapping, which is larger than colour and control block together; aligned
-    // to LINE, because the mapping ends at a page.
+    // SAFETY: within the writable part of the mapping, which is larger than colour and control
+    // block together; aligned to LINE, because the mapping ends at a page.
     unsafe {
         let control = start.add(GUARD + bytes - colour - CONTROL).cast::<Control>();
         control.write(Control {
@@ -269,7 +278,8 @@ fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
 /// # Safety
 /// The stack is not in use, and not used afterwards.
 unsafe fn unmap(control: NonNull<Control>) {
-    // SAFETY: written by `map`, and given up by the caller; the block is read out before its memory goes.
+    // SAFETY: written by `map`, and given up by the caller; the block is read out before its memory
+    // goes.
     unsafe {
         let control = control.read();
         let (start, bytes) = (control.start, control.bytes);

@@ -1,12 +1,14 @@
 //! The direct-style thread as a future, and [`wait`] within it.
 //!
-//! A poll of the future switches to the thread's stack and comes back when the thread waits or is over. A `wait` polls its future
-//! on the thread's stack with a copy of that poll's waker, and switches back when it is pending.
+//! A poll of the future switches to the thread's stack and comes back when the thread waits or is
+//! over. A `wait` polls its future on the thread's stack with a copy of that poll's waker, and
+//! switches back when it is pending.
 //!
-//! A `wait` may come in the middle of another one's poll. Then the future out there goes on, on the other side of the switch, with the
-//! context that it was polled with before. So the copy of the waker has one address for all of a thread's life, and while a poll
-//! refers to it, the thread is resumed with that very waker only. That is what happens when one of our CPUs runs it, which lends
-//! every step the same one, and under executors that have one for each task.
+//! A `wait` may come in the middle of another one's poll. Then the future out there goes on, on the
+//! other side of the switch, with the context that it was polled with before. So the copy of the
+//! waker has one address for all of a thread's life, and while a poll refers to it, the thread is
+//! resumed with that very waker only. That is what happens when one of our CPUs runs it, which
+//! lends every step the same one, and under executors that have one for each task.
 
 use crate::stack::{CURRENT, Control, STACK_BYTES, Stack};
 use crate::unwinding;
@@ -26,18 +28,20 @@ const THROWN_MAX: u32 = 100;
 
 /// A thread in direct style: the future that runs `body` on a stack of its own.
 ///
-/// The stack is taken when it is first polled, and goes back to a list of free ones when the body has returned. See
-/// [the crate](crate) for what may be done in the body, and for what dropping the future does.
+/// The stack is taken when it is first polled, and goes back to a list of free ones when the body
+/// has returned. See [the crate](crate) for what may be done in the body, and for what dropping the
+/// future does.
 ///
 /// # Panics
-/// When it is first polled, if there is no memory for another stack or the process has no room for another mapping. A panic
-/// in the body is one of the future, as in an `async` block.
+/// When it is first polled, if there is no memory for another stack or the process has no room for
+/// another mapping. A panic in the body is one of the future, as in an `async` block.
 ///
 /// # Paper
 /// [Del §4] direct style; [Del §4.2] one-shot continuations.
 ///
 /// # Differences
-/// 1. The continuation is not copied: it is the stack, and is resumed once because the future is polled until it is ready.
+/// 1. The continuation is not copied: it is the stack, and is resumed once because the future is
+///    polled until it is ready.
 ///
 /// # Examples
 /// ```
@@ -82,7 +86,8 @@ impl Options {
         Options { bytes: STACK_BYTES, name: None }
     }
 
-    /// How large the stack is; rounded up to a power of two, and to at least 16 KiB. Only what is touched takes memory.
+    /// How large the stack is; rounded up to a power of two, and to at least 16 KiB. Only what is
+    /// touched takes memory.
     pub const fn stack_bytes(mut self, bytes: usize) -> Options {
         self.bytes = bytes;
         self
@@ -256,8 +261,9 @@ impl<T: 'static> Fiber<T> {
         let control = self.control();
         let lent = control.lent.get();
         if control.polls.get() == 0 {
-            // SAFETY: nobody refers to it: `wait` does so only within a poll that is counted. The copy is used as a reference to the
-            // original would be, until this poll is over; it is never dropped.
+            // SAFETY: no reference to it exists: `wait` makes one only within a poll that is
+            // counted in `polls`. The copy is used as a reference to the original would be, until
+            // this poll is over; it is never dropped.
             unsafe { lent.write(ManuallyDrop::new(ptr::read(waker))) };
         } else {
             // SAFETY: as a value it is there since the stack was mapped, and only looked at.
@@ -285,8 +291,9 @@ impl<T: 'static> Fiber<T> {
         result
     }
 
-    /// Whether the waker of the polls that are under way on the stack is there still: nobody refers to it; or the copy that
-    /// `suspend_within` has kept is one like it, and keeps it alive; or it is that of a CPU which lives.
+    /// Whether the waker of the polls that are under way on the stack is still valid: no poll
+    /// refers to it; or the copy that `suspend_within` has kept is one like it, and keeps it alive;
+    /// or it is that of a CPU which lives.
     fn may_come_back(&self) -> bool {
         let control = self.control();
         if control.polls.get() == 0 {
@@ -311,7 +318,8 @@ impl<T: 'static> Fiber<T> {
         self.control().waker.set(Waker::noop());
         match self.resume() {
             CoroutineResult::Return(result) => {
-                // Cancelled as was asked; or returned, or panicked, when nobody asks any more.
+                // The thread was cancelled as it was asked to; or it has returned or panicked, and
+                // no handle waits for that.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(result)));
             }
             CoroutineResult::Yield(()) => {
@@ -324,7 +332,8 @@ impl<T: 'static> Fiber<T> {
         }
     }
 
-    /// Leaves the stack as it is for ever: what is on it is never touched again, nor is it used for anything else.
+    /// Leaves the stack as it is for ever: what is on it is never touched again, nor is it used for
+    /// anything else.
     #[cold]
     fn give_up(self, why: &str) {
         eprintln!("direct-style thread {} {why}: its stack is given up", self.control().name.get());
@@ -332,7 +341,8 @@ impl<T: 'static> Fiber<T> {
     }
 }
 
-/// The rest of a cancelled thread, which waits in a destructor or within a function that cannot unwind.
+/// The rest of a cancelled thread, which waits in a destructor or within a function that cannot
+/// unwind.
 struct Remains<T: 'static> {
     fiber: Option<Fiber<T>>,
 }
@@ -368,15 +378,18 @@ impl<T: 'static> Drop for Remains<T> {
 /// What a cancelled thread is unwound with.
 struct Cancelled;
 
-/// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the future is ready.
+/// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the
+/// future is ready.
 ///
-/// The future is polled on the thread's own stack within the thread's steps, so that system calls within it are the thread's own, as
-/// if an `async` thread had awaited it. It may run direct-style threads in turn, and `wait` within itself: if it is still pending after that it
-/// is polled once more, since it may have been woken meanwhile.
+/// The future is polled on the thread's own stack within the thread's steps, so that system calls
+/// within it are the thread's own, as if an `async` thread had awaited it. It may run direct-style
+/// threads in turn, and `wait` within itself: if it is still pending after that it is polled once
+/// more, since it may have been woken meanwhile.
 ///
 /// # Panics
-/// Outside of a direct-style thread; and within a future that is itself waited for, if that is polled with another waker each
-/// time. Within a step that a scheduler on the thread's own stack runs: the thread cannot leave its stack before that step ends.
+/// Outside of a direct-style thread; and within a future that is itself waited for, if that is
+/// polled with another waker each time. Within a step that a scheduler on the thread's own stack
+/// runs: the thread cannot leave its stack before that step ends.
 ///
 /// # Paper
 /// [Del §4]: the blocking operations of direct style, all in one.
@@ -395,8 +408,8 @@ struct Cancelled;
 /// ```
 #[inline(always)]
 pub fn wait<F: IntoFuture>(future: F) -> F::Output {
-    // SAFETY: non-null only while the OS thread is on that stack, which keeps the control block alive. It stays true for all of
-    // this function, which is left on the same stack only.
+    // SAFETY: non-null only while the OS thread is on that stack, which keeps the control block
+    // alive. It stays true for all of this function, which is left on the same stack only.
     let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
     if control.cpu.get() != running_cpu() {
         another_runs();
@@ -406,25 +419,28 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
         let left = control.left.get();
         {
             let _polls = Polls::enter(control);
-            // SAFETY: set by who has resumed this stack. It stays there, and is not written as long as polls are counted.
+            // SAFETY: the poll that has resumed this stack has set it. It stays there, and is not
+            // written as long as polls are counted.
             let waker = unsafe { &*control.waker.get() };
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
                 return output;
             }
         }
         if control.left.get() != left {
-            // A wake-up that came meanwhile has had the wait within go on, and was perhaps meant for this one.
+            // A wake-up that came meanwhile has had the wait within go on, and was perhaps meant
+            // for this one.
             continue;
         }
         if control.polls.get() == 0 { suspend(control) } else { suspend_within(control) }
     }
 }
 
-/// Runs `body` where the thread cannot be [cancelled](selvedge_core::JoinHandle::cancel): a cancellation takes effect when it has
-/// returned. It does not protect from being dropped with a combinator around the thread, or with the scheduler.
+/// Runs `body` where the thread cannot be [cancelled](selvedge_core::JoinHandle::cancel): a
+/// cancellation takes effect when it has returned. It does not protect from being dropped with a
+/// combinator around the thread, or with the scheduler.
 ///
-/// This is for direct style what [`selvedge_core::shield`] is for futures; that one holds within `wait(shield(..))` too, but not where
-/// a `wait` comes within its future.
+/// This is for direct style what [`selvedge_core::shield`] is for futures; that one holds within
+/// `wait(shield(..))` too, but not where a `wait` comes within its future.
 ///
 /// # Panics
 /// Outside of a direct-style thread.
@@ -488,7 +504,8 @@ impl Drop for Polls<'_> {
     }
 }
 
-/// Switches to who has resumed the stack, and returns when it is resumed again. Unwinds if the thread is cancelled.
+/// Switches to the poll that has resumed the stack, and returns when the stack is resumed again.
+/// Unwinds if the thread is cancelled.
 #[inline(always)]
 fn suspend(control: &Control) {
     let unwinding = unwinds(control);
@@ -515,8 +532,9 @@ fn suspend_within(control: &Control) {
 
 /// Whether this stack is being unwound, so that a destructor is what waits.
 ///
-/// The OS thread counts its panics for all stacks together. If it counted one already when this stack was entered, that may be another
-/// stack's, or that of the one that has resumed this; then only what was seen before is taken for this stack's own.
+/// The OS thread counts its panics for all stacks together. If it counted one already when this
+/// stack was entered, that may be another stack's, or that of the one that has resumed this; then
+/// only what was seen before is taken for this stack's own.
 #[inline(always)]
 fn unwinds(control: &Control) -> bool {
     let unwinds = std::thread::panicking() && (control.unwinding.get() || !control.panicking.get());
@@ -524,7 +542,8 @@ fn unwinds(control: &Control) -> bool {
     unwinds
 }
 
-/// Throws the cancellation, unless the stack is being unwound already, or cannot be: then the thread goes on until it can.
+/// Throws the cancellation, unless the stack is being unwound already, or cannot be: then the
+/// thread goes on until it can.
 #[cold]
 fn throw(control: &Control, unwinding: bool) {
     let thrown = control.thrown.get();

@@ -57,7 +57,8 @@ impl<T> Policy<T> for Collect {
 
 /// The future of a child's thread.
 pub(crate) struct Running<F: Future, P: Policy<F::Output>> {
-    // In the order in which they are dropped: what the child did last, what its handle is told, and that it is gone.
+    // In the order in which they are dropped: what the child did last, what its handle is told, and
+    // that it is gone.
     future: Catch<F>,
     result: Outcome<P::Value>,
     place: Place,
@@ -131,10 +132,11 @@ impl<T> Drop for Outcome<T> {
     }
 }
 
-/// The handle to a child: a future of its result. Dropping it lets the child run on; its scope waits for it all the same.
+/// The handle to a child: a future of its result. Dropping it lets the child run on; its scope
+/// waits for it all the same.
 ///
-/// A child that fails its scope gives no result to anybody: who awaits it is told [`JoinError::Cancelled`] if it is not cancelled
-/// itself first.
+/// The result of a child that fails its scope is lost. A thread that awaits this handle is told
+/// [`JoinError::Cancelled`], unless the waiting thread is cancelled itself first.
 ///
 /// # Panics
 /// When awaited again after it has returned the result.
@@ -146,7 +148,8 @@ pub struct Child<T> {
 }
 
 impl<T> Child<T> {
-    /// Cancels the child: it does not run on, and its destructors run. Nobody else of the scope is cancelled with it.
+    /// Cancels the child: it does not run on, and its destructors run. Nobody else of the scope is
+    /// cancelled with it.
     pub fn cancel(&self) {
         self.scope.cancel(self.number);
     }

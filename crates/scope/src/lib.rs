@@ -1,4 +1,5 @@
-//! Structured concurrency: threads that cannot outlive what started them, and futures that are waited for together.
+//! Structured concurrency: threads that cannot outlive what started them, and futures that are
+//! waited for together.
 //!
 //! | for | there is |
 //! |---|---|
@@ -26,14 +27,15 @@
 //! ```
 //!
 //! # Cancellation
-//! There is one way for everything: a future that is dropped runs its destructors and nothing else. A thread is cancelled when its
-//! scheduler next comes to it, which is soon, because cancelling makes it ready; one that is running on another CPU finishes its
-//! step before. A scope that is awaited waits for that, and for the destructors. A scope that is dropped instead cannot
-//! wait: its children are cancelled all the same, and if it lies within a child of another scope, or within its body, that one waits
-//! for them in its place.
+//! There is one way for everything: a future that is dropped runs its destructors and nothing else.
+//! A thread is cancelled when its scheduler next comes to it, which is soon, because cancelling
+//! makes it ready; one that is running on another CPU finishes its step before. A scope that is
+//! awaited waits for that, and for the destructors. A scope that is dropped instead cannot wait:
+//! its children are cancelled all the same, and if it lies within a child of another scope, or
+//! within its body, that one waits for them in its place.
 //!
-//! [`shield`] defers the cancellation of the thread it is in. A panic in a destructor ends there: the panic hook reports it, and
-//! the others run.
+//! [`shield`] defers the cancellation of the thread it is in. A panic in a destructor ends there:
+//! the panic hook reports it, and the others run.
 //!
 //! # Children that borrow
 //! A child owns what it uses, or shares it in an `Arc`: it cannot borrow from the function that
@@ -50,8 +52,9 @@
 //! atomic operations for each child.
 //!
 //! # Exceptions
-//! What [`throw`](selvedge_core::throw) throws in a child, or a panic there, cancels the child's siblings and the scope's body and is
-//! thrown on from the scope once all are over. A [`catch()`](selvedge_core::catch()) around the scope gets it with its type.
+//! What [`throw`](selvedge_core::throw) throws in a child, or a panic there, cancels the child's
+//! siblings and the scope's body and is thrown on from the scope once all are over. A
+//! [`catch()`](selvedge_core::catch()) around the scope gets it with its type.
 
 mod child;
 mod first;

@@ -13,8 +13,9 @@ use std::task::Poll;
 
 /// Runs `body`, which may spawn threads in the scope, and waits until all of them are over.
 ///
-/// An exception (a panic, or a [`throw`](selvedge_core::throw)) in the body or in a child cancels all of them; when they are over it is
-/// thrown on. The first one counts. Whoever drops the scope's future cancels its children: see [the crate](crate).
+/// An exception (a panic, or a [`throw`](selvedge_core::throw)) in the body or in a child cancels
+/// all of them; when they are over it is thrown on. The first one counts. Whoever drops the scope's
+/// future cancels its children: see [the crate](crate).
 ///
 /// # Panics
 /// With the exception of the body or of a child.
@@ -47,7 +48,8 @@ where
     }
 }
 
-/// As [`scope()`], for what can fail: an `Err` of a child or of the body cancels all of them, and is returned when they are over.
+/// As [`scope()`], for what can fail: an `Err` of a child or of the body cancels all of them, and
+/// is returned when they are over.
 ///
 /// # Errors
 /// The first error.
@@ -92,7 +94,8 @@ where
     }
 }
 
-/// As [`scope()`], but a child's exception cancels nobody: it is in the child's handle, as [`JoinError::Panicked`].
+/// As [`scope()`], but the exception of a child cancels no thread: it is in the child's handle, as
+/// [`JoinError::Panicked`].
 ///
 /// [`JoinError::Panicked`]: selvedge_core::JoinError::Panicked
 ///
@@ -187,7 +190,8 @@ fn enter<F: Future, P: Policy<F::Output>>(
     let place = state.enter();
     let number = place.child;
     let (running, handle) = child(place, future);
-    // If there is no room for the thread this panics, and the place is left as the future is dropped.
+    // If there is no room for the thread this panics, and the place is left as the future is
+    // dropped.
     state.started(number, spawn(running));
     handle
 }
@@ -205,8 +209,8 @@ macro_rules! common {
 /// What `$scope` spawns.
 macro_rules! spawns {
     ($policy:ty) => {
-        /// Spawns a thread in the scope. It is ready at once, behind those that are ready already. In a
-        /// [`Group`](selvedge_core::Group) of CPUs it may move among them.
+        /// Spawns a thread in the scope. It is ready at once, behind those that are ready already.
+        /// In a [`Group`](selvedge_core::Group) of CPUs it may move among them.
         ///
         /// # Panics
         /// Outside of a thread of ours; if the arena is full; and if the scope is over.
@@ -230,8 +234,8 @@ macro_rules! spawns {
     };
 }
 
-/// Where the body of [`scope()`] spawns its children. A child that is to spawn siblings takes a clone. What
-/// outlives the scope spawns nothing.
+/// Where the body of [`scope()`] spawns its children. A child that is to spawn siblings takes a
+/// clone. What outlives the scope spawns nothing.
 #[derive(Clone)]
 pub struct Scope {
     state: Arc<State>,
@@ -241,8 +245,8 @@ impl Scope {
     spawns!(FailFast);
 }
 
-/// Where the body of [`collect_scope`] spawns its children. A child that is to spawn siblings takes a clone. What
-/// outlives the scope spawns nothing.
+/// Where the body of [`collect_scope`] spawns its children. A child that is to spawn siblings takes
+/// a clone. What outlives the scope spawns nothing.
 #[derive(Clone)]
 pub struct CollectScope {
     state: Arc<State>,
@@ -252,8 +256,8 @@ impl CollectScope {
     spawns!(Collect);
 }
 
-/// Where the body of [`try_scope`] spawns its children. A child that is to spawn siblings takes a clone. What
-/// outlives the scope spawns nothing.
+/// Where the body of [`try_scope`] spawns its children. A child that is to spawn siblings takes a
+/// clone. What outlives the scope spawns nothing.
 pub struct TryScope<E> {
     state: Arc<State>,
     _error: PhantomData<fn(E)>,

@@ -1,7 +1,9 @@
-//! What a scope and its children share: who is still there, what has failed, and whom to tell.
+//! The state that a scope shares with its children: the children that are still there, the first
+//! failure, and the wakers of the threads that wait for either.
 //!
-//! A child is counted from before its thread is created until after its future is dropped, by a [`Place`] that is the last thing in it
-//! to go. A scope that is dropped with children left passes them on: it takes a place in the scope around it until they are over.
+//! A child is counted from before its thread is created until after its future is dropped, by a
+//! [`Place`] that is the last thing in it to go. A scope that is dropped with children left passes
+//! them on: it takes a place in the scope around it until they are over.
 //!
 //! Locks are taken from the inner scope to the outer one, never the other way.
 
@@ -11,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
-/// The scope whose child or body the caller is: what its poll stands in.
+/// The scope around the caller, which is a child or the body of that scope.
 fn around() -> Option<Arc<State>> {
     selvedge_core::around()?.downcast().ok()
 }
@@ -38,7 +40,7 @@ struct Inner {
     live: usize,
     /// How many there ever were: the next one's number.
     ever: u64,
-    /// Whoever is there is to be cancelled, and whoever comes.
+    /// The children that are there are to be cancelled, and so are those that come later.
     cancelled: bool,
     /// The scope has returned.
     over: bool,
@@ -56,7 +58,7 @@ struct Member {
 }
 
 impl State {
-    /// A scope within the one whose child or body the caller is.
+    /// The state of a scope within the scope around the caller.
     pub(crate) fn new() -> Arc<State> {
         Arc::new(State { inner: Mutex::default(), failed: AtomicBool::new(false), outer: around() })
     }
@@ -66,7 +68,7 @@ impl State {
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A place for a child, whose thread is created next.
+    /// A place for a child. The caller creates the child's thread next.
     ///
     /// # Panics
     /// If the scope is over.
@@ -151,14 +153,15 @@ impl State {
 
     /// Has `owner` told of a failure. True if there is one already.
     pub(crate) fn watch(self: &Arc<State>, owner: &Waker) -> bool {
-        // Children, and whatever can have one enter, hold the scope: its handle may be in the body, or be with another thread. While only
-        // the owner does there is nothing to be told.
+        // Children, and whatever can have one enter, hold the scope: its handle may be in the body,
+        // or be with another thread. While only the owner does there is nothing to be told.
         if Arc::strong_count(self) == 1 {
             // What the others have done before they let go of it is seen.
             fence(Ordering::Acquire);
             return self.has_failed();
         }
-        // Cloned before the lock and dropped after it, because it may be foreign, and the last that holds a task with any destructor.
+        // Cloned before the lock and dropped after it, because it may be foreign, and the last that
+        // holds a task with any destructor.
         let owner = owner.clone();
         let mut inner = self.lock();
         if inner.failure.is_some() {
@@ -170,7 +173,8 @@ impl State {
         false
     }
 
-    /// True if all children are over, and then nobody enters any more. Else has `owner` told when they are.
+    /// True if all children are over; from then on no child can enter. Otherwise `owner` is woken
+    /// when they are over.
     pub(crate) fn close(&self, owner: &Waker) -> bool {
         // As in `watch`.
         let owner = owner.clone();
@@ -195,7 +199,8 @@ impl State {
         self.lock().failure.take()
     }
 
-    /// The scope is given up: cancels its children, and leaves it to the scope around it to wait for them.
+    /// The scope is given up: cancels its children, and leaves it to the scope around it to wait
+    /// for them.
     pub(crate) fn abandon(&self) {
         let mut inner = self.lock();
         if inner.over {
@@ -221,7 +226,8 @@ impl State {
         !inner.over
     }
 
-    /// Gives a place up. If the scope then has no reason any more to keep one in the scope around it, that is to be given up next.
+    /// Gives a place up. If the scope then has no reason any more to keep one in the scope around
+    /// it, that is to be given up next.
     #[must_use = "the outer scope waits for it"]
     fn leave(&self, child: Option<(u32, u64)>) -> Option<Arc<State>> {
         let mut inner = self.lock();
@@ -254,7 +260,8 @@ impl Drop for State {
     }
 }
 
-/// Tells the owner. A foreign one may panic, which ends there: this may be a destructor, and others are still to be told.
+/// Tells the owner. A foreign one may panic, which ends there: this may be a destructor, and others
+/// are still to be told.
 fn wake(owner: Option<Waker>) {
     if let Some(owner) = owner {
         quietly(|| owner.wake());

@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
-/// A flag that is set once, by whoever holds the token, and that any number of threads on any OS thread can wait for.
+/// A flag that is set once, by any holder of the token. Any number of threads, on any OS thread,
+/// can wait for it.
 ///
-/// Tokens form a tree: cancelling one cancels those made by [`child`](CancelToken::child) from it, and theirs; never its parent. A clone is
-/// the same token.
+/// Tokens form a tree: cancelling one cancels those made by [`child`](CancelToken::child) from it,
+/// and theirs; never its parent. A clone is the same token.
 ///
-/// Where dropping a future is not what is wanted, because a server is to finish its requests, say, a token is looked at
-/// in the right places. Raced with anything else it is a cancellation like that of a thread.
+/// Where dropping a future is not what is wanted, because a server is to finish its requests, say,
+/// a token is looked at in the right places. Raced with anything else it is a cancellation like
+/// that of a thread.
 ///
 /// # Examples
 /// ```
@@ -51,7 +53,8 @@ struct Node {
     /// To look at without the lock.
     cancelled: AtomicBool,
     queue: WaitQueue<Family, (), Shared>,
-    /// Kept, so that a cancellation from further up reaches us even if nobody else has it any more.
+    /// Keeps the parent alive. So a cancellation from further up reaches this node also when all
+    /// handles of the parent are gone.
     parent: Option<Arc<Node>>,
 }
 
@@ -64,7 +67,7 @@ struct Family {
 }
 
 impl CancelToken {
-    /// A token that nobody has cancelled.
+    /// A token that is not cancelled.
     pub fn new() -> CancelToken {
         CancelToken::with(None)
     }

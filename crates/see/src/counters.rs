@@ -72,13 +72,13 @@ counters! {
     blocks,
     /// Steps that ended waiting for the end of another thread.
     joins,
-    /// Steps that ended waiting behind a waker of somebody else's.
+    /// Steps that ended waiting behind a waker of foreign code.
     parks,
     /// Of all these, steps that ended waiting for several things.
     several,
     /// Threads that have come to their end.
     returns,
-    /// Threads that have ended by a panic that nobody joined them for.
+    /// Threads that have ended by a panic, and that no handle joined.
     panics,
     /// Wake-ups that came from other OS threads.
     mail,
@@ -121,7 +121,8 @@ pub struct Counters {
     pub ready: usize,
     /// Threads that wait.
     pub waiting: usize,
-    /// The system calls of all OS threads, by kind, with the time that they took; apart, those that waited for events.
+    /// The system calls of all OS threads, by kind, with the time that they took; apart, those that
+    /// waited for events.
     pub calls: Calls,
     /// The same of each OS thread there is, with its name.
     pub os_threads: Vec<(String, Calls)>,
@@ -139,19 +140,22 @@ pub struct CpuCounters {
     pub os_thread: String,
     /// What it has done.
     pub counts: Counts,
-    /// The lengths of its queues, by name. Of the CPU: `woken`, threads that are to run and that the scheduler has not taken yet (with a
-    /// simple scheduler, its ready queue). Of the scheduler: `ready`, with those of `work_stealing` that others may take; `local`, those
-    /// that stay; `injector`, those that come from outside, told by one worker for all. Of the event loop: `descriptors` it has registered,
-    /// of which some may be closed by now, and waits for them; `sleepers`; `deadlines`, the timers of those waits; `disk_queued` and
-    /// `disk_begun`, operations that wait and that the kernel has.
+    /// The lengths of its queues, by name. Of the CPU: `woken`, threads that are to run and that
+    /// the scheduler has not taken yet (with a simple scheduler, its ready queue). Of the
+    /// scheduler: `ready`, with those of `work_stealing` that others may take; `local`, those that
+    /// stay; `injector`, those that come from outside, told by one worker for all. Of the event
+    /// loop: `descriptors` it has registered, of which some may be closed by now, and waits for
+    /// them; `sleepers`; `deadlines`, the timers of those waits; `disk_queued` and `disk_begun`,
+    /// operations that wait and that the kernel has.
     pub queues: Vec<(&'static str, usize)>,
 }
 
 /// Reads the counters.
 ///
-/// Threads count that have run since the program is observed. One that was woken from a descriptor or a sleep counts as
-/// waiting until it runs. The CPUs are asked for the lengths of their queues, and have 50 ms to answer; of one that is in a long step,
-/// as is the caller's, they are up to 100 ms older than that step.
+/// Threads count that have run since the program is observed. One that was woken from a descriptor
+/// or a sleep counts as waiting until it runs. The CPUs are asked for the lengths of their queues,
+/// and have 50 ms to answer; of one that is in a long step, as is the caller's, they are up to 100
+/// ms older than that step.
 ///
 /// # Complexity
 /// Looks at each thread once, and at each descriptor.
@@ -174,9 +178,8 @@ pub fn counters() -> Counters {
 }
 
 impl Counters {
-    /// As JSON: `{"total": {NAME: COUNT, ..}, "cpus": [{"cpu": .., "os_thread": .., NAME: COUNT, .., "queues": {NAME: LENGTH, ..}}, ..],
-    /// "ready": .., "waiting": .., "calls": {NAME: {"calls": .., "ns": ..}, ..}, "waits": .., "os_threads":
-    /// [{"os_thread": .., "calls": .., "waits": ..}, ..], "pool": {"threads": .., "idle": .., "queued": .., "in_line": .., "taken": ..}}`,
+    /// As JSON:
+    /// `{"total": {NAME: COUNT, ..}, "cpus": [{"cpu": .., "os_thread": .., NAME: COUNT, .., "queues": {NAME: LENGTH, ..}}, ..], "ready": .., "waiting": .., "calls": {NAME: {"calls": .., "ns": ..}, ..}, "waits": .., "os_threads": [{"os_thread": .., "calls": .., "waits": ..}, ..], "pool": {"threads": .., "idle": .., "queued": .., "in_line": .., "taken": ..}}`,
     /// with the names of [`Counts`], of [`CpuCounters::queues`] and of system calls.
     pub fn to_json(&self) -> String {
         json::text(|json| {
@@ -227,7 +230,8 @@ impl Counters {
         .into_iter()
     }
 
-    /// As the text that Prometheus reads (version 0.0.4): for a handler that a server has for it. Times are in seconds.
+    /// As the text that Prometheus reads (version 0.0.4): for a handler that a server has for it.
+    /// Times are in seconds.
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,5 @@
-//! The thread dump: every thread, what it waits for, since when, and who would wake it.
+//! The thread dump: for each thread the object that it waits for, since when it waits, and the
+//! thread that would wake it.
 
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
@@ -20,10 +21,11 @@ use std::time::Duration;
 pub struct Dump {
     /// The CPUs, in the order of their numbers.
     pub cpus: Vec<CpuState>,
-    /// The threads: those that run first, then those that wait, the longest first, then those that are ready.
+    /// The threads: those that run first, then those that wait, the longest first, then those that
+    /// are ready.
     pub threads: Vec<ThreadState>,
-    /// Threads that wait for one another in a circle, and will for ever, whatever the others do: by their numbers, each waits for the next,
-    /// and the last for the first.
+    /// Threads that wait for one another in a circle, and will for ever, whatever the others do: by
+    /// their numbers, each waits for the next, and the last for the first.
     pub cycles: Vec<Vec<u32>>,
 }
 
@@ -35,7 +37,7 @@ pub struct CpuState {
     pub cpu: u32,
     /// The name of its OS thread.
     pub os_thread: String,
-    /// The thread whose step it runs.
+    /// The thread that it runs a step of.
     pub running: Option<u32>,
     /// How long it has been in this step, at most; or how long it has waited in its event source.
     pub since: Duration,
@@ -55,12 +57,14 @@ pub struct ThreadState {
     pub called: Option<Arc<str>>,
     /// Whether it runs, is ready, or waits.
     pub doing: Doing,
-    /// Since when, to the turn of the scheduler. For a running one since when at the earliest. `None` for one that has not run yet.
+    /// Since when, to the turn of the scheduler. For a running one since when at the earliest.
+    /// `None` for one that has not run yet.
     pub since: Option<Duration>,
     /// What it waits for, or asked for last, in words.
     pub call: String,
-    /// The thread that alone would wake it, if it is known: it joins that one, or that one holds the mutex, writes or reads under the
-    /// readers-writer lock, makes the value of the `OnceCell`, owns the promise. `None` too if it waits for several things.
+    /// The thread that alone would wake it, if it is known: it joins that one, or that one holds
+    /// the mutex, writes or reads under the readers-writer lock, makes the value of the `OnceCell`,
+    /// owns the promise. `None` too if it waits for several things.
     pub waits_for: Option<u32>,
     /// Which of these: `which holds the mutex`.
     pub tie: Option<&'static str>,
@@ -82,14 +86,16 @@ pub enum Doing {
     Ready,
 }
 
-/// What all threads do now. To be called from any OS thread, at any time; [`on`](crate::on) comes first.
+/// What all threads do now. To be called from any OS thread, at any time; [`on`](crate::on) comes
+/// first.
 ///
-/// The CPUs are asked for a list of their threads, and have 50 ms to answer; one that is in a long step, as is the caller's, does not.
-/// What has run since the program is observed is in the dump all the same; only threads of such a CPU that have not
-/// run yet are missing.
+/// The CPUs are asked for a list of their threads, and have 50 ms to answer; one that is in a long
+/// step, as is the caller's, does not. What has run since the program is observed is in the dump
+/// all the same; only threads of such a CPU that have not run yet are missing.
 ///
 /// # Complexity
-/// Looks at each thread, and holds up those that run for as long as it takes to copy what is known of some of them.
+/// Looks at each thread, and holds up those that run for as long as it takes to copy what is known
+/// of some of them.
 pub fn dump() -> Dump {
     let unrun = census();
     let now = Time::now();
@@ -253,8 +259,9 @@ fn describe(end: End, now: Time, descriptors: &mut Descriptors) -> String {
 }
 
 impl Dump {
-    /// As JSON: `{"cpus": [{"cpu", "os_thread", "running", "asleep", "since_ns"}, ..], "threads": [{"id", "name", "called",
-    /// "doing", "call", "since_ns", "waits_for", "tie", "cpu", "steps"}, ..], "cycles": [[ID, ..], ..]}`; what is not known is left out.
+    /// As JSON:
+    /// `{"cpus": [{"cpu", "os_thread", "running", "asleep", "since_ns"}, ..], "threads": [{"id", "name", "called", "doing", "call", "since_ns", "waits_for", "tie", "cpu", "steps"}, ..], "cycles": [[ID, ..], ..]}`;
+    /// what is not known is left out.
     pub fn to_json(&self) -> String {
         json::text(|json| {
             json.object(|json| {

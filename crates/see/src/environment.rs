@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// What [`from_environment`] has found. Dropping it writes what is to be written at the end: the counters to standard error, the
-/// timeline to its file.
+/// What [`from_environment`] has found. Dropping it writes what is to be written at the end: the
+/// counters to standard error, the timeline to its file.
 #[derive(Debug, Default)]
 #[must_use = "dropping it is the end of what is seen"]
 pub struct Seeing {
@@ -51,10 +51,12 @@ const SPANS: usize = 1 << 17;
 /// | `trace=FILE` | the timeline is written to a file at the end, and with each dump: the last 131,072 spans of each CPU |
 /// | `watchdog=MS` | a step that lasts longer is reported to standard error |
 ///
-/// With any of them, a deadlock is reported with the threads' names, what each waits for and who waits for whom.
+/// With any of them, the report of a deadlock has the threads' names, the object that each thread
+/// waits for, and which thread waits for which other thread.
 ///
-/// "The end" is when what this returns is dropped: keep it in `main`. A program that is ended by a signal writes nothing then, but does when
-/// it is sent SIGUSR1 before. Without the variable nothing is done, at no cost.
+/// "The end" is when what this returns is dropped: keep it in `main`. A program that is ended by a
+/// signal writes nothing then, but does when it is sent SIGUSR1 before. Without the variable
+/// nothing is done, at no cost.
 ///
 /// # Errors
 /// If the variable says something else, or a signal cannot be had.

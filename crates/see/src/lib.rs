@@ -2,30 +2,37 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`dump`] | every thread: its name, what it waits for, since when, and who would wake it; threads that wait for one another in a circle; and every CPU |
+//! | [`dump`] | every thread: its name, what it waits for, since when, and the thread that would wake it; circles of threads that wait for one another; every CPU |
 //! | [`counters`] | steps by the system call at their end, switches, wake-ups, steals; the lengths of the queues; the kernel's system calls by kind, with the time in the kernel; also as JSON, and for Prometheus |
 //! | [`timeline`] | each step of each CPU, for `chrome://tracing` and Perfetto |
 //! | [`watchdog`] | names a thread that has run for long without a system call |
 //!
-//! All of it is off until [`on`] is called, or the program is started with the variable `SELVEDGE_SEE` and asks
-//! [`from_environment`] to heed it. Then each CPU of the process is observed, under whatever scheduler, a program's own among
-//! them: it is the CPU that tells how each step has ended.
+//! All of it is off until [`on`] is called, or the program is started with the variable
+//! `SELVEDGE_SEE` and asks [`from_environment`] to heed it. Then each CPU of the process is
+//! observed, under whatever scheduler, a program's own among them: it is the CPU that tells how
+//! each step has ended.
 //!
 //! # What is known
-//! A thread waits for a descriptor, which is told with its kind and addresses; until a point in time; for an operation on a file, told with the
-//! file and the part of it; for a call on the blocking pool, by the code it runs; for the end of a child process, a signal, the address of a
-//! name; at a line of the program, in a queue; or behind a waker of somebody else's. Who would wake it is told where there is one thread that alone
-//! can: the one that it joins, the one that holds the mutex, that holds the readers-writer lock to write or (one of those) to read, that
-//! makes the value of the `OnceCell`, that has owned up to the promise. A semaphore's permit and
-//! a value for a queue may come from anybody. One that waits for several things waits for nobody in particular.
+//! A thread waits for a descriptor, which is told with its kind and addresses; until a point in
+//! time; for an operation on a file, told with the file and the part of it; for a call on the
+//! blocking pool, by the code it runs; for the end of a child process, a signal, the address of a
+//! name; at a line of the program, in a queue; or behind a waker of foreign code. The thread that
+//! would wake it is told where only one thread can: the one that it joins, the one that holds the
+//! mutex, that holds the readers-writer lock to write or (one of those) to read, that makes the
+//! value of the `OnceCell`, that has owned up to the promise. A semaphore's permit and a value for
+//! a queue may come from any thread. A thread that waits for several things waits for no particular
+//! thread.
 //!
-//! The report of a deadlock, under every scheduler, says the same of its threads while the program is observed.
+//! The report of a deadlock, under every scheduler, says the same of its threads while the program
+//! is observed.
 //!
 //! # What it costs
-//! Off: one comparison for each turn of a scheduler, and nothing for a step or a system call. On: 12 to 25 ns for each step with a hundred threads, and up to 125
-//! with a hundred thousand, of which some 100 bytes each are known then; 60 to 110 ns more while a timeline is drawn. A program that does
-//! nothing but echo messages of 64 bytes takes 4 to 5 % longer. The clock is read once per turn, so that "since when" is as exact as
-//! that; of the kinds of system calls that are made often one in eight or so is timed.
+//! Off: one comparison for each turn of a scheduler, and nothing for a step or a system call. On:
+//! 12 to 25 ns for each step with a hundred threads, and up to 125 with a hundred thousand, of
+//! which some 100 bytes each are known then; 60 to 110 ns more while a timeline is drawn. A program
+//! that does nothing but echo messages of 64 bytes takes 4 to 5 % longer. The clock is read once
+//! per turn, so that "since when" is as exact as that; of the kinds of system calls that are made
+//! often one in eight or so is timed.
 //!
 //! # Examples
 //! ```
@@ -72,7 +79,8 @@ use std::sync::Mutex;
 
 static ON: Mutex<bool> = Mutex::new(false);
 
-/// From now on the program is observed. CPUs that run already take notice with their next turn. More calls do nothing.
+/// From now on the program is observed. CPUs that run already take notice with their next turn.
+/// More calls do nothing.
 pub fn on() {
     let mut on = recorder::lock(&ON);
     if !std::mem::replace(&mut *on, true) {
@@ -81,7 +89,8 @@ pub fn on() {
     }
 }
 
-/// The program is no longer observed, and what was seen is forgotten. The watchdog finds nothing any more.
+/// The program is no longer observed, and what was seen is forgotten. The watchdog finds nothing
+/// any more.
 pub fn off() {
     let mut on = recorder::lock(&ON);
     if std::mem::replace(&mut *on, false) {

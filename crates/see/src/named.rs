@@ -10,8 +10,9 @@ use std::task::{Context, Poll};
 
 /// Gives the thread that runs `future` a name, under which it appears in dumps and timelines.
 ///
-/// The name is told with each step that runs the future, and only if the program is observed. It adds 16 bytes to the thread, and the
-/// name itself on the heap; a thread without a name pays nothing.
+/// The name is told with each step that runs the future, and only if the program is observed. It
+/// adds 16 bytes to the thread, and the name itself on the heap; a thread without a name pays
+/// nothing.
 ///
 /// # Examples
 /// ```
@@ -59,7 +60,7 @@ impl<F> fmt::Debug for Named<F> {
     }
 }
 
-/// The type name of the future itself, of a thread whose future may be a [`Named`] one.
+/// The type name of a thread's own future, without the [`Named`] that may be around it.
 pub(crate) fn inner(name: &'static str) -> &'static str {
     let inner =
         name.strip_prefix(concat!(module_path!(), "::Named<")).and_then(|rest| rest.strip_suffix('>'));

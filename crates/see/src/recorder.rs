@@ -1,7 +1,8 @@
 //! The observer of each CPU, and what it writes down.
 //!
-//! Counters are the CPU's own; what is known of a thread lies in a table of the process, as threads move between CPUs. The table is
-//! cut into parts by the chunk of memory that the thread lies in, so that a CPU mostly has its parts to itself.
+//! Counters are the CPU's own; what is known of a thread lies in a table of the process, as threads
+//! move between CPUs. The table is cut into parts by the chunk of memory that the thread lies in,
+//! so that a CPU mostly has its parts to itself.
 
 use crate::counters::{Counting, Counts};
 use crate::descriptors::Descriptors;
@@ -331,7 +332,8 @@ impl Record {
         Record { thread, end: None, several: false, since, cpu, waits_for, errand, called, steps: 0 }
     }
 
-    /// Whether the thread waits, as far as can be told. What is given back by an event source counts as waiting until it runs.
+    /// Whether the thread waits, as far as can be told. What is given back by an event source
+    /// counts as waiting until it runs.
     pub(crate) fn waits(&self) -> bool {
         match self.end {
             Some(End::Block(_) | End::Join | End::Park) => {
@@ -352,7 +354,8 @@ pub(crate) fn forget() {
 /// How long CPUs have to answer a question.
 const ANSWER_MAX: Duration = Duration::from_millis(50);
 
-/// Has all CPUs take notice of a question, and waits until each has answered: but not for the caller's own, nor for long.
+/// Has all CPUs take notice of a question, and waits until each has answered: but not for the
+/// caller's own, nor for long.
 pub(crate) fn ask(seats: &[Arc<Seat>], has_answered: impl Fn(&Seat) -> bool) {
     seats.iter().for_each(|seat| observe::nudge(seat.cpu));
     let until = Instant::now() + ANSWER_MAX;

@@ -15,10 +15,12 @@
 //! | system calls and event sources of one's own | [`Syscall`], [`Events`], [`WaitQueue`] |
 //!
 //! # `fork(2)`
-//! The child of a `fork(2)` can run programs of its own, if no program ran in the parent at that moment: it has an event loop, a
-//! blocking pool and a count of OS threads of its own. A program that was running does not go on in the child, and its
-//! sockets and files are not to be used there. What holds for every process with several OS threads holds here too: a lock that
-//! another OS thread held at that moment stays locked. [`process::Command`] starts other programs without such care.
+//! The child of a `fork(2)` can run programs of its own, if no program ran in the parent at that
+//! moment: it has an event loop, a blocking pool and a count of OS threads of its own. A program
+//! that was running does not go on in the child, and its sockets and files are not to be used
+//! there. What holds for every process with several OS threads holds here too: a lock that another
+//! OS thread held at that moment stays locked. [`process::Command`] starts other programs without
+//! such care.
 //!
 //! # Examples
 //! ```
@@ -79,17 +81,19 @@ pub use selvedge_sync as sync;
 #[doc(inline)]
 pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
 
-/// Runs `main` and the threads it creates on all cores until `main` has ended; returns its result. The threads that are left
-/// are cancelled.
+/// Runs `main` and the threads it creates on all cores until `main` has ended; returns its result.
+/// The threads that are left are cancelled.
 ///
-/// The scheduler is [`work_stealing`], with an event loop for each worker; the calling OS thread is one of them. A program that is to
-/// stay on one OS thread, or whose main is not `Send`, starts with [`run_local`].
+/// The scheduler is [`work_stealing`], with an event loop for each worker; the calling OS thread is
+/// one of them. A program that is to stay on one OS thread, or that has a main which is not `Send`,
+/// starts with [`run_local`].
 ///
 /// # Errors
 /// See [`Failure`]: no event loop, or a deadlock.
 ///
 /// # Panics
-/// If `main` panics, and if it is called within a thread: the other threads of that worker could not go on.
+/// If `main` panics, and if it is called within a thread: the other threads of that worker could
+/// not go on.
 ///
 /// # Paper
 /// [Del §2.1] `start`.
@@ -123,8 +127,8 @@ fn seeing() -> see::Seeing {
     })
 }
 
-/// Runs `main` and the threads it creates on this OS thread, round-robin, until `main` has ended; returns its result. The threads that
-/// are left are cancelled.
+/// Runs `main` and the threads it creates on this OS thread, round-robin, until `main` has ended;
+/// returns its result. The threads that are left are cancelled.
 ///
 /// # Errors
 /// See [`RunError`]: no event loop, or a deadlock.
@@ -137,8 +141,9 @@ pub fn run_local<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
     selvedge_core::round_robin_with(&mut EventLoop::new()?, main)
 }
 
-/// Runs `main` and the threads it creates on this OS thread, the urgent ones first, until `main` has ended; returns its
-/// result. The threads that are left are cancelled. See [`selvedge_sched::priority`] for levels and ageing.
+/// Runs `main` and the threads it creates on this OS thread, the urgent ones first, until `main`
+/// has ended; returns its result. The threads that are left are cancelled. See
+/// [`selvedge_sched::priority`] for levels and ageing.
 ///
 /// # Errors
 /// See [`RunError`]; a deadlock above all.
@@ -164,8 +169,8 @@ pub fn priority<F: Future + 'static>(events: &mut impl Events, main: F) -> Resul
     selvedge_sched::priority(events, main)
 }
 
-/// Runs `main(worker)` on each of `workers` OS threads, with a scheduler and an event loop for each, sharing nothing. See
-/// [`selvedge_sched::per_core`].
+/// Runs `main(worker)` on each of `workers` OS threads, with a scheduler and an event loop for
+/// each, sharing nothing. See [`selvedge_sched::per_core`].
 ///
 /// # Errors
 /// The first failure of a worker, which stops the others.
@@ -182,8 +187,9 @@ where
     selvedge_sched::per_core(workers, |_| EventLoop::new(), main)
 }
 
-/// Starts an OS thread with an event loop of its own, and runs on it one thread that never leaves it and may block it: for libraries that
-/// care which OS thread they run on. See [`selvedge_sched::bound`].
+/// Starts an OS thread with an event loop of its own, and runs on it one thread that never leaves
+/// it and may block it: for libraries that care which OS thread they run on. See
+/// [`selvedge_sched::bound`].
 ///
 /// # Errors
 /// If the operating system has no thread left.
@@ -192,7 +198,7 @@ where
 /// ```
 /// selvedge::run(async {
 ///     let native = selvedge::bound(|| async {
-///         std::thread::sleep(std::time::Duration::from_millis(1)); // nobody else waits for this OS thread
+///         std::thread::sleep(std::time::Duration::from_millis(1)); // no other thread waits for this OS thread
 ///         selvedge::sleep(std::time::Duration::from_millis(1)).await;
 ///         "done"
 ///     });
