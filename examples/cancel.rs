@@ -1,4 +1,4 @@
-//! Dropping a thread cancels it: what it holds is released, and nothing else of it runs.
+//! Dropping a thread cancels it: the thread's destructors run, and no other code of it.
 
 use selvedge::{Cpu, Trace, yield_now};
 

@@ -1,4 +1,5 @@
-//! Two threads that wait for each other: the run ends with a report that names them and the lines they wait on.
+//! Two threads that wait for each other: the run ends with a report that names them and the lines
+//! they wait on.
 
 use selvedge::{MVar, RunError, spawn_local};
 use std::rc::Rc;

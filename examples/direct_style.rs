@@ -1,11 +1,11 @@
-//! A recursive-descent parser that blocks for its next character, as if it read from a file: a thread in direct style,
-//! beside `async` threads that type.
+//! A recursive-descent parser that blocks for its next character, as if it read from a file: a
+//! thread in direct style, beside `async` threads that type.
 
 use selvedge::direct::{Options, wait};
 use selvedge::{Local, MVar, RunError, spawn_local, yield_now};
 use std::rc::Rc;
 
-/// What the parser reads from; it knows nothing of futures.
+/// The source of the parser's input; it knows nothing of futures.
 struct Keyboard {
     keys: Rc<MVar<char, Local>>,
     next: Option<char>,

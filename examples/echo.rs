@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 const CLIENTS: usize = 1_000;
 
-/// Sends back what it receives until the client closes.
+/// Sends back all that it receives, until the client closes.
 async fn echo(stream: TcpStream) -> io::Result<()> {
     let mut buffer = [0; 256];
     loop {

@@ -28,7 +28,7 @@ fn main() -> Result<(), Failure> {
                 },
             }
         }
-        // Uncaught, it ends its thread, and reaches who joins it.
+        // An exception that is not caught ends its thread, and the joiner gets it.
         let end = spawn(weave(50)).await;
         println!("the other thread: {}", end.expect_err("it throws"));
     })

@@ -1,4 +1,5 @@
-//! Channels and combinators that know nothing of us, in our threads; our system calls, in their combinators.
+//! Channels and combinators that know nothing of us, in our threads; our system calls, in their
+//! combinators.
 
 use futures::channel::mpsc;
 use futures::stream::FuturesUnordered;

@@ -1,4 +1,5 @@
-//! Code written for the traits of `futures-io`, on our streams: line by line, copying, both halves at once.
+//! Code written for the traits of `futures-io`, on our streams: line by line, copying, both halves
+//! at once.
 
 use futures::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use futures::{StreamExt, TryStreamExt};
@@ -21,7 +22,8 @@ async fn number_lines(reader: impl AsyncRead + Unpin, mut writer: impl AsyncWrit
 fn main() -> Result<(), Box<dyn Error>> {
     selvedge::run_local(async {
         let (here, there) = UnixStream::pair()?;
-        // Our streams are used through shared references: two adapters on one stream are its halves.
+        // Our streams are used through shared references: two adapters on one stream are its
+        // halves.
         let there = Rc::new(there);
         let numbering = spawn_local(number_lines(Compat::new(there.clone()), Compat::new(there)));
 

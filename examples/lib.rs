@@ -1,4 +1,5 @@
-//! The examples, one idea in each file. Run one with `cargo run -p selvedge-examples --example NAME`.
+//! The examples, one idea in each file. Run one with `cargo run -p selvedge-examples --example
+//! NAME`.
 //!
 //! | example | what it shows |
 //! |---|---|
@@ -20,8 +21,9 @@
 //! | `direct_style` | ordinary recursive code that blocks, as a thread on a stack of its own |
 //!
 //! # A system call of one's own
-//! The three steps of [LZ07 §4.2], as in `own_syscall`: a request type with its reply type, a node of the trace that carries
-//! it, a scheduler that interprets the node. Nothing in the library changes.
+//! The three steps of [LZ07 §4.2], as in `own_syscall`: a request type with its reply type, a node
+//! of the trace that carries it, a scheduler that interprets the node. Nothing in the library
+//! changes.
 //! ```
 //! use selvedge::{Cpu, Syscall, Trace, call};
 //!

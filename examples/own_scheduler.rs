@@ -1,7 +1,8 @@
-//! Two schedulers of one's own, in safe code: first in, first out; and with priorities, which threads set by a system call that
-//! the library knows nothing of. Both run the web server's own connection threads, beside threads that never wait.
+//! Two schedulers of one's own, in safe code: first in, first out; and with priorities, which
+//! threads set by a system call that the library knows nothing of. Both run the web server's own
+//! connection threads, beside threads that never wait.
 
-use selvedge::http::{Config, Site, Stop, Tree};
+use selvedge::http::{Config, DocumentRoot, Site, Stop};
 use selvedge::net::TcpListener;
 use selvedge::scope::select;
 use selvedge::{
@@ -72,7 +73,7 @@ fn priorities(cpu: &mut Cpu, events: &mut impl Events, main: &JoinHandle<()>) ->
 async fn program(has_levels: bool) {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
     let address = listener.local_addr();
-    let tree = Tree::new(env!("CARGO_MANIFEST_DIR")).expect("the examples are there");
+    let tree = DocumentRoot::new(env!("CARGO_MANIFEST_DIR")).expect("the examples are there");
     let (site, stop) = (Site::new(tree, Config::default(), None), Stop::new());
     for _ in 0..100 {
         fork(async move {

@@ -1,12 +1,12 @@
 //! A system call of the program's own: asking the scheduler for a thread's share of the work.
 //!
-//! A job is asked for with `call(NextJob).await`. The scheduler below has the jobs; it answers each request with one, and cancels
-//! the workers when there is none left.
+//! A job is asked for with `call(NextJob).await`. The scheduler below has the jobs; it answers each
+//! request with one, and cancels the workers when there is none left.
 
 use selvedge::{Cpu, Syscall, Trace, call, yield_now};
 use std::collections::VecDeque;
 
-/// The request: what to do next.
+/// The request of the next job.
 struct NextJob {
     worker: &'static str,
 }

@@ -37,7 +37,7 @@ async fn client(connector: TlsConnector, address: SocketAddr, number: usize) -> 
     let secret = format!("the secret of client {number}");
     tls.write_all(secret.as_bytes()).await?;
     tls.close().await?;
-    // To the server's own word that it is the end: one that was cut off would be an error.
+    // Up to the server's own closing message: a connection that was cut off would be an error.
     let mut received = String::new();
     tls.read_to_string(&mut received).await?;
     assert_eq!(received, secret);
@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for client in clients {
             bytes += client.await??;
         }
-        println!("20 clients got their {bytes} bytes back from {address}, and nobody else has read them");
+        println!("20 clients got their {bytes} bytes back from {address}, and no eavesdropper has read them");
         Ok(())
     })?
 }

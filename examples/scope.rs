@@ -1,4 +1,5 @@
-//! Structured concurrency: threads in scopes, of which none is left when the scope has returned, whatever happens to them.
+//! Structured concurrency: threads in scopes, of which none is left when the scope has returned,
+//! whatever happens to them.
 
 use selvedge::scope::{CancelToken, Selected, join_all, race, scope, select, try_scope};
 use selvedge::{Failure, MVar, catch, sleep, throw};
@@ -32,12 +33,12 @@ fn main() -> Result<(), Failure> {
                     n * 10
                 })
             });
-            join_all(weavers).await.into_iter().map(|rows| rows.expect("nobody cancels them")).sum::<u64>()
+            join_all(weavers).await.into_iter().map(|rows| rows.expect("no weaver is cancelled")).sum::<u64>()
         })
         .await;
         println!("  {rows} rows");
 
-        println!("One fails, so that nobody goes on:");
+        println!("One fails, so that no other goes on:");
         let result: Result<(), &str> = try_scope(async |s| {
             drop(s.spawn(async {
                 weave("the first loom").await;

@@ -1,4 +1,5 @@
-//! What threads do, while they do it: a dump, the counters, a timeline, and who holds up the others.
+//! Looks at threads while they run: a dump, the counters, a timeline, and a watchdog, which names
+//! a thread that holds up the others.
 
 use selvedge::{MVar, Mutex, see, sleep, spawn, yield_now};
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! The figure about what combinators cost.
+//! The figure about the cost of combinators.
 
 use crate::contender::{LIMIT, NS, OURS, TOKIO, inner, table};
 use crate::effort::Effort;
@@ -8,7 +8,7 @@ use crate::table::Table;
 
 /// `cost-of-abstractions`.
 pub(crate) fn costs(effort: Effort) -> Result<Table, String> {
-    // What is done, its program, and what one operation counts for.
+    // The operation, its program, and the number that one operation counts for.
     const OPERATIONS: [(&str, &str, u64); 7] = [
         ("join of two that are ready", "join-ready", 2),
         ("join of two that are pending once", "join-later", 2),
@@ -37,7 +37,7 @@ pub(crate) fn costs(effort: Effort) -> Result<Table, String> {
     );
     table.notes.push("tokio::select! is biased, that is, it polls in order as ours does".into());
     table.notes.push(
-        "what is pending once yields: yield_now here, waking itself in tokio, whose cheapest way it is; current-thread runtime"
+        "a future that is pending once yields: by yield_now here, and by waking itself in tokio, because that is tokio's cheapest way; current-thread runtime"
             .into(),
     );
     Ok(table)

@@ -1,5 +1,5 @@
 //! User instructions, which callgrind counts: a program runs under it twice, once for longer, and
-//! the difference between the two counts is what the additional operations took.
+//! the difference between the two counts belongs to the additional operations.
 
 use std::process::Command;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 ///
-/// What the table shows instead of a number: the package to install.
+/// The text that the table shows instead of a number: the package to install.
 pub(crate) fn words() -> Result<Vec<String>, String> {
     let words = ["--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-fd=1"];
     Ok([program_path("valgrind")?].into_iter().chain(words.map(str::to_owned)).collect())

@@ -1,4 +1,5 @@
-//! The contenders of the figures: how a program of ours, or of a peer, is called, and what its row has to reach.
+//! The contenders of the figures: how a program of ours, or of a peer, is called, and what its row
+//! has to reach.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::table::{Need, Row, Table};
 
 /// CPU time of an operation.
 pub(crate) const NS: Metric = Metric { key: "ns", unit: "ns", better: Better::Lower };
-/// Time of an operation on the wall's clock: the one that several CPUs share.
+/// Time of an operation on the wall's clock, which several CPUs share.
 pub(crate) const WALL_NS: Metric = Metric { key: "wall_ns", unit: "ns", better: Better::Lower };
 
 /// How long one run may take.
@@ -114,7 +115,7 @@ impl Contender {
         self
     }
 
-    /// What its value may be at most.
+    /// The largest value that reaches the aim.
     pub(crate) fn at_most(mut self, limit: f64) -> Contender {
         self.need = Some(Need::AtMost(limit));
         self

@@ -1,7 +1,7 @@
 //! The figures about several workers: speed-up, switching, a tree of threads, counters.
 //!
-//! Several CPUs share the time of the wall's clock, so that is what is shown. The programs of ours and of tokio are one
-//! text (`figures/src/child/cores.rs`) under both runtimes.
+//! Several CPUs share the time of the wall's clock, so that is what is shown. The programs of ours
+//! and of tokio are one text (`figures/src/child/cores.rs`) under both runtimes.
 
 use crate::child::cores::burst;
 use crate::contender::{FORK_IO, GOROUTINES, LIMIT, OURS, TOKIO, WALL_NS, inner, outer_on, table, threads};

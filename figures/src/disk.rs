@@ -17,7 +17,7 @@ use crate::peers::{PTHREADS_DISK, program_path, target_directory};
 use crate::pinned;
 use crate::table::{Need, Row, Table};
 
-/// What one read reads.
+/// The bytes of one read.
 pub(crate) const BLOCK: usize = 4096;
 /// Blocks of a file of 1 GB.
 const BLOCKS: u64 = (1 << 30) / BLOCK as u64;
@@ -77,7 +77,7 @@ fn create_data_file(blocks: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// What all readers of a figure read, and for how long.
+/// The file that all readers of a figure read, and for how long.
 #[derive(Clone, Copy, Debug)]
 struct Task {
     blocks: u64,
@@ -144,11 +144,12 @@ impl Task {
 const FIO: &str = "fio, io_uring";
 
 fn peer(system: &str, command: Result<Vec<String>, String>) -> Contender {
-    // As ours, but for the command.
+    // As ours, except for the command.
     Contender { command, ours: false, ..inner(system, "", &[]) }
 }
 
-/// What one run told: the rate, the CPU time of one read in microseconds, and the memory in MB, if asked for.
+/// What one run told: the rate, the CPU time of one read in microseconds, and the memory in MB, if
+/// asked for.
 struct Told {
     /// Whether a program of ours had no io_uring and read through the blocking pool.
     fell_back: bool,
@@ -250,7 +251,7 @@ pub(crate) fn random(effort: Effort) -> Result<Table, String> {
     })
 }
 
-/// What the readers' rounds told, or why there is nothing.
+/// The reports of the readers' rounds, or the reason why there are none.
 type Samples = Vec<Result<Vec<Told>, String>>;
 
 /// Runs the readers in turn. One of ours that fell back to the blocking pool is called so from then

@@ -1,8 +1,9 @@
-//! The figure about connections: a server that answers with what it is sent.
+//! The figure about connections: a server that sends back every message.
 //!
-//! With one worker the server has CPU 0 and the client, which polls without sleeping, CPU 1. With two workers the server has
-//! both and the client must share one of them; it sleeps while nothing comes. A run counts only if every message came
-//! back as it was sent, and every connection was answered.
+//! With one worker the server has CPU 0 and the client, which polls without sleeping, CPU 1. With
+//! two workers the server has both and the client must share one of them; it sleeps while nothing
+//! comes. A run counts only if every message came back as it was sent, and every connection was
+//! answered.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -28,7 +29,8 @@ const CONNECTIONS: [u64; 4] = [1, 64, 1000, 9000];
 /// `server-echo`.
 pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
-    // Half the time of a run against a web server, and no more than three rounds: there are 36 runs in each.
+    // Half the time of a run against a web server, and no more than three rounds: there are 36 runs
+    // in each.
     let effort = effort.rounds_at_most(3);
     let millis = if effort.is_small() { 50 } else { effort.seconds * 400 };
     let server = |system, program, workers: usize, kind: u64| inner(system, program, &[kind]).on(workers);

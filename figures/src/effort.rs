@@ -1,6 +1,6 @@
-//! How thoroughly figures are measured, and what for.
+//! How thoroughly figures are measured, and for which purpose.
 
-/// What the programs of a figure are run for.
+/// The purpose for which the programs of a figure are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Their times are shown.
@@ -18,7 +18,7 @@ pub(crate) struct Effort {
     pub(crate) rounds: usize,
     /// Seconds of one run against a web server.
     pub(crate) seconds: u64,
-    /// What for.
+    /// The purpose.
     pub(crate) purpose: Purpose,
 }
 

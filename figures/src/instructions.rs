@@ -24,7 +24,7 @@ impl Program {
         Program { system, contender: Box::new(contender), need: None }
     }
 
-    /// What its value may be at most.
+    /// The largest value that reaches the aim.
     fn at_most(mut self, limit: f64) -> Program {
         self.need = Some(Need::AtMost(limit));
         self
@@ -179,7 +179,7 @@ pub(crate) fn count(counting: Counting) -> Result<Vec<Row>, String> {
     Ok(all)
 }
 
-/// What is counted, or why there is nothing to show of a peer.
+/// The programs that are counted, or the reason why there is nothing to show of a peer.
 fn sample(
     operation: &str,
     ours: bool,

@@ -1,15 +1,19 @@
-//! On what machine, and beside how much other work, a figure was measured.
+//! The code that was measured, the machine, and the other work on it. Every table of a figure has
+//! a [`Machine`].
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-/// Where and when a figure was measured.
+/// Which code was measured, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     /// Processor, cores, memory and kernel.
     pub(crate) description: String,
     /// The load average of the minute before.
     pub(crate) load: String,
+    /// The commit, with `-dirty` behind it if the tree had changes.
+    pub(crate) commit: String,
 }
 
 impl Machine {
@@ -23,8 +27,19 @@ impl Machine {
         Machine {
             description: format!("{cpu}, {cores} cores, {memory} GiB, Linux {}", kernel.trim()),
             load: load.split(' ').next().unwrap_or_default().to_owned(),
+            commit: commit(),
         }
     }
+}
+
+/// The commit of the directory that the program was built in, by git.
+fn commit() -> String {
+    let directory = env!("CARGO_MANIFEST_DIR");
+    let words = ["-c", "safe.directory=*", "-C", directory, "describe", "--always", "--dirty", "--exclude=*"];
+    let said = Command::new("git").args(words).output();
+    let said = said.ok().filter(|output| output.status.success());
+    said.and_then(|output| String::from_utf8(output.stdout).ok())
+        .map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
 /// A field of `/proc/meminfo`, in KiB.
@@ -46,4 +61,17 @@ pub(crate) fn tasks_cpu_ns(process: &Path) -> u64 {
         .filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
         .filter_map(|text| text.split(' ').next()?.parse::<u64>().ok())
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_says_which_code_it_measured() {
+        let commit = Machine::now().commit;
+        // An archive without history has no commit to name.
+        let hash = commit.trim_end_matches("-dirty");
+        assert!(commit == "unknown" || hash.chars().all(|c| c.is_ascii_hexdigit()), "{commit}");
+    }
 }

@@ -1,8 +1,9 @@
 //! `figures NAME`: measures one figure, ours and its peers in the same run, and prints one table.
 //!
-//! A figure checks its answers before it shows a time, shows the median of interleaved rounds, names the machine and
-//! the command of every row, and says of a peer that is not installed that it is missing. `--json FILE` writes the
-//! same rows for programs. The peers and how to install them: `figures/peers/README.md`.
+//! A figure checks its answers before it shows a time, shows the median of interleaved rounds,
+//! names the machine and the command of every row, and says of a peer that is not installed that it
+//! is missing. `--json FILE` writes the same rows for programs. The peers and how to install them:
+//! `figures/peers/README.md`.
 #![forbid(unsafe_code)]
 
 mod abstractions;
@@ -20,6 +21,7 @@ mod peers;
 mod pinned;
 mod pipes;
 mod published;
+mod simulation;
 mod table;
 mod threads;
 mod timers;
@@ -48,13 +50,13 @@ usage: figures [--json FILE] [--rounds N] [--seconds S] [--check | --faults] NAM
 
   --check       check the answers of every program with small numbers, and show no times
   --faults      tell each program of ours to give a wrong answer, and fail if its figure does not notice
-  --json FILE   also write the rows as JSON
-  --rounds N    interleaved rounds, whose median is shown (5)
+  --json FILE   also write the rows as JSON, which `cargo xtask publish` reads
+  --rounds N    interleaved rounds; the median is shown (5)
   --seconds S   length of one run of a web figure (2); one against an echo server takes 0.4 of it, and what goes
                 through pipes in one run is proportional to it
 ";
 
-/// A figure: its name, what it shows, and how to measure it.
+/// A figure: its name, its content, and how to measure it.
 struct Figure {
     name: &'static str,
     about: &'static str,
@@ -110,6 +112,11 @@ const FIGURES: &[Figure] = &[
         measure: cores::counter,
     },
     Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
+    Figure {
+        name: "simulation",
+        about: "steps a second of programs in an order that a seed determines",
+        measure: simulation::simulation,
+    },
     Figure { name: "server-echo", about: "TCP echo, 1 to 9000 connections", measure: echo::echo },
     Figure { name: "skynet", about: "a tree of a million threads", measure: cores::skynet },
     Figure {
@@ -133,7 +140,8 @@ const FIGURES: &[Figure] = &[
 ];
 
 fn main() -> ExitCode {
-    // The two ways this program is its own tool: running a program pinned to a CPU, and being one of our programs.
+    // The two ways this program is its own tool: running a program pinned to a CPU, and being one
+    // of our programs.
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["pinned", cpus, program, ..] => match pinned::list(cpus) {
@@ -152,7 +160,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what the user asked for. An error carries the exit status: 2 for usage, 1 for everything else.
+/// Does what the user asked for. An error carries the exit status: 2 for usage, 1 for everything
+/// else.
 fn command_line() -> Result<(), (String, u8)> {
     let usage = |error: lexopt::Error| (format!("{error}\n\n{HELP}"), 2);
     let mut names = Vec::new();
@@ -233,7 +242,7 @@ fn figures(chosen: &[&Figure], effort: Effort, json: Option<PathBuf>) -> Result<
     if failed.is_empty() { Ok(()) } else { Err((format!("without a result: {}", failed.join(", ")), 1)) }
 }
 
-/// What a run that checked answers says of a figure: no times, and why there was nothing to check.
+/// The line of a figure in a run that checks answers: no times, and why there was nothing to check.
 fn checked(table: &Table) -> String {
     let right = table.rows.iter().filter(|row| row.value.is_ok()).count();
     let (noticed, others): (Vec<_>, Vec<_>) = table

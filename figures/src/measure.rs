@@ -1,8 +1,9 @@
 //! Interleaved rounds of pinned subprocesses, and the rows their medians make.
 //!
-//! Every measured program, ours and the peers' alike, runs as a process of its own on one given CPU and prints
-//! `name value` lines. The rounds are interleaved (A B C A B C ..), so that a disturbance of the machine meets all
-//! contenders alike, and the median of the rounds is what a table shows.
+//! Every measured program, ours and the peers' alike, runs as a process of its own on one given CPU
+//! and prints `name value` lines. The rounds are interleaved (A B C A B C ..), so that a
+//! disturbance of the machine meets all contenders alike, and the median of the rounds is what a
+//! table shows.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -14,7 +15,7 @@ use crate::effort::{Effort, Purpose};
 use crate::pinned;
 use crate::table::{Need, Row};
 
-/// What a run printed: one number per name.
+/// The output of a run: one number per name.
 pub(crate) type Report = BTreeMap<String, f64>;
 
 /// A program to measure.
@@ -22,7 +23,7 @@ pub(crate) type Report = BTreeMap<String, f64>;
 pub(crate) struct Contender {
     /// The name in the table.
     pub(crate) system: String,
-    /// Whether the program is one of ours. One that fails makes its figure fail.
+    /// Whether the program is ours. A program of ours that fails makes its figure fail.
     pub(crate) ours: bool,
     /// Program and arguments, or why it cannot run.
     pub(crate) command: Result<Vec<String>, String>,
@@ -30,9 +31,9 @@ pub(crate) struct Contender {
     pub(crate) environment: Vec<(&'static str, &'static str)>,
     /// The CPUs it may use.
     pub(crate) cpus: &'static [usize],
-    /// What it must print for its times to count.
+    /// The answers that it must print for its times to count.
     pub(crate) answers: Vec<(&'static str, f64)>,
-    /// What its row has to reach.
+    /// The aim of its row.
     pub(crate) need: Option<Need>,
     /// Why its row misses that, where it is known.
     pub(crate) reason: Option<&'static str>,
@@ -67,11 +68,11 @@ pub(crate) enum Failure {
     Wrong(String),
 }
 
-/// What the rounds of one contender reported, or why there is nothing.
+/// The reports of one contender's rounds, or the reason why there are none.
 pub(crate) type Reports = Result<Vec<Report>, String>;
 
-/// Runs the contenders `rounds` times in turn and returns the rows of one case. The first contender is ours; the
-/// others' ratios are taken against it.
+/// Runs the contenders `rounds` times in turn and returns the rows of one case. The first contender
+/// is ours; the others' ratios are taken against it.
 ///
 /// A peer that is missing, fails or runs out of time is not tried again, and its row says why.
 ///
@@ -154,7 +155,7 @@ pub(crate) fn in_turn<T>(
     Ok(samples)
 }
 
-/// What a row says when its program was told to give a wrong answer, and gave one.
+/// The text of a row when its program was told to give a wrong answer, and gave one.
 pub(crate) const NOTICED: &str = "its fault was noticed";
 
 impl Contender {
@@ -165,7 +166,8 @@ impl Contender {
     }
 }
 
-/// Makes the rows of one case and metric out of the contenders' samples, the first contender being ours.
+/// Makes the rows of one case and metric out of the contenders' samples, the first contender being
+/// ours.
 pub(crate) fn rows(
     name: &str,
     contenders: &[Contender],
@@ -248,16 +250,17 @@ pub(crate) fn checked(report: Report, answers: &[(&str, f64)], keys: &[&str]) ->
     }
 }
 
-/// Runs a process to its end and reads what it printed.
+/// Runs a process to its end and reads its output.
 ///
 /// # Errors
 ///
-/// [`Failure::Absent`] when it cannot be started, fails or is still running after `limit` (it is then killed).
+/// [`Failure::Absent`] when it cannot be started, fails or is still running after `limit` (it is
+/// then killed).
 pub(crate) fn report(process: Command, limit: Duration) -> Result<Report, Failure> {
     output(process, limit).map(|text| parse(&text))
 }
 
-/// Runs a process to its end and returns what it printed.
+/// Runs a process to its end and returns its output.
 ///
 /// # Errors
 ///
@@ -348,7 +351,7 @@ mod tests {
         assert_eq!(check(right, &[("sum", 6.0)], &["ns", "rate"]), Err("it printed no rate".to_owned()));
     }
 
-    /// Runs one program with one purpose and returns its error, or what its row says.
+    /// Runs one program with one purpose and returns its error, or the text of its row.
     fn outcome(contender: Contender, purpose: Purpose, told: Result<(), Failure>) -> Result<String, String> {
         let effort = Effort { rounds: 1, seconds: 1, purpose };
         let samples = in_turn("f", &[contender], effort, |_| told.clone())?;

@@ -1,4 +1,5 @@
-//! The peers: which Debian package each comes from, and how the programs under `figures/peers` are built.
+//! The peers: which Debian package each comes from, and how the programs under `figures/peers` are
+//! built.
 
 use std::env;
 use std::fs;
@@ -119,7 +120,8 @@ impl Compiled {
     ///
     /// # Errors
     ///
-    /// What the table shows instead of a number: the package to install, or the compiler's complaint.
+    /// What the table shows instead of a number: the package to install, or the compiler's
+    /// complaint.
     pub(crate) fn executable(self) -> Result<String, String> {
         let source = sources().join(self.source);
         let out = directory().join(self.name);
@@ -155,7 +157,8 @@ impl Compiled {
 /// Builds every compiled peer, and says for each peer whether it is there.
 ///
 /// # Errors
-/// The names of the peers that do not compile. One whose compiler, or which itself, is not installed is only reported.
+/// The names of the peers that do not compile. A peer that is not installed, or lacks its compiler,
+/// is only reported.
 pub(crate) fn build_all() -> Result<(), String> {
     let mut broken = Vec::new();
     let built = COMPILED.iter().map(|peer| (peer.name, peer.executable()));
@@ -174,7 +177,7 @@ pub(crate) fn build_all() -> Result<(), String> {
     if broken.is_empty() { Ok(()) } else { Err(format!("broken: {}", broken.join(", "))) }
 }
 
-/// What is said of a peer that is not installed begins so.
+/// The text about a peer that is not installed begins so.
 const MISSING: &str = "missing";
 
 /// That a peer is not installed, and how to install it.
@@ -186,20 +189,22 @@ fn missing(package: &str) -> String {
 ///
 /// # Errors
 ///
-/// What the table shows instead of a number: the package to install.
+/// The text that the table shows instead of a number: the package to install.
 pub(crate) fn program_path(program: &str) -> Result<String, String> {
     let package = PACKAGES.iter().find(|package| package.starts_with(program)).unwrap_or(&program);
     find(program).map(|path| path.display().to_string()).ok_or_else(|| missing(package))
 }
 
-/// A program in the search path or in the directories of the system's servers; an absolute path is only checked.
+/// A program in the search path or in the directories of the system's servers; an absolute path is
+/// only checked.
 fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let places = env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
     places.map(|place| place.join(name)).find(|candidate| candidate.is_file())
 }
 
-/// Where the peers' sources are: beside this crate's manifest, as it was when this program was built.
+/// Where the peers' sources are: beside this crate's manifest, as it was when this program was
+/// built.
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
 }

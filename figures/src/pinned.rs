@@ -1,8 +1,10 @@
-//! Processes that run on one CPU, or on two, away from the rest of the machine as far as this user may.
+//! Processes that run on one CPU, or on two, away from the rest of the machine as far as this user
+//! may.
 //!
-//! A measured process is started through this program's own `pinned` subcommand, which binds itself to its CPUs, opens
-//! a session of its own (a scheduler autogroup of its own, where the kernel has them), raises that group's priority
-//! if it may, and then becomes the program. It dies with its parent.
+//! A measured process is started through this program's own `pinned` subcommand, which binds itself
+//! to its CPUs, opens a session of its own (a scheduler autogroup of its own, where the kernel has
+//! them), raises that group's priority if it may, and then becomes the program. It dies with its
+//! parent.
 
 use std::env;
 use std::fs;
@@ -56,8 +58,9 @@ pub(crate) fn exec(cpus: &[usize], program: &str, arguments: &[String]) -> Strin
     if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
         return format!("cannot run on the CPUs {cpus:?}: {error}");
     }
-    // Without a session of its own the process shares its priority group with the shell that started the figure;
-    // without the right to raise it, the figure is measured at the ordinary priority. Both are only less quiet.
+    // Without a session of its own the process shares its priority group with the shell that
+    // started the figure; without the right to raise it, the figure is measured at the ordinary
+    // priority. Both are only less quiet.
     let _ = rustix::process::setsid();
     let _ = fs::write("/proc/self/autogroup", "-20");
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));

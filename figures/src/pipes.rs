@@ -15,7 +15,8 @@ const RATE: Metric = Metric { key: "rate", unit: "MB/s", better: Better::Higher 
 const CONVERSATION: u64 = 2 * 32 * 1024;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The contenders of one point: how many pairs and idle threads, how many conversations each pair has.
+/// The contenders of one point: how many pairs and idle threads, how many conversations each pair
+/// has.
 struct Point {
     pairs: u64,
     idle: u64,

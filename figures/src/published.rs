@@ -1,5 +1,5 @@
-//! The instructions that were published last, in `figures/instructions.json`, and how those of now
-//! differ.
+//! The instructions that were published last, in `figures/instructions.json`, and the difference
+//! from those of now.
 //!
 //! A value that rose by more than [`TOLERANCE`] fails the check. So does one that fell by as much:
 //! it is to be published, because otherwise a later rise up to the old value would go unnoticed.
@@ -20,7 +20,7 @@ const TOLERANCE: f64 = 2.0;
 /// By how many per cent a value may rise under another compiler.
 const TOLERANCE_OF_OTHERS: f64 = 15.0;
 
-/// Instructions by operation, and the compiler whose code executed them.
+/// Instructions by operation, and the compiler that made the code.
 #[derive(Clone, Debug, PartialEq)]
 struct Published {
     toolchain: String,
@@ -53,7 +53,7 @@ fn now() -> Result<Published, String> {
 ///
 /// # Errors
 ///
-/// What cannot be counted, or written.
+/// When an operation cannot be counted, and when the file cannot be written.
 pub(crate) fn write() -> Result<(), String> {
     let now = now()?;
     let text = format!("{:#}\n", json!({ "toolchain": now.toolchain, "instructions": now.instructions }));
@@ -68,7 +68,7 @@ pub(crate) fn write() -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// Every value that differs by more than is tolerated, or what cannot be counted.
+/// Every value that differs by more than is tolerated, and an operation that cannot be counted.
 pub(crate) fn check() -> Result<(), String> {
     let text = fs::read_to_string(path()).map_err(|error| format!("{}: {error}", path().display()))?;
     let published = read(&text).ok_or_else(|| format!("{}: not as it was written", path().display()))?;
@@ -91,7 +91,7 @@ fn read(text: &str) -> Option<Published> {
     })
 }
 
-/// A line for each operation, and what is not tolerated.
+/// A line for each operation, and those lines that are not tolerated.
 fn differences(published: &Published, now: &Published) -> (Vec<String>, Vec<String>) {
     const PUBLISH: &str = "`figures write-instructions` publishes it";
     let (mut lines, mut wrong) = (Vec::new(), Vec::new());

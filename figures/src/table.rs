@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::machine::Machine;
 
-/// What a row has to reach.
+/// The aim of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Need {
     /// Our value must be at least this many times better than the row's.
@@ -20,9 +20,9 @@ pub(crate) enum Need {
 /// One system's result in one case.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// What was done, for instance `1000 live threads`.
+    /// The case, for instance `1000 live threads`.
     pub(crate) case: String,
-    /// Who did it.
+    /// The system that did it.
     pub(crate) system: String,
     /// The median of the rounds, or why there is none.
     pub(crate) value: Result<f64, String>,
@@ -32,9 +32,9 @@ pub(crate) struct Row {
     pub(crate) unit: &'static str,
     /// How many times better ours is than this row (above 1: ours is better).
     pub(crate) ratio: Option<f64>,
-    /// What the row has to reach, if anything.
+    /// The aim of the row, if it has one.
     pub(crate) need: Option<Need>,
-    /// Why the row misses what it has to reach, where that is known.
+    /// Why the row misses its aim, where that is known.
     pub(crate) reason: Option<&'static str>,
     /// How the row was obtained.
     pub(crate) command: Option<String>,
@@ -46,7 +46,7 @@ impl Row {
         Row { value: Ok(value), unit, ..Row::plain(case, &format!("paper [{place}]")) }
     }
 
-    /// A row without a number yet: one that is computed from others.
+    /// A row without a number yet. The number is computed from other rows.
     pub(crate) fn plain(case: &str, system: &str) -> Row {
         Row {
             case: case.to_owned(),
@@ -81,13 +81,13 @@ impl Row {
 pub(crate) struct Table {
     /// The name it is asked for by.
     pub(crate) name: &'static str,
-    /// What is measured and how, in a sentence or two.
+    /// The measured thing and the method, in a sentence or two.
     pub(crate) title: String,
     /// The machine it was measured on.
     pub(crate) machine: Machine,
     /// The results, grouped by case.
     pub(crate) rows: Vec<Row>,
-    /// What a reader has to know to judge the rows.
+    /// Facts that a reader needs to judge the rows.
     pub(crate) notes: Vec<String>,
 }
 
@@ -198,6 +198,7 @@ impl Table {
             "figure": self.name,
             "title": self.title,
             "machine": self.machine.description,
+            "commit": self.machine.commit,
             "load_average": self.machine.load,
             "notes": self.notes,
             "rows": rows,
@@ -248,10 +249,11 @@ mod tests {
     fn why_an_aim_is_missed_stands_beside_it() {
         let reason = Some("it is larger");
         let of = |value| Row { reason, ..row(Ok(value), None, Some(Need::AtMost(16.0))) };
-        let machine = Machine { description: "m".into(), load: "0.1".into() };
+        let machine = Machine { description: "m".into(), load: "0.1".into(), commit: "c".into() };
         let (name, title) = ("f", "t".to_owned());
         let table = Table { name, title, machine, rows: vec![of(24.0), of(16.0)], notes: vec![] };
         assert_eq!(table.text().matches("MISSED: it is larger").count(), 1);
+        assert_eq!(table.json()["commit"], "c");
         assert_eq!(table.json()["rows"][0]["reason"], "it is larger");
         assert_eq!(table.json()["rows"][1]["reason"], Value::Null);
     }
@@ -261,7 +263,7 @@ mod tests {
         let table = Table {
             name: "f",
             title: "t".into(),
-            machine: Machine { description: "m".into(), load: "0.1".into() },
+            machine: Machine { description: "m".into(), load: "0.1".into(), commit: "c".into() },
             rows: vec![row(Err("missing (apt-get install ghc)".into()), None, Some(Need::Times(2.0)))],
             notes: vec![],
         };

@@ -1,7 +1,7 @@
 //! The figures about threads: memory, switching, spawning, handing over, foreign wake-ups.
 //!
-//! All programs are single-threaded and never sleep, so their time is the CPU time of the process: what the wall
-//! clock shows on an idle machine, and steadier on one that is not.
+//! All programs are single-threaded and never sleep, so their time is the CPU time of the process:
+//! what the wall clock shows on an idle machine, and steadier on one that is not.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ pub(crate) fn memory(effort: Effort) -> Result<Table, String> {
     Ok(table)
 }
 
-/// A billion threads, or what the machine lacks for them.
+/// A billion threads, or the memory that the machine lacks for them.
 fn billion(effort: Effort) -> Result<Vec<Row>, String> {
     let n = effort.count(1_000_000_000);
     const GIB_NEEDED: u64 = 18;
@@ -221,7 +221,7 @@ pub(crate) fn ring(effort: Effort) -> Result<Table, String> {
     let mut rows = Vec::new();
     for k in [2, 1000] {
         let token = |contender: Contender, hops: u64| contender.answers("token", hops);
-        // What stays on one OS thread, on both sides.
+        // On both sides an object that stays on one OS thread.
         rows.extend(case(
             &format!("ring of {}, on one OS thread for ever", threads(k)),
             &[
@@ -234,7 +234,7 @@ pub(crate) fn ring(effort: Effort) -> Result<Table, String> {
             effort,
             LIMIT,
         )?);
-        // What OS threads may share, on both sides.
+        // On both sides an object that OS threads may share.
         rows.extend(case(
             &format!("ring of {}, which OS threads may share", threads(k)),
             &[

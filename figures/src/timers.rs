@@ -77,7 +77,7 @@ pub(crate) fn timers(effort: Effort) -> Result<Table, String> {
         all,
     );
     table.notes.push(format!(
-        "{OURS} and {TOKIO} (current thread): sleep futures set by their first poll, cancelled by their drop, each with a waker of its own that counts; {GOROUTINES}: AfterFunc, whose function counts"
+        "{OURS} and {TOKIO} (current thread): sleep futures set by their first poll, cancelled by their drop, each with a waker of its own that counts; {GOROUTINES}: AfterFunc, with a function that counts"
     ));
     table.notes.push("every timer is allocated before the time is taken: {GOROUTINES}'s are made, stopped, and set again by Reset".replace("{GOROUTINES}", GOROUTINES));
     Ok(table)

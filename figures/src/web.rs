@@ -1,9 +1,9 @@
 //! The figures about the web server.
 //!
-//! Every server has one worker on one CPU; the load generator has the other CPU to itself and polls without ever
-//! sleeping, so that no server pays for waking it. All servers of a figure are up at the same time and take turns
-//! round by round. A run counts only if every reply had the right status and length, and the access log, where it is
-//! on, only if it has a line for every request.
+//! Every server has one worker on one CPU; the load generator has the other CPU to itself and polls
+//! without ever sleeping, so that no server pays for waking it. All servers of a figure are up at
+//! the same time and take turns round by round. A run counts only if every reply had the right
+//! status and length, and the access log, where it is on, only if it has a line for every request.
 
 mod instructions;
 mod load;
@@ -29,7 +29,7 @@ pub(crate) const PEERS: [&str; 3] = ["nginx", "lighttpd", "h2o"];
 const RATE: Metric = Metric { key: "rate", unit: "requests/s", better: Better::Higher };
 const CPU: Metric = Metric { key: "cpu", unit: "us CPU/request", better: Better::Lower };
 
-/// A server of a figure and what the figure asks of ours against it.
+/// A server of a figure, and the aim of ours against it.
 #[derive(Clone, Copy, Debug)]
 struct Entrant {
     kind: Kind,
@@ -223,7 +223,8 @@ fn measure(
                 Ok(_) if faults => return Err(format!("{}: a fault was not noticed", server.name())),
                 Err(_) if faults => samples[index] = Err(NOTICED.to_owned()),
                 Ok(pair) => pairs.push(pair),
-                // A wrong reply from ours means the figure is worthless; from a peer it is a fact to show.
+                // A wrong reply from ours means the figure is worthless; from a peer it is a fact
+                // to show.
                 Err(why) if entrants[index].kind == Kind::Selvedge => {
                     return Err(format!("{}: {why}", server.name()));
                 }

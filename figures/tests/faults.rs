@@ -1,5 +1,6 @@
-//! A figure notices when a program of ours gives a wrong answer. `cargo xtask ci` asks this of every figure; here are
-//! those about yields, idle threads and the disk, because these once took a constant for the answer.
+//! A figure notices when a program of ours gives a wrong answer. `cargo xtask ci` asks this of
+//! every figure; here are those about yields, idle threads and the disk, because these once took a
+//! constant for the answer.
 
 use std::process::{Command, Output};
 

@@ -63,7 +63,7 @@ const SURROUNDINGS: &[Surrounding] = &[
     },
 ];
 
-/// A program, and what the head of its source says.
+/// A program, and the rules in the head of its source.
 struct Program {
     name: String,
     binary: PathBuf,
@@ -104,7 +104,7 @@ impl Program {
     }
 }
 
-/// What one run used.
+/// The time and the CPU time of one run.
 #[derive(Clone, Copy, Default)]
 struct Used {
     wall: Duration,
@@ -114,7 +114,7 @@ struct Used {
 /// Runs a program once.
 ///
 /// # Errors
-/// What is not as its head says.
+/// The differences between a run and the head of its source.
 fn run(program: &Program, surrounding: &Surrounding) -> Result<Used, String> {
     let directory = tempfile::tempdir().unwrap();
     let mut output = tempfile::tempfile().unwrap();
@@ -230,7 +230,7 @@ fn every_program_does_what_its_head_says() {
                     let (program, surrounding) =
                         (number % programs.len(), number / programs.len() % SURROUNDINGS.len());
                     if failures.lock().unwrap().contains_key(&(program, surrounding)) {
-                        continue; // what hangs once would hang for all the time there is
+                        continue; // a program that hangs once would use up the time of all runs
                     }
                     let (what, place) = (&programs[program], &SURROUNDINGS[surrounding]);
                     // The process inherits the CPUs of this OS thread.

@@ -1,17 +1,18 @@
 //! What is linked into a program: the simulated kernel and the faults only if the program names
 //! them.
 //!
-//! The symbol table tells it in every profile, because the linker drops each function that nothing
-//! refers to. A binary without symbols would
-//! tell nothing: the one program that names the simulation shows that these have them.
+//! The test reads the symbol tables. They show it in every profile, because the linker drops each
+//! function that nothing refers to. A binary without symbols would show nothing, so the test also
+//! looks at the one program that names the simulation.
 
 use object::{Object, ObjectSymbol};
 use std::fs;
 use std::path::Path;
 
-/// The module in the names of symbols: as a path of the compiler's, and within the arguments of a
-/// generic one.
-const SIMULATION: [&str; 2] = ["11selvedge_io3sim", "selvedge_io..sim"];
+/// The crate of the simulation and the module of the faults in the names of symbols: in the path of
+/// an item, and within the arguments of a generic item.
+const SIMULATION: [&str; 4] =
+    ["12selvedge_sim", "selvedge_sim..", "11selvedge_io6faults", "selvedge_io..faults"];
 
 /// Symbols of the simulation that a program has.
 fn simulation_in(program: &Path) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Runs one command: shows what it prints as it prints it, and counts the tests it reports.
+//! Runs one command: shows its output as it comes, and counts the tests that it reports.
 
 use std::io::{BufRead, BufReader, Write, pipe};
 use std::path::Path;
@@ -10,9 +10,10 @@ use std::time::Duration;
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
-    /// The lines themselves, each followed by what was being tested; without those of no tests at all.
+    /// The lines themselves, each followed by what was being tested; without those of no tests at
+    /// all.
     pub(crate) summaries: Vec<String>,
-    /// What the tests are run for.
+    /// The step for which the tests are run.
     pub(crate) step: &'static str,
     /// Whether others print at the same time: then each line says for what it was printed.
     pub(crate) beside_others: bool,
@@ -25,7 +26,7 @@ impl Tally {
         Tally { step, beside_others, ..Tally::default() }
     }
 
-    /// Prints a line of what is run.
+    /// Prints a line of a command's output.
     pub(crate) fn say(&self, line: &str) {
         match self.beside_others {
             true => println!("{}: {line}", self.step),
@@ -45,7 +46,8 @@ impl Tally {
         let trimmed = line.trim();
         if let Some(what) = trimmed.strip_prefix("Running ").or_else(|| trimmed.strip_prefix("Doc-tests ")) {
             let kind = if trimmed.starts_with("Doc-tests") { "doc tests of " } else { "" };
-            // `Running tests/loom_gate.rs (target/debug/deps/loom_gate-0a1b)`: the hash helps nobody.
+            // `Running tests/loom_gate.rs (target/debug/deps/loom_gate-0a1b)`: the hash is left
+            // out.
             let name = match what.split_once(" (") {
                 Some((source, binary)) => {
                     let binary = binary.trim_end_matches(')').rsplit('/').next().unwrap_or("");
@@ -105,14 +107,16 @@ impl Invocation {
         env.chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs it in `dir`, copying both of its output streams to ours line by line and counting tests in `tally`.
+    /// Runs it in `dir`, copying both of its output streams to ours line by line and counting tests
+    /// in `tally`.
     ///
     /// # Errors
     /// When it cannot be started, ends with a status other than zero, or outlives its limit.
     pub(crate) fn run(&self, dir: &Path, tally: &mut Tally) -> Result<(), String> {
         let (reader, writer) = pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
         let other_writer = writer.try_clone().map_err(|e| format!("cannot copy a pipe: {e}"))?;
-        // coreutils' `timeout` ends the whole process group, so that no test binary outlives its runner.
+        // coreutils' `timeout` ends the whole process group, so that no test binary outlives its
+        // runner.
         let mut command = Command::new("timeout");
         command
             .args(["--kill-after=10", &self.limit.as_secs().to_string(), &self.program])

@@ -31,8 +31,8 @@ pub(crate) fn run(seconds: &str, only: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// The commands that run `only`, or every target in turn, for `seconds`; before them, if it is missing, the one that installs
-/// cargo-fuzz.
+/// The commands that run `only`, or every target in turn, for `seconds`; before them, if it is
+/// missing, the one that installs cargo-fuzz.
 ///
 /// # Errors
 /// When a target does not exist.

@@ -1,15 +1,17 @@
 //! The project's own commands: `cargo xtask help` lists them.
 //!
-//! `cargo xtask ci` is the one description of what must hold before a change is taken. The file `.ci/run` calls it and
-//! does nothing else.
+//! `cargo xtask ci` is the one description of what must hold before a change is taken. The file
+//! `.ci/run` calls it and does nothing else.
 #![forbid(unsafe_code)]
 
 mod ci;
 mod command;
 mod fuzz;
+mod packages;
 mod peers;
 mod programs;
 mod publish;
+mod semver;
 mod setup;
 mod soak;
 mod tidy;
@@ -23,16 +25,23 @@ cargo xtask COMMAND
 
   test                    setup, tidy, format, lints, docs, tests, examples: a few minutes
   ci                      the same, and the proofs: programs 20 times in each surrounding, a minute of
-                          stress, the figures' answers and instructions, loom, Miri, the thread and address sanitizers
-  setup                   install what the tests need (as root), or say which packages to install
-  tidy [--write]          check layers, links, paper headings, glossary, changelog and stray paths;
-                          --write regenerates docs/CONCORDANCE.md
+                          stress, the figures' answers and instructions, packages, loom, Miri, the thread
+                          and address sanitizers
+  setup                   install the programs that the tests need (as root), or name their packages
+  tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages and
+                          stray paths; --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
-  soak SECONDS            the web server under resets, half-closes and load; memory and descriptors stay constant
-  stress SECONDS          threads that wait for, cancel and steal everything at once; the same stays constant
+  soak SECONDS [server]   the list of a night, SECONDS for each part: the web server under resets, half-closes
+                          and load, then `stress`, then `fuzz`; with `server` the first part alone
+  stress SECONDS          threads that wait for, cancel and steal everything at once; memory and descriptors
+                          stay constant
   programs RUNS [NAMES]   run the programs of programs/ RUNS times under each runner, or those with NAMES
+  packages                pack every crate that may be published, and build all of them from their packages
   peers                   install and build the systems the figures are measured against
-  publish FILE..          put what `figures --json FILE` measured into the README and the site
+  publish [FILE..]        take the figures that `figures --json FILE` measured into
+                          figures/published.json; write the README's table, docs/FIGURES.md, and the
+                          plots and pages of the site
+  semver                  compare the public API with the last tag, by cargo-semver-checks
   help                    this text
 ";
 
@@ -47,12 +56,16 @@ fn main() -> ExitCode {
         ["tidy", "--write"] => tidy::run(tidy::Concordance::Rewrite),
         ["fuzz", seconds] => fuzz::run(seconds, None),
         ["fuzz", seconds, target] => fuzz::run(seconds, Some(target)),
-        ["soak", seconds] => soak::SOAK.run(seconds),
+        ["soak", seconds] => soak::night(seconds),
+        ["soak", seconds, "server"] => soak::SOAK.run(seconds),
         ["stress", seconds] => soak::STRESS.run(seconds),
         ["programs", runs] => programs::run(runs, ""),
         ["programs", runs, names] => programs::run(runs, names),
+        ["packages"] => workspace::Workspace::load()
+            .and_then(|workspace| packages::run(&workspace, &mut command::Tally::default())),
         ["peers"] => peers::run(),
-        ["publish", files @ ..] if !files.is_empty() => publish::run(files),
+        ["publish", files @ ..] => publish::run(files),
+        ["semver"] => semver::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

@@ -9,11 +9,12 @@ use crate::workspace;
 
 const FIGURES: [&str; 7] = ["cargo", "run", "--quiet", "--release", "--package", "figures", "--"];
 
-/// Installs the packages that the figures name, as root, then lets the figures build their peer programs.
+/// Installs the packages that the figures name, as root, then lets the figures build their peer
+/// programs.
 ///
 /// # Errors
-/// When the figures cannot be built or a peer program does not compile. A package that cannot be had is
-/// reported and stops nothing: the figures show its peer as missing.
+/// When the figures cannot be built or a peer program does not compile. A package that cannot be
+/// had is reported and stops nothing: the figures show its peer as missing.
 pub(crate) fn run() -> Result<(), String> {
     let figures = |word: &'static str| [&FIGURES[..], &[word]].concat();
     let words = figures("packages");

@@ -21,7 +21,7 @@ pub(crate) fn invocation(runs: u32, names: &str) -> Invocation {
 /// Runs them.
 ///
 /// # Errors
-/// When `runs` is no number, and when a program does not do what its head says.
+/// When `runs` is no number, and when a program does not do as its head says.
 pub(crate) fn run(runs: &str, names: &str) -> Result<(), String> {
     let runs = runs.parse().map_err(|_| format!("{runs:?} is no number of runs"))?;
     let invocation = invocation(runs, names);

@@ -1,4 +1,4 @@
-//! Installs what the tests and checkers need beyond the stable toolchain.
+//! Installs the programs that tests and checkers need beyond the stable toolchain.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::workspace;
 struct Program {
     name: &'static str,
     package: &'static str,
-    /// What it is for, as a line of output says it.
+    /// Its purpose, as a line of output says it.
     purpose: &'static str,
     need: Need,
 }
@@ -52,7 +52,7 @@ const PROGRAMS: &[Program] = &[
 const APT_LIMIT: Duration = Duration::from_secs(15 * 60);
 const RUSTUP_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// `cargo xtask setup`: what the checks of this extent need.
+/// `cargo xtask setup`: installs the programs that the checks of this extent need.
 pub(crate) fn run(extent: Extent) -> Result<(), String> {
     programs(PROGRAMS)?;
     if !on_path("rustup") {
@@ -84,7 +84,7 @@ fn programs(programs: &[Program]) -> Result<(), String> {
     Ok(())
 }
 
-/// Installs Debian packages. Says what it is about to do, since it changes the machine.
+/// Installs Debian packages. Says so before, because it changes the machine.
 ///
 /// # Errors
 /// When there are any and the user is not root, or apt fails.
@@ -130,7 +130,8 @@ fn components() -> Result<(), String> {
     Ok(())
 }
 
-/// A nightly toolchain with Miri, and with the sources that the sanitizers build the standard library from.
+/// A nightly toolchain with Miri, and with the sources that the sanitizers build the standard
+/// library from.
 fn nightly() -> Result<(), String> {
     if !rustup_lists(&["toolchain", "list"], "nightly") {
         rustup(&["toolchain", "install", "nightly", "--profile", "minimal"])?;

@@ -1,9 +1,10 @@
-//! `cargo xtask soak SECONDS` and `cargo xtask stress SECONDS`: what the ordinary tests leave out because it takes its time.
+//! `cargo xtask soak SECONDS` and `cargo xtask stress SECONDS`: the checks that find more the longer
+//! they run, which the ordinary tests leave out. `soak` is the list of a night.
 
 use std::time::Duration;
 
 use crate::command::{Invocation, Tally};
-use crate::workspace;
+use crate::{fuzz, workspace};
 
 /// Room for building, and for the last to end.
 const BESIDES: Duration = Duration::from_secs(15 * 60);
@@ -13,8 +14,22 @@ pub(crate) const SOAK: Long = Long { package: "selvedge-httpd", test: "soak", va
 /// The runtime under everything that threads do.
 pub(crate) const STRESS: Long = Long { package: "selvedge", test: "stress", variable: "STRESS_SECONDS" };
 
-/// The profile of what is to be fast but is not measured.
+/// The profile of programs that have to be fast but are not measured.
 pub(crate) const CHECKED: &str = "checked";
+
+/// Runs the list of a night, each part for so many seconds: the web server, the runtime, and the
+/// fuzz targets. A part runs also after another has failed.
+///
+/// # Errors
+/// The parts that failed, with their errors.
+pub(crate) fn night(seconds: &str) -> Result<(), String> {
+    // The array makes the parts run in this order.
+    let parts =
+        [("server", SOAK.run(seconds)), ("stress", STRESS.run(seconds)), ("fuzz", fuzz::run(seconds, None))];
+    let failed = parts.into_iter().filter_map(|(part, outcome)| Some(format!("{part}: {}", outcome.err()?)));
+    let failed: Vec<String> = failed.collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+}
 
 /// A test that runs for as long as it is told to by an environment variable.
 #[derive(Debug)]
@@ -52,5 +67,18 @@ impl Long {
         let invocation = self.invocation(seconds);
         println!("{}: {}", self.test, invocation.display());
         invocation.run(&workspace::root(), &mut Tally::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_night_runs_and_reports() {
+        let error = night("soon").unwrap_err();
+        for part in ["server: \"soon\"", "stress: \"soon\"", "fuzz: fuzz: not a number"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
     }
 }

@@ -1,13 +1,14 @@
-//! `cargo xtask tidy`: what the compiler cannot see about the tree.
+//! `cargo xtask tidy`: rules about the tree that the compiler cannot check.
 //!
-//! Each check is a function from the tree's text to the problems found in it, so that each is tested on a tree of
-//! three lines.
+//! Each check is a function from the tree's text to the problems found in it, so that each is
+//! tested on a tree of three lines.
 
 mod changelog;
 mod glossary;
 mod layers;
 mod links;
-mod markdown;
+pub(crate) mod markdown;
+mod pages;
 mod papers;
 mod rust;
 mod stray_paths;
@@ -18,8 +19,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::workspace::Workspace;
+pub(crate) use links::joined;
 
-/// What to do about `docs/CONCORDANCE.md`.
+/// Whether `docs/CONCORDANCE.md` is checked or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Concordance {
     /// A stale file is a problem.
@@ -28,10 +30,11 @@ pub(crate) enum Concordance {
     Rewrite,
 }
 
-/// The files under version control: path from the root, and text. A file that is not UTF-8 has empty text.
+/// The files under version control: path from the root, and text. A file that is not UTF-8 has
+/// empty text.
 #[derive(Debug, Default)]
-struct Tree {
-    files: BTreeMap<String, String>,
+pub(crate) struct Tree {
+    pub(crate) files: BTreeMap<String, String>,
 }
 
 /// Something to mend, and where.
@@ -76,6 +79,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         layers::check(&tree, &workspace.packages),
         links::check(&tree),
         papers::check(&tree),
+        pages::check(&tree),
         glossary::check(&tree),
         changelog::check(&tree, &workspace.packages),
         stray_paths::check(&tree),
@@ -93,9 +97,9 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
 
 impl Tree {
     /// Reads every file that git tracks, or would track if it were added.
-    fn read(root: &Path) -> Result<Tree, String> {
+    pub(crate) fn read(root: &Path) -> Result<Tree, String> {
         let output = Command::new("git")
-            // A clone owned by someone else is as good to read.
+            // A clone that belongs to another user is as good to read.
             .args(["-c", &format!("safe.directory={}", root.display())])
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
             .current_dir(root)
@@ -118,7 +122,7 @@ impl Tree {
         self.files.get(path)
     }
 
-    /// The files whose name ends in `suffix`, in order of path.
+    /// The files with names that end in `suffix`, in order of path.
     fn ending_in<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()

@@ -1,4 +1,4 @@
-//! What cargo knows about the workspace: its root, its packages, what each depends on.
+//! The workspace as cargo knows it: its root, its packages, and the dependencies of each.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,10 +20,12 @@ pub(crate) struct Package {
     pub(crate) version: String,
     /// Directory of its `Cargo.toml`, relative to the root, `/` between parts.
     pub(crate) dir: String,
-    /// Names of every dependency: normal, build and dev.
-    /// Those by name, but for the facade where only tests have it: examples in documentation import from there.
+    /// Names of every dependency: normal, build and dev. The facade is not among them where it is
+    /// a dev-dependency, because the examples in every crate's documentation import from it.
     pub(crate) dependencies: Vec<String>,
     pub(crate) targets: Vec<Target>,
+    /// Whether it may be published.
+    pub(crate) published: bool,
 }
 
 /// Something cargo builds from a package.
@@ -88,6 +90,8 @@ impl Package {
             name: text("name")?,
             version: text("version")?,
             dir,
+            // `publish = false` is an empty list of registries; without the key it is null.
+            published: json.get("publish").is_none_or(Value::is_null),
             dependencies: dependencies
                 .filter(|d| d.get("name") != Some(&FACADE.into()) || d.get("kind") != Some(&"dev".into()))
                 .map(|d| Some(d.get("name")?.as_str()?.to_string()))
@@ -113,7 +117,7 @@ mod tests {
         let json = serde_json::json!({
             "workspace_root": "/src", "target_directory": "/src/target",
             "packages": [{
-                "name": "a", "version": "0.1.0", "manifest_path": "/src/crates/a/Cargo.toml",
+                "name": "a", "version": "0.1.0", "manifest_path": "/src/crates/a/Cargo.toml", "publish": [],
                 "dependencies": [{"name": "b"}, {"name": "selvedge", "kind": "dev"}], "targets": [{"name": "a", "kind": ["lib"]}],
             }],
         });
@@ -121,6 +125,7 @@ mod tests {
         let package = workspace.package("a").unwrap();
         assert_eq!(package.dir, "crates/a");
         assert_eq!(package.dependencies, ["b"]);
+        assert!(!package.published);
         assert_eq!(package.targets[0].kind, "lib");
     }
 

@@ -11,21 +11,23 @@ pub(crate) struct Shares {
     pub(crate) connections: usize,
 }
 
-/// Descriptors of the process that are there whatever is served: the standard streams, the log, signals.
+/// Descriptors of the process that are there whatever is served: the standard streams, the log,
+/// signals.
 const PROCESS: u64 = 10;
 
-/// Those of a worker: its event loop, its rings, the root, a file that is being looked up. For each address it has two more: a
-/// listener, and a connection that waits until others have gone.
+/// Those of a worker: its event loop, its rings, the root, a file that is being looked up. For each
+/// address it has two more: a listener, and a connection that waits until others have gone.
 const WORKER: u64 = 8;
 
-/// One descriptor of so many is kept for files that are sent and no longer cached, and this many at most.
+/// One descriptor of so many is kept for files that are sent and no longer cached, and this many at
+/// most.
 const SPARE: (u64, u64) = (16, 64);
 
 /// With fewer connections than this it is said how many there may be.
 const CONNECTIONS_FEW: usize = 64;
 
-/// Raises the limit of open descriptors as far as that goes, and shares it out among `workers` workers that listen at
-/// `addresses` addresses each, with at most `cache_files` cached files.
+/// Raises the limit of open descriptors as far as that goes, and shares it out among `workers`
+/// workers that listen at `addresses` addresses each, with at most `cache_files` cached files.
 ///
 /// # Errors
 /// If the limit leaves no connection to a worker.

@@ -1,9 +1,10 @@
 //! The sockets of all workers.
 //!
-//! At a TCP address every worker has a socket of its own (`SO_REUSEPORT`), over which the kernel spreads the connections
-//! evenly: with one shared socket the worker that happens to wake first takes most of a burst. Since such an address may be
-//! bound by several servers at once, a first socket without the option finds out whether the port is free. At a Unix
-//! address, where there is no such option, the workers share one socket, and the kernel wakes one of them.
+//! At a TCP address every worker has a socket of its own (`SO_REUSEPORT`), over which the kernel
+//! spreads the connections evenly: with one shared socket the worker that happens to wake first
+//! takes most of a burst. Since such an address may be bound by several servers at once, a first
+//! socket without the option finds out whether the port is free. At a Unix address, where there is
+//! no such option, the workers share one socket, and the kernel wakes one of them.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -73,7 +74,8 @@ pub(crate) fn bind(addresses: &[Address], unix_mode: Option<u32>, workers: usize
             Address::Unix(path) => match unix_mode {
                 None => bound.unix(path)?,
                 Some(mode) => {
-                    // The socket has its mode from the beginning; nothing else makes a file at this point.
+                    // The socket has its mode from the beginning; nothing else makes a file at this
+                    // point.
                     let masked = umask(Mode::from_raw_mode(0o777 & !mode));
                     let bind = bound.unix(path);
                     umask(masked);
@@ -134,7 +136,7 @@ impl Bound {
 
     fn unix(&mut self, path: &Path) -> io::Result<()> {
         let first = match UnixListener::bind(path) {
-            // What a server left behind that was killed: nobody listens there.
+            // A server that was killed left the socket behind, and no process listens there.
             Err(error) if error.kind() == ErrorKind::AddrInUse && is_abandoned(path) => {
                 std::fs::remove_file(path)?;
                 UnixListener::bind(path)?

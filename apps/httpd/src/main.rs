@@ -1,7 +1,8 @@
 //! `selvedge-httpd`: serves the files of a directory. `--help` tells how.
 //!
-//! The process is N workers: OS threads, each with a [`Cpu`](selvedge_core::Cpu), an event loop, listening sockets and a
-//! [`Site`] of its own. They share the log file and the word to stop, nothing else.
+//! The process is N workers: OS threads, each with a [`Cpu`](selvedge_core::Cpu), an event loop,
+//! listening sockets and a [`Site`] of its own. They share the log file and the word to stop,
+//! nothing else.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use selvedge_core::{detach_local, round_robin_with, spawn_local};
 use selvedge_http::request::Limits;
-use selvedge_http::{Config, LogFile, Reload, Site, Stop, Tree};
+use selvedge_http::{Config, DocumentRoot, LogFile, Reload, Site, Stop};
 use selvedge_io::signal::{Signal, Signals, signals};
 use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, blocking};
@@ -47,7 +48,7 @@ fn run() -> Result<(), Refusal> {
 /// What all workers are made of.
 #[derive(Clone)]
 struct Server {
-    tree: Tree,
+    tree: DocumentRoot,
     config: Config,
     log: Option<Arc<LogFile>>,
     drain: Duration,
@@ -64,7 +65,7 @@ fn serve(options: &Options) -> Result<(), Refusal> {
         None => std::thread::available_parallelism()?.get(),
     };
     let server = Server {
-        tree: Tree::new(&options.directory)?,
+        tree: DocumentRoot::new(&options.directory)?,
         config: config(options, workers)?,
         log: match &options.log {
             Log::Off => None,
@@ -87,7 +88,8 @@ fn serve(options: &Options) -> Result<(), Refusal> {
             Log::Off | Log::File(_) => writeln!(std::io::stdout(), "{line}"),
         };
     }
-    // Signals are heard on an OS thread of their own, to the end of the process, whichever worker ends first.
+    // Signals are heard on an OS thread of their own, to the end of the process, whichever worker
+    // ends first.
     let heard = server.clone();
     let hearing = move || match EventLoop::new() {
         Ok(mut events) => round_robin_with(&mut events, obey(signals, heard)).map_err(|e| e.to_string()),
@@ -188,7 +190,8 @@ fn naming(option: &str) -> impl FnOnce(std::io::Error) -> Refusal {
     move |error| refusal(&format!("{option}: {error}"))
 }
 
-/// The configuration of each of `workers` workers, with the process's descriptors shared out among them.
+/// The configuration of each of `workers` workers, with the process's descriptors shared out among
+/// them.
 fn config(options: &Options, workers: usize) -> Result<Config, Refusal> {
     let defaults = Config::default();
     let shares = descriptors::shares(options.listen.len(), workers, defaults.cache_files)?;

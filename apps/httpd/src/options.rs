@@ -124,8 +124,8 @@ impl FromStr for Address {
     }
 }
 
-/// Whether `text` may be the name of a host: words of letters, digits and `-` with dots between them, of which the last is
-/// no number, as it is in an address.
+/// Whether `text` may be the name of a host: words of letters, digits and `-` with dots between
+/// them, of which the last is no number, as it is in an address.
 fn is_host_name(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))

@@ -1,4 +1,5 @@
-//! A browser looks at the site in `site/`, served by the real server: every page, and everything the pages ask for.
+//! A browser looks at the site in `site/`, served by the real server: every page, and everything
+//! the pages ask for.
 
 mod common;
 
@@ -24,7 +25,14 @@ fn a_browser_gets_every_part_of_every_page() {
     let scratch = tempfile::tempdir().unwrap();
     let log = scratch.path().join("access.log");
     let server = serve(&site, &["--workers", "1", "--log", log.to_str().unwrap()]);
-    for (page, heading) in [("", "Threads that"), ("start/", "Start"), ("figures/", "Figures")] {
+    let pages = [
+        ("", "Threads that"),
+        ("start/", "Start"),
+        ("guide/", "The guide"),
+        ("guide/from-tokio/", "Coming from tokio"),
+        ("figures/", "Figures"),
+    ];
+    for (page, heading) in pages {
         let url = format!("http://{}/{page}", server.address);
         let document = browse(&url, &scratch.path().join("profile"));
         assert!(document.contains("<h1"), "{url}: {document}");
@@ -33,7 +41,7 @@ fn a_browser_gets_every_part_of_every_page() {
     server.signal(rustix::process::Signal::TERM);
     assert!(server.end().success());
     let log = std::fs::read_to_string(log).unwrap();
-    for part in ["/ ", "/start/ ", "/figures/ ", "/style.css ", "/logo.svg ", "/cloth.svg "] {
+    for part in ["/ ", "/start/ ", "/guide/ ", "/figures/ ", "/style.css ", "/logo.svg ", "/cloth.svg "] {
         assert!(log.contains(&format!("\"GET {part}")), "{part} was not asked for:\n{log}");
     }
     let refused: Vec<&str> =

@@ -37,7 +37,8 @@ fn pipelined_requests_are_answered_together() {
     let mut buffer = vec![0; 200 * size];
     let first = client.stream.read(&mut buffer).unwrap();
     assert_eq!(first, 100 * size, "the replies did not come in one piece");
-    // More than fits into the buffers of either side, unread for a while: the server waits, and loses nothing.
+    // More than fits into the buffers of either side, unread for a while: the server waits, and
+    // loses nothing.
     client.send(GET.repeat(20_000));
     std::thread::sleep(ms(50));
     for _ in 0..20_000 {
@@ -115,15 +116,17 @@ fn a_body_is_read_past() {
     assert_eq!(client.reply().status, 405);
     client.send("GET / HTTP/1.1\r\n\r\n".repeat(20_000).as_bytes().split_at(200_000).0);
     assert_eq!(client.ask(GET).status, 200);
-    // Chunks that break the framing end the connection, since nobody knows where the next request begins.
+    // Chunks that break the framing end the connection, because the start of the next
+    // request is unknown.
     client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n");
     client.send(GET);
     assert_eq!(client.reply().status, 405);
     client.assert_end();
 }
 
-/// Head and target decide every answer, so no body is asked for (RFC 9110 §10.1.1). Since the client may send the body or
-/// leave it out, the connection is closed; with nothing to send it is kept.
+/// Head and target decide every answer, so no body is asked for (RFC 9110 §10.1.1). Since the
+/// client may send the body or leave it out, the connection is closed; with nothing to send it is
+/// kept.
 #[test]
 fn no_body_is_asked_for_whose_request_is_answered() {
     let site = site();
@@ -149,7 +152,8 @@ fn no_body_is_asked_for_whose_request_is_answered() {
     }
 }
 
-/// Heads that drip in byte by byte are cut off in total, not per byte, and disturb nobody meanwhile.
+/// Heads that drip in byte by byte are cut off in total, not per byte, and delay no other client
+/// meanwhile.
 #[test]
 fn slow_heads() {
     let site = site();
@@ -218,7 +222,8 @@ fn requests_of_clients_that_reset() {
     assert_eq!(server.get("/ten.txt").status, 200);
 }
 
-/// Ten thousand connections wait; they cost no buffers, no processor time, and do not slow the others.
+/// Ten thousand connections wait; they cost no buffers, no processor time, and do not slow the
+/// others.
 #[test]
 fn ten_thousand_idle_connections() {
     many_descriptors();
@@ -255,7 +260,8 @@ fn ten_thousand_idle_connections() {
     println!("an idle connection costs {each} bytes of the server's memory");
 }
 
-/// When descriptors run out, accepting pauses and goes on; connections that are there are served throughout.
+/// When descriptors run out, accepting pauses and goes on; connections that are there are served
+/// throughout.
 #[test]
 fn descriptors_run_out_and_come_back() {
     use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
@@ -285,7 +291,8 @@ fn descriptors_run_out_and_come_back() {
     let time = server.processor_time();
     std::thread::sleep(ms(300));
     assert!(server.processor_time() - time < ms(100), "it spins");
-    // Those that were accepted are served; as they go, the others are, in the order in which they came.
+    // Those that were accepted are served; as they go, the others are, in the order in which they
+    // came.
     for client in many {
         let mut client = client;
         assert_eq!(client.reply().status, 200);
@@ -310,8 +317,8 @@ fn a_slow_reader_gets_every_byte() {
     assert!(client.reply().body == bytes(3_000_000));
 }
 
-/// A client that reads slowly but steadily is served for as long as it takes, though the kernel's buffers are so large that no
-/// room comes for longer than a client may take nothing.
+/// A client that reads slowly but steadily is served for as long as it takes, though the kernel's
+/// buffers are so large that no room comes for longer than a client may take nothing.
 #[test]
 fn a_steady_slow_reader_is_not_cut() {
     let site = site();
@@ -354,7 +361,8 @@ fn a_client_that_reads_nothing_is_given_up() {
     assert!(client.rest().len() < 40_000_000);
 }
 
-/// At the limit of descriptors those are closed that have waited longest, and the new ones are served.
+/// At the limit of descriptors those are closed that have waited longest, and the new ones are
+/// served.
 #[test]
 fn idle_connections_make_room_for_new_ones() {
     let site = site();

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 const BIG: &str = "GET /huge.bin HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A file that shrinks while it is sent: what was promised cannot be kept, so the reply must not become complete. It is said,
-/// and logged as what it was.
+/// A file that shrinks while it is sent: what was promised cannot be kept, so the reply must not
+/// become complete. It is said, and logged as what it was.
 #[test]
 fn a_file_truncated_while_it_is_sent() {
     let site = site();
@@ -76,7 +76,7 @@ fn a_file_that_grows_while_it_is_sent() {
     });
 }
 
-/// Replaced by renaming, as one should: whoever has begun gets the old file, whole.
+/// The file is replaced by renaming. A client that has begun to read gets the old file, whole.
 #[test]
 fn a_file_replaced_while_it_is_sent() {
     let site = site();
@@ -97,7 +97,8 @@ fn a_file_replaced_while_it_is_sent() {
     assert_eq!(client.ask(BIG).status, 404);
 }
 
-/// Small files are replaced and written over and over; every reply is one of the states, with the head that belongs to it.
+/// Small files are replaced and written over and over; every reply is one of the states, with the
+/// head that belongs to it.
 #[test]
 fn changes_are_seen_within_the_validity_time_and_never_half() {
     let site = site();
@@ -140,7 +141,8 @@ fn changes_are_seen_within_the_validity_time_and_never_half() {
     });
 }
 
-/// The served directory itself is put in place of another, by renaming and by turning a symbolic link.
+/// The served directory itself is put in place of another, by renaming and by turning a symbolic
+/// link.
 #[test]
 fn a_directory_replaced_while_it_is_served() {
     let home = tempfile::tempdir().unwrap();
@@ -244,7 +246,8 @@ fn symbolic_links_lead_nowhere_else() {
     fs::remove_dir_all(beside).unwrap();
 }
 
-/// A directory without an index is there, and says that it shows nothing; so does one whose index is no file.
+/// A directory without an index is there, and says that it shows nothing; so does one whose index
+/// is no file.
 #[test]
 fn directories_without_an_index() {
     let site = site();

@@ -1,4 +1,5 @@
-//! Requests that existing servers answer in different ways, sent to the real server over a real socket.
+//! Requests that existing servers answer in different ways, sent to the real server over a real
+//! socket.
 
 mod common;
 
@@ -87,8 +88,8 @@ fn what_other_servers_get_wrong() {
     head.assert_end();
 }
 
-/// Requests that two readers could take apart differently. Each is refused, and the refusal arrives although the server has not
-/// read all that was sent.
+/// Requests that two readers could take apart differently. Each is refused, and the refusal arrives
+/// although the server has not read all that was sent.
 #[test]
 fn ambiguous_messages() {
     let site = site();
@@ -115,7 +116,8 @@ fn ambiguous_messages() {
     ] {
         let mut client = server.connect();
         client.send(request);
-        // More than the server reads before it refuses, so that closing at once would reset the connection.
+        // More than the server reads before it refuses, so that closing at once would reset the
+        // connection.
         client.send(&more);
         let reply = client.reply();
         let short: String = request.chars().take(100).collect();
@@ -156,7 +158,8 @@ fn curl_gets_what_is_there() {
     assert_eq!(String::from_utf8(count).unwrap(), "1 0 ");
 }
 
-/// Nothing follows the head of a reply to `HEAD`, whatever is wrong with the request (RFC 9110 §9.3.2).
+/// Nothing follows the head of a reply to `HEAD`, whatever is wrong with the request (RFC 9110
+/// §9.3.2).
 #[test]
 fn errors_of_head_have_no_content() {
     let site = site();

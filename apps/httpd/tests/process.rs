@@ -122,7 +122,8 @@ fn unix_sockets() {
     assert!(!path.exists());
 }
 
-/// Requests in flight are finished, idle connections closed, new ones not taken; then it ends with success.
+/// Requests in flight are finished, idle connections closed, new ones not taken; then it ends with
+/// success.
 #[test]
 fn it_stops_gracefully() {
     let site = site();
@@ -161,7 +162,8 @@ fn it_stops_gracefully() {
     }
 }
 
-/// Clients that ask all the time see whole replies until the connection is closed, small and large ones.
+/// Clients that ask all the time see whole replies until the connection is closed, small and large
+/// ones.
 #[test]
 fn it_stops_under_load() {
     let site = site();
@@ -197,7 +199,8 @@ fn it_stops_under_load() {
     }
 }
 
-/// A client that never finishes does not keep the server from stopping; a second signal ends it at once.
+/// A client that never finishes does not keep the server from stopping; a second signal ends it at
+/// once.
 #[test]
 fn stopping_takes_no_longer_than_it_may() {
     let site = site();
@@ -220,7 +223,8 @@ fn stopping_takes_no_longer_than_it_may() {
     assert_eq!(server.end().code(), Some(1));
 }
 
-/// The lines of the log, whole, in order for each connection, and there within a second though nothing else happens.
+/// The lines of the log, whole, in order for each connection, and there within a second though
+/// nothing else happens.
 #[test]
 fn the_access_log() {
     let site = site();
@@ -299,7 +303,8 @@ fn the_access_log() {
     assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 1);
 }
 
-/// A log that cannot be written holds up nobody: not a reader that has stopped, not one that is gone.
+/// A log that cannot be written delays no request: neither when its reader has stopped nor when the
+/// reader is gone.
 #[test]
 fn a_stalled_log_stalls_nobody() {
     let site = site();
@@ -325,7 +330,8 @@ fn a_stalled_log_stalls_nobody() {
     assert!(grown < 8 << 20, "{grown} bytes were buffered");
 }
 
-/// A line tells the content that was sent, however the transfer ended: whole, in ranges, reset or broken off at the end.
+/// A line tells the content that was sent, however the transfer ended: whole, in ranges, reset or
+/// broken off at the end.
 #[test]
 fn the_log_tells_what_was_sent() {
     let site = site();
@@ -403,7 +409,8 @@ fn a_hang_up_is_a_reload() {
     assert!(fs::read_to_string(&log).unwrap().lines().count() > 0);
 }
 
-/// A log that is a FIFO does not hold up the start, waits for its reader, and does not hold up the end.
+/// A log that is a FIFO does not hold up the start, waits for its reader, and does not hold up the
+/// end.
 #[test]
 fn a_log_that_is_a_fifo() {
     let site = site();

@@ -1,4 +1,5 @@
-//! Two minutes of everything clients do, at once: memory and descriptors stay what they were after the first part.
+//! Two minutes of everything clients do, at once: memory and descriptors stay what they were after
+//! the first part.
 //!
 //! Ignored by default. `SOAK_SECONDS` sets how long it takes:
 //! `SOAK_SECONDS=30 cargo test --release -p selvedge-httpd --test soak -- --ignored`

@@ -1,7 +1,10 @@
-//! A sleep that is asked for behind a waker: what its asker and its event source know of each other.
+//! A sleep that is asked for behind a waker: [`Alarm`], which its event source keeps, and
+//! [`Asker`], which its future keeps.
 //!
-//! The asker may give up at any time and on any OS thread, long before the sleep is due: it lost a `select`, or its time-out was not
-//! needed. The event source then need not keep the timer. So the two share a **bell**, a word that belongs to neither:
+//! `sleep_until` (`readiness.rs`) makes them. The **asker** is the future that sleeps. It may give
+//! up at any time and on any OS thread, long before the sleep is due: it lost a `select`, or its
+//! time-out was not needed. Then the event source need not keep the timer. So the two sides share a
+//! **bell**, a word that belongs to neither:
 //!
 //! ```text
 //!              the asker gives up               the source is done with it
@@ -11,11 +14,13 @@
 //!         the source is done with it         the asker gives up
 //! ```
 //!
-//! Each side makes its one transition with one swap, and the second of the two puts the bell back into stock. So nobody
-//! reads a bell after its way back, and nobody waits for the other. While it rings the word is the address of a counter, which
-//! the asker raises when it gives up: the source compares that with how many it knows of, and looks for them when they are many.
-//! Setting and giving up take constant time, without a lock and, in the long run, without an allocation.
-//! `tests/loom_alarm.rs` checks it.
+//! Each side makes its single transition with one swap. The second side to do so puts the bell back
+//! into stock. So neither side reads a bell after it went back, and neither waits for the other.
+//! While the bell is ringing, the word is the address of a counter, which the asker raises when it
+//! gives up. The source compares the counter with the number of given-up alarms that it has found,
+//! and searches its timers for more when the difference is large. Setting and giving up take
+//! constant time, without a lock and, in the long run, without an allocation. `tests/loom_alarm.rs`
+//! checks it.
 
 use crate::Time;
 use crate::primitives::{AtomicPtr, Mutex, Ordering};
@@ -25,31 +30,34 @@ use std::ptr::{self, without_provenance_mut};
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicUsize;
 
-/// The asker has gone.
+/// The asker has given up.
 const GIVEN_UP: *mut GivenUp = without_provenance_mut(1);
-/// The event source has fired it, or forgotten it.
+/// The event source has fired the alarm, or has forgotten it.
 const OVER: *mut GivenUp = without_provenance_mut(2);
 
-/// How many alarms were given up before they rang. It only rises; each event source looks at the difference.
+/// The number of alarms that were given up before they rang. It only rises; each event source uses
+/// the differences.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct GivenUp(AtomicUsize);
 
 impl GivenUp {
-    /// How many there have been.
+    /// The number so far.
     #[inline]
     pub fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Of those that are asked for outside of any CPU.
+/// The counter for alarms that are asked for outside of any CPU.
 pub(crate) static ELSEWHERE: GivenUp = GivenUp(AtomicUsize::new(0));
 
-/// A sleep that somebody waits for behind a waker. An event source keeps it with the waker, and drops it when it has woken that, or
-/// as soon as it is not [wanted](Alarm::is_wanted) any more.
+/// A sleep for which an asker waits behind a waker. An event source keeps it together with the
+/// waker. The source drops it when it has woken the waker, or as soon as the alarm is not
+/// [wanted](Alarm::is_wanted) any more.
 ///
-/// A source that keeps it until it is due does no harm but to the memory: what is woken then bears it.
+/// A source that keeps an unwanted alarm until it is due only wastes memory, because the woken
+/// future must bear that wake-up.
 #[derive(Debug)]
 pub struct Alarm {
     until: Time,
@@ -59,7 +67,7 @@ pub struct Alarm {
 const _: () = assert!(size_of::<Alarm>() == 16);
 
 impl Alarm {
-    /// An alarm, and the right to give it up.
+    /// An alarm, and the asker's side of it.
     #[inline]
     #[doc(hidden)]
     pub fn new(until: Time, counter: &'static GivenUp) -> (Alarm, Asker) {
@@ -67,29 +75,30 @@ impl Alarm {
         (Alarm { until, bell: Bell(bell) }, Asker(bell))
     }
 
-    /// When it is to ring.
+    /// The time at which it is to ring.
     #[inline]
     pub fn until(&self) -> Time {
         self.until
     }
 
-    /// Whether the one who asked for it waits still.
+    /// Whether its asker still waits.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.bell.is_wanted()
     }
 
-    /// When it is to ring, and what is to be kept until then.
+    /// The time at which it is to ring, and the bell to be kept until then.
     #[inline]
     pub fn into_parts(self) -> (Time, Bell) {
         (self.until, self.bell)
     }
 }
 
-/// What a bell is.
+/// The word of a bell.
 type Word = AtomicPtr<GivenUp>;
 
-/// The event source's side of an [`Alarm`], without the time: to be kept until it rings, or is not wanted any more.
+/// The event source's side of an [`Alarm`], without the time. The source keeps it until the alarm
+/// rings or is not wanted any more.
 pub struct Bell(&'static Word);
 
 /// The asker's side of a bell: dropping it gives the alarm up.
@@ -97,25 +106,27 @@ pub struct Bell(&'static Word);
 pub struct Asker(&'static Word);
 
 impl Bell {
-    /// Whether the one who asked for it waits still.
+    /// Whether its asker still waits.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.0.load(Ordering::Relaxed) != GIVEN_UP
     }
 
-    /// Where the one who asked for it counts that it gave up; `None` if it has done so.
+    /// The counter that the asker raises when it gives up. `None` if it has done so.
     #[inline]
     pub fn counter(&self) -> Option<&'static GivenUp> {
         let word = self.0.load(Ordering::Relaxed);
-        // SAFETY: the bell is not over while this side lives, so that its word is the address it was made with, of a static
-        // counter, or GIVEN_UP.
+        // SAFETY: the bell is not OVER while this side lives, because only the drop of this side
+        // stores OVER. So the word is GIVEN_UP, or the address that `take` stored, which is that of
+        // a static counter.
         (word != GIVEN_UP).then(|| unsafe { &*word })
     }
 
     #[inline]
     fn take(counter: &'static GivenUp) -> &'static Word {
         let bell = stock(|stock| stock.pop()).flatten().unwrap_or_else(deliver);
-        // Nobody else has it. Whom the alarm is sent to gets this store with it.
+        // The bell is not shared yet, so Relaxed is enough; sending the `Alarm` publishes this
+        // store.
         bell.store(ptr::from_ref(counter).cast_mut(), Ordering::Relaxed);
         bell
     }
@@ -124,7 +135,8 @@ impl Bell {
 impl Drop for Bell {
     #[inline]
     fn drop(&mut self) {
-        // Acquire and release: the bell goes back when both sides have let go of it, and its next user stores to it without a look.
+        // Acquire and Release: the second side to let go puts the bell back, and the next user
+        // stores to it without reading it. So that user must come after both swaps.
         if self.0.swap(OVER, Ordering::AcqRel) == GIVEN_UP {
             put_back(self.0);
         }
@@ -134,17 +146,18 @@ impl Drop for Bell {
 impl Drop for Asker {
     #[inline]
     fn drop(&mut self) {
-        // As above.
+        // The ordering is as in the drop of `Bell`.
         match self.0.swap(GIVEN_UP, Ordering::AcqRel) {
             OVER => put_back(self.0),
-            // SAFETY: it was ringing, with the address of a static counter.
+            // SAFETY: neither side had let go, so the word is the address that `Bell::take` stored,
+            // which is that of a static counter.
             counter => drop(unsafe { &*counter }.0.fetch_add(1, Ordering::Relaxed)),
         }
     }
 }
 
 impl Asker {
-    /// Which bell it is.
+    /// The identity of the bell, for models.
     #[cfg(loom)]
     pub fn bell(&self) -> usize {
         (&raw const *self.0).addr()
@@ -169,7 +182,7 @@ impl fmt::Debug for Asker {
     }
 }
 
-/// How many bells change hands between an OS thread's stock and the central one at a time.
+/// The number of bells that move between the stock of an OS thread and the central stock at a time.
 const BATCH: usize = if cfg!(loom) {
     1
 } else if cfg!(miri) {
@@ -178,7 +191,7 @@ const BATCH: usize = if cfg!(loom) {
     256
 };
 
-/// Bells that came back, for those OS threads that set more timers than they end.
+/// Bells that came back, for OS threads that set more timers than they end.
 #[cfg(not(loom))]
 static CENTRAL: Mutex<Vec<Vec<&'static Word>>> = Mutex::new(Vec::new());
 #[cfg(loom)]
@@ -216,13 +229,13 @@ impl Drop for Stock {
     }
 }
 
-/// Works on the stock of this OS thread; `None` when it is gone already.
+/// Works on the stock of this OS thread. `None` when the stock is gone, because the OS thread ends.
 #[inline]
 fn stock<T>(work: impl FnOnce(&mut Stock) -> T) -> Option<T> {
     STOCK.try_with(|stock| work(&mut stock.borrow_mut())).ok()
 }
 
-/// A bell when the stock has none: from the central one, or new.
+/// A bell for an OS thread with an empty stock: from the central stock, or new.
 #[cold]
 fn deliver() -> &'static Word {
     let batch = CENTRAL.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -248,7 +261,7 @@ fn put_back(bell: &'static Word) {
     }
 }
 
-/// The most bells that an OS thread keeps.
+/// The largest number of bells that an OS thread keeps.
 const STOCK_MAX: usize = if cfg!(loom) { 1 } else { 16 * BATCH };
 
 #[cold]

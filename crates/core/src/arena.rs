@@ -226,6 +226,17 @@ pub(crate) fn owner(key: Key) -> u32 {
     !(OWNERS[(key.get() >> CHUNK_SHIFT) as usize].load(Ordering::Relaxed) as u32)
 }
 
+/// What [`OWNERS`] says of the chunks of a CPU.
+pub(crate) fn owner_word(cpu: u32, group: u32) -> u64 {
+    u64::from(group) << 32 | u64::from(!cpu)
+}
+
+/// Whether the chunk that `key` lies in is that of the CPU with this [word](owner_word).
+#[inline(always)]
+pub(crate) fn belongs_to(key: Key, owner: u64) -> bool {
+    OWNERS[(key.get() >> CHUNK_SHIFT) as usize].load(Ordering::Relaxed) == owner
+}
+
 /// The group of the CPU that owns the chunk; 0 if it is in none, or nobody owns it.
 #[inline(always)]
 pub(crate) fn group(key: Key) -> u32 {
@@ -308,7 +319,7 @@ pub(crate) struct Slab {
 impl Slab {
     pub(crate) fn new(cpu: u32, group: u32) -> Result<Slab, Unavailable> {
         central()?;
-        let owner = u64::from(group) << 32 | u64::from(!cpu);
+        let owner = owner_word(cpu, group);
         let spans = (0..=GRANULES_MAX).map(|_| (None, Vec::new())).collect();
         Ok(Slab { owner, free: [0; GRANULES_MAX + 1], spans })
     }
@@ -316,9 +327,15 @@ impl Slab {
     /// A block of `granules` granules, its head word 0.
     #[inline(always)]
     pub(crate) fn alloc(&mut self, granules: usize) -> Result<Key, ArenaFull> {
+        self.alloc_by(Base::get(), granules)
+    }
+
+    /// As [`alloc`](Slab::alloc), for a caller that knows where the arena is.
+    #[inline(always)]
+    pub(crate) fn alloc_by(&mut self, base: Base, granules: usize) -> Result<Key, ArenaFull> {
         match Key::new(self.free[granules]) {
             Some(key) => {
-                self.free[granules] = header(key).link();
+                self.free[granules] = base.header(key).link();
                 Ok(key)
             }
             None => self.alloc_fresh(granules),
@@ -393,11 +410,12 @@ impl Slab {
     /// `key` came from [`alloc`](Self::alloc) with the same `granules`, lies in a chunk of this CPU, holds nothing
     /// that still needs dropping, and is not used again by the caller.
     #[inline(always)]
-    pub(crate) unsafe fn free(&mut self, key: Key, granules: usize) {
+    pub(crate) unsafe fn free(&mut self, base: Base, key: Key, granules: usize) {
         // The mask, which changes nothing, spares the check of the bound.
         let free = &mut self.free[granules & GRANULES_MAX];
-        header(key).set_head(FREE);
-        header(key).set_link(*free);
+        let header = base.header(key);
+        header.set_head(FREE);
+        header.set_link(*free);
         *free = key.get();
     }
 
@@ -453,7 +471,7 @@ mod tests {
         for &k in &keys {
             assert_eq!(owner(k), 7_000);
             // SAFETY: just allocated with this size and unused.
-            unsafe { slab.free(k, 2) };
+            unsafe { slab.free(Base::get(), k, 2) };
         }
         assert_eq!(slab.alloc(2).unwrap(), *keys.last().unwrap());
     }
@@ -501,7 +519,7 @@ mod tests {
         let mut slab = Slab::new(7_002, 0).unwrap();
         let key = slab.alloc(61).unwrap();
         // SAFETY: just allocated and unused.
-        unsafe { slab.free(key, 61) };
+        unsafe { slab.free(Base::get(), key, 61) };
         drop(slab);
         assert_eq!(owner(key), NOBODY);
         let mut slab = Slab::new(7_003, 0).unwrap();

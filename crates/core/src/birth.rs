@@ -1,4 +1,8 @@
-//! Threads that are created from elsewhere: how another OS thread asks for one.
+//! Creation of threads from elsewhere: how an OS thread asks the scheduler of another OS thread for
+//! a thread.
+//!
+//! [`Adopt`] is the way to a scheduler, and [`Door`] is the way to a single CPU. The crates above
+//! hand a [`Birth`] to the [`Adopt`] that [`adopter`] has given them.
 
 use crate::directory::{self, Entry};
 use crate::thread::quietly;
@@ -6,18 +10,20 @@ use crate::{Cpu, cpu};
 use std::fmt;
 use std::sync::Arc;
 
-/// Creates a thread on the CPU that it is given. It runs on that one's OS thread, between two steps.
+/// A function that creates a thread on the CPU that it is given. It runs on the OS thread of that
+/// CPU, between two steps.
 pub type Birth = Box<dyn FnOnce(&mut Cpu) + Send>;
 
-/// A scheduler as others see it: it takes threads that are to be created in it.
+/// A scheduler as other OS threads see it: it takes threads that are to be created in it.
 ///
-/// Each CPU is one by itself: a scheduler that asks it for [woken](Cpu::woken) threads has those too. A scheduler of several
-/// CPUs may have one for all of them, which it names with [`Cpu::adopts_by`].
+/// By default each CPU is such a scheduler: one that asks its CPU for [woken](Cpu::woken) threads
+/// gets the new threads too. A scheduler of several CPUs may have one [`Adopt`] for all of them,
+/// which it names with [`Cpu::adopts_by`].
 pub trait Adopt: fmt::Debug + Send + Sync {
-    /// Has the thread created, soon.
+    /// Has the scheduler create the thread, soon.
     ///
     /// # Errors
-    /// Gives it back if the scheduler has ended. It is for the caller to drop.
+    /// Gives `birth` back if the scheduler has ended. The caller drops it.
     fn adopt(&self, birth: Birth) -> Result<(), Birth>;
 }
 
@@ -26,12 +32,13 @@ pub fn adopter() -> Option<Arc<dyn Adopt>> {
     cpu::current().map(|cpu| cpu.adopter())
 }
 
-/// What other OS threads have asked of a CPU.
+/// The births that other OS threads have asked of a CPU.
 #[derive(Default)]
 pub(crate) struct Births {
-    /// How many CPUs have had this number, so that a way to an earlier one does not lead to a later one.
+    /// The number of CPUs that have had this number before, so that a door to an earlier CPU does
+    /// not lead to a later one.
     life: u64,
-    /// Whether the CPU still comes to them.
+    /// Whether the CPU still takes births.
     is_open: bool,
     list: Vec<Birth>,
 }
@@ -43,7 +50,8 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// The way to the CPU that has this entry now. Anything may come by it from now on.
+    /// The way to the CPU that has this entry now. It opens the entry, so that births may come from
+    /// now on.
     pub(crate) fn to(entry: &'static Entry) -> Door {
         let mut births = entry.births();
         births.is_open = true;
@@ -65,7 +73,7 @@ impl Adopt for Door {
         }
         births.list.push(birth);
         drop(births);
-        // A key that is no thread's: the CPU opens its inbox, and looks for what was born.
+        // Key 0 belongs to no thread: it makes the CPU open its inbox, and then look for births.
         directory::post_to(self.entry, 0);
         Ok(())
     }
@@ -77,19 +85,20 @@ impl Cpu {
         self.inner().set_adopter(adopter);
     }
 
-    /// Creates what was asked for.
+    /// Runs the births that were asked for.
     #[cold]
     pub(crate) fn bear(&mut self) {
         let births = std::mem::take(&mut self.inner().entry.births().list);
         for birth in births {
-            // It may wake a foreign waker, or drop a future for which there is no room.
+            // The birth may wake a foreign waker, or drop a future for which there is no room. Both
+            // are code of the program, which may panic.
             quietly(|| birth(self));
         }
     }
 }
 
 impl Births {
-    /// The CPU comes to them no more. What is left is to be dropped, without the lock.
+    /// The CPU takes no more births. The caller drops those that are left, without the lock.
     #[must_use = "it is foreign code"]
     pub(crate) fn close(&mut self) -> Vec<Birth> {
         self.is_open = false;

@@ -1,43 +1,50 @@
-//! The budget of a step: how much a thread does without waiting before it lets the others run.
+//! The budget of a step: how much a thread does without waiting before it lets other threads run.
 //!
-//! An operation that need not wait does not end the step: a mutex that is free, an MVar that is full, a socket with more to read. A thread
-//! that loops over such operations would keep its OS thread for ever. So each leaf future pays with [`spend`] before
-//! it tries. A thread whose budget is used up yields before its next operation, whatever that is.
+//! The leaf futures of all crates call it. An operation that need not wait does not end the step:
+//! locking a free mutex, taking from a full MVar, reading from a socket with more to read. A thread
+//! that loops over such operations would keep its OS thread for ever. So each leaf future pays with
+//! [`spend`] before it tries. A thread that has used up its budget yields before its next
+//! operation, whatever that is.
 //!
 //! # The rule
-//! 1. An operation of the threads among themselves costs 1: whatever waits in a [`WaitQueue`](crate::WaitQueue), the join of a thread that
-//!    is over, a sleep that is over, an answer that is there already. A call into the kernel costs 4, because it takes that much longer.
+//! 1. An operation between threads costs 1: any wait in a [`WaitQueue`](crate::WaitQueue), the join
+//!    of a thread that is over, a sleep that is over, an answer that is there already. A call into
+//!    the kernel costs 4, because it takes about that much longer.
 //! 2. A step has a budget of at least [`BUDGET`], and of at most twice as much.
 //! 3. An operation that has to wait costs nothing, because the wait ends the step.
-//! 4. Outside of a step the rule does not hold: an OS thread that blocks keeps no other from running.
+//! 4. Outside of a step the rule does not hold, because an OS thread that blocks keeps no thread
+//!    from running.
 //!
 //! # Why it costs a step nothing
-//! The count lies with the OS thread, not with the step, and goes on from step to step. An operation takes its price off with
-//! one instruction, and looks no further while something is left. When nothing is left, `used_up` refills the count and marks the running
-//! step as tired. A step that is tired already is over budget: a whole refill is used up since the mark. The mark is one of the bits
-//! that send the end of a step the long way, which removes it. So a step that does few operations pays for no reset.
+//! The count belongs to the OS thread, not to the step, and goes on from step to step. An operation
+//! subtracts its price with one instruction, and does nothing else while the count is not below 0.
+//! When it is, `used_up` refills the count and marks the running step as tired. A step that is
+//! tired already is over budget, because it has used up a whole refill since the mark. The mark is
+//! one of the bits that send the end of a step through the slow path, which removes the mark. So a
+//! step with few operations pays for no reset.
 
 use crate::cpu::{CpuInner, current};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::task::{Context, Poll};
 
-/// What the operations of a step may cost together, at least.
+/// The least total price of operations that a step may make.
 pub const BUDGET: u32 = 128;
 
 /// The price of a call into the kernel.
 pub const CALL: u32 = 4;
 
 thread_local! {
-    /// What is left of the last refill on this OS thread; below 0 when a step is over budget.
+    /// The rest of the last refill on this OS thread; below 0 when a step is over budget.
     static LEFT: Cell<i32> = const { Cell::new(BUDGET as i32) };
 }
 
-/// Pays for an operation that a leaf future is about to try. `Pending` if the running step is over budget: then the thread is
-/// to run again, behind the others, and the future tries when it is polled next.
+/// Pays for an operation that a leaf future is about to try. `Pending` if the running step is over
+/// budget. Then the thread runs again behind the others, and the future tries when it is polled
+/// next.
 ///
-/// For leaf futures of one's own whose operations may succeed time after time without waiting. An operation that finds that it has to wait
-/// gets its price back with [`refund`].
+/// Use it in your own leaf futures if their operations may succeed time after time without waiting.
+/// An operation that must wait after all gets its price back with [`refund`].
 ///
 /// # Examples
 /// A leaf future that never waits, and lets the others run all the same:
@@ -67,7 +74,7 @@ thread_local! {
 /// ```
 ///
 /// # Complexity
-/// Two instructions while something is left, of which one writes memory.
+/// Two instructions while the count lasts. One of them writes memory.
 #[inline(always)]
 pub fn spend(cx: &mut Context<'_>, price: u32) -> Poll<()> {
     match suffices(price) {
@@ -76,8 +83,8 @@ pub fn spend(cx: &mut Context<'_>, price: u32) -> Poll<()> {
     }
 }
 
-/// Pays for an operation of an `async fn` that needs no leaf future when it succeeds at once. Waits until the thread runs again if the step is
-/// over budget.
+/// Pays for an operation of an `async fn` that needs no leaf future when it succeeds at once. If
+/// the step is over budget, it waits until the thread runs again.
 ///
 /// # Complexity
 /// As [`spend`].
@@ -86,31 +93,48 @@ pub fn pay(price: u32) -> impl Future<Output = ()> {
     poll_fn(move |cx| spend(cx, price))
 }
 
-/// Gives the price of an operation back that has to wait.
+/// Gives back the price of an operation that has to wait.
 #[inline(always)]
 pub fn refund(price: u32) {
     LEFT.set(LEFT.get().wrapping_add(price as i32));
 }
 
-/// Pays before a short way to success that leads past the leaf future; whether something is left. If not, or if the short way fails,
-/// the caller [refunds](refund) the price and polls the leaf future, which pays for itself.
+/// Pays before a fast path to success that bypasses the leaf future. True if the count lasts. If it
+/// does not, or if the fast path fails, the caller [refunds](refund) the price and polls the leaf
+/// future, which pays for itself.
 ///
 /// # Complexity
 /// As [`spend`].
 #[inline(always)]
 pub fn suffices(price: u32) -> bool {
-    // A model repeats its program, and each repetition must make the same steps: it has no count that goes on.
+    // A model repeats its program, and each repetition must make the same steps. So a model has no
+    // count that goes on.
     if cfg!(loom) {
         return true;
     }
     let left = LEFT.get().wrapping_sub(price as i32);
     LEFT.set(left);
-    // The sign alone: with it the processor subtracts in memory and branches on the flag.
+    // Only the sign is tested, because then the processor subtracts in memory and branches on the
+    // flag.
     left >= 0
 }
 
-/// As [`spend`], for a call into the kernel; outside of a step too, where a task of a foreign executor lets the others run each time
-/// that the OS thread has used up the count.
+/// Whether something is left for an operation that is [charged](charge_one) when it has succeeded.
+#[inline(always)]
+pub(crate) fn is_left() -> bool {
+    cfg!(loom) || LEFT.get() > 0
+}
+
+/// Takes the price of an operation off for which something was [left](is_left).
+#[inline(always)]
+pub(crate) fn charge_one() {
+    if !cfg!(loom) {
+        LEFT.set(LEFT.get().wrapping_sub(1));
+    }
+}
+
+/// As [`spend`], for a call into the kernel. Outside of a step it works too: a task of a foreign
+/// executor lets other tasks run each time that its OS thread has used up the count.
 ///
 /// # Complexity
 /// As [`spend`].
@@ -122,7 +146,8 @@ pub fn spend_on_call(cx: &mut Context<'_>) -> Poll<()> {
     }
 }
 
-/// Takes a price off for what has been done already, however much that is: the next operation is refused if that was too much.
+/// Subtracts a price for work that is done already, however much it was. If it was too much, the
+/// next operation is refused.
 pub fn charge(price: u32) {
     if suffices(price) {
         return;
@@ -132,7 +157,8 @@ pub fn charge(price: u32) {
     LEFT.set(if tired { 0 } else { (over + BUDGET as i32).max(0) });
 }
 
-/// A new CPU begins with a whole refill, so that the same program makes the same steps each time.
+/// Starts the count of a new CPU with a whole refill, so that the same program makes the same steps
+/// each time.
 pub(crate) fn begin() {
     LEFT.set(BUDGET as i32);
 }
@@ -142,13 +168,15 @@ pub(crate) fn begin() {
 fn used_up(cx: &mut Context<'_>, anywhere: bool) -> Poll<()> {
     let here = current();
     let over = match here {
-        // A foreign `block_on` within the step polls on and on: after as many refusals as a refill has operations it may go on.
+        // A foreign `block_on` within the step polls on and on. It may go on after as many refusals
+        // as a refill has operations.
         Some(cpu) => cpu.tire() && LEFT.get() > -(BUDGET as i32),
         None => anywhere,
     };
-    // A step stays over budget until it ends.
+    // While the step is over budget, the count stays below 0 until the step ends.
     if !over || here.is_none() {
-        // Less 1, because the operation that asked goes on and is one of those that the refill allows.
+        // Minus 1, because the operation that called goes on, and is one of those that the refill
+        // allows.
         LEFT.set(BUDGET as i32 - 1);
     }
     if over {

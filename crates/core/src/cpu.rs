@@ -4,7 +4,7 @@ use crate::alarm::{Alarm, GivenUp};
 use crate::arena::{self, Base, Key, Slab};
 use crate::birth::{Adopt, Door};
 use crate::budget;
-use crate::directory::{self, Entry};
+use crate::directory::{self, Count, Entry};
 use crate::events::SUSPICION_MIN;
 use crate::group::Members;
 use crate::observe::{self, End, Ended, Note, Observer, Seen, ThreadId};
@@ -15,7 +15,7 @@ use crate::thread::{
     WAITING_HERE, create,
 };
 use crate::trace::{Detached, Readiness, Request, Sleep, Trace, Wait};
-use crate::waker;
+use crate::waker::{self, Waiter};
 use crate::{ArenaFull, Call, Group, Nbio, Panic, RunQueue, ThreadInfo, Time, Unavailable, Unpark};
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -71,8 +71,12 @@ struct Slot {
 
 /// How a step has stopped: at which request, which is the kind of what the slot holds; or with the thread's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Stop {
     Nothing,
+    /// The two ways to block are the states of threads that wait so.
+    BlockHere = WAITING_HERE as u8,
+    Block = WAITING as u8,
     Yield,
     Fork,
     Nbio,
@@ -80,22 +84,75 @@ pub(crate) enum Stop {
     Sleep,
     Call,
     Exit,
-    BlockHere,
-    Block,
     Done,
+    Told,
     Untold,
     Panicked,
 }
 
 impl Stop {
+    #[inline(always)]
+    fn is_block(self) -> bool {
+        (self as u8).wrapping_sub(Stop::BlockHere as u8) < 2
+    }
+
     fn polled(self) -> Polled {
         match self {
             Stop::Done => Polled::Done,
+            Stop::Told => Polled::Told,
             Stop::Untold => Polled::Untold,
             Stop::Panicked => Polled::Panicked,
             _ => Polled::Pending,
         }
     }
+}
+
+/// A CPU that is the current one of its OS thread, for a loop that makes many steps and runs none
+/// of the program's code between them. When this is dropped, the CPU before it is the current one
+/// again.
+pub(crate) struct Entered<'a> {
+    cpu: &'a CpuInner,
+    outer: *const CpuInner,
+}
+
+impl Entered<'_> {
+    /// As [`Cpu::woken`], without a look at the mail.
+    #[inline(always)]
+    pub(crate) fn woken(&self) -> Option<Thread> {
+        self.cpu.pop_woken()
+    }
+
+    /// As [`Cpu::make_ready`].
+    #[inline(always)]
+    pub(crate) fn make_ready(&self, thread: Thread) {
+        self.cpu.push_woken(thread);
+    }
+
+    /// As [`Cpu::step`], but for the node of an uncommon end.
+    #[inline(always)]
+    pub(crate) fn step(&self, thread: Thread) -> Brief {
+        self.cpu.run(self.cpu.at_home(thread))
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        leave(self.outer);
+    }
+}
+
+/// How a step has ended, of which a scheduler's loop makes no [`Trace`] before it acts.
+pub(crate) enum Brief {
+    Yield(Thread),
+    Blocked,
+    Ret,
+    Fork {
+        child: Thread,
+        parent: Thread,
+    },
+    /// Otherwise: [`Cpu::end_of_step`] is to be called next.
+    Other,
 }
 
 impl Slot {
@@ -158,7 +215,7 @@ impl Slot {
             Stop::Exit => Ask::Exit,
             Stop::BlockHere => Ask::BlockHere(Place(self.word.get())),
             Stop::Block => Ask::Block(Place(self.word.get())),
-            Stop::Done | Stop::Untold | Stop::Panicked => Ask::Nothing,
+            Stop::Done | Stop::Told | Stop::Untold | Stop::Panicked => Ask::Nothing,
         }
     }
 }
@@ -175,6 +232,9 @@ const OBSERVED: u8 = 8;
 const TIRED: u8 = 16;
 /// The step is within one of another CPU.
 const NESTED: u8 = 32;
+/// The running thread is within a [`shield`](crate::shield()). It says nothing of how the step
+/// ends.
+const SHIELDED: u8 = 64;
 
 /// The part of a CPU that a borrowed waker may be used on from another OS thread during a step.
 #[derive(Debug)]
@@ -184,6 +244,10 @@ pub(crate) struct Step {
     /// that has an observer, because an OS thread that looks from elsewhere does not see `CURRENT`.
     pub(crate) running: AtomicU32,
     flags: AtomicU8,
+    /// How many threads the CPU keeps that only its own threads can resume; and how many that
+    /// anything can. Written on the CPU's OS thread alone. In a group a thread kept by one CPU may
+    /// be resumed by another, so that only the sum over the group counts. By [`STATE`].
+    waiting: [Count; 4],
 }
 
 impl Step {
@@ -193,6 +257,18 @@ impl Step {
 
     pub(crate) fn share(&self) {
         self.flags.fetch_or(SHARED, Ordering::Relaxed);
+    }
+
+    /// How many of its threads are in this state: waiting here, or waiting.
+    #[inline(always)]
+    fn in_state(&self, state: u32) -> &Count {
+        // The mask, which changes nothing, spares the check of the bound.
+        &self.waiting[(state & STATE) as usize]
+    }
+
+    /// How many threads the CPU keeps.
+    pub(crate) fn waiting(&self) -> isize {
+        self.waiting.iter().map(Count::get).sum()
     }
 }
 
@@ -229,16 +305,27 @@ impl Room {
         let room = Box::into_raw(Box::<CpuInner>::new_uninit()).cast::<CpuInner>();
         // SAFETY: a fresh allocation of the right size.
         unsafe {
-            (&raw mut (*room).step).write(Step { id, running: AtomicU32::new(0), flags: AtomicU8::new(0) })
+            (&raw mut (*room).step).write(Step {
+                id,
+                running: AtomicU32::new(0),
+                flags: AtomicU8::new(0),
+                waiting: Default::default(),
+            })
         };
         Room(room)
+    }
+
+    /// The step of the CPUs of its number.
+    pub(crate) fn step(&self) -> &Step {
+        // SAFETY: written by `new`, and never freed.
+        unsafe { &(*self.0).step }
     }
 }
 
 /// What is a CPU's own. All of it is touched on the CPU's OS thread alone.
 pub(crate) struct Own {
     /// A copy of what the arena knows.
-    base: Base,
+    pub(crate) base: Base,
     slot: Slot,
     woken: UnsafeCell<RunQueue>,
     slab: UnsafeCell<Slab>,
@@ -252,8 +339,12 @@ pub(crate) struct Own {
     outer: Cell<*const CpuInner>,
     spilled: RefCell<std::collections::VecDeque<Detached>>,
     now: Cell<Time>,
-    /// The running thread is within a [`shield`](crate::shield()).
-    pub(crate) shielded: Cell<bool>,
+    /// Its number, in the upper half.
+    id_above: u64,
+    /// What says of a chunk that it is this CPU's.
+    owner: u64,
+    /// The tag of new threads whose futures are `Send`.
+    mobility: u32,
     /// The number of its group, 0 without one; and the group.
     group: u32,
     pub(crate) members: Option<Arc<Members>>,
@@ -332,6 +423,7 @@ impl Cpu {
         unsafe {
             // Whoever has outlived the last CPU may have left something.
             (*inner).step.flags.store(0, Ordering::Relaxed);
+            (*inner).step.waiting.iter().for_each(Count::reset);
             (&raw mut (*inner).own).write(Own {
                 base: Base::get(),
                 slot: Slot::new(),
@@ -345,7 +437,9 @@ impl Cpu {
                 outer: Cell::new(ptr::null()),
                 spilled: RefCell::default(),
                 now: Cell::new(Time::now()),
-                shielded: Cell::new(false),
+                id_above: u64::from(id) << 32,
+                owner: arena::owner_word(id, group),
+                mobility: if group == 0 { 0 } else { MOBILE },
                 group,
                 members,
                 entry,
@@ -394,30 +488,39 @@ impl Cpu {
 
     #[inline(always)]
     pub(crate) fn step(&mut self, thread: Thread) -> Trace {
-        let cpu = self.inner();
-        if cfg!(debug_assertions)
-            && arena::owner(thread.key()) != cpu.step.id
-            && !cpu.is_home_to(thread.key())
-        {
-            strayed(thread);
+        match self.step_briefly(thread) {
+            Brief::Yield(thread) => Trace::Yield(thread),
+            Brief::Blocked => Trace::Blocked,
+            Brief::Ret => Trace::Ret,
+            Brief::Fork { child, parent } => Trace::Fork { child, parent },
+            Brief::Other => self.end_of_step(),
         }
+    }
+
+    /// As [`step`](Cpu::step), but for the node of an uncommon end.
+    #[inline(always)]
+    fn step_briefly(&mut self, thread: Thread) -> Brief {
+        let thread = self.inner().at_home(thread);
         if !CURRENT.get().is_null() {
-            cpu.step_within();
+            self.inner().step_within();
         }
-        let key = thread.into_key();
-        let (head, body) = (cpu.base.header(key).head(), cpu.base.body(key));
         CURRENT.set(self.inner.as_ptr());
-        cpu.step.running.store(key.get(), Ordering::Relaxed);
-        // SAFETY: the handle owned the thread, so it is live; we hold it until we pass it on below, according to the result.
-        unsafe { thread::poll(head, body, cpu) };
+        let brief = self.inner().run(thread);
         CURRENT.set(ptr::null());
-        // The most common end of a step.
-        if cpu.slot.kind.get() == Stop::Yield && cpu.step.flags.load(Ordering::Relaxed) == 0 {
-            cpu.slot.kind.set(Stop::Nothing);
-            // SAFETY: it is pending and we hold it; it goes to the handle.
-            return Trace::Yield(unsafe { Thread::from_key(key) });
-        }
-        cpu.end_of_step()
+        brief
+    }
+
+    /// Has the CPU be the current one of this OS thread, as in a step, until what this returns is
+    /// dropped.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self) -> Entered<'_> {
+        Entered { cpu: self.inner(), outer: CURRENT.replace(self.inner.as_ptr()) }
+    }
+
+    /// What a step has come to that ended as [`Brief::Other`].
+    #[inline(always)]
+    pub(crate) fn end_of_step(&mut self) -> Trace {
+        self.inner().end_of_step()
     }
 
     /// The next thread that was made ready by others: created by [`spawn`](crate::spawn), handed a value, woken by a waker
@@ -521,7 +624,7 @@ impl Cpu {
 
     /// How many of them only other threads of this CPU can resume.
     pub(crate) fn waiting_here(&self) -> usize {
-        self.inner().entry.waiting_here.get() as usize
+        self.inner().step.in_state(WAITING_HERE).get() as usize
     }
 
     /// Reads the clock for [`now`](crate::now) in the steps to come. An event source calls it once per turn.
@@ -615,6 +718,68 @@ impl Drop for Cpu {
 }
 
 impl CpuInner {
+    /// The thread, which a debug build finds to be one that may run here.
+    #[inline(always)]
+    fn at_home(&self, thread: Thread) -> Thread {
+        if cfg!(debug_assertions) && !self.owns(thread.key()) && !self.is_home_to(thread.key()) {
+            strayed(thread);
+        }
+        thread
+    }
+
+    /// Runs a thread to the end of its step, which is within those of this CPU already.
+    #[inline(always)]
+    fn run(&self, thread: Thread) -> Brief {
+        let key = thread.into_key();
+        let (head, body) = (self.base.header(key).head(), self.base.body(key));
+        self.step.running.store(key.get(), Ordering::Relaxed);
+        // SAFETY: the handle owned the thread, so it is live; we hold it until we pass it on below,
+        // according to the result.
+        unsafe { thread::poll(head, body, self) };
+        let slot = &self.slot;
+        if self.step.flags.load(Ordering::Relaxed) != 0 {
+            return Brief::Other;
+        }
+        // Comparisons in this order, and no `match`, of which the compiler would make a jump
+        // through a table.
+        let stop = slot.kind.get();
+        if stop == Stop::Yield {
+            slot.kind.set(Stop::Nothing);
+            // SAFETY: it is pending and we hold it; it goes to the handle.
+            return Brief::Yield(unsafe { Thread::from_key(key) });
+        }
+        if stop.is_block() {
+            let head = self.base.header(key).head();
+            if head & (STICKY | MOBILE) == 0 && self.owns(key) {
+                slot.kind.set(Stop::Nothing);
+                self.keep_own(key, head, stop as u32, Place(slot.word.get()));
+                return Brief::Blocked;
+            }
+        } else if stop == Stop::Done {
+            if self.owns(key) {
+                slot.kind.set(Stop::Nothing);
+                // SAFETY: the body is dropped, and the block was held by us, and is ours.
+                unsafe {
+                    let head = self.base.header(key).head();
+                    (*self.slab.get()).free(self.base, key, thread::vtable(head).granules as usize);
+                }
+                return Brief::Ret;
+            }
+        } else if stop == Stop::Told {
+            slot.kind.set(Stop::Nothing);
+            return Brief::Ret;
+        } else if stop == Stop::Fork {
+            slot.kind.set(Stop::Nothing);
+            // SAFETY: the slot was filled with the key of the child, which it owned; we hold the
+            // parent.
+            unsafe {
+                let child = Thread::from_key(Key::new_unchecked(slot.word.get()));
+                return Brief::Fork { child, parent: Thread::from_key(key) };
+            }
+        }
+        Brief::Other
+    }
+
     #[inline(always)]
     pub(crate) fn step_waker(&self) -> &Waker {
         &self.step_waker
@@ -629,7 +794,7 @@ impl CpuInner {
     #[inline(always)]
     pub(crate) fn alloc(&self, granules: usize) -> Result<Key, ArenaFull> {
         // SAFETY: the slab is touched on this OS thread alone, and `alloc` runs no foreign code.
-        unsafe { (*self.slab.get()).alloc(granules) }
+        unsafe { (*self.slab.get()).alloc_by(self.base, granules) }
     }
 
     /// Frees a block wherever it belongs.
@@ -650,10 +815,10 @@ impl CpuInner {
     /// # Safety
     /// As for [`Slab::free`], for the block's owner; and this CPU is on the calling OS thread.
     #[inline(always)]
-    unsafe fn free_block(&self, key: Key, granules: usize) {
-        if arena::owner(key) == self.step.id {
+    pub(crate) unsafe fn free_block(&self, key: Key, granules: usize) {
+        if self.owns(key) {
             // SAFETY: the caller's contract, and the block's chunk is ours.
-            unsafe { (*self.slab.get()).free(key, granules) }
+            unsafe { (*self.slab.get()).free(self.base, key, granules) }
         } else {
             // SAFETY: the caller's contract.
             unsafe { arena::free_elsewhere(key) }
@@ -666,7 +831,7 @@ impl CpuInner {
         future: F,
         tags: u32,
     ) -> Result<Thread, ArenaFull> {
-        let (key, _) = create(self, thread::forked(future), tags)?;
+        let (key, _) = create(self, || thread::forked(future), tags)?;
         // SAFETY: just created and ours.
         Ok(unsafe { Thread::from_key(key) })
     }
@@ -697,7 +862,7 @@ impl CpuInner {
     /// The tag of a new thread whose future is `Send`.
     #[inline(always)]
     pub(crate) fn mobility(&self) -> u32 {
-        if self.group == 0 { 0 } else { MOBILE }
+        self.mobility
     }
 
     /// Whether the thread at `key`, if it is mobile, may run here.
@@ -716,20 +881,20 @@ impl CpuInner {
         }
     }
 
-    /// Makes the thread at `key` ready if it waits and may run here; false if not. A stale key is no harm.
+    /// Makes the thread at `key` ready if it waits and may run here; false if not. A stale key is
+    /// no harm. It runs no code of the program's and takes no lock.
     #[inline(always)]
     pub(crate) fn resume_own(&self, key: Key) -> bool {
         let head = self.base.header(key).head();
-        if head & MOBILE != 0 {
-            return self.resume_mobile(key, head);
+        if self.take_local(key, head) {
+            // SAFETY: taken just now.
+            self.push_woken(unsafe { Thread::from_key(key) });
+            return true;
         }
-        let thread = self.release_local(key, head);
-        let is_here = thread.is_some();
-        thread.into_iter().for_each(|thread| self.push_woken(thread));
-        is_here
+        head & MOBILE != 0 && self.resume_mobile(key, head)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn resume_mobile(&self, key: Key, head: u32) -> bool {
         if self.runs(key)
             || !self.is_home_to(key)
@@ -737,7 +902,7 @@ impl CpuInner {
         {
             return false;
         }
-        self.entry.waiting.add(-1);
+        self.step.in_state(WAITING).add(-1);
         // SAFETY: the wake has made it ours.
         self.push_woken(unsafe { Thread::from_key(key) });
         true
@@ -756,20 +921,22 @@ impl CpuInner {
     /// As [`release`](CpuInner::release), of a thread that is not mobile.
     #[inline(always)]
     fn release_local(&self, key: Key, head: u32) -> Option<Thread> {
-        if !self.owns(key) {
-            return None;
-        }
-        let header = self.base.header(key);
-        let count = match head & STATE {
-            WAITING_HERE => &self.entry.waiting_here,
-            WAITING => &self.entry.waiting,
-            _ => return None,
-        };
-        count.add(-1);
-        header.set_head(head & !STATE | OWNED);
-        // SAFETY: in a waiting state the thread is its CPU's, which is this one and gives it to the handle. It is not mobile, so that its
+        // SAFETY: taken just now.
+        self.take_local(key, head).then(|| unsafe { Thread::from_key(key) })
+    }
+
+    /// As [`release_local`](CpuInner::release_local); if it is true, the thread is the caller's.
+    #[inline(always)]
+    fn take_local(&self, key: Key, head: u32) -> bool {
+        // In a waiting state a thread is its CPU's, which is this one. If it is not mobile, its
         // state is written on this OS thread alone.
-        Some(unsafe { Thread::from_key(key) })
+        let state = head & (STATE | MOBILE);
+        let takes = matches!(state, WAITING_HERE | WAITING) && self.owns(key);
+        if takes {
+            self.step.in_state(state).add(-1);
+            self.base.header(key).set_head(head & !STATE | OWNED);
+        }
+        takes
     }
 
     /// Whether the thread at `key` is in its step.
@@ -790,7 +957,7 @@ impl CpuInner {
         if state::wake(&arena::header(key).head, head) != Woken::Ours {
             return None;
         }
-        self.entry.waiting.add(-1);
+        self.step.in_state(WAITING).add(-1);
         // SAFETY: the wake has made it ours.
         Some(unsafe { Thread::from_key(key) })
     }
@@ -809,8 +976,7 @@ impl CpuInner {
     /// As [`keep`](CpuInner::keep), of a thread in a chunk of this CPU.
     #[inline(always)]
     fn keep_own(&self, key: Key, head: u32, state: u32, place: Place) {
-        let count = if state == WAITING_HERE { &self.entry.waiting_here } else { &self.entry.waiting };
-        count.add(1);
+        self.step.in_state(state).add(1);
         let header = self.base.header(key);
         header.set_link(place.0);
         header.set_head(head & !STATE | state);
@@ -826,10 +992,10 @@ impl CpuInner {
         let header = arena::header(key);
         header.set_link(place.0);
         // Counted first: it may be resumed elsewhere before `park` returns.
-        self.entry.waiting.add(1);
+        self.step.in_state(WAITING).add(1);
         let parked = state::park(&header.head, head);
         if !parked {
-            self.entry.waiting.add(-1);
+            self.step.in_state(WAITING).add(-1);
             state::heed(&header.head);
         }
         parked
@@ -932,9 +1098,16 @@ impl CpuInner {
     /// be told at once, or if another leaf has filled the slot in this step.
     #[inline(always)]
     pub(crate) fn ask_with<T>(cx: &Context<'_>, leaf: *const T, ask: Ask) -> bool {
+        CpuInner::of(cx).is_some_and(|cpu| cpu.ask(leaf, ask))
+    }
+
+    /// The CPU, if `cx` is the running thread's own context; `None` if it is not, or if that cannot
+    /// be told at once.
+    #[inline(always)]
+    pub(crate) fn of<'a>(cx: &Context<'_>) -> Option<&'a CpuInner> {
         let cpu = CURRENT.get();
         // SAFETY: as in `current`; it is not null if a waker is at its address.
-        ptr::eq(cx.waker(), CpuInner::step_waker_of(cpu)) && unsafe { &*cpu }.ask(leaf, ask)
+        ptr::eq(cx.waker(), CpuInner::step_waker_of(cpu)).then(|| unsafe { &*cpu })
     }
 
     /// Says that the running thread waits in a queue, whose owner has a key or waker to resume it.
@@ -953,6 +1126,47 @@ impl CpuInner {
         self.slot.asker.set(ptr::null());
     }
 
+    /// Marks the running step as one that stops within a [`shield`](crate::shield()).
+    pub(crate) fn shield(&self) {
+        self.step.flags.fetch_or(SHIELDED, Ordering::Relaxed);
+    }
+
+    /// Whether the running step is marked so.
+    #[inline(always)]
+    pub(crate) fn is_shielded(&self) -> bool {
+        self.step.flags.load(Ordering::Relaxed) & SHIELDED != 0
+    }
+
+    /// Whether no leaf has filled the slot.
+    #[inline(always)]
+    pub(crate) fn asks_nothing(&self) -> bool {
+        self.slot.is_empty()
+    }
+
+    /// Whether nothing has happened in the running step that its end is to deal with.
+    #[inline(always)]
+    pub(crate) fn ends_plainly(&self) -> bool {
+        self.step.flags.load(Ordering::Relaxed) == 0 && self.slot.is_empty()
+    }
+
+    /// Marks the block of the running thread, which has just ended: from then on its joiner may be
+    /// told.
+    #[inline(always)]
+    pub(crate) fn mark_over(&self) {
+        let (key, head) = self.stopped();
+        self.base.header(key).set_head(head & !STATE | OVER);
+    }
+
+    /// Wakes a foreign joiner of the running thread, which has ended and has marked its block.
+    /// Meanwhile no thread counts as the running one, because the foreign code may look.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell_foreign(&self, joiner: Waker) {
+        let key = self.step.running.swap(0, Ordering::Relaxed);
+        thread::quietly(|| joiner.wake());
+        self.step.running.store(key, Ordering::Relaxed);
+    }
+
     /// Marks the running step as one that has used up a refill of its [budget](crate::budget). Whether it was marked already.
     pub(crate) fn tire(&self) -> bool {
         self.step.flags.fetch_or(TIRED, Ordering::Relaxed) & TIRED != 0
@@ -960,7 +1174,7 @@ impl CpuInner {
 
     /// Empties the slot again if this leaf has filled it in this step: it is being dropped.
     #[inline(always)]
-    fn retract(&self, leaf: *const ()) {
+    pub(crate) fn retract(&self, leaf: *const ()) {
         if !self.slot.is_empty() && self.slot.asker.get() == leaf {
             self.empty_slot();
         }
@@ -1013,6 +1227,13 @@ impl CpuInner {
         waker::of(self.step.id, self.step.running.load(Ordering::Relaxed))
     }
 
+    /// The running thread as a waiter, for a queue that says so with
+    /// [`ask_block`](CpuInner::ask_block).
+    #[inline(always)]
+    pub(crate) fn waiter(&self) -> Waiter {
+        Waiter::Ours(self.id_above | u64::from(self.step.running.load(Ordering::Relaxed)))
+    }
+
     /// The running thread's own waker; the thread is marked as one that others can wake.
     pub(crate) fn shared_waker(&self) -> Waker {
         self.step.share();
@@ -1028,6 +1249,7 @@ impl CpuInner {
         self.slot.kind.set(match polled {
             Polled::Pending => return,
             Polled::Done => Stop::Done,
+            Polled::Told => Stop::Told,
             Polled::Untold => Stop::Untold,
             Polled::Panicked => Stop::Panicked,
         });
@@ -1060,49 +1282,28 @@ impl CpuInner {
         (key, self.base.header(key).head())
     }
 
-    /// The end of a step: the other common ones. It calls nothing but what it ends with, so that it saves no register.
+    /// The end of a step: the others. It calls nothing but what it ends with, so that it saves no
+    /// register.
     #[inline(never)]
     fn end_of_step(&self) -> Trace {
         let (key, head) = self.stopped();
-        if self.step.flags.load(Ordering::Relaxed) != 0 {
-            return self.end_otherwise();
-        }
         let slot = &self.slot;
-        // SAFETY: it is pending and we hold it; it goes to the handle.
-        let hand_over = || unsafe { Thread::from_key(key) };
-        match slot.kind.get() {
-            Stop::BlockHere if head & (STICKY | MOBILE) == 0 && self.owns(key) => {
-                slot.kind.set(Stop::Nothing);
-                self.keep_own(key, head, WAITING_HERE, Place(slot.word.get()));
-                Trace::Blocked
+        if self.step.flags.load(Ordering::Relaxed) == 0 {
+            match slot.kind.get() {
+                Stop::Untold => {
+                    slot.kind.set(Stop::Nothing);
+                    return self.end_joined(key, head);
+                }
+                Stop::Wait if head & (STICKY | MOBILE) == 0 => {
+                    slot.kind.set(Stop::Nothing);
+                    // SAFETY: it is pending and we hold it; it goes to the handle.
+                    let thread = unsafe { Thread::from_key(key) };
+                    return Trace::Wait(Wait::new(thread, slot.readiness.get()));
+                }
+                _ => {}
             }
-            Stop::Block if head & (STICKY | MOBILE) == 0 && self.owns(key) => {
-                slot.kind.set(Stop::Nothing);
-                self.keep_own(key, head, WAITING, Place(slot.word.get()));
-                Trace::Blocked
-            }
-            Stop::Fork => {
-                slot.kind.set(Stop::Nothing);
-                let child = Key::new(slot.word.get()).expect("filled with a key");
-                // SAFETY: the slot owned the child.
-                Trace::Fork { child: unsafe { Thread::from_key(child) }, parent: hand_over() }
-            }
-            Stop::Done if self.owns(key) => {
-                slot.kind.set(Stop::Nothing);
-                // SAFETY: the body is dropped, and the block was held by us, and is ours.
-                unsafe { (*self.slab.get()).free(key, thread::vtable(head).granules as usize) };
-                Trace::Ret
-            }
-            Stop::Untold => {
-                slot.kind.set(Stop::Nothing);
-                self.end_joined(key, head)
-            }
-            Stop::Wait if head & (STICKY | MOBILE) == 0 => {
-                slot.kind.set(Stop::Nothing);
-                Trace::Wait(Wait::new(hand_over(), slot.readiness.get()))
-            }
-            _ => self.end_otherwise(),
         }
+        self.end_otherwise()
     }
 
     /// As [`end_of_step`](CpuInner::end_of_step): the end of a thread that is joined.
@@ -1121,7 +1322,6 @@ impl CpuInner {
         if self.step.flags.load(Ordering::Relaxed) & NESTED != 0 {
             self.step.flags.fetch_and(!NESTED, Ordering::Relaxed);
             leave(self.outer.get());
-            return self.end_of_step();
         }
         let (key, mut head) = self.stopped();
         if head & MOBILE != 0 {
@@ -1147,7 +1347,7 @@ impl CpuInner {
     /// Whether the block at `key` lies in a chunk of this CPU.
     #[inline(always)]
     fn owns(&self, key: Key) -> bool {
-        arena::owner(key) == self.step.id
+        arena::belongs_to(key, self.owner)
     }
 
     /// The end of a step, but for the few ends that `step` deals with itself.
@@ -1156,7 +1356,7 @@ impl CpuInner {
         // The waker that was lent to the step is back: nobody else writes to the flags.
         let mut flags = self.step.flags.load(Ordering::Relaxed);
         self.step.flags.store(flags & OBSERVED, Ordering::Relaxed);
-        flags &= !TIRED;
+        flags &= !(TIRED | SHIELDED);
         if flags & OBSERVED != 0 {
             flags &= !OBSERVED;
             self.tell_end(key, polled, ask, flags);
@@ -1286,7 +1486,7 @@ impl CpuInner {
     fn tell_end(&self, key: Key, polled: Polled, ask: Ask, flags: u8) {
         let end = match (polled, ask) {
             (Polled::Panicked, _) => End::Panic,
-            (Polled::Done | Polled::Untold, _) | (_, Ask::Exit) => End::Return,
+            (Polled::Done | Polled::Told | Polled::Untold, _) | (_, Ask::Exit) => End::Return,
             (_, Ask::Fork(child)) => End::Fork(ThreadId(child)),
             (_, Ask::Nbio) => End::Nbio,
             (_, Ask::Yield) => End::Yield,
@@ -1352,6 +1552,7 @@ impl CpuInner {
                 unsafe { self.tell_joiner(key, head) };
                 Trace::Ret
             }
+            Polled::Told => Trace::Ret,
             Polled::Done | Polled::Panicked => {
                 // SAFETY: the body is dropped, and the block was held by us.
                 unsafe { self.free_block(key, vtable.granules as usize) };
@@ -1402,13 +1603,8 @@ pub(crate) fn current<'a>() -> Option<&'a CpuInner> {
 /// The CPU, if `cx` is the very context of its running step, so that a request in the slot is the thread's own.
 #[inline(always)]
 pub(crate) fn direct<'a>(cx: &Context<'_>) -> Option<&'a CpuInner> {
-    let cpu = CURRENT.get();
     // The waker itself, or else a copy of it.
-    if !ptr::eq(cx.waker(), CpuInner::step_waker_of(cpu)) {
-        return direct_by_copy(cx.waker());
-    }
-    // SAFETY: as in `current`; it is not null, because a waker is at its address.
-    Some(unsafe { &*cpu })
+    CpuInner::of(cx).or_else(|| direct_by_copy(cx.waker()))
 }
 
 #[cold]
@@ -1433,7 +1629,11 @@ pub(crate) fn retract<T>(leaf: *const T) {
 
 /// Creates a thread in the running CPU and makes it ready.
 #[inline(always)]
-pub(crate) fn create_ready<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<(Key, *mut B), ArenaFull> {
+pub(crate) fn create_ready<B: Body>(
+    cpu: &CpuInner,
+    body: impl FnOnce() -> B,
+    tags: u32,
+) -> Result<(Key, *mut B), ArenaFull> {
     let (key, body) = create(cpu, body, tags)?;
     // SAFETY: just created and ours.
     cpu.push_woken(unsafe { Thread::from_key(key) });

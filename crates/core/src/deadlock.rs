@@ -1,13 +1,18 @@
-//! The report of a deadlock: who waits, where, and which threads wait for one another in a circle.
+//! The report of a deadlock: [`Deadlock`] lists the waiting threads with their places, and the
+//! cycles of threads that wait for one another.
+//!
+//! Schedulers return it in [`RunError::Deadlock`](crate::RunError::Deadlock). `selvedge-see` uses
+//! [`cycles`] too.
 
 use crate::{Cpu, ThreadInfo};
 use std::collections::HashMap;
 use std::fmt;
 
-/// All threads that are left wait for one another or for something that is not there.
+/// All threads that are left wait for one another, or for something that is not there.
 ///
-/// If the program is observed ([`observe`](crate::observe)), each thread comes with what the observer knows of it: its name, what it waits
-/// for, since when, and who would wake it. Then the circles of threads that wait for one another are told too.
+/// If the program is observed ([`observe`](crate::observe)), the report has for each thread what
+/// the observer knows: its name, what it waits for, for how long, and which thread would wake it.
+/// Then the report also names the cycles of threads that wait for one another.
 ///
 /// # Paper
 /// [Del §2.1] leaves this case open: there `start` returns as if all had ended.
@@ -18,7 +23,8 @@ pub struct Deadlock {
 }
 
 impl Cpu {
-    /// The report of a deadlock, for a scheduler that has found one: all threads that live in this CPU's memory.
+    /// The report of a deadlock, for a scheduler that has found one: all threads that live in this
+    /// CPU's memory.
     ///
     /// # Complexity
     /// As [`threads`](Cpu::threads).
@@ -32,15 +38,15 @@ impl Cpu {
 }
 
 impl Deadlock {
-    /// The circles of threads of which each waits for the next, and the last for the first: by their numbers. Without an observer there is
-    /// none to be told.
+    /// The cycles of threads, as their numbers: each thread waits for the next, and the last for
+    /// the first. Without an observer there are none, because the ties are not known.
     pub fn cycles(&self) -> Vec<Vec<u32>> {
         cycles(self.threads.iter().filter_map(|info| Some((info.id(), info.seen()?.waits_for?.0))))
     }
 }
 
-/// The circles among threads each of which waits for at most one other: from pairs of a thread and the one it waits for. Each begins
-/// with its smallest number.
+/// The cycles among threads of which each waits for at most one other. The argument has pairs of a
+/// thread and the thread it waits for. Each cycle begins with its smallest number.
 ///
 /// # Examples
 /// ```
@@ -50,7 +56,7 @@ impl Deadlock {
 /// ```
 pub fn cycles(waits_for: impl IntoIterator<Item = (u32, u32)>) -> Vec<Vec<u32>> {
     let next: HashMap<u32, u32> = waits_for.into_iter().collect();
-    // By which walk a thread has been come to.
+    // For each visited thread, the first thread of the walk that visited it.
     let mut walked: HashMap<u32, u32> = HashMap::new();
     let mut found = Vec::new();
     for &start in next.keys() {
@@ -62,7 +68,7 @@ pub fn cycles(waits_for: impl IntoIterator<Item = (u32, u32)>) -> Vec<Vec<u32>> 
             at = whom;
         }
         if next.contains_key(&at) && walked.get(&at) == Some(&start) {
-            // This walk has come back to where it was.
+            // This walk has come back to a thread that it visited itself.
             let around = |&one: &u32| Some(next[&one]).filter(|&one| one != at);
             let mut cycle: Vec<u32> = std::iter::successors(Some(at), around).collect();
             let smallest = (0..cycle.len()).min_by_key(|&i| cycle[i]).unwrap_or_default();
@@ -102,7 +108,7 @@ impl fmt::Display for Deadlock {
     }
 }
 
-/// The same report, because a `main` that returns a `Result` prints its error so.
+/// Writes the same report, because a `main` that returns a `Result` prints its error with `Debug`.
 impl fmt::Debug for Deadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -110,7 +116,7 @@ impl fmt::Debug for Deadlock {
 }
 
 impl Deadlock {
-    /// Writes whom a thread of a cycle waits for.
+    /// Writes for which other thread a thread of a cycle waits.
     fn write_tie(&self, id: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seen = |id: u32| self.threads.iter().find(|info| info.id() == id).and_then(ThreadInfo::seen);
         let called = |id: u32| seen(id).and_then(|seen| seen.called.as_deref());

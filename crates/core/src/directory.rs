@@ -1,6 +1,7 @@
-//! The directory of all CPUs of the process, by number: where a waker finds its CPU's inbox.
+//! The directory of all CPUs of the process, by number. Wakers find the inbox of their CPU here.
 //!
-//! Entries are never freed, so that a waker may look one up at any time; a number is used again by a later CPU.
+//! Entries are never freed, so a waker may look one up at any time. A later CPU uses the number of
+//! an earlier one again.
 
 use crate::alarm::GivenUp;
 use crate::birth::Births;
@@ -14,23 +15,20 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 const CPUS_MAX: usize = 4096;
 
-/// Entries are written by different OS threads all the time, so none shares a cache line with another.
+/// Different OS threads write to the entries all the time, so no two entries share a cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Entry {
     pub(crate) inbox: Inbox,
     pub(crate) given_up: GivenUp,
-    /// Threads the CPU keeps that only its own threads can resume; and those that anybody can. Written on the CPU's OS thread alone. In
-    /// a group a thread kept by one CPU may be resumed by another, so that only the sum over the group counts.
-    pub(crate) waiting_here: Count,
-    pub(crate) waiting: Count,
     /// The group the CPU belongs to.
     group: Mutex<Option<Arc<Members>>>,
-    /// How to wake the CPU's OS thread when it sleeps; known from the first sleep on.
+    /// The handle that wakes the CPU's OS thread when it sleeps. It is known from the first sleep
+    /// on.
     unpark: Mutex<Option<Arc<dyn Unpark>>>,
     in_use: AtomicBool,
     births: Mutex<Births>,
-    /// Where the CPU lies: like the entry, for ever.
+    /// The place of the CPU in memory. Like the entry, it is never freed.
     room: OnceLock<Room>,
 }
 
@@ -49,14 +47,15 @@ impl Count {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
 
-/// Null where there never was a CPU of that number; otherwise leaked by `enter`, and never changed again.
+/// Null if no CPU has had this number yet. Otherwise the entry was leaked by `enter`, and the
+/// pointer does not change again.
 static ENTRIES: [AtomicPtr<Entry>; CPUS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; CPUS_MAX];
-/// Numbers to be used again, and the next never used.
+/// The numbers to be used again, and the next number that was never used.
 static NUMBERS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), 0));
 
 pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry), Unavailable> {
@@ -70,14 +69,12 @@ pub(crate) fn enter(group: Option<Arc<Members>>) -> Result<(u32, &'static Entry)
         }
     };
     let entry = known(id).unwrap_or_else(|| {
-        // The number is this call's alone, so no other call sets the entry.
+        // Only this call has the number, so no other call sets the entry.
         let entry: &'static mut Entry = Box::leak(Box::default());
         ENTRIES[id as usize].store(entry, Ordering::Release);
         entry
     });
     entry.inbox.renew();
-    entry.waiting.reset();
-    entry.waiting_here.reset();
     if let Some(group) = &group {
         group.add(id, entry);
     }
@@ -98,10 +95,10 @@ pub(crate) fn leave(id: u32) {
     NUMBERS.lock().expect("no panic under this lock").0.push(id);
 }
 
-/// The entry of that number, if there ever was a CPU.
+/// The entry of that number, if a CPU has ever had it.
 fn known(id: u32) -> Option<&'static Entry> {
     let entry = ENTRIES.get(id as usize)?.load(Ordering::Acquire);
-    // SAFETY: null, or leaked by `enter`.
+    // SAFETY: the pointer is null, or leaked by `enter`.
     unsafe { entry.as_ref() }
 }
 
@@ -109,14 +106,15 @@ fn entry(id: u32) -> Option<&'static Entry> {
     known(id).filter(|entry| entry.in_use.load(Ordering::Acquire))
 }
 
-/// Tells a CPU to resume a thread.
+/// Posts the key of a thread to a CPU, which then resumes the thread.
 pub(crate) fn post(id: u32, key: u32) {
     if let Some(entry) = entry(id) {
         post_to(entry, key);
     }
 }
 
-/// Tells the group of CPU `home`, in whose memory the mobile thread lies, to resume it. It ran last on CPU `last`.
+/// Has the group of CPU `home` resume a mobile thread. The thread lies in the memory of `home`, and
+/// ran last on CPU `last`.
 #[cold]
 pub(crate) fn post_mobile(home: u32, last: u32, key: u32) {
     let group = entry(home).and_then(|e| e.group.lock().expect("no panic under this lock").clone());
@@ -131,14 +129,14 @@ pub(crate) fn post_to(entry: &Entry, key: u32) {
     }
 }
 
-/// Has the CPU's next sleep end, or the one it is in.
+/// Ends the CPU's present sleep, or its next one.
 pub(crate) fn call(entry: &Entry) {
     if entry.inbox.call() {
         entry.unpark();
     }
 }
 
-/// Has a CPU look whether there is a deadlock, if all sleep and one is quiet.
+/// Calls a quiet CPU, so that it checks for a deadlock; but only if all CPUs sleep.
 pub(crate) fn call_one() {
     let entries = (0..CPUS_MAX as u32).map_while(known);
     let mut looks = None;
@@ -156,14 +154,14 @@ pub(crate) fn call_one() {
 }
 
 impl Entry {
-    /// The place for the CPU with this number, which is the entry's.
+    /// The place for the CPU with this number, which belongs to the entry.
     pub(crate) fn room(&self, id: u32) -> &Room {
         self.room.get_or_init(|| Room::new(id))
     }
 
-    /// How many threads the CPU keeps: of a group, its share of the sum.
+    /// The number of threads that the CPU keeps. In a group it is the CPU's share of the sum.
     pub(crate) fn waiting(&self) -> isize {
-        self.waiting_here.get() + self.waiting.get()
+        self.room.get().map_or(0, |room| room.step().waiting())
     }
 
     pub(crate) fn births(&self) -> MutexGuard<'_, Births> {

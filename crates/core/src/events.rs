@@ -1,4 +1,7 @@
-//! Event sources as a scheduler sees them, and what it means that there is nothing left to do.
+//! Event sources as a scheduler sees them ([`Events`], [`Unpark`]), and a scheduler's turn at its
+//! event source ([`Cpu::poll`]), which also finds deadlocks.
+//!
+//! The event loops of `selvedge-io` implement [`Events`]. The schedulers call [`Cpu::poll`].
 
 use crate::directory::Entry;
 use crate::observe::Lengths;
@@ -12,53 +15,56 @@ use std::time::Duration;
 
 /// A source of events that a scheduler drives: an event loop.
 ///
-/// It takes over the trace nodes it knows, threads and all, and returns the threads through
-/// [`Cpu::make_ready`] (or, for detached requests, wakes their wakers with [`Cpu::wake`]) when what they wait for has
-/// happened.
+/// It takes over the trace nodes that it knows, together with their threads. When the event of a
+/// node has happened, it returns the thread through [`Cpu::make_ready`]. For a detached request it
+/// wakes the waker with [`Cpu::wake`].
 ///
 /// # Paper
-/// [LZ07 §4.2]: `worker_epoll` and its like, with [LZ07 Figure 16]: the registered event carries the continuation.
+/// [LZ07 §4.2]: `worker_epoll` and its like, with [LZ07 Figure 16]: the registered event carries
+/// the continuation.
 pub trait Events {
     /// Takes over a request, or all of [`Cpu::detached`] for [`Trace::Any`].
     ///
     /// # Errors
-    /// Gives back a node that it does not know. A scheduler that has no other use for it drops it, which cancels its
-    /// thread.
+    /// Gives back a node that it does not know. A scheduler that has no other use for the node
+    /// drops it, which cancels its thread.
     fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace>;
 
-    /// Looks for events, waiting for the first at most `timeout`, or without limit.
+    /// Looks for events. It waits for the first event at most for `timeout`, or without limit.
     ///
     /// # Errors
-    /// If the system's event interface fails; the threads that wait stay where they are.
+    /// If the system's event interface fails. The threads that wait stay in the event source.
     fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// How many things it waits for that could make a thread ready. With 0, `poll` without a limit returns only if it is
-    /// unparked.
+    /// The number of awaited events that could make a thread ready. With 0, a `poll` without a
+    /// limit returns only if it is unparked.
     fn armed(&self) -> usize;
 
-    /// Cancels the threads that are left in it, and forgets the wakers. A scheduler calls it before its CPU goes.
+    /// Cancels the threads that are left in it, and forgets the wakers. A scheduler calls this
+    /// before its CPU is dropped.
     fn cancel_all(&mut self, cpu: &mut Cpu);
 
-    /// What wakes a `poll` of this source from another OS thread. It is for the CPU, which has an [`unparker`](Cpu::unparker) for
-    /// others.
+    /// The handle that wakes a `poll` of this source from another OS thread. It is for the CPU;
+    /// other code uses the [`unparker`](Cpu::unparker) of the CPU.
     fn unparker(&self) -> Arc<dyn Unpark>;
 
-    /// Tells the lengths of its queues, by name, to whoever observes the program.
+    /// Tells the observer of the program the lengths of its queues, by name.
     fn lengths(&self, _say: &mut Lengths<'_>) {}
 }
 
-/// Wakes an OS thread that waits in [`Events::poll`]. The next poll returns at once if none is waiting.
+/// Wakes an OS thread that waits in [`Events::poll`]. If no OS thread is waiting, the next poll
+/// returns at once.
 pub trait Unpark: fmt::Debug + Send + Sync {
     /// Makes the poll return.
     fn unpark(&self);
 }
 
-/// The event source of programs whose threads wait only for one another and for foreign wakers.
+/// The event source for threads that wait only for one another and for foreign wakers.
 #[derive(Debug, Default)]
 pub struct NoEvents(());
 
 impl NoEvents {
-    /// It has nothing to set up.
+    /// A new one. There is nothing to set up.
     pub fn new() -> NoEvents {
         NoEvents(())
     }
@@ -98,18 +104,19 @@ impl Events for NoEvents {
     }
 }
 
-/// Why a scheduler could not go on.
+/// The reason why a scheduler could not go on.
 #[non_exhaustive]
 pub enum RunError {
-    /// No address space for threads, or no room for one more.
+    /// There is no address space for threads, or no room for one more.
     Memory(String),
     /// The event source failed.
     Io(io::Error),
-    /// All threads that are left wait, and nothing can wake them.
+    /// All threads that are left wait, and no thread or event can wake them.
     Deadlock(Deadlock),
     /// The main thread was ended by `exit`, and has no result.
     MainExited,
-    /// A thread asked for something that neither the scheduler nor its event source knows. It was cancelled.
+    /// A thread made a request that neither the scheduler nor its event source knows. The thread
+    /// was cancelled.
     UnknownCall(String),
 }
 
@@ -125,7 +132,8 @@ impl fmt::Display for RunError {
     }
 }
 
-/// The same words, because a `main` that returns a `Result` prints its error so.
+/// Writes the same words as `Display`, because a `main` that returns a `Result` prints its error
+/// with `Debug`.
 impl fmt::Debug for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -160,7 +168,7 @@ impl From<crate::Unavailable> for RunError {
 }
 
 impl From<Trace> for RunError {
-    /// A node that nobody takes. Its thread is cancelled.
+    /// A node that no event source takes. Its thread is cancelled.
     fn from(node: Trace) -> RunError {
         RunError::UnknownCall(match &node {
             Trace::Wait(w) => {
@@ -173,24 +181,27 @@ impl From<Trace> for RunError {
     }
 }
 
-/// How long a CPU that waits for an unknown OS thread waits before it looks whether that thread still exists: at first, and at
-/// most. Each time is twice as long as the one before.
+/// The first and the longest time for which a CPU waits for an unknown OS thread, before it checks
+/// whether that OS thread still exists. Each time is twice as long as the one before.
 pub(crate) const SUSPICION_MIN: Duration = Duration::from_millis(1);
 const SUSPICION_MAX: Duration = Duration::from_millis(250);
 
 impl Cpu {
-    /// A scheduler's turn at the event source: it looks for events, and waits for one if the scheduler is `idle`, that is, has
-    /// no thread to run but those that [`woken`](Cpu::woken) may return. False when no thread is left; in a [`Group`](crate::Group) the
-    /// others may have some, so that it is always true.
+    /// A scheduler's turn at the event source. It looks for events. If the scheduler is `idle`,
+    /// which means that it has no thread to run but those that [`woken`](Cpu::woken) may return, it
+    /// also waits for one. False when no thread is left. In a [`Group`](crate::Group) the other
+    /// CPUs may have some, so there it is always true.
     ///
-    /// Mail, as that of a waker on another OS thread, ends the wait; so does unparking the event source.
+    /// Mail ends the wait, for example a wake-up from another OS thread. Unparking the event source
+    /// ends it too.
     ///
     /// # Errors
     /// - [`RunError::Io`] if the event source fails.
-    /// - [`RunError::Deadlock`] if the scheduler is idle, threads wait for other threads, and nothing is left that could wake
-    ///   one: no event is awaited, and every other OS thread of the process is known to be [`Quiet`]. (While the process
-    ///   has others this waits, and looks again, four times a second in the end.) In a group one CPU reports it, or several,
-    ///   when all of them sleep.
+    /// - [`RunError::Deadlock`] if the scheduler is idle, threads wait for other threads, and
+    ///   nothing is left that could wake one: no event is awaited, and every other OS thread of the
+    ///   process is known to be [`Quiet`]. (While the process has active OS threads, `poll` waits,
+    ///   and checks again, four times a second in the end.) In a group one CPU reports it, or
+    ///   several do, when all of them sleep.
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
         if self.turn() {
             self.survey_all(events);
@@ -203,7 +214,7 @@ impl Cpu {
             return Ok(true);
         }
         if self.inner().has_detached() {
-            // Left by a thread that panicked, or by a destructor.
+            // A thread that panicked has left these requests, or a destructor has.
             events.submit(self, Trace::Any)?;
             return Ok(true);
         }
@@ -215,8 +226,9 @@ impl Cpu {
         if alone && self.waiting() == 0 {
             return Ok(false);
         }
-        // In this order: `may_be_cancelled` lists the threads, and in a group a listing may make a mobile thread ready, which
-        // would then lie in the queue of a CPU that goes to sleep.
+        // The order matters. `may_be_cancelled` lists the threads, and in a group a listing may
+        // make a mobile thread ready. That thread would then lie in the queue of a CPU that goes to
+        // sleep.
         if alone
             && self.waiting() == self.waiting_here()
             && !self.inner().is_reached()
@@ -230,7 +242,7 @@ impl Cpu {
             if quiet::are_all_quiet() && cpu.waiting() > 0 {
                 return Err(RunError::Deadlock(cpu.deadlock()));
             }
-            // A CPU of the group that is awake looks for itself before it sleeps.
+            // A CPU of the group that is awake checks for itself before it sleeps.
             let members = cpu.inner().members.as_ref();
             let suspicious = members.is_none_or(|members| members.all_asleep_but(entry));
             let suspicion = cpu.inner().suspicion.get();
@@ -240,7 +252,8 @@ impl Cpu {
         Ok(true)
     }
 
-    /// Does `wait` as a sleeper, whom mail wakes; nothing if there is mail already.
+    /// Runs `wait` while the inbox says that the owner sleeps, so that mail wakes it. If there is
+    /// mail already, it does nothing.
     fn sleep<E: Events + ?Sized>(
         &mut self,
         events: &mut E,
@@ -258,13 +271,15 @@ impl Cpu {
         waited
     }
 
-    /// Whether somebody on another OS thread may hold the handle of one of the threads that wait here for one another, and cancel it. The
-    /// handle that a thread is about to join is taken to be that thread's.
+    /// Whether an OS thread elsewhere may hold the handle of one of the threads that wait here for
+    /// one another, and may cancel that thread. A handle that a thread of this CPU is about to join
+    /// is taken to be that thread's.
     fn may_be_cancelled(&self) -> bool {
         let cpu = self.inner();
         self.threads().iter().filter(|thread| thread.waits_here()).any(|waits| {
             let key = waits.thread().0;
-            // SAFETY: it waits in this CPU's keeping.
+            // SAFETY: `threads` has listed the thread as one that waits here, and it stays in this
+            // CPU's keeping, because only this OS thread could resume it.
             match unsafe { thread::handle(key) } {
                 Handle::None => false,
                 Handle::AwaitedBy(id, joiner) => !(id == cpu.step.id && cpu.joins_here(joiner, key)),
@@ -273,16 +288,19 @@ impl Cpu {
         })
     }
 
-    /// What ends a wait of this CPU's [`poll`](Cpu::poll) from another OS thread; if there is none, its next one ends at once.
+    /// The handle that ends a wait of this CPU's [`poll`](Cpu::poll) from another OS thread. If the
+    /// CPU is not waiting, its next wait ends at once.
     ///
-    /// A scheduler wakes its other CPUs by this and not by the [event source's](Events::unparker) unparker, of which the CPU
-    /// learns nothing: so the one that it wakes might be taken for one that sleeps on, and a deadlock be reported.
+    /// A scheduler wakes its other CPUs with this handle and not with the [event
+    /// source's](Events::unparker), because the CPU does not notice the latter. The CPU would be
+    /// taken for one that sleeps on, and a deadlock could be reported.
     pub fn unparker(&self) -> Arc<dyn Unpark> {
         Arc::new(Caller(self.inner().entry))
     }
 }
 
-/// Calls a CPU. When that is gone it calls a later one of the same number, which looks once more in vain.
+/// Calls a CPU. When that CPU is gone, this calls a later CPU with the same number, which then
+/// looks for events once more in vain.
 struct Caller(&'static Entry);
 
 impl fmt::Debug for Caller {

@@ -1,4 +1,5 @@
-//! Exceptions that cross system calls, and the panics that end a thread.
+//! Exceptions that cross system calls ([`catch`], [`throw`], [`Exception`]), and the end of a
+//! thread by one ([`Panic`]).
 
 use crate::thread::quietly;
 use std::any::Any;
@@ -8,18 +9,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Runs `body`; its result, or the exception that ended it.
+/// Runs `body`, and gives its result, or the exception that ended it.
 ///
-/// What can fail in the ordinary course returns a `Result` and uses `?`. `catch` is for what ends a body at any depth: a
-/// [`throw`], or a panic. The body may make system calls; it is dropped, destructors and all, before the exception is
-/// returned.
+/// Code that can fail in the ordinary course returns a `Result` and uses `?`. `catch` is for
+/// exceptions that end a body at any depth: a [`throw`], or a panic. The body may make system
+/// calls. It is dropped, with its destructors, before the exception is returned.
 ///
 /// # Paper
 /// [LZ07 Figure 14] `sys_catch`.
 ///
 /// # Differences
-/// 1. The body returns a result, and ending the body is not ending the thread.
-/// 2. There is no stack of handlers to keep: the body is a future inside the thread.
+/// 1. The body returns a result, and the end of the body is not the end of the thread.
+/// 2. There is no stack of handlers, because the body is a future inside the thread.
 ///
 /// # Examples
 /// ```
@@ -44,9 +45,10 @@ pub fn catch<F: Future>(body: F) -> Catch<F> {
     Catch { body: Some(body) }
 }
 
-/// Ends the innermost [`catch`] body with an exception of any type; without one, the thread.
+/// Ends the innermost [`catch`] body with an exception of any type. Without a `catch` around it, it
+/// ends the thread.
 ///
-/// It unwinds without a word from the panic hook: an exception is no bug, unless nobody catches it.
+/// The panic hook is not called, because an exception that is caught is no bug.
 ///
 /// # Paper
 /// [LZ07 Figure 14] `sys_throw`.
@@ -59,7 +61,7 @@ pub fn throw<E: Any + Send>(exception: E) -> ! {
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
 pub struct Catch<F> {
-    /// Pinned; `None` once it has ended.
+    /// The body is pinned. `None` once it has ended.
     body: Option<F>,
 }
 
@@ -67,7 +69,8 @@ impl<F: Future> Future for Catch<F> {
     type Output = Result<F::Output, Exception>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: the body is pinned where it is: it is never moved, and `set` drops it in place.
+        // SAFETY: the body is pinned in its place: no code here moves it, and `set` drops it in
+        // place.
         let mut slot = unsafe { self.map_unchecked_mut(|c| &mut c.body) };
         let body = slot.as_mut().as_pin_mut().expect("a catch is not polled after it has ended");
         let polled = match catch_unwind(AssertUnwindSafe(|| body.poll(cx))) {
@@ -80,13 +83,14 @@ impl<F: Future> Future for Catch<F> {
     }
 }
 
-/// What ended a body or a thread before its time: the value given to [`throw`], or the payload of a panic.
+/// The cause that ended a body or a thread early: the value given to [`throw`], or the payload of a
+/// panic.
 pub struct Exception {
     payload: Box<dyn Any + Send>,
 }
 
-// SAFETY: by reference the payload is only looked at to see whether it is a &str or String, which are Sync; whatever else it is,
-// only the exception's owner reaches it.
+// SAFETY: a shared reference only tests whether the payload is a &str or String, and reads it then;
+// these are Sync. A payload of another type is reached by the exception's owner only.
 unsafe impl Sync for Exception {}
 
 impl Exception {
@@ -102,13 +106,13 @@ impl Exception {
         self.payload.downcast().map(|e| *e).map_err(Exception::new)
     }
 
-    /// The message of a panic; `None` for a thrown value that is not text.
+    /// The message of a panic. `None` for a thrown value that is not text.
     pub fn message(&self) -> Option<&str> {
         let text = self.payload.downcast_ref::<&'static str>().copied();
         text.or_else(|| self.payload.downcast_ref::<String>().map(String::as_str))
     }
 
-    /// Throws it on.
+    /// Throws the exception again.
     pub fn rethrow(self) -> ! {
         resume_unwind(self.payload)
     }
@@ -128,7 +132,7 @@ impl fmt::Debug for Exception {
 
 impl std::error::Error for Exception {}
 
-/// The end of a thread by an exception that nobody caught or joined for.
+/// The end of a thread by an exception that was neither caught nor given to a join handle.
 #[derive(Debug)]
 pub struct Panic {
     thread: &'static str,
@@ -140,8 +144,9 @@ impl Panic {
         Panic { thread, exception: Exception::new(payload) }
     }
 
-    /// Says on standard error what ended the thread: for a scheduler that has no other use for it. Nothing comes of it if there is no
-    /// standard error, or if what was thrown panics as it is dropped.
+    /// Writes the cause of the thread's end to standard error, for a scheduler that has no other
+    /// use for it. If there is no standard error, or if the thrown value panics as it is dropped,
+    /// that is ignored.
     pub fn report(self) {
         quietly(|| eprintln!("{self}"));
         quietly(|| drop(self));
@@ -152,7 +157,7 @@ impl Panic {
         self.thread
     }
 
-    /// What ended it.
+    /// The exception that ended the thread.
     pub fn into_exception(self) -> Exception {
         self.exception
     }

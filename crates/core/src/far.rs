@@ -1,8 +1,10 @@
-//! Copies of vtables that lie too far from the anchor for 32 bits.
+//! Copies of vtables that lie too far from the anchor for an offset of 32 bits.
 //!
-//! When this crate is part of a shared library, a future's vtable may be in another image: in the program, or in another library,
-//! which the system maps terabytes away. A copy in a table of this image serves as well, for a vtable is data that never changes.
-//! The table takes no room in the program's file, and no memory before it is used.
+//! `thread.rs` calls [`offset`] for such a vtable. When this crate is part of a shared library, the
+//! vtable of a future may lie in another image: in the program, or in another library. The system
+//! maps these terabytes away. A copy in a table of this image serves as well, because a vtable is
+//! data that never changes. The table takes no room in the program's file, and no memory before it
+//! is used.
 
 use crate::thread::{self, VTable};
 use std::cell::UnsafeCell;
@@ -11,20 +13,21 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// How many kinds of threads other images may have.
+/// The largest number of kinds of threads in other images.
 const KINDS_MAX: usize = if cfg!(miri) { 64 } else { 1 << 14 };
 
 struct Place {
-    /// The vtable of which there is a copy here; null if there is none yet.
+    /// The vtable that is copied here. Null if there is no copy yet.
     of: AtomicPtr<VTable>,
     copy: UnsafeCell<MaybeUninit<VTable>>,
 }
 
-// SAFETY: the copy is written before `of` is, by the holder of the lock, and only read from then on.
+// SAFETY: `copy`, the function, writes the copy under `ADDING`, before it sets `of`. From then on
+// the copy is only read.
 unsafe impl Sync for Place {}
 
 impl Place {
-    /// The copy, if it is one of this vtable.
+    /// The copy, if it is a copy of this vtable.
     fn get(&'static self, vtable: &'static VTable) -> Option<&'static VTable> {
         let found = ptr::eq(self.of.load(Ordering::Acquire), vtable);
         // SAFETY: `of` was written with Release after the copy, which never changes again.
@@ -36,7 +39,7 @@ static PLACES: [Place; KINDS_MAX] =
     [const { Place { of: AtomicPtr::new(ptr::null_mut()), copy: UnsafeCell::new(MaybeUninit::uninit()) } };
         KINDS_MAX];
 
-/// `far` holds it while it adds a copy.
+/// The lock under which `copy` adds a copy.
 static ADDING: Mutex<()> = Mutex::new(());
 
 /// The distance of a vtable's copy from the anchor.
@@ -49,7 +52,7 @@ pub(crate) fn offset(vtable: &'static VTable) -> u32 {
 }
 
 fn copy(vtable: &'static VTable) -> &'static VTable {
-    // Vtables are aligned to 32.
+    // Vtables are aligned to 32 bytes.
     let start = ptr::from_ref(vtable).addr() / 32;
     let places = || (0..KINDS_MAX).map(|i| &PLACES[(start + i) % KINDS_MAX]);
     let is_free = |place: &&Place| place.of.load(Ordering::Acquire).is_null();
@@ -60,7 +63,8 @@ fn copy(vtable: &'static VTable) -> &'static VTable {
     let place = places().find(|place| is_free(place) || place.get(vtable).is_some());
     let place = place.expect("no room for the vtable of another kind of thread in a shared library");
     place.get(vtable).unwrap_or_else(|| {
-        // SAFETY: no reader looks at the copy before `of` is set, and the lock keeps every other writer out.
+        // SAFETY: no reader reads the copy before `of` is set, and the lock `ADDING` keeps every
+        // other writer out.
         unsafe { (*place.copy.get()).write(*vtable) };
         place.of.store(ptr::from_ref(vtable).cast_mut(), Ordering::Release);
         place.get(vtable).expect("just written")
@@ -71,7 +75,7 @@ fn copy(vtable: &'static VTable) -> &'static VTable {
 mod tests {
     use super::*;
 
-    /// A vtable where the system maps large allocations: far from the program.
+    /// A vtable in a large allocation, which the system maps far from the program.
     fn far(granules: u16) -> &'static VTable {
         let room: &'static mut [MaybeUninit<VTable>] = Box::leak(Box::new_uninit_slice(64 << 10));
         room[17].write(thread::vtable_of_nothing(granules))
@@ -82,7 +86,7 @@ mod tests {
     fn a_far_vtable_is_found_by_an_offset() {
         let (one, other) = (far(3), far(4));
         if thread::offset(one).is_some() || thread::offset(other).is_some() {
-            return; // the system has mapped the program beside its heap
+            return; // the system has mapped the program near its heap
         }
         for _ in 0..2 {
             assert_eq!(thread::vtable(offset(one)).granules, 3);

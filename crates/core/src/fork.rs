@@ -1,4 +1,5 @@
-//! The system call that creates a thread.
+//! The system call that creates a thread ([`fork`]), and the function that creates one without a
+//! system call ([`detach`]).
 
 use crate::budget;
 use crate::cpu::{Ask, CpuInner, current, direct, retract};
@@ -8,14 +9,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Creates a thread: the scheduler gets it and the rest of the caller in one [`Trace::Fork`](crate::Trace::Fork) node, and
-/// decides which goes first.
+/// Creates a thread. The scheduler gets the new thread and the rest of the caller in one
+/// [`Trace::Fork`](crate::Trace::Fork) node, and decides which of them runs first.
 ///
-/// Nobody can join the new thread, and it is nothing but its future: see [`spawn`](crate::spawn) for one with a result.
-/// It is born when the call is awaited; a call that is dropped before creates nothing.
+/// The new thread cannot be joined, and its memory holds only its future: see
+/// [`spawn`](crate::spawn) for a thread with a result. The thread is created when the call is
+/// awaited. A call that is dropped before creates no thread.
 ///
 /// # Panics
-/// Outside of a thread of ours, and if the arena is full.
+/// When it is called outside of a Selvedge thread, or if the arena is full.
 ///
 /// # Paper
 /// [LZ07 Figure 10] `sys_fork`.
@@ -45,9 +47,11 @@ pub fn fork_local<F: Future<Output = ()> + 'static>(future: F) -> Fork<F> {
     Fork { state: State::Idle(future), mobile: false }
 }
 
-/// Creates a thread that nobody joins and makes it ready, and lets the caller go on: [`fork`] without the system call.
+/// Creates a thread that cannot be joined, makes it ready, and lets the caller go on: [`fork`]
+/// without the system call.
 ///
-/// For who creates many in a row and must not queue behind each of them, as one that accepts connections.
+/// It is for a thread that creates many threads in a row and must not queue behind each of them:
+/// one that accepts connections, for example.
 ///
 /// # Examples
 /// ```
@@ -107,7 +111,7 @@ enum State<F> {
     Done,
 }
 
-// The child's future is moved into its thread, never polled in here.
+// The child's future is moved into its thread, and never polled here.
 impl<F> Unpin for Fork<F> {}
 
 impl<F: Future<Output = ()> + 'static> Future for Fork<F> {
@@ -118,6 +122,24 @@ impl<F: Future<Output = ()> + 'static> Future for Fork<F> {
         let State::Idle(future) = std::mem::replace(&mut self.state, State::Done) else {
             return Poll::Ready(());
         };
+        match CpuInner::of(cx) {
+            Some(cpu) if cpu.asks_nothing() => {
+                let child = created(cpu, future, if self.mobile { cpu.mobility() } else { 0 });
+                cpu.ask(&raw const *self, Ask::Fork(child.into_key()));
+                self.state = State::Asked;
+                Poll::Pending
+            }
+            _ => self.poll_otherwise(cx, future),
+        }
+    }
+}
+
+impl<F: Future<Output = ()> + 'static> Fork<F> {
+    /// Polled with a copy of the running thread's waker or with another one, or when the slot is
+    /// filled already.
+    #[cold]
+    #[inline(never)]
+    fn poll_otherwise(&mut self, cx: &mut Context<'_>, future: F) -> Poll<()> {
         let cpu = here();
         let child = created(cpu, future, if self.mobile { cpu.mobility() } else { 0 });
         if direct(cx).is_some_and(|cpu| cpu.ask(&raw const *self, Ask::Fork(child.key()))) {

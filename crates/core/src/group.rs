@@ -1,4 +1,4 @@
-//! Groups of CPUs, among which threads move.
+//! Groups of CPUs ([`Group`]): mobile threads move among the CPUs of a group.
 
 use crate::directory::{self, Entry};
 use std::fmt;
@@ -6,17 +6,20 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// CPUs among which threads move whose futures are `Send`.
+/// CPUs among which threads with `Send` futures move.
 ///
-/// A CPU of a group, [`Cpu::new_in`](crate::Cpu::new_in), creates **mobile** threads: those of [`spawn`](crate::spawn) and
-/// [`fork`](crate::fork). Such a thread becomes a [`SendThread`](crate::SendThread), crosses to another OS thread, and goes on with
-/// a CPU of the group there. While it waits it belongs to no CPU: whoever wakes it makes it ready on its own CPU, if that is of the group;
-/// a wake-up from elsewhere goes to a CPU of the group that sleeps, or else to the one where the thread ran last.
+/// A CPU of a group, [`Cpu::new_in`](crate::Cpu::new_in), creates **mobile** threads: those of
+/// [`spawn`](crate::spawn) and [`fork`](crate::fork). Such a thread becomes a
+/// [`SendThread`](crate::SendThread), crosses to another OS thread, and goes on with a CPU of the
+/// group there. While it waits it belongs to no CPU. If it is woken on a CPU of the group, that CPU
+/// makes it ready. A wake-up from elsewhere goes to a CPU of the group that sleeps, or else to the
+/// CPU on which the thread ran last.
 ///
-/// Threads of [`spawn_local`](crate::spawn_local) and [`fork_local`](crate::fork_local) stay on their CPU, in a group too.
+/// Threads of [`spawn_local`](crate::spawn_local) and [`fork_local`](crate::fork_local) stay on
+/// their CPU, in a group too.
 ///
-/// The CPUs of a group are to be dropped together, when none of them runs a step any more: what waits is then cancelled, by
-/// whichever CPU's memory it lies in.
+/// The CPUs of a group must be dropped together, when none of them runs a step any more. Each CPU
+/// then cancels the waiting threads that lie in its memory.
 ///
 /// # Paper
 /// [LZ07 §4.4, Figure 17]: several `worker_main` loops on the same threads.
@@ -25,7 +28,7 @@ pub struct Group {
     pub(crate) members: Arc<Members>,
 }
 
-/// What the CPUs of a group know of each other.
+/// The state that the CPUs of a group share.
 pub(crate) struct Members {
     pub(crate) id: NonZeroU32,
     entries: Mutex<Vec<(u32, &'static Entry)>>,
@@ -36,12 +39,14 @@ impl Group {
     #[expect(clippy::new_without_default, reason = "each is another group: it has an identity")]
     pub fn new() -> Group {
         static NEXT: AtomicU32 = AtomicU32::new(1);
-        // After four thousand million groups numbers come again; two that live at once still differ.
+        // After four thousand million groups the numbers repeat. Two groups that live at the same
+        // time still differ in practice.
         let id = NonZeroU32::new(NEXT.fetch_add(1, Ordering::Relaxed)).unwrap_or(NonZeroU32::MAX);
         Group { members: Arc::new(Members { id, entries: Mutex::default() }) }
     }
 
-    /// How many threads of the group wait for other threads or behind wakers. Exact when none of its CPUs runs a step.
+    /// The number of threads of the group that wait for other threads or behind wakers. It is exact
+    /// while none of its CPUs runs a step.
     pub fn waiting(&self) -> usize {
         self.members.waiting()
     }
@@ -65,12 +70,13 @@ impl Members {
         sum.max(0) as usize
     }
 
-    /// Whether all members but `me` sleep without mail.
+    /// Whether all members except `me` sleep without mail.
     pub(crate) fn all_asleep_but(&self, me: &Entry) -> bool {
         self.entries().iter().all(|(_, entry)| std::ptr::eq(*entry, me) || entry.inbox.is_asleep())
     }
 
-    /// Has a member resume a mobile thread: one that sleeps, `last` if possible, or else `last`.
+    /// Has a member resume a mobile thread: `last` if it sleeps, else another member that sleeps,
+    /// else `last`.
     pub(crate) fn post(&self, last: u32, key: u32) {
         let entries = self.entries();
         let asleep = |&&(_, entry): &&(u32, &Entry)| entry.inbox.is_asleep();

@@ -33,7 +33,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU8;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -82,6 +82,7 @@ impl Default for Meeting {
 
 impl Meeting {
     /// The thread has ended.
+    #[inline(always)]
     pub fn end(&self) -> Joiner {
         match self.0.swap(OVER, Ordering::AcqRel) {
             GONE => Joiner::Gone,
@@ -90,11 +91,14 @@ impl Meeting {
     }
 
     /// The handle is dropped. True if the thread is over: the cell is the handle's.
+    #[inline(always)]
     pub fn leave(&self) -> bool {
-        // The thread's last word: nobody exchanges it any more.
-        if self.is_over() {
-            return true;
-        }
+        // The thread's last word, which nothing exchanges any more.
+        self.is_over() || self.leave_early()
+    }
+
+    #[inline(never)]
+    fn leave_early(&self) -> bool {
         match self.0.swap(GONE, Ordering::AcqRel) {
             OVER => true,
             joiner => {
@@ -325,34 +329,47 @@ fn create_joinable<const MAIN: bool, F: Future + 'static>(
     future: F,
     tags: u32,
 ) -> Result<JoinHandle<F::Output>, ArenaFull> {
-    let future = MaybeUninit::new(future);
-    let (key, body) = create_ready(cpu, Joinable::<F, MAIN> { cell: JoinCell::new(), future }, tags)?;
+    let body = || Joinable::<F, MAIN> { cell: JoinCell::new(), future: MaybeUninit::new(future) };
+    let (key, body) = create_ready(cpu, body, tags)?;
     // SAFETY: the body was just created; its cell is the first field.
     let cell = unsafe { NonNull::new_unchecked(&raw mut (*body).cell) };
     Ok(JoinHandle { key, cell, _result: PhantomData })
 }
 
 impl<T> JoinCell<T> {
+    #[inline(always)]
     fn new() -> JoinCell<T> {
         JoinCell { meeting: Meeting::default(), flags: AtomicU8::new(0), result: UnsafeCell::new(None) }
     }
 
     /// The thread is over: leaves the result for the handle, if there is one. The joiner is told when the block is marked, since
     /// from then on the block may go.
+    #[inline(always)]
     fn conclude(&self, result: Result<T, JoinError>) -> Polled {
         if self.meeting.is_alone() {
-            let mut result = std::mem::ManuallyDrop::new(result);
-            // SAFETY: it is dropped here, once.
-            unsafe { drop_quietly(&raw mut *result) };
-            return Polled::Done;
+            return Self::conclude_alone(result);
         }
-        // SAFETY: written once, by the thread's end; read by the handle only after OVER.
-        unsafe { *self.result.get() = Some(result) };
+        // SAFETY: written once, by the thread's end, over a `None`; read by the handle only after
+        // OVER.
+        unsafe { self.result.get().write(Some(result)) };
         Polled::Untold
+    }
+
+    #[inline(never)]
+    fn conclude_alone(result: Result<T, JoinError>) -> Polled {
+        let mut result = std::mem::ManuallyDrop::new(result);
+        // SAFETY: it is dropped here, once.
+        unsafe { drop_quietly(&raw mut *result) };
+        Polled::Done
     }
 
     #[inline(always)]
     fn is_cancelled(&self) -> bool {
+        self.flags.load(Ordering::Acquire) != 0 && self.is_cancelled_by_flags()
+    }
+
+    #[inline(never)]
+    fn is_cancelled_by_flags(&self) -> bool {
         self.flags.load(Ordering::Acquire) & (CANCELLED | SHIELDED) == CANCELLED
     }
 
@@ -388,23 +405,24 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
         let (cell, future) = unsafe { (&(*body).cell, (*body).future.as_mut_ptr()) };
         if cell.is_cancelled() {
             // SAFETY: live and not being polled; afterwards it is over.
-            unsafe { drop_quietly(future) };
-            return cell.conclude(Err(JoinError::Cancelled));
+            return unsafe { Self::cancelled(body) };
         }
-        cpu.shielded.set(false);
         // SAFETY: as above; if it is not pending it is over, and not polled again.
-        let result = match unsafe { poll_to_end(future, cx) } {
-            None => {
-                if !cell.has_stopped(cpu.shielded.get()) {
-                    return Polled::Pending;
-                }
+        let Some(output) = (unsafe { poll_to_end(future, cx) }) else {
+            return match cell.has_stopped(cpu.is_shielded()) {
                 // SAFETY: pending, hence live and no longer being polled.
-                unsafe { drop_quietly(future) };
-                Err(JoinError::Cancelled)
-            }
-            Some(output) => Ok(output),
+                true => unsafe { Self::cancelled(body) },
+                false => Polled::Pending,
+            };
         };
-        cell.conclude(result)
+        match cell.conclude(Ok(output)) {
+            Polled::Untold if cpu.ends_plainly() => {
+                cpu.mark_over();
+                // SAFETY: it is over, and its block is marked.
+                unsafe { Self::tell_in_step(body, cpu) }
+            }
+            polled => polled,
+        }
     }
 
     unsafe fn panicked(body: *mut Self, cpu: &CpuInner, payload: Payload) -> Polled {
@@ -420,10 +438,8 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
     }
 
     unsafe fn cancel(body: *mut Self) -> Polled {
-        // SAFETY: live and not being polled, says the caller; afterwards it is over.
-        unsafe { drop_quietly((*body).future.as_mut_ptr()) };
-        // SAFETY: the cell is live until both thread and handle are gone.
-        unsafe { (*body).cell.conclude(Err(JoinError::Cancelled)) }
+        // SAFETY: the caller's contract.
+        unsafe { Self::cancelled(body) }
     }
 
     unsafe fn tell(body: *mut Self) -> bool {
@@ -459,6 +475,46 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
     }
 }
 
+impl<F: Future + 'static, const MAIN: bool> Joinable<F, MAIN> {
+    /// Ends it before its time.
+    ///
+    /// # Safety
+    /// As for [`cancel`](Body::cancel).
+    #[cold]
+    #[inline(never)]
+    unsafe fn cancelled(body: *mut Self) -> Polled {
+        // SAFETY: live and not being polled, says the caller; afterwards it is over. The cell is
+        // live until both thread and handle are gone.
+        unsafe {
+            drop_quietly((*body).future.as_mut_ptr());
+            (*body).cell.conclude(Err(JoinError::Cancelled))
+        }
+    }
+
+    /// As [`tell`](Body::tell), in the thread's last step.
+    ///
+    /// # Safety
+    /// As for [`tell`](Body::tell).
+    #[inline(always)]
+    unsafe fn tell_in_step(body: *mut Self, cpu: &CpuInner) -> Polled {
+        // SAFETY: as in `tell`.
+        match unsafe { (*body).cell.meeting.end() } {
+            Joiner::None => Polled::Told,
+            Joiner::Waits(joiner) => {
+                if let Err(foreign) = waker::fire_here(joiner) {
+                    cpu.tell_foreign(foreign);
+                }
+                Polled::Told
+            }
+            Joiner::Gone => {
+                // SAFETY: the handle has gone meanwhile, so that nothing but this reaches the cell.
+                unsafe { drop_quietly(&raw mut (*body).cell) };
+                Polled::Done
+            }
+        }
+    }
+}
+
 /// The right to wait for a thread's result: a future of `Result<T, JoinError>`.
 ///
 /// Dropping it lets the thread run on. It may be awaited under any executor, on any OS thread if `T` is `Send`.
@@ -480,6 +536,7 @@ unsafe impl<T: Send> Sync for JoinHandle<T> {}
 impl<T> Unpin for JoinHandle<T> {}
 
 impl<T> JoinHandle<T> {
+    #[inline(always)]
     fn cell(&self) -> &JoinCell<T> {
         // SAFETY: the block is kept until the handle goes; what others change in the cell meanwhile is atomic.
         unsafe { self.cell.as_ref() }
@@ -535,10 +592,36 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if !self.is_finished() && self.wait(cx) {
+            return Poll::Pending;
+        }
+        ready!(budget::spend(cx, 1));
+        // SAFETY: the thread is over, and only the handle reaches the result.
+        let result = unsafe { (*self.cell.as_ptr()).result.get_mut().take() };
+        Poll::Ready(result.expect("a join handle is not polled after it has ended"))
+    }
+}
+
+impl<T> JoinHandle<T> {
+    /// The handle is dropped.
+    #[inline(never)]
+    fn leave(&mut self) {
+        retract(self.cell.as_ptr());
+        if self.cell().meeting.leave() {
+            // SAFETY: the thread is over and left its block to the handle, which is gone.
+            unsafe { thread::release(self.key) };
+        }
+    }
+
+    /// Has whatever polls the handle told of the thread's end. False if the thread is over.
+    #[inline(never)]
+    fn wait(&self, cx: &mut Context<'_>) -> bool {
         let direct = direct(cx);
         let waker = || direct.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
-        if !self.is_finished() && self.cell().meeting.join(waker()) {
+        let waits = self.cell().meeting.join(waker());
+        if waits {
             if let Some(cpu) = direct {
                 cpu.tell(|observer| observer.waits_for(self.key.get(), "which it joins"));
                 let here =
@@ -546,20 +629,28 @@ impl<T> Future for JoinHandle<T> {
                 // The handle may move before it is dropped; the cell does not.
                 cpu.ask_block(self.cell.as_ptr(), Place::join(self.key), here);
             }
-            return Poll::Pending;
         }
-        ready!(budget::spend(cx, 1));
-        Poll::Ready(self.try_join().expect("a join handle is not polled after it has ended"))
+        waits
     }
 }
 
 impl<T> Drop for JoinHandle<T> {
+    #[inline]
     fn drop(&mut self) {
-        retract(self.cell.as_ptr());
-        if self.cell().meeting.leave() {
-            // SAFETY: the thread is over and left its block to the handle, which is gone.
-            unsafe { thread::release(self.key) };
+        if let Some(cpu) = current()
+            && cpu.asks_nothing()
+            && self.is_finished()
+            && ptr::eq(cpu.base.body(self.key), self.cell.as_ptr().cast())
+            // SAFETY: once the thread is over, only the handle reaches the result.
+            && unsafe { (*self.cell().result.get()).is_none() }
+        {
+            // SAFETY: the thread is over and left its block to the handle, which is gone. The cell,
+            // which lies at the block's start and not on the heap, has nothing to drop but the
+            // result.
+            unsafe { thread::free(cpu, self.key) };
+            return;
         }
+        self.leave();
     }
 }
 
@@ -618,7 +709,7 @@ impl<F: Future> Future for Shield<F> {
         if polled.is_pending()
             && let Some(cpu) = current()
         {
-            cpu.shielded.set(true);
+            cpu.shield();
         }
         polled
     }

@@ -1,18 +1,21 @@
-//! A list of threads that are to go on, in the order in which they were named first.
+//! A list of threads that are to be resumed, in the order in which they were first added.
+//!
+//! The [`Inbox`](crate::Inbox) of a CPU keeps one.
 
 use std::collections::HashSet;
 
-/// How many keys are listed before one is looked for that is there twice.
+/// The length of the list up to which duplicates are not searched.
 const FEW: usize = if cfg!(loom) { 1 } else { 64 };
 
-/// Keys in order. Of a key that is added again and again, few are kept.
+/// Keys in order. Of a key that is added again and again, only a few copies are kept.
 ///
-/// When the list has grown to twice what it last came down to, duplicates are struck out. So it is never longer than about twice the
-/// number of different keys, and adding one takes constant time in the long run.
+/// Each time the list has grown to twice its length after the last removal, duplicates are removed
+/// again. So the list is never longer than about twice the number of different keys, and adding a
+/// key takes constant time in the long run.
 #[derive(Debug)]
 pub(crate) struct Keys {
     list: Vec<u32>,
-    /// At this length duplicates are struck out.
+    /// At this length duplicates are removed.
     full: usize,
 }
 
@@ -23,7 +26,7 @@ impl Default for Keys {
 }
 
 impl Keys {
-    /// Adds a key, unless it is found to be there.
+    /// Adds a key, unless a duplicate is found.
     pub(crate) fn add(&mut self, key: u32) {
         if self.list.len() >= self.full {
             let mut seen = HashSet::with_capacity(self.list.len());
@@ -36,7 +39,7 @@ impl Keys {
         self.list.push(key);
     }
 
-    /// Takes all: each key once at least.
+    /// Takes all keys. Each is in the list at least once.
     pub(crate) fn take(&mut self) -> Vec<u32> {
         std::mem::take(self).list
     }

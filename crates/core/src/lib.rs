@@ -1,31 +1,36 @@
 //! Threads that are events.
 //!
-//! A thread is an ordinary `async fn`. What it asks of the world is a **system call**: [`yield_now`], [`fork`], [`wait`],
-//! [`sleep`], [`park`], or [one of the program's own](Syscall). The sequence of its system calls is its **trace**, and a
-//! **scheduler** is an ordinary program that walks traces:
+//! A thread is an ordinary `async fn`. A **system call** is a request of a thread to the world
+//! outside it: [`yield_now`], [`fork`], [`wait`], [`sleep`], [`park`], or [one of the program's
+//! own](Syscall). The sequence of a thread's system calls is its **trace**. A **scheduler** is an
+//! ordinary program that walks traces:
 //!
-//! - **The thread view**, for who writes threads: the functions above, [`spawn`] with a [`JoinHandle`], [`catch`], and whatever
-//!   blocks on a [`WaitQueue`].
-//! - **The event view**, for who writes schedulers: [`Thread::step`] runs a thread to its next system call and returns a
-//!   [`Trace`] node that owns what is left of it. A [`Cpu`] keeps the threads that wait for one another and gives them
-//!   back when they are woken.
+//! - **The thread view** is for programs: the functions above, [`spawn`] with a [`JoinHandle`],
+//!   [`catch`], and every object that blocks on a [`WaitQueue`].
+//! - **The event view** is for schedulers: [`Thread::step`] runs a thread to its next system call
+//!   and returns a [`Trace`] node that owns the rest of the thread. A [`Cpu`] keeps the threads
+//!   that wait for one another, and gives them back when they are woken.
 //!
-//! [`round_robin`] is the reference scheduler, short enough to be read in one look; a scheduler of one's own looks like it.
+//! [`round_robin`] is the reference scheduler. It is short, and other schedulers look like it.
 //!
 //! # Costs
-//! A thread is one block of 8 bytes plus its future, rounded up to 8; one that loops on `yield_now` takes 16 bytes. A switch allocates
-//! nothing, takes no lock and performs no atomic read-modify-write.
+//! A thread is one block of 8 bytes plus its future, rounded up to 8; one that loops on `yield_now`
+//! takes 16 bytes. A switch allocates nothing, takes no lock and performs no atomic
+//! read-modify-write.
 //!
 //! # Foreign futures
-//! Any future runs as a thread: if it is pending without a system call of ours, the thread waits behind its waker. Our leaf futures run
-//! anywhere too: within `join!`, `select!` and the like, and those that need no scheduler of ours under any executor.
+//! Any future runs as a thread. If it is pending without a Selvedge system call, the thread waits
+//! behind its waker. Selvedge's leaf futures run elsewhere too: within `join!`, `select!` and the
+//! like, and those that need no Selvedge scheduler under any executor.
 //!
-//! What stops the OS thread within a step stops all threads of its CPU: a foreign `block_on` there, or the end of a
-//! [`std::thread::scope`], waits for ever for what needs one of them, or needs the scheduler, as [`sleep`] does. It looks to us like a
-//! combinator with a waker of its own, so that we cannot say so; the `block_on` and the `wait_blocking` of the crates above, which can,
-//! panic.
+//! Code that stops the OS thread within a step stops all threads of its CPU. A foreign `block_on`
+//! there, or the end of a [`std::thread::scope`], waits for ever if it needs one of these threads,
+//! or needs the scheduler, as [`sleep`] does. This crate cannot detect a foreign `block_on`,
+//! because it looks like a combinator with a waker of its own. The `block_on` and the
+//! `wait_blocking` of the crates above detect their own use within a step, and panic.
 
-/// Declares a function that is `const`, but for models: loom's atomics cannot be made at compile time.
+/// Declares a `const` function. In a model the function is not `const`, because loom's atomics
+/// cannot be made at compile time.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! constant {
@@ -102,7 +107,7 @@ pub use inbox::Inbox;
 pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_spawn};
 #[doc(hidden)]
 pub use join::{Joiner, Meeting};
-pub use lock::{LocalLock, Lock, WordLock};
+pub use lock::{Guard, LocalGuard, LocalLock, Lock, WordGuard, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
 #[doc(hidden)]

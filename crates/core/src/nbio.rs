@@ -1,4 +1,4 @@
-//! The system call that performs a non-blocking action.
+//! The system call that performs a non-blocking action ([`nbio`]).
 
 use crate::budget;
 use crate::cpu::{Ask, direct, retract};
@@ -10,10 +10,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-/// Has the scheduler perform a non-blocking action, and returns its result.
+/// Has the scheduler perform a non-blocking action, and returns the result of the action.
 ///
-/// An action may as well be performed in the thread itself, at no cost: this call is for programs whose scheduler wants to
-/// see or place such actions, for instance to run those that are not safe beside each other one after another.
+/// A thread may as well perform an action itself, at no cost. This call is for programs with a
+/// scheduler that wants to see or place such actions: for example, to run actions one after another
+/// that are not safe beside each other.
 ///
 /// # Panics
 /// In the thread, if the action panics.
@@ -29,7 +30,8 @@ pub fn nbio<T: 'static, A: FnOnce() -> T + 'static>(action: A) -> Performing<T, 
 #[must_use = "nothing happens until it is awaited"]
 pub struct Performing<T, A> {
     action: Option<A>,
-    /// Behind a lock, which nobody ever waits for, so that the thread may go on with another CPU.
+    /// The lock makes it `Send`, so that the thread may go on with another CPU. No thread ever
+    /// waits for this lock.
     result: Arc<Mutex<Option<std::thread::Result<T>>>>,
     asked: bool,
 }
@@ -52,7 +54,7 @@ impl<T: 'static, A: FnOnce() -> T + 'static> Future for Performing<T, A> {
                     cpu.put_nbio(Box::new(Nbio { action, thread: None }));
                     return Poll::Pending;
                 }
-                // Within a combinator, or elsewhere: at once.
+                // Within a combinator, or outside of a thread, the action is performed at once.
                 _ => {
                     if budget::spend(cx, 1).is_pending() {
                         self.action = Some(action);
@@ -76,7 +78,8 @@ impl<T: 'static, A: FnOnce() -> T + 'static> Future for Performing<T, A> {
 impl<T, A> Drop for Performing<T, A> {
     fn drop(&mut self) {
         if self.asked {
-            // The future may have moved; what it shares has not.
+            // The request is known by the address of the shared result, because the future itself
+            // may have moved.
             retract(Arc::as_ptr(&self.result));
         }
     }
@@ -95,8 +98,8 @@ pub struct Nbio {
 }
 
 impl Nbio {
-    /// Performs the action, and returns the thread, which finds the result. A panic in the action is one of the thread, which
-    /// it reaches when the thread runs on.
+    /// Performs the action, and returns the thread, which finds the result. If the action panics,
+    /// the panic goes on in the thread, when the thread runs again.
     pub fn perform(self) -> Thread {
         (self.action)();
         self.thread.expect("a node of a trace carries its thread")

@@ -1,7 +1,10 @@
-//! Seeing what CPUs do: each is given an observer, if the program has asked for it, and tells it of every step.
+//! Observing CPUs: [`observe`] gives each CPU an [`Observer`], and the CPU tells the observer of
+//! every step.
 //!
-//! While nobody observes, this costs one comparison for each turn of a scheduler, and a step nothing at all: that it is observed is one
-//! more of the conditions under which a step does not end in one of the usual ways, which are looked at together.
+//! `selvedge-see` observes. The CPUs, the schedulers and the leaf futures call the functions here.
+//! While the program is not observed, this costs one comparison for each turn of a scheduler, and
+//! nothing for a step. Being observed is one of several rare conditions of a step. One test at the
+//! end of the step checks all of them.
 
 use crate::arena::Key;
 use crate::cpu::{Step, current};
@@ -17,12 +20,12 @@ use std::time::Duration;
 
 pub use crate::deadlock::cycles;
 
-/// The identity of a thread, as long as it lives; a later thread may have it again.
+/// The identity of a thread while it lives. A later thread may have the same identity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub(crate) Key);
 
 impl ThreadId {
-    /// The thread that is running on this OS thread, if it is one of ours.
+    /// The Selvedge thread that is running on this OS thread, if there is one.
     pub fn current() -> Option<ThreadId> {
         Some(ThreadId(current()?.running()?.1))
     }
@@ -32,7 +35,8 @@ impl ThreadId {
         self.0.get()
     }
 
-    /// What can be said of it from any OS thread: its name, and whether it waits; but not where. `None` if it is over.
+    /// The facts about the thread that any OS thread can read: its name, and whether it waits, but
+    /// not its place. `None` if it is over.
     pub fn info(self) -> Option<ThreadInfo> {
         ThreadInfo::at(self.0)
     }
@@ -54,7 +58,7 @@ impl fmt::Debug for ThreadId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// It lets others run, or was woken before its step had ended.
+    /// It lets other threads run, or it was woken before its step ended.
     Yield,
     /// It has created a thread by [`fork`](crate::fork).
     Fork(ThreadId),
@@ -74,49 +78,49 @@ pub enum End {
     Park,
     /// It is over.
     Return,
-    /// It is over by a panic that nobody joins it for.
+    /// It is over by a panic, and no join handle gets the panic.
     Panic,
 }
 
-/// The end of a step, as an [`Observer`] is told of it: just before the thread goes to whoever has it next.
+/// The end of a step, as an [`Observer`] is told of it, just before the CPU hands the thread on.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Ended {
-    /// Whose step.
+    /// The thread that made the step.
     pub thread: ThreadId,
     /// How it ended.
     pub end: End,
-    /// Whether the thread waits for other things too: of these `end` is one.
+    /// Whether the thread waits for other things too. Then `end` is one of them.
     pub several: bool,
 }
 
-/// What a thread that waits behind a waker waits for, as who took its request describes it.
+/// The thing for which a thread waits behind a waker. The server of the request describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Errand {
-    /// What is being done, as "waits to ..." goes on: `read`, `look up`.
+    /// The action, as the sentence "waits to ..." goes on: `read`, `look up`.
     pub call: &'static str,
-    /// With what.
+    /// The object of the action.
     pub object: Object,
 }
 
-/// What an [`Errand`] is done with.
+/// The object of an [`Errand`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Object {
-    /// With nothing that has a name.
+    /// There is none, or it has no name.
     None,
     /// An open file.
     Descriptor(RawFd),
     /// A part of an open file.
     Part {
-        /// Its descriptor.
+        /// The descriptor of the file.
         fd: RawFd,
-        /// Where the part begins.
+        /// The position at which the part begins, in bytes.
         offset: u64,
-        /// How many bytes it has.
+        /// The length of the part, in bytes.
         length: u64,
     },
-    /// Something by its name: the path of a file, a host.
+    /// A thing by its name: the path of a file, or a host.
     Name(Arc<str>),
     /// Code of the program, by the name of its type.
     Code(&'static str),
@@ -124,36 +128,38 @@ pub enum Object {
     Process(u32),
 }
 
-/// What an observer knows of a thread that waits, for the report of a [`Deadlock`](crate::Deadlock).
+/// The facts that an observer knows of a waiting thread, for the report of a
+/// [`Deadlock`](crate::Deadlock).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// The name it was given.
+    /// The name that the thread was given.
     pub called: Option<Arc<str>>,
-    /// What it waits for, in words.
+    /// The thing it waits for, in words.
     pub call: String,
-    /// For how long it has waited.
+    /// The time that it has waited.
     pub since: Duration,
-    /// Who would wake it: nobody else can. See [`waits_for`].
+    /// The only thread that can wake it, and why. See [`waits_for`].
     pub waits_for: Option<(u32, &'static str)>,
 }
 
-/// What a scheduler has done besides.
+/// Other actions of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// It has taken so many threads from another CPU of its group.
+    /// It has taken this many threads from another CPU of its group.
     Stole(usize),
-    /// So many wake-ups have come from other OS threads.
+    /// This many wake-ups have come from other OS threads.
     Mail(usize),
 }
 
-/// Who is told what a CPU does, on the CPU's own OS thread. An observer that makes system calls or wakes threads disturbs what it
-/// observes; one that panics takes the scheduler down.
+/// An observer of one CPU. The CPU calls it on its own OS thread. An observer that makes system
+/// calls or wakes threads disturbs the program that it observes. An observer that panics takes the
+/// scheduler down.
 pub trait Observer: Send {
     /// A step has ended.
     fn ended(&mut self, step: Ended);
 
-    /// The scheduler's turn: it is about to look for events, or has just done so.
+    /// The scheduler's turn: the CPU is about to look for events, or has just done so.
     fn turn(&mut self, _cpu: &Cpu) {}
 
     /// The CPU is about to wait in its event source.
@@ -162,43 +168,44 @@ pub trait Observer: Send {
     /// The wait in the event source is over.
     fn awake(&mut self) {}
 
-    /// The scheduler has done something else of note.
+    /// The scheduler has done something else that is worth a note.
     fn note(&mut self, _note: Note) {}
 
-    /// The running thread has said what it is called.
+    /// The running thread has given itself a name.
     fn named(&mut self, _thread: ThreadId, _name: &Arc<str>) {}
 
-    /// The running thread is about to wait for what thread `whom` is to do. See [`waits_for`].
+    /// The running thread is about to wait until thread `whom` acts. See [`waits_for`].
     fn waits_for(&mut self, _whom: u32, _tie: &'static str) {}
 
-    /// The running thread has taken back what it was about to wait for. It goes on, and whom it has named in this step was named for that.
+    /// The running thread has taken back its request, and goes on. The thread that it has named in
+    /// this step with `waits_for` was named for that request.
     fn waits_not(&mut self) {}
 
-    /// The running thread is about to wait for this, behind a waker.
+    /// The running thread is about to wait behind a waker for this errand.
     fn waits_on(&mut self, _errand: Errand) {}
 
-    /// Whether the lengths of the queues are wanted now. Asked once per turn.
+    /// Whether the observer wants the lengths of the queues now. The CPU asks once per turn.
     fn surveys(&mut self) -> bool {
         false
     }
 
-    /// The length of a queue: `woken` is the CPU's own, which is the ready queue of a simple scheduler; the others are its scheduler's or
-    /// its event source's.
+    /// The length of a queue. `woken` is the queue of the CPU, which is also the ready queue of a
+    /// simple scheduler. The other queues belong to the scheduler or to the event source.
     fn length(&mut self, _queue: &'static str, _length: usize) {}
 
     /// All lengths have been told.
     fn surveyed(&mut self) {}
 
-    /// What is known of a thread that waits.
+    /// The facts that the observer knows of a waiting thread.
     fn seen(&self, _thread: ThreadId) -> Option<Seen> {
         None
     }
 }
 
-/// To whom the length of a queue is told, by the queue's name.
+/// A function that is told the length of a queue, by the name of the queue.
 pub type Lengths<'a> = dyn FnMut(&'static str, usize) + 'a;
 
-/// Makes the observer of a CPU, by the CPU's number.
+/// A function that makes the observer of a CPU, given the number of the CPU.
 pub type Observers = fn(u32) -> Box<dyn Observer>;
 
 struct Hook {
@@ -209,22 +216,22 @@ struct Hook {
     observed: Vec<(u32, Watched)>,
 }
 
-/// The part of a CPU that other OS threads may look at, while the CPU is in the list.
+/// The part of an observed CPU that other OS threads may read, while the CPU is in the list.
 struct Watched(*const Step);
 
-// SAFETY: behind it only atomic words are read.
+// SAFETY: other OS threads read only the atomic words of the [`Step`] behind it.
 unsafe impl Send for Watched {}
 
 static HOOK: Mutex<Hook> = Mutex::new(Hook { version: 0, make: None, observed: Vec::new() });
-/// A copy of the hook's version. A CPU compares it with its own once per turn.
+/// A copy of the hook's version. A CPU compares it with its own version once per turn.
 static VERSION: AtomicU32 = AtomicU32::new(0);
 
 fn hook() -> MutexGuard<'static, Hook> {
     HOOK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on each CPU of the process has an observer that `make` makes for it; with `None`, none has any more. CPUs that run already
-/// take notice with their next turn.
+/// From now on each CPU of the process has an observer, which `make` makes. With `None`, the
+/// observers are taken away. A CPU that runs already follows at its next turn.
 pub fn observe(make: Option<Observers>) {
     let mut hook = hook();
     hook.make = make;
@@ -240,18 +247,20 @@ pub fn nudge(cpu: u32) {
     directory::post(cpu, 0);
 }
 
-/// The observed CPUs that are running a step now, by number, and whose step it is.
+/// The observed CPUs that are running a step now, by number, each with the thread that makes the
+/// step.
 pub fn running() -> Vec<(u32, ThreadId)> {
     let hook = hook();
     let running = hook.observed.iter().filter_map(|(cpu, step)| {
-        // SAFETY: a CPU leaves the list, under the lock that we hold, before it is freed.
+        // SAFETY: the CPU is alive, because `leave` takes it out of the list before it is freed,
+        // and we hold the lock of the list.
         let running = unsafe { &(*step.0).running };
         Some((*cpu, ThreadId(Key::new(running.load(Ordering::Relaxed))?)))
     });
     running.collect()
 }
 
-/// Tells the observer what the running thread is called, if there is one.
+/// Tells the observer the name of the running thread, if there is one.
 #[inline]
 pub fn named(name: &Arc<str>) {
     if let Some(cpu) = current()
@@ -261,10 +270,12 @@ pub fn named(name: &Arc<str>) {
     }
 }
 
-/// Tells the observer, if there is one, that the running thread is about to wait for the thread with the number `whom`: the one that
-/// holds what it wants to have, or is to deliver it. `tie` says which, as a sentence goes on: "which holds the mutex".
+/// Tells the observer, if there is one, that the running thread is about to wait for the thread
+/// with the number `whom`. That thread holds the object that the running thread wants, or is to
+/// deliver it. `tie` says which, as the sentence goes on: "which holds the mutex".
 ///
-/// To be said only if nobody but `whom` can end the wait: from this, deadlocks are told.
+/// Call this only if no other thread than `whom` can end the wait, because reports of deadlocks
+/// rely on it.
 #[inline]
 pub fn waits_for(whom: u32, tie: &'static str) {
     if let Some(cpu) = current() {
@@ -272,8 +283,8 @@ pub fn waits_for(whom: u32, tie: &'static str) {
     }
 }
 
-/// Tells the observer, if there is one, what the running thread is about to wait for behind a waker. To be called by a future that
-/// returns `Pending`, each time.
+/// Tells the observer, if there is one, for which errand the running thread is about to wait behind
+/// a waker. A future that returns `Pending` calls this each time.
 #[inline]
 pub fn waits_on(errand: impl FnOnce() -> Errand) {
     if let Some(cpu) = current() {
@@ -288,14 +299,15 @@ pub fn is_on() -> bool {
 }
 
 impl Cpu {
-    /// Tells the observer, if there is one, what the scheduler has done.
+    /// Tells the observer, if there is one, of an action of the scheduler.
     #[inline]
     pub fn note(&self, note: Note) {
         self.inner().tell(|observer| observer.note(note));
     }
 
-    /// Tells the observer, if there is one and it wants to know, the lengths of a scheduler's queues: to be called before each
-    /// [`poll`](Cpu::poll), which tells those of the CPU and of the event source.
+    /// Tells the observer, if there is one and it asks for them, the lengths of the scheduler's
+    /// queues. A scheduler calls this before each [`poll`](Cpu::poll), which tells the lengths of
+    /// the queues of the CPU and of the event source.
     #[inline]
     pub fn survey(&self, lengths: impl FnOnce(&mut Lengths<'_>)) {
         self.inner().tell(|observer| {
@@ -305,7 +317,8 @@ impl Cpu {
         });
     }
 
-    /// As [`survey`](Cpu::survey), of the CPU's own queue and the event source's. It ends the survey.
+    /// As [`survey`](Cpu::survey), for the queue of the CPU and the queues of the event source. It
+    /// ends the survey.
     #[cold]
     pub(crate) fn survey_all<E: Events + ?Sized>(&self, events: &E) {
         self.inner().tell(|observer| {
@@ -318,7 +331,8 @@ impl Cpu {
         });
     }
 
-    /// Once per turn: has the observer look, if there is or should be one. Whether the program is observed, or has been.
+    /// Once per turn: installs or removes the observer if need be, and tells it of the turn. True
+    /// if the program is observed, or has been.
     #[inline(always)]
     pub(crate) fn turn(&self) -> bool {
         let observed = is_on();
@@ -347,7 +361,7 @@ impl Cpu {
     }
 }
 
-/// The CPU is about to be freed.
+/// Takes a CPU that is about to be freed out of the list of observed CPUs.
 pub(crate) fn leave(step: &Step) {
     if is_on() {
         hook().observed.retain(|(_, watched)| !std::ptr::eq(watched.0, step));
@@ -355,7 +369,8 @@ pub(crate) fn leave(step: &Step) {
 }
 
 impl End {
-    /// Of a step that has ended without any request of the thread's own.
+    /// The end of a step without a request in the slot; `request` is the last one that was made on
+    /// behalf of a waker.
     pub(crate) fn of_request(request: Option<&Request>) -> End {
         match request {
             None => End::Park,

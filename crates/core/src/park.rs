@@ -1,4 +1,4 @@
-//! Parking: waiting behind a waker that one hands out oneself.
+//! Parking ([`park`]): a thread hands out its waker and waits until the waker is woken.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,9 +6,9 @@ use std::task::{Context, Poll, Waker};
 
 /// Hands a waker of this thread to `give`, and waits until it is woken.
 ///
-/// This is the call to build an event source with that knows nothing of schedulers: a callback, another OS thread, a
-/// foreign library. As with [`std::thread::park`], it may return without having been woken: check what you wait
-/// for, and park again.
+/// Event sources that know nothing of schedulers are built with this call: a callback, another OS
+/// thread, a foreign library. As [`std::thread::park`], it may return although the waker was not
+/// woken. So check your condition, and park again if need be.
 ///
 /// # Examples
 /// ```
@@ -33,7 +33,7 @@ use std::task::{Context, Poll, Waker};
 /// ```
 ///
 /// # Complexity
-/// No allocation; waking from the same OS thread is as fast as a hand-over.
+/// No allocation. Waking from the same OS thread is as fast as a hand-over.
 pub fn park<G: FnOnce(Waker)>(give: G) -> Park<G> {
     Park { give: Some(give) }
 }

@@ -1,4 +1,6 @@
-//! What a process has one of, and what the child of a `fork(2)` makes anew.
+//! A value that a process has once: [`PerProcess`]. The child of a `fork(2)` makes its own.
+//!
+//! The deadlock ledger (`quiet.rs`) and the pools of the crates above lie in one.
 
 use std::process;
 use std::ptr;
@@ -6,9 +8,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A value that each process makes at its first use.
 ///
-/// The child of a `fork(2)` has a copy of the parent's memory, but of the parent's OS threads only the one that called. So
-/// what the parent's OS threads hold (a lock, a job, a count of themselves) stays for ever as it was. The child therefore
-/// leaves the parent's value alone, which it notices by the process id, and makes one of its own.
+/// The child of a `fork(2)` has a copy of the parent's memory, but only one of the parent's OS
+/// threads: the one that called. So a lock, a job, or a count that belongs to the parent's other OS
+/// threads stays for ever as it was. Therefore the child leaves the parent's value alone, and makes
+/// a value of its own. It notices the fork by the process id.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct PerProcess<T: 'static>(AtomicPtr<Made<T>>);
@@ -20,20 +23,21 @@ struct Made<T> {
 }
 
 impl<T: Send + Sync> PerProcess<T> {
-    /// Nothing is made yet.
+    /// A place in which no value has been made.
     #[expect(clippy::new_without_default, reason = "it is for statics, where `default` cannot be called")]
     pub const fn new() -> PerProcess<T> {
         PerProcess(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// This process's value. When several OS threads make it at the same time, they all get the first one.
+    /// The value of this process. When several OS threads make it at the same time, all of them get
+    /// the first value.
     ///
     /// # Complexity
-    /// A `getpid(2)`: some 50 ns.
+    /// A `getpid(2)`: about 50 ns.
     pub fn get(&self, make: impl FnOnce() -> T) -> &'static T {
         let me = process::id();
         let made = self.0.load(Ordering::Acquire);
-        // SAFETY: null, or leaked by `set`, which is the only one to store here.
+        // SAFETY: the pointer is null, or leaked by `set`, which alone stores here.
         match unsafe { made.as_ref() } {
             Some(made) if made.by == me => &made.value,
             _ => self.set(made, Made { by: me, value: make() }),
@@ -47,12 +51,13 @@ impl<T: Send + Sync> PerProcess<T> {
         let made = match set {
             Ok(_) => new,
             Err(other) => {
-                // SAFETY: it is ours, because the exchange has failed.
+                // SAFETY: `new` was boxed above and is not shared, because the exchange has failed.
                 drop(unsafe { Box::from_raw(new) });
                 other
             }
         };
-        // SAFETY: what is stored here is leaked: that of an OS thread of this process just now.
+        // SAFETY: the pointer was leaked by a `set` of this process, this one or the one that came
+        // first, and is never freed.
         unsafe { &(*made).value }
     }
 }

@@ -1,4 +1,5 @@
-//! Where threads wait, and the list of them.
+//! The places at which threads wait ([`Place`]), and the public description of a thread
+//! ([`ThreadInfo`]).
 
 use crate::arena::{self, Key};
 use crate::observe::{Seen, ThreadId};
@@ -12,26 +13,39 @@ use std::sync::Arc;
 pub(crate) struct Place(pub(crate) u32);
 
 impl Place {
-    /// Behind a waker, or nowhere.
+    /// The thread waits behind a waker, or does not wait.
     pub(crate) const UNKNOWN: Place = Place(0);
-    /// At the join handle of the thread `key`, of which the highest bit is left out. (No location lies at an odd address.)
+    /// The thread waits at the join handle of the thread `key`. The highest bit of the key is left
+    /// out. The result is odd, and no location lies at an odd address.
     #[inline(always)]
     pub(crate) fn join(key: Key) -> Place {
         Place(key.get() << 1 | 1)
     }
 
-    /// Whether it is at a join handle.
+    /// Whether the place is a join handle.
     pub(crate) fn is_join(self) -> bool {
         self.0 & 1 == 1
     }
 
     #[inline(always)]
     pub(crate) fn of(location: &'static Location<'static>) -> Place {
-        Place(thread::offset(location).unwrap_or(0))
+        match thread::offset(location) {
+            Some(offset) => Place(offset),
+            None => Place::far(),
+        }
+    }
+
+    /// That of a location in another image. (A function, so that the compiler branches, and does
+    /// not compute both.)
+    #[cold]
+    #[inline(never)]
+    fn far() -> Place {
+        Place::UNKNOWN
     }
 
     pub(crate) fn location(self) -> Option<&'static Location<'static>> {
-        // SAFETY: any other Place is made from a Location by `of` alone. (No location lies at the anchor itself.)
+        // SAFETY: any other Place was made by `of`, from a Location. (No location lies at the
+        // anchor itself, so its offset is not 0.)
         (self != Place::UNKNOWN && !self.is_join()).then(|| unsafe { thread::at_offset(self.0) })
     }
 }
@@ -47,7 +61,7 @@ pub struct ThreadInfo {
 }
 
 impl ThreadInfo {
-    /// `link` is what the header holds beside `head`.
+    /// `link` is the second word of the header, beside `head`.
     pub(crate) fn of(key: Key, head: u32, link: u32) -> ThreadInfo {
         let state = head & STATE;
         let waiting = state == WAITING || state == WAITING_HERE;
@@ -55,14 +69,16 @@ impl ThreadInfo {
         ThreadInfo { key, name: (thread::vtable(head).name)(), state, place, seen: None }
     }
 
-    /// What can be said of the thread at `key` from any OS thread; `None` if there is none.
+    /// The description of the thread at `key` that can be given on any OS thread. `None` if there
+    /// is no thread.
     pub(crate) fn at(key: Key) -> Option<ThreadInfo> {
         let head = arena::header(key).head();
-        // Its link may be about to be used otherwise.
+        // The link is not read, because the thread's owner may be about to use it for something
+        // else.
         (head != FREE && head & STATE != OVER).then(|| ThreadInfo::of(key, head, Place::UNKNOWN.0))
     }
 
-    /// The number of the thread; a later thread may have it again.
+    /// The number of the thread. A later thread may have the same number.
     pub fn id(&self) -> u32 {
         self.key.get()
     }
@@ -77,17 +93,19 @@ impl ThreadInfo {
         self.name
     }
 
-    /// Whether only threads of its CPU can resume it, but for who cancels it.
+    /// Whether only threads of its CPU can resume it. (A join handle can still cancel it.)
     pub(crate) fn waits_here(&self) -> bool {
         self.state == WAITING_HERE
     }
 
-    /// Whether it waits for another thread or behind a waker; else it is ready, or with an event source.
+    /// Whether it waits for another thread or behind a waker. Otherwise it is ready, or an event
+    /// source has it.
     pub fn is_waiting(&self) -> bool {
         self.state == WAITING || self.state == WAITING_HERE
     }
 
-    /// What an observer knows of it: only in the report of a deadlock, and if the program is observed.
+    /// The facts that an observer knows of it. They are there only in the report of a deadlock, and
+    /// if the program is observed.
     pub fn seen(&self) -> Option<&Seen> {
         self.seen.as_deref()
     }
@@ -96,8 +114,8 @@ impl ThreadInfo {
         ThreadInfo { seen: seen.map(Arc::new), ..self }
     }
 
-    /// The line of the program on which it waits in a queue of ours; `None` behind a foreign waker or a
-    /// join handle.
+    /// The line of the program on which it waits in a [`WaitQueue`](crate::WaitQueue). `None`
+    /// behind a foreign waker or a join handle.
     pub fn place(&self) -> Option<&'static Location<'static>> {
         self.place.location()
     }

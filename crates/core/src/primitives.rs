@@ -1,8 +1,9 @@
-//! The synchronisation primitives of the protocols that are checked with loom: std's, or loom's under `--cfg loom`.
+//! The synchronisation primitives of the protocols that loom checks: those of std, or those of loom
+//! under `--cfg loom`.
 
 #[cfg(loom)]
 pub(crate) use loom::{
-    cell::UnsafeCell,
+    cell::{MutPtr, UnsafeCell},
     lazy_static,
     sync::{
         Mutex,
@@ -16,7 +17,7 @@ pub(crate) use std::sync::{
     atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 
-/// `std`'s cell with loom's way of getting at the value.
+/// The cell of `std`, with loom's way to reach the value.
 #[cfg(not(loom))]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -27,18 +28,39 @@ impl<T> UnsafeCell<T> {
     }
 
     #[inline(always)]
-    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-        f(self.0.get())
+    pub(crate) fn get_mut(&self) -> MutPtr<T> {
+        MutPtr(self.0.get())
     }
 }
 
-/// How one waits for a lock that is held for a few instructions: by trying again, less and less often.
+/// The way to the value, as long as it is used: loom tells by its life whether two use the value at
+/// once.
+#[cfg(not(loom))]
+pub(crate) struct MutPtr<T>(*mut T);
+
+#[cfg(not(loom))]
+impl<T> MutPtr<T> {
+    /// # Safety
+    /// As for a dereference of the pointer, which nothing else uses meanwhile.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "as loom has it")]
+    pub(crate) unsafe fn deref(&self) -> &mut T {
+        // SAFETY: the caller's contract.
+        unsafe { &mut *self.0 }
+    }
+}
+
+/// The way in which an OS thread waits for a lock that is held for a few instructions: it tries
+/// again, less and less often.
 #[cfg(not(loom))]
 pub(crate) struct Late;
 
-/// Nothing: see the model's.
+/// An empty value. In a model it is the guard of a mutex.
 #[cfg(not(loom))]
-pub(crate) struct Turn;
+pub(crate) struct Turn<'a>(std::marker::PhantomData<&'a ()>);
+
+#[cfg(loom)]
+pub(crate) type Turn<'a> = loom::sync::MutexGuard<'a, ()>;
 
 #[cfg(not(loom))]
 impl Late {
@@ -46,13 +68,13 @@ impl Late {
         Late
     }
 
-    /// To be called before the first attempt; the end of what it gives is the end of the critical section.
+    /// Called before the first attempt. The critical section ends when the result is dropped.
     #[inline(always)]
-    pub(crate) fn turn(&self) -> Turn {
-        Turn
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn(std::marker::PhantomData)
     }
 
-    /// Tries until it succeeds.
+    /// Tries until an attempt succeeds.
     pub(crate) fn acquire<T>(&self, attempt: impl Fn() -> Option<T>) -> T {
         let mut round = 0u32;
         loop {
@@ -69,8 +91,9 @@ impl Late {
     }
 }
 
-/// The same in a model, which would have to try every number of vain attempts: here they wait in a mutex of the model's,
-/// and an attempt is in vain only because of those who go past the lock.
+/// The same in a model. A model would have to try every number of failed attempts, so here OS
+/// threads wait in a mutex of the model. An attempt fails only because of operations that go past
+/// the lock.
 #[cfg(loom)]
 pub(crate) struct Late(Mutex<()>);
 
@@ -80,7 +103,7 @@ impl Late {
         Late(Mutex::new(()))
     }
 
-    pub(crate) fn turn(&self) -> impl Sized {
+    pub(crate) fn turn(&self) -> Turn<'_> {
         self.0.lock().unwrap()
     }
 

@@ -1,56 +1,64 @@
-//! When a deadlock is told: the argument that no report is false, and that each deadlock is told.
+//! The ledger of quiet OS threads, by which a scheduler finds a deadlock: [`Ledger`], [`Quiet`],
+//! and the argument that no report is false and that each deadlock is reported.
+//!
+//! `Cpu::poll` in `events.rs` asks [`are_all_quiet`]. Event sources and pools hold a [`Quiet`] for
+//! each of their idle OS threads.
 //!
 //! # Words
-//! An OS thread is **quiet** while it holds a [`Quiet`], or while another holds one for it. It says
-//! by this: "I do nothing that could make a thread go on until an OS thread of this process gives
-//! me something to do." A pool's idle OS thread is quiet, and so is a scheduler's that has no
-//! thread to run and awaits nothing from the kernel, and one that waits for a future without a time
-//! limit. All others are **active**: those that run, those that wait for the kernel or the clock,
-//! and all of which this module knows nothing.
+//! An OS thread is **quiet** while it holds a [`Quiet`], or while another OS thread holds one for
+//! it. A quiet OS thread promises: "I do nothing that could make a thread go on until an OS thread
+//! of this process gives me something to do." An idle OS thread of a pool is quiet. The OS thread
+//! of a scheduler is quiet when the scheduler has no thread to run and awaits nothing from the
+//! kernel. An OS thread that waits for a future without a time limit (`blocking.rs`) is quiet. All
+//! other OS threads are **active**: those that run, those that wait for the kernel or the clock,
+//! and all that this module does not know.
 //!
-//! The [`Ledger`] is one word: how many OS threads are quiet, and how often a quiet has ended.
+//! The [`Ledger`] is one word: the number of quiet OS threads, and the number of quiets that have
+//! ended.
 //!
 //! # Steps
-//! - **B**, begin: the ledger counts one more. The OS thread itself takes this step, when it has
-//!   done all that was its to do. (The idle OS threads of a pool take it for one another, because
-//!   it does not matter which of them gets the next job.)
-//! - **E**, end: the ledger counts one less, and one end more. **The OS thread that gives a quiet
-//!   one something to do takes this step for it**, and only then may become quiet, or end, itself.
-//!   An OS thread also takes it on its own when it stops waiting.
-//! - **D**, detect: a scheduler that is quiet reads the ledger (D1), asks the kernel how many OS
-//!   threads the process has (D2) and reads the ledger again (D3). If both readings are equal and
-//!   say as many as the kernel, there is a deadlock.
+//! - **B**, begin: the ledger counts one quiet OS thread more. The OS thread itself takes this
+//!   step, when it has done all its work. (The idle OS threads of a pool take it for one another,
+//!   because it does not matter which of them gets the next job.)
+//! - **E**, end: the ledger counts one quiet OS thread less, and one end more. **The OS thread that
+//!   gives a quiet one something to do takes this step for it**, and only then may become quiet, or
+//!   end, itself. An OS thread also takes this step for itself when it stops waiting.
+//! - **D**, detect: a scheduler that is quiet reads the ledger (D1), asks the kernel for the number
+//!   of OS threads of the process (D2) and reads the ledger again (D3). If both readings are equal,
+//!   and the number of quiet OS threads in them is the kernel's number, there is a deadlock.
 //!
-//! Where E is taken: `Inbox::post` and `Inbox::call` for the OS thread of a CPU; the submitter of a
-//! job for one of a pool; the waker for one that waits for a future (`blocking.rs`: in `block_on`,
-//! or in a blocking operation of `sync` without a time limit); the maker of a request for that of
-//! the loop outside schedulers; the last worker to end for the one that waits in `per_core`.
+//! E is taken by `Inbox::post` and `Inbox::call` for the OS thread of a CPU; by the submitter of a
+//! job for an OS thread of a pool; by the waker for an OS thread that waits for a future (in
+//! `block_on`, or in a blocking operation of `sync`); by the maker of a request for the OS thread
+//! of the loop outside schedulers; by the last worker to end for the OS thread that waits in
+//! `per_core`.
 //!
 //! # No report is false
 //! 1. *Between D1 and D3 the same OS threads were quiet all the time.* A step B adds 1 to the word,
-//!    and a step E adds 2³² - 1. No sum of fewer than 2³² of them is 0, so equal readings mean that
-//!    there was none.
-//! 2. *At D2 all OS threads of the process were quiet.* The quiet ones exist, for they wait; each
-//!    counts once; and the kernel counts as many. It counts one that starts from before its first
-//!    instruction to after its last.
+//!    and a step E adds 2³² - 1. No sum of fewer than 2³² such steps is 0, so equal readings mean
+//!    that there was no step.
+//! 2. *At D2 all OS threads of the process were quiet.* The quiet OS threads exist, because they
+//!    wait. Each counts once, and the kernel counts as many. The kernel counts an OS thread from
+//!    before its first instruction to after its last.
 //! 3. *From then on nothing happens.* A quiet OS thread goes on only after another has taken E for
-//!    it. The first to take E would have to be active; at D2 there was none, and no OS thread
-//!    starts but by an active one.
+//!    it. The first OS thread to take E would have to be active. At D2 there was no active one, and
+//!    only an active OS thread starts another.
 //!
 //! An OS thread that gives work and ends at once takes E before the kernel forgets it. The kernel
 //! forgets it under a lock that D2 takes too. So if D2 does not count it any more, D3 sees its E.
 //!
-//! # Each deadlock is told
-//! Let all OS threads be quiet from some moment on; the last to become so took the last step B.
-//! - *It was a scheduler's.* It takes D afterwards, and 1 to 3 hold.
-//! - *It was another.* Then it [calls](crate::directory::call_one) a CPU whose OS thread is quiet,
-//!   if the CPUs are all asleep; that one takes E and B for itself, and D.
-//! - *It was none, but an active OS thread has ended.* Of those nothing is known. So a quiet
-//!   scheduler takes D again, first after a millisecond, then less and less often, four times a
-//!   second in the end.
+//! # Each deadlock is reported
+//! Let all OS threads be quiet from some moment on. The last event before that moment is one of
+//! three:
+//! - *The OS thread of a scheduler took a step B.* It takes D afterwards, and 1 to 3 hold.
+//! - *Another OS thread took a step B.* If the CPUs are all asleep, this OS thread
+//!   [calls](crate::directory::call_one) a CPU with a quiet OS thread. That OS thread
+//!   takes E and B for itself, and then D.
+//! - *An active OS thread ended.* This module does not see that. So a quiet scheduler takes D
+//!   again, first after a millisecond, then less and less often, four times a second in the end.
 //!
-//! A scheduler that awaits something from the kernel is active, and so a deadlock of others is told
-//! only when it is over.
+//! A scheduler that awaits an event from the kernel is active. So a deadlock of other threads is
+//! reported only after that wait.
 //!
 //! `tests/loom_quiet.rs` checks the steps with models of two and three OS threads.
 
@@ -58,7 +66,8 @@ use crate::directory;
 use crate::per_process::PerProcess;
 use crate::primitives::{AtomicU64, Ordering};
 
-/// How many OS threads are quiet, and how often a quiet has ended (in the upper half).
+/// The number of quiet OS threads (in the lower half), and the number of quiets that have ended (in
+/// the upper half).
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Ledger(AtomicU64);
@@ -80,7 +89,7 @@ impl Ledger {
         self.0.fetch_add((1 << 32) - 1, Ordering::SeqCst);
     }
 
-    /// Step D: whether all OS threads are quiet, of which `os_threads` says how many there are.
+    /// Step D: whether all OS threads are quiet. `os_threads` gives their number.
     pub fn are_all_quiet(&self, os_threads: impl FnOnce() -> Option<u32>) -> bool {
         let before = self.0.load(Ordering::SeqCst);
         let quiet = before as u32;
@@ -93,15 +102,16 @@ fn ledger() -> &'static Ledger {
     LEDGER.get(Ledger::default)
 }
 
-/// For as long as it lives, one OS thread is **quiet**: it does nothing that could make a thread go
-/// on until an OS thread of this process gives it something to do. When all are quiet there is a
+/// While it lives, one OS thread is **quiet**: it does nothing that could make a thread go on until
+/// an OS thread of this process gives it something to do. When all OS threads are quiet there is a
 /// deadlock, which a scheduler then reports.
 ///
-/// Helper threads of an event source hold one while they idle, or else no deadlock can be told.
-/// What they promise:
-/// - The OS thread waits for neither the kernel nor the clock, unless it does nothing then but end.
-/// - The giver of something to do drops this *before* it gives, or at least before it waits or
-///   ends. So it lies where the giver finds it, and not on the stack of the OS thread that waits.
+/// The helper threads of an event source hold one while they idle, because otherwise no deadlock
+/// can be reported. They promise:
+/// - The OS thread waits for neither the kernel nor the clock, unless it only ends after that.
+/// - The OS thread that gives it something to do drops this *before* it gives, or at least before
+///   it waits or ends itself. So this value lies where the giver finds it, and not on the stack of
+///   the OS thread that waits.
 ///
 /// # Examples
 /// An OS thread that waits for its first job:
@@ -134,8 +144,8 @@ fn ledger() -> &'static Ledger {
 pub struct Quiet(&'static Ledger);
 
 impl Quiet {
-    /// One OS thread more is quiet from now on. If it may have been the last, a scheduler looks
-    /// whether it was.
+    /// One more OS thread is quiet from now on. If it may have been the last active one, a
+    /// scheduler checks for a deadlock.
     #[expect(clippy::new_without_default, reason = "it is a declaration, not a value")]
     pub fn new() -> Quiet {
         let quiet = Quiet::of_scheduler();
@@ -143,8 +153,8 @@ impl Quiet {
         quiet
     }
 
-    /// The OS thread of a scheduler is quiet from now on, which looks itself whether it was the
-    /// last.
+    /// The OS thread of a scheduler is quiet from now on. The scheduler checks for a deadlock
+    /// itself.
     pub(crate) fn of_scheduler() -> Quiet {
         let ledger = ledger();
         ledger.begin();
@@ -163,14 +173,14 @@ pub(crate) fn are_all_quiet() -> bool {
     ledger().are_all_quiet(os_threads)
 }
 
-/// How many OS threads the process has. (A listing of `/proc/self/task` is no measure: it ends at
-/// an entry whose OS thread is just ending.)
+/// The number of OS threads of the process. (The length of a listing of `/proc/self/task` is no
+/// measure, because the listing ends at the entry of an OS thread that is just ending.)
 fn os_threads() -> Option<u32> {
     if cfg!(miri) {
-        return None; // Miri's OS threads are one to the kernel.
+        return None; // Miri runs all its OS threads in one of the kernel's.
     }
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the program's name, in brackets; it may have brackets and blanks in it.
+    // The second field is the program's name in brackets. The name may contain brackets and blanks.
     const AFTER_NAME: usize = 20 - 3;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(AFTER_NAME)?.parse().ok()
 }

@@ -1,4 +1,5 @@
-//! The system calls that wait for the world: a descriptor, a point in time.
+//! The system calls that wait for the world: [`wait`] for a descriptor, and [`sleep`] for a point
+//! in time.
 
 use crate::alarm::{self, Alarm, Asker};
 use crate::budget;
@@ -15,16 +16,16 @@ use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-/// Who serves requests that are made outside of any CPU: under a foreign executor.
+/// The event loop for requests that are made outside of any CPU, under a foreign executor.
 static FALLBACK: OnceLock<fn(Request, Waker)> = OnceLock::new();
 
-/// Installs the event loop that serves [`WaitFd`] and [`SleepUntil`] when they are polled outside of any CPU: under
-/// a foreign executor. Only the first one counts.
+/// Installs the event loop that serves [`WaitFd`] and [`SleepUntil`] when they are polled outside
+/// of any CPU, under a foreign executor. Only the first call counts.
 pub fn set_fallback(serve: fn(Request, Waker)) {
     let _ = FALLBACK.set(serve);
 }
 
-/// Has a request served that is made outside of any CPU.
+/// Has the fallback serve a request that is made outside of any CPU.
 fn fall_back(request: Request, waker: Waker) {
     match FALLBACK.get() {
         Some(serve) => serve(request, waker::tame(waker)),
@@ -32,10 +33,11 @@ fn fall_back(request: Request, waker: Waker) {
     }
 }
 
-/// Waits until a descriptor is ready. The answer is a hint: try, and wait again if it was too early.
+/// Waits until a descriptor is ready. The answer is a hint: try the operation, and wait again if it
+/// was too early.
 ///
-/// This is the bare system call, for descriptors that are waited for now and then. Who waits for one many times keeps a
-/// [`WaitFd`] protocol of its own, as `selvedge-io` does.
+/// This is the bare system call, for descriptors with rare waits. Code that waits for one
+/// descriptor many times keeps a protocol of its own with [`WaitFd`], as `selvedge-io` does.
 ///
 /// # Paper
 /// [LZ07 Figure 10] `sys_epoll_wait`.
@@ -44,9 +46,10 @@ pub async fn wait(fd: BorrowedFd<'_>, interest: Interest) {
     WaitFd::new(Readiness { fd: fd.as_raw_fd(), deadline: Deadline::NEVER, interest, fresh: true }).await;
 }
 
-/// The system call [`wait`], with everything that can be said to the event loop.
+/// The system call [`wait`], with all its parameters.
 ///
-/// It ends when the loop has resumed it: because the descriptor is ready, the deadline has passed, or for no reason.
+/// It ends when the event loop resumes it: because the descriptor is ready, because the deadline
+/// has passed, or for no reason.
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
 pub struct WaitFd {
@@ -71,7 +74,8 @@ impl Future for WaitFd {
             self.state = Asking::Done;
             return Poll::Ready(());
         }
-        // One that is not in the slot has nothing to take back there.
+        // The state becomes `Asked` only if the request gets the slot, because only then the drop
+        // has a request to take back.
         self.state = Asking::Done;
         let request = Request::Wait(self.readiness);
         match (direct(cx), current()) {
@@ -98,7 +102,7 @@ impl Drop for WaitFd {
     }
 }
 
-/// Lets at least `duration` pass; none at all if that is zero.
+/// Waits for at least `duration`. If that is zero, it does not wait.
 pub fn sleep(duration: Duration) -> SleepUntil {
     match duration {
         Duration::ZERO => sleep_until(Time::default()),
@@ -106,34 +110,37 @@ pub fn sleep(duration: Duration) -> SleepUntil {
     }
 }
 
-/// Waits for a point in time. It never ends before it; how long after is up to the event source.
+/// Waits for a point in time. It never ends before that point. The event source determines how long
+/// after.
 pub fn sleep_until(until: Time) -> SleepUntil {
     SleepUntil { until, asked: Asked::Idle, _pinned: PhantomPinned }
 }
 
 /// The system call [`sleep`].
 ///
-/// Dropping it takes its timer back, in constant time; on any OS thread.
+/// Dropping it cancels its timer, in constant time, on any OS thread.
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
 pub struct SleepUntil {
     until: Time,
     asked: Asked,
-    /// It is known by its address to the slot it has asked in.
+    /// The slot knows the asking future by its address.
     _pinned: PhantomPinned,
 }
 
-/// What has become of a sleep's request.
+/// The state of a sleep's request.
 #[derive(Debug)]
 enum Asked {
     Idle,
-    /// It stands until its alarm is over: as long as the same thread or task polls, it need not ask again. The alarm of a request that goes
-    /// with the thread itself is over at once: if a scheduler runs the thread before its time, it asks again.
+    /// The request stands until its alarm is over. While it stands and the same thread or task
+    /// polls, the sleep need not ask again. If the request travels with the thread itself, its
+    /// alarm is over at once. Then, if a scheduler runs the thread too early, the sleep asks again.
     Stands(Whom, Asker),
 }
 
-/// A waker, to be recognised: no clone of it, which might cost an atomic operation. As long as the request stands, the event source has
-/// the waker, so that no other has the same address.
+/// The identity of a waker. It is not a clone, because a clone might cost an atomic operation.
+/// While the request stands, the event source holds the waker, so no other waker has the same
+/// address.
 #[derive(Debug, PartialEq)]
 struct Whom {
     data: usize,
@@ -164,11 +171,12 @@ impl Future for SleepUntil {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: nothing is moved out of it.
+        // SAFETY: no field is moved out of `this`.
         let this = unsafe { self.get_unchecked_mut() };
         let until = this.until;
         let cpu = current();
-        // The coarse time is never ahead. Before the first request it will do: one that is late by then is served at once.
+        // The coarse time is never ahead of the clock. It is exact enough before the first request,
+        // because the event source serves a late request at once.
         let over = cpu.is_some_and(|cpu| cpu.now() >= until)
             || (cpu.is_none() || !matches!(this.asked, Asked::Idle)) && Time::now() >= until;
         if over {
@@ -216,19 +224,22 @@ impl Drop for SleepUntil {
     }
 }
 
-/// Whether the caller runs in a step of a thread of ours, so that [`spawn`](crate::spawn) and system calls are served here.
+/// Whether the caller runs in a step of a Selvedge thread, so that [`spawn`](crate::spawn) and
+/// system calls are served here.
 #[inline]
 pub fn in_thread() -> bool {
     current().is_some()
 }
 
-/// The number of the thread in whose step the caller runs; outside of a step, `None`. A later thread may have it again.
+/// The number of the thread that makes the step in which the caller runs. `None` outside of a step.
+/// A later thread may have the same number.
 #[inline]
 pub fn this_thread() -> Option<u32> {
     Some(current()?.running()?.1.get())
 }
 
-/// The coarse time of the running CPU's last turn, without a system call; outside of a CPU, the clock.
+/// The coarse time of the running CPU's last turn, without a system call. Outside of a CPU, the
+/// clock.
 pub fn now() -> Time {
     current().map_or_else(Time::now, |cpu| cpu.now())
 }

@@ -1,15 +1,16 @@
-//! The reference scheduler: round-robin, to be read in one look.
+//! The reference scheduler: [`round_robin`], in a form that can be read as a whole.
 
+use crate::cpu::Brief;
 use crate::{Cpu, Events, JoinError, NoEvents, RunError, Trace};
 use std::future::Future;
 
-/// Runs `main` and the threads it creates, one step each in turn, until `main` has ended; returns its result. The threads
-/// that are left are cancelled.
+/// Runs `main` and the threads that it creates, one step each in turn, until `main` has ended;
+/// returns the result of `main`. The threads that are left are cancelled.
 ///
-/// It serves threads that wait only for one another; [`round_robin_with`] takes an event loop too.
+/// It serves threads that wait only for one another. [`round_robin_with`] takes an event loop too.
 ///
 /// # Errors
-/// See [`RunError`]; a deadlock above all.
+/// See [`RunError`], above all the deadlock.
 ///
 /// # Panics
 /// If `main` panics.
@@ -34,8 +35,9 @@ pub fn round_robin_with<F: Future + 'static>(
     round_robin_until(Cpu::new()?, events, main, || false).map(|output| output.expect("it is not stopped"))
 }
 
-/// As [`round_robin_with`], on this CPU, until `stop` says so at the beginning of a turn; then the result is `None`. What makes it
-/// say so also calls the CPU's [unparker](Cpu::unparker).
+/// As [`round_robin_with`], on this CPU, until `stop` returns true at the beginning of a turn; then
+/// the result is `None`. The code that makes `stop` return true also calls the CPU's
+/// [unparker](Cpu::unparker).
 ///
 /// # Errors
 /// See [`RunError`].
@@ -73,35 +75,53 @@ pub fn round_robin_until<F: Future + 'static>(
     }
 }
 
-/// How many steps a turn has before the event source is looked at again.
+/// The number of steps in a turn, after which the scheduler polls the event source again.
 const STEPS_PER_TURN: usize = 256;
 
-/// The steps of one turn, first come, first served.
+/// The steps of one turn: threads run in the order in which they became ready.
 ///
 /// # Errors
-/// If a thread asks for something that the event source does not know.
+/// If a thread makes a request that the event source does not know.
 #[inline]
 pub fn steps(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
+    let mut here = cpu.enter();
     for _ in 0..STEPS_PER_TURN {
-        let Some(thread) = cpu.woken() else { break };
-        match thread.step(cpu) {
-            Trace::Yield(thread) => cpu.make_ready(thread),
-            // Nothing is in them: forgotten, they spare a look for what to drop.
-            node @ (Trace::Blocked | Trace::Ret) => std::mem::forget(node),
-            Trace::Fork { child, parent } => {
-                cpu.make_ready(child);
-                cpu.make_ready(parent);
+        let Some(thread) = here.woken() else {
+            // Mail may create threads, which is done between steps.
+            drop(here);
+            if !cpu.has_woken() {
+                return Ok(());
             }
-            node => act(cpu, events, node)?,
+            here = cpu.enter();
+            continue;
+        };
+        match here.step(thread) {
+            Brief::Yield(thread) => here.make_ready(thread),
+            Brief::Blocked | Brief::Ret => {}
+            Brief::Fork { child, parent } => {
+                here.make_ready(child);
+                here.make_ready(parent);
+            }
+            Brief::Other => {
+                drop(here);
+                act(cpu, events)?;
+                here = cpu.enter();
+            }
         }
     }
     Ok(())
 }
 
-/// Acts on a node that is none of those with which most steps end.
+/// Acts on a node of a rarer kind.
 #[inline(never)]
-fn act(cpu: &mut Cpu, events: &mut impl Events, node: Trace) -> Result<(), RunError> {
-    match node {
+fn act(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
+    match cpu.end_of_step() {
+        Trace::Yield(thread) => cpu.make_ready(thread),
+        Trace::Blocked | Trace::Ret => {}
+        Trace::Fork { child, parent } => {
+            cpu.make_ready(child);
+            cpu.make_ready(parent);
+        }
         Trace::Nbio(action) => cpu.make_ready(action.perform()),
         Trace::Panic(panic) => panic.report(),
         request => events.submit(cpu, request)?,

@@ -1,12 +1,14 @@
-//! A first-in, first-out queue of threads, linked through their own headers.
+//! [`RunQueue`]: a first-in, first-out queue of threads, linked through their own headers.
 
 use crate::arena::{self, Base, Key};
 use crate::thread::Thread;
 use std::marker::PhantomData;
 
-/// Threads that are ready to run, in order. It takes no memory of its own: any number of threads queue in 8 bytes.
+/// Threads that are ready to run, in order. The queue takes no memory of its own: any number of
+/// threads queue in 8 bytes.
 ///
-/// A user's scheduler may as well keep its threads in a `VecDeque` or a heap; this one is the fastest.
+/// Another scheduler may keep its threads in a `VecDeque` or a heap instead. This queue is the
+/// fastest.
 ///
 /// # Paper
 /// [LZ07 Figure 12]: the ready queue.
@@ -16,9 +18,9 @@ use std::marker::PhantomData;
 #[derive(Debug)]
 pub struct RunQueue {
     first: Option<Key>,
-    /// The last thread; of no meaning, like its link, if there is no first one.
+    /// The last thread. If there is no first thread, it has no meaning.
     last: Key,
-    /// It owns threads, and stays on their OS thread as they do.
+    /// The queue owns threads, and stays on their OS thread as they do.
     _threads: PhantomData<Thread>,
 }
 
@@ -40,14 +42,14 @@ impl RunQueue {
         self.pop_by(Base::get())
     }
 
-    /// As [`push`](RunQueue::push), for a caller that knows where the arena is.
+    /// As [`push`](RunQueue::push), for a caller that has the base address of the arena.
     #[inline(always)]
     pub(crate) fn push_by(&mut self, base: Base, thread: Thread) {
         let key = thread.into_key();
         self.extend_by(base, key, key);
     }
 
-    /// As [`pop`](RunQueue::pop), for a caller that knows where the arena is.
+    /// As [`pop`](RunQueue::pop), for a caller that has the base address of the arena.
     #[inline(always)]
     pub(crate) fn pop_by(&mut self, base: Base) -> Option<Thread> {
         let key = self.first?;
@@ -57,11 +59,12 @@ impl RunQueue {
             arena::prefetch_behind(base, key);
             Key::new(base.header(key).link())
         };
-        // SAFETY: it was ours and is no longer in the queue.
+        // SAFETY: the queue owned the thread (`push` took its handle), and the thread is no longer
+        // in the queue.
         Some(unsafe { Thread::from_key(key) })
     }
 
-    /// Adds threads at the end, which are linked from the first to the last.
+    /// Adds threads at the end. They are linked already, from `first` to `last`.
     #[inline(always)]
     fn extend_by(&mut self, base: Base, first: Key, last: Key) {
         if self.first.is_some() {
@@ -80,10 +83,10 @@ impl RunQueue {
         }
     }
 
-    /// How many threads are in it.
+    /// The number of threads in it.
     ///
     /// # Complexity
-    /// Looks at each.
+    /// It walks over all threads.
     pub fn len(&self) -> usize {
         let behind = |&key: &Key| {
             if self.last == key { None } else { Key::new(arena::header(key).link()) }

@@ -1,10 +1,13 @@
-//! Who owns a mobile thread: the protocol on its head word.
+//! The owner of a mobile thread: the protocol on the head word of the thread ([`park`], [`wake`],
+//! [`heed`]).
 //!
-//! A thread of one CPU alone is handed about on one OS thread, and its state is a plain note. A **mobile** thread can be woken on any OS
-//! thread while it runs on another, so that its state changes hands by atomic exchange:
+//! `cpu.rs` calls it. A thread that stays on one CPU is passed about on one OS thread, and its
+//! state is a plain note. A **mobile** thread can be woken on any OS thread while it runs on
+//! another. So its state changes hands by atomic exchange. A **waker** is here any OS thread that
+//! calls [`wake`]:
 //!
 //! ```text
-//!                      wake: NOTED                         wake (anybody): OURS
+//!                      wake: NOTED                         wake (a waker): OURS
 //!            ┌───────────────────────────┐        ┌───────────────────────────────────┐
 //!            ▼                           │        ▼                                   │
 //!      owned + noted ◀──────────────── owned ─────────────────▶ waiting ──────────────┘
@@ -13,26 +16,33 @@
 //!               park: STAYS; heed
 //! ```
 //!
-//! 1. [`park`], by the owner at the end of a step: owned → waiting, with Release. From then on the thread belongs to nobody, and may run
-//!    elsewhere before `park` has returned. If it has been notified meanwhile it stays owned, and must run again.
-//! 2. [`wake`], by anybody: waiting → owned, with Acquire: the caller has the thread now, and makes it ready. Or owned → noted.
-//! 3. [`heed`], by the owner after `park` has failed: the notification is used up by the step that follows. Acquire, so that the step
-//!    sees what the waker did before it woke.
+//! 1. [`park`], called by the owner at the end of a step: owned → waiting, with Release. From then
+//!    on the thread has no owner, and may run elsewhere before `park` has returned. If the thread
+//!    has been notified meanwhile, it stays owned, and must run again.
+//! 2. [`wake`], called by a waker: waiting → owned, with Acquire. The waker owns the thread now,
+//!    and makes it ready. Or owned → noted.
+//! 3. [`heed`], called by the owner after `park` has failed: the step that follows uses up the
+//!    notification. It is an Acquire, so that this step sees all that the waker did before it woke
+//!    the thread.
 //!
-//! **No wake-up is lost.** Of a `wake` and a `park` one comes first in the order of the word's changes. If it is `park`, the wake finds
-//! the thread waiting and gets it. If it is `wake`, `park` finds the thread notified and fails; `heed` clears the notification, and the
-//! step that follows sees what the waker had done. (A thread that is notified before its step and waits after it has one step in vain.
-//! To look for that before each step would cost every thread more.)
+//! **No wake-up is lost.** Of a `wake` and a `park` one comes first in the order of the word's
+//! changes. If `park` comes first, the wake finds the thread waiting and gets it. If `wake` comes
+//! first, `park` finds the thread notified and fails; `heed` clears the notification, and the step
+//! that follows sees what the waker had done. (A thread that is notified before its step and waits
+//! after it makes one step in vain. A check for that before each step would cost every thread
+//! more.)
 //!
-//! **No thread has two owners.** Out of waiting leads only a successful exchange, which one waker makes.
+//! **No thread has two owners.** Only a successful exchange leads out of waiting, and only one
+//! waker makes it.
 //!
-//! A stale wake-up, whose thread is over, finds a free or foreign head, which it leaves alone unless the word is that of a live mobile
-//! thread; then it wakes that one without cause, which futures must bear. `tests/loom_state.rs` checks the protocol.
+//! A stale wake-up is for a thread that is over. It finds a head that is free or belongs to another
+//! thread. It changes this head only if it is the head of a live mobile thread. Then it wakes that
+//! thread without cause, which futures must bear. `tests/loom_state.rs` checks the protocol.
 
 use crate::thread::{MOBILE, NOTED, OWNED, STATE, WAITING};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An atomic word: std's, and in the model loom's.
+/// An atomic word: the one of std, or in a model the one of loom.
 #[doc(hidden)]
 pub trait Word {
     /// As [`AtomicU32::load`].
@@ -40,7 +50,7 @@ pub trait Word {
     /// As [`AtomicU32::compare_exchange`].
     ///
     /// # Errors
-    /// The value found instead.
+    /// The value that was found instead of `from`.
     fn compare_exchange(&self, from: u32, to: u32, ok: Ordering, err: Ordering) -> Result<u32, u32>;
     /// As [`AtomicU32::fetch_and`].
     fn fetch_and(&self, bits: u32, order: Ordering) -> u32;
@@ -63,19 +73,20 @@ impl Word for AtomicU32 {
     }
 }
 
-/// What a [`wake`] has come to.
+/// The result of a [`wake`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Woken {
     /// The thread was waiting: the caller owns it now.
     Ours,
-    /// Its owner will run it again.
+    /// The thread is owned. Its owner will run it again.
     Noted,
-    /// It is over, or none of ours.
+    /// The thread is over, or it is not mobile.
     Nothing,
 }
 
-/// Wakes the mobile thread whose head this is, if it is one. `head` is what the word was a moment ago.
+/// Wakes the mobile thread that has this word as its head, if there is one. `head` is an earlier
+/// value of the word.
 #[inline(always)]
 #[doc(hidden)]
 pub fn wake(word: &impl Word, mut head: u32) -> Woken {
@@ -85,7 +96,8 @@ pub fn wake(word: &impl Word, mut head: u32) -> Woken {
             OWNED_MOBILE => (head | NOTED, Woken::Noted),
             _ => return Woken::Nothing,
         };
-        // Also when it was notified already: the step that clears it must see what this waker did.
+        // The exchange is made also when the thread was notified already, because the step that
+        // clears the notification must see what this waker did.
         match word.compare_exchange(head, to, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => return woken,
             Err(now) => head = now,
@@ -96,7 +108,8 @@ pub fn wake(word: &impl Word, mut head: u32) -> Woken {
 const WAITING_MOBILE: u32 = WAITING | MOBILE;
 const OWNED_MOBILE: u32 = OWNED | MOBILE;
 
-/// Lets go of a mobile thread that the caller owns, at the end of a step; false if it was notified and must run again.
+/// Gives up a mobile thread that the caller owns, at the end of a step. False if the thread was
+/// notified and must run again.
 #[inline(always)]
 #[doc(hidden)]
 pub fn park(word: &impl Word, head: u32) -> bool {
@@ -105,7 +118,7 @@ pub fn park(word: &impl Word, head: u32) -> bool {
     parked.is_ok()
 }
 
-/// Uses up the notifications so far, when [`park`] has failed.
+/// Uses up the notifications so far. The owner calls it when [`park`] has failed.
 #[inline(always)]
 #[doc(hidden)]
 pub fn heed(word: &impl Word) {

@@ -119,6 +119,8 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 pub(crate) enum Polled {
     Pending,
     Done,
+    /// Over, and its joiner has been told: the block is the handle's, and may be gone.
+    Told,
     /// Over, and its joiner is still to be told: by [`tell`], when the block is marked.
     Untold,
     /// Over by a panic whose payload is with the CPU.
@@ -380,32 +382,27 @@ impl<B: Body> Body for Heap<B> {
     }
 }
 
-/// Creates a thread, not yet run, owned by the caller: its key, and where its body lies.
+/// Creates a thread, not yet run, owned by the caller: its key, and where its body lies. The body
+/// is made where it is to lie.
 #[inline(always)]
-pub(crate) fn create<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<(Key, *mut B), ArenaFull> {
+pub(crate) fn create<B: Body>(
+    cpu: &CpuInner,
+    body: impl FnOnce() -> B,
+    tags: u32,
+) -> Result<(Key, *mut B), ArenaFull> {
     if const { fits::<B>() } {
-        let key = place(cpu, body, tags).map_err(|(full, _)| full)?;
-        Ok((key, body_of(key)))
+        let key = place(cpu, body, tags)?;
+        Ok((key, cpu.base.body(key).cast()))
     } else {
-        let heap = Heap::new(body);
-        let body = heap.0;
-        match place(cpu, heap, tags) {
-            Ok(key) => Ok((key, body)),
-            Err((full, heap)) => {
-                // SAFETY: the body was never polled and is given up: dropped, then freed.
-                unsafe {
-                    body.drop_in_place();
-                    heap.free();
-                }
-                Err(full)
-            }
-        }
+        let key = place(cpu, || Heap::new(body()), tags)?;
+        // SAFETY: it was just created, and holds the pointer to a body that is there.
+        Ok((key, unsafe { (*cpu.base.body(key).cast::<Heap<B>>()).0 }))
     }
 }
 
-/// Places a body in a block of the CPU's slab.
+/// Places a body in a block of the CPU's slab. If there is none, nothing is made.
 #[inline(always)]
-fn place<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<Key, (ArenaFull, B)> {
+fn place<B: Body>(cpu: &CpuInner, body: impl FnOnce() -> B, tags: u32) -> Result<Key, ArenaFull> {
     let vtable: &'static VTable = const {
         &VTable {
             // SAFETY: the vtable is stored only in the head of a block that holds a `B`.
@@ -425,13 +422,11 @@ fn place<B: Body>(cpu: &CpuInner, body: B, tags: u32) -> Result<Key, (ArenaFull,
         }
     };
     let head = offset(vtable).unwrap_or_else(|| far::offset(vtable));
-    let key = match cpu.alloc(granules_of::<B>()) {
-        Ok(key) => key,
-        Err(full) => return Err((full, body)),
-    };
+    let base = cpu.base;
+    let key = cpu.alloc(granules_of::<B>())?;
     // SAFETY: the block is fresh from our slab, large enough (granules_of) and aligned (fits), and only ours.
-    unsafe { body_of::<B>(key).write(body) };
-    arena::header(key).set_head(head | OWNED | tags);
+    unsafe { base.body(key).cast::<B>().write(body()) };
+    base.header(key).set_head(head | OWNED | tags);
     Ok(key)
 }
 
@@ -668,6 +663,17 @@ pub(crate) unsafe fn conclude(key: Key, head: u32, vtable: &VTable) {
         // SAFETY: nobody else needs the block.
         unsafe { CpuInner::free(key, vtable.granules as usize) };
     }
+}
+
+/// Frees the block of a thread that is over, in which nothing is left.
+///
+/// # Safety
+/// The caller owns the block and gives it up; the CPU is on the calling OS thread.
+#[inline(always)]
+pub(crate) unsafe fn free(cpu: &CpuInner, key: Key) {
+    let vtable = vtable(cpu.base.header(key).head());
+    // SAFETY: the caller's contract.
+    unsafe { cpu.free_block(key, vtable.granules as usize) };
 }
 
 /// Frees what a thread that is over has left to its join handle.

@@ -1,4 +1,5 @@
-//! Values that belong to a thread while it runs: what a thread-local is to an OS thread.
+//! Values that belong to a thread while it runs ([`ThreadValue`]), as a thread-local belongs to an
+//! OS thread.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -6,20 +7,21 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread::LocalKey;
 
-/// A value of each thread's own, declared by [`thread_value!`](crate::thread_value!): a request's
-/// number, a user's name, what all that the thread calls may want to know without being passed it.
+/// A value that each thread has for itself, declared by [`thread_value!`](crate::thread_value!):
+/// for example a request's number, or a user's name. The functions that the thread calls may read
+/// it without being passed it.
 ///
-/// [`with_value`](Self::with_value) gives a future the value, and what runs within that future
-/// finds it; on whatever OS thread, under every scheduler and under foreign executors. A variable
-/// of [`std::thread_local!`] is no replacement: it belongs to the OS thread, so that all threads
-/// that run there share it, and a thread that moves finds another.
+/// [`with_value`](Self::with_value) gives a future the value. Code that runs within that future
+/// finds the value on every OS thread, under every scheduler, and under foreign executors. A
+/// variable of [`std::thread_local!`] is no replacement, because it belongs to the OS thread: all
+/// threads that run there share it, and a thread that moves finds another.
 ///
-/// A thread that is spawned within does not inherit the value. It is passed on where that is
-/// wanted: `spawn(USER.with_value(USER.get(), ..))`.
+/// A thread that is spawned within the future does not inherit the value. To pass it on, write
+/// `spawn(USER.with_value(USER.get(), ..))`.
 ///
 /// # Complexity
-/// Each poll of the future swaps the value in and out: two moves of an `Option<T>`. Nothing is
-/// allocated.
+/// Each poll of the future swaps the value in and out, which is two moves of an `Option<T>`. There
+/// is no allocation.
 ///
 /// # Examples
 /// ```
@@ -49,7 +51,7 @@ use std::thread::LocalKey;
 #[doc(alias = "thread_local")]
 #[doc(alias = "task_local")]
 pub struct ThreadValue<T: 'static> {
-    /// Where the value is while its future is polled on this OS thread.
+    /// The place of the value while its future is polled on this OS thread.
     place: LocalKey<RefCell<Option<T>>>,
 }
 
@@ -74,25 +76,25 @@ impl<T: 'static> ThreadValue<T> {
         ThreadValue { place }
     }
 
-    /// Runs a future that has the value, also while it is dropped. An inner value hides an outer
-    /// one.
+    /// Runs a future that has the value, also while the future is dropped. An inner value hides an
+    /// outer value.
     pub fn with_value<F: Future>(&'static self, value: T, future: F) -> WithValue<T, F> {
         WithValue { of: self, value: Some(value), future: Some(future) }
     }
 
-    /// Works on the value that the running thread has; `None` if it has none.
+    /// Calls `f` with the value of the running thread. `None` if the thread has no value.
     ///
     /// # Panics
     /// If `f` polls a future that has another value of the same `ThreadValue`.
     pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Option<R> {
-        // The variables of an OS thread that ends are gone.
+        // While an OS thread ends, its variables are gone.
         self.place.try_with(|place| place.borrow().as_ref().map(f)).ok().flatten()
     }
 
-    /// Works on the value that the running thread has.
+    /// Calls `f` with the value of the running thread.
     ///
     /// # Panics
-    /// If it has none. Otherwise as [`try_with`](Self::try_with).
+    /// If the thread has no value. Otherwise as [`try_with`](Self::try_with).
     #[track_caller]
     pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
         match self.try_with(f) {
@@ -101,10 +103,10 @@ impl<T: 'static> ThreadValue<T> {
         }
     }
 
-    /// A clone of the value that the running thread has.
+    /// A clone of the value of the running thread.
     ///
     /// # Panics
-    /// If it has none.
+    /// If the thread has no value.
     #[track_caller]
     pub fn get(&'static self) -> T
     where
@@ -124,13 +126,13 @@ impl<T: 'static> fmt::Debug for ThreadValue<T> {
 #[must_use = "nothing happens until it is awaited"]
 pub struct WithValue<T: 'static, F> {
     of: &'static ThreadValue<T>,
-    /// The value while the future is not polled, and the outer one while it is.
+    /// While the future is not polled, its value; while it is polled, the outer value.
     value: Option<T>,
-    /// Pinned with us. Until it is dropped.
+    /// Pinned, as this struct is. `None` after the drop.
     future: Option<F>,
 }
 
-/// Has the value be in its place until it is dropped, by a panic too.
+/// Keeps the value in its place until this is dropped, also by a panic.
 struct InPlace<'a, T: 'static> {
     of: &'static ThreadValue<T>,
     value: &'a mut Option<T>,
@@ -158,7 +160,7 @@ impl<T, F: Future> Future for WithValue<T, F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: of the fields only the future is pinned; it is not moved, and `Drop` drops it in
+        // SAFETY: only the field `future` is pinned. It is not moved here, and `Drop` drops it in
         // place.
         let (of, value, future) = unsafe {
             let this = self.get_unchecked_mut();
@@ -169,14 +171,14 @@ impl<T, F: Future> Future for WithValue<T, F> {
     }
 }
 
-// A future that may move makes the whole one that may.
+// If the future may be moved, so may this struct.
 impl<T, F: Unpin> Unpin for WithValue<T, F> {}
 
-/// The destructors of the future find the value, too.
+/// The destructors of the future find the value too.
 impl<T, F> Drop for WithValue<T, F> {
     fn drop(&mut self) {
         let _in_place = InPlace::enter(self.of, &mut self.value);
-        // Assigning drops the future in place.
+        // The assignment drops the future in place.
         self.future = None;
     }
 }

@@ -1,4 +1,5 @@
-//! The clock of the system calls: monotonic time in nanoseconds, and a coarse form of it for time-outs.
+//! The clock of the system calls: [`Time`], in nanoseconds, [`VirtualClock`], and [`Deadline`], a
+//! coarse form for time-outs.
 
 use std::cell::Cell;
 use std::fmt;
@@ -21,7 +22,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct Time(u64);
 
 impl Time {
-    /// Reads the clock (20-30 ns): the [virtual](VirtualClock) one, if this OS thread has one.
+    /// Reads the clock (20-30 ns). If this OS thread has a [virtual](VirtualClock) clock, it reads
+    /// that.
     pub fn now() -> Time {
         if let Some(now) = VirtualClock::now() {
             return now;
@@ -30,7 +32,8 @@ impl Time {
         Time(START.get_or_init(Instant::now).elapsed().as_nanos() as u64)
     }
 
-    /// The time of day, for people. It may jump; where time is [virtual](VirtualClock), so is this, and begins with the year 2000.
+    /// The time of day, for people. It may jump. If this OS thread has a [virtual](VirtualClock)
+    /// clock, the time of day follows it, from the beginning of the year 2000.
     pub fn of_day() -> SystemTime {
         match VirtualClock::now() {
             Some(now) => UNIX_EPOCH + YEAR_2000 + Duration::from_nanos(now.0),
@@ -48,7 +51,7 @@ impl Time {
         self.0
     }
 
-    /// How long after `earlier` this is; zero if it is before.
+    /// The time from `earlier` to this point. Zero if this point is before `earlier`.
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -63,18 +66,18 @@ impl Add<Duration> for Time {
     }
 }
 
-/// The first second of the year 2000, from 1970.
+/// The time from 1970 to the first second of the year 2000.
 const YEAR_2000: Duration = Duration::from_secs(946_684_800);
 
 thread_local! {
-    /// What the clock says on this OS thread; `REAL` if it is the real one.
+    /// The virtual time of this OS thread; `REAL` if it has the real clock.
     static VIRTUAL: Cell<u64> = const { Cell::new(REAL) };
 }
 
 const REAL: u64 = u64::MAX;
 
-/// A clock that stands still until it is told to move on: for as long as it lives, [`Time::now`] and all that waits for time on
-/// this OS thread go by it. Simulations set it.
+/// A clock that stands still until it is told to move on. While it lives, [`Time::now`] and all
+/// waits for time on this OS thread use it. Simulations set it.
 ///
 /// # Examples
 /// ```
@@ -90,32 +93,32 @@ const REAL: u64 = u64::MAX;
 #[derive(Debug)]
 #[must_use = "dropping it brings the real clock back"]
 pub struct VirtualClock {
-    /// It is taken away where it was installed.
+    /// Not `Send`, because it must be dropped on the OS thread where it was installed.
     _local: PhantomData<*const ()>,
 }
 
 impl VirtualClock {
-    /// Makes the clock of this OS thread a virtual one. It begins with its first second.
+    /// Makes the clock of this OS thread a virtual one, which begins at its first second.
     ///
     /// # Panics
-    /// If it is a virtual one already.
+    /// If this OS thread has a virtual clock already.
     pub fn install() -> VirtualClock {
         assert!(VirtualClock::now().is_none(), "this OS thread has a virtual clock already");
         VIRTUAL.set(Duration::from_secs(1).as_nanos() as u64);
         VirtualClock { _local: PhantomData }
     }
 
-    /// What the virtual clock of this OS thread says; `None` if it has none.
+    /// The time of this OS thread's virtual clock. `None` if it has the real one.
     #[inline]
     pub fn now() -> Option<Time> {
         let now = VIRTUAL.get();
         (now != REAL).then_some(Time(now))
     }
 
-    /// Moves the virtual clock of this OS thread on; it never goes back.
+    /// Moves the virtual clock of this OS thread on to `until`. It never goes back.
     ///
     /// # Panics
-    /// If it has none.
+    /// If this OS thread has no virtual clock.
     #[inline]
     pub fn advance(until: Time) {
         let now = VirtualClock::now().expect("a virtual clock is installed on this OS thread");
@@ -137,8 +140,8 @@ impl fmt::Debug for Time {
 
 /// A coarse time-out in 4 bytes: whole milliseconds on the clock of [`Time`], modulo 2³².
 ///
-/// It tells before from after within 24 days; a time-out further off than that is cut down to it.
-/// It never expires before the time it was made for.
+/// It tells before from after within 24 days. A time-out of more than 12 days is cut down to 12
+/// days. Except for that, a deadline never expires before the time it was made for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline(u32);
 
@@ -165,7 +168,8 @@ impl Deadline {
         !self.is_never() && self.left_ms(now) <= 0
     }
 
-    /// The point in time it stands for, seen from a `now` at most 24 days away; `None` for never.
+    /// The point in time it stands for, as seen from a `now` at most 24 days away. `None` for
+    /// `NEVER`.
     pub fn time(self, now: Time) -> Option<Time> {
         let now_ms = (now.as_nanos() / 1_000_000) as i64;
         (!self.is_never())

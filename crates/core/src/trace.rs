@@ -1,4 +1,6 @@
-//! The trace: one node for each system call, owning what is left of the thread.
+//! The trace: [`Trace`] has one node for each system call. The node owns the rest of the thread.
+//!
+//! [`Thread::step`] makes the nodes; schedulers and event sources act on them.
 
 use crate::time::{Deadline, Time};
 use crate::{Alarm, Call, Nbio, Panic, Thread};
@@ -6,22 +8,23 @@ use std::ops::BitOr;
 use std::os::fd::RawFd;
 use std::task::Waker;
 
-/// What a thread did in one step: its next system call, and the continuation(s) that go on from there.
+/// The result of one step of a thread: its next system call, and the rest of the thread.
 ///
-/// A scheduler is a traversal of this tree: it takes a thread, [steps](Thread::step) it, acts on the node and keeps the
-/// threads in it for later. Dropping a node cancels the threads in it.
+/// A scheduler walks this tree: it takes a thread, [steps](Thread::step) it, acts on the node, and
+/// keeps the threads in the node for later. Dropping a node cancels the threads in it.
 ///
 /// # Paper
 /// [LZ07 §3.1, Figures 5, 6 and 14]; the program's own calls: [LZ07 §4.2].
 ///
 /// # Differences
-/// 1. The paper's tree is lazy and is forced node by node; here a node is the result of a step.
-/// 2. `SYS_THROW` and `SYS_CATCH` are no nodes: exceptions are `Result` and [`catch`](crate::catch()) inside the
-///    thread, so that a scheduler has no handler stacks to keep.
-/// 3. [`Blocked`](Trace::Blocked): a thread that waits in a [`WaitQueue`](crate::WaitQueue) has handed itself over.
+/// 1. The paper's tree is lazy and is forced node by node. Here a node is the result of a step.
+/// 2. `SYS_THROW` and `SYS_CATCH` are not nodes. Exceptions are `Result` and
+///    [`catch`](crate::catch()) inside the thread, so a scheduler keeps no handler stacks.
+/// 3. [`Blocked`](Trace::Blocked) is new: a thread that waits in a [`WaitQueue`](crate::WaitQueue)
+///    has handed itself over.
 #[derive(Debug)]
 pub enum Trace {
-    /// The thread lets others run.
+    /// The thread lets other threads run.
     Yield(Thread),
     /// The thread has created another.
     Fork {
@@ -38,17 +41,20 @@ pub enum Trace {
     Sleep(Sleep),
     /// A system call of the program's own.
     Call(Box<Call>),
-    /// Several requests at once, or requests on behalf of wakers (`join!`, `select!`, foreign combinators; all that a thread that may
-    /// move waits for; sleeps and calls of one that can be cancelled): they are in
-    /// [`Cpu::detached`](crate::Cpu::detached). The thread itself comes back through [`Cpu::woken`](crate::Cpu::woken).
+    /// Several requests at once, or requests on behalf of wakers. They are in
+    /// [`Cpu::detached`](crate::Cpu::detached). Such requests come from `join!`, `select!` and
+    /// foreign combinators, from any wait of a thread that may move, and from sleeps and calls of a
+    /// thread that can be cancelled. The thread itself comes back through
+    /// [`Cpu::woken`](crate::Cpu::woken).
     Any,
-    /// The thread waits for another thread, or behind a waker. The CPU keeps it, and gives it back through
+    /// The thread waits for another thread, or behind a waker. The CPU keeps the thread, and gives
+    /// it back through
     /// [`Cpu::woken`](crate::Cpu::woken).
     Blocked,
     /// The thread has come to its end.
     Ret,
-    /// The thread has ended by a panic, and there is no join handle to tell. A scheduler [reports](Panic::report) it and goes on:
-    /// the other threads are none the worse.
+    /// The thread has ended by a panic, and there is no join handle that gets it. A scheduler
+    /// [reports](Panic::report) it and goes on, because the other threads are not affected.
     Panic(Box<Panic>),
 }
 
@@ -57,13 +63,14 @@ const _: () = assert!(size_of::<Trace>() <= 16, "a trace node is returned in two
 /// A thread that waits for a descriptor.
 ///
 /// # Paper
-/// [LZ07 Figures 10 and 16]: `sys_epoll_wait`, and the registered event that carries the continuation.
+/// [LZ07 Figures 10 and 16]: `sys_epoll_wait`, and the registered event that carries the
+/// continuation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Wait {
     /// The rest of the thread.
     pub thread: Thread,
-    /// What it waits for.
+    /// The readiness it waits for.
     pub readiness: Readiness,
 }
 
@@ -77,7 +84,7 @@ impl Wait {
 #[derive(Debug)]
 pub struct Sleep {
     thread: Thread,
-    /// In halves, so that the node stays within two registers.
+    /// The time in two halves, so that the node fits into two registers.
     until: [u32; 2],
 }
 
@@ -87,7 +94,7 @@ impl Sleep {
         Sleep { thread, until: [(until >> 32) as u32, until as u32] }
     }
 
-    /// When it wants to go on.
+    /// The time at which the thread is to go on.
     pub fn until(&self) -> Time {
         Time::from_nanos((self.until[0] as u64) << 32 | self.until[1] as u64)
     }
@@ -98,18 +105,18 @@ impl Sleep {
     }
 }
 
-/// When a descriptor is ready for what a thread wants to do.
+/// The condition under which a descriptor is ready for a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
-    /// The descriptor. Its owner keeps it open while a thread waits for it; if it does not, the wait lasts until the
-    /// deadline or wakes early, and nothing worse happens.
+    /// The descriptor. Its owner keeps it open while a thread waits for it. If the owner does not,
+    /// the wait lasts until the deadline or ends early; there is no other harm.
     pub fd: RawFd,
-    /// When to wake the thread even so.
+    /// The time at which the thread is woken even if the descriptor is not ready.
     pub deadline: Deadline,
     /// Reading, writing, or both.
     pub interest: Interest,
-    /// True for the first wait on this descriptor by its owner: what an event loop remembers of the number is of an
-    /// earlier file.
+    /// True for the owner's first wait for this descriptor. Then all that an event loop remembers
+    /// of the number belongs to an earlier file.
     pub fresh: bool,
 }
 
@@ -118,7 +125,7 @@ impl Readiness {
         Readiness { fd: -1, deadline: Deadline::NEVER, interest: Interest::READ, fresh: false };
 }
 
-/// Which directions a thread waits for.
+/// The directions for which a thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interest(u8);
 
@@ -128,7 +135,7 @@ impl Interest {
     /// There is room to write, or the connection is broken.
     pub const WRITE: Interest = Interest(2);
 
-    /// Whether all of `other` is in this.
+    /// Whether this has all directions of `other`.
     pub const fn contains(self, other: Interest) -> bool {
         self.0 & other.0 == other.0
     }
@@ -148,18 +155,18 @@ impl BitOr for Interest {
 pub enum Request {
     /// Wait for a descriptor.
     Wait(Readiness),
-    /// Wait for a point in time, unless it is given up before.
+    /// Wait for a point in time, unless the asker gives up before.
     Sleep(Alarm),
-    /// A call of the program's own, which knows whom to wake.
+    /// A call of the program's own, which carries its waker.
     Call(Box<Call>),
 }
 
-/// A request made on behalf of a waker, because the thread waits for several things at once.
+/// A request on behalf of a waker. It is made when the thread waits for several things at once.
 #[derive(Debug)]
 pub struct Detached {
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// Who is to be woken; pass it to [`Cpu::wake`](crate::Cpu::wake). A [`Request::Call`] carries its own and leaves
-    /// this one without effect.
+    /// The waker to be woken with [`Cpu::wake`](crate::Cpu::wake). A [`Request::Call`] carries its
+    /// own, and waking this one has no effect.
     pub waker: Waker,
 }

@@ -22,18 +22,18 @@
 //! it.
 
 use crate::budget;
-use crate::cpu::{CpuInner, direct};
-use crate::lock::{LocalLock, Lock, WordLock};
+use crate::cpu::{CpuInner, current, direct};
+use crate::lock::{Guard, LocalLock, Lock, WordLock};
 use crate::place::Place;
 use crate::primitives::{AtomicU8, Ordering};
 use crate::thread::quietly;
-use crate::waker;
+use crate::waker::{self, Waiter};
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::future::Future;
 use std::marker::{PhantomData, PhantomPinned};
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, replace};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
@@ -90,6 +90,11 @@ pub trait Role<S, P> {
     /// Whether each [`attempt`](Role::attempt) may succeed, and so is paid for from the [budget](crate::budget) of the step. False where
     /// none ever does: then the first poll surely puts the waiter into the queue.
     const IS_PAID: bool = true;
+
+    /// Whether the compiler puts the first poll into the code that awaits. That code then calls no
+    /// function when the poll succeeds or has to wait. It is for a role with an
+    /// [`attempt`](Role::attempt) of some ten instructions.
+    const IS_SHORT: bool = false;
 
     /// The word that one who passes mostly finds, if there is such a one: then it is exchanged without having been looked at.
     const USUAL: Option<u32> = None;
@@ -159,18 +164,25 @@ pub struct WaitQueue<S, P, M: Mode = Shared> {
 pub struct Queue<'a, P> {
     list: &'a mut List<P>,
     word: &'a mut u32,
+    /// The CPU that runs a step on this OS thread.
+    cpu: Option<&'a CpuInner>,
+    /// Whether a waiter is to be resumed once the lock is released.
+    fires: bool,
 }
 
 struct List<P> {
-    ends: Option<Ends<P>>,
-    /// Who is to be resumed once the lock is released; and if there are several, the others.
+    first: Option<NonNull<Node<P>>>,
+    /// The last waiter; of no meaning if there is no first one.
+    last: NonNull<Node<P>>,
+    /// The waiters to be resumed once the lock is released: one of them, and the others.
     granted: Option<Waker>,
-    #[expect(clippy::box_collection, reason = "one word to look at, for what is hardly ever there")]
-    also_granted: Option<Box<Vec<Waker>>>,
+    also_granted: Others,
 }
 
-/// The first and the last of a list.
-type Ends<P> = (NonNull<Node<P>>, NonNull<Node<P>>);
+/// One word to look at, for what is hardly ever there.
+#[expect(clippy::box_collection, reason = "see above")]
+type Others = Option<Box<Vec<Waker>>>;
+type Granted = (Waker, Others);
 
 // SAFETY: the list leads to nodes in futures that may have been created on other OS threads; it reaches them under the object's
 // lock alone, and what it moves between OS threads are payloads of type P and wakers, which are Send.
@@ -179,6 +191,9 @@ unsafe impl<P: Send> Send for List<P> {}
 /// One waiter. Its links are written when it is queued: who need not wait does not pay for them. It lies in its future, pinned, for as long as it is in a list.
 struct Node<P> {
     state: AtomicU8,
+    /// Where in the program it waits. (Beside the links, so that a waiter is no constant, of which
+    /// the compiler would write those too.)
+    place: &'static Location<'static>,
     /// While queued, only reached under the lock; else by the owner alone.
     links: UnsafeCell<MaybeUninit<Links<P>>>,
     payload: UnsafeCell<P>,
@@ -194,15 +209,18 @@ impl<P> Node<P> {
 }
 
 struct Links<P> {
-    prev: Option<NonNull<Node<P>>>,
+    /// The waiter before this one; of no meaning in the first node.
+    prev: NonNull<Node<P>>,
     next: Option<NonNull<Node<P>>>,
-    waker: Waker,
+    waiter: Waiter,
 }
 
 const IDLE: u8 = 0;
-const QUEUED: u8 = 1;
-const GRANTED: u8 = 2;
-const DONE: u8 = 3;
+const DONE: u8 = 1;
+/// A node in a list, or granted: its future does not go without [giving up](Waiting::give_up).
+const CONCERNS_OTHERS: u8 = 2;
+const QUEUED: u8 = CONCERNS_OTHERS;
+const GRANTED: u8 = CONCERNS_OTHERS | 1;
 
 impl<P> Queue<'_, P> {
     /// The object's word, bits 0 to 30.
@@ -214,7 +232,7 @@ impl<P> Queue<'_, P> {
     /// Whether nobody waits.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.list.ends.is_none()
+        self.list.first.is_none()
     }
 
     /// The payload of the first waiter.
@@ -222,50 +240,86 @@ impl<P> Queue<'_, P> {
     pub fn front(&mut self) -> Option<&mut P> {
         // SAFETY: nodes in the list are live, since their futures unlink them before they go; we are under the lock
         // (the queue is reached in no other way), so nobody else touches the payload while `self` is borrowed.
-        self.list.ends.map(|(head, _)| unsafe { &mut *(*head.as_ptr()).payload.get() })
+        self.list.first.map(|first| unsafe { &mut *(*first.as_ptr()).payload.get() })
     }
 
     /// Has the first waiter look again ([`Role::retry`]) once the lock has been released; it keeps its place. Nothing if nobody waits.
     pub fn nudge(&mut self) {
-        if let Some((head, _)) = self.list.ends {
+        if let Some(first) = self.list.first {
             // It is moved, not cloned, because a foreign clone is code that may come back to the object. The waiter registers another one
             // when it looks; until then the one that is fired now stands for a grant too.
             // SAFETY: as in `front`; the links of a node in the list are written.
-            let waker = unsafe { std::mem::replace(&mut (*Node::links(head)).waker, Waker::noop().clone()) };
-            self.list.resume(waker);
+            let waiter = unsafe { replace(&mut (*Node::links(first)).waiter, Waiter::nothing()) };
+            self.resume(waiter);
         }
     }
 
     /// Grants the first waiter what it waits for; it is resumed when the lock has been released. Nothing if nobody waits.
     #[inline(always)]
     pub fn grant(&mut self) {
-        self.list.grant();
+        if let Some(first) = self.list.first {
+            self.grant_first(first);
+        }
     }
-}
 
-impl<P> List<P> {
     #[inline(always)]
-    fn grant(&mut self) {
-        let Some((head, tail)) = self.ends else { return };
-        // SAFETY: as in `Queue::front`. The waker is moved out, once: the node leaves the list, of which it is the first. After the
-        // Release store the node is its owner's, and we do not touch it again.
-        let waker = unsafe {
-            let waker = (&raw const (*Node::links(head)).waker).read();
-            self.ends = (*Node::links(head)).next.map(|next| {
-                (*Node::links(next)).prev = None;
-                (next, tail)
-            });
-            (*head.as_ptr()).state.store(GRANTED, Ordering::Release);
-            waker
+    fn grant_first(&mut self, first: NonNull<Node<P>>) {
+        // SAFETY: as in `front`. The waiter is moved out, once: the node leaves the list, of which
+        // it is the first. After the Release store the node is its owner's, and this function does
+        // not touch it again.
+        let waiter = unsafe {
+            let links = Node::links(first);
+            let waiter = (&raw const (*links).waiter).read();
+            self.list.first = (*links).next;
+            (*first.as_ptr()).state.store(GRANTED, Ordering::Release);
+            waiter
         };
-        if !waker::resume_here(&waker) {
-            self.resume(waker);
+        match (&waiter, self.cpu) {
+            // SAFETY: it was made of a thread's key.
+            (&Waiter::Ours(data), Some(cpu)) if cpu.resume_own(unsafe { waker::key_in(data) }) => {}
+            _ => self.resume(waiter),
+        }
+    }
+
+    /// As [`front`](Queue::front) and [`grant`](Queue::grant): grants the first waiter, with its
+    /// payload as `prepare` leaves it.
+    #[inline(always)]
+    pub fn grant_with(&mut self, prepare: impl FnOnce(&mut P)) {
+        if let Some(first) = self.list.first {
+            // SAFETY: as in `front`.
+            prepare(unsafe { &mut *(*first.as_ptr()).payload.get() });
+            self.grant_first(first);
         }
     }
 
     /// When the lock has been released.
+    fn resume(&mut self, waiter: Waiter) {
+        self.fires = true;
+        self.list.resume(waiter);
+    }
+}
+
+impl<P> List<P> {
+    crate::constant! {
+        fn new() -> Self {
+            List { first: None, last: NonNull::dangling(), granted: None, also_granted: None }
+        }
+    }
+
+    /// What is to be [fired](fire) once the lock has been released.
     #[inline(always)]
-    fn resume(&mut self, waker: Waker) {
+    fn take_granted(&mut self) -> Option<Granted> {
+        match self.granted {
+            None => None,
+            Some(_) => Some((self.granted.take()?, self.also_granted.take())),
+        }
+    }
+
+    /// Notes what is to be resumed when the lock has been released.
+    #[cold]
+    #[inline(never)]
+    fn resume(&mut self, waiter: Waiter) {
+        let waker = waiter.into_waker();
         match self.granted {
             None => self.granted = Some(waker),
             Some(_) => self.also_granted.get_or_insert_default().push(waker),
@@ -275,42 +329,37 @@ impl<P> List<P> {
     /// # Safety
     /// The node is live, pinned until it is unlinked, and in no list; we are under the lock.
     #[inline(always)]
-    unsafe fn push(&mut self, node: NonNull<Node<P>>, waker: Waker) {
-        let prev = self.ends.map(|(_, tail)| tail);
+    unsafe fn push(&mut self, node: NonNull<Node<P>>, waiter: Waiter) {
         // SAFETY: the caller's contract, and nodes in the list are live.
         unsafe {
-            Node::links(node).write(Links { prev, next: None, waker });
-            self.ends = match self.ends {
-                Some((head, tail)) => {
-                    (*Node::links(tail)).next = Some(node);
-                    Some((head, node))
-                }
-                None => Some((node, node)),
-            };
+            Node::links(node).write(Links { prev: self.last, next: None, waiter });
+            match self.first {
+                Some(_) => (*Node::links(self.last)).next = Some(node),
+                None => self.first = Some(node),
+            }
+            self.last = node;
             (*node.as_ptr()).state.store(QUEUED, Ordering::Relaxed);
         }
     }
 
-    /// Takes a node out of the list; its waker stays in it.
+    /// Takes a node out of the list; its waiter stays in it.
     ///
     /// # Safety
     /// The node is in this list, and we are under the lock.
     #[inline(always)]
     unsafe fn unlink(&mut self, node: NonNull<Node<P>>) {
-        let (head, tail) = self.ends.expect("the node is in the list");
-        // SAFETY: the caller's contract; its neighbours are in the list too, hence live.
+        // SAFETY: the caller's contract; its neighbours are in the list too, hence live. All but
+        // the first node have one before them.
         unsafe {
-            let links = Node::links(node);
-            let (prev, next) = ((*links).prev, (*links).next);
-            if let Some(prev) = prev {
-                (*Node::links(prev)).next = next;
+            let (prev, next) = ((*Node::links(node)).prev, (*Node::links(node)).next);
+            match self.first == Some(node) {
+                true => self.first = next,
+                false => (*Node::links(prev)).next = next,
             }
-            if let Some(next) = next {
-                (*Node::links(next)).prev = prev;
+            match next {
+                Some(next) => (*Node::links(next)).prev = prev,
+                None => self.last = prev,
             }
-            let head = if head == node { next } else { Some(head) };
-            let tail = if tail == node { prev } else { Some(tail) };
-            self.ends = head.zip(tail);
         }
     }
 }
@@ -319,8 +368,7 @@ impl<S, P> WaitQueue<S, P> {
     crate::constant! {
         /// As [`with_word`](WaitQueue::with_word), also for a `static`.
         pub fn shared(state: S, word: u32) -> Self {
-            let list = List { ends: None, granted: None, also_granted: None };
-            WaitQueue { inner: WordLock::shared((state, list), word), _mode: PhantomData }
+            WaitQueue { inner: WordLock::shared((state, List::new()), word), _mode: PhantomData }
         }
     }
 }
@@ -333,8 +381,7 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
 
     /// The same, with a word: bits 0 to 30.
     pub fn with_word(state: S, word: u32) -> Self {
-        let list = List { ends: None, granted: None, also_granted: None };
-        WaitQueue { inner: M::Lock::new((state, list), word), _mode: PhantomData }
+        WaitQueue { inner: M::Lock::new((state, List::new()), word), _mode: PhantomData }
     }
 
     /// The word, without the lock: out of date as soon as it is there. What was done under the lock before it became that is seen.
@@ -377,18 +424,13 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     /// would then be freed.
     #[inline(always)]
     pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<'_, P>) -> T) -> T {
-        let (result, granted, others) = self.inner.with(|(state, list), word| {
-            let result = f(state, &mut Queue { list, word });
-            match list.granted {
-                None => (result, None, None),
-                Some(_) => (result, list.granted.take(), list.also_granted.take()),
-            }
-        });
-        if let Some(waker) = granted {
-            match others {
-                None => fire(waker),
-                Some(others) => fire_all(waker, *others),
-            }
+        let mut guard = self.inner.enter();
+        let ((state, list), word) = guard.parts();
+        let result = f(state, &mut Queue { list, word, cpu: current(), fires: false });
+        let granted = list.take_granted();
+        drop(guard);
+        if let Some((first, others)) = granted {
+            fire(first, others);
         }
         result
     }
@@ -415,9 +457,9 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     ) -> Waiting<'_, S, P, R, M> {
         Waiting {
             queue: self,
-            place: Place::of(place),
             node: Node {
                 state: AtomicU8::new(IDLE),
+                place,
                 links: UnsafeCell::new(MaybeUninit::uninit()),
                 payload: UnsafeCell::new(payload),
             },
@@ -427,18 +469,13 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     }
 }
 
-#[inline(always)]
-fn fire(waker: Waker) {
-    if let Err(foreign) = waker::fire_here(waker) {
-        fire_all(foreign, Vec::new());
-    }
-}
-
-/// Fires them all, each of which has been granted something: also when a foreign one panics, which then goes on to the caller.
+/// Fires them all, each of which has been granted something: also when a foreign waker panics,
+/// which then goes on to the caller.
 #[cold]
-fn fire_all(first: Waker, others: Vec<Waker>) {
+#[inline(never)]
+fn fire(first: Waker, others: Others) {
     let mut panicked = None;
-    for waker in std::iter::once(first).chain(others) {
+    for waker in std::iter::once(first).chain(others.into_iter().flat_map(|others| *others)) {
         if let Err(foreign) = waker::fire_here(waker)
             && let Err(panic) = catch_unwind(AssertUnwindSafe(|| foreign.wake()))
         {
@@ -463,7 +500,7 @@ fn pass_on(panic: Box<dyn Any + Send>) {
 /// Without the state, because its `Debug` and the writer are code of the object's user, which must not run under the lock.
 impl<S, P, M: Mode> fmt::Debug for WaitQueue<S, P, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waited_for = self.inner.with(|(_, list), _| list.ends.is_some());
+        let waited_for = self.inner.enter().parts().0.1.first.is_some();
         f.debug_struct("WaitQueue").field("waited_for", &waited_for).finish_non_exhaustive()
     }
 }
@@ -484,8 +521,6 @@ impl<P> fmt::Debug for Queue<'_, P> {
 #[must_use = "nothing happens until it is awaited"]
 pub struct Waiting<'a, S, P, R: Role<S, P>, M: Mode> {
     queue: &'a WaitQueue<S, P, M>,
-    /// Where in the program it waits.
-    place: Place,
     node: Node<P>,
     _role: PhantomData<fn() -> R>,
     _pinned: PhantomPinned,
@@ -501,13 +536,12 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
 
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
-        if self.node.state.load(Ordering::Acquire) == GRANTED {
-            return Poll::Ready(self.collect());
+        match self.node.state.load(Ordering::Acquire) {
+            GRANTED => return Poll::Ready(self.collect()),
+            IDLE => {}
+            _ => return self.as_ref().look_again(cx),
         }
-        if !R::PASSES {
-            return self.as_ref().attempt::<false>(cx);
-        }
-        if self.node.state.load(Ordering::Relaxed) == IDLE {
+        if R::PASSES {
             ready!(budget::spend(cx, 1));
             // SAFETY: the node is idle, hence the owner's alone.
             let payload = unsafe { &mut *self.node.payload.get() };
@@ -515,34 +549,50 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
                 self.node.state.store(DONE, Ordering::Relaxed);
                 return Poll::Ready(R::granted(payload));
             }
+            return self.as_ref().attempt_late(cx);
         }
-        self.as_ref().attempt_late(cx)
+        match CpuInner::of(cx) {
+            Some(cpu) if R::IS_SHORT && (!R::IS_PAID || budget::is_left()) => {
+                self.as_ref().attempt::<false>(Polls::Here(cpu))
+            }
+            _ => self.as_ref().attempt_with::<false>(cx),
+        }
     }
 }
 
-/// Who is to be resumed.
-enum Resumed<'a> {
-    /// The thread that this CPU runs.
-    Own(&'a CpuInner),
-    /// A foreign waker. It is cloned before the lock is taken, because its clone is code that may come back to the object.
-    Foreign(Waker),
+/// What polls a waiter.
+enum Polls<'a> {
+    /// The thread that this CPU runs, which is to be told that the thread waits.
+    Here(&'a CpuInner),
+    /// Something else. Its waker is cloned before the lock is taken, because the clone is code that
+    /// may come back to the object.
+    Elsewhere(Waiter),
 }
 
-impl<'a> Resumed<'a> {
+impl<'a> Polls<'a> {
     #[inline(always)]
-    fn of(cx: &Context<'_>) -> Resumed<'a> {
+    fn of(cx: &Context<'_>) -> Polls<'a> {
         match direct(cx) {
-            Some(cpu) => Resumed::Own(cpu),
-            None => Resumed::Foreign(cx.waker().clone()),
+            Some(cpu) => Polls::Here(cpu),
+            None => Polls::Elsewhere(Waiter::of(cx.waker().clone())),
         }
     }
 
-    /// The waker for a node's links; and the CPU, if it is to be told that its thread waits.
+    /// The CPU that runs a step on this OS thread.
     #[inline(always)]
-    fn into_waker(self) -> (Waker, Option<&'a CpuInner>) {
+    fn cpu(&self) -> Option<&'a CpuInner> {
+        match *self {
+            Polls::Here(cpu) => Some(cpu),
+            Polls::Elsewhere(_) => current(),
+        }
+    }
+
+    /// The waiter for a node's links; and the CPU, if it is to be told.
+    #[inline(always)]
+    fn into_waiter(self) -> (Waiter, Option<&'a CpuInner>) {
         match self {
-            Resumed::Own(cpu) => (cpu.keyed_waker(), Some(cpu)),
-            Resumed::Foreign(waker) => (waker, None),
+            Polls::Here(cpu) => (cpu.waiter(), Some(cpu)),
+            Polls::Elsewhere(waiter) => (waiter, None),
         }
     }
 }
@@ -564,44 +614,56 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                 }
             }
         }
-        self.attempt::<true>(cx)
+        self.attempt_with::<true>(cx)
     }
 
-    /// Polls one that has been granted nothing yet; `PAID` if the price of a first attempt has been paid already.
+    /// The first attempt of one that waits with any context; `PAID` if its price has been paid
+    /// already.
     #[inline(never)]
-    fn attempt<const PAID: bool>(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
-        let this = self.get_ref();
-        if this.node.state.load(Ordering::Relaxed) != IDLE {
-            return self.look_again(cx);
-        }
+    fn attempt_with<const PAID: bool>(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
         if R::IS_PAID && !PAID {
             ready!(budget::spend(cx, 1));
         }
-        // What is left of it is dropped after the lock is released: it may be foreign.
-        let mut resumed = Some(Resumed::of(cx));
-        let attempted = this.queue.with(|state, queue| {
-            // SAFETY: the node is idle, hence the owner's alone.
-            if let Some(output) = R::attempt(state, queue, unsafe { &mut *this.node.payload.get() }) {
-                return Ok(output);
-            }
-            let (waker, cpu) = resumed.take().expect("made above").into_waker();
+        self.attempt::<true>(Polls::of(cx))
+    }
+
+    /// The first attempt; `PAID` if its price has been paid already.
+    #[inline(always)]
+    fn attempt<const PAID: bool>(self: Pin<&Self>, polls: Polls<'_>) -> Poll<R::Output> {
+        let this = self.get_ref();
+        let mut guard = this.queue.inner.enter();
+        let ((state, list), word) = guard.parts();
+        let mut queue = Queue { list, word, cpu: polls.cpu(), fires: false };
+        // SAFETY: the node is idle, hence the owner's alone.
+        let output = R::attempt(state, &mut queue, unsafe { &mut *this.node.payload.get() });
+        let fires = queue.fires;
+        let Some(output) = output else {
+            let (waiter, cpu) = polls.into_waiter();
             // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under the lock.
-            unsafe { queue.list.push(NonNull::from(&this.node), waker) };
-            Err(cpu)
-        });
-        match attempted {
-            Ok(output) => {
-                this.node.state.store(DONE, Ordering::Relaxed);
-                Poll::Ready(output)
+            unsafe { list.push(NonNull::from(&this.node), waiter) };
+            let granted = if fires { list.take_granted() } else { None };
+            drop(guard);
+            if let Some((first, others)) = granted {
+                fire(first, others);
             }
-            Err(cpu) => {
-                if R::IS_PAID {
-                    budget::refund(1);
-                }
-                this.block(cpu);
-                Poll::Pending
+            if R::IS_PAID && PAID {
+                budget::refund(1);
             }
+            this.block(cpu);
+            return Poll::Pending;
+        };
+        let granted = if fires { list.take_granted() } else { None };
+        drop(guard);
+        this.node.state.store(DONE, Ordering::Relaxed);
+        if R::IS_PAID && !PAID {
+            budget::charge_one();
         }
+        if let Some((first, others)) = granted {
+            fire(first, others);
+        }
+        // Dropped after the lock is released: it may be foreign.
+        drop(polls);
+        Poll::Ready(output)
     }
 
     /// Polls one that was polled before.
@@ -614,24 +676,24 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
             GRANTED => Poll::Ready(this.collect()),
             QUEUED => {
                 // Dropped after the lock is released, both of them: they may be foreign.
-                let mut resumed = Some(Resumed::of(cx));
+                let mut polls = Some(Polls::of(cx));
                 let mut replaced = None;
                 let queued = this.queue.with(|state, queue| {
                     if this.node.state.load(Ordering::Relaxed) != QUEUED {
                         return Err(None);
                     }
-                    if queue.list.ends.is_some_and(|(head, _)| head == node)
+                    if queue.list.first == Some(node)
                         && let Some(output) = R::retry(state, queue)
                     {
                         if this.node.state.load(Ordering::Relaxed) != QUEUED {
                             // The role has granted it as well.
                             return Err(None);
                         }
-                        // SAFETY: the node is queued, and we are under the lock. Out of the list it is the owner's alone, and its waker
-                        // is moved out, once.
+                        // SAFETY: the node is queued, and we are under the lock. Out of the list it
+                        // is the owner's alone, and its waiter is moved out, once.
                         unsafe {
                             queue.list.unlink(node);
-                            replaced = Some((&raw const (*Node::links(node)).waker).read());
+                            replaced = Some((&raw const (*Node::links(node)).waiter).read());
                             this.node.state.store(DONE, Ordering::Relaxed);
                             R::withdrawn(state, queue, &mut *this.node.payload.get(), true);
                         }
@@ -640,9 +702,9 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                     if this.node.state.load(Ordering::Relaxed) != QUEUED {
                         return Err(None);
                     }
-                    let (waker, cpu) = resumed.take().expect("made above").into_waker();
+                    let (waiter, cpu) = polls.take().expect("made above").into_waiter();
                     // SAFETY: the node is queued, so that its links are written, and we are under the lock.
-                    replaced = Some(unsafe { std::mem::replace(&mut (*Node::links(node)).waker, waker) });
+                    replaced = Some(unsafe { replace(&mut (*Node::links(node)).waiter, waiter) });
                     Ok(cpu)
                 });
                 drop(replaced);
@@ -662,7 +724,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
     #[inline(always)]
     fn block(&self, cpu: Option<&CpuInner>) {
         if let Some(cpu) = cpu {
-            cpu.ask_block(&raw const self.node, self.place, M::LOCAL);
+            cpu.ask_block(&raw const self.node, Place::of(self.node.place), M::LOCAL);
         }
     }
 
@@ -678,15 +740,15 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         crate::cpu::retract(&raw const self.node);
         self.queue.inner.before_last();
         let node = NonNull::from(&self.node);
-        let waker = self.queue.with(|state, queue| {
+        let waiter = self.queue.with(|state, queue| {
             if self.node.state.load(Ordering::Relaxed) == QUEUED {
-                let first = queue.list.ends.is_some_and(|(head, _)| head == node);
-                // SAFETY: queued, and we are under the lock. The waker is moved out, once: the node is in no list any more, and thus
-                // the owner's alone.
+                let first = queue.list.first == Some(node);
+                // SAFETY: queued, and we are under the lock. The waiter is moved out, once: the
+                // node is in no list any more, and thus the owner's alone.
                 unsafe {
                     queue.list.unlink(node);
                     R::withdrawn(state, queue, &mut *self.node.payload.get(), first);
-                    Some((&raw const (*Node::links(node)).waker).read())
+                    Some((&raw const (*Node::links(node)).waiter).read())
                 }
             } else {
                 // SAFETY: granted under this lock, which we hold: the node is the owner's alone again.
@@ -695,8 +757,8 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
             }
         });
         // A foreign one may panic as it is dropped, and this may be a destructor of one that unwinds.
-        if let Some(waker) = waker {
-            quietly(|| drop(waker));
+        if let Some(waiter) = waiter {
+            quietly(|| drop(waiter));
         }
     }
 }
@@ -704,8 +766,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
 impl<S, P, R: Role<S, P>, M: Mode> Drop for Waiting<'_, S, P, R, M> {
     #[inline(always)]
     fn drop(&mut self) {
-        let state = self.node.state.load(Ordering::Relaxed);
-        if state == QUEUED || state == GRANTED {
+        if self.node.state.load(Ordering::Relaxed) & CONCERNS_OTHERS != 0 {
             self.give_up();
         }
     }
@@ -713,6 +774,6 @@ impl<S, P, R: Role<S, P>, M: Mode> Drop for Waiting<'_, S, P, R, M> {
 
 impl<S, P, R: Role<S, P>, M: Mode> fmt::Debug for Waiting<'_, S, P, R, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waiting").field("place", &self.place.location()).finish_non_exhaustive()
+        f.debug_struct("Waiting").field("place", &self.node.place).finish_non_exhaustive()
     }
 }

@@ -1,12 +1,14 @@
-//! Wakers without an allocation or a reference count.
+//! Wakers without an allocation or a reference count: the **lent** waker of a step, and **keyed**
+//! wakers.
 //!
-//! A step lends its thread a waker that points at the CPU. Our own leaf futures recognise it and put their request into
-//! the CPU's slot. Whoever clones it gets a **keyed** waker: the CPU's number and the thread's key, packed into the
-//! data pointer. Waking looks the CPU up by number: on its own OS thread it moves the thread to the woken queue, from
-//! elsewhere it posts the key to the inbox.
+//! A step lends its thread a waker that points at the CPU. Selvedge's leaf futures recognise it and
+//! put their request into the CPU's slot. A clone of it is a keyed waker: the CPU's number and the
+//! thread's key, packed into the data pointer. A wake-up looks the CPU up by its number. On that
+//! CPU's own OS thread it moves the thread to the woken queue; on another it posts the key to the
+//! inbox.
 //!
-//! A keyed waker may outlive its thread, and then wakes nobody, or a later thread at the same key once too often. Futures
-//! must bear being polled without cause, so that this is no harm.
+//! A keyed waker may outlive its thread. Then it wakes no thread, or wakes a later thread with the
+//! same key once too often. That is no harm, because futures must bear being polled without cause.
 
 use crate::arena::{self, Key};
 use crate::cpu::{CpuInner, Step, current};
@@ -19,10 +21,11 @@ use std::task::{RawWaker, RawWakerVTable, Wake, Waker};
 
 const _: () = assert!(usize::BITS == 64, "a keyed waker packs two 32-bit numbers into a pointer");
 
-/// The waker lent to each step: its data is the CPU.
+/// The waker that is lent to each step. Its data is the address of the CPU.
 static LENT: RawWakerVTable = RawWakerVTable::new(
     |cpu| {
-        // SAFETY: the data of a lent waker is the address of a CpuInner, whose step is never freed.
+        // SAFETY: the data of a lent waker is the address of a CpuInner (`lent` put it there), and
+        // the step in that is never freed.
         let step = unsafe { step_of(cpu) };
         step.share();
         raw(step.id, step.running.load(std::sync::atomic::Ordering::Relaxed))
@@ -34,14 +37,14 @@ static LENT: RawWakerVTable = RawWakerVTable::new(
     |_| {},
 );
 
-/// The waker that others keep: its data is CPU number and key.
+/// The waker that a clone gives. Its data is the CPU's number and the key.
 static KEYED: RawWakerVTable = RawWakerVTable::new(|data| RawWaker::new(data, &KEYED), wake, wake, |_| {});
 
 /// # Safety
-/// `cpu` is the address of a CpuInner, whose CPU may be gone. Only the part that outlives it, and may be shared between OS threads, is
-/// borrowed.
+/// `cpu` is the address of a CpuInner; its CPU may be gone. Only `step` is borrowed, which outlives
+/// the CPU and may be shared between OS threads.
 unsafe fn step_of<'a>(cpu: *const ()) -> &'a Step {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller's contract; `Room::new` has written the step, and never frees it.
     unsafe { &(*cpu.cast::<CpuInner>()).step }
 }
 
@@ -52,7 +55,8 @@ fn wake(data: *const ()) {
     }
 }
 
-/// Resumes a thread of CPU `id`, or a mobile one that ran there last: here if it may run here, else through an inbox.
+/// Resumes a thread of CPU `id`, or a mobile thread that ran there last. It resumes the thread here
+/// if the thread may run here, and else through an inbox.
 #[inline(always)]
 pub(crate) fn resume(here: Option<&CpuInner>, id: u32, key: Key) {
     match here {
@@ -72,16 +76,17 @@ fn unpack(data: *const ()) -> (u32, u32) {
     ((data.addr() >> 32) as u32, data.addr() as u32)
 }
 
-/// The waker to lend to the steps of a CPU.
+/// The waker that a CPU lends to its steps.
 pub(crate) fn lent(cpu: *const CpuInner) -> Waker {
-    // SAFETY: the functions of LENT take the address of a CpuInner, whether its CPU lives or not, and may be called from any OS thread.
+    // SAFETY: the functions of LENT take the address of a CpuInner, also after its CPU is gone, and
+    // may be called from any OS thread.
     unsafe { Waker::from_raw(RawWaker::new(cpu.cast(), &LENT)) }
 }
 
-/// A waker for a thread by CPU number and key.
+/// A waker for a thread, by the CPU's number and the key.
 #[inline(always)]
 pub(crate) fn of(id: u32, key: u32) -> Waker {
-    // SAFETY: the functions of KEYED hold no memory and accept any two numbers, on any OS thread.
+    // SAFETY: the functions of KEYED hold no memory, and accept any two numbers on any OS thread.
     unsafe { Waker::from_raw(raw(id, key)) }
 }
 
@@ -90,7 +95,7 @@ pub(crate) fn is_lent(waker: &Waker) -> bool {
     ptr::eq(waker.vtable(), &LENT)
 }
 
-/// What a keyed waker refers to; `None` for any other.
+/// The CPU's number and the key in a keyed waker. `None` for any other waker.
 #[inline(always)]
 pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
     if !ptr::eq(waker.vtable(), &KEYED) {
@@ -100,17 +105,49 @@ pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
     Some((id, Key::new(key)?))
 }
 
-/// Resumes the thread of a keyed waker, if it waits and may run on the CPU that runs a step here. That runs no code of the program's
-/// and takes no lock; if it is false, nothing was done.
+/// What is to be resumed when it has got what it waits for.
+pub(crate) enum Waiter {
+    /// A thread of ours, and the number of the CPU that ran it when it began to wait: the data of a
+    /// keyed waker.
+    Ours(u64),
+    /// Whatever has this waker.
+    Foreign(Waker),
+}
+
+const _: () = assert!(size_of::<Waiter>() == size_of::<Waker>());
+
+/// The key in the data of a [`Waiter`].
+///
+/// # Safety
+/// The waiter was made of a key.
 #[inline(always)]
-pub(crate) fn resume_here(waker: &Waker) -> bool {
-    match (key_of(waker), current()) {
-        (Some((_, key)), Some(cpu)) => cpu.resume_own(key),
-        _ => false,
+pub(crate) unsafe fn key_in(data: u64) -> Key {
+    // SAFETY: the caller's contract.
+    unsafe { Key::new_unchecked(data as u32) }
+}
+
+impl Waiter {
+    pub(crate) fn of(waker: Waker) -> Waiter {
+        match key_of(&waker) {
+            Some((id, key)) => Waiter::Ours(u64::from(id) << 32 | u64::from(key.get())),
+            None => Waiter::Foreign(waker),
+        }
+    }
+
+    pub(crate) fn into_waker(self) -> Waker {
+        match self {
+            Waiter::Ours(data) => of((data >> 32) as u32, data as u32),
+            Waiter::Foreign(waker) => waker,
+        }
+    }
+
+    /// Nothing is resumed.
+    pub(crate) fn nothing() -> Waiter {
+        Waiter::Foreign(Waker::noop().clone())
     }
 }
 
-/// Wakes a waker if it is for a thread of ours, which runs no code of the program's; else gives it back.
+/// Wakes a keyed waker, which runs no code of the program; gives any other waker back.
 #[inline(always)]
 pub(crate) fn fire_here(waker: Waker) -> Result<(), Waker> {
     match (key_of(&waker), current()) {
@@ -122,11 +159,12 @@ pub(crate) fn fire_here(waker: Waker) -> Result<(), Waker> {
     }
 }
 
-/// A waker for an event source or a scheduler, which wakes and drops it where nothing may unwind: with a foreign one, that panics at most
-/// in here, after the panic hook has reported it.
+/// A waker for an event source or a scheduler, which wakes and drops it in places that must not
+/// unwind. If the waker is foreign, a panic of its code ends in here, after the panic hook has
+/// reported it.
 ///
 /// # Complexity
-/// An allocation for a foreign waker. One for a thread of ours, or for nothing, stays as it is.
+/// An allocation for a foreign waker. A keyed waker, or one without effect, stays as it is.
 pub(crate) fn tame(waker: Waker) -> Waker {
     match ptr::eq(waker.vtable(), &KEYED) || waker.will_wake(Waker::noop()) {
         true => waker,
@@ -134,7 +172,7 @@ pub(crate) fn tame(waker: Waker) -> Waker {
     }
 }
 
-/// A foreign waker, which is never moved out.
+/// A foreign waker. It is never moved out.
 struct Tame(ManuallyDrop<Waker>);
 
 impl Wake for Tame {
@@ -149,7 +187,7 @@ impl Wake for Tame {
 
 impl Drop for Tame {
     fn drop(&mut self) {
-        // SAFETY: it is dropped here, once, and not used afterwards.
+        // SAFETY: this drop runs once, and the waker is not used after it.
         quietly(|| unsafe { ManuallyDrop::drop(&mut self.0) });
     }
 }

@@ -1,4 +1,5 @@
-//! The system calls that need no answer: letting others run, and coming to an end.
+//! The system calls without an answer: [`yield_now`] lets other threads run, and [`exit`] ends the
+//! thread.
 
 use crate::cpu::{Ask, CpuInner, direct, retract};
 use crate::thread::quietly;
@@ -35,13 +36,13 @@ pub struct YieldNow {
     has_asked: bool,
 }
 
-/// How far a leaf future with one request has come.
+/// The state of a leaf future with one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asking {
     Idle,
-    /// It has filled the slot.
+    /// The future has filled the slot.
     Asked,
-    /// It has asked otherwise, or has been answered: when polled again it is over.
+    /// The future has asked in another way, or has been answered. Its next poll is ready.
     Done,
 }
 
@@ -63,9 +64,11 @@ impl Future for YieldNow {
     }
 }
 
-/// As [`CpuInner::ask_with`], with a copy of the waker that a CPU has lent; or else comes back by being woken.
+/// Asks as [`CpuInner::ask_with`] does, if the waker is a copy of the one that the CPU has lent.
+/// Otherwise it wakes the waker, so that the thread runs again.
 ///
-/// It never unwinds, and its ABI says so to the compiler, which then has a yield keep nothing on the stack.
+/// It never unwinds, and its ABI says so to the compiler, so that a yield keeps nothing on the
+/// stack.
 #[cold]
 #[inline(never)]
 extern "C" fn ask_otherwise(waker: &Waker, leaf: *const ()) {
@@ -84,13 +87,14 @@ impl Drop for YieldNow {
     }
 }
 
-/// Ends the thread that awaits it, from whatever depth; its destructors run. Who joins it is told
+/// Ends the thread that awaits it, at any depth; its destructors run. The thread that joins it gets
 /// [`JoinError::Cancelled`](crate::JoinError::Cancelled).
 ///
-/// It ends the thread, not a body that [`catch`](crate::catch()) runs: for that, return.
+/// It ends the thread, and not only a body that [`catch`](crate::catch()) runs. To end such a body,
+/// return.
 ///
 /// # Panics
-/// If it is awaited anywhere but in a thread of ours, or in a combinator that has replaced the waker.
+/// If it is awaited outside of a Selvedge thread, or in a combinator that has replaced the waker.
 ///
 /// # Paper
 /// [LZ07 Figure 10] `sys_ret`, [Del §2.1] `halt`.

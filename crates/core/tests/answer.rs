@@ -1,4 +1,5 @@
-//! `Cpu::answer`: calls of the program's own, alone and within combinators, and what is left for others.
+//! `Cpu::answer`: it answers calls of the program's own, alone and within combinators, and leaves
+//! other requests alone.
 
 use selvedge_core::{Cpu, Request, Syscall, Trace, call, sleep};
 use std::future::poll_fn;
@@ -17,7 +18,7 @@ impl Syscall for Name {
     type Reply = &'static str;
 }
 
-/// Polls both until the first is ready.
+/// Polls both futures until the first is ready.
 async fn first_of<T>(one: impl Future<Output = T>, other: impl Future) -> T {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(|cx| {
@@ -40,7 +41,7 @@ fn a_call_is_answered_wherever_it_was_made() {
     let thread = cpu.woken().unwrap();
     assert!(matches!(thread.step(&mut cpu), Trace::Ret));
 
-    // One that can be cancelled makes the same call through `Trace::Any`.
+    // A thread that can be cancelled makes the same call through `Trace::Any`.
     let mut handle = cpu.spawn_local(async { call(Double(21)).await }).unwrap();
     let node = cpu.woken().unwrap().step(&mut cpu);
     assert!(matches!(node, Trace::Any));

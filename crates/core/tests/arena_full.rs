@@ -1,5 +1,6 @@
-//! The arena with little address space: the system grants a part of what is asked for, it fills, and room that becomes free is used again.
-//! The limit is the whole process's, so this is a program of its own.
+//! The arena with little address space. The system grants a part of the space that the arena asks
+//! for. The arena fills up, and room that becomes free is used again. The limit holds for the whole
+//! process, so this is a program of its own.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use selvedge_core::{
@@ -38,7 +39,7 @@ fn main() {
         assert!((16 << 20..LIMIT).contains(&full.reserved_bytes), "{full}");
         let used = threads.len() * size_of_val(&large());
         assert!(used > full.reserved_bytes * 9 / 10, "{used} of {}", full.reserved_bytes);
-        // Those that have room go on.
+        // The threads that have room go on.
         yield_now().await;
         let before = threads.len();
         threads.iter().for_each(JoinHandle::cancel);
@@ -52,7 +53,8 @@ fn main() {
         drop(threads);
     })
     .unwrap();
-    // All chunks have blocks of that size for ever, and a program begins with a thread of another.
+    // All chunks have blocks of that size for ever, and a program begins with a thread of another
+    // size.
     let ended = round_robin(async {});
     assert!(matches!(ended, Err(RunError::Memory(_))), "{ended:?}");
     println!("test a_full_arena_is_an_error_and_room_is_used_again ... ok");

@@ -1,4 +1,5 @@
-//! What may leave its OS thread and what must not. An auto trait that appears by accident is a hole in soundness.
+//! The auto traits of core's types: which types may leave their OS thread. An auto trait that
+//! appears by accident is a hole in soundness.
 
 #[macro_use]
 #[path = "common/has.rs"]

@@ -1,5 +1,5 @@
-//! A join handle may be awaited behind any waker, whose code then runs at the end of the thread: whatever it does, the CPU
-//! goes on.
+//! Join handles that wait behind foreign wakers. The waker's code runs at the end of the thread.
+//! Whatever that code does, the CPU goes on.
 
 use selvedge_core::*;
 use std::cell::{Cell, RefCell};
@@ -13,7 +13,8 @@ thread_local! {
     static RAN: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Drops the handle of the thread that has just ended, and creates another in its block.
+/// A waker that drops the handle of the thread that has just ended, and creates another thread in
+/// its block.
 struct Usurper;
 
 impl Wake for Usurper {
@@ -49,7 +50,7 @@ fn run(cpu: &mut Cpu) {
     }
 }
 
-/// A CPU with one thread, whose handle waits behind `waker`.
+/// A CPU with one thread. The thread's handle waits behind `waker`.
 fn awaited(waker: Waker) -> Cpu {
     let mut cpu = Cpu::new().unwrap();
     let mut handle = cpu.spawn(work()).unwrap();
@@ -62,7 +63,7 @@ fn awaited(waker: Waker) -> Cpu {
 fn a_waker_that_drops_the_handle_and_spawns() {
     let mut cpu = awaited(Arc::new(Usurper).into());
     let before = RAN.get();
-    // The usurper runs on the CPU that ended the thread, so that it can spawn too.
+    // The usurper runs on the CPU that ended the thread, so the usurper can spawn too.
     run(&mut cpu);
     assert_eq!(RAN.get(), before + 2);
     assert!(HANDLE.take().is_none());

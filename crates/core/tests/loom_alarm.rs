@@ -1,4 +1,5 @@
-//! Every interleaving of who asked for a sleep and the event source that keeps it, and of those who have the bell after them.
+//! All interleavings of the asker of a sleep and the event source that keeps the alarm, and of the
+//! later users of the bell.
 #![cfg(loom)]
 
 use loom::thread;

@@ -5,17 +5,18 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Notify};
 use loom::thread;
 
-/// Its owner declares no quiet.
+/// The owner declares no quiet.
 type Inbox = selvedge_core::Inbox<()>;
 
-/// The owner's loop: takes mail, sleeps when there is none, until it has `wanted` keys.
+/// The owner's loop: it takes mail, and sleeps when there is none, until it has `wanted` keys.
 fn receive(inbox: &Inbox, parked: &Notify, wanted: usize) -> Vec<u32> {
     let mut seen = Vec::new();
     while seen.len() < wanted {
         if inbox.has_mail() {
             seen.extend(inbox.open());
         } else if inbox.sleep() {
-            // A lost post would leave the model here with no one to notify: loom reports the deadlock.
+            // After a lost post the model would wait here for ever, and loom reports that as a
+            // deadlock.
             parked.wait();
             inbox.wake();
         }
@@ -47,7 +48,7 @@ fn a_sleeper_is_woken_by_every_first_post() {
     });
 }
 
-/// The owner opens its inbox between being called and going to sleep: that takes no call away.
+/// The owner opens its inbox between a call and its next sleep. That must not take the call away.
 #[test]
 fn a_call_ends_the_next_sleep_or_the_present_one() {
     loom::model(|| {
@@ -100,7 +101,7 @@ fn a_post_to_one_that_was_woken_by_something_else_is_kept() {
             let inbox = inbox.clone();
             thread::spawn(move || inbox.post(3))
         };
-        // An event, not the post, ends the sleep.
+        // An event of the owner's, and not the post, ends this sleep.
         if inbox.sleep() {
             inbox.wake();
         }
@@ -111,7 +112,7 @@ fn a_post_to_one_that_was_woken_by_something_else_is_kept() {
     });
 }
 
-/// The list of the model has room for one key before duplicates are struck out.
+/// In a model the list has room for one key before duplicates are removed.
 #[test]
 fn what_was_written_before_a_post_that_is_struck_out_is_seen() {
     loom::model(|| {
@@ -129,7 +130,8 @@ fn what_was_written_before_a_post_that_is_struck_out_is_seen() {
                 }
             })
         };
-        // Each time the thread is told it looks, and waits on if not all is there.
+        // Each time the thread is told, it reads the value, and waits on if that is not the last
+        // one.
         while written.load(Ordering::Relaxed) < 2 {
             let told = receive(&inbox, &parked, 1);
             assert!(told.iter().all(|&key| key == 7));

@@ -1,5 +1,5 @@
-//! All interleavings of a thread's end with its handle being awaited and dropped: the joiner is told, and exactly one of the two frees the
-//! cell.
+//! All interleavings of a thread's end with the await and the drop of its handle: the joiner is
+//! told, and exactly one of the two sides frees the cell.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -11,17 +11,18 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 static COUNTING: RawWakerVTable = RawWakerVTable::new(
     |_| unreachable!("the meeting clones no waker"),
     |data| {
-        // SAFETY: from `Arc::into_raw` in `counting`; waking consumes the waker.
+        // SAFETY: the data is from `Arc::into_raw` in `counting`, and waking consumes the waker.
         unsafe { Arc::from_raw(data.cast::<AtomicUsize>()) }.fetch_add(1, Ordering::Relaxed);
     },
     |_| unreachable!("the meeting wakes by value"),
-    // SAFETY: as above; dropping consumes it.
+    // SAFETY: as above; dropping consumes the waker.
     |data| drop(unsafe { Arc::from_raw(data.cast::<AtomicUsize>()) }),
 );
 
 fn counting(count: &Arc<AtomicUsize>) -> Waker {
     let data = Arc::into_raw(count.clone()).cast();
-    // SAFETY: the functions of COUNTING take what `Arc::into_raw` gave, once.
+    // SAFETY: the functions of COUNTING take the pointer that `Arc::into_raw` gave, and take it
+    // once.
     unsafe { Waker::from_raw(RawWaker::new(data, &COUNTING)) }
 }
 
@@ -37,7 +38,8 @@ fn a_joiner_is_told_or_sees_the_end() {
         });
         let waits = meeting.join(counting(&told));
         if waits {
-            // As if it were polled again elsewhere: this one replaces the first, unless that has been told.
+            // The handle is polled again with another waker. That waker replaces the first, unless
+            // the first has been woken.
             meeting.join(counting(&told));
         }
         thread.join().unwrap();

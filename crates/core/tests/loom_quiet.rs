@@ -1,5 +1,5 @@
-//! All interleavings of OS threads that become quiet, rouse one another and end: no deadlock is
-//! reported while there is something to do, and one is reported if there is nothing.
+//! All interleavings of OS threads that become quiet, rouse one another and end. No deadlock is
+//! reported while there is work to do, and a deadlock is reported if there is none.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -11,7 +11,7 @@ use selvedge_core::{Inbox, Ledger};
 struct Process {
     ledger: Ledger,
     os_threads: AtomicU32,
-    /// All that there was to do is done.
+    /// Whether all work is done.
     is_done: AtomicBool,
 }
 
@@ -21,7 +21,7 @@ impl Process {
         Arc::new(Process { ledger, os_threads: AtomicU32::new(os_threads), is_done: AtomicBool::new(false) })
     }
 
-    /// Step D. A report while there is something to do is false.
+    /// Step D. A report is false while there is work to do.
     fn is_dead(&self) -> bool {
         let dead = self.ledger.are_all_quiet(|| Some(self.os_threads.load(SeqCst)));
         assert!(!dead || self.is_done.load(SeqCst), "reported, and there is something to do");
@@ -49,7 +49,7 @@ impl Drop for Quiet {
     }
 }
 
-/// A CPU, and what its OS thread sleeps in.
+/// A CPU, and the place in which its OS thread sleeps.
 struct Sleeper {
     inbox: Inbox<Quiet>,
     parked: Notify,
@@ -72,7 +72,7 @@ impl Sleeper {
         }
     }
 
-    /// One turn of the scheduler: true if it would report a deadlock.
+    /// One turn of the scheduler. True if it would report a deadlock.
     fn poll(&self, process: &Arc<Process>) -> bool {
         if !self.inbox.sleep() {
             return false;
@@ -139,7 +139,7 @@ fn the_last_to_become_quiet_has_the_deadlock_told() {
                 }
             })
         };
-        // If it were not told, the model would stand still here.
+        // If the deadlock were not reported, the model would run for ever here.
         while !cpu.poll(&process) {}
         other.join().unwrap();
     });

@@ -1,4 +1,5 @@
-//! All interleavings of a mobile thread's owner and its wakers: no wake-up is lost, and the thread never has two owners.
+//! All interleavings of a mobile thread's owner and its wakers: no wake-up is lost, and the thread
+//! never has two owners.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -20,15 +21,15 @@ impl Word for Head {
     }
 }
 
-/// Owned and mobile.
+/// The head of an owned, mobile thread.
 const OWNED: u32 = 0b1000;
 
-/// A thread that counts down with each event it sees, and the CPUs that run it.
+/// A thread that counts the events it sees, and the CPUs that run it.
 struct Model {
     head: Head,
-    /// What the thread waits for: set by the waker before it wakes.
+    /// The number of events that have happened. A waker raises it before it wakes the thread.
     events: AtomicUsize,
-    /// Who runs the thread now: never more than one.
+    /// The number of CPUs that run the thread now: never more than 1.
     running: AtomicUsize,
     seen: AtomicUsize,
 }
@@ -47,7 +48,8 @@ impl Model {
     fn run(&self) {
         loop {
             assert_eq!(self.running.fetch_add(1, Ordering::Relaxed), 0, "two owners");
-            // Relaxed: the head's orderings alone must make what the waker did visible.
+            // Relaxed, because the orderings of the head alone must make the waker's changes
+            // visible.
             self.seen.store(self.events.load(Ordering::Relaxed), Ordering::Relaxed);
             self.running.fetch_sub(1, Ordering::Relaxed);
             if park_state(&self.head, OWNED) {
@@ -67,7 +69,8 @@ impl Model {
 
 #[test]
 fn the_last_event_is_seen_whoever_runs_the_thread() {
-    // All interleavings took two minutes; three preemptions are enough to reach every state of the diagram.
+    // All interleavings take two minutes. Three preemptions are enough to reach every state of the
+    // diagram.
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(|| {

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};
 
-/// A slot for one value, handed to the first who waits.
+/// A slot for one value, which is handed to the first waiter.
 type Slot = WaitQueue<Option<u32>, Option<u32>, Shared>;
 
 enum Take {}
@@ -115,7 +115,7 @@ fn a_value_given_to_one_who_gives_up_is_not_lost() {
                     Poll::Pending => None,
                 },
             }
-            // Given up here, queued or granted.
+            // The future is dropped here, queued or granted.
         };
         giver.join().unwrap();
         let left = slot.with(|state, _| state.take());
@@ -124,8 +124,8 @@ fn a_value_given_to_one_who_gives_up_is_not_lost() {
     });
 }
 
-/// A gate for one at a time: the word says whether it is passed and whether anybody waits, so that who finds it as he expects
-/// does without the lock.
+/// A gate that lets one thread in at a time. The word says whether a thread is inside and whether
+/// any waits. A thread that finds the word as it expects needs no lock.
 struct Gate {
     queue: WaitQueue<(), (), Shared>,
     inside: loom::cell::UnsafeCell<u32>,
@@ -187,7 +187,7 @@ impl Gate {
     }
 
     fn leave(&self) {
-        // loom sees to it that nobody else is inside.
+        // Loom reports a second thread inside.
         self.inside.with_mut(|inside| unsafe { *inside += 1 });
         if self.queue.exchange(|word| (word == PASSED).then_some(0)).is_err() {
             self.queue.with(|_, queue| Enter::leave(queue));

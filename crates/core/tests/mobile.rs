@@ -1,4 +1,5 @@
-//! Mobile threads: CPUs of a group on several OS threads that run, wake, cancel and join the same threads.
+//! Mobile threads: CPUs of a group on several OS threads that run, wake, cancel and join the same
+//! threads.
 
 #[path = "common/group.rs"]
 mod group;
@@ -34,7 +35,7 @@ fn threads_are_joined_from_wherever_they_ran() {
     assert_eq!(sum, MANY * (MANY - 1) / 2);
 }
 
-/// A baton: who has it runs, and passes it on.
+/// A baton. The thread that has it runs, and passes it on.
 struct Baton {
     at: AtomicUsize,
     waiting: Mutex<Vec<Option<Waker>>>,
@@ -47,7 +48,7 @@ impl Baton {
                 return Poll::Ready(());
             }
             self.waiting.lock().unwrap()[me] = Some(cx.waker().clone());
-            // It may have come between the look and the note.
+            // The baton may have come between the first check and the storing of the waker.
             if self.at.load(Ordering::SeqCst) == me { Poll::Ready(()) } else { Poll::Pending }
         })
         .await

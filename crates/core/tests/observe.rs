@@ -1,4 +1,4 @@
-//! What an observer is told, and that the threads do not notice it.
+//! The calls that an observer gets, and that they do not change the threads.
 
 #[path = "common/never.rs"]
 mod never;
@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// What was told, by all observers of the process.
+/// All calls that the observers of the process have got.
 static TOLD: Mutex<Vec<Told>> = Mutex::new(Vec::new());
-/// The tests take turns, as observation is of the whole process.
+/// The tests take turns, because the whole process is observed.
 static TURNS: Mutex<()> = Mutex::new(());
 
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ enum Told {
     Length(&'static str, usize),
 }
 
-/// Whether the lengths of the queues are wanted.
+/// Whether the observers ask for the lengths of the queues.
 static SURVEYS: AtomicBool = AtomicBool::new(false);
 
 struct Teller;
@@ -113,7 +113,7 @@ impl Observer for Teller {
     }
 }
 
-/// Observes for as long as it lives.
+/// The program is observed while this lives.
 struct Observing(#[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>);
 
 fn observing() -> Observing {
@@ -146,7 +146,7 @@ impl Syscall for Ask {
     type Reply = u8;
 }
 
-/// Steps a thread that ends in all the ways there are, and returns the nodes by name.
+/// Steps a thread that ends its steps in all possible ways. Returns the nodes by name.
 fn all_ends() -> Vec<&'static str> {
     let mut cpu = Cpu::new().unwrap();
     let mut nodes = Vec::new();
@@ -196,7 +196,8 @@ fn every_end_of_a_step_is_told_and_the_scheduler_gets_the_same_nodes() {
     assert_eq!(all_ends(), unobserved);
     let call = format!("Call({:?})", std::any::type_name::<Ask>());
     let told = ends();
-    // The waker of `park` stays known, which changes how the thread waits from there on, observed or not.
+    // The waker of `park` may still be held elsewhere. That changes how the thread waits from there
+    // on, observed or not.
     let expected = [
         "Yield", "Fork", "Return", "Nbio", "Wait 7", "Sleep", &call, "Yield", "Join", "Yield", "Return",
         "Return",
@@ -290,7 +291,7 @@ fn names_and_who_runs_seen_from_another_os_thread() {
     assert!(ThreadId::current().is_none());
     let named = Told::Named(SEEN.load(Ordering::Relaxed), "the busy one".into());
     assert!(TOLD.lock().unwrap().contains(&named));
-    // Its CPU is gone.
+    // The CPU of that thread is gone.
     assert!(!running().iter().any(|(_, thread)| thread.get() == SEEN.load(Ordering::Relaxed)));
 }
 
@@ -307,7 +308,7 @@ fn it_begins_and_ends_while_a_scheduler_runs() {
         for _ in 0..600 {
             yield_now().await;
         }
-        // From some turn on, each step.
+        // The observer sees each step from some turn on.
         let told = ends();
         assert!(told.len() >= 300 && told.iter().all(|end| end == "Yield"), "{}", told.len());
         observe(None);
@@ -319,7 +320,7 @@ fn it_begins_and_ends_while_a_scheduler_runs() {
             yield_now().await;
         }
         assert_eq!(ends(), [""; 0]);
-        // Of no observed CPU: nobody is told.
+        // The CPU is not observed, so no observer is told.
         waits_for(1, "which is nobody");
         nudge(0);
     })
@@ -335,14 +336,14 @@ fn what_a_thread_waits_for_and_the_lengths_of_the_queues() {
         waits_on(errand);
         let others: Vec<_> = (0..3).map(|_| spawn_local(async { yield_now().await })).collect();
         SURVEYS.store(true, Ordering::Relaxed);
-        // Longer than a turn, after which the event source is looked at.
+        // This is longer than a turn. After a turn the scheduler polls the event source.
         for _ in 0..600 {
             yield_now().await;
         }
         let told = std::mem::take(&mut *TOLD.lock().unwrap());
         assert!(told.contains(&Told::WaitsOn(errand())));
         let lengths = told.iter().filter(|told| matches!(told, Told::Length(..)));
-        // Once: it is over then.
+        // The lengths are told once, because the survey is over then.
         assert_eq!(lengths.collect::<Vec<_>>(), [&Told::Length("woken", 1)]);
         assert!(!SURVEYS.load(Ordering::Relaxed));
         drop(others);
@@ -354,7 +355,7 @@ fn what_a_thread_waits_for_and_the_lengths_of_the_queues() {
 fn a_deadlock_is_told_with_what_the_observer_knows() {
     let _observing = observing();
     let ended = round_robin(async {
-        // The other joins itself.
+        // The other thread joins itself.
         let own = Rc::new(RefCell::new(None::<JoinHandle<()>>));
         let theirs = own.clone();
         let other = spawn_local(async move {

@@ -1,4 +1,5 @@
-//! Code of the program's that comes back to a wait queue from within an operation on it, or from within a waker.
+//! Code of the program that uses a wait queue from within an operation on it, or from within a
+//! waker.
 
 use selvedge_core::{Cpu, Local, Mode, Queue, Role, Shared, Trace, WaitQueue, spawn_local};
 use std::cell::RefCell;
@@ -9,7 +10,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
-/// Takes what is in the state; is handed a value otherwise.
+/// Takes the value in the state, or is handed one later.
 enum Take {}
 
 impl Role<Option<u64>, Option<u64>> for Take {
@@ -93,11 +94,11 @@ fn an_exchange_that_panics_leaves_the_word() {
 }
 
 thread_local! {
-    /// What a nosy waker does whenever it is cloned, woken or dropped.
+    /// The function that a nosy waker calls whenever it is cloned, woken or dropped.
     static NOSY: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
 }
 
-/// A waker that runs code of the program's at every opportunity.
+/// A waker that runs code of the program whenever it is cloned, woken or dropped.
 fn nosy() -> Waker {
     static VTABLE: RawWakerVTable = RawWakerVTable::new(
         |data| {
@@ -118,7 +119,7 @@ fn nosy() -> Waker {
     unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &VTABLE)) }
 }
 
-/// Everything that fires, clones or drops a waker, while that looks at the object.
+/// Runs every operation that fires, clones or drops a waker, while that waker looks at the object.
 fn with_nosy_wakers<M: Mode>() {
     let object = Rc::new(Object::<M>::new(None));
     let (looks, of) = (Rc::new(std::cell::Cell::new(0)), object.clone());
@@ -143,7 +144,7 @@ fn with_nosy_wakers<M: Mode>() {
         looked_since("a second poll", &mut times);
         object.with(|_, queue| queue.nudge());
         looked_since("a nudge", &mut times);
-        // The nudge has used the waker up; a grant before the poll that follows it finds no other.
+        // The nudge has used up the waker. A grant before the next poll finds no other waker.
         put(&object, 6);
         assert_eq!(first.as_mut().poll(&mut cx), Poll::Ready(6));
         let mut nudged = pin!(object.wait::<Take>(None));
@@ -174,7 +175,7 @@ fn a_waker_may_come_back_to_the_object_that_it_is_kept_by() {
     with_nosy_wakers::<Shared>();
 }
 
-/// Panics when it is dropped, and when it is woken.
+/// A waker that panics when it is dropped, and when it is woken.
 struct Panics;
 
 impl std::task::Wake for Panics {
@@ -191,7 +192,7 @@ impl Drop for Panics {
 
 #[test]
 fn a_waker_that_panics_does_not_panic_again_in_who_unwinds() {
-    /// Grants, in a destructor, what another one waits for.
+    /// A destructor that grants a waiter its value.
     struct Puts<'a>(&'a Object<Shared>);
     impl Drop for Puts<'_> {
         fn drop(&mut self) {
@@ -216,7 +217,7 @@ fn a_waker_that_panics_does_not_panic_again_in_who_unwinds() {
     assert!(catch_unwind(AssertUnwindSafe(|| drop(panics))).is_err());
 }
 
-/// Steps a thread of another CPU within a step.
+/// A step of a thread of another CPU is made within a step.
 #[test]
 fn a_step_within_a_step_gives_the_outer_cpu_back() {
     let mut cpu = Cpu::new().unwrap();

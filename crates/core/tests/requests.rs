@@ -26,7 +26,8 @@ fn a_sleeper_that_is_run_before_its_time_asks_again() {
     assert!(steps > 1 && Time::now() >= until);
 }
 
-/// What is dropped elsewhere is out of reach for the CPU that it has asked: its memory may have a new owner when the step ends.
+/// If another OS thread drops a future, the CPU that it has asked must not write to the future,
+/// because the memory may have a new owner when the step ends.
 #[test]
 fn a_sleep_that_another_os_thread_drops_in_the_step_that_asked_is_not_written_to() {
     const WORDS: usize = size_of::<SleepUntil>() / size_of::<u64>();
@@ -48,7 +49,7 @@ fn a_sleep_that_another_os_thread_drops_in_the_step_that_asked_is_not_written_to
         })
         .await;
     };
-    // It can be cancelled, so that its request is served with a waker.
+    // The thread can be cancelled, so its request is served with a waker.
     let _handle = cpu.spawn_local(asks).unwrap();
     let thread = cpu.woken().unwrap();
     assert!(matches!(thread.step(&mut cpu), Trace::Any));
@@ -59,7 +60,7 @@ fn a_sleep_that_another_os_thread_drops_in_the_step_that_asked_is_not_written_to
 fn a_request_to_exit_stays_whatever_is_dropped_after_it() {
     let mut cpu = Cpu::new().unwrap();
     let thread = cpu.thread(async {
-        // The yield has asked in an earlier step, and is dropped in the one that exits.
+        // The yield has asked in an earlier step. It is dropped in the step that exits.
         let mut earlier = Box::pin(yield_now());
         let mut first = true;
         std::future::poll_fn(|cx| {
@@ -141,7 +142,8 @@ fn a_queue_can_wake_a_thread_that_went_on_to_wait_for_something_else() {
     let inside = door.clone();
     let mut cpu = Cpu::new().unwrap();
     let thread = cpu.thread(async move {
-        // One step polls the door alone, and yields; the next waits for something else, and relies on the door to wake it.
+        // One step polls the door alone, and yields. The next step waits for a sleep, and relies on
+        // the door to wake the thread.
         let mut through = pin!(inside.wait::<Get>(()));
         let mut yields = pin!(yield_now());
         let mut sleeps = pin!(sleep(Duration::from_secs(1000)));
@@ -229,7 +231,7 @@ fn a_request_stands_when_its_future_has_moved_and_another_is_dropped_where_it_wa
         moved.extend(place.take());
         place = Some(of_descriptor(4));
         assert!(Pin::new(place.as_mut().unwrap()).poll(cx).is_pending());
-        // Where it is.
+        // The future is dropped at the address at which it was polled.
         place = None;
         assert!(place.is_none());
         Poll::Pending
@@ -245,7 +247,7 @@ fn nor_does_a_join_handle_take_it_back() {
     let mut cpu = Cpu::new().unwrap();
     let mut moved = Vec::new();
     let thread = cpu.thread(std::future::poll_fn(move |cx| {
-        // The allocator gives the handles the place in which the future was.
+        // The allocator gives the handles the memory in which the future was.
         {
             let mut waits = Box::new(of_descriptor(3));
             assert!(Pin::new(&mut *waits).poll(cx).is_pending());

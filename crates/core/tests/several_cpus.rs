@@ -1,4 +1,4 @@
-//! CPUs that come and go, on one OS thread and on several, while handles of theirs live on.
+//! CPUs that come and go, on one OS thread and on several, while handles of their threads live on.
 
 use selvedge_core::*;
 use std::mem::ManuallyDrop;
@@ -18,7 +18,8 @@ fn run(cpu: &mut Cpu) {
 
 #[test]
 fn another_cpu_never_reads_a_block_that_a_handle_here_still_holds() {
-    // Handles stay here when their CPU goes, while another OS thread starts CPUs that want blocks of the same size.
+    // Handles stay here after their CPU is gone, while another OS thread starts CPUs that want
+    // blocks of the same size.
     let (begin, begun) = mpsc::channel::<()>();
     let other = std::thread::spawn(move || {
         begun.recv().unwrap();
@@ -41,7 +42,7 @@ fn another_cpu_never_reads_a_block_that_a_handle_here_still_holds() {
     begin.send(()).unwrap();
     while let Some(mut handle) = over.pop() {
         assert_eq!(handle.try_join().unwrap().unwrap(), [1; 7]);
-        // Time for the other one to look.
+        // Time for the other OS thread to run its CPUs.
         (0..200).for_each(|_| std::thread::yield_now());
     }
     drop(held);
@@ -117,10 +118,10 @@ fn a_stale_waker_is_no_harm_to_a_later_cpu() {
     }
 }
 
-/// Seen by Miri.
+/// Miri checks the memory accesses of this test.
 #[test]
 fn what_a_cpu_has_lent_may_be_used_when_it_is_gone() {
-    // As a poll does that stands for ever on a stack nobody comes back to: it keeps what it has borrowed.
+    // A poll on a stack that is never resumed does this: it keeps the waker that it has borrowed.
     let mut cpu = Cpu::new().unwrap();
     let (keep, kept) = mpsc::channel();
     let thread = cpu.thread(std::future::poll_fn(move |cx| {
@@ -137,7 +138,7 @@ fn what_a_cpu_has_lent_may_be_used_when_it_is_gone() {
     };
     use_it();
     let elsewhere = std::thread::scope(|scope| {
-        // Beside the next CPU's beginning and end.
+        // This runs beside the beginnings and ends of the next CPUs.
         let other = scope.spawn(|| (0..if cfg!(miri) { 10 } else { 1000 }).for_each(|_| use_it()));
         for _ in 0..if cfg!(miri) { 2 } else { 20 } {
             let mut cpu = Cpu::new().unwrap();

@@ -1,4 +1,5 @@
-//! Values of threads: each has its own, inner ones hide outer ones, and panics and destructors find them in order.
+//! Values of threads: each thread has its own, an inner value hides an outer one, and panics and
+//! destructors restore them in order.
 
 use selvedge_core::{JoinError, round_robin, spawn, spawn_local, thread_value, yield_now};
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! What threads and schedulers rely on, seen from outside.
+//! The guarantees that threads and schedulers rely on, seen from outside.
 
 #[path = "common/never.rs"]
 mod never;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
-/// A scheduler of one's own: FIFO, for threads that wait for one another.
+/// A scheduler of the test's own: first in, first out, for threads that wait for one another.
 fn run(cpu: &mut Cpu, main: impl Future<Output = ()> + 'static) {
     let mut ready = VecDeque::from([cpu.thread(main).unwrap()]);
     while let Some(thread) = ready.pop_front() {
@@ -90,7 +90,7 @@ fn dropping_a_thread_runs_its_destructors() {
     assert_eq!(rung.get(), 0);
     drop(thread);
     assert_eq!(rung.get(), 1);
-    // One that the CPU keeps goes with it.
+    // A thread that the CPU keeps is dropped with the CPU.
     let bell = Bell(rung.clone());
     let thread = cpu.thread(async move {
         let _bell = bell;
@@ -207,7 +207,7 @@ fn a_deadlock_is_reported_with_its_threads() {
         });
         let _ = stuck.await;
     });
-    // What a `main` that returns it prints.
+    // A `main` that returns the error prints this.
     let printed = format!("{:?}", error.as_ref().unwrap_err());
     let Err(RunError::Deadlock(deadlock)) = error else { panic!("{error:?}") };
     assert_eq!((printed, format!("{deadlock:?}")), (deadlock.to_string(), deadlock.to_string()));
@@ -219,7 +219,7 @@ fn a_deadlock_is_reported_with_its_threads() {
     assert!(places.contains(&line), "{deadlock}");
 }
 
-/// A door that somebody opens, for threads of one OS thread.
+/// A door that a thread opens, for threads of one OS thread.
 type Door = WaitQueue<bool, (), Local>;
 
 struct Passes;
@@ -242,7 +242,7 @@ impl Drop for OpensWhenDropped {
     }
 }
 
-/// A thread that waits here for ever, and opens the door at its end.
+/// A thread that waits for ever, and opens the door at its end.
 fn doorkeeper(door: &Rc<Door>) -> JoinHandle<()> {
     let opens = OpensWhenDropped(door.clone());
     spawn_local(async move {
@@ -283,11 +283,11 @@ fn nor_when_the_handle_was_awaited_here_before() {
             })
             .await;
             cancels_later(first);
-            // It waits to join still, but another one.
+            // The thread still waits to join, but another thread.
             drop(second.await);
         }));
         yield_now().await;
-        // It is shielded, so that this wakes it once.
+        // The thread is shielded, so that this cancellation wakes it once.
         joins.cancel();
         joins.stays();
         door.wait::<Passes>(()).await;
@@ -324,7 +324,7 @@ fn nbio_is_performed_by_the_scheduler() {
 
 #[test]
 fn an_action_that_panics_ends_its_thread_even_if_that_is_woken_meanwhile() {
-    // The thread has asked for something besides, so that its CPU performs the action at once.
+    // The thread has another request in this step, so its CPU performs the action at once.
     let ended = round_robin(async {
         spawn_local(async {
             let mut parks = Box::pin(park(drop));
@@ -373,7 +373,7 @@ fn a_waker_may_be_cloned_and_woken_on_another_os_thread_during_the_step() {
             if rounds == 20 {
                 return Poll::Ready(rounds);
             }
-            // Both entries of the lent waker from elsewhere, while the step runs.
+            // Both functions of the lent waker are called from elsewhere, while the step runs.
             std::thread::scope(|s| {
                 let waker: &Waker = cx.waker();
                 match rounds % 3 {
@@ -426,7 +426,8 @@ fn a_leaf_dropped_in_its_step_takes_its_request_back() {
     use futures::future::{Either, select};
     let mut cpu = Cpu::new().unwrap();
     let thread = cpu.thread(async {
-        // The sleep asks, then loses against a future that is ready; what comes next must be what is seen.
+        // The sleep asks, then loses against a future that is ready. The next request must be the
+        // one that the scheduler sees.
         let sleep = std::pin::pin!(sleep(std::time::Duration::from_secs(1000)));
         match select(sleep, std::future::ready(())).await {
             Either::Right(_) => {}
@@ -434,7 +435,7 @@ fn a_leaf_dropped_in_its_step_takes_its_request_back() {
         }
         yield_now().await;
     });
-    // The loser lives on until the end of the scope, so that its request is detached, not lost.
+    // The loser lives until the end of the scope, so its request is detached, and not lost.
     let node = thread.unwrap().step(&mut cpu);
     assert!(matches!(node, Trace::Any), "{node:?}");
     assert!(matches!(cpu.detached().unwrap().request, Request::Sleep(_)));

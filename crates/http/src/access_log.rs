@@ -16,18 +16,19 @@ use selvedge_io::pool::{Limits, Pool};
 use selvedge_io::time::sleep;
 
 use crate::date::Clock;
-use crate::log::{Line, combined};
+use crate::log::{Line, Lines};
 
-/// A buffer that holds so much is handed over.
+/// A worker hands over a buffer that holds this much.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Room behind that for the line that fills the buffer; a longer line makes the buffer grow.
+/// Room behind [`BUFFER_BYTES`] for the line that fills the buffer. A longer line makes the buffer
+/// grow.
 const LINE_BYTES: usize = 4 << 10;
 
-/// The most full buffers of one worker that wait to be written; as many again may be with the writer.
+/// The most full buffers of one worker that wait to be written. The writer may have as many again.
 ///
-/// That is 16 MiB: with pipelined requests a worker fills 200 MB a second, and on a machine with one processor the writer
-/// may have to wait tens of milliseconds for its turn.
+/// These are 16 MiB. With pipelined requests a worker fills 200 MB a second, and on a machine with
+/// one processor the writer may have to wait tens of milliseconds for its turn.
 pub const BACKLOG_MAX: usize = 256;
 
 /// How long the first line of a buffer waits.
@@ -35,29 +36,32 @@ const FLUSH_AFTER: Duration = Duration::from_millis(800);
 
 /// The file that the logs of all workers are appended to.
 ///
-/// A worker formats its lines straight into a buffer of its own. A full buffer (64 KiB), or one whose first line is most
-/// of a second old, is handed to an OS thread of the log's own that writes it with one call, so that a disk that stalls does not
-/// stall an event loop. Lines are never split between two writes, so the workers' lines do not mix, and each worker's lines
-/// stay in their order.
+/// A worker formats its lines straight into a buffer of its own. It hands the buffer to the log's
+/// own OS thread when the buffer is full (64 KiB) or when its first line is most of a second old.
+/// That OS thread writes the buffer with one call, so a disk that stalls does not stall an event
+/// loop. Lines are never split between two writes, so the workers' lines do not mix, and each
+/// worker's lines stay in their order.
 ///
-/// When the disk cannot keep up, at most [`BACKLOG_MAX`] buffers of a worker wait to be written. Beyond that whole buffers are
-/// dropped and their lines counted: requests are answered rather than logged. The count is reported on the standard error
-/// stream when writing goes on; so is a failure to write, when it begins and when it is over.
+/// When the disk cannot keep up, at most [`BACKLOG_MAX`] buffers of a worker wait to be written.
+/// The worker drops the buffers beyond that and counts their lines, because it answers requests
+/// rather than log them. The log reports the count on the standard error stream when writing goes
+/// on. It also reports a failure to write, when the failure begins and when it is over.
 ///
 /// # Paper
-/// \[Mighty\] "Logging": block buffering used as "multi-line" buffering, a message is never split; the open problem is a
-/// logger whose cost is near nginx's.
+/// \[Mighty\] "Logging": block buffering used as "multi-line" buffering, a message is never split;
+/// the open problem is a logger whose cost is near nginx's.
 ///
 /// # Differences
 /// 1. A buffer per worker instead of one behind a lock; its writing happens off the event loop.
-/// 2. What was logged is in the file within a second also when no further line comes.
+/// 2. A line is in the file within a second also when no further line comes.
 #[derive(Debug)]
 pub struct LogFile {
     /// `None` for the standard output stream.
     path: Option<PathBuf>,
     /// Locked while a buffer is written: a pipe takes long writes in pieces.
     state: Mutex<LogState>,
-    /// One OS thread that writes for all workers, so that a log that stalls keeps no other blocking call waiting.
+    /// One OS thread that writes for all workers, so that a log that stalls keeps no other blocking
+    /// call waiting.
     pool: Pool,
 }
 
@@ -94,7 +98,8 @@ impl LogFile {
         LogFile { path, state: Mutex::new(LogState { file, failing: false }), pool }
     }
 
-    /// Opens the file anew, for after it was renamed: what is written from now on goes to the new one. It blocks.
+    /// Opens the file anew, for after it was renamed: what is written from now on goes to the new
+    /// one. It blocks.
     ///
     /// # Errors
     /// With the path in the message; writing goes on in the old file then.
@@ -107,10 +112,10 @@ impl LogFile {
     }
 
     /// Writes whole lines. A failure is reported once, and again when it is over.
-    fn write(&self, lines: &[u8]) {
+    fn write(&self, lines: &Lines) {
         let mut state = self.lock();
         let name = || self.path.as_ref().map_or("standard output".into(), |path| path.display().to_string());
-        match (state.file.write_all(lines), state.failing) {
+        match (state.file.write_all(lines.as_bytes()), state.failing) {
             (Ok(()), false) | (Err(_), true) => {}
             (Ok(()), true) => {
                 state.failing = false;
@@ -128,8 +133,9 @@ impl LogFile {
     }
 }
 
-/// Opens a file to append to. A FIFO is opened for reading too, because opening it for writing alone waits for a reader, and
-/// writing fails when the last reader has gone: so the log waits in the FIFO for the next one.
+/// Opens a file to append to. A FIFO is opened for reading too, because opening it for writing
+/// alone waits for a reader, and writing fails when the last reader has gone: so the log waits in
+/// the FIFO for the next one.
 fn append(path: &Path) -> io::Result<File> {
     let is_fifo = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     File::options()
@@ -149,10 +155,10 @@ pub(crate) struct WorkerLog {
 
 #[derive(Debug, Default)]
 struct State {
-    lines: Vec<u8>,
+    lines: Lines,
     /// Full buffers, the oldest first.
-    full: VecDeque<Vec<u8>>,
-    spare: Option<Vec<u8>>,
+    full: VecDeque<Lines>,
+    spare: Option<Lines>,
     /// The thread that writes them; it may be over.
     writer: Option<JoinHandle<()>>,
     /// Whether `full` is being emptied.
@@ -174,7 +180,7 @@ impl WorkerLog {
         if state.lines.is_empty() {
             self.begin(state);
         }
-        combined(line, clock, &mut state.lines);
+        state.lines.put(line, clock);
         if state.lines.len() >= BUFFER_BYTES {
             self.hand_over(state);
         }
@@ -195,8 +201,8 @@ impl WorkerLog {
 
     #[cold]
     fn begin(self: &Rc<WorkerLog>, state: &mut State) {
-        if state.lines.capacity() == 0 {
-            state.lines = state.spare.take().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES + LINE_BYTES));
+        if state.lines.room() == 0 {
+            state.lines = state.spare.take().unwrap_or_else(|| Lines::with_room(BUFFER_BYTES + LINE_BYTES));
         }
         if !state.alarm {
             state.alarm = true;
@@ -217,7 +223,7 @@ impl WorkerLog {
             return;
         }
         if state.full.len() >= BACKLOG_MAX {
-            state.dropped += state.lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            state.dropped += state.lines.as_bytes().iter().filter(|&&byte| byte == b'\n').count() as u64;
             state.lines.clear();
             return;
         }
@@ -253,7 +259,7 @@ impl WorkerLog {
             }
             let reused = written.ok().and_then(|mut buffers| buffers.pop_back());
             if let Some(mut lines) = reused
-                && lines.capacity() <= 2 * BUFFER_BYTES
+                && lines.room() <= 2 * BUFFER_BYTES
             {
                 lines.clear();
                 self.state.borrow_mut().spare = Some(lines);

@@ -1,11 +1,12 @@
 //! The framing of a request body: where it ends, and which bytes of it are content.
 //!
-//! The decoder is fed whatever has been read, in pieces of any size, and hands out content as slices of that input; it
-//! buffers nothing. A server that ignores a body calls it and drops the slices.
+//! The decoder is fed whatever has been read, in pieces of any size, and hands out content as
+//! slices of that input; it buffers nothing. A server that ignores a body calls it and drops the
+//! slices.
 //!
-//! Chunked coding (RFC 9112 §7.1) is read strictly: `1*16HEXDIG`, lines end in CRLF, white space only around the `;` and
-//! the `=` of an extension, no control bytes. Extensions (a token, or a token with a token or a quoted string) and trailer
-//! fields are checked for form and dropped.
+//! Chunked coding (RFC 9112 §7.1) is read strictly: `1*16HEXDIG`, lines end in CRLF, white space
+//! only around the `;` and the `=` of an extension, no control bytes. Extensions (a token, or a
+//! token with a token or a quoted string) and trailer fields are checked for form and dropped.
 //!
 //! ```text
 //!            digit            CR            LF, size > 0      size bytes        CR          LF
@@ -45,7 +46,8 @@ impl Framing {
     }
 }
 
-/// The most bytes that the chunk extensions and trailer fields of one body may take together; beyond it 431.
+/// The most bytes that the chunk extensions and trailer fields of one body may take together;
+/// beyond it 431.
 pub const OVERHEAD_BYTES_MAX: u32 = 16 << 10;
 
 /// Decodes one body.
@@ -121,8 +123,8 @@ pub struct Piece<'b> {
     pub consumed: usize,
     /// Content among them; it may be empty.
     pub content: &'b [u8],
-    /// Whether the body is complete. If it is not and the input was consumed whole, more has to be read; if it is not
-    /// and input is left, call again.
+    /// Whether the body is complete. If it is not and the input was consumed whole, more has to be
+    /// read; if it is not and input is left, call again.
     pub done: bool,
 }
 
@@ -150,8 +152,9 @@ impl Decoder {
     /// Takes body bytes from the front of `input`, up to the end of one run of content.
     ///
     /// # Errors
-    /// 400 for framing that is not exactly as specified, 413 when the content exceeds its limit, 431 when extensions
-    /// and trailers exceed theirs. After an error the connection has to be closed.
+    /// 400 for framing that is not exactly as specified, 413 when the content exceeds its limit,
+    /// 431 when extensions and trailers exceed theirs. After an error the connection has to be
+    /// closed.
     pub fn decode<'b>(&mut self, input: &'b [u8]) -> Result<Piece<'b>, Status> {
         let mut at = 0;
         loop {
@@ -239,7 +242,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The slow obvious version: the whole body at once, line by line. Gives content and the bytes behind the body.
+    /// The slow obvious version: the whole body at once, line by line. Gives content and the bytes
+    /// behind the body.
     fn oracle(input: &[u8]) -> Option<(Vec<u8>, &[u8])> {
         let mut content = Vec::new();
         let mut rest = input;
@@ -273,7 +277,8 @@ mod tests {
         }
     }
 
-    /// `*( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )`, taken apart from its front.
+    /// `*( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )`, taken apart from its
+    /// front.
     fn extensions_are_formed(text: &[u8]) -> bool {
         let blank = |text: &[u8]| text.iter().take_while(|b| b" \t".contains(b)).count();
         let token = |text: &[u8]| text.iter().take_while(|&&b| is_tchar(b)).count();
@@ -310,7 +315,8 @@ mod tests {
         line.iter().all(|&b| is_text(b)).then_some((line, &input[end + 2..]))
     }
 
-    /// Feeds `input` in pieces that end at `cuts`; gives content, unread bytes and whether the body was complete.
+    /// Feeds `input` in pieces that end at `cuts`; gives content, unread bytes and whether the body
+    /// was complete.
     fn run(framing: Framing, input: &[u8], cuts: &[usize]) -> Result<(Vec<u8>, Vec<u8>, bool), Status> {
         let mut decoder = Decoder::new(framing, 1 << 20)?;
         let (mut content, mut start) = (Vec::new(), 0);

@@ -1,8 +1,9 @@
-//! The files that a worker has looked up lately: status, prebuilt heads, and the content or an open descriptor.
+//! The files that a worker has looked up lately: status, prebuilt heads, and the content or an open
+//! descriptor.
 //!
-//! Each worker has its own cache, so that a look-up is one hash and no lock. It is bounded in number and in bytes. The
-//! file to leave is found by the second-chance rule: a hand goes round, takes a file that was not used since it last
-//! came by, and takes the mark from one that was.
+//! Each worker has its own cache, so that a look-up is one hash and no lock. It is bounded in
+//! number and in bytes. The file to leave is found by the second-chance rule: a hand goes round,
+//! takes a file that was not used since it last came by, and takes the mark from one that was.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -11,10 +12,10 @@ use std::rc::Rc;
 use selvedge_core::Time;
 
 use crate::conditional::{ETag, is_settled};
-use crate::entry::Entry;
+use crate::document_root::{Body, Identity, OpenedFile};
 use crate::mime;
+use crate::representation::Representation;
 use crate::target;
-use crate::tree::{Body, Identity, OpenedFile};
 
 /// What a cached file costs besides its content and its name, roughly.
 const OVERHEAD_BYTES: usize = 1024;
@@ -25,7 +26,7 @@ const INDEX: &[u8] = b"index.html";
 /// One file as it is served.
 #[derive(Debug)]
 pub(crate) struct CachedFile {
-    pub(crate) entry: Entry,
+    pub(crate) representation: Representation,
     pub(crate) body: Body,
     pub(crate) identity: Identity,
     /// What it is called in the cache, and in messages.
@@ -49,7 +50,7 @@ impl CachedFile {
         let Identity { inode, len, modified, changed, .. } = identity;
         let etag = ETag::of_file(inode, changed, len, second);
         CachedFile {
-            entry: Entry::new(mime::by_name(named), len, modified.0, etag, second),
+            representation: Representation::new(mime::by_name(named), len, modified.0, etag, second),
             body,
             identity,
             name: name.into(),
@@ -61,7 +62,8 @@ impl CachedFile {
         }
     }
 
-    /// Whether a path that is a `/` and its name leads to it, with nothing to be decoded or removed.
+    /// Whether a path that is a `/` and its name leads to it, with nothing to be decoded or
+    /// removed.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
@@ -73,8 +75,8 @@ impl CachedFile {
         now < self.fresh_until.get()
     }
 
-    /// Whether head and content still belong together: what is in memory always does, an open file may have been
-    /// written to.
+    /// Whether head and content still belong together: what is in memory always does, an open file
+    /// may have been written to.
     #[inline]
     pub(crate) fn is_unchanged(&self) -> bool {
         match &self.body {
@@ -107,7 +109,8 @@ struct Held {
 /// The cache. Names are as [`target::resolve`](crate::target::resolve) gives them.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    /// Seeded at random for each cache, and quick: the usual request is one look-up and not much else.
+    /// Seeded at random for each cache, and quick: the usual request is one look-up and not much
+    /// else.
     held: HashMap<Rc<[u8]>, Held, foldhash::fast::RandomState>,
     order: Vec<Rc<[u8]>>,
     hand: usize,
@@ -190,7 +193,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{Found, Patience, Tree};
+    use crate::document_root::{DocumentRoot, Found, Patience};
     use std::os::fd::AsFd;
 
     fn names(cache: &Cache) -> Vec<String> {
@@ -208,7 +211,7 @@ mod tests {
     fn file(name: &[u8], len: usize, memory_max: u64) -> Rc<CachedFile> {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("f"), vec![b'x'; len]).unwrap();
-        let tree = Tree::new(directory.path()).unwrap();
+        let tree = DocumentRoot::new(directory.path()).unwrap();
         let root = tree.root(Patience::Disk).unwrap();
         match tree.find(root.as_fd(), b"f", memory_max, Patience::Disk) {
             Ok(Found::File(file)) => Rc::new(CachedFile::new(name, file, 0)),

@@ -15,15 +15,16 @@ pub struct Validators {
     pub modified: Option<u64>,
 }
 
-/// An entity tag of ours, made from what the file system keeps of a file: its number, the time of its last change and its
-/// length.
+/// An entity tag of ours, made from what the file system keeps of a file: its number, the time of
+/// its last change and its length.
 ///
-/// The time of change (`ctime`) is not what programs set as they like, as the time of modification is: an archive that is
-/// unpacked with all times alike, or two builds that write the same time, give different tags.
+/// The time of change (`ctime`) is not what programs set as they like, as the time of modification
+/// is: an archive that is unpacked with all times alike, or two builds that write the same time,
+/// give different tags.
 ///
-/// A file that was changed within the last second may be changed again without its time changing, as far as the
-/// resolution of the file system's clock goes. Its tag is weak until then: it answers `If-None-Match`, but no range is
-/// combined on its strength.
+/// A file that was changed within the last second may be changed again without its time changing,
+/// as far as the resolution of the file system's clock goes. Its tag is weak until then: it answers
+/// `If-None-Match`, but no range is combined on its strength.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ETag {
     /// `W/"` and up to 16 + 16 + 8 + 16 digits, three `-`, and `"`.
@@ -34,8 +35,8 @@ pub struct ETag {
 impl ETag {
     const BYTES_MAX: usize = 3 + 16 + 1 + 16 + 1 + 8 + 1 + 16 + 1;
 
-    /// The tag of the file with the number `inode` and `len` bytes, last changed at `changed` (seconds and nanoseconds of
-    /// Unix time), as seen at `now` (Unix seconds).
+    /// The tag of the file with the number `inode` and `len` bytes, last changed at `changed`
+    /// (seconds and nanoseconds of Unix time), as seen at `now` (Unix seconds).
     pub fn of_file(inode: u64, changed: (i64, u32), len: u64, now: u64) -> ETag {
         let (seconds, nanos) = changed;
         let mut tag = ETag { text: [0; ETag::BYTES_MAX], len: 0 };
@@ -78,8 +79,8 @@ impl ETag {
     }
 }
 
-/// Whether a file that was last changed in second `changed` was left alone long enough, at `now`, for that time to tell of
-/// every later change.
+/// Whether a file that was last changed in second `changed` was left alone long enough, at `now`,
+/// for that time to tell of every later change.
 pub(crate) fn is_settled(changed: i64, now: u64) -> bool {
     changed.saturating_add(1) < i64::try_from(now).unwrap_or(i64::MAX)
 }
@@ -129,7 +130,8 @@ enum Comparison {
     Weak,
 }
 
-/// Whether a field whose lines are `lines` is `*` or lists a tag that matches `etag`. What is malformed matches nothing.
+/// Whether a field whose lines are `lines` is `*` or lists a tag that matches `etag`. What is
+/// malformed matches nothing.
 fn any_matches<'b>(lines: impl Iterator<Item = &'b [u8]>, etag: &ETag, comparison: Comparison) -> bool {
     let ours = etag.tag();
     for line in lines {
@@ -173,12 +175,12 @@ pub enum Outcome {
     PreconditionFailed,
 }
 
-/// Evaluates the preconditions of a `GET` or `HEAD` request for a representation that exists, in the order of RFC 9110
-/// §13.2.2. `now` is the Unix second that the answer's `Date` will show.
+/// Evaluates the preconditions of a `GET` or `HEAD` request for a representation that exists, in
+/// the order of RFC 9110 §13.2.2. `now` is the Unix second that the answer's `Date` will show.
 ///
-/// Dates that are malformed or given twice are ignored. `Range` is honoured for `GET` only, if it can be read, and if
-/// `If-Range`, where present, is our strong entity tag or exactly our modification date, which must lie before `now` to
-/// be strong.
+/// Dates that are malformed or given twice are ignored. `Range` is honoured for `GET` only, if it
+/// can be read, and if `If-Range`, where present, is our strong entity tag or exactly our
+/// modification date, which must lie before `now` to be strong.
 pub fn evaluate(request: &Request<'_>, validators: &Validators, now: u64) -> Outcome {
     let later_than = |field: Option<&[u8]>| -> Option<bool> {
         let date = date::parse(field?)?;

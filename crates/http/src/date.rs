@@ -1,4 +1,5 @@
-//! Dates: the coarse clock whose two printed forms are made once a second, and the reading of HTTP dates.
+//! Dates: the coarse clock whose two printed forms are made once a second, and the reading of HTTP
+//! dates.
 
 use selvedge_core::Time;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,21 +10,28 @@ pub const HTTP_LEN: usize = 29;
 /// Length of a zoned log date such as `10/Oct/2000:13:55:36 +0000`.
 pub const LOG_LEN: usize = 26;
 
+/// Length of a log date with the text around it in a line of the access log.
+const LOG_FIELD_LEN: usize = LOG_AT + LOG_LEN + "] \"".len();
+
+/// Where the date begins in that text.
+const LOG_AT: usize = " - - [".len();
+
 const DAYS: [&[u8; 3]; 7] = [b"Sun", b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat"];
 const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
-/// 9999-12-31T23:59:59Z, the last second that the formats can print. Later times are printed as this one.
+/// 9999-12-31T23:59:59Z, the last second that the formats can print. Later times are printed as
+/// this one.
 const LAST: u64 = 253_402_300_799;
 
 /// The current second with its two printed forms, recomputed only when the second changes.
 ///
-/// Every worker owns one and sets it once per turn of its event loop, so that a request pays for neither the system
-/// call nor the formatting.
+/// Every worker owns one and sets it once per turn of its event loop, so that a request pays for
+/// neither the system call nor the formatting.
 ///
 /// # Paper
-/// \[Mighty\] "Tuning" (own date formatting, which had eaten 30-40 % of the time) and "Logging" (the zoned time string
-/// recomputed once a second).
+/// \[Mighty\] "Tuning" (own date formatting, which had eaten 30-40 % of the time) and "Logging"
+/// (the zoned time string recomputed once a second).
 ///
 /// # Examples
 /// ```
@@ -36,13 +44,15 @@ const LAST: u64 = 253_402_300_799;
 pub struct Clock {
     second: u64,
     http: [u8; HTTP_LEN],
-    log: [u8; LOG_LEN],
+    log_field: [u8; LOG_FIELD_LEN],
 }
 
 impl Clock {
     /// A clock that shows `second` (Unix time, UTC).
     pub fn at(second: u64) -> Clock {
-        Clock { second, http: http(second), log: log(second) }
+        let mut log_field = *b" - - [00/Mon/0000:00:00:00 +0000] \"";
+        log_field[LOG_AT..][..LOG_LEN].copy_from_slice(&log(second));
+        Clock { second, http: http(second), log_field }
     }
 
     /// A clock that shows the system's time.
@@ -73,7 +83,14 @@ impl Clock {
     /// The second as the Apache log prints it, in UTC.
     #[inline]
     pub fn log(&self) -> &[u8; LOG_LEN] {
-        &self.log
+        self.log_field[LOG_AT..].first_chunk().expect("`LOG_FIELD_LEN` leaves room for it")
+    }
+
+    /// [`log`](Self::log) with what stands before and behind it in a line of the access log: from
+    /// the space behind the client's address to the quote before the request line.
+    #[inline]
+    pub(crate) fn log_field(&self) -> &[u8; LOG_FIELD_LEN] {
+        &self.log_field
     }
 }
 
@@ -82,7 +99,8 @@ pub fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
 
-/// `second` (Unix time) as IMF-fixdate (RFC 9110 §5.6.7). Times after the year 9999 print as its last second.
+/// `second` (Unix time) as IMF-fixdate (RFC 9110 §5.6.7). Times after the year 9999 print as its
+/// last second.
 pub fn http(second: u64) -> [u8; HTTP_LEN] {
     let civil = Civil::from(second);
     let mut out = *b"Day, 00 Mon 0000 00:00:00 GMT";
@@ -111,8 +129,8 @@ pub fn log(second: u64) -> [u8; LOG_LEN] {
     out
 }
 
-/// Reads an HTTP date in any of its three formats (RFC 9110 §5.6.7) as Unix seconds. `None` for anything else, and for
-/// times before 1970.
+/// Reads an HTTP date in any of its three formats (RFC 9110 §5.6.7) as Unix seconds. `None` for
+/// anything else, and for times before 1970.
 pub fn parse(field: &[u8]) -> Option<u64> {
     let time = httpdate::parse_http_date(std::str::from_utf8(field).ok()?).ok()?;
     Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
@@ -123,7 +141,8 @@ fn two(out: &mut [u8], n: u64) {
     out[1] = b'0' + (n % 10) as u8;
 }
 
-/// A second taken apart in the proleptic Gregorian calendar; `weekday` and `month` count from 0 (Sunday, January).
+/// A second taken apart in the proleptic Gregorian calendar; `weekday` and `month` count from 0
+/// (Sunday, January).
 struct Civil {
     weekday: usize,
     day: u64,
@@ -138,8 +157,8 @@ impl Civil {
     fn from(second: u64) -> Civil {
         let second = second.min(LAST);
         let days = second / 86_400;
-        // Count days from 0000-03-01, so that the leap day is the last day of a year, of a century and of an era of
-        // 400 years (146,097 days).
+        // Count days from 0000-03-01, so that the leap day is the last day of a year, of a century
+        // and of an era of 400 years (146,097 days).
         let shifted = days + 719_468;
         let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
         let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

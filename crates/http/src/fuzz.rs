@@ -1,11 +1,13 @@
-//! What the fuzz targets run: each function takes any bytes and panics if an invariant does not hold.
+//! What the fuzz targets run: each function takes any bytes and panics if an invariant does not
+//! hold.
 
 use crate::body::{Decoder, Framing};
 use crate::request::{self, Limits};
 use crate::target;
 
-/// The request parser: takes pipelined requests off `data` until it wants more or refuses, and asks that every prefix
-/// of a head be incomplete, that the slices lie within the head, and that its path resolve inside the root.
+/// The request parser: takes pipelined requests off `data` until it wants more or refuses, and asks
+/// that every prefix of a head be incomplete, that the slices lie within the head, and that its
+/// path resolve inside the root.
 pub fn requests(data: &[u8]) {
     let limits = Limits { head_bytes: 512, target_bytes: 128, body_bytes: 1 << 10 };
     let mut rest = data;
@@ -76,7 +78,8 @@ pub fn paths(data: &[u8]) {
     }
 }
 
-/// Panics if `name` is not a clean relative name: absolute, with an empty, `.` or `..` component, hidden, or with NUL.
+/// Panics if `name` is not a clean relative name: absolute, with an empty, `.` or `..` component,
+/// hidden, or with NUL.
 pub(crate) fn assert_inside(name: &[u8]) {
     assert!(!name.contains(&0));
     if name.is_empty() {

@@ -2,29 +2,34 @@
 //!
 //! # Threads
 //!
-//! [`Site`] serves a directory ([`Tree`]) as one worker does: a thread per connection, a cache, buffers, a clock and a
-//! part of the access log ([`LogFile`]). [`Site::serve_tcp`] accepts connections and starts their threads until [`Stop`] is
-//! requested; [`Site::drain`] then lets requests in flight finish. Each worker, an OS thread with a scheduler and an event loop, has
-//! a site of its own; nothing is shared between them but the log file.
+//! [`Site`] serves a directory ([`DocumentRoot`]) as one worker does: a thread per connection, a
+//! cache, buffers, a clock and a part of the access log ([`LogFile`]). [`Site::serve_tcp`] accepts
+//! connections and starts their threads until [`Stop`] is requested; [`Site::drain`] then lets
+//! requests in flight finish. Each worker, an OS thread with a scheduler and an event loop, has a
+//! site of its own; nothing is shared between them but the log file.
 //!
-//! A request for a file in the cache is one `recv` and one `send` (or `send` and `sendfile`), and allocates nothing.
+//! A request for a file in the cache is one `recv` and one `send` (or `send` and `sendfile`), and
+//! allocates nothing.
 //!
 //! # Engine
 //!
-//! The other modules do no I/O: bytes come in as slices, decisions and bytes go out. They can therefore be tested at every
-//! byte split without a socket. The order of use for one request on a connection is
+//! The other modules do no I/O. They take bytes as slices, and give decisions and bytes. So a test
+//! can split the bytes at every place and needs no socket. A connection uses them for one request
+//! in this order:
 //!
-//! 1. [`request::parse`] takes one request head from the front of the read buffer, or says that more is needed, or
-//!    which status refuses it;
+//! 1. [`request::parse`] takes one request head from the front of the read buffer, or says that
+//!    more is needed, or which status refuses it;
 //! 2. [`body::Decoder`] consumes the request body behind it;
 //! 3. [`target::resolve`] turns the path into a name relative to the served directory;
-//! 4. [`entry::Entry`], the description of one file with its heads prebuilt, answers the request: conditions
-//!    ([`conditional`]), ranges ([`range`]), head bytes into the write buffer, and which bytes of the file follow;
-//!    [`page`] writes the replies that have no file;
-//! 5. [`log::combined`] writes the line of the access log.
+//! 4. [`representation::Representation`], the description of one file with its heads prebuilt,
+//!    answers the request: conditions ([`conditional`]), ranges ([`range`]), head bytes into the
+//!    write buffer, and which bytes of the file follow; [`error_page`] writes the replies that have
+//!    no file;
+//! 5. [`log::Lines::put`] writes the line of the access log.
 //!
-//! **Invariants.** Nothing of the engine owns a descriptor, allocates per request on the plain path (no ranges), or panics on
-//! any input. A message that two readers of RFC 9112 could frame differently is refused and its connection closed.
+//! **Invariants.** Nothing of the engine owns a descriptor, allocates per request on the plain path
+//! (no ranges), or panics on any input. A message that two readers of RFC 9112 could frame
+//! differently is refused and its connection closed.
 
 #![forbid(unsafe_code)]
 
@@ -32,26 +37,32 @@ mod access_log;
 pub mod body;
 mod cache;
 pub mod conditional;
+mod config;
 mod connection;
 pub mod date;
-pub mod entry;
+mod decimal;
+mod document_root;
+pub mod error_page;
+mod files;
 #[doc(hidden)]
 pub mod fuzz;
+mod handler;
 pub mod log;
 pub mod mime;
-pub mod page;
 pub mod range;
 mod reload;
+pub mod representation;
 pub mod request;
 pub mod response;
 mod site;
 pub mod status;
 mod stop;
 pub mod target;
-mod tree;
+mod worker;
 
 pub use access_log::{BACKLOG_MAX, LogFile};
+pub use config::Config;
+pub use document_root::DocumentRoot;
 pub use reload::Reload;
-pub use site::{Config, Site};
+pub use site::Site;
 pub use stop::Stop;
-pub use tree::Tree;

@@ -1,7 +1,7 @@
 //! Media types by file name.
 //!
-//! Text kinds carry `charset=utf-8`; the JSON and XML kinds say their encoding themselves. Source code is `text/plain`, so
-//! that a browser shows it (`.ts` is TypeScript here, not an MPEG stream).
+//! Text kinds carry `charset=utf-8`; the JSON and XML kinds say their encoding themselves. Source
+//! code is `text/plain`, so that a browser shows it (`.ts` is TypeScript here, not an MPEG stream).
 
 /// The type of a file whose extension is not in the table, or that has none.
 pub const DEFAULT: &str = "application/octet-stream";
@@ -9,8 +9,8 @@ pub const DEFAULT: &str = "application/octet-stream";
 /// The longest extension in the table.
 const EXTENSION_BYTES_MAX: usize = 11;
 
-/// The media type of the file `name` (a path will do), by its extension, in which case does not matter. A leading dot
-/// makes no extension.
+/// The media type of the file `name` (a path will do), by its extension, in which case does not
+/// matter. A leading dot makes no extension.
 ///
 /// # Complexity
 /// A binary search; no allocation.

@@ -1,9 +1,9 @@
 //! Byte ranges (RFC 9110 §14): parsing, resolving against a length, and multipart/byteranges.
 //!
-//! **Policy.** A `Range` that cannot be read, or that names more than [`RANGES_MAX`] ranges, is ignored: the whole
-//! representation is sent. Ranges that overlap are merged, and then all are sent in ascending order; without overlap
-//! they are sent as asked for. So no byte is sent twice, and a reply is never longer than the representation by more
-//! than [`RANGES_MAX`] part heads.
+//! **Policy.** A `Range` that cannot be read, or that names more than [`RANGES_MAX`] ranges, is
+//! ignored: the whole representation is sent. Ranges that overlap are merged, and then all are sent
+//! in ascending order; without overlap they are sent as asked for. So no byte is sent twice, and a
+//! reply is never longer than the representation by more than [`RANGES_MAX`] part heads.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -88,8 +88,8 @@ impl RangeSet {
 
     /// What is to be sent of a representation of `len` bytes.
     ///
-    /// Of an empty representation nothing can be named: a suffix of it, which RFC 9110 §14.1.2 calls satisfiable, is
-    /// the whole.
+    /// Of an empty representation nothing can be named: a suffix of it, which RFC 9110 §14.1.2
+    /// calls satisfiable, is the whole.
     pub fn resolve(&self, len: u64) -> Resolved {
         if len == 0 && self.specs.iter().any(|spec| matches!(spec, Spec::Suffix { length: 1.. })) {
             return Resolved::Whole;
@@ -155,7 +155,8 @@ pub fn put_content_range(span: Span, len: u64, out: &mut Vec<u8>) {
     put_number(len, out);
 }
 
-/// The body of a multipart/byteranges reply: for each part its head, then the bytes of its span; then the end.
+/// The body of a multipart/byteranges reply: for each part its head, then the bytes of its span;
+/// then the end.
 #[derive(Clone, Debug)]
 pub struct Parts {
     spans: Vec<Span>,
@@ -168,8 +169,8 @@ pub struct Parts {
 impl Parts {
     const BOUNDARY_BYTES: usize = 24;
 
-    /// Parts for `spans` of a representation of `len` bytes and type `content_type`. The boundary is drawn at random,
-    /// so that nobody can put it into a file beforehand.
+    /// Parts for `spans` of a representation of `len` bytes and type `content_type`. The boundary
+    /// is drawn at random, so that no author of a file can put it there beforehand.
     pub fn new(spans: Vec<Span>, content_type: &'static str, len: u64) -> Parts {
         let mut boundary = *b"selvedge0000000000000000";
         let mut random = RandomState::new().hash_one(len);
@@ -308,7 +309,8 @@ mod tests {
         assert_ne!(parts.boundary(), other.boundary());
     }
 
-    /// The slow obvious version: which bytes of the representation does each range name, as a list of byte numbers.
+    /// The slow obvious version: which bytes of the representation does each range name, as a list
+    /// of byte numbers.
     fn oracle(specs: &[(Option<u64>, Option<u64>)], len: u64) -> Vec<Vec<u64>> {
         let named = |&(first, last): &(Option<u64>, Option<u64>)| -> Vec<u64> {
             (0..len)

@@ -1,4 +1,5 @@
-//! The word that something outside has changed, passed from one OS thread to all others, again and again.
+//! The word that something outside has changed, passed from one OS thread to all others, again and
+//! again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -61,8 +62,8 @@ impl Reload {
         });
     }
 
-    /// Waits until it was rung more often than `heard`, and sets `heard` to how often it was rung. Several rings before the
-    /// caller listens are one.
+    /// Waits until it was rung more often than `heard`, and sets `heard` to how often it was rung.
+    /// Several rings before the caller listens are one.
     pub async fn requested(&self, heard: &mut u64) {
         self.requests.wait::<Newer>(*heard).await;
         *heard = self.requests.with(|requests, _| *requests);

@@ -1,14 +1,21 @@
 //! The request head: parsed in place, without allocation, strictly.
 //!
-//! [`parse`] looks at the front of a buffer. It gives a [`Request`] whose slices borrow the buffer and whose
-//! [`len`](Request::len) says where the head ends, so that pipelined requests are taken one after another from one
-//! read; or `None` when the head is not complete; or the [`Status`] that refuses it, after which the connection has to
-//! be closed, because where the next message starts is unknown.
+//! A connection calls [`parse`] with the bytes that it has read. The result is one of three:
 //!
-//! What is refused, beyond what `httparse` refuses (control bytes, white space before a colon, folded lines, wrong
-//! number of spaces): lines that end in a bare LF; in HTTP/1.1 anything but exactly one `Host`; a `Host` that is no
-//! authority; `Content-Length` that is no plain number or comes twice; `Transfer-Encoding` together with
-//! `Content-Length`, in HTTP/1.0, or not ending in exactly one `chunked`.
+//! - A [`Request`], if the head is complete. Its slices borrow the buffer. [`Request::len`] says
+//!   where the head ends, so the connection can parse the next pipelined request behind it.
+//! - `None`, if the head is not complete.
+//! - The [`Status`] that refuses the head. The connection must then be closed, because the start of
+//!   the next message is unknown.
+//!
+//! `httparse` refuses control bytes, white space before a colon, folded lines, and a wrong number
+//! of spaces. [`parse`] also refuses
+//!
+//! - a line that ends in a bare LF;
+//! - in HTTP/1.1, no `Host` or more than one; a `Host` that is no authority;
+//! - a `Content-Length` that is no plain number or comes twice;
+//! - `Transfer-Encoding` together with `Content-Length`, or in HTTP/1.0, or not ending in exactly
+//!   one `chunked`.
 
 use std::mem::MaybeUninit;
 use std::net::Ipv6Addr;
@@ -22,7 +29,8 @@ pub const FIELDS_MAX: usize = 100;
 /// The longest method name that is looked at; a longer one is answered 501.
 const METHOD_BYTES_MAX: usize = 24;
 
-/// The most empty lines (CRLF) that are skipped before a request line (RFC 9112 §2.2 asks for at least one).
+/// The most empty lines (CRLF) that are skipped before a request line (RFC 9112 §2.2 asks for at
+/// least one).
 const EMPTY_LINES_MAX: usize = 4;
 
 /// What a request may cost before it is refused.
@@ -62,7 +70,8 @@ pub enum Method {
     Trace,
     /// `PATCH` (RFC 5789)
     Patch,
-    /// Any other token. (`CONNECT` never gets this far: its target is an authority, which [`parse`] refuses with 501.)
+    /// Any other token. (`CONNECT` never gets this far: its target is an authority, which [`parse`]
+    /// refuses with 501.)
     Other,
 }
 
@@ -96,15 +105,15 @@ pub enum Version {
 pub struct Request<'b> {
     /// The method.
     pub method: Method,
-    /// The path, still percent-encoded: it starts with `/`, or is `*` (only with `OPTIONS`). An absolute-form target is
-    /// reduced to its path.
+    /// The path, still percent-encoded: it starts with `/`, or is `*` (only with `OPTIONS`). An
+    /// absolute-form target is reduced to its path.
     pub path: &'b [u8],
     /// What follows the first `?` of the target.
     pub query: Option<&'b [u8]>,
     /// The version.
     pub version: Version,
-    /// Host and port asked for: from an absolute-form target, else from `Host`. Valid as `uri-host [":" port]`, or
-    /// empty.
+    /// Host and port asked for: from an absolute-form target, else from `Host`. Valid as `uri-host
+    /// [":" port]`, or empty.
     pub host: Option<&'b [u8]>,
     /// How the body is framed.
     pub framing: Framing,
@@ -112,8 +121,8 @@ pub struct Request<'b> {
     pub keep_alive: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
-    /// Whether `If-Match`, `If-None-Match`, `If-Modified-Since`, `If-Unmodified-Since` or `Range` is present; without
-    /// them a found file is answered 200 whole.
+    /// Whether `If-Match`, `If-None-Match`, `If-Modified-Since`, `If-Unmodified-Since` or `Range`
+    /// is present; without them a found file is answered 200 whole.
     pub conditional: bool,
     /// `If-Match` is present; [`Request::values`] gives its lines.
     pub if_match: bool,
@@ -163,7 +172,8 @@ impl<'b> Request<'b> {
 /// `Ok(None)` asks for more bytes; call again with the same bytes and more behind them.
 ///
 /// # Errors
-/// The status to answer before closing: 400, 413 (a `Content-Length` beyond 64 bits), 414, 417, 431, 501 or 505.
+/// The status to answer before closing: 400, 413 (a `Content-Length` beyond 64 bits), 414, 417,
+/// 431, 501 or 505.
 ///
 /// # Complexity
 /// One pass, no allocation. A partial head is parsed from its start at each call.
@@ -213,7 +223,8 @@ pub fn parse<'b>(buf: &'b [u8], limits: &Limits) -> Result<Option<Request<'b>>, 
     }
 }
 
-/// The first line in `buf` as far as it goes, without its line end: what to log of a refused request.
+/// The first line in `buf` as far as it goes, without its line end: what to log of a refused
+/// request.
 pub fn first_line(buf: &[u8]) -> &[u8] {
     let start = buf.iter().position(|&byte| byte != b'\r' && byte != b'\n').unwrap_or(buf.len());
     let line = &buf[start..];
@@ -221,8 +232,9 @@ pub fn first_line(buf: &[u8]) -> &[u8] {
     line[..end].strip_suffix(b"\r").unwrap_or(&line[..end])
 }
 
-/// The method with which the first line in `buf` begins, complete or not: what a request that [`parse`] refuses is to be
-/// answered by. [`Method::Other`] where the line has no method that a space follows.
+/// The method with which the first line in `buf` begins, complete or not: what a request that
+/// [`parse`] refuses is to be answered by. [`Method::Other`] where the line has no method that a
+/// space follows.
 pub fn first_method(buf: &[u8]) -> Method {
     let line = first_line(buf);
     let end = line.iter().position(|&byte| byte == b' ').unwrap_or(0);
@@ -248,8 +260,8 @@ fn incomplete<'b>(head: &[u8], limits: &Limits) -> Result<Option<Request<'b>>, S
     }
 }
 
-/// Whether the request line, complete or not, already begins with no method or is too long to be accepted, and the
-/// status that says so.
+/// Whether the request line, complete or not, already begins with no method or is too long to be
+/// accepted, and the status that says so.
 fn overlong(head: &[u8], limits: &Limits) -> Option<Status> {
     let line = first_line(head);
     let method = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
@@ -265,8 +277,8 @@ fn overlong(head: &[u8], limits: &Limits) -> Option<Status> {
     (target > limits.target_bytes).then_some(Status::URI_TOO_LONG)
 }
 
-/// A request line whose version is neither 1.0 nor 1.1: a later minor version of HTTP/1 is served as 1.1, a different
-/// major version is 505, anything else 400.
+/// A request line whose version is neither 1.0 nor 1.1: a later minor version of HTTP/1 is served
+/// as 1.1, a different major version is 505, anything else 400.
 fn other_version<'b>(head: &'b [u8], limits: &Limits) -> Result<Option<Request<'b>>, Status> {
     if let Some(status) = overlong(head, limits) {
         return Err(status);
@@ -327,8 +339,9 @@ fn assemble<'b>(
     line_len: usize,
     fields: &[httparse::Header<'b>],
 ) -> Result<Request<'b>, Status> {
-    // `httparse` takes a bare LF for a line end. Every line starts right behind one, so it is enough to see that a
-    // CR comes before it; the last two line ends of the head are behind the last field.
+    // `httparse` takes a bare LF for a line end. Every line starts right behind one, so it is
+    // enough to see that a CR comes before it; the last two line ends of the head are behind the
+    // last field.
     if !head.ends_with(b"\r\n\r\n") {
         return Err(Status::BAD_REQUEST);
     }
@@ -457,7 +470,8 @@ fn pick<'b>(
     Ok(())
 }
 
-/// Stores the value of a field that must not come twice; the second time it becomes empty, which is never valid.
+/// Stores the value of a field that must not come twice; the second time it becomes empty, which is
+/// never valid.
 fn only_once<'b>(slot: &mut Option<&'b [u8]>, value: &'b [u8]) {
     *slot = Some(if slot.is_some() { b"" } else { value });
 }
@@ -522,7 +536,8 @@ impl<'b> Target<'b> {
 
     #[inline]
     fn path_and_query(authority: Option<&'b [u8]>, target: &'b [u8]) -> Result<Target<'b>, Status> {
-        // A fragment is never sent (RFC 9110 §7.1); whether it would belong to the path is anybody's guess.
+        // A client never sends a fragment (RFC 9110 §7.1), so no rule says whether it belongs to
+        // the path.
         let mut mark = None;
         for (at, &byte) in target.iter().enumerate() {
             match byte {
@@ -546,8 +561,8 @@ fn strip_scheme(target: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// Whether `value` is `uri-host [":" port]` with a host that is not empty (RFC 9110 §7.2, RFC 3986 §3.2). Address
-/// literals of a future version of IP are not known here.
+/// Whether `value` is `uri-host [":" port]` with a host that is not empty (RFC 9110 §7.2, RFC 3986
+/// §3.2). Address literals of a future version of IP are not known here.
 fn is_authority(value: &[u8]) -> bool {
     let (host_ok, rest) = if let Some(literal) = value.strip_prefix(b"[") {
         let Some(end) = literal.iter().position(|&byte| byte == b']') else { return false };

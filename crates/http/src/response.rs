@@ -1,8 +1,11 @@
-//! Response heads: written byte by byte into the connection's write buffer, or prebuilt with a slot for the date.
+//! Response heads: written byte by byte into the connection's write buffer, or prebuilt with a slot
+//! for the date.
 //!
-//! No formatting machinery is involved. Every head says HTTP/1.1, whatever the request said (RFC 9110 §6.2).
+//! No formatting machinery is involved. Every head says HTTP/1.1, whatever the request said (RFC
+//! 9110 §6.2).
 
 use crate::date::{Clock, HTTP_LEN};
+use crate::decimal::{self, DIGITS_MAX};
 use crate::request::{Request, Version};
 use crate::status::Status;
 
@@ -21,10 +24,11 @@ pub enum Persistence {
 }
 
 impl Persistence {
-    /// For the reply to `request`, if the server is willing to keep the connection (`willing`) or not.
+    /// For the reply to `request`, if the server is willing to keep the connection (`willing`) or
+    /// not.
     ///
-    /// A request that is answered while its client waits for `100 Continue` is the last: the client may send the body all
-    /// the same or leave it out, so where the next request begins is unknown.
+    /// A request that is answered while its client waits for `100 Continue` is the last: the client
+    /// may send the body all the same or leave it out, so where the next request begins is unknown.
     #[inline]
     pub fn of(request: &Request<'_>, willing: bool) -> Persistence {
         let is_framed = !(request.expects_continue && request.framing.has_content());
@@ -143,18 +147,10 @@ impl Head {
 
 /// Appends `n` in decimal.
 #[inline]
-pub fn put_number(mut n: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (n % 10) as u8;
-        n /= 10;
-        if n == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+pub fn put_number(n: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; DIGITS_MAX];
+    let len = decimal::put(n, &mut digits);
+    out.extend_from_slice(&digits[..len]);
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! A served directory, as one worker serves it.
+//! A served directory, as one worker serves it: the public type that puts files, connections and
+//! log together, and accepts connections.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::AsFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,85 +14,37 @@ use std::time::Duration;
 
 use selvedge_core::{Local, Queue, Role, Time, WaitQueue, detach_local, now, yield_now};
 use selvedge_io::net::{Stream, TcpListener, UnixListener};
-use selvedge_io::sys::Fd;
 use selvedge_io::time::{sleep, timeout};
 
 use crate::access_log::{LogFile, WorkerLog};
-use crate::cache::{Cache, CachedFile};
-use crate::connection::{Exchange, Link};
-use crate::date::Clock;
-use crate::request::Limits;
-use crate::status::Status;
+use crate::config::Config;
+use crate::connection::{Connecting, Link};
+use crate::document_root::DocumentRoot;
+use crate::files::Files;
 use crate::stop::Stop;
-use crate::tree::{Found, Missed, Patience, Tree};
+use crate::worker::Worker;
 
-/// How a site is served.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// What a request may cost.
-    pub limits: Limits,
-    /// How long a connection may be open between two requests.
-    pub idle: Duration,
-    /// How long a request head may take from its first byte to its last; beyond it 408.
-    pub head: Duration,
-    /// How long a request body may take; beyond it the connection is closed.
-    pub body: Duration,
-    /// How long a client may take no byte of a reply that waits for it; beyond it the connection is closed.
-    pub write: Duration,
-    /// For how long a file is served without looking whether it has changed. A clock of some milliseconds tells.
-    pub validity: Duration,
-    /// The most files that one worker keeps.
-    pub cache_files: usize,
-    /// The most bytes that one worker keeps of files, heads included.
-    pub cache_bytes: usize,
-    /// Files up to this many bytes are kept in memory and sent with their heads in one `send`; of longer ones the
-    /// descriptor is kept, and they are sent with `sendfile`. (On Linux 6.18 over loopback both cost the same at 8 KB;
-    /// at 4 KB memory is 7 % cheaper, at 16 KiB `sendfile` is 13 %.)
-    pub memory_bytes: u64,
-    /// The most connections of one worker. At this number those that have been idle for some time are closed in favour of
-    /// new ones; if there are none, new ones wait in the kernel's queue.
-    pub connections: usize,
-}
-
-impl Default for Config {
-    /// 60 s idle, 10 s for a head, 30 s for a body and for writing, files valid for 2 s, 1,024 files and 64 MiB in a
-    /// worker's cache, contents up to 8 KiB in memory, no bound on connections.
-    fn default() -> Config {
-        Config {
-            limits: Limits::default(),
-            idle: Duration::from_secs(60),
-            head: Duration::from_secs(10),
-            body: Duration::from_secs(30),
-            write: Duration::from_secs(30),
-            validity: Duration::from_secs(2),
-            cache_files: 1024,
-            cache_bytes: 64 << 20,
-            memory_bytes: 8 << 10,
-            connections: usize::MAX,
-        }
-    }
-}
-
-/// A directory and everything that one worker needs to serve it: configuration, cache, buffers, clock, log, and the
-/// list of its connections. It stays on its OS thread, so nothing in it is locked.
+/// A directory and everything that one worker needs to serve it: configuration, cache, buffers,
+/// clock, log, and the list of its connections. It stays on its OS thread, so nothing in it is
+/// locked.
 ///
 /// # Paper
-/// \[Mighty\] "Conclusion": one lightweight thread for each connection, plain sequential code; "Tuning": as few system
-/// calls for a request as possible, and a cache of file statuses.
+/// \[Mighty\] "Conclusion": one lightweight thread for each connection, plain sequential code;
+/// "Tuning": as few system calls for a request as possible, and a cache of file statuses.
 ///
 /// # Differences
-/// 1. The cache holds the reply's head and the content or the descriptor too, so that a request makes two system
-///    calls; and an entry is valid for a stated time, where the paper states none.
+/// 1. The cache holds the reply's head and the content or the descriptor too, so that a request
+///    makes two system calls; and an entry is valid for a stated time, where the paper states none.
 ///
 /// # Examples
 /// ```
 /// use selvedge::{round_robin_with, spawn_local};
-/// use selvedge::http::{Config, Site, Stop, Tree};
+/// use selvedge::http::{Config, Site, Stop, DocumentRoot};
 /// use selvedge::EventLoop;
 /// use selvedge::net::{TcpListener, TcpStream};
 ///
 /// round_robin_with(&mut EventLoop::new()?, async {
-///     let site = Site::new(Tree::new("src").unwrap(), Config::default(), None);
+///     let site = Site::new(DocumentRoot::new("src").unwrap(), Config::default(), None);
 ///     let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
 ///     let (address, stop) = (listener.local_addr(), Stop::new());
 ///     let server = spawn_local({
@@ -111,14 +63,11 @@ impl Default for Config {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Site {
-    pub(crate) tree: Tree,
-    pub(crate) config: Config,
-    pub(crate) worker: RefCell<Worker>,
+    connecting: Connecting<Files>,
     links: RefCell<Vec<Rc<Link>>>,
     /// Until when nothing is said about connections that have to wait.
     quiet_until: Cell<Time>,
-    draining: Cell<bool>,
-    /// How many connections there are, and who waits for the last one to go.
+    /// The number of connections, and the threads that wait until there is none.
     connections: WaitQueue<usize, (), Local>,
 }
 
@@ -137,35 +86,12 @@ impl Role<usize, ()> for Gone {
     fn abandoned(_: &mut usize, _: &mut Queue<()>, (): &mut ()) {}
 }
 
-/// The parts of a site that requests change.
-pub(crate) struct Worker {
-    pub(crate) clock: Clock,
-    /// When the clock is to be set again.
-    clock_due: Time,
-    pub(crate) cache: Cache,
-    /// The root as last opened, and until when that will do.
-    root: Option<(Fd, Time)>,
-    #[expect(clippy::vec_box, reason = "a thread that holds one is to hold a pointer, not all its fields")]
-    exchanges: Vec<Box<Exchange>>,
-    /// Scratch for names that have to be decoded.
-    pub(crate) name: Vec<u8>,
-    pub(crate) log: Option<Rc<WorkerLog>>,
-}
-
-/// What a request's name was found to be.
-pub(crate) enum Target {
-    File(Rc<CachedFile>),
-    Directory,
-}
-
-/// The most exchanges kept for reuse; each has buffers of some 30 KiB.
-const EXCHANGES_MAX: usize = 256;
-
-/// How long accepting pauses when there are as many connections as may be: when some are being closed, and when all are in
-/// use.
+/// How long accepting pauses when there are as many connections as may be: when some are being
+/// closed, and when all are in use.
 const FULL_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
 
-/// How long connections that are being closed in favour of new ones are waited for before others are closed.
+/// How long connections that are being closed in favour of new ones are waited for before others
+/// are closed.
 const CLOSING: Duration = Duration::from_millis(100);
 
 /// One of so many connections is closed at a time when there are as many as may be.
@@ -177,133 +103,32 @@ const FULL_REPORT: Duration = Duration::from_secs(60);
 /// How long connections that were broken off have to end.
 const BROKEN_OFF: Duration = Duration::from_secs(1);
 
-impl Worker {
-    /// Sets the clock, if the second may have changed since it was set.
-    #[inline]
-    pub(crate) fn tell_time(&mut self, now: Time) {
-        if now >= self.clock_due {
-            self.set_clock(now);
-        }
-    }
-
-    #[cold]
-    fn set_clock(&mut self, now: Time) {
-        let time = Time::of_day();
-        self.clock.set(crate::date::seconds(time));
-        let into = time.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
-        self.clock_due = now + Duration::from_nanos(u64::from(1_000_000_000 - into));
-    }
-
-    /// Looks up `name`, which is not fresh in the cache, without waiting for the disk. `found` is what a look-up that
-    /// waited brought.
-    #[cold]
-    pub(crate) fn look_up(
-        &mut self,
-        site: &Site,
-        name: &[u8],
-        now: Time,
-        found: Option<Result<Found, Missed>>,
-    ) -> Result<Target, Missed> {
-        let seen = match found {
-            Some(found) => found.map(|found| (Seen::Found(found), now + site.config.validity)),
-            None => match self.look(site, name, now) {
-                // Descriptors have run out: those of cached files are the ones that can be spared.
-                Err(Missed::Refused(Status::SERVICE_UNAVAILABLE)) if self.cache.close_files() => {
-                    self.look(site, name, now)
-                }
-                seen => seen,
-            },
-        };
-        match seen {
-            Ok((Seen::Unchanged(file), until)) => {
-                file.refresh(until);
-                Ok(Target::File(file))
-            }
-            Ok((Seen::Found(Found::File(file)), until)) => {
-                let file = Rc::new(CachedFile::new(name, file, self.clock.second()));
-                file.refresh(until);
-                self.cache.insert(file.clone());
-                Ok(Target::File(file))
-            }
-            Ok((Seen::Found(Found::Directory), _)) => {
-                self.cache.remove(name);
-                Ok(Target::Directory)
-            }
-            Err(missed) => {
-                if missed != Missed::Cold {
-                    self.cache.remove(name);
-                }
-                Err(missed)
-            }
-        }
-    }
-
-    /// Looks at what `name` stands for now, and tells for how long that will do: no longer than the root it was found
-    /// below.
-    fn look(&mut self, site: &Site, name: &[u8], now: Time) -> Result<(Seen, Time), Missed> {
-        if self.root.as_ref().is_none_or(|(_, until)| now >= *until) {
-            let root = site.tree.root(Patience::None).map_err(missing_root)?;
-            self.root = Some((root, now + site.config.validity));
-        }
-        let (root, until) = self.root.as_ref().expect("just opened");
-        if let Some(file) = self.cache.comparable(name)
-            && site.tree.identify(root.as_fd(), name, Patience::None)? == Some(file.identity)
-        {
-            return Ok((Seen::Unchanged(file.clone()), *until));
-        }
-        let found = site.tree.find(root.as_fd(), name, site.config.memory_bytes, Patience::None)?;
-        Ok((Seen::Found(found), *until))
-    }
-}
-
-/// What a look at the directory has shown.
-enum Seen {
-    /// The cached file is still what its name stands for.
-    Unchanged(Rc<CachedFile>),
-    Found(Found),
-}
-
-/// While the root is being replaced it may be missing for a moment: that is no statement about the files in it.
-pub(crate) fn missing_root(errno: rustix::io::Errno) -> Missed {
-    match errno {
-        rustix::io::Errno::AGAIN => Missed::Cold,
-        _ => Missed::Refused(Status::SERVICE_UNAVAILABLE),
-    }
-}
-
 impl Site {
-    /// A site that serves `tree`, and logs to `log` if there is one.
-    pub fn new(tree: Tree, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
-        let worker = Worker {
-            clock: Clock::now(),
-            clock_due: Time::default(),
-            cache: Cache::new(config.cache_files, config.cache_bytes),
-            root: None,
-            exchanges: Vec::new(),
-            name: Vec::new(),
-            log: log.map(WorkerLog::new),
-        };
+    /// A site that serves `directory`, and logs to `log` if there is one.
+    pub fn new(directory: DocumentRoot, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
+        let files = Files::new(directory, &config);
         Rc::new(Site {
-            tree,
-            config,
-            worker: RefCell::new(worker),
+            connecting: Connecting::new(Worker::new(config, log.map(WorkerLog::new), files)),
             links: RefCell::default(),
             quiet_until: Cell::new(Time::default()),
-            draining: Cell::new(false),
             connections: WaitQueue::new(0),
         })
     }
 
-    /// Serves one connection to its end: the body of a connection thread. `peer` is for the log. The connection counts
-    /// from the call on.
+    fn config(&self) -> &Config {
+        &self.connecting.worker.config
+    }
+
+    /// Serves one connection to its end: the body of a connection thread. `peer` is for the log.
+    /// The connection counts from the call on.
     pub fn serve(self: &Rc<Site>, stream: Stream, peer: Option<IpAddr>) -> impl Future<Output = ()> + use<> {
         // Not an async fn: its arguments would stay in the thread, beside what they became.
         let admitted = self.admit(stream, peer);
-        async move { admitted.link.converse(&admitted.site).await }
+        async move { admitted.link.converse(&admitted.site.connecting).await }
     }
 
-    /// Accepts connections, each with a thread of its own, until `stop` is requested; requests that have come in by then,
-    /// on connections that only the kernel has accepted, are answered too.
+    /// Accepts connections, each with a thread of its own, until `stop` is requested; requests that
+    /// have come in by then, on connections that only the kernel has accepted, are answered too.
     ///
     /// # Errors
     /// Only those that waiting does not mend.
@@ -330,7 +155,7 @@ impl Site {
     ) -> io::Result<()> {
         while let Some(accepted) = before(accept(), stop.requested()).await {
             let (stream, peer) = accepted?;
-            while self.connections() >= self.config.connections && !stop.is_requested() {
+            while self.connections() >= self.config().connections && !stop.is_requested() {
                 let closed = self.close_idle();
                 self.report_full(closed > 0);
                 // One that is answered meanwhile goes later.
@@ -381,20 +206,20 @@ impl Site {
             return;
         }
         self.quiet_until.set(now() + FULL_REPORT);
-        let most = self.config.connections;
+        let most = self.config().connections;
         let then = if closed { "idle ones are closed for new ones" } else { "new ones wait" };
         eprintln!("selvedge: a worker has {most} connections, as many as it may: {then}");
     }
 
-    /// Forgets what is known of the directory, so that the next requests look again at every file they ask for.
+    /// Forgets what is known of the directory, so that the next requests look again at every file
+    /// they ask for.
     pub fn forget(&self) {
-        let worker = &mut *self.worker.borrow_mut();
-        worker.cache.clear();
-        worker.root = None;
+        self.connecting.worker.state.borrow_mut().handler.forget();
     }
 
-    /// Breaks off the connections that are left when [`drain`](Self::drain) has taken too long, and waits for a moment until
-    /// their threads have ended, so that their last requests are in the log.
+    /// Breaks off the connections that are left when [`drain`](Self::drain) has taken too long, and
+    /// waits for a moment until their threads have ended, so that their last requests are in the
+    /// log.
     pub async fn break_off(&self) {
         let links = self.links.borrow().clone();
         links.iter().for_each(|link| link.break_off());
@@ -402,15 +227,16 @@ impl Site {
         let _ = timeout(BROKEN_OFF, self.connections.wait::<Gone>(())).await;
     }
 
-    /// Ends the site gracefully: idle connections are closed, requests in flight are answered and their connections then
-    /// closed; waits until all are gone. Give it a time limit, and [break off](Self::break_off) what is left then. What is
-    /// logged is written by [`flush_log`](Self::flush_log).
+    /// Ends the site gracefully: idle connections are closed, requests in flight are answered and
+    /// their connections then closed; waits until all are gone. Give it a time limit, and [break
+    /// off](Self::break_off) what is left then. What is logged is written by
+    /// [`flush_log`](Self::flush_log).
     pub async fn drain(&self) {
-        self.draining.set(true);
+        self.connecting.worker.begin_draining();
         let links = self.links.borrow().clone();
         for link in links {
-            // An idle connection reads the end of its input, and goes. If a request has come in meanwhile, that
-            // is read before the end.
+            // An idle connection reads the end of its input, and goes. If a request has come in
+            // meanwhile, that is read before the end.
             link.end_if_idle();
         }
         self.connections.wait::<Gone>(()).await;
@@ -418,30 +244,9 @@ impl Site {
 
     /// Waits until all that has been logged is written.
     pub async fn flush_log(&self) {
-        let log = self.worker.borrow().log.clone();
+        let log = self.connecting.worker.state.borrow().log.clone();
         if let Some(log) = log {
             log.flush().await;
-        }
-    }
-
-    /// Whether connections are to be closed after the reply at hand.
-    #[inline]
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.get()
-    }
-
-    /// Buffers and state for requests on the way.
-    #[inline]
-    pub(crate) fn take_exchange(&self) -> Box<Exchange> {
-        let pooled = self.worker.borrow_mut().exchanges.pop();
-        pooled.unwrap_or_else(|| Box::new(Exchange::new(&self.config)))
-    }
-
-    #[inline]
-    pub(crate) fn give_back(&self, mut exchange: Box<Exchange>) {
-        let exchanges = &mut self.worker.borrow_mut().exchanges;
-        if exchanges.len() < EXCHANGES_MAX && exchange.reset() {
-            exchanges.push(exchange);
         }
     }
 
@@ -457,8 +262,8 @@ impl Site {
 impl fmt::Debug for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Site")
-            .field("tree", &self.tree)
-            .field("config", &self.config)
+            .field("directory", self.connecting.worker.state.borrow().handler.directory())
+            .field("config", self.config())
             .field("connections", &self.connections())
             .finish_non_exhaustive()
     }
@@ -500,21 +305,16 @@ async fn before<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>)
     .await
 }
 
-/// The coarse time plus `after`.
-#[inline]
-pub(crate) fn deadline(after: Duration) -> Option<Time> {
-    Some(now() + after)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A connection that comes while the site is drained is answered if it has asked for something, and not waited for.
+    /// A connection that comes while the site is drained is answered if it has asked for something,
+    /// and not waited for.
     #[test]
     fn late_connections() {
         let text = selvedge_core::round_robin_with(&mut selvedge_io::EventLoop::new().unwrap(), async {
-            let site = Site::new(Tree::new(".").unwrap(), Config::default(), None);
+            let site = Site::new(DocumentRoot::new(".").unwrap(), Config::default(), None);
             site.drain().await;
             let mut read = Vec::with_capacity(4096);
             for request in ["", "GET /Cargo.toml HTTP/1.1\r\nHost: a\r\n\r\n"] {
@@ -531,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_connection_thread_is_small() {
-        let site = Site::new(Tree::new(".").unwrap(), Config::default(), None);
+        let site = Site::new(DocumentRoot::new(".").unwrap(), Config::default(), None);
         let (stream, _) = selvedge_io::net::UnixStream::pair().unwrap();
         let thread = site.serve(stream.into(), None);
         assert!(size_of_val(&thread) <= 152, "{}", size_of_val(&thread));

@@ -1,5 +1,7 @@
 //! Status codes and their reason phrases.
 
+use crate::decimal;
+
 /// A response status code (RFC 9110 §15).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Status(u16);
@@ -9,8 +11,9 @@ macro_rules! statuses {
         impl Status {
             $(#[doc = concat!("`", $code, " ", $reason, "`")] pub const $name: Status = Status($code);)*
 
-            /// The status line after the version: code, space, reason phrase. For every constant of this type it is
-            /// the phrase of the registry; `None` for codes this engine does not send.
+            /// The status line after the version: code, space, reason phrase. For every constant of
+            /// this type it is the phrase of the registry; `None` for codes this engine does not
+            /// send.
             const fn known(self) -> Option<&'static str> {
                 match self.0 {
                     $($code => Some(concat!($code, " ", $reason)),)*
@@ -51,6 +54,13 @@ impl Status {
     /// The number, 100 to 999.
     pub const fn code(self) -> u16 {
         self.0
+    }
+
+    /// The three digits of the number.
+    #[inline]
+    pub(crate) fn digits(self) -> [u8; 3] {
+        let [_, digits @ ..] = decimal::four(self.0.into());
+        digits
     }
 
     /// Code and reason phrase as they stand in the status line, such as `404 Not Found`.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use selvedge_core::{Queue, Role, Shared, WaitQueue};
 
-/// A switch that is thrown once; any number of threads, on any OS threads, wait for it. Clones are the same switch.
+/// A switch that is thrown once; any number of threads, on any OS threads, wait for it. Clones are
+/// the same switch.
 ///
 /// # Examples
 /// ```
@@ -48,7 +49,7 @@ impl Stop {
         Stop { thrown: Arc::new(WaitQueue::new(false)) }
     }
 
-    /// Throws it: all who wait go on.
+    /// Throws it: all threads that wait go on.
     pub fn request(&self) {
         self.thrown.with(|thrown, queue| {
             *thrown = true;

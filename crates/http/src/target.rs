@@ -1,4 +1,5 @@
-//! From the path of a request to a file name below the served directory, and back into a `Location`.
+//! From the path of a request to a file name below the served directory, and back into a
+//! `Location`.
 //!
 //! | in the path | here |
 //! |---|---|
@@ -16,9 +17,10 @@ use crate::status::Status;
 /// The one name with a leading dot that is served, at the top of the tree.
 const WELL_KNOWN: &[u8] = b".well-known";
 
-/// Resolves `path`, which starts with `/`, into `name`: relative to the root, decoded, without leading `/` and without
-/// any component that is empty, `.`, `..` or hidden. A path that ends in `/` (or in `.` or `..`) names a directory; its
-/// name ends in `/`, but for the root, whose name is empty.
+/// Resolves `path`, which starts with `/`, into `name`: relative to the root, decoded, without
+/// leading `/` and without any component that is empty, `.`, `..` or hidden. A path that ends in
+/// `/` (or in `.` or `..`) names a directory; its name ends in `/`, but for the root, whose name is
+/// empty.
 ///
 /// `name` is cleared first. After an error its content is unspecified.
 ///
@@ -64,8 +66,9 @@ pub fn resolve(path: &[u8], name: &mut Vec<u8>) -> Result<(), Status> {
     if hidden { Err(Status::NOT_FOUND) } else { Ok(()) }
 }
 
-/// The name that [`resolve`] gives for `path`, where that is all of `path` behind its first `/`: nothing is encoded, no
-/// component is empty or starts with a dot. `None` says nothing about the path.
+/// The name that [`resolve`] gives for `path`, where that is all of `path` behind its first `/`:
+/// nothing is encoded, no component is empty or starts with a dot. `None` says nothing about the
+/// path.
 ///
 /// # Examples
 /// ```
@@ -111,10 +114,12 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// Appends the absolute path of the directory `name` (as [`resolve`] gives names) to `out`, percent-encoded, with a `/`
-/// at its end, and the query if there is one: what `Location` says when a directory was asked for without its `/`.
+/// Appends the absolute path of the directory `name` (as [`resolve`] gives names) to `out`,
+/// percent-encoded, with a `/` at its end, and the query if there is one: what `Location` says when
+/// a directory was asked for without its `/`.
 ///
-/// The result starts with exactly one `/`, so that no browser takes it for the name of another host.
+/// The result starts with exactly one `/`, so that no browser takes it for the name of another
+/// host.
 pub fn directory_location(name: &[u8], query: Option<&[u8]>, out: &mut Vec<u8>) {
     out.push(b'/');
     for &byte in name.strip_suffix(b"/").unwrap_or(name) {

@@ -1,4 +1,5 @@
-//! A request for a file in the cache allocates nothing, neither its connection thread nor the scheduler nor the log line.
+//! A request for a file in the cache allocates nothing, neither its connection thread nor the
+//! scheduler nor the log line.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 
 use selvedge_core::{round_robin_with, spawn, yield_now};
-use selvedge_http::{Config, LogFile, Site, Stop, Tree};
+use selvedge_http::{Config, DocumentRoot, LogFile, Site, Stop};
 use selvedge_io::EventLoop;
 use selvedge_io::net::TcpListener;
 
@@ -20,8 +21,8 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a constant-initialised cell of the
-// calling OS thread, which allocates nothing.
+// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a
+// constant-initialised cell of the calling OS thread, which allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
@@ -85,7 +86,7 @@ fn a_cached_file_is_answered_without_allocation() {
     let (address_sender, address) = channel();
     let stop = Stop::new();
     let told = stop.clone();
-    let tree = Tree::new(directory.path()).unwrap();
+    let tree = DocumentRoot::new(directory.path()).unwrap();
     let server = std::thread::spawn(move || {
         round_robin_with(&mut EventLoop::new().unwrap(), async move {
             let config = Config { validity: std::time::Duration::from_secs(600), ..Config::default() };

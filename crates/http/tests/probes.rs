@@ -1,4 +1,5 @@
-//! Requests that existing servers answer in different ways, each with the answer that RFC 9110 and 9112 give.
+//! Requests that existing servers answer in different ways, each with the answer that RFC 9110 and
+//! 9112 give.
 
 mod site;
 

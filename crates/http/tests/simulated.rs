@@ -1,12 +1,12 @@
-//! The web server on a simulated network and disk, under thousands of seeds: whatever goes wrong, a reply that comes whole is right, and
-//! nothing hangs or is left behind.
+//! The web server on a simulated network and disk, under thousands of seeds: whatever goes wrong, a
+//! reply that comes whole is right, and nothing hangs or is left behind.
 
 use selvedge_core::{Time, sleep, spawn_local};
-use selvedge_http::{Config, Site, Stop, Tree};
+use selvedge_http::{Config, DocumentRoot, Site, Stop};
 use selvedge_io::net::{TcpListener, TcpStream};
-use selvedge_io::sim::{Conditions, Disk, World};
 use selvedge_io::time::timeout;
-use selvedge_sched::{Random, Simulation, each_seed};
+use selvedge_sim::{Conditions, Disk, World};
+use selvedge_sim::{Random, Simulation, each_seed};
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, SocketAddr};
 use std::rc::Rc;
@@ -33,8 +33,8 @@ fn site() -> Disk {
 }
 
 /// The tree in a world whose disk may fail.
-fn tree() -> Tree {
-    (0..100).find_map(|_| Tree::new("/srv/www").ok()).expect("it can be opened some time")
+fn tree() -> DocumentRoot {
+    (0..100).find_map(|_| DocumentRoot::new("/srv/www").ok()).expect("it can be opened some time")
 }
 
 fn address() -> SocketAddr {
@@ -132,7 +132,8 @@ impl Question {
     }
 }
 
-/// Asks some questions on one connection, each in one piece or several, one at a time or all at once; sometimes it goes away in between.
+/// Asks some questions on one connection, each in one piece or several, one at a time or all at
+/// once; sometimes it goes away in between.
 async fn ask(mut random: Random, bad: bool) -> io::Result<u32> {
     sleep(Duration::from_micros(random.below(5000))).await;
     let stream = TcpStream::connect(address()).await?;

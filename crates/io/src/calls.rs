@@ -1,22 +1,25 @@
-//! How often the kernel is called, with what, and how long that takes.
+//! The counts of system calls: how often each kind is called, and how long the calls take. The
+//! [system-call layer](crate::sys) counts through [`Counting`]; programs read the counts by [`counted`].
 //!
-//! Each OS thread counts in a table of its own, with plain stores, and others read it. Reading the processor's clock twice costs more than
-//! all else, up to 40 ns on a virtual machine; so of the kinds that are called often only some calls are timed. Nothing is counted until [`count`] is called: until
-//! then the [door](crate::sys) does not even look here.
+//! Each OS thread counts in a table of its own, with plain stores, and other OS threads read the
+//! table. Reading the processor's clock twice costs more than all other parts, up to 40 ns on a
+//! virtual machine. So only some calls of a frequent kind are timed. Nothing is counted before
+//! [`count`] is called: until then the [system-call layer](crate::sys) does not look here at all.
 
-use crate::sys::{COUNTED, Call, DISTURBED};
+use crate::sys::{COUNTED, Call, INTERPOSED};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often something was called, and for how long in all.
+/// How often a system call was made, and how long the calls took in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
-    /// How often it was called.
+    /// The number of calls.
     pub calls: u64,
-    /// How long these calls took together. On each OS thread the first 64 of a kind are timed, and then one in eight or so, chosen at
-    /// random, which stands for those since the one before: then this is an estimate.
+    /// The time that these calls took together. On each OS thread the first 64 calls of a kind are
+    /// timed. After them about one call in eight is timed, chosen at random. Each timed call stands
+    /// for all calls since the timed call before it, so the time is then an estimate.
     pub time: Duration,
 }
 
@@ -24,29 +27,31 @@ pub struct Tally {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calls {
-    /// By the name of the system call, of those that have been made. What a ring does meanwhile is no call; handing it over is.
+    /// The kinds that have been called, by the name of the system call. Handing operations to a
+    /// ring is a call; the operations that the ring then performs are not.
     pub kinds: Vec<(&'static str, Tally)>,
-    /// Calls of `epoll_wait` and `io_uring_enter` that were to wait for something to happen. They are in no kind: their time
-    /// is that in which there was nothing to do, which the event loops' schedulers know.
+    /// Calls of `epoll_wait` and `io_uring_enter` that were made to wait. They are in no kind,
+    /// because their time is the time without work, which the event loops' schedulers know.
     pub waits: u64,
 }
 
-/// What waits for events, behind the kinds that go through the door.
+/// The index of the calls that wait for events, behind the indexes of the kinds.
 pub(crate) const WAIT: usize = Call::ALL.len();
 const KINDS: usize = WAIT + 1;
 
-/// The table of one OS thread, which alone writes it.
+/// The table of one OS thread. Only that OS thread writes it.
 #[derive(Debug)]
 struct Table {
     os_thread: String,
     calls: [AtomicU64; KINDS],
-    /// How many there were when one was timed last.
+    /// The number of calls when a call was last timed.
     timed: [AtomicU64; KINDS],
-    /// How long they took up to that one: each that was timed stands for those since the one before. So this only ever grows.
+    /// The ticks of the calls up to that one: each timed call stands for all calls since the timed
+    /// call before it. So this number only grows.
     ticks: [AtomicU64; KINDS],
-    /// Which call of a kind is to be timed next.
+    /// The number of calls before the next timed call of a kind.
     next: [AtomicU64; KINDS],
-    /// For choosing it.
+    /// The state of the random numbers that choose `next`.
     chance: AtomicU64,
 }
 
@@ -59,20 +64,20 @@ impl Default for Table {
     }
 }
 
-/// All that was counted.
+/// All counts of the process.
 #[derive(Debug)]
 struct Counted {
-    /// Of each OS thread, with what was in its table when counting began.
+    /// The table of each OS thread, with its sums at the time when counting began.
     tables: Vec<(Arc<Table>, Sums)>,
-    /// Of OS threads that are gone.
+    /// The sums of the OS threads that have ended.
     past: Sums,
 }
 
-/// By kind: calls, and their ticks.
+/// For each kind, the number of calls and their ticks.
 type Sums = [[u64; 2]; KINDS];
 const NOTHING: Sums = [[0; 2]; KINDS];
 
-/// So many calls of a kind are timed, each.
+/// The number of calls of each kind that are all timed.
 const ALL_TIMED: u64 = 64;
 
 static COUNTS: Mutex<Counted> = Mutex::new(Counted { tables: Vec::new(), past: NOTHING });
@@ -81,7 +86,7 @@ fn counts() -> MutexGuard<'static, Counted> {
     COUNTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The table of this OS thread; when that ends, what is in it is kept.
+/// The table of this OS thread. When the OS thread ends, its sums go to `past`.
 struct Here(Arc<Table>);
 
 impl Here {
@@ -107,7 +112,7 @@ thread_local! {
 }
 
 impl Table {
-    /// A call begins. Whether it is to be timed.
+    /// A call begins. True if the caller must time it.
     #[inline]
     fn begin(&self, kind: usize) -> bool {
         let calls = self.calls[kind].load(Relaxed);
@@ -117,7 +122,7 @@ impl Table {
         }
         let mut next = calls + 1;
         if next >= ALL_TIMED {
-            // Not every eighth: calls may have a rhythm of their own.
+            // The distance is random, because calls may come in a rhythm.
             let chance = self.chance.load(Relaxed).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             self.chance.store(chance, Relaxed);
             next += chance >> 60;
@@ -133,7 +138,7 @@ impl Table {
         self.ticks[kind].store(self.ticks[kind].load(Relaxed) + ticks * stands_for, Relaxed);
     }
 
-    /// Adds what has come into it since `before`.
+    /// Adds the growth since `before` to `sums`.
     fn add_to(&self, before: &Sums, sums: &mut Sums) {
         for (kind, sum) in sums.iter_mut().enumerate() {
             let now = [&self.calls, &self.ticks].map(|counters| counters[kind].load(Relaxed));
@@ -144,11 +149,11 @@ impl Table {
     }
 }
 
-/// Begins to count the calls, from nothing; or ends it, and what was counted stays.
+/// Begins to count calls, from zero; or stops counting, and keeps the counts.
 pub fn count(yes: bool) {
     EPOCH.get_or_init(|| (ticks(), Instant::now()));
     if !yes {
-        DISTURBED.fetch_and(!COUNTED, Relaxed);
+        INTERPOSED.fetch_and(!COUNTED, Relaxed);
         return;
     }
     let mut counts = counts();
@@ -157,10 +162,10 @@ pub fn count(yes: bool) {
         *before = NOTHING;
         table.add_to(&NOTHING, before);
     }
-    DISTURBED.fetch_or(COUNTED, Relaxed);
+    INTERPOSED.fetch_or(COUNTED, Relaxed);
 }
 
-/// What was counted: in all, and of each OS thread there is, with its name.
+/// The counts: of the whole process, and of each OS thread that lives, with its name.
 ///
 /// # Examples
 /// ```
@@ -203,7 +208,7 @@ impl Calls {
         Calls { kinds: kinds.collect(), waits: sums[WAIT][0] }
     }
 
-    /// All calls but those that waited.
+    /// The sum of all calls except those that waited.
     pub fn total(&self) -> Tally {
         let add = |sum: Tally, (_, tally): &(_, Tally)| Tally {
             calls: sum.calls + tally.calls,
@@ -213,11 +218,11 @@ impl Calls {
     }
 }
 
-/// A call that is being made, which is over when this is dropped.
+/// A guard for a call that is being made. The call is over when the guard is dropped.
 #[derive(Debug)]
 #[must_use = "the call is over when this is dropped"]
 pub struct Counting {
-    /// `KINDS` if it is not timed.
+    /// `KINDS` if the call is not timed.
     kind: usize,
     begun: u64,
 }
@@ -225,7 +230,7 @@ pub struct Counting {
 impl Counting {
     #[inline]
     pub(crate) fn begin(kind: usize, counted: bool) -> Counting {
-        // Not while the OS thread's variables go.
+        // The call is not counted while the OS thread's thread-locals are being dropped.
         match counted && HERE.try_with(|here| here.0.begin(kind)).unwrap_or(false) {
             true => Counting { kind, begun: ticks() },
             false => Counting { kind: KINDS, begun: 0 },
@@ -237,7 +242,8 @@ impl Drop for Counting {
     #[inline]
     fn drop(&mut self) {
         if self.kind < KINDS {
-            // The clocks of two processors may differ by some ticks.
+            // The difference may be negative, because the clocks of two processors may differ by
+            // some ticks.
             let ticks = ticks().wrapping_sub(self.begun) as i64;
             let ticks = ticks.max(0) as u64;
             let _ = HERE.try_with(|here| here.0.end(self.kind, ticks));
@@ -245,15 +251,16 @@ impl Drop for Counting {
     }
 }
 
-/// When counting began, on both clocks.
+/// The time when counting first began, on both clocks.
 static EPOCH: OnceLock<(u64, Instant)> = OnceLock::new();
 
-/// How many nanoseconds a tick lasts, once there has been time to find out: it must not change any more, lest a sum of ticks seem to shrink.
+/// The nanoseconds of a tick. The value is set after [`CALIBRATION`] and then never changes,
+/// because otherwise a sum of ticks could seem to shrink.
 static TICK: OnceLock<f64> = OnceLock::new();
-/// How long that is.
+/// The time after which `TICK` is set.
 const CALIBRATION: Duration = Duration::from_secs(1);
 
-/// How many nanoseconds a tick lasts on average.
+/// The average nanoseconds of a tick.
 fn tick() -> f64 {
     if let Some(&tick) = TICK.get() {
         return tick;
@@ -264,7 +271,8 @@ fn tick() -> f64 {
     if passed < CALIBRATION { tick } else { *TICK.get_or_init(|| tick) }
 }
 
-/// A clock that costs a few nanoseconds to read: the processor's, which runs at a constant rate on all that have been made for long.
+/// A clock that costs a few nanoseconds to read: the processor's time-stamp counter, which runs at
+/// a constant rate on all processors of the last years.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn ticks() -> u64 {
@@ -357,7 +365,7 @@ mod tests {
             sys::write(&writer, b"x").unwrap();
         }
         sys::read(&reader, &mut [0; 10]).unwrap();
-        // One that takes long.
+        // This call takes long.
         let late = reader.try_clone().unwrap();
         let waiter = std::thread::Builder::new().name("late".into()).spawn(move || {
             sys::read(&late, &mut [0; 10]).unwrap();
@@ -370,7 +378,7 @@ mod tests {
         let (total, here) = mine();
         assert_eq!((made(&here, "write").calls, made(&here, "read").calls), (4, 1), "{here:?}");
         assert_eq!(here.total().calls, 5);
-        // That OS thread is gone, but what it counted is not.
+        // That OS thread has ended, but its counts are kept.
         let read = made(&total, "read");
         let expected = Duration::from_millis(30)..Duration::from_secs(20);
         assert!(read.calls >= 2 && expected.contains(&read.time), "{total:?}");
@@ -381,7 +389,7 @@ mod tests {
         let table = Table::default();
         let (mut sums, mut timed, mut before) = (NOTHING, 0, Duration::ZERO);
         for call in 0..80_000 {
-            // Every other one takes long, and the first ones take very long.
+            // Every second call takes long, and the first calls take very long.
             if table.begin(RING) {
                 timed += 1;
                 let ticks = match call {
@@ -403,7 +411,7 @@ mod tests {
         let [(name, tally)] = kinds[..] else { panic!("{kinds:?}") };
         let expected = Duration::from_nanos(80_000 * 1900)..Duration::from_nanos(80_000 * 2100);
         assert!(name == "io_uring_enter" && expected.contains(&tally.time), "{tally:?}");
-        // What waits is only counted.
+        // A wait is only counted.
         assert!(!table.begin(WAIT) && table.calls[WAIT].load(Relaxed) == 1);
     }
 

@@ -1,7 +1,9 @@
-//! An epoll set with its table and its timers: what the two event loops of this crate have in common.
+//! [`Driver`]: an epoll set with its table and its timers, which the two event loops of this crate
+//! share.
 //!
-//! [`EventLoop`](crate::EventLoop) drives one inside a scheduler, where those who wait are threads;
-//! [`global`](crate::global) drives another for futures on foreign executors, where they are wakers.
+//! [`EventLoop`](crate::EventLoop) drives one inside a scheduler, where the waiters are threads.
+//! [`global`](crate::global) drives another for futures on foreign executors, where the waiters are
+//! wakers.
 
 use crate::exclusive;
 use crate::readiness::{Crowd, Drained, Entry, Ready, Wait, Wakes};
@@ -18,37 +20,40 @@ use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many events one call of `epoll_wait` takes at most.
+/// The number of events that one call of `epoll_wait` takes at most.
 pub(crate) const BATCH: usize = 512;
 
-/// The data of an event that only ends a wait of the loop.
+/// The data of an event that only ends the loop's wait.
 pub(crate) const UNPARK: u64 = u64::MAX;
 
-/// How long a wait lasts whose descriptor the kernel does not register, for lack of memory or of watches.
+/// How long a wait lasts if the kernel does not register its descriptor because memory or watches
+/// have run out.
 const WITHOUT_KERNEL: Duration = Duration::from_millis(10);
 
-/// An epoll set, the table of its descriptors and the wheel of its timers. Those who wait are of type `W`; wherever a
-/// `resume` is passed, it is called with each one that is to go on.
+/// An epoll set, the table of its descriptors and the wheel of its timers. The waiters are of type
+/// `W`. A function with a parameter `resume` calls it with each waiter that must go on.
 #[derive(Debug)]
 pub(crate) struct Driver<W> {
-    /// Shared with the OS thread that waits in it, where that is not the owner of the table.
+    /// The owner of the table shares it with the OS thread that waits in it, if that is another OS
+    /// thread.
     epoll: Arc<Fd>,
-    /// By the descriptor's [`sys::index`].
+    /// The entry of each descriptor, by the descriptor's [`sys::index`].
     entries: Vec<Entry<W>>,
-    /// Likewise; only of those whose entry says so.
+    /// The crowds, by the same index; only for entries that are `crowded`.
     crowds: HashMap<usize, Crowd<W>>,
-    /// What looks after the deadlines of the descriptors with these entries.
+    /// The timers for the deadlines of the descriptors; the payload is the entry's index.
     wheel: Wheel<usize>,
     waiting: usize,
     sleepers: Sleepers<W>,
 }
 
-/// A tick of the wheel is a millisecond on the clock of [`Time`]. Rounded down: the last tick that has come.
+/// The last tick that has come at `now`: rounded down. A tick of the wheel is a millisecond on the
+/// clock of [`Time`].
 fn tick(now: Time) -> Tick {
     Tick(now.as_nanos() / Tick::RESOLUTION.as_nanos() as u64)
 }
 
-/// Rounded up: the first tick that is not before `until`.
+/// The first tick that is not before `until`: rounded up.
 fn tick_at(until: Time) -> Tick {
     Tick(until.as_nanos().div_ceil(Tick::RESOLUTION.as_nanos() as u64))
 }
@@ -66,18 +71,21 @@ impl<W: Wakes> Driver<W> {
         &self.epoll
     }
 
-    /// How many wait or sleep, about: 0 is exact, and [`resolve`](Self::resolve) makes it so.
+    /// About how many waiters wait or sleep. After [`resolve`](Self::resolve) has left no doubt, 0
+    /// means that none is left, and more means that at least one is left.
     pub(crate) fn armed(&self) -> usize {
         self.waiting + self.sleepers.len()
     }
 
-    /// Clears away what is left of sleepers that have given up, if that is a good part of all.
+    /// Clears away part of the sleepers that have given up, if they are more than half of all
+    /// sleepers.
     #[inline]
     pub(crate) fn tidy(&mut self) {
         self.sleepers.tidy();
     }
 
-    /// Looks whether anybody is left, if that is in doubt, since many have given up; false if somebody surely is.
+    /// If perhaps only given-up sleepers are left, looks at all of them. True if there was doubt,
+    /// and now no sleeper is left or there is still doubt.
     #[inline]
     pub(crate) fn resolve(&mut self) -> bool {
         self.waiting == 0 && self.sleepers.resolve()
@@ -89,12 +97,13 @@ impl<W: Wakes> Driver<W> {
         self.sleepers.left()
     }
 
-    /// How many wait for a descriptor.
+    /// The number of waiters for descriptors.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Tells how many descriptors are in the epoll set and how many wait for one, how many sleep, and how many deadlines are set.
+    /// Tells the number of descriptors in the epoll set, the number of waiters for descriptors, the
+    /// number of sleepers, and the number of timers for deadlines.
     ///
     /// # Complexity
     /// Looks at the entry of each descriptor.
@@ -105,15 +114,16 @@ impl<W: Wakes> Driver<W> {
         say("deadlines", self.wheel.len());
     }
 
-    /// When `expire` is to be called next.
+    /// When [`expire`](Self::expire) must be called next.
     pub(crate) fn next(&self) -> Option<Time> {
         let next = self.wheel.next().into_iter().chain(self.sleepers.next()).min()?;
         Some(Time::from_nanos(next.0.saturating_mul(Tick::RESOLUTION.as_nanos() as u64)))
     }
 
-    /// Adds a descriptor that ends waits of the loop and has no entry.
+    /// Adds a descriptor without an entry. Each write to it ends the loop's wait.
     pub(crate) fn add_unpark(&self, fd: impl AsFd) -> io::Result<()> {
-        // Edge-triggered: every write to it is an event of its own, so it need not be read.
+        // Edge-triggered: every write to the descriptor is an event of its own, so the loop need
+        // not read it.
         let flags = EventFlags::IN | EventFlags::ET;
         Ok(sys::epoll_add(&self.epoll, fd, UNPARK, flags)?)
     }
@@ -122,7 +132,7 @@ impl<W: Wakes> Driver<W> {
     #[inline]
     pub(crate) fn wait(&mut self, waiter: W, readiness: Readiness, now: Time, mut resume: impl FnMut(W)) {
         let Some(index) = sys::index(readiness.fd) else {
-            return resume(waiter); // not a descriptor: the call that follows says so
+            return resume(waiter); // not a descriptor: the call that follows reports the error
         };
         if index >= self.entries.len() {
             self.entries.resize_with((index + 1).next_power_of_two().max(64), Entry::default);
@@ -154,13 +164,13 @@ impl<W: Wakes> Driver<W> {
         }
     }
 
-    /// `waiter` sleeps, whatever happens.
+    /// `waiter` sleeps until `until`, and cannot give up.
     #[inline]
     pub(crate) fn sleep(&mut self, waiter: W, until: Time) {
         self.sleepers.add(tick_at(until), waiter, None);
     }
 
-    /// `waiter` sleeps, until it is time or it gives up.
+    /// `waiter` sleeps until the alarm's time, or until it gives up.
     #[inline]
     pub(crate) fn set(&mut self, waiter: W, alarm: Alarm) {
         let (until, bell) = alarm.into_parts();
@@ -168,7 +178,8 @@ impl<W: Wakes> Driver<W> {
         self.sleepers.tidy();
     }
 
-    /// A call has found the descriptor drained, and no event has been taken from the epoll set since.
+    /// A call has found the descriptor drained, and no event has been taken from the epoll set
+    /// since.
     #[inline]
     pub(crate) fn drained(&mut self, fd: RawFd, interest: Interest, by: Drained) {
         if let Some(entry) = sys::index(fd).and_then(|index| self.entries.get_mut(index)) {
@@ -176,13 +187,15 @@ impl<W: Wakes> Driver<W> {
         }
     }
 
-    /// An event has come from the epoll set.
+    /// Takes in an event of the epoll set, and resumes the waiters that it concerns.
     #[inline]
     pub(crate) fn event(&mut self, event: Event, mut resume: impl FnMut(W)) {
         let (index, generation) = (event.data.u64() as u32 as usize, (event.data.u64() >> 32) as u32);
         let Some(entry) = self.entries.get_mut(index) else { return };
         if entry.generation != generation {
-            return; // of a file that had this descriptor before and is open elsewhere still
+            // An event of an earlier file with this number, which is still open under another
+            // number.
+            return;
         }
         let flags = event.flags;
         let broken = flags.intersects(EventFlags::HUP | EventFlags::ERR);
@@ -205,7 +218,7 @@ impl<W: Wakes> Driver<W> {
         }
     }
 
-    /// Resumes those whose time has come.
+    /// Resumes the waiters that have a deadline or a sleep due at `now`.
     pub(crate) fn expire(&mut self, now: Time, mut resume: impl FnMut(W)) {
         while let Some(index) = self.wheel.expire(tick(now)) {
             let (expired, mut next) = self.entries[index].expire(now);
@@ -225,7 +238,7 @@ impl<W: Wakes> Driver<W> {
         self.sleepers.expire(tick(now), resume);
     }
 
-    /// Drops all who wait or sleep. The descriptors stay registered.
+    /// Drops all waiters and sleepers. The descriptors stay registered.
     pub(crate) fn clear(&mut self) {
         for entry in &mut self.entries {
             entry.clear();
@@ -235,7 +248,7 @@ impl<W: Wakes> Driver<W> {
         (self.wheel, self.sleepers, self.waiting) = (Wheel::new(now), Sleepers::new(now), 0);
     }
 
-    /// Resumes those whom `take` takes out of a descriptor's crowd.
+    /// Resumes the members that `take` takes out of a descriptor's crowd.
     #[cold]
     fn with_crowd(
         &mut self,
@@ -255,8 +268,9 @@ impl<W: Wakes> Driver<W> {
         }
     }
 
-    /// Sees to it that the descriptor's timer goes off at `deadline` or before. A timer that is early already is left
-    /// alone: when it goes off it is set again. So a deadline that moves on with every request costs nothing.
+    /// Makes the descriptor's timer fire at `deadline` or before. A timer that is due earlier is
+    /// left alone, because `expire` sets it again when it fires. So a deadline that moves on with
+    /// every request costs nothing.
     fn look_after(&mut self, index: usize, deadline: Time) {
         let at = tick_at(deadline);
         let entry = &mut self.entries[index];
@@ -270,18 +284,21 @@ impl<W: Wakes> Driver<W> {
         entry.timer = Some(self.wheel.insert(at, index));
     }
 
-    /// Takes a descriptor for which nobody waits here out of the epoll set, until somebody does.
+    /// Takes a descriptor that no waiter waits for here out of the epoll set, until the next wait
+    /// for it.
     #[cold]
     fn take_out(&mut self, index: usize) {
         let entry = &mut self.entries[index];
-        // SAFETY: the number was open when it was registered. If it has been closed, the call below fails; if it is now another
-        // file's, that is not in this set, or its registration would have begun a new generation, and the event would not have come here.
+        // SAFETY: `register` put the number into the set while it was open. If the descriptor has
+        // been closed, the call below fails. If another file has the number now, that file is not
+        // in this set: its registration would have begun a new generation (`Entry::renew`), and
+        // `event` would have returned before.
         let borrowed = unsafe { BorrowedFd::borrow_raw(entry.fd) };
         let _ = sys::epoll_delete(&self.epoll, borrowed);
         entry.set_unregistered();
     }
 
-    /// What a descriptor is registered with.
+    /// The data and the flags that a descriptor is registered with.
     fn registration(&self, index: usize, fd: RawFd) -> (u64, EventFlags) {
         let flags = match exclusive::claim(fd, &self.epoll) {
             false => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET,
@@ -290,18 +307,22 @@ impl<W: Wakes> Driver<W> {
         (u64::from(self.entries[index].generation) << 32 | index as u64, flags)
     }
 
-    /// Asks the kernel whether a registered entry is about the file that has its number now: the set knows each member by its
-    /// number and its open file, so that it changes the registration of this very file or of none. If it does, what is ready
-    /// is reported once more, and those who wait go on waiting.
+    /// Asks the kernel whether a registered entry is about the file that has its number now. The
+    /// epoll set knows each member by its number and its open file, so the kernel changes the
+    /// registration of this very file or of none. If the kernel changes it, the kernel reports once
+    /// more what is ready, and the waiters go on waiting.
     #[cold]
     fn recognise(&mut self, index: usize, fd: RawFd) -> bool {
         let (data, flags) = self.registration(index, fd);
-        // SAFETY: the owner of the descriptor waits for it and so keeps it open; were it closed, the calls below would fail
-        // or name another file of this process, which is not in the set under this number, or is the one the entry is about.
+        // SAFETY: the owner of the descriptor waits for it and so keeps it open. If the number were
+        // closed, the calls below would fail. If it named another file of this process, that file
+        // would not be in the set under this number, or it would be the file that the entry is
+        // about.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         match sys::epoll_modify(&self.epoll, borrowed, data, flags) {
             Ok(()) => true,
-            // The kernel changes no exclusive registration, but makes a new one.
+            // The kernel refuses to change an exclusive registration, so the driver makes a new
+            // one.
             Err(Errno::INVAL) if sys::epoll_delete(&self.epoll, borrowed).is_ok() => {
                 self.entries[index].set_unregistered();
                 self.register(index, fd)
@@ -310,23 +331,26 @@ impl<W: Wakes> Driver<W> {
         }
     }
 
-    /// Puts a descriptor into the epoll set; false if the kernel has no room for it.
+    /// Puts a descriptor into the epoll set. False if the kernel cannot register it for lack of
+    /// room.
     #[cold]
     fn register(&mut self, index: usize, fd: RawFd) -> bool {
         let (data, flags) = self.registration(index, fd);
-        // SAFETY: the owner of the descriptor waits for it and so keeps it open; were it closed, the calls below would fail
-        // or name another file of this process, which the table's generation tells apart.
+        // SAFETY: the owner of the descriptor waits for it and so keeps it open. If the number were
+        // closed, the calls below would fail. If it named another file of this process, the
+        // generation in the entry would tell the two files apart.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let mut added = sys::epoll_add(&self.epoll, borrowed, data, flags);
         if added == Err(Errno::EXIST) {
-            // The set has it from a time before, of which the table knows nothing. Adding it anew reports again what is ready now.
+            // The set has the descriptor from an earlier time that the table does not know. Adding
+            // it anew reports again what is ready now.
             let _ = sys::epoll_delete(&self.epoll, borrowed);
             added = sys::epoll_add(&self.epoll, borrowed, data, flags);
         }
         let entry = &mut self.entries[index];
         match added {
             Ok(()) => entry.set_registered(fd),
-            // A regular file; or no file at all, which the call that follows will say.
+            // A regular file; or a closed number, which the call that follows will report.
             Err(Errno::PERM | Errno::BADF) => entry.set_always_ready(),
             Err(_) => return false,
         }
@@ -351,7 +375,7 @@ mod tests {
         Readiness { fd: fd.as_fd().as_raw_fd(), deadline: Deadline::NEVER, interest: Interest::READ, fresh }
     }
 
-    /// The events that there are now.
+    /// The events that are ready now.
     fn events<W: Wakes>(driver: &Driver<W>) -> Vec<Event> {
         let mut events = Vec::with_capacity(10);
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -367,7 +391,8 @@ mod tests {
         driver.wait("old", read(&reader, true), now, |_| panic!("nothing is there"));
         rustix::io::write(&writer, b"x").unwrap();
         let event = events(&driver)[0];
-        // Between the event and its delivery the number is given to another file; the old one is open elsewhere still.
+        // Between the event and its delivery another file gets the number. The old file is still
+        // open under another number.
         let elsewhere = reader.try_clone().unwrap();
         let (new_reader, new_writer) = rustix::pipe::pipe().unwrap();
         rustix::io::dup2(&new_reader, &mut reader).unwrap();
@@ -402,7 +427,7 @@ mod tests {
         let mut resumed = Vec::new();
         driver.event(event, |w| resumed.push(w));
         assert_eq!((resumed.as_slice(), driver.armed()), (["one", "other"].as_slice(), 0));
-        // That edge is kept, and another fresh wait has the kernel tell of it once more.
+        // That edge is kept, and another fresh wait makes the kernel report it once more.
         driver.wait("one", read(&reader, true), now, |w| resumed.push(w));
         assert_eq!((resumed.len(), events(&driver).len()), (3, 1));
     }
@@ -411,7 +436,8 @@ mod tests {
     fn what_the_kernel_does_not_register_is_tried_again_and_again_but_not_at_once() {
         let mut driver = Driver::new().unwrap();
         let now = Time::now();
-        // An epoll set cannot watch itself: EINVAL, like ENOSPC when watches have run out.
+        // An epoll set cannot watch itself: the kernel answers EINVAL, as it answers ENOSPC when
+        // watches have run out.
         let itself = driver.epoll().clone();
         for _ in 0..2 {
             driver.wait("waiter", read(&*itself, true), now, |_| panic!("it would spin"));

@@ -1,10 +1,10 @@
-//! Errors that say what was being done, and to what.
+//! I/O errors that name the operation that failed, and its object.
 
 use std::error::Error;
 use std::fmt::{self, Display};
 use std::io;
 
-/// An I/O error with what was being done when it happened: `bind 127.0.0.1:80: Permission denied`.
+/// An I/O error with the operation that failed: `bind 127.0.0.1:80: Permission denied`.
 #[derive(Debug)]
 struct Doing {
     what: String,
@@ -14,7 +14,8 @@ struct Doing {
 impl Display for Doing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.error.to_string();
-        // The number of the error adds nothing to its text; it is in the source.
+        // The text leaves the error's number out, because the number adds nothing to the text and
+        // `source` has it.
         let text = error.split_once(" (os error").map_or(error.as_str(), |(text, _)| text);
         write!(f, "{}: {text}", self.what)
     }
@@ -26,7 +27,8 @@ impl Error for Doing {
     }
 }
 
-/// Adds to an error what was being done. Its kind stays; its number is with the [source](Error::source).
+/// Adds the operation that failed to an error. The kind of the error stays; its number is with the
+/// [source](Error::source).
 pub(crate) fn doing(what: impl Display) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), Doing { what: what.to_string(), error })
 }

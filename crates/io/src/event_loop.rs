@@ -1,15 +1,19 @@
-//! The event loop of a scheduler: readiness and time.
+//! The event loop of a scheduler: readiness and time. Schedulers drive [`EventLoop`]; the
+//! descriptors of this crate use [`LoopId`], [`Fresh`] and [`found_drained`] to tell the loop what
+//! their calls have seen.
 //!
 //! # The recipe
 //!
-//! 1. **System call and node.** `selvedge-core` has `wait` and `sleep`, whose nodes are
-//!    [`Trace::Wait`] and [`Trace::Sleep`], with the thread in them ([`Trace::Any`] when the thread waits for several things
-//!    at once).
-//! 2. **Interpret and register.** A scheduler passes the nodes it does not serve itself to [`EventLoop::submit`], which puts
-//!    the thread into the table of its descriptor or into the timer wheel.
-//! 3. **Event loop.** [`EventLoop::poll`] waits for the kernel and the clock and gives the threads back to the scheduler.
+//! 1. **System call and node.** `selvedge-core` has `wait` and `sleep`. Their nodes are
+//!    [`Trace::Wait`] and [`Trace::Sleep`]. Each holds its thread. A thread that waits for several
+//!    things at once gives [`Trace::Any`] instead.
+//! 2. **Interpret and register.** A scheduler passes the nodes that it does not serve itself to
+//!    [`EventLoop::submit`], which puts the thread into the table of its descriptor or into the
+//!    timer wheel.
+//! 3. **Event loop.** [`EventLoop::poll`] waits for the kernel and the clock and gives the threads
+//!    back to the scheduler.
 //!
-//! See [`crate`] for how to add a source of one's own.
+//! See [`crate`] for how a program adds a source of its own.
 
 use crate::epoll::{BATCH, Driver, UNPARK};
 use crate::fs::disk::{self, Disk};
@@ -36,7 +40,7 @@ use std::time::Duration;
 
 /// An epoll set, a timer wheel and the threads that wait in them: the event source of a scheduler.
 ///
-/// There is at most one on an OS thread.
+/// There is at most one event loop on an OS thread.
 ///
 /// # Examples
 ///
@@ -56,8 +60,8 @@ use std::time::Duration;
 ///
 /// # Differences
 /// 1. A descriptor is registered once, edge-triggered, not for each wait.
-/// 2. The loop is no OS thread of its own: the scheduler drives it between steps, and so a thread goes from the kernel's
-///    event to its next step without a queue between OS threads.
+/// 2. The loop has no OS thread of its own. The scheduler drives the loop between steps, so a
+///    thread goes from the kernel's event to its next step without a queue between OS threads.
 #[derive(Debug)]
 pub struct EventLoop {
     driver: Driver<Waiter>,
@@ -65,14 +69,15 @@ pub struct EventLoop {
     caller: Arc<Caller>,
     batch: Box<[MaybeUninit<epoll::Event>; BATCH]>,
     linger: Linger,
-    /// It must be dropped where it was made.
+    /// Makes the loop `!Send`, because it must be dropped on the OS thread that made it: `HERE` is
+    /// a thread-local.
     _local: PhantomData<*const ()>,
 }
 
-/// The longest single wait in the kernel; a longer one is several.
+/// The longest single wait in the kernel. A longer wait is made of several.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What waits in a scheduler's event loop.
+/// A waiter in a scheduler's event loop.
 #[derive(Debug)]
 pub(crate) enum Waiter {
     Thread(Thread),
@@ -98,17 +103,22 @@ impl Waiter {
 thread_local! {
     /// The number of this OS thread's event loop, if it has one.
     static HERE: Cell<Option<LoopId>> = const { Cell::new(None) };
-    /// How many fresh waits the loops of this OS thread have served, modulo 2³², by the descriptor's [`sys::index`].
+    /// The number of fresh waits that the loops of this OS thread have served, modulo 2³², by the
+    /// descriptor's [`sys::index`].
     static FRESH: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
-    /// What calls of this OS thread have found drained since its event loop was told, or polled: the last few of them.
+    /// The descriptors that calls of this OS thread have found drained since its event loop was
+    /// last told or polled: the last few of them.
     static DRAINED: [Cell<Option<(RawFd, Interest, Drained)>>; 4] = const { [const { Cell::new(None) }; 4] };
 }
 
-/// A call has just found a descriptor drained: it failed because that was not ready, or came back short.
+/// A call has just found a descriptor drained: the call failed because the descriptor was not
+/// ready, or it came back short.
 ///
-/// Every edge that this OS thread's event loop has kept for the descriptor is older than the call, and so is used up: an edge is kept when
-/// the loop is polled, and whoever polls makes no calls meanwhile. The loop is told before it is polled again and before anybody waits.
-/// (That may be forgotten, and then somebody goes on for the sake of an old edge, to make one call that fails.)
+/// Every edge that this OS thread's event loop has kept for the descriptor is older than the call,
+/// and so is used up: the loop collects edges in `epoll_wait`, and the OS thread makes no other
+/// call meanwhile. The loop is told of the note before its next `epoll_wait` and before a thread
+/// waits. (`DRAINED` has few places. If a note is lost, a later wait goes on at once because of an
+/// old edge, and makes one call that fails.)
 #[inline]
 pub(crate) fn found_drained(fd: RawFd, interest: Interest, by: Drained) {
     DRAINED.with(|drained| {
@@ -122,7 +132,7 @@ pub(crate) fn found_drained(fd: RawFd, interest: Interest, by: Drained) {
     });
 }
 
-/// Tells what has been found drained.
+/// Passes the noted descriptors to `tell`, and removes the notes.
 #[inline]
 fn drained(mut tell: impl FnMut(RawFd, Interest, Drained)) {
     DRAINED.with(|drained| {
@@ -133,7 +143,7 @@ fn drained(mut tell: impl FnMut(RawFd, Interest, Drained)) {
     });
 }
 
-/// The loop of this OS thread serves a fresh wait.
+/// The loop of this OS thread serves a fresh wait for `fd`.
 #[cold]
 fn note_fresh(fd: RawFd) {
     let Some(index) = sys::index(fd) else { return };
@@ -154,7 +164,7 @@ fn fresh_waits(fd: RawFd) -> u32 {
 pub(crate) struct Fresh {
     at: LoopId,
     fd: RawFd,
-    /// How many fresh waits for the number the loop had served when this one began.
+    /// The number of fresh waits for `fd` that the loop had served when this wait began.
     before: u32,
 }
 
@@ -165,39 +175,43 @@ impl Fresh {
         Fresh { at: here, fd, before: fresh_waits(fd) }
     }
 
-    /// The loop, if it has surely served a fresh wait for this file since this one began: this one or another. A request may be
-    /// given up with its thread, or be left where the step has put it, and then the loop knows nothing. The OS thread of
-    /// another loop cannot tell; then the next wait in that loop is fresh once more.
+    /// The loop, if it has surely served a fresh wait for this file since this wait began: this
+    /// wait or another one. The loop need not have served this wait, because a request may be given
+    /// up with its thread, or may be left where the step has put it. The OS thread of another loop
+    /// cannot tell and gets `None`. The next wait in that loop is then fresh once more.
     pub(crate) fn served(self) -> Option<LoopId> {
         let served = match HERE.get() == Some(self.at) {
             true => fresh_waits(self.fd) != self.before,
-            // It is served while it is asked.
+            // The loop for foreign executors serves a wait at the moment of the request.
             false => self.at == LoopId::GLOBAL,
         };
         served.then_some(self.at)
     }
 }
 
-/// Numbers the event loops that the process has at a time, so that a descriptor knows which of them know it. The number of a loop that has
-/// ended is given to another: see [`Places`](crate::places::Places) for why that does no harm.
+/// The number of an event loop among the event loops that the process has at a time. A descriptor's
+/// [`Places`](crate::places::Places) hold the numbers of the loops that know the descriptor. The
+/// number of a loop that has ended is given to another loop; see [`Places`](crate::places::Places)
+/// for why that does no harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopId(NonZeroU16);
 
-/// The numbers that are taken, in order.
+/// The numbers in use.
 static TAKEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
 impl LoopId {
-    /// The one loop that serves futures outside any scheduler of ours.
+    /// The number of the one loop that serves futures outside the schedulers of this project.
     pub(crate) const GLOBAL: LoopId = LoopId(NonZeroU16::MIN);
 
-    /// The loop that serves the waits begun now: that of this OS thread in a thread of ours, and otherwise the one for the rest. `None`
-    /// if a scheduler has an event source of another kind.
+    /// The loop that serves the waits that begin now: in a `Thread` the loop of this OS thread,
+    /// otherwise the loop for foreign executors. `None` if the scheduler has an event source of
+    /// another kind.
     #[inline]
     pub(crate) fn here() -> Option<LoopId> {
         if selvedge_core::in_thread() { HERE.get() } else { Some(LoopId::GLOBAL) }
     }
 
-    /// The smallest number that no loop has; `None` if there are 65,535 loops.
+    /// The smallest number that no loop has; `None` if all 65,535 numbers are taken.
     pub(crate) fn take() -> Option<LoopId> {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let free = (LoopId::GLOBAL.to_bits() + 1..=u16::MAX).find(|number| !taken.contains(number))?;
@@ -205,7 +219,7 @@ impl LoopId {
         NonZeroU16::new(free).map(LoopId)
     }
 
-    /// No loop has this number any more.
+    /// The number is free again, because its loop has ended.
     pub(crate) fn give_back(self) {
         TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.to_bits());
     }
@@ -219,15 +233,17 @@ impl EventLoop {
     /// A new event loop for the calling OS thread.
     ///
     /// # Errors
-    /// If the process has no descriptors left (it takes two), or if the OS thread has an event loop already.
+    /// If the process has no descriptors left (the loop takes two), or if the OS thread has an
+    /// event loop already.
     pub fn new() -> io::Result<EventLoop> {
         EventLoop::with_driver(disk::Driver::default())
     }
 
-    /// A new event loop for the calling OS thread, whose disk operations take this way to the kernel.
+    /// A new event loop for the calling OS thread. Its disk operations take the way `disk` to the
+    /// kernel.
     ///
     /// # Errors
-    /// As for [`new`](Self::new). It is none that the kernel has no rings.
+    /// As for [`new`](Self::new). A kernel without rings is no error.
     pub fn with_driver(disk: disk::Driver) -> io::Result<EventLoop> {
         if HERE.get().is_some() {
             return Err(io::Error::new(
@@ -256,10 +272,11 @@ impl EventLoop {
         self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
     }
 
-    /// Looks for events for a moment, if it is worth it. Whether there was something.
+    /// Looks for events for a moment, if [`Linger`] expects to find some. True if there was one.
     fn linger(&mut self, cpu: &mut Cpu) -> io::Result<bool> {
         let waits_for_peers = self.driver.waiting() > 0 && self.disk.awaited() == 0;
-        // By a clock that stands still a moment would never be over.
+        // The comparison with `until` needs a clock that moves on its own. With a virtual clock the
+        // moment would never end.
         if !waits_for_peers || VirtualClock::now().is_some() || !self.linger.is_due() {
             return Ok(false);
         }
@@ -269,7 +286,7 @@ impl EventLoop {
                 break true;
             }
             if self.caller.is_called() {
-                return Ok(false); // and the next wait ends at once
+                return Ok(false); // the next wait ends at once
             }
             if Time::now() > until {
                 break false;
@@ -279,12 +296,14 @@ impl EventLoop {
         Ok(found)
     }
 
-    /// Looks for events once, and waits for one so long at most. Whether there was one, or the time of somebody has come.
+    /// Looks for events once, and waits for an event at most `timeout`. True if there was an event,
+    /// or if a deadline or a sleep was due.
     fn look(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<bool> {
         self.driver.tidy();
         let mut wait = timeout.map(|t| t.min(WAIT_MAX));
         if self.driver.resolve() {
-            wait = Some(Duration::ZERO); // there seemed to be something to wait for
+            // Perhaps all sleepers have given up, and nothing is left to wait for.
+            wait = Some(Duration::ZERO);
         }
         if wait != Some(Duration::ZERO)
             && let Some(next) = self.driver.next()
@@ -306,7 +325,8 @@ impl EventLoop {
         };
         let timespec = wait
             .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
-        // Not sooner: a foreign waker, woken by the disk's turn, may have made calls.
+        // The notes are told only here, after the disk's turn, because that turn may wake a foreign
+        // waker, and the waker's code may make calls that add notes.
         drained(|fd, interest, by| self.driver.drained(fd, interest, by));
         let taken = match look {
             true => sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref()),
@@ -348,8 +368,9 @@ impl Events for EventLoop {
     /// Takes [`Trace::Wait`], [`Trace::Sleep`] and [`Trace::Any`].
     ///
     /// # Errors
-    /// Gives every other node back. A call of the program's own among the requests of a [`Trace::Any`] comes back as a
-    /// [`Trace::Call`] that wakes its waker itself; requests behind it are still to be taken, by submitting `Any` again.
+    /// Gives every other node back. A call of the program's own among the requests of a
+    /// [`Trace::Any`] comes back as a [`Trace::Call`] that wakes its waker itself. The requests
+    /// behind that call are still to be taken: the scheduler submits `Any` again for them.
     #[inline]
     fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace> {
         match node {
@@ -357,7 +378,7 @@ impl Events for EventLoop {
                 let waiter = match thread.is_cancellable() {
                     true => match cpu.keep(thread) {
                         Ok(waker) => Waiter::Waker(waker),
-                        // It was woken since its step, and may try.
+                        // The thread was woken since its step, so it runs again and tries its call.
                         Err(thread) => {
                             cpu.make_ready(thread);
                             return Ok(());
@@ -387,8 +408,9 @@ impl Events for EventLoop {
         Ok(())
     }
 
-    /// Waits for the kernel, the clock or a call of the [`unparker`](Self::unparker), and gives the threads that
-    /// are ready back to `cpu`, in the order of the events, those whose time has come last.
+    /// Waits for the kernel, the clock or a call of the [`unparker`](Self::unparker), and gives the
+    /// ready threads back to `cpu`: first those of the events, in the events' order, then the
+    /// threads with a deadline or a sleep that is due.
     ///
     /// # Errors
     /// None in practice: `epoll_wait` fails only on misuse.

@@ -1,12 +1,17 @@
-//! Listeners that several event loops wait for, of which the kernel is to wake only one for a connection.
+//! The listeners that several event loops wait for, and of which the kernel must wake only one loop
+//! per connection.
 //!
-//! A wait says nothing of how its descriptor is to be registered, and need not: almost all are registered alike. The
-//! few exceptions are noted here while they are open, and looked up when a descriptor is registered.
+//! A wait does not say how its descriptor is to be registered, because almost all descriptors are
+//! registered alike. The few exceptions are noted in this file while they are open.
+//! [`Driver`](crate::epoll::Driver) looks a descriptor up here when it registers the descriptor.
 //!
-//! A loop that is woken for a connection keeps it from the others; so nobody may be registered so who might not take it. A descriptor is registered
-//! with `EPOLLEXCLUSIVE` in one loop only, the first. When its threads go to other loops, it is registered there like any other: then they
-//! are told of each connection, even if the first loop is as well. And when it is closed it is taken out of the first loop's set, where
-//! it would stay as long as the socket has other descriptors.
+//! A loop that the kernel wakes for a connection keeps the connection from the other loops. So a
+//! descriptor may be registered in this way only in a loop in which a thread will accept. A
+//! descriptor is registered with `EPOLLEXCLUSIVE` in one loop only, the first. When the
+//! descriptor's threads go to other loops, those loops register it like any other descriptor. The
+//! kernel then tells them of each connection, even if it tells the first loop as well. When the
+//! descriptor is closed, [`Exclusive`] takes it out of the first loop's set, because it would
+//! otherwise stay there as long as the socket has other descriptors.
 
 use crate::sys::{self, Fd};
 use std::collections::BTreeMap;
@@ -14,17 +19,18 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// With the epoll set that each is in so.
+/// The noted descriptors, each with the epoll set in which it is registered with `EPOLLEXCLUSIVE`.
 static NOTED: Mutex<BTreeMap<RawFd, Weak<Fd>>> = Mutex::new(BTreeMap::new());
-/// How many are noted, so that a process without such listeners pays one load per registration.
+/// The number of noted descriptors, so that a process without such listeners pays one load per
+/// registration.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn noted() -> MutexGuard<'static, BTreeMap<RawFd, Weak<Fd>>> {
     NOTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The note that a descriptor is to be registered with `EPOLLEXCLUSIVE`. Its holder drops it before it closes the
-/// descriptor.
+/// The note that a descriptor is to be registered with `EPOLLEXCLUSIVE`. Its holder drops it before
+/// it closes the descriptor.
 #[derive(Debug)]
 pub(crate) struct Exclusive(RawFd);
 
@@ -44,15 +50,17 @@ impl Drop for Exclusive {
         COUNT.store(noted.len(), SeqCst);
         drop(noted);
         if let Some(set) = set.and_then(|set| set.upgrade()) {
-            // SAFETY: the holder closes it later.
+            // SAFETY: the descriptor is open, because the holder of an `Exclusive` drops it before
+            // it closes the descriptor.
             let fd = unsafe { BorrowedFd::borrow_raw(self.0) };
-            // The loop may have taken it out itself.
+            // The call may fail because the loop has taken the descriptor out itself.
             let _ = sys::epoll_delete(&set, fd);
         }
     }
 }
 
-/// Whether a descriptor is to be registered with `EPOLLEXCLUSIVE` in an epoll set; then it is in no other one.
+/// Whether a descriptor is to be registered with `EPOLLEXCLUSIVE` in the epoll set `set`. If so, no
+/// other set has it in this way.
 pub(crate) fn claim(fd: RawFd, set: &Arc<Fd>) -> bool {
     if COUNT.load(SeqCst) == 0 {
         return false;

@@ -1,8 +1,10 @@
-//! The event loop of futures that run outside any scheduler of ours: under tokio, `futures::executor` and the like.
+//! The event loop of futures that run outside the schedulers of this project: under tokio,
+//! `futures::executor` and others. The functions of this crate that make a request call [`install`]
+//! first.
 //!
-//! There it is no scheduler that passes requests on, and none that polls. So the first such request starts an OS thread
-//! with an epoll set and a timer wheel of its own; requests go into its table under a lock and come back through the
-//! wakers they were made with.
+//! On such an executor no scheduler passes requests on, and none polls an event loop. So the first
+//! request starts an OS thread with an epoll set and a timer wheel of its own. A request goes into
+//! the loop's table under a lock, and the loop answers it through the request's waker.
 
 use crate::epoll::{BATCH, Driver, UNPARK};
 use crate::readiness::Wakes;
@@ -18,14 +20,16 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-/// Makes this loop the one that serves requests from outside any scheduler. Called wherever such a request may begin.
+/// Makes this loop serve the requests from outside any scheduler. Every function that can make such
+/// a request calls this.
 #[inline]
 pub(crate) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| set_fallback(serve));
 }
 
-/// The loop, once there is one. It is never ended. The child of a `fork(2)` starts another, because it has not the OS thread.
+/// The loop, once it has started. It never ends. The child of a `fork(2)` starts another loop,
+/// because the child does not have the loop's OS thread.
 static GLOBAL: PerProcess<Mutex<Option<&'static Global>>> = PerProcess::new();
 
 #[derive(Debug)]
@@ -37,7 +41,7 @@ struct Global {
 #[derive(Debug)]
 struct State {
     driver: Driver<Waker>,
-    /// While the loop's OS thread waits and nothing is awaited. Who makes a request ends it.
+    /// Present while the loop's OS thread waits and no request is open. A new request removes it.
     quiet: Option<Quiet>,
 }
 
@@ -47,10 +51,11 @@ impl Wakes for Waker {
     }
 }
 
-/// How long an executor's thread is held up per request while no event loop can be had, for lack of descriptors.
+/// How long a request holds up its executor's OS thread while no event loop can be started, for
+/// lack of descriptors.
 const WITHOUT_LOOP: Duration = Duration::from_millis(10);
 
-/// Takes over a request from outside any scheduler.
+/// Takes a request from outside any scheduler.
 fn serve(request: Request, waker: Waker) {
     let global = {
         let mut global = lock(GLOBAL.get(Mutex::default));
@@ -74,7 +79,8 @@ impl Global {
         let (sender, receiver) = channel::<&'static Global>();
         let run = move || receiver.recv().into_iter().for_each(|global| global.run(&epoll));
         std::thread::Builder::new().name("selvedge-io".into()).spawn(run)?;
-        // Not sooner: without its OS thread it is to go again.
+        // The value is leaked only here, after the OS thread has started. Without its OS thread,
+        // the value is dropped.
         let global: &'static Global = Box::leak(Box::new(global));
         sender.send(global).expect("its OS thread waits for it");
         Ok(global)
@@ -84,7 +90,8 @@ impl Global {
         let mut state = lock(&self.state);
         let driver = &mut state.driver;
         let before = driver.next();
-        // Woken without the lock, as below. There is more than one only when a descriptor is new.
+        // `submit` wakes these wakers after it has released the lock, like `run`. There is more
+        // than one waker only when a descriptor is new.
         let mut ready = Vec::new();
         match request {
             Request::Wait(readiness) => driver.wait(waker, readiness, Time::now(), |waker| ready.push(waker)),
@@ -146,7 +153,8 @@ impl Global {
             let left = std::mem::take(driver.left());
             drop(state);
             quietly(|| drop(left));
-            // Without the lock: waking may poll the future at once, which may come back with its next request.
+            // The wakers are woken without the lock, because waking may poll the future at once,
+            // and that poll may make the next request.
             for waker in ready.drain(..) {
                 quietly(|| waker.wake());
             }

@@ -1,22 +1,23 @@
-//! Which slot a tick belongs to, and which slots are occupied: what the [wheel](crate::wheel), whose module has the picture, and the
-//! [sleepers](crate::sleepers) have in common. What lies in a slot is theirs.
+//! The slot that a tick belongs to, and the set of occupied slots. The [wheel](crate::wheel) and
+//! the [sleepers](crate::sleepers) share this file; the head of the wheel's module has the picture.
+//! Each of the two keeps its own content of the slots.
 
 use crate::wheel::Tick;
 
-/// Bits of a tick that one level decides.
+/// The number of a tick's bits that one level decides.
 const LEVEL_BITS: u32 = 6;
-/// Slots in one level.
+/// The number of slots in one level.
 pub(crate) const SLOTS: usize = 1 << LEVEL_BITS;
-/// Levels needed to decide all 64 bits of a tick.
+/// The number of levels that decide all 64 bits of a tick.
 pub(crate) const LEVELS: usize = 64usize.div_ceil(LEVEL_BITS as usize);
 
-/// Something for each slot of each level.
+/// One `T` for each slot of each level.
 pub(crate) type Slots<T> = [[T; SLOTS]; LEVELS];
 
-/// The position, and the slots ahead of it.
+/// The position, and the occupied slots ahead of it.
 #[derive(Debug)]
 pub(crate) struct Levels {
-    /// All that was due before this tick is gone.
+    /// Everything that was due before this tick has been taken out.
     position: Tick,
     /// Bit `l`: level `l` has an occupied slot.
     levels: u16,
@@ -25,24 +26,25 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// None is occupied.
+    /// No slot is occupied.
     pub(crate) fn new(now: Tick) -> Levels {
         Levels { position: now, levels: 0, occupied: [0; LEVELS] }
     }
 
-    /// A tick that has passed is due now.
+    /// The later one of `tick` and the position, because a tick that has passed is due now.
     #[inline]
     pub(crate) fn not_passed(&self, tick: Tick) -> Tick {
         tick.max(self.position)
     }
 
-    /// Moves on to a tick, unless that has passed.
+    /// Moves the position on to `tick`, unless the position is behind it already.
     #[inline]
     pub(crate) fn move_to(&mut self, tick: Tick) {
         self.position = self.position.max(tick);
     }
 
-    /// The earliest occupied slot and the tick it starts at.
+    /// The level and the slot of the earliest occupied slot, and the tick at which that slot
+    /// starts.
     #[inline]
     pub(crate) fn first(&self) -> Option<(usize, usize, Tick)> {
         if self.levels == 0 {
@@ -50,7 +52,8 @@ impl Levels {
         }
         let level = self.levels.trailing_zeros();
         let slot = self.occupied[level as usize].trailing_zeros();
-        // Above the slot's six bits what is in it agrees with the position; below them it is anything: zero is the earliest.
+        // The ticks of a slot agree with the position in the bits above the slot's six bits. Below
+        // the six bits they can have any value, so the slot starts where those bits are zero.
         let above = self.position.0.checked_shr((level + 1) * LEVEL_BITS).unwrap_or(0);
         let above = above.checked_shl((level + 1) * LEVEL_BITS).unwrap_or(0);
         Some((level as usize, slot as usize, Tick(above | u64::from(slot) << (level * LEVEL_BITS))))
@@ -65,14 +68,14 @@ impl Levels {
         (level as usize, slot)
     }
 
-    /// Something is in the slot from now on.
+    /// Marks the slot as occupied.
     #[inline]
     pub(crate) fn occupy(&mut self, level: usize, slot: usize) {
         self.occupied[level] |= 1 << slot;
         self.levels |= 1 << level;
     }
 
-    /// Nothing is in the slot any more.
+    /// Marks the slot as empty.
     #[inline]
     pub(crate) fn clear(&mut self, level: usize, slot: usize) {
         self.occupied[level] &= !(1 << slot);
@@ -81,7 +84,8 @@ impl Levels {
         }
     }
 
-    /// The first occupied slot behind a place, or of all.
+    /// The first occupied slot after `place` in the order of level and slot; the first of all if
+    /// `place` is `None`.
     pub(crate) fn occupied_after(&self, place: Option<(usize, usize)>) -> Option<(usize, usize)> {
         let (first, from) = place.map_or((0, 0), |(level, slot)| (level, slot as u32 + 1));
         (first..LEVELS).find_map(|level| {

@@ -1,27 +1,29 @@
-//! How long an event loop looks for events before it sleeps.
+//! The decision whether an event loop looks for events for a moment before it sleeps.
+//! [`EventLoop`](crate::EventLoop) holds one [`Linger`].
 //!
-//! To fall asleep and be woken takes longer than many a peer on the same machine takes to answer. So a loop that has nothing to
-//! do looks again for a moment, about as long as a sleep and a wake-up cost, and at worst doubles that cost. Where moments pass
-//! in vain it becomes rare: each miss doubles the number of sleeps before the next attempt, and a hit ends that.
+//! Falling asleep and being woken take longer than many peers on the same machine take to answer.
+//! So a loop without work looks again for a moment that is about as long as a sleep and a wake-up
+//! cost. At worst this doubles that cost. Where such moments find nothing, they become rare: each
+//! miss doubles the number of sleeps before the next attempt, and a hit resets that number.
 
 use std::time::Duration;
 
-/// About what it costs to fall asleep and be woken.
+/// About the time that falling asleep and being woken cost.
 pub(crate) const MOMENT: Duration = Duration::from_micros(6);
 
 /// The most sleeps between two attempts.
 const SLEEPS_MAX: u32 = 256;
 
-/// Whether it is worth it.
+/// Decides whether the loop looks for a [`MOMENT`] before it sleeps.
 #[derive(Debug, Default)]
 pub(crate) struct Linger {
-    /// Sleeps until the next attempt, and how many there are after the next miss.
+    /// The number of sleeps until the next attempt. `sleeps` is that number after the last miss.
     sleeps_left: u32,
     sleeps: u32,
 }
 
 impl Linger {
-    /// The loop is about to sleep: whether it is to look for a [`MOMENT`] first.
+    /// The loop is about to sleep. True if it must look for a [`MOMENT`] first.
     #[inline]
     pub(crate) fn is_due(&mut self) -> bool {
         let due = self.sleeps_left == 0;
@@ -29,7 +31,7 @@ impl Linger {
         due
     }
 
-    /// How that went.
+    /// The loop has looked for a moment; `found` says whether an event came.
     pub(crate) fn looked(&mut self, found: bool) {
         self.sleeps = if found { 0 } else { (2 * self.sleeps).clamp(1, SLEEPS_MAX) };
         self.sleeps_left = self.sleeps;

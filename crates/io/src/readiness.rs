@@ -1,77 +1,96 @@
-//! What an event loop remembers of each descriptor: the table behind readiness waits.
+//! The state that an event loop keeps for each descriptor: the table behind readiness waits.
+//! [`Driver`](crate::epoll::Driver) keeps one [`Entry`] per descriptor, and a [`Crowd`] beside it
+//! where more than two waiters wait.
 //!
-//! Each descriptor is registered with epoll once, edge-triggered, for both directions. An edge is reported once, so it must not be lost: it
-//! resumes whoever waits for it, and is kept as a *ready bit* until somebody has had it.
+//! Vocabulary. A *waiter* is a value of type `W`: a thread or a waker. An *edge* is one report of
+//! the kernel that a descriptor has become ready in a direction. A descriptor is *drained* in a
+//! direction when a call in that direction has just come back short or has found nothing. A *stray*
+//! is an edge that finds no waiter in the entry.
+//!
+//! The loop registers each descriptor with epoll once, edge-triggered, for both directions. The
+//! kernel reports an edge once, so the table must not lose it: the edge resumes the waiter, and the
+//! table keeps it as a *ready bit*.
 //!
 //! ```text
-//!                      wait                               event
-//!   nobody waits ──────────────> somebody waits ────────────────────> resumed, bit set
-//!        │  event                                                        │
-//!        └────────> bit set <────────────────────────────────────────────┘
-//!                      │ wait: clears the bit, goes on at once
-//!                      │ a call has found nothing: clears the bit
+//!                        wait                               event
+//!   without a waiter ──────────────> with a waiter ────────────────────> resumed, bit set
+//!          │  event                                                        │
+//!          └────────> bit set <────────────────────────────────────────────┘
+//!                        │ wait: clears the bit, goes on at once
+//!                        │ a call has found it drained: clears the bit
 //! ```
 //!
-//! The bit is kept for the next one even if somebody is resumed, because he may have given up meanwhile: what is resumed is a waker, of a
-//! time-out that has passed or a thread that was cancelled, and nobody tells. It is cleared by who finds the descriptor drained:
-//! the edge was collected before his call, and what it told of was there for him
-//! ([`found_drained`](crate::event_loop::found_drained)). So in the usual case, a call that comes back short or fails and then waits, no call is made in vain.
+//! The table sets the bit even if the edge resumes a waiter, because that waiter may have given up
+//! meanwhile: the table resumes a waker, its time-out may have passed or its thread may be
+//! cancelled, and the table is not told of that. A call that finds the descriptor drained clears
+//! the bit: the loop collected the edge before that call, and the call could take everything that
+//! the edge told of ([`found_drained`](crate::event_loop::found_drained)). So in the usual case,
+//! where a call comes back short or fails and its thread then waits, the kept bit causes no call in
+//! vain.
 //!
-//! A descriptor that gets edges, one after the other, for which nobody waits here, costs a wake-up for each; its threads may have gone to
-//! another loop. So it is taken out of the set ([`idle`](Entry::idle)). Who waits for it then registers it, which reports what is
-//! ready at that moment.
+//! A descriptor may get one stray after the other, for example because its threads have gone to
+//! another loop. Each stray costs a wake-up of the loop. So the driver takes such a descriptor out
+//! of the epoll set ([`idle`](Entry::idle)). The next wait for the descriptor registers it again,
+//! and registering reports the readiness of that moment.
 //!
-//! One rule keeps the end of a stream from being lost. A reader takes a short read as "nothing left" and waits before it
-//! reads again. When data and the end come together in one event, that wait would last for ever. So an event that
-//! tells of an end (hang-up, error, the peer's shutdown) sets another bit too, which only a wait clears, by going on: the first lets the
-//! reader read what was there, up to a short read; the second is for the read
-//! after that, which finds the end. Reading past an end never blocks, so it costs one call at most.
+//! One rule keeps the end of a stream from being lost. A reader takes a short read as "nothing
+//! left" and waits before it reads again. When data and the end come together in one event, that
+//! wait would last for ever. So an event that tells of an end (hang-up, error, the peer's shutdown)
+//! sets an *end bit* too. Only a wait clears the end bit, and that wait goes on at once. The ready
+//! bit lets the reader read the data, up to a short read. The end bit is for the read after the
+//! short read, which finds the end. A read at the end never blocks, so the end bit costs one call
+//! at most.
 //!
-//! Another rule keeps what lies behind urgent data from being lost: a read ends there, short, and leaves something (see
-//! [`shorts`](crate::shorts)). From the first event on that tells of urgent data, an edge sets a third bit, *left*, which only a call clears
-//! that has found nothing: a failing one, or one that has found the end. Neither a short read nor a wait that goes on clears it.
+//! Another rule keeps the data behind urgent data from being lost. A read ends at the urgent mark:
+//! it comes back short and leaves data behind (see [`shorts`](crate::shorts)). From the first event
+//! on that tells of urgent data, each edge sets a third bit, *left*. Only a call that has found
+//! nothing clears *left*: a call that fails, or a call that finds the end. Neither a short read nor
+//! a wait that goes on clears it.
 //!
-//! This file makes no system calls and knows no threads: what waits is a `W`.
+//! This file makes no system calls and knows no threads, because the waiter's type is a parameter.
 
 use crate::wheel::TimerKey;
 use selvedge_core::{Deadline, Interest, Readiness, Time};
 use std::os::fd::RawFd;
 
-/// The directions of a descriptor, and what an event says of them.
+/// The directions in which an event makes a descriptor ready, and the further facts that the event
+/// tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) read: bool,
     pub(crate) write: bool,
-    /// No more will come to be read: the one read that finds the end is still to be done.
+    /// The stream has ended: no more data will arrive. The read that finds the end is still to be
+    /// done.
     pub(crate) read_end: bool,
-    /// Likewise for writing.
+    /// The same for writing.
     pub(crate) write_end: bool,
-    /// Reads end at a mark, and leave what is behind it.
+    /// Urgent data has arrived: reads end at its mark, and leave the data behind the mark.
     pub(crate) urgent: bool,
 }
 
 /// Set while the descriptor is in the epoll set.
 const REGISTERED: u16 = 1;
-/// An edge came, and nobody has found the descriptor drained since, nor gone on at once for its sake.
+/// An edge came; since then no call has found the descriptor drained, and no wait has gone on at
+/// once because of this bit.
 const READ_READY: u16 = 2;
 const WRITE_READY: u16 = 4;
-/// It cannot be polled and never blocks: a regular file or a directory.
+/// epoll cannot watch the descriptor, because it never blocks: a regular file or a directory.
 const ALWAYS: u16 = 8;
-/// The reader waits for writing as well.
+/// The waiter in the reader's place waits for writing as well.
 const EITHER: u16 = 16;
-/// More wait than the two in the entry: see [`Crowd`].
+/// More waiters wait than the two in the entry: see [`Crowd`].
 const CROWDED: u16 = 32;
 /// An end came: the read that finds it is still to be done.
 const READ_END: u16 = 64;
-/// Likewise the write.
+/// An end came: the write that finds it is still to be done.
 const WRITE_END: u16 = 128;
-/// An event has told of urgent data.
+/// An event has told of urgent data since the registration.
 const URGENT: u16 = 256;
-/// An edge came since then, and no call has found nothing to read since that.
+/// An edge came after `URGENT` was set, and since that edge no call has found nothing to read.
 const READ_LEFT: u16 = 512;
 
-/// How many edges that nobody waits for, one after the other, take a descriptor out of the epoll set. The first may come while its thread
-/// is about to wait.
+/// The number of strays in a row after which a descriptor is taken out of the epoll set. The first
+/// stray may come while the descriptor's thread is about to wait, so 1 would be too few.
 const STRAYS_MAX: u8 = 2;
 
 /// One descriptor.
@@ -81,14 +100,15 @@ pub(crate) struct Entry<W> {
     writer: Option<W>,
     reader_by: Deadline,
     writer_by: Deadline,
-    /// The timer that looks after both deadlines; it is due at the earlier of them or before.
+    /// The timer for both deadlines; it is due at the earlier of them or before.
     pub(crate) timer: Option<TimerKey>,
-    /// Counts the registrations of this descriptor, so that an event of an earlier file is told apart.
+    /// Counts the registrations of this descriptor number, so that the driver can tell an event of
+    /// an earlier file.
     pub(crate) generation: u32,
-    /// Its number while it is registered.
+    /// The descriptor's number, while the descriptor is registered.
     pub(crate) fd: RawFd,
     state: u16,
-    /// How many edges have come, since somebody waited last, that found nobody.
+    /// The number of strays since the last wait.
     strays: u8,
 }
 
@@ -109,25 +129,26 @@ impl<W> Default for Entry<W> {
     }
 }
 
-/// The ready bits of these directions.
+/// The ready bits of the directions in `interest`.
 fn bits(interest: Interest) -> u16 {
     let read = if interest.contains(Interest::READ) { READ_READY } else { 0 };
     let write = if interest.contains(Interest::WRITE) { WRITE_READY } else { 0 };
     read | write
 }
 
-/// By what a call has shown that a descriptor is drained.
+/// The result of a call that shows that a descriptor is drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drained {
-    /// It came back short.
+    /// The call came back short.
     Short,
-    /// It found nothing: it failed, or it found the end.
+    /// The call found nothing: it failed, or it found the end.
     Nothing,
 }
 
-/// What can wait for a descriptor.
+/// A waiter of the table.
 pub(crate) trait Wakes {
-    /// Whether resuming `newer` makes resuming this unnecessary: they are wakers of the same task.
+    /// Whether resuming `newer` makes resuming `self` unnecessary, because both are wakers of the
+    /// same task.
     fn is_replaced_by(&self, newer: &Self) -> bool;
 }
 
@@ -136,9 +157,9 @@ pub(crate) trait Wakes {
 pub(crate) enum Wait<W> {
     /// The descriptor is ready: the waiter goes on at once.
     Over(W),
-    /// It waits; `again` if in its own earlier place.
+    /// The waiter stands in the entry. `again` is true if it has replaced its own earlier waiter.
     Begun { again: bool },
-    /// Somebody else waits in this direction already: it must wait in the crowd.
+    /// Another waiter stands in this direction's place already: the new waiter must join the crowd.
     Taken(W),
 }
 
@@ -147,41 +168,43 @@ impl<W: Wakes> Entry<W> {
         self.state & REGISTERED != 0
     }
 
-    /// Forgets an earlier file of this descriptor; those who waited for it are returned.
+    /// Forgets the earlier file of this descriptor number, and returns the waiters for that file.
     pub(crate) fn renew(&mut self) -> [Option<W>; 2] {
         self.generation = self.generation.wrapping_add(1);
         (self.state, self.strays) = (0, 0);
         [self.reader.take(), self.writer.take()]
     }
 
-    /// Drops those who wait, and forgets the timer. What is known of the descriptor stays.
+    /// Drops the waiters, and forgets the timer. The registration and the ready bits stay.
     pub(crate) fn clear(&mut self) {
         (self.reader, self.writer, self.timer) = (None, None, None);
         self.state &= !(EITHER | CROWDED);
     }
 
-    /// The descriptor is in the epoll set.
+    /// The driver has put the descriptor into the epoll set.
     pub(crate) fn set_registered(&mut self, fd: RawFd) {
         self.fd = fd;
         self.state |= REGISTERED;
     }
 
-    /// The descriptor cannot be put into the epoll set because it never blocks.
+    /// epoll refuses the descriptor because it never blocks.
     pub(crate) fn set_always_ready(&mut self) {
         self.state |= REGISTERED | ALWAYS;
     }
 
-    /// The descriptor is no longer in the epoll set.
+    /// The driver has taken the descriptor out of the epoll set.
     pub(crate) fn set_unregistered(&mut self) {
         self.state &= !REGISTERED;
     }
 
-    /// Whether it gets edges for which nobody waits, as the last one. It may be taken out of the epoll set then.
+    /// Whether the last edges were strays, `STRAYS_MAX` of them or more. The driver may then take
+    /// the descriptor out of the epoll set.
     pub(crate) fn idle(&self) -> bool {
         self.strays >= STRAYS_MAX && self.state & (REGISTERED | CROWDED) == REGISTERED
     }
 
-    /// A call has found it drained: the edges kept are used up.
+    /// A call has found the descriptor drained: clears the ready bits, because every kept edge is
+    /// older than the call.
     pub(crate) fn drained(&mut self, interest: Interest, by: Drained) {
         self.state &= !bits(interest);
         if by == Drained::Nothing && interest.contains(Interest::READ) {
@@ -189,7 +212,7 @@ impl<W: Wakes> Entry<W> {
         }
     }
 
-    /// A waiter comes.
+    /// `waiter` begins to wait.
     pub(crate) fn wait(&mut self, waiter: W, readiness: Readiness) -> Wait<W> {
         let read = readiness.interest.contains(Interest::READ);
         let write = readiness.interest.contains(Interest::WRITE);
@@ -207,7 +230,8 @@ impl<W: Wakes> Entry<W> {
             self.state &= !ends;
             return Wait::Over(waiter);
         }
-        // Who waits for both stands in the reader's place and answers to either direction.
+        // A waiter for both directions stands in the reader's place and is resumed by either
+        // direction.
         let reads = read || !write;
         let (place, by) = if reads {
             (&mut self.reader, &mut self.reader_by)
@@ -228,17 +252,17 @@ impl<W: Wakes> Entry<W> {
         Wait::Begun { again }
     }
 
-    /// Whether there may be a crowd besides those in the entry.
+    /// Whether a crowd may exist besides the waiters in the entry.
     pub(crate) fn crowded(&self) -> bool {
         self.state & CROWDED != 0
     }
 
-    /// The crowd is gone.
+    /// The driver has removed the crowd.
     pub(crate) fn set_uncrowded(&mut self) {
         self.state &= !CROWDED;
     }
 
-    /// An event comes; those who waited for it are returned.
+    /// Takes in an event, and returns the waiters in the entry that the event resumes.
     #[inline]
     pub(crate) fn event(&mut self, ready: Ready) -> [Option<W>; 2] {
         if self.reader.is_none() && self.writer.is_none() {
@@ -259,7 +283,7 @@ impl<W: Wakes> Entry<W> {
         [reader, writer]
     }
 
-    /// The timer has gone off: those whose deadline has passed are returned, with the deadline that is next.
+    /// The timer has fired: returns the waiters past their deadline, and the next deadline.
     pub(crate) fn expire(&mut self, now: Time) -> ([Option<W>; 2], Option<Time>) {
         self.timer = None;
         let reader = if self.reader_by.expired(now) { self.reader.take() } else { None };
@@ -270,8 +294,9 @@ impl<W: Wakes> Entry<W> {
     }
 }
 
-/// Those who wait for a descriptor besides its one reader and its one writer: several threads that accept from one
-/// listener, say. All whom an event concerns are resumed and try; the table need not know who will have it.
+/// The waiters for a descriptor besides the one reader and the one writer of its [`Entry`]: several
+/// threads that accept from one listener, for example. An event resumes every member that it
+/// concerns, and each of them tries its call. The table need not know which of them succeeds.
 #[derive(Debug)]
 pub(crate) struct Crowd<W> {
     members: Vec<(W, Interest, Deadline)>,
@@ -286,7 +311,7 @@ impl<W: Wakes> Crowd<W> {
         self.members.is_empty()
     }
 
-    /// One more waits; one that it replaces is returned.
+    /// Adds `waiter`; returns the member that it replaces, if there is one.
     pub(crate) fn join(&mut self, waiter: W, readiness: Readiness) -> Option<W> {
         let replaced = self.members.iter().position(|(before, ..)| before.is_replaced_by(&waiter));
         let replaced = replaced.map(|i| self.members.swap_remove(i).0);
@@ -294,7 +319,7 @@ impl<W: Wakes> Crowd<W> {
         replaced
     }
 
-    /// Takes out those whom an event concerns.
+    /// Takes out the members that an event concerns.
     pub(crate) fn event(&mut self, ready: Ready) -> impl Iterator<Item = W> {
         self.take(move |interest, _| {
             ready.read && interest.contains(Interest::READ)
@@ -302,12 +327,12 @@ impl<W: Wakes> Crowd<W> {
         })
     }
 
-    /// Takes out those whose deadline has passed.
+    /// Takes out the members past their deadline.
     pub(crate) fn expire(&mut self, now: Time) -> impl Iterator<Item = W> {
         self.take(move |_, deadline| deadline.expired(now))
     }
 
-    /// The next deadline.
+    /// The earliest deadline of the members.
     pub(crate) fn next(&self, now: Time) -> Option<Time> {
         self.members.iter().filter_map(|(.., deadline)| deadline.time(now)).min()
     }
@@ -456,7 +481,7 @@ mod tests {
         }
         entry.drained(Interest::READ, Drained::Nothing);
         assert!(!at_once(entry.wait('a', for_(Interest::READ))));
-        // The mark is passed, and the next one may be anywhere.
+        // The mark is passed, and the next mark may be anywhere.
         assert_eq!(entry.event(READ), [Some('a'), None]);
         entry.drained(Interest::READ, Drained::Short);
         assert!(at_once(entry.wait('a', for_(Interest::READ))));

@@ -1,33 +1,42 @@
-//! What a read that comes back short tells: that nothing is left, or nothing at all.
+//! What a short read of a descriptor proves. [`Shorts::of`] answers for the streams of this crate.
 //!
-//! A thread that has read less than it had room for would like to wait at once, without a second call that fails. It may do so only where
-//! the short read proves that the kernel's queue was empty at some moment within the call, because then whatever comes later is a new edge.
-//! It is no proof where the kernel ends a read for another reason, because what it leaves behind came with an edge that
-//! is used up, and is reported never again. So it depends on the descriptor:
+//! A *short* read is a read that brings fewer bytes than there was room for. After a short read the
+//! thread would like to wait at once, without a second call that fails. The thread may do so only
+//! if the short read proves that the kernel's queue was empty at some moment within the call,
+//! because then all later data comes with a new edge. A short read proves nothing if the kernel
+//! ended the read for another reason. The data left behind then came with an edge that is used up,
+//! and the kernel never reports that data again. So the proof depends on the descriptor:
 //!
 //! | descriptor | a read also ends at | so a short read |
 //! |---|---|---|
 //! | TCP | the mark of urgent data | proves it, but for the mark |
-//! | Unix stream socket | passed descriptors, another sender's credentials, the mark of urgent data | proves it if the kernel says so, but for the mark |
-//! | pipe, FIFO | the end of a packet (`O_DIRECT`, which whatever holds the writing end can set at any time) | proves nothing |
+//! | Unix stream socket | descriptors, other credentials, the mark | proves it, but for these |
+//! | pipe, FIFO | the end of a packet (`O_DIRECT`, set at any time) | proves nothing |
 //! | terminal | the end of a line | proves nothing |
-//! | socket that keeps messages apart; eventfd, signalfd, inotify | the end of a message | proves nothing |
-//! | a socket of a kind not named here | what its protocol likes | proves nothing |
+//! | message socket; eventfd, signalfd, inotify | the end of a message | proves nothing |
+//! | a socket of a kind not named here | any place that its protocol chooses | proves nothing |
 //!
-//! **Descriptors and credentials.** A peer passes them with some bytes, and a read ends behind these. Of that `recvmsg` tells what `recv`
-//! does not: our streams give it no room for such things, so that it sets `MSG_CTRUNC` whenever a read has ended, or may have ended, for
-//! their sake. So Unix sockets are read by `recvmsg`, and a read with that flag proves nothing.
+//! **Descriptors and credentials.** A peer passes descriptors or credentials together with some
+//! bytes, and a read ends behind these bytes. `recv` does not tell of this; `recvmsg` does. The
+//! streams of this crate give `recvmsg` no room for descriptors and credentials, so `recvmsg` sets
+//! `MSG_CTRUNC` whenever a read has ended, or may have ended, because of them. So the streams read
+//! Unix sockets by `recvmsg`, and a read with that flag proves nothing.
 //!
-//! **The mark.** A remote peer sets it when it likes, and a read ends before it. While a mark that has arrived lies ahead of the reader, the
-//! kernel reports `EPOLLPRI` with every edge. A short read that has left something behind a mark was so preceded by an edge that said so: the
-//! later one of those of the mark's arrival and of the arrival of what was left. If the event loop had collected that edge before the read, it
-//! keeps in its table that something may be [left](crate::readiness), until a call has found nothing, and a wait goes on
-//! at once. If it had not, the edge is still to come. An event loop that registers the descriptor later is told of the mark at that moment, or
-//! the mark has been passed. A peer without urgent data costs nothing by this.
+//! **The mark.** A remote peer sets the mark of urgent data at any time, and a read ends before the
+//! mark. While a mark that has arrived lies ahead of the reader, the kernel reports `EPOLLPRI` with
+//! every edge. So an edge with `EPOLLPRI` came before every short read that has left data behind a
+//! mark: the later edge of two, the edge of the mark's arrival and the edge of the arrival of the
+//! data left. If the event loop collected that edge before the read, its table keeps that data may
+//! be [left](crate::readiness) until a call has found nothing, and a wait goes on at once. If the
+//! event loop did not, the edge is still to come. An event loop that registers the descriptor later
+//! is told of the mark at that moment, or the mark has been passed. A peer without urgent data
+//! costs nothing by this.
 //!
-//! **Writing.** A short write proves that there was no more room: streams, pipes and terminals take what they have room for.
+//! **Writing.** A short write proves that there was no more room, because streams, pipes and
+//! terminals take as many bytes as they have room for.
 //!
-//! What this is not about: a program that sets a protocol on a stream's descriptor (`TCP_ULP`), reads it by calls of its own.
+//! Not covered: a program that sets a protocol on a stream's descriptor (`TCP_ULP`) and reads the
+//! stream by calls of its own.
 
 use crate::sys;
 use rustix::net::{AddressFamily, SocketType, ipproto};
@@ -38,14 +47,15 @@ use std::os::fd::AsFd;
 pub(crate) enum Shorts {
     /// Nothing is left.
     Prove,
-    /// Likewise, if the kernel does not say that it has left out descriptors or credentials.
+    /// Nothing is left, unless the kernel says that it has left out descriptors or credentials.
     ProveUnlessCut,
     /// Nothing is proved.
     ProveNothing,
 }
 
 impl Shorts {
-    /// Of a descriptor that may be any. The kernel is asked.
+    /// The answer for any descriptor. It costs system calls, because the kernel is asked for the
+    /// socket's kind.
     pub(crate) fn of(fd: impl AsFd) -> Shorts {
         match sys::socket_kind(fd) {
             Ok((AddressFamily::INET | AddressFamily::INET6, SocketType::STREAM, Some(ipproto::TCP))) => {

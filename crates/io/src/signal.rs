@@ -65,7 +65,8 @@ impl Signal {
 
     /// Its bit in a mask; `None` if it cannot be awaited: there is no such signal, it cannot be caught, or the faulty
     /// instruction behind it would be repeated for ever.
-    pub(crate) fn bit(self) -> Option<u64> {
+    #[doc(hidden)]
+    pub fn bit(self) -> Option<u64> {
         use libc::{SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGTRAP};
         let awaitable = (1..=64).contains(&self.0)
             && ![SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP].contains(&self.0);
@@ -171,7 +172,7 @@ enum Source {
         slot: usize,
         eventfd: NonBlocking<Fd>,
     },
-    /// See [`raise`](crate::sim::raise).
+    /// The simulated kernel's, which `selvedge-sim` raises signals in.
     Simulated(NonBlocking<Fd>),
 }
 

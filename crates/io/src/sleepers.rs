@@ -1,29 +1,38 @@
-//! Those who sleep, by when they are to be woken: the second wheel of an event loop, made for millions.
+//! The sleepers of an event loop, ordered by the tick at which they are due: the second wheel of
+//! the loop, made for millions of sleeps. [`Driver`](crate::epoll::Driver) keeps one beside its
+//! [wheel](crate::wheel).
 //!
-//! It differs from the [wheel](crate::wheel) in that nothing can be taken out by name. Who gives up says so at his
-//! [`Bell`], wherever he is, and that is all that giving up costs; what he leaves here is passed over when it is due, or cleared
-//! away when as much of that kind has gathered as of what is still wanted. So a slot is a plain vector: setting a timer appends
-//! to it, firing reads it from end to end, and neither looks at any other timer.
+//! Vocabulary. A *sleeper* is a waiter with its tick and, if it can give up, its [`Bell`]. A
+//! sleeper *has given up* when its `Bell` is no longer wanted. Sleepers that have given up are
+//! *counted* in a `GivenUp` counter.
 //!
-//! [Levels] and slots are those of the wheel; there are two of them because a node that can be taken out by name costs each timer its
-//! links, and a walk through memory when it fires. A deadline that is moved on all the time, as a connection's is, stays in the wheel; a
-//! sleep, of which there may be millions, comes here.
+//! This wheel differs from the other one because no sleeper can be taken out by a key. A sleeper
+//! gives up through its [`Bell`], on whatever OS thread, and giving up costs nothing more. The
+//! entry that a given-up sleeper leaves here is skipped when it is due. It is cleared away earlier
+//! when the given-up sleepers are more than the wanted ones. So a slot is a plain vector: setting a
+//! timer appends to the vector, firing reads it from end to end, and neither looks at any other
+//! timer.
+//!
+//! Both wheels share [`Levels`] and `Slots`. There are two wheels because a node that can be taken
+//! out by a key costs each timer its links, and firing it costs a walk through memory. A deadline
+//! that is moved on all the time, for example a connection's deadline, stays in the wheel. A sleep
+//! comes here, because there may be millions of sleeps.
 
 use crate::levels::{LEVELS, Levels, SLOTS, Slots};
 use crate::wheel::Tick;
 use selvedge_core::{Bell, GivenUp};
 use std::mem;
 
-/// A slot that has been emptied keeps room for so many.
+/// The capacity, in sleepers, that an emptied slot keeps.
 const ROOM_KEPT: usize = 256;
-/// So many that have given up may stay until they are due.
+/// This many given-up sleepers may stay until they are due.
 const GIVEN_UP_MAX: usize = 32;
 
 #[derive(Debug)]
 struct Sleeper<W> {
     tick: Tick,
     waiter: W,
-    /// Of one that may give up.
+    /// The bell of a sleeper that can give up.
     bell: Option<Bell>,
 }
 
@@ -33,7 +42,7 @@ impl<W> Sleeper<W> {
     }
 }
 
-/// Sleepers of type `W`, with what is known of how many have given up.
+/// Sleepers of type `W`, with an estimate of how many of them have given up.
 #[derive(Debug)]
 pub(crate) struct Sleepers<W> {
     levels: Levels,
@@ -42,18 +51,19 @@ pub(crate) struct Sleepers<W> {
     given_up: GoneCount,
     /// The slot that was last looked over.
     looked_over: Option<(usize, usize)>,
-    /// Waiters of those who have given up: dropping them may run any code, so that is left to a better moment.
+    /// Waiters of sleepers that have given up. The owner drops them later, because dropping a waker
+    /// may run any code.
     left: Vec<W>,
 }
 
-/// How many of the sleepers have given up, as far as is known.
+/// How many of the sleepers here have given up, as far as this loop knows.
 #[derive(Debug, Default)]
 struct GoneCount {
-    /// Those who sleep here count in it.
+    /// The counter of the sleepers here.
     counter: Option<&'static GivenUp>,
-    /// What it said of those who are not here.
+    /// How much of the counter belongs to sleepers that are not here.
     others: usize,
-    /// What it said when the present round of looking over began.
+    /// The counter's value when the present round of looking over began.
     before: usize,
 }
 
@@ -63,19 +73,20 @@ impl GoneCount {
         self.counter.map_or(0, |counter| counter.count().wrapping_sub(self.others))
     }
 
-    /// A sleeper comes.
+    /// A sleeper with this bell comes.
     #[inline]
     fn know(&mut self, bell: &Bell) {
         if let Some(counter) = bell.counter()
             && self.counter.is_none_or(|known| !std::ptr::eq(known, counter))
         {
-            // Of those who counted elsewhere nothing is known from now on: they stay until they are due.
+            // This count starts at the new counter's value, so the sleepers of the old counter are
+            // no longer counted. They stay until they are due.
             let count = counter.count();
             *self = GoneCount { counter: Some(counter), others: count, before: count };
         }
     }
 
-    /// One who had given up is not here any more.
+    /// A sleeper that had given up has left this wheel.
     #[inline]
     fn one_less(&mut self) {
         if self.get() > 0 {
@@ -83,7 +94,8 @@ impl GoneCount {
         }
     }
 
-    /// All have been looked over: of those who gave up before that began, none is here.
+    /// A round has looked over all slots: no sleeper that gave up before the round began is here
+    /// any more.
     fn all_seen(&mut self) {
         let Some(counter) = self.counter else { return };
         let now = counter.count();
@@ -106,24 +118,26 @@ impl<W> Sleepers<W> {
         }
     }
 
-    /// How many sleep, and have not given up, about. Unless [in doubt](Self::in_doubt), 0 means nobody and more means somebody.
+    /// About how many sleepers have not given up. Unless [in doubt](Self::in_doubt), 0 means that
+    /// no sleeper is left, and more means that at least one is left.
     pub(crate) fn len(&self) -> usize {
         self.len.saturating_sub(self.given_up.get()).max(usize::from(self.len > 0))
     }
 
-    /// Whether perhaps all have given up.
+    /// Whether perhaps all sleepers have given up.
     #[inline]
     pub(crate) fn in_doubt(&self) -> bool {
         self.len > 0 && self.given_up.get() >= self.len
     }
 
-    /// When [`expire`](Self::expire) wants to be called next. Nobody is due before.
+    /// The tick at which [`expire`](Self::expire) must be called next. No sleeper is due before
+    /// that tick.
     #[inline]
     pub(crate) fn next(&self) -> Option<Tick> {
         self.levels.first().map(|(_, _, start)| start)
     }
 
-    /// One goes to sleep. A tick that has passed is due at once.
+    /// Adds a sleeper. A tick that has passed is due at once.
     #[inline]
     pub(crate) fn add(&mut self, tick: Tick, waiter: W, bell: Option<Bell>) {
         if let Some(bell) = &bell {
@@ -138,7 +152,8 @@ impl<W> Sleepers<W> {
         self.place(Sleeper { tick, waiter, bell });
     }
 
-    /// Moves to `now`, and hands those out who are due: in the order of their ticks, and of their coming.
+    /// Moves to `now`, and passes the waiters that are due to `wake`: in the order of their ticks,
+    /// and in the order of insertion among equal ticks.
     #[inline]
     pub(crate) fn expire(&mut self, now: Tick, mut wake: impl FnMut(W)) {
         while let Some((level, slot, start)) = self.levels.first()
@@ -153,7 +168,8 @@ impl<W> Sleepers<W> {
                         self.given_up.one_less();
                         self.left.push(sleeper.waiter);
                     } else {
-                        // First over, then woken: who polls at once, and too early, asks again.
+                        // The bell is dropped before the waiter is woken, because dropping it ends
+                        // the sleep. A task that is polled too early would ask for its sleep again.
                         drop(sleeper.bell);
                         wake(sleeper.waiter);
                     }
@@ -169,8 +185,9 @@ impl<W> Sleepers<W> {
         self.levels.move_to(now);
     }
 
-    /// Clears a slot of those who have given up, if they are more than the others. So they never take more room than those, but for
-    /// a few, and all the looking is in proportion to how many give up.
+    /// Clears one slot of given-up sleepers, if more than half of all sleepers have given up. So
+    /// given-up sleepers never take more room than the wanted ones, except for a few, and the total
+    /// work is in proportion to the number of sleepers that give up.
     #[inline]
     pub(crate) fn tidy(&mut self) {
         let given_up = self.given_up.get();
@@ -179,25 +196,27 @@ impl<W> Sleepers<W> {
         }
     }
 
-    /// Clears all slots if [in doubt](Self::in_doubt); whether nobody is left then, or doubt is.
+    /// Clears all slots if [in doubt](Self::in_doubt). True if there was doubt, and now no sleeper
+    /// is left or there is still doubt.
     #[inline]
     pub(crate) fn resolve(&mut self) -> bool {
         if !self.in_doubt() {
             return false;
         }
-        // The round that has begun, and a whole one.
+        // The first loop ends the round that has begun. The second loop makes a whole round.
         while !self.look_over_next() {}
         while !self.look_over_next() {}
         self.len == 0 || self.in_doubt()
     }
 
-    /// Drops the waiters of those who have given up; or returns them to be dropped.
+    /// The waiters of given-up sleepers, for the caller to drop.
     #[inline]
     pub(crate) fn left(&mut self) -> &mut Vec<W> {
         &mut self.left
     }
 
-    /// Clears the next occupied slot of those who have given up. True if there was none: this round is over.
+    /// Clears the next occupied slot of given-up sleepers. True if there was no further slot: this
+    /// round is over.
     #[inline(never)]
     fn look_over_next(&mut self) -> bool {
         self.looked_over = self.levels.occupied_after(self.looked_over);
@@ -220,7 +239,7 @@ impl<W> Sleepers<W> {
         false
     }
 
-    /// Puts a sleeper, whose tick is not before the position, into its slot.
+    /// Puts a sleeper into its slot. The sleeper's tick must not be before the position.
     #[inline]
     fn place(&mut self, sleeper: Sleeper<W>) {
         let (level, slot) = self.levels.place(sleeper.tick);
@@ -273,8 +292,8 @@ mod tests {
 
     type Asked = Pin<Box<selvedge_core::SleepUntil>>;
 
-    /// A sleep that has been asked for outside of any loop, and what its event source gets. All count in one counter, so the
-    /// tests that use it are one.
+    /// A sleep that a thread has asked for outside of any loop, and the bell that its event source
+    /// gets. All sleeps count in one counter.
     fn asked() -> (Asked, Bell) {
         use selvedge_core::{Cpu, Request, Time};
         let mut cpu = Cpu::new().unwrap();
@@ -299,7 +318,7 @@ mod tests {
             sleepers.add(Tick(u64::from(n * 7919 % 60_000)), n, Some(bell));
             sleepers.tidy();
             sleepers.left().clear();
-            // One in ten waits on.
+            // One sleeper in ten stays wanted.
             if n % 10 == 0 {
                 waiting.push((n, asked));
             }
@@ -329,7 +348,7 @@ mod tests {
         while sleepers.in_doubt() {
             sleepers.resolve();
         }
-        // Other tests may count in the same counter; then it is due time that tells.
+        // Other tests may count in the same counter. Then only the expiry below shows the truth.
         assert!(sleepers.len() <= 10 && drain(&mut sleepers, 1 << 30).is_empty());
     }
 }

@@ -1,15 +1,17 @@
 //! Standard input, output and error of the process.
 //!
-//! What they are, the process does not choose: terminals, pipes, files. A terminal or a pipe is waited for by readiness, a file is read and
-//! written on the [blocking pool](crate::pool).
+//! The process does not choose the kind of these streams: they may be terminals, pipes or files.
+//! Threads wait for a terminal or a pipe by readiness. A file is read and written on the [blocking
+//! pool](crate::pool).
 //!
-//! Non-blocking mode belongs to the open file, which the process shares with the shell that started it and with
-//! its own children; to leave a terminal in that mode breaks them. So terminals and pipes are opened once more
-//! (`/proc/self/fd`), and only this process's own opening gets the mode. Where that is not permitted, and for sockets, the pool
-//! does it, as for files.
+//! Non-blocking mode belongs to the open file. The process shares the open file with the shell that
+//! started it and with its own children, and they break if a terminal stays in non-blocking mode.
+//! So terminals and pipes are opened once more (`/proc/self/fd`), and only this process's new open
+//! file gets the mode. Where a second opening is not permitted, and for sockets, the pool reads and
+//! writes, as for files.
 //!
-//! These streams are apart from those of [`std::io`]: what `println!` has buffered is not written by them, and what
-//! [`std::io::stdin`] has read ahead they do not see.
+//! These streams are separate from those of [`std::io`]: they do not write the bytes that
+//! `println!` has buffered, and they do not see the bytes that [`std::io::stdin`] has read ahead.
 
 use crate::error::doing;
 use crate::io::{BufReader, Lines, Read};
@@ -21,21 +23,22 @@ use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
-/// How a standard stream is waited for.
+/// The way in which a thread waits for a standard stream.
 #[derive(Debug)]
 enum Way {
-    /// By readiness, through an opening of our own.
+    /// By readiness, through an open file of this process's own.
     Ready(NonBlocking<Fd>),
     /// On the pool, through a duplicate of the descriptor.
     Pool(Arc<Fd>),
 }
 
-/// The way for a standard descriptor.
+/// Chooses the way for a standard descriptor.
 ///
 /// # Errors
-/// If it is closed.
+/// If the descriptor is closed.
 fn way(number: RawFd, name: &'static str, write: bool) -> io::Result<Way> {
-    // SAFETY: 0, 1 and 2 are the process's for as long as it runs; were one closed, the calls below would say so.
+    // SAFETY: the numbers 0, 1 and 2 belong to the process for as long as it runs. If one of them
+    // were closed, the calls below would fail.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
     let find = || -> io::Result<Way> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
@@ -52,7 +55,7 @@ fn way(number: RawFd, name: &'static str, write: bool) -> io::Result<Way> {
 /// Standard input.
 ///
 /// # Errors
-/// If it is closed, or the process has no descriptors left.
+/// If it is closed, or if the process has no descriptors left.
 ///
 /// # Examples
 /// ```no_run
@@ -73,7 +76,7 @@ pub fn stdin() -> io::Result<Stdin> {
 /// Standard output.
 ///
 /// # Errors
-/// If it is closed, or the process has no descriptors left.
+/// If it is closed, or if the process has no descriptors left.
 ///
 /// # Examples
 /// ```
@@ -89,41 +92,42 @@ pub fn stdout() -> io::Result<Output> {
 /// Standard error.
 ///
 /// # Errors
-/// If it is closed, or the process has no descriptors left.
+/// If it is closed, or if the process has no descriptors left.
 pub fn stderr() -> io::Result<Output> {
     Ok(Output { way: way(2, "standard error", true)? })
 }
 
-/// Standard input, from [`stdin`]. Two of them take each other's input away.
+/// Standard input, from [`stdin`]. Two `Stdin` values take each other's input away.
 #[derive(Debug)]
 pub struct Stdin {
     reader: BufReader<Input>,
 }
 
-/// How much is read at once on the pool.
+/// The number of bytes that one read on the pool asks for.
 const PIECE: usize = 8192;
 
 impl Stdin {
-    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 at the end.
+    /// Reads the bytes that are there, but at least one byte, into `buffer`, and returns how many;
+    /// 0 at the end.
     ///
     /// # Errors
     /// Those of `read`.
     ///
-    /// If it is waited for on the pool, a read that is given up still takes the next input away.
+    /// If the pool performs the read, a read that is given up still takes the next input away.
     pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.reader.read(buffer).await
     }
 
-    /// Appends the next line to `line`, with its end, and returns its length in bytes; 0 at the end of the input. Giving up loses nothing
-    /// of the line.
+    /// Appends the next line to `line`, with its line end, and returns its length in bytes; 0 at
+    /// the end of the input. Giving up loses nothing of the line.
     ///
     /// # Errors
-    /// Those of `read`; `InvalidData` for a line that is not UTF-8, which is skipped.
+    /// Those of `read`; `InvalidData` for a line that is not UTF-8. That line is skipped.
     pub async fn read_line(&mut self, line: &mut String) -> io::Result<usize> {
         self.reader.read_line(line).await
     }
 
-    /// The lines, one after the other, however long.
+    /// The lines, one after the other. A line may have any length.
     ///
     /// # Examples
     /// ```
@@ -171,10 +175,11 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes all of `bytes`. What several threads write at once may be mixed.
+    /// Writes all of `bytes`. Bytes that several threads write at the same time may be mixed.
     ///
     /// # Errors
-    /// Those of `write`: `BrokenPipe` when nobody reads any more; how much was written is not known then.
+    /// Those of `write`: `BrokenPipe` when the reading end is closed. After an error the number of
+    /// written bytes is unknown.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         match &self.way {
             Way::Ready(io) => {

@@ -1,25 +1,27 @@
-//! The one door to the kernel: every system call that this crate makes on behalf of threads goes through a function here.
+//! The system-call layer: every system call that this crate makes on behalf of threads goes through
+//! a function here.
 //!
-//! Behind the door there is the kernel; in a test there may be something else before it:
+//! A function calls the real kernel, unless something stands before it:
 //!
-//! - [Faults](crate::sim::Faults) make a call fail, be interrupted, or do less than it was asked to;
-//! - a [simulated kernel](crate::sim) has sockets, an epoll set, a network and files of its own. It belongs to an OS thread, and its descriptors
-//!   have numbers that the real kernel has for none.
+//! - [faults](crate::faults) make a call fail, be interrupted, or transfer less than it was asked to;
+//! - a simulated kernel has sockets, an epoll set, a network and files of its own. It belongs to an
+//!   OS thread, and its descriptors have numbers that no descriptor of the real kernel has;
+//! - the count of the calls, if a program [asks for it](crate::calls).
 //!
-//! The same door counts and times the calls, if a program [asks for it](crate::calls).
+//! This layer knows a simulated kernel as `dyn KernelCalls` (`kernel.rs`), and faults as a function
+//! (`interposed.rs`). So the linker leaves both out of a program that names neither.
 //!
-//! The door refers to neither by name: a simulated kernel answers the calls of the trait
-//! `KernelCalls` through a pointer that its installer gives, and faults through a function. So the
-//! linker leaves both out of a program that names neither.
-//!
-//! The functions are thin: they take and return what `rustix` does, and cost one load of a word that is never written while nothing is
-//! disturbed or counted, and one branch that is predicted. They are public for crates that make non-blocking calls of their own on the sockets of
-//! this one; programs have no use for them.
+//! The functions are thin: they take and return what `rustix` does. While nothing stands before the
+//! kernel, a function costs, beside its system call, one load of a word that is not written, and
+//! one branch that the processor predicts. The functions are public for crates that make
+//! non-blocking calls of their own on the sockets of this crate; programs have no use for them.
 
 mod datagram;
 mod file;
-mod interposed;
-mod kernel;
+#[doc(hidden)]
+pub mod interposed;
+#[doc(hidden)]
+pub mod kernel;
 mod message;
 mod path;
 mod pipe;
@@ -28,10 +30,8 @@ mod stream;
 
 pub use datagram::*;
 pub use file::*;
-pub(crate) use interposed::{
-    COUNTED, DISTURBED, NO_GENERATION, NUMBER_BITS, ask, install, number, uninstall, with as with_simulated,
-};
-pub(crate) use kernel::*;
+pub(crate) use interposed::{COUNTED, INTERPOSED, ask, number};
+use kernel::{KernelCalls, Known, NameChange};
 pub use message::*;
 pub use path::*;
 pub use pipe::*;
@@ -39,7 +39,7 @@ pub(crate) use signal::*;
 pub use stream::*;
 
 use crate::calls::{self, Counting};
-use interposed::{fate, is_disturbed, is_only_counted};
+use interposed::{fate, is_interposed, is_only_counted};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
 use rustix::fs::OFlags;
@@ -55,7 +55,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawF
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The kinds of system calls that go through the door.
+/// The kinds of system calls that this layer makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Call {
@@ -65,9 +65,9 @@ pub enum Call {
     SocketPair,
     /// `setsockopt`
     SetOption,
-    /// `getsockopt`: what became of a `connect`, and what kind of socket one is.
+    /// `getsockopt`: the outcome of a `connect`, and the kind of a socket.
     SocketError,
-    /// `ioctl(SIOCOUTQ)`: what was sent and not acknowledged.
+    /// `ioctl(SIOCOUTQ)`: the bytes that were sent and not acknowledged.
     Unacknowledged,
     /// `bind`
     Bind,
@@ -81,7 +81,7 @@ pub enum Call {
     LocalAddress,
     /// `getpeername`
     PeerAddress,
-    /// `recv`, and `recvmsg` of a Unix socket.
+    /// `recv`, and `recvmsg` on a Unix socket.
     Recv,
     /// `send`
     Send,
@@ -123,7 +123,7 @@ pub enum Call {
     Link,
     /// `symlink`
     Symlink,
-    /// `readlink`, and `realpath`, which is made of it
+    /// `readlink`, and `realpath`, which makes several of them
     ReadLink,
     /// `chmod`
     ChangeMode,
@@ -137,7 +137,7 @@ pub enum Call {
     Eventfd,
     /// `pipe2`
     Pipe,
-    /// `read`, of a pipe or a standard stream.
+    /// `read`, from a pipe or a standard stream.
     Read,
     /// `write`, to a pipe or a standard stream.
     Write,
@@ -205,16 +205,21 @@ impl Call {
     ];
 }
 
-/// An owned descriptor of the kernel behind the door. Dropping it closes it.
+/// An owned descriptor, of the real kernel or of a simulated one. Dropping it closes it.
 ///
-/// Those of a simulated kernel are negative numbers: a system call with one fails with `EBADF`, and touches no file.
+/// The descriptors of a simulated kernel are negative numbers: a system call with such a number
+/// fails with `EBADF`, and touches no file.
 #[derive(Debug)]
 pub struct Fd(RawFd);
 
 impl Fd {
-    /// That of the simulated kernel with a number, which is given up for it.
-    fn simulated(number: RawFd) -> Fd {
-        Fd(number)
+    /// The descriptor of the simulated kernel with this number, which the kernel gives up for it.
+    ///
+    /// # Panics
+    /// If the number is not one that [`number`] tells from real descriptors and from -1.
+    fn simulated(raw: RawFd) -> Fd {
+        assert!(number(raw).is_some(), "{raw} is no simulated descriptor");
+        Fd(raw)
     }
 
     pub(crate) fn is_simulated(&self) -> bool {
@@ -228,7 +233,8 @@ impl Drop for Fd {
         if self.is_simulated() {
             return interposed::close(self.0);
         }
-        // SAFETY: the number came from an `OwnedFd` that was given up for it, and is given up here.
+        // SAFETY: `From<OwnedFd>` took the number out of an `OwnedFd`, and this `Fd` alone has
+        // owned it since.
         drop(unsafe { OwnedFd::from_raw_fd(self.0) });
     }
 }
@@ -241,12 +247,13 @@ impl From<OwnedFd> for Fd {
 
 impl From<Fd> for OwnedFd {
     /// # Panics
-    /// If it is simulated: there is nothing that others could do with it.
+    /// If the descriptor is simulated, because no code outside the simulation can use it.
     fn from(fd: Fd) -> OwnedFd {
         assert!(!fd.is_simulated(), "a simulated descriptor cannot leave the simulation");
         let raw = fd.0;
         std::mem::forget(fd);
-        // SAFETY: the number came from an `OwnedFd`, and the `Fd` that had it is gone without closing it.
+        // SAFETY: `From<OwnedFd>` took the number out of an `OwnedFd`. The `Fd` that owned it is
+        // forgotten, so it does not close the number.
         unsafe { OwnedFd::from_raw_fd(raw) }
     }
 }
@@ -254,12 +261,14 @@ impl From<Fd> for OwnedFd {
 impl AsFd for Fd {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: it is open until this is dropped; or it is simulated, and the number that of no file, nor -1.
+        // SAFETY: a real descriptor is open until `self` is dropped, because `From<OwnedFd>` took it
+        // over. `Fd::simulated` has checked that a simulated number is no file's and not -1.
         unsafe { BorrowedFd::borrow_raw(self.0) }
     }
 }
 
-/// Where a table of descriptors that are waited for has the one with this number; `None` if no descriptor has it.
+/// The index of a descriptor's number in a table of descriptors; `None` if no descriptor can have
+/// the number.
 #[inline]
 pub(crate) fn index(fd: RawFd) -> Option<usize> {
     usize::try_from(fd).ok().or_else(|| number(fd))
@@ -268,11 +277,11 @@ pub(crate) fn index(fd: RawFd) -> Option<usize> {
 /// Whether the calls of this OS thread go to a simulated kernel.
 #[inline]
 pub fn is_simulated() -> bool {
-    is_disturbed() && interposed::is_here()
+    is_interposed() && interposed::is_here()
 }
 
-/// How long a call that may block takes in the simulation of this OS thread; `None` if it has none, and the call is to
-/// be made elsewhere.
+/// How long a call that may block takes in the simulation of this OS thread. `None` if the OS
+/// thread has no simulation; the caller then makes the call elsewhere.
 #[inline]
 pub(crate) fn simulated_delay() -> Option<Duration> {
     if !is_simulated() {
@@ -281,29 +290,31 @@ pub(crate) fn simulated_delay() -> Option<Duration> {
     interposed::with(|kernel| Ok(kernel.disk_delay())).ok()
 }
 
-/// Of a call that [is disturbed](is_disturbed): what counts it, if nothing else is done to it.
+/// Counts a call before which something [stands](is_interposed), if nothing but the count does.
 #[inline]
 fn only_counted(call: Call) -> Option<Counting> {
     is_only_counted().then(|| counting(call))
 }
 
-/// Counts and times a call, until it is dropped, if that is wanted: also one that is not made here.
+/// Counts and times a call until the guard is dropped, if the program has asked for it. It may be a
+/// call that another module makes.
 #[inline]
 pub fn counting(call: Call) -> Counting {
     counting_as(call as usize)
 }
 
-/// As [`counting`], of one that only events end.
+/// Like [`counting`]. If the call `waits`, so that only an event ends it, it counts as a wait.
 #[inline]
 pub(crate) fn counting_wait(call: Call, waits: bool) -> Counting {
     counting_as(if waits { calls::WAIT } else { call as usize })
 }
 
-/// A call on a ring, that only events end if it `waits`. There is no simulated one: what threads ask of a simulated disk goes to none.
+/// A call on a ring. If it `waits`, only an event ends it. The call has no simulated form, because
+/// operations on a simulated disk go to no ring.
 #[inline]
 pub(crate) fn on_ring<T>(call: Call, waits: bool, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let _counting = counting_wait(call, waits);
-    if is_disturbed() {
+    if is_interposed() {
         fate(call)?;
     }
     real()
@@ -311,10 +322,11 @@ pub(crate) fn on_ring<T>(call: Call, waits: bool, real: impl FnOnce() -> io::Res
 
 #[inline]
 fn counting_as(kind: usize) -> Counting {
-    Counting::begin(kind, DISTURBED.load(Ordering::Relaxed) & COUNTED != 0)
+    Counting::begin(kind, INTERPOSED.load(Ordering::Relaxed) & COUNTED != 0)
 }
 
-/// A call on a descriptor: `real` or `simulated`, for at most so many bytes.
+/// A call on a descriptor: makes the `real` or the `simulated` call, for at most as many bytes as
+/// faults allow.
 #[inline(always)]
 fn on<T>(
     call: Call,
@@ -323,7 +335,7 @@ fn on<T>(
     simulated: impl FnOnce(&mut dyn KernelCalls, RawFd, usize) -> Result<T>,
 ) -> Result<T> {
     let fd = fd.as_fd();
-    if !is_disturbed() {
+    if !is_interposed() {
         return real(fd, usize::MAX);
     }
     let _counting = counting(call);
@@ -334,13 +346,13 @@ fn on<T>(
     }
 }
 
-/// A call that makes a descriptor.
+/// A call that makes a descriptor: makes the `real` or the `simulated` call.
 fn make<T>(
     call: Call,
     real: impl FnOnce() -> Result<T>,
     simulated: impl FnOnce(&mut dyn KernelCalls) -> Result<T>,
 ) -> Result<T> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return real();
     }
     let _counting = counting(call);
@@ -348,12 +360,12 @@ fn make<T>(
     if interposed::is_here() { interposed::with(simulated) } else { real() }
 }
 
-/// A call that the simulated kernel does not know: there it fails with `OPNOTSUPP`.
+/// A call that a simulated kernel does not know: in a simulation it fails with `OPNOTSUPP`.
 fn through<T, E: From<Errno>>(
     call: Call,
     real: impl FnOnce(usize) -> std::result::Result<T, E>,
 ) -> std::result::Result<T, E> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return real(usize::MAX);
     }
     let _counting = counting(call);
@@ -389,7 +401,7 @@ pub fn socket_pair() -> Result<(Fd, Fd)> {
     })
 }
 
-/// What a socket can be told.
+/// The options of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SocketOption {
@@ -420,7 +432,8 @@ pub fn set_option(fd: impl AsFd, option: SocketOption) -> Result<()> {
     on(Call::SetOption, fd, real, |kernel, fd, _| kernel.set_option(fd, option))
 }
 
-/// What became of a connection that was under way: the outer result is that of the question.
+/// The outcome of a connection that was under way. The outer result is the outcome of the question
+/// itself.
 ///
 /// # Errors
 /// Those of `getsockopt`.
@@ -428,16 +441,17 @@ pub fn socket_error(fd: impl AsFd) -> Result<Result<()>> {
     on(Call::SocketError, fd, |fd, _| sockopt::socket_error(fd), |kernel, fd, _| kernel.socket_error(fd))
 }
 
-/// What kind of socket a descriptor is: its family, its type and its protocol.
+/// The kind of a socket: its family, its type and its protocol.
 ///
 /// # Errors
-/// Those of `getsockopt`: `ENOTSOCK` if it is none.
+/// Those of `getsockopt`: `ENOTSOCK` if the descriptor is no socket.
 pub(crate) fn socket_kind(fd: impl AsFd) -> Result<(AddressFamily, SocketType, Option<Protocol>)> {
     let real = |fd: BorrowedFd<'_>, _| {
         let protocol = sockopt::socket_protocol(fd)?;
         Ok((sockopt::socket_domain(fd)?, sockopt::socket_type(fd)?, protocol))
     };
-    // A simulated descriptor is known by how it was made.
+    // The type of a simulated descriptor follows from the call that made it, so this question is
+    // not simulated.
     on(Call::SocketError, fd, real, |_, _, _| Err(Errno::OPNOTSUPP))
 }
 
@@ -449,7 +463,7 @@ pub fn bind(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
     on(Call::Bind, fd, |fd, _| rustix::net::bind(fd, address), |kernel, fd, _| kernel.bind(fd, address))
 }
 
-/// Makes a socket one that connections come in at.
+/// Makes a socket accept connections.
 ///
 /// # Errors
 /// Those of `listen`.
@@ -479,14 +493,15 @@ pub fn accept(fd: impl AsFd) -> Result<(Fd, Option<SocketAddrAny>)> {
 /// Begins to connect.
 ///
 /// # Errors
-/// Those of `connect`. After an interruption (`EINTR`) the connection is under way, as after `EINPROGRESS`.
+/// Those of `connect`. After an interruption (`EINTR`) the connection is under way, as it is after
+/// `EINPROGRESS`.
 pub fn connect(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
     let fd = fd.as_fd();
     let connect = || match fd.as_raw_fd() {
         raw if raw < 0 => interposed::with(|kernel| kernel.connect(raw, address)),
         _ => rustix::net::connect(fd, address),
     };
-    if !is_disturbed() {
+    if !is_interposed() {
         return connect();
     }
     let _counting = counting(Call::Connect);
@@ -518,30 +533,31 @@ pub fn peer_address(fd: impl AsFd) -> Result<Option<SocketAddrAny>> {
     on(Call::PeerAddress, fd, real, |kernel, fd, _| kernel.peer_address(fd))
 }
 
-/// Receives what is there, without waiting.
+/// Receives the bytes that are there, without waiting.
 ///
 /// # Errors
 /// Those of `recv`.
 #[inline]
 pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return Ok(rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?.0);
     }
     if let Some(_counting) = only_counted(Call::Recv) {
         return Ok(rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?.0);
     }
-    let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
+    let bytes = recv_interposed(fd.as_fd(), buffer.len())?;
     buffer[..bytes.len()].copy_from_slice(&bytes);
     Ok(bytes.len())
 }
 
-/// As [`recv`], into memory that need not be initialised: as much of it as is returned is, from the start.
+/// Like [`recv`], into memory that need not be initialised. If the call returns `n`, the first `n`
+/// bytes are initialised.
 ///
 /// # Errors
 /// Those of `recv`.
 #[inline]
 pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
         return Ok(read.len());
     }
@@ -549,32 +565,32 @@ pub fn recv_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<usiz
         let ((read, _), _) = rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
         return Ok(read.len());
     }
-    let bytes = recv_disturbed(fd.as_fd(), buffer.len())?;
+    let bytes = recv_interposed(fd.as_fd(), buffer.len())?;
     for (place, byte) in buffer.iter_mut().zip(&bytes) {
         place.write(*byte);
     }
     Ok(bytes.len())
 }
 
-/// Receives what is there behind what is in a vector, within its capacity, without waiting.
+/// Appends the bytes that are there to a vector, within its capacity, without waiting.
 ///
 /// # Errors
 /// Those of `recv`.
 #[inline]
 pub fn recv_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return Ok(rustix::net::recv(fd, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?.0);
     }
     if let Some(_counting) = only_counted(Call::Recv) {
         return Ok(rustix::net::recv(fd, rustix::buffer::spare_capacity(buffer), RecvFlags::DONTWAIT)?.0);
     }
-    let bytes = recv_disturbed(fd.as_fd(), buffer.capacity() - buffer.len())?;
+    let bytes = recv_interposed(fd.as_fd(), buffer.capacity() - buffer.len())?;
     buffer.extend_from_slice(&bytes);
     Ok(bytes.len())
 }
 
 #[cold]
-fn recv_disturbed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
+fn recv_interposed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
     let real = |fd: BorrowedFd<'_>, limit| {
         let mut bytes = vec![0; room.min(limit)];
         let (read, _) = rustix::net::recv(fd, &mut bytes[..], RecvFlags::DONTWAIT)?;
@@ -587,8 +603,8 @@ fn recv_disturbed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
     })
 }
 
-/// Sends what there is room for, without waiting and without SIGPIPE. With `more`, the rest of a message follows at once
-/// (`MSG_MORE`).
+/// Sends as many bytes as there is room for, without waiting and without SIGPIPE. `more` says that
+/// the rest of a message follows at once (`MSG_MORE`).
 ///
 /// # Errors
 /// Those of `send`.
@@ -605,7 +621,7 @@ pub fn send(fd: impl AsFd, bytes: &[u8], more: bool) -> Result<usize> {
     })
 }
 
-/// Sends what there is room for of the concatenation of `parts`, as [`send`] does.
+/// Sends as many bytes of the concatenation of `parts` as there is room for, like [`send`].
 ///
 /// # Errors
 /// Those of `sendmsg`.
@@ -622,7 +638,7 @@ pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize> {
     })
 }
 
-/// The beginning of the concatenation of `parts`.
+/// The first `limit` bytes of the concatenation of `parts`.
 #[cold]
 fn joined(parts: &[IoSlice<'_>], limit: usize) -> Vec<u8> {
     let mut all = Vec::new();
@@ -656,7 +672,7 @@ pub fn duplicate(fd: impl AsFd) -> Result<Fd> {
 /// Those of `fcntl(F_GETFL)` and `fcntl(F_SETFL)`.
 pub fn set_nonblocking(fd: impl AsFd) -> Result<()> {
     let get = |fd: BorrowedFd<'_>, _| rustix::fs::fcntl_getfl(fd);
-    // Simulated sockets know no other mode.
+    // Simulated sockets have no other mode.
     let flags = on(Call::GetFlags, &fd, get, |_, _, _| Ok(OFlags::NONBLOCK))?;
     if flags.contains(OFlags::NONBLOCK) {
         return Ok(());
@@ -665,13 +681,14 @@ pub fn set_nonblocking(fd: impl AsFd) -> Result<()> {
     on(Call::SetFlags, fd, set, |_, _, _| Ok(()))
 }
 
-/// The addresses of `host:port`. It may take long. In a simulation every name is that of this host.
+/// The addresses of `host:port`. The call may take long. In a simulation every name stands for this
+/// host.
 ///
 /// # Errors
 /// Those of `getaddrinfo`.
 pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     let _counting = counting(Call::Resolve);
-    if is_disturbed() {
+    if is_interposed() {
         fate(Call::Resolve)?;
         if interposed::is_here() {
             let port = host_and_port.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
@@ -682,12 +699,14 @@ pub fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     Ok(host_and_port.to_socket_addrs()?.collect())
 }
 
-/// A subscription to signals of the simulation of this OS thread; `None` if it has none.
+/// A subscription to signals in the simulation of this OS thread; `None` if the OS thread has no
+/// simulation.
 pub(crate) fn simulated_signals(mask: u64) -> Option<Result<Fd>> {
     is_simulated().then(|| interposed::with(|kernel| Ok(Fd::simulated(kernel.subscribe(mask)?))))
 }
 
-/// The number of the lowest signal that a simulated subscription has and was not told of.
+/// The number of the lowest signal that has come in for a simulated subscription and has not been
+/// taken.
 ///
 /// # Errors
 /// `EAGAIN` if there is none.
@@ -695,7 +714,8 @@ pub(crate) fn take_simulated_signal(subscription: &Fd) -> Result<u32> {
     interposed::with(|kernel| kernel.take_signal(subscription.0))
 }
 
-/// Whether an operation on a file that nobody waits for any more is performed all the same, in the simulation of this OS thread.
+/// Whether the simulation of this OS thread performs an operation on a file even though its thread
+/// has given the operation up.
 pub(crate) fn goes_on() -> bool {
     interposed::with(|kernel| Ok(kernel.goes_on())).unwrap_or(false)
 }
@@ -734,7 +754,7 @@ pub(crate) fn epoll_wait<'a>(
     events: &'a mut [MaybeUninit<Event>],
     timeout: Option<&Timespec>,
 ) -> Result<&'a [Event]> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return Ok(&*epoll::wait(set, events, timeout)?.0);
     }
     let waits = timeout.is_none_or(|timeout| (timeout.tv_sec, timeout.tv_nsec) != (0, 0));
@@ -746,16 +766,16 @@ pub(crate) fn epoll_wait<'a>(
     let timeout = timeout.map(|t| Duration::new(t.tv_sec as u64, t.tv_nsec as u32));
     let taken = interposed::with(|kernel| {
         kernel.interrupt()?;
-        kernel.epoll_wait(set.0, events, timeout)
+        kernel.epoll_wait(set.0, events.len(), timeout)
     })?;
-    // SAFETY: the kernel says how many it has written, from the first on.
-    Ok(unsafe { events[..taken].assume_init_ref() })
+    Ok(events[..taken.len()].write_copy_of_slice(&taken))
 }
 
-/// A new eventfd in non-blocking mode. It is a real one in a simulation too, where nobody waits for it.
+/// A new eventfd in non-blocking mode. In a simulation it is a real eventfd too; there no call
+/// waits for it.
 pub(crate) fn eventfd() -> Result<OwnedFd> {
     let _counting = counting(Call::Eventfd);
-    if is_disturbed() {
+    if is_interposed() {
         fate(Call::Eventfd)?;
     }
     rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)

@@ -1,7 +1,8 @@
-//! Time as threads see it: sleeping, giving up, and doing something regularly.
+//! Time for threads: sleeping, time-outs, and regular beats.
 //!
-//! All of it is exact to a [tick](crate::wheel::Tick::RESOLUTION) of 1 ms, never early, and late only by that and by what
-//! else the event loop has to do.
+//! All of it is exact to a [tick](crate::wheel::Tick::RESOLUTION) of 1 ms. Nothing fires early. A
+//! timer fires late only by up to one tick and by the other work that the event loop has to do
+//! first.
 
 use selvedge_core::{SleepUntil, Time};
 use std::fmt;
@@ -11,7 +12,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Lets at least `duration` pass.
+/// Waits until at least `duration` has passed.
 ///
 /// # Paper
 /// The timer of [LZ07 §4.2]'s event sources.
@@ -20,20 +21,21 @@ pub fn sleep(duration: Duration) -> SleepUntil {
     selvedge_core::sleep(duration)
 }
 
-/// Waits for a point in time.
+/// Waits until a point in time.
 pub fn sleep_until(until: Time) -> SleepUntil {
     crate::global::install();
     selvedge_core::sleep_until(until)
 }
 
-/// Runs a future for at most `limit`, from when it first has to wait; then drops it, which cancels what it does.
+/// Runs a future for at most `limit`, from the moment when the future first waits. After that it
+/// drops the future, which cancels the future's work.
 ///
-/// A future that never has to wait costs nothing but its own poll: no clock is read and no timer is set. A time-out of single reads
-/// and writes is cheaper still as a [deadline](crate::NonBlocking::set_read_deadline) of the descriptor, which sets no timer even
-/// when they wait.
+/// A future that never waits costs only its own poll: no clock is read and no timer is set. For
+/// single reads and writes a [deadline](crate::NonBlocking::set_read_deadline) of the descriptor is
+/// cheaper than a time-out, because it sets no timer even when they wait.
 ///
 /// # Errors
-/// [`Elapsed`] when the time is up first.
+/// [`Elapsed`] when the time is over before the future is ready.
 ///
 /// # Examples
 /// ```
@@ -60,10 +62,11 @@ pub async fn timeout<F: Future>(limit: Duration, future: F) -> Result<F::Output,
     .await
 }
 
-/// Runs a future until a point in time at most; then drops it. As [`timeout`] otherwise: a future that is ready is not too late.
+/// Runs a future until a point in time at most, and then drops it. Otherwise like [`timeout`]: a
+/// future that is ready is not too late.
 ///
 /// # Errors
-/// [`Elapsed`] when the time is up first.
+/// [`Elapsed`] when the time is over before the future is ready.
 pub async fn timeout_at<F: Future>(until: Time, future: F) -> Result<F::Output, Elapsed> {
     let (mut future, mut alarm) = (pin!(future), pin!(sleep_until(until)));
     poll_fn(|cx| match future.as_mut().poll(cx) {
@@ -73,7 +76,7 @@ pub async fn timeout_at<F: Future>(until: Time, future: F) -> Result<F::Output, 
     .await
 }
 
-/// The time given to [`timeout`] is up.
+/// The error that the time given to [`timeout`] is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed(());
 
@@ -91,7 +94,7 @@ impl From<Elapsed> for io::Error {
     }
 }
 
-/// A regular beat, the first one `period` from now.
+/// A regular beat. The first beat is `period` from now.
 ///
 /// # Panics
 /// If the period is zero.
@@ -111,7 +114,7 @@ pub fn interval(period: Duration) -> Interval {
     interval_at(Time::now() + period, period)
 }
 
-/// A regular beat, the first one at `start`.
+/// A regular beat. The first beat is at `start`.
 ///
 /// # Panics
 /// If the period is zero.
@@ -120,16 +123,16 @@ pub fn interval_at(start: Time, period: Duration) -> Interval {
     Interval { next: start, period, missed: Missed::Skip }
 }
 
-/// What becomes of beats that nobody waited for in time.
+/// The treatment of beats that were missed, because the thread did not wait for them in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Missed {
-    /// They are left out, but for the last; the others stay in step.
+    /// Missed beats are left out, except for the last. The beats after it stay in step.
     #[default]
     Skip,
-    /// They are made up for, one at once after the other.
+    /// Missed beats are delivered at once, one after the other.
     Burst,
-    /// The beat starts anew: the next is a whole period after the late one.
+    /// The rhythm starts anew: the next beat is a whole period after the late beat.
     Delay,
 }
 
@@ -142,13 +145,13 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Sets what becomes of beats that were missed.
+    /// Sets the treatment of missed beats.
     pub fn missed(mut self, missed: Missed) -> Interval {
         self.missed = missed;
         self
     }
 
-    /// Waits for the next beat and returns the time it was due.
+    /// Waits for the next beat and returns the time at which it was due.
     ///
     /// Giving up loses no beat.
     pub async fn tick(&mut self) -> Time {

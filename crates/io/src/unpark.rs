@@ -1,4 +1,5 @@
-//! Ending a wait of an event loop from another OS thread.
+//! The object that ends an event loop's wait from another OS thread.
+//! [`EventLoop`](crate::EventLoop) and the loop for foreign executors each hold a [`Caller`].
 
 use crate::sys;
 use selvedge_core::{Parker, Quiet, Unpark};
@@ -23,12 +24,12 @@ impl Caller {
         Ok(Caller { parker: Parker::default(), eventfd })
     }
 
-    /// Announces that the loop is about to wait. `false` if there was a call, and it must not wait.
+    /// The loop wants to wait. False if an `unpark` has come before; then the loop must not wait.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.parker.sleep()
     }
 
-    /// Whether there was a call that no wait has ended with yet.
+    /// Whether an `unpark` asks that the loop's next wait ends.
     pub(crate) fn is_called(&self) -> bool {
         self.parker.has(CALLED)
     }
@@ -49,7 +50,8 @@ impl Unpark for Caller {
     fn unpark(&self) {
         if self.parker.rouse(CALLED) {
             let _counting = sys::counting(sys::Call::Write);
-            // Only a full counter could refuse, and a full counter has ended the wait already.
+            // The write can fail only because the counter is full, and a full counter has ended the
+            // wait already.
             let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
         }
     }

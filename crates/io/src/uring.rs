@@ -1,11 +1,16 @@
-//! A ring to the kernel: operations go in by the batch, outcomes come out by the batch, with one system call for both.
+//! [`Ring`]: a ring to the kernel, for operations on files. Operations go in by the batch and
+//! outcomes come out by the batch, with one system call for both. The loop's [disk
+//! queue](crate::fs) uses it.
 //!
-//! One ring belongs to one OS thread. What the kernel offers is found out when the ring is made, flag by flag and operation
-//! by operation, never when the program is built; where it offers no ring at all, [`Ring::new`] fails and the
-//! [blocking pool](crate::pool) does the work.
+//! One ring belongs to one OS thread. [`Ring::new`] finds out when it makes the ring what the
+//! kernel offers, flag by flag and operation by operation; the build of the program decides nothing
+//! of this. Where the kernel offers no ring at all, [`Ring::new`] fails and the [blocking
+//! pool](crate::pool) does the work.
 //!
-//! The ring knows nothing of who waits. It is told operations by the bits of a number, and tells outcomes by the same; that what
-//! an operation refers to stays where it is until its outcome is told is the contract of [`Ring::push`].
+//! The ring does not know the waiters. The caller names an operation by the bits of a number, and
+//! the ring tells the operation's outcome with the same bits. The contract of [`Ring::push`] says
+//! that the memory to which an operation refers stays where it is until the operation's outcome is
+//! told.
 
 use crate::fs::operation::{Operation, Outcome, STAT_MASK};
 use crate::fs::region::Region;
@@ -17,26 +22,28 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Bits that no operation has: the outcome of a cancellation, which is of no interest.
+/// Bits that no operation has: the outcome of a cancellation, which the ring ignores.
 const CANCEL: u64 = u64::MAX;
-/// Bits that no operation has: the descriptor that is watched beside the operations has become readable.
+/// Bits that no operation has: the watched descriptor has become readable.
 const WATCH: u64 = u64::MAX - 1;
 
-/// A ring that is shared by the calling OS thread and the kernel.
+/// A ring that the calling OS thread and the kernel share.
 pub(crate) struct Ring {
     ring: IoUring,
-    /// Memory that the kernel knows; after the ring, so that it goes after it.
+    /// Memory that is registered with the kernel. The field comes after `ring`, so that the memory
+    /// is freed after the ring.
     region: Option<Region>,
     supported: Supported,
-    /// A readable descriptor will end a wait.
+    /// A watch is in the kernel: the watched descriptor ends a wait when it is readable.
     watching: bool,
-    /// Operations whose outcome has not been told.
+    /// The number of operations that still wait for their outcome.
     pending: usize,
-    /// The kernel can wait a short while for a batch before it returns with what there is.
+    /// The kernel can wait for a batch for a short time before it returns the outcomes that have
+    /// come.
     batches: bool,
 }
 
-/// Which operations the kernel performs through rings.
+/// The operations that the kernel performs through rings.
 #[derive(Debug, Clone, Copy)]
 struct Supported {
     transfer: bool,
@@ -47,12 +54,13 @@ struct Supported {
     cancel: bool,
 }
 
-/// Makes a ring with so many entries and these flags.
+/// A function that makes a ring with the given number of entries and these flags.
 type Setup<'a> = &'a dyn Fn(u32, u32) -> io::Result<IoUring>;
 
-/// What a ring may be asked to be; the first that the kernel grants is taken.
+/// The sets of flags to ask for. The ring takes the first set that the kernel grants.
 const WISHES: [u32; 4] = [
-    // Completions are worked off when the loop asks for them, and never interrupt a thread's step.
+    // The kernel completes operations when the loop asks for outcomes, and never interrupts a
+    // thread's step.
     DEFER_TASKRUN | SINGLE_ISSUER | TASKRUN_FLAG | SUBMIT_ALL,
     COOP_TASKRUN | TASKRUN_FLAG | SUBMIT_ALL,
     COOP_TASKRUN,
@@ -89,8 +97,8 @@ impl Ring {
     /// A ring with room for `entries` operations between two calls of the kernel.
     ///
     /// # Errors
-    /// If the kernel has none, or none for this process: too old, forbidden, no descriptors or memory left. Or if what it has
-    /// is too old to be of use.
+    /// If the kernel has no rings, or none for this process: it is too old, it forbids them, or no
+    /// descriptors or memory are left. Also if its rings are too old to be of use.
     pub(crate) fn new(entries: u32) -> io::Result<Ring> {
         Ring::with(entries, &setup)
     }
@@ -99,14 +107,14 @@ impl Ring {
         let mut made = Err(io::ErrorKind::Unsupported.into());
         for flags in WISHES {
             made = sys::on_ring(Call::RingSetup, false, || setup(entries, flags));
-            // Only an unknown flag is worth another attempt.
+            // Another attempt can help only if the kernel does not know a flag.
             if !matches!(&made, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
                 break;
             }
         }
         let ring = made?;
         let features = ring.params();
-        // Without them a wait has no limit, or outcomes get lost.
+        // Without the first feature a wait has no limit. Without the second, outcomes get lost.
         if !features.is_feature_ext_arg() || !features.is_feature_nodrop() {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -131,19 +139,21 @@ impl Ring {
         let region = Region::new().filter(|region| {
             let (start, length) = region.memory();
             let memory = libc::iovec { iov_base: start.cast(), iov_len: length };
-            // SAFETY: the region is freed after the ring.
+            // SAFETY: the region is freed after the ring, because `Ring` declares `region` after
+            // `ring`.
             let register = || unsafe { ring.submitter().register_buffers(&[memory]) };
             sys::on_ring(Call::RingRegister, false, register).is_ok()
         });
         Ok(Ring { ring, region, supported, watching: false, pending: 0, batches })
     }
 
-    /// How many operations the kernel has.
+    /// The number of operations that the kernel has.
     pub(crate) fn pending(&self) -> usize {
         self.pending
     }
 
-    /// Whether the kernel performs such an operation through a ring. There an offset of all ones is no offset, but stands for the file's position.
+    /// Whether the kernel performs such an operation through a ring. In a ring an offset of all
+    /// ones stands for the file's position, so a transfer at that offset is not supported.
     pub(crate) fn supports(&self, operation: &Operation) -> bool {
         match operation {
             Operation::Read(transfer) | Operation::Write(transfer) => {
@@ -157,20 +167,21 @@ impl Ring {
         }
     }
 
-    /// Whether there is room for one more.
+    /// Whether the ring has room for one more operation.
     pub(crate) fn has_room(&mut self) -> bool {
         !self.ring.submission().is_full()
     }
 
-    /// Puts an operation into the ring, which the kernel sees with the next [`enter`](Self::enter). It transfers at most `limit` bytes.
-    /// Its outcome will be told with `bits`.
+    /// Puts an operation into the ring; the kernel sees it at the next [`enter`](Self::enter). The
+    /// operation transfers at most `limit` bytes. Its outcome will be told with `bits`.
     ///
     /// # Panics
-    /// If there is no room for it, or it is not [supported](Self::supports).
+    /// If the ring has no room, or the operation is not [supported](Self::supports).
     ///
     /// # Safety
-    /// The operation is not dropped, and what it owns (buffers, paths, descriptors) stays where it is and is touched by nobody
-    /// until its outcome has been told. The operation itself may move.
+    /// Until the outcome has been told, the operation is not dropped, and everything that it owns
+    /// (buffers, paths, descriptors) stays where it is and is not touched. The operation itself may
+    /// move.
     pub(crate) unsafe fn push(&mut self, operation: &mut Operation, limit: usize, bits: u64) {
         let fd = |fd: BorrowedFd<'_>| Fd(fd.as_raw_fd());
         let entry = match operation {
@@ -216,36 +227,39 @@ impl Ring {
                     .build()
             }
             Operation::Close(Some(file)) => {
-                // By an OS thread of the kernel's, whatever it has to wait for.
+                // An OS thread of the kernel closes the file, because closing may wait for long.
                 opcode::Close::new(Fd(file.as_fd().as_raw_fd())).build().flags(squeue::Flags::ASYNC)
             }
             Operation::Close(None) | Operation::Opened(_) => panic!("{operation:?} is done"),
         };
         self.pending += 1;
-        // SAFETY: what the entry points to is the operation's, and stays as the caller promises.
+        // SAFETY: the entry points only to memory that the operation owns, and the caller promises
+        // by the contract of `push` that this memory stays.
         unsafe { self.push_entry(entry.user_data(bits)) };
     }
 
-    /// Asks the kernel to cancel what was pushed with `bits`; its outcome will be told all the same.
+    /// Asks the kernel to cancel the operation that was pushed with `bits`. Its outcome will be
+    /// told all the same.
     ///
     /// # Panics
-    /// If there is no room for it.
+    /// If the ring has no room.
     pub(crate) fn push_cancel(&mut self, bits: u64) {
         if self.supported.cancel {
-            // SAFETY: the entry points to nothing.
+            // SAFETY: the entry points to no memory.
             unsafe { self.push_entry(opcode::AsyncCancel::new(bits).build().user_data(CANCEL)) };
         }
     }
 
-    /// From now on `fd`, becoming or being readable, ends a wait once.
+    /// From now on `fd` ends a wait once, as soon as it is readable.
     ///
     /// # Panics
-    /// If there is no room for it.
+    /// If the ring has no room.
     pub(crate) fn watch(&mut self, fd: BorrowedFd<'_>) {
         if !self.watching {
             self.watching = true;
             let entry = opcode::PollAdd::new(Fd(fd.as_raw_fd()), libc::POLLIN as u32).build();
-            // SAFETY: the entry points to nothing; were the descriptor closed, the kernel would say so.
+            // SAFETY: the entry points to no memory. If the descriptor were closed, the kernel
+            // would report that as the outcome.
             unsafe { self.push_entry(entry.user_data(WATCH)) };
         }
     }
@@ -253,11 +267,12 @@ impl Ring {
     /// # Safety
     /// As for [`push`](Self::push).
     unsafe fn push_entry(&mut self, entry: squeue::Entry) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller keeps this function's contract, which is that of `push`.
         unsafe { self.ring.submission().push(&entry) }.expect("the caller has seen that there is room");
     }
 
-    /// Hands over what was pushed, and takes in what has happened, without waiting. No system call if there is neither.
+    /// Hands the pushed operations to the kernel and takes in the outcomes that have come, without
+    /// waiting. Makes no system call if there is neither.
     ///
     /// # Errors
     /// On misuse only.
@@ -271,8 +286,9 @@ impl Ring {
         self.entered(false, |ring| ring.submitter().submit())
     }
 
-    /// As [`enter`](Self::enter), and waits at most `limit`, or without limit and then without a timer, for outcomes: for the first of
-    /// them, or for `batch` of them as long as that takes hardly longer.
+    /// Like [`enter`](Self::enter), but waits for outcomes: for the first outcome, or for `batch`
+    /// outcomes if they come at most `BATCH_WAIT` later. The wait lasts at most `limit`; without a
+    /// limit the kernel sets no timer.
     ///
     /// # Errors
     /// On misuse only.
@@ -294,14 +310,15 @@ impl Ring {
         match sys::on_ring(Call::RingEnter, waits, || enter(&self.ring)) {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
-                // Interrupted, timed out; or outcomes must be taken out first: what was not handed over stays in the ring.
+                // The wait was interrupted or timed out; or the kernel wants outcomes taken out
+                // first. Operations that were not handed over stay in the ring.
                 Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN) => Ok(()),
                 _ => Err(error),
             },
         }
     }
 
-    /// Tells the outcomes that have come in. Whether the watched descriptor has become readable.
+    /// Tells the outcomes that have come in. True if the watched descriptor has become readable.
     pub(crate) fn outcomes(&mut self, mut told: impl FnMut(u64, Outcome)) -> bool {
         let mut readable = false;
         for entry in self.ring.completion() {
@@ -321,7 +338,7 @@ impl Ring {
     }
 }
 
-/// How long outcomes that are there may wait for others.
+/// How long outcomes that have come may wait for further outcomes.
 const BATCH_WAIT: Duration = Duration::from_micros(100);
 
 impl fmt::Debug for Ring {
@@ -331,7 +348,7 @@ impl fmt::Debug for Ring {
 }
 
 impl Drop for Ring {
-    /// Whoever made it has waited for everything.
+    /// The owner of the ring has waited for every outcome before.
     fn drop(&mut self) {
         debug_assert!(self.pending == 0 || std::thread::panicking(), "{} operations left", self.pending);
     }

@@ -1,49 +1,57 @@
-//! A hierarchical timing wheel: the timers of one event loop.
+//! A hierarchical timing wheel: the timers of one event loop. Event loops put the deadlines of
+//! their descriptors into a [`Wheel`]; programs may use one too.
 //!
-//! A wheel knows nothing of clocks: every operation that needs the time takes it as an argument, counted in ticks
-//! from an origin of the caller's choice. The event loops of this crate use ticks of one millisecond ([`Tick::RESOLUTION`]);
-//! a simulation can use the same wheel with a virtual clock.
+//! A wheel does not read a clock. Every operation that needs the time takes it as an argument,
+//! counted in ticks from an origin that the caller chooses. The event loops of this crate use ticks
+//! of one millisecond ([`Tick::RESOLUTION`]). A simulation can use the same wheel with a virtual
+//! clock.
 //!
 //! # How it works
 //!
-//! Eleven levels of 64 slots cover all 64 bits of a tick, six bits a level. A timer for tick `t` sits at the level of the
-//! highest bit in which `t` differs from the wheel's position, in the slot named by the six bits of `t` at that level:
+//! Eleven levels of 64 slots cover all 64 bits of a tick, six bits a level. A timer for tick `t`
+//! sits at the level of the highest bit in which `t` differs from the wheel's position, in the slot
+//! named by the six bits of `t` at that level:
 //!
 //! ```text
 //! position  = 0b_000001_000011_000101
-//! t         = 0b_000001_000100_111111   differs first in the second group of six -> level 1, slot 0b000100
+//! t         = 0b_000001_000100_111111  differs first in the second group -> level 1, slot 0b000100
 //! ```
 //!
-//! So a timer at a lower level is always due before every timer at a higher one, and the first occupied slot of the
-//! lowest occupied level holds the earliest timers: two bit scans. When the position reaches the start of a slot at a
-//! level above the lowest, its timers are spread over the levels below (each timer moves down at most ten times in its
-//! life, and most timers are cancelled before they move at all). A timer is never reported before its tick, and timers
-//! of equal ticks come out in the order they were put in.
+//! So a timer at a lower level is always due before every timer at a higher level, and the first
+//! occupied slot of the lowest occupied level holds the earliest timers. Finding that slot takes
+//! two bit scans. When the position reaches the start of a slot at a level above the lowest, the
+//! wheel spreads the slot's timers over the levels below. Each timer moves down at most ten times
+//! in its life, and most timers are cancelled before they move at all. A timer never fires before
+//! its tick, and timers of equal ticks fire in the order of insertion.
 //!
 //! # Complexity
 //!
-//! [`insert`](Wheel::insert) and [`cancel`](Wheel::cancel) take constant time; [`next`](Wheel::next) two bit scans;
-//! [`expire`](Wheel::expire) constant amortised time a timer. Memory: one node a timer, kept for reuse, and 2.8 KiB of slots.
+//! [`insert`](Wheel::insert) and [`cancel`](Wheel::cancel) take constant time;
+//! [`next`](Wheel::next) takes two bit scans; [`expire`](Wheel::expire) takes constant amortised
+//! time per timer. Memory: one node per timer, kept for reuse, and 2.8 KiB of slots.
 
 use crate::levels::{LEVELS, Levels, SLOTS, Slots};
 use std::time::Duration;
 
-/// "No node": the end of a list.
+/// The end of a list: no node.
 const NIL: u32 = u32::MAX;
 
-/// A point in time as a wheel counts it. One tick is one millisecond in the event loops of this crate.
+/// A point in time as a wheel counts it. One tick is one millisecond in the event loops of this
+/// crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u64);
 
 impl Tick {
-    /// The length of one tick in this crate's event loops, and so the resolution of their timers: a timer fires at
-    /// most this much late (plus the time the loop is busy with something else) and never early.
+    /// The length of one tick in this crate's event loops, and so the resolution of their timers. A
+    /// timer fires at most this much late (plus the time during which the loop is busy with other
+    /// work) and never early.
     pub const RESOLUTION: Duration = Duration::from_millis(1);
 }
 
-/// Names one timer in the wheel it was put into, to cancel it.
+/// The name of one timer in the wheel that holds it, to cancel the timer.
 ///
-/// A key outlives its timer harmlessly: once the timer has fired or is cancelled the key names nothing.
+/// A key that outlives its timer is harmless: once the timer has fired or is cancelled, the key
+/// names no timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimerKey {
     node: u32,
@@ -55,10 +63,10 @@ struct Node<T> {
     /// `None` while the node is on the free list.
     payload: Option<T>,
     tick: Tick,
-    /// Neighbours in the circular list of the slot; on the free list `next` alone counts.
+    /// Neighbours in the circular list of the slot. On the free list only `next` is used.
     prev: u32,
     next: u32,
-    /// Counts the uses of this node, so that the key of a timer that is gone names nothing.
+    /// Counts the uses of this node, so that the key of an earlier timer names no timer.
     generation: u32,
 }
 
@@ -112,13 +120,14 @@ impl<T> Wheel<T> {
         self.len == 0
     }
 
-    /// Adds a timer that [`expire`](Self::expire) hands out once it is called with `tick` or a later one.
+    /// Adds a timer. [`expire`](Self::expire) hands it out at the first call with `tick` or a later
+    /// tick.
     ///
     /// A tick that has passed already is due at the next call of `expire`.
     ///
     /// # Panics
     ///
-    /// When the wheel holds 2³² - 1 timers already.
+    /// If the wheel holds 2³² - 1 timers already.
     pub fn insert(&mut self, tick: Tick, payload: T) -> TimerKey {
         let tick = self.levels.not_passed(tick);
         let node = if self.free == NIL {
@@ -138,30 +147,33 @@ impl<T> Wheel<T> {
         TimerKey { node, generation: self.nodes[node as usize].generation }
     }
 
-    /// Takes a timer out before it fires and gives its payload back; `None` when it has fired or is cancelled already.
+    /// Takes a timer out before it fires and returns its payload; `None` if the timer has fired or
+    /// is cancelled already.
     pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
         self.live(key)?;
         self.unlink(key.node);
         self.release(key.node)
     }
 
-    /// When the timer is due; `None` when it has fired or is cancelled.
+    /// The tick at which the timer is due; `None` if the timer has fired or is cancelled.
     pub fn due(&self, key: TimerKey) -> Option<Tick> {
         self.live(key).map(|node| node.tick)
     }
 
-    /// When the wheel wants [`expire`](Self::expire) to be called next; `None` when it is empty.
+    /// The tick at which [`expire`](Self::expire) must be called next; `None` if the wheel is
+    /// empty.
     ///
-    /// No timer is due before this tick. A timer more than 64 ticks away may be due later than it: at this tick the wheel
-    /// only looks at it more closely.
+    /// No timer is due before this tick. A timer more than 64 ticks away may be due later than this
+    /// tick: at this tick the wheel only moves that timer to a lower level.
     pub fn next(&self) -> Option<Tick> {
         self.levels.first().map(|(_, _, start)| start)
     }
 
-    /// Moves the wheel to `now` and takes out one timer that is due; `None` when no more are.
+    /// Moves the wheel to `now` and takes out one timer that is due; `None` if no more are due.
     ///
-    /// Timers come out in the order of their ticks, and in the order of insertion among equal ticks. The wheel may be
-    /// changed freely between two calls. A `now` before that of an earlier call counts as the earlier one.
+    /// Timers come out in the order of their ticks, and in the order of insertion among equal
+    /// ticks. The caller may change the wheel between two calls. A `now` before that of an earlier
+    /// call counts as that earlier `now`.
     pub fn expire(&mut self, now: Tick) -> Option<T> {
         while let Some((level, slot, start)) = self.levels.first()
             && start <= now
@@ -178,7 +190,7 @@ impl<T> Wheel<T> {
         None
     }
 
-    /// Appends a node to the list of the slot its tick belongs to.
+    /// Appends a node to the list of the slot that its tick belongs to.
     fn link(&mut self, node: u32) {
         let (level, slot) = self.levels.place(self.nodes[node as usize].tick);
         let first = self.slots[level][slot];
@@ -196,7 +208,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Takes a linked node out of its slot.
+    /// Takes a linked node out of its slot's list.
     fn unlink(&mut self, node: u32) {
         let (level, slot) = self.levels.place(self.nodes[node as usize].tick);
         let Node { prev, next, .. } = self.nodes[node as usize];
@@ -211,13 +223,14 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Empties a slot's list head and its bits.
+    /// Clears a slot's list head and its bits.
     fn clear(&mut self, level: usize, slot: usize) {
         self.slots[level][slot] = NIL;
         self.levels.clear(level, slot);
     }
 
-    /// Moves the timers of a slot the position has entered to the levels below, in order.
+    /// Moves the timers of a slot to the levels below, in order. The position has entered that
+    /// slot.
     fn spread(&mut self, level: usize, slot: usize) {
         let first = self.slots[level][slot];
         self.clear(level, slot);
@@ -232,7 +245,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Puts an unlinked node on the free list and gives its payload out.
+    /// Puts an unlinked node on the free list and returns its payload.
     fn release(&mut self, node: u32) -> Option<T> {
         let n = &mut self.nodes[node as usize];
         n.generation = n.generation.wrapping_add(1);
@@ -300,7 +313,7 @@ mod tests {
         assert_eq!(wheel.nodes.len(), 1, "the node is used again");
     }
 
-    /// What the wheel must do, written the slow obvious way.
+    /// A model of the wheel, with an ordered map.
     #[derive(Default)]
     struct Model {
         now: u64,

@@ -1,5 +1,5 @@
-//! Streams of any kind: copying, reading by lines, connecting by name, and what is left when a read
-//! is given up.
+//! Streams of any kind: copying, reading by lines, connecting by name, and the state after a read
+//! that was given up.
 
 use selvedge_core::{round_robin_with, spawn, spawn_local, yield_now};
 use selvedge_io::fs::File;
@@ -14,7 +14,7 @@ fn run<T: 'static>(main: impl Future<Output = io::Result<T>> + 'static) -> T {
     round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap().unwrap()
 }
 
-/// Gives its bytes one at a time.
+/// A reader that gives its bytes one at a time.
 struct Slow(&'static [u8]);
 
 impl Read for Slow {
@@ -25,7 +25,7 @@ impl Read for Slow {
     }
 }
 
-/// Takes three bytes at a time.
+/// A writer that takes three bytes at a time.
 struct Narrow(Vec<u8>);
 
 impl Write for Narrow {
@@ -117,7 +117,7 @@ fn both_directions_go_on_until_both_have_ended() {
         client.write_all(b"question").await?;
         client.shutdown(Shutdown::Write)?;
         assert_eq!(server.read_to_end().await?, b"question");
-        // The other direction is still open.
+        // The direction back to the client is still open.
         server.write_all(b"answer").await?;
         drop(server);
         assert_eq!(client.read_to_end().await?, b"answer");
@@ -147,7 +147,7 @@ fn a_file_is_read_and_written_from_where_it_is() {
 #[test]
 fn a_name_is_connected_to_by_the_address_that_answers() {
     run(async {
-        // Of the addresses of this name only the one of IPv4 is listened at.
+        // The name has several addresses. Only its IPv4 address has a listener.
         let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap())?;
         let port = listener.local_addr().port();
         let greeter = spawn(async move {

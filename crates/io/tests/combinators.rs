@@ -1,4 +1,4 @@
-//! Waiting for several things at once, in combinators that know nothing of us.
+//! Waiting for several things at once, in combinators of other crates.
 
 mod common;
 
@@ -72,7 +72,8 @@ fn a_socket_a_timer_and_a_blocking_call_side_by_side() {
     });
 }
 
-/// The loser of a select waits on in the next one, polled by another waker each time.
+/// The loser of a select goes on waiting in the next select, which polls it with another waker each
+/// time.
 #[test]
 fn a_wait_that_outlives_a_select_is_still_answered() {
     run(async {
@@ -97,7 +98,7 @@ fn a_wait_that_outlives_a_select_is_still_answered() {
     });
 }
 
-/// Threads wait for one descriptor that is shared, one of them in a combinator.
+/// Threads wait for one shared descriptor, one of them in a combinator.
 #[test]
 fn waiters_of_one_socket_do_not_starve_each_other() {
     run(async {

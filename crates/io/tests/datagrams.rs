@@ -4,8 +4,8 @@ mod common;
 
 use common::{localhost, ms, run};
 use selvedge_core::{Time, spawn, spawn_local};
+use selvedge_io::faults::{Call, Fault, Faults};
 use selvedge_io::net::{UdpSocket, UnixDatagram};
-use selvedge_io::sim::{Call, Fault, Faults};
 use selvedge_io::time::{sleep, timeout};
 use std::cell::Cell;
 use std::io::ErrorKind;
@@ -92,7 +92,7 @@ fn one_thread_sends_while_another_receives() {
                 }
             })
         };
-        // How many replies have come, so that no buffer overflows.
+        // Counts the replies that have come, so that no buffer overflows.
         let permit = Rc::new(Cell::new(0));
         let replies = {
             let (one, permit) = (one.clone(), permit.clone());
@@ -130,7 +130,7 @@ fn errors_name_the_address_and_deadlines_hold() {
         one.set_broadcast(true).unwrap();
         one.set_read_deadline(Some(Time::now() + ms(10)));
         assert_eq!(one.recv_from(&mut [0]).await.unwrap_err().kind(), ErrorKind::TimedOut);
-        // A receive that is given up takes nothing away.
+        // A receive that is given up takes no datagram away.
         one.set_read_deadline(None);
         assert!(timeout(ms(5), one.recv_from(&mut [0])).await.is_err());
         one.send_to(b"x", taken).await.unwrap();
@@ -198,7 +198,7 @@ fn unix_datagrams_go_to_paths() {
         assert!(error.to_string().starts_with(&format!("bind {}: ", path.display())), "{error}");
         let named = UnixDatagram::bind(path.with_extension("2")).unwrap();
         let unnamed = UnixDatagram::unbound().unwrap();
-        // More than the receiver's queue takes.
+        // These are more datagrams than the receiver's queue takes.
         let to = path.clone();
         let sender = spawn(async move {
             named.send_to(b"named", &to).await.unwrap();

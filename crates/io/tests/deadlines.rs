@@ -1,4 +1,5 @@
-//! Deadlines of reads and writes, sleeping, and giving up: never early, and not for ever.
+//! Deadlines of reads and writes, sleeping, and giving up: a deadline never fires early, and always
+//! fires.
 
 mod common;
 
@@ -9,7 +10,7 @@ use selvedge_io::time::{Missed, interval, interval_at, sleep, sleep_until, timeo
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-/// Runs a future and says how long it took.
+/// Runs a future and returns its output and the time that it took.
 async fn timed<F: Future>(future: F) -> (F::Output, Duration) {
     let start = Instant::now();
     let output = future.await;
@@ -37,7 +38,8 @@ fn a_read_gives_up_at_its_deadline_and_works_again_afterwards() {
     });
 }
 
-/// The timer is set once and found too early again and again, as on a connection that is kept alive.
+/// The timer is set once and fires too early again and again, as on a connection that is kept
+/// alive.
 #[test]
 fn a_deadline_that_moves_on_fires_at_its_last_place() {
     run(async {
@@ -63,7 +65,7 @@ fn a_deadline_that_moves_on_fires_at_its_last_place() {
     });
 }
 
-/// ... and one that is moved forward fires there.
+/// A deadline that is moved forward fires at its new time.
 #[test]
 fn a_deadline_that_is_brought_forward_fires_early() {
     run(async {
@@ -117,7 +119,7 @@ fn a_deadline_in_the_past_fails_at_once() {
 #[test]
 fn connecting_gives_up_at_its_deadline() {
     run(async {
-        // A listener whose backlog is full does not answer: the handshake hangs.
+        // A listener with a full backlog does not answer: the handshake hangs.
         let listener = TcpListener::bind(common::localhost(0)).unwrap();
         let full = selvedge_io::net::ListenOptions::new().backlog(0).bind(common::localhost(0)).unwrap();
         let address = full.local_addr();
@@ -224,7 +226,7 @@ fn a_deadline_is_a_time_out_and_what_is_ready_is_in_time() {
     });
 }
 
-/// What is left of timers that were given up neither keeps a program running nor fills its memory.
+/// The entries of timers that were given up neither keep a program running nor fill its memory.
 #[test]
 fn timers_that_are_given_up_are_gone() {
     use selvedge_core::{Events, round_robin_with};
@@ -252,7 +254,7 @@ fn timers_that_are_given_up_are_gone() {
     assert!(start.elapsed() < ms(30_000));
 }
 
-/// The last to wait gives up: then there is nothing to wait for, and that is found at once.
+/// The last waiter gives up. Then there is nothing to wait for, and the loop finds that at once.
 #[test]
 fn a_timer_that_is_given_up_is_not_waited_for() {
     use selvedge_core::{Cpu, Events, Trace};
@@ -275,7 +277,7 @@ fn a_timer_that_is_given_up_is_not_waited_for() {
     assert!(start.elapsed() < ms(10_000), "{:?}", start.elapsed());
 }
 
-/// An edge that finds only what a time-out has left behind is there for the next wait.
+/// An edge that finds only the waker of a time-out is kept for the next wait.
 #[test]
 fn a_wait_that_was_given_up_takes_no_edge_along_that_comes_later() {
     run(async {
@@ -283,14 +285,14 @@ fn a_wait_that_was_given_up_takes_no_edge_along_that_comes_later() {
         for i in 0..5u8 {
             let mut byte = [0; 10];
             assert!(timeout(ms(2), one.read(&mut byte)).await.is_err());
-            // Found without a wait, so what is left behind stays where it is.
+            // The byte is read without a wait, so the waker of the time-out stays in the table.
             other.write_all(&[i]).await.unwrap();
             assert_eq!((one.read(&mut byte).await.unwrap(), byte[0]), (1, i));
             sleep(ms(2)).await;
             other.write_all(b"later").await.unwrap();
             sleep(ms(5)).await;
             let (read, took) = timed(timeout(ms(5000), one.read(&mut byte))).await;
-            // A time-out that is up looks once more.
+            // A time-out that is over polls its read once more.
             assert!(took < ms(4000), "what has come is found");
             assert_eq!(read.unwrap().unwrap(), 5);
         }

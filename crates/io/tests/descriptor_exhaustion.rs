@@ -1,4 +1,5 @@
-//! When descriptors run out, accepting slows down and recovers. (The limit is the process's: one test in this file.)
+//! When descriptors run out, accepting slows down and recovers. (The limit belongs to the process,
+//! so this file has one test.)
 
 mod common;
 
@@ -12,7 +13,7 @@ fn accepting_slows_down_and_recovers() {
     run(async {
         let listener = std::rc::Rc::new(listen());
         let address = listener.local_addr();
-        // Connections that the kernel has completed and nobody has accepted yet.
+        // The kernel has completed these connections, and no thread has accepted them yet.
         let clients: Vec<StdStream> = (0..10).map(|_| StdStream::connect(address).unwrap()).collect();
         let accepting = {
             let listener = listener.clone();
@@ -24,7 +25,7 @@ fn accepting_slows_down_and_recovers() {
                 accepted.len()
             })
         };
-        // Room for three more.
+        // The limit leaves room for three more descriptors.
         let before = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         let few = rustix::process::Rlimit { current: Some(open_descriptors() as u64 - 1 + 3), ..before };
         rustix::process::setrlimit(rustix::process::Resource::Nofile, few).unwrap();

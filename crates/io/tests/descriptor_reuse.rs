@@ -1,4 +1,5 @@
-//! A descriptor number that is closed and comes back is a new file; an old file's events do not reach it.
+//! A closed descriptor number that comes back is a new file. Events of the old file do not reach
+//! the new file.
 
 mod common;
 
@@ -21,7 +22,7 @@ fn a_number_that_comes_back_is_waited_for_anew() {
             let reader = spawn(async move {
                 let mut byte = [0];
                 one.read_exact(&mut byte).await.unwrap();
-                // A stale ready bit is left behind: both ends hang up after this.
+                // A stale ready bit is left behind, because both ends hang up after this.
                 byte[0]
             });
             if i % 2 == 0 {
@@ -34,7 +35,8 @@ fn a_number_that_comes_back_is_waited_for_anew() {
     });
 }
 
-/// The old file lives on in a duplicate, so that its events still come, under the number of the new one.
+/// The old file lives on in a duplicate, so its events still come, under the number of the new
+/// file.
 #[test]
 fn events_of_an_old_file_do_not_reach_the_new_one() {
     run(async {
@@ -63,7 +65,8 @@ fn events_of_an_old_file_do_not_reach_the_new_one() {
     });
 }
 
-/// A wait that was given up leaves its waker behind; it must not hold up, or wake for ever, those who come after it.
+/// A wait that was given up leaves its waker behind. That waker must not hold up later waiters, or
+/// wake for ever.
 #[test]
 fn a_wait_that_is_given_up_does_no_harm() {
     run(async {
@@ -80,7 +83,7 @@ fn a_wait_that_is_given_up_does_no_harm() {
             one.read_exact(&mut byte).await.unwrap();
             assert_eq!(byte, [i]);
         }
-        // Closed with a waker left in the table; the number comes back.
+        // The descriptor is closed with a waker left in the table, and its number comes back.
         let number = one.as_fd().as_raw_fd();
         assert!(timeout(ms(2), one.read(&mut [0])).await.is_err());
         drop((one, other));
@@ -93,13 +96,14 @@ fn a_wait_that_is_given_up_does_no_harm() {
     });
 }
 
-/// ... also if it had been resumed already, and nobody saw it.
+/// A wait that was given up after an edge had resumed it loses no edge.
 #[test]
 fn a_wait_that_is_given_up_too_late_takes_no_edge_along() {
     run(async {
         let (one, other) = tcp_pair().await;
         other.write_all(b"first").await.unwrap();
-        assert_eq!(one.read(&mut [0; 10]).await.unwrap(), 5); // short: the next read waits before it tries
+        // This read is short, so the next read waits before it tries.
+        assert_eq!(one.read(&mut [0; 10]).await.unwrap(), 5);
         for i in 0..5u8 {
             let mut buffer = [0; 10];
             let mut given_up = Box::pin(one.read(&mut buffer));
@@ -135,7 +139,7 @@ async fn ping(one: Stream, other: Stream) -> (Stream, Stream) {
     (reader.await.unwrap(), other)
 }
 
-/// One socket goes from loop to loop, and to none of ours, and back.
+/// One socket goes from loop to loop, to the loop for foreign executors, and back.
 #[test]
 fn a_socket_moves_between_event_loops() {
     let (mut one, mut other) = pair();
@@ -157,7 +161,7 @@ fn a_socket_moves_between_event_loops() {
     }
 }
 
-/// ... to a loop that remembers another file of its number.
+/// The socket goes to a loop that remembers another file of its number.
 #[test]
 fn a_socket_moves_to_a_loop_that_knew_its_number() {
     let mut events = EventLoop::new().unwrap();

@@ -1,4 +1,4 @@
-//! Disk operations: the same over a ring and over the blocking pool.
+//! Disk operations: they give the same results over a ring and over the blocking pool.
 
 mod common;
 
@@ -66,7 +66,7 @@ fn a_file_is_created_written_read_and_described() {
     });
 }
 
-/// All ones is the file's own position to some system calls.
+/// Some system calls take an offset of all ones for the file's own position.
 #[test]
 fn an_offset_that_no_file_has_is_an_error() {
     both(|| async {
@@ -101,7 +101,7 @@ fn whole_files() {
             fs::write(&path, content.clone()).await.unwrap();
             assert!(fs::read(&path).await.unwrap() == content);
         }
-        // It does not tell its length.
+        // This file does not tell its length.
         assert!(fs::read("/proc/self/status").await.unwrap().starts_with(b"Name:"));
         let kept = File::create(&path).await.unwrap();
         assert_eq!(kept.len().await.unwrap(), 0, "create empties");
@@ -233,7 +233,7 @@ fn within_combinators() {
         for (i, block) in all.into_iter().enumerate() {
             assert!(is_pattern(&block.unwrap(), i * 4096));
         }
-        // The loser is dropped in whatever state it is.
+        // The loser is dropped in any of its states.
         for i in 0..200u64 {
             let slow = pin!(file.read(i * 4096, 4096));
             let quick = pin!(async {
@@ -262,7 +262,7 @@ fn a_dropped_file_is_closed_once_nothing_uses_it() {
         drop(file);
         assert_eq!(read.await.unwrap(), 8192);
         drop(OpenOptions::new().read(true).open(on_disk.path()).await.unwrap());
-        // A file that is passed out of any thread closes where it is dropped.
+        // A file that leaves all threads is closed where it is dropped.
         let file = File::open(on_disk.path()).await.unwrap();
         let _ = file.as_fd();
         std::thread::spawn(move || drop(file)).join().unwrap();

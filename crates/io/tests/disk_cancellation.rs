@@ -1,5 +1,6 @@
-//! Disk operations that nobody waits for any more, in every state: their buffers are freed once, their descriptors closed. (It counts
-//! what the process has: a file of its own.)
+//! Disk operations that their threads have given up, in every state of the operation: each buffer
+//! is freed once, and each descriptor is closed. (The test counts buffers and descriptors of the
+//! process, so it has a file of its own.)
 
 mod common;
 
@@ -14,13 +15,13 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicIsize, Ordering::SeqCst};
 
-/// A size that nothing else has.
+/// A size that no other allocation of the process has.
 const SIZE: usize = 5 * 4096;
 
-/// What a read comes to.
+/// The outcome of a read.
 type Read = (std::io::Result<usize>, AlignedBuf);
 
-/// Counts the buffers of the size above, which are rounded up to eight pages.
+/// An allocator that counts the buffers of the size above, which are rounded up to eight pages.
 struct Counting;
 
 static LIVE: AtomicIsize = AtomicIsize::new(0);
@@ -30,10 +31,10 @@ fn counts(layout: Layout) -> bool {
     layout.align() == 4096 && layout.size() == 8 * 4096
 }
 
-// SAFETY: everything is passed on.
+// SAFETY: every call is passed on to `System`, which keeps the allocator's contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same for `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -42,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
             LIVE.fetch_add(1, SeqCst);
             EVER.fetch_add(1, SeqCst);
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`, which is the same for `System`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -50,7 +51,7 @@ unsafe impl GlobalAlloc for Counting {
         if counts(layout) {
             LIVE.fetch_sub(1, SeqCst);
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller keeps the contract of `dealloc`, and `System` has made the block.
         unsafe { System.dealloc(start, layout) }
     }
 }
@@ -60,13 +61,14 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn nothing_is_left_and_nothing_freed_twice() {
-    // On an OS thread that ends: what it keeps for use again goes with it.
+    // Each test runs on an OS thread that ends, because the OS thread frees the buffers that it
+    // keeps for reuse when it ends.
     for test in [
         dropped_before_it_began_while_it_runs_and_after_it_is_done,
         a_program_that_ends_first_leaves_nothing_behind,
     ] {
         std::thread::spawn(test).join().unwrap();
-        // The pool's OS threads may have the last ones.
+        // The pool's OS threads may free the last buffers a little later.
         for _ in 0..700 {
             if LIVE.load(SeqCst) <= 0 {
                 break;
@@ -96,7 +98,7 @@ fn dropped_before_it_began_while_it_runs_and_after_it_is_done() {
                 _ => selvedge_io::time::sleep(ms(30)).await, // done, unseen
             }
             drop(reads);
-            // An opening that nobody waits for leaves no descriptor.
+            // An opening that was given up leaves no descriptor.
             let mut opens: Vec<_> = (0..50).map(|_| Box::pin(File::open(on_disk.path()))).collect();
             for open in &mut opens {
                 assert!(futures::poll!(open).is_pending());
@@ -106,9 +108,9 @@ fn dropped_before_it_began_while_it_runs_and_after_it_is_done() {
             }
             drop(opens);
         }
-        // The queue is of use afterwards.
+        // The queue still works afterwards.
         assert!(is_pattern(&file.read(4096, 4096).await.unwrap(), 4096));
-        // Both drivers close aside.
+        // Both drivers close files in the background.
         for _ in 0..100 {
             if open_descriptors() <= before + 2 {
                 return;

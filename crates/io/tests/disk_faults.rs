@@ -1,15 +1,16 @@
-//! What a disk may answer, over either driver: every error reaches the caller with its number, interruptions are nobody's business, and
-//! short transfers are gone on with. (Faults are the process's: a file of its own.)
+//! The answers of a disk, over either driver: every error reaches the caller with its number, the
+//! caller does not see interruptions, and short transfers are continued. (Faults belong to the
+//! process, so this test has a file of its own.)
 
 mod common;
 
 use common::disk::errno;
 use selvedge_core::round_robin_with;
 use selvedge_io::EventLoop;
+use selvedge_io::faults::{Call, Fault, Faults};
 use selvedge_io::fs::{self, AlignedBuf, Driver, File};
-use selvedge_io::sim::{Call, Fault, Faults};
 
-/// Does everything there is once; what it made of it.
+/// Makes every kind of operation once, and returns the first error.
 async fn everything(path: std::path::PathBuf) -> std::io::Result<()> {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).await?;
     let content: Vec<u8> = (0..10_000).map(|i| i as u8).collect();
@@ -47,7 +48,7 @@ fn whatever_the_disk_answers() {
                     let faults = Faults::everywhere(move |c, n| {
                         (c == call && n == nth).then_some(Fault::Errno(number))
                     });
-                    // A read of what is in memory that fails is made again by the pool.
+                    // The pool repeats a failed read of data that is in memory.
                     if let Err(error) = run(driver) {
                         assert_eq!(errno(&error), Some(number), "{call:?} {error}");
                     } else {

@@ -1,5 +1,5 @@
-//! Disk operations of threads that move between OS threads: each is performed where it was asked for, and its thread goes on
-//! wherever there is time.
+//! Disk operations of threads that move between OS threads: each operation is performed where it
+//! was asked for, and its thread goes on on any worker that has time.
 
 mod common;
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const BLOCKS: u64 = 64;
 
-/// Blocks full of their numbers.
+/// A file of blocks, each filled with its number.
 fn numbered() -> tempfile::NamedTempFile {
     on_disk(&(0..BLOCKS).flat_map(|i| [i as u8; 4096]).collect::<Vec<u8>>())
 }

@@ -1,4 +1,5 @@
-//! Many connections at once: every byte comes back, whatever the scheduler and the event loop interleave.
+//! Many connections at once: every byte comes back, in whatever order the scheduler and the event
+//! loop run them.
 
 mod common;
 
@@ -77,7 +78,7 @@ fn unix_sockets_too() {
     });
 }
 
-/// More connections than a Unix listener's backlog takes: the rest must wait, not fail.
+/// There are more connections than a Unix listener's backlog takes: the rest must wait, not fail.
 #[test]
 fn a_full_backlog_makes_clients_wait() {
     let directory = tempfile::tempdir().unwrap();
@@ -101,7 +102,8 @@ fn a_full_backlog_makes_clients_wait() {
     });
 }
 
-/// Several threads may accept from one listener; none starves, and they do not wake one another for ever.
+/// Several threads may accept from one listener: none of them starves, and they do not wake one
+/// another for ever.
 #[test]
 fn threads_share_a_listener() {
     run(async {

@@ -1,13 +1,15 @@
-//! Every system call behind the door is made to fail with every error it can return, to be interrupted and, where that may be, to be cut short:
-//! nothing leaks, nothing hangs, nothing panics, and nobody is told that all is well who got something wrong.
+//! Every system call of the system-call layer is made to fail with every error that it can return, is
+//! interrupted, and is cut short where the call may come back short. In every case nothing leaks,
+//! nothing hangs, nothing panics, and no caller with a wrong result is told that its call
+//! succeeded.
 
 use libc::*;
 use selvedge_core::{RunError, Time, round_robin_with, spawn_local};
+use selvedge_io::faults::{Call, Fault, Faults};
 use selvedge_io::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream, resolve};
 use selvedge_io::pipe::pipe;
 use selvedge_io::process::Command;
 use selvedge_io::signal::{Signal, signals};
-use selvedge_io::sim::{Call, Fault, Faults};
 use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, NonBlocking, fs, sys};
 use std::io::{self, IoSlice};
@@ -16,8 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// What each call can return, as its manual page says, but for what is no failure (`EAGAIN` where it makes the caller wait for an event that
-/// the kernel then sends, and `ENOTCONN` and `EINPROGRESS` of a connection under way).
+/// The errors that each call can return, as its manual page says, except for errors that are no
+/// failure: `EAGAIN` where it makes the caller wait for an event that the kernel then sends, and
+/// `ENOTCONN` and `EINPROGRESS` for a connection under way.
 fn errors(call: Call) -> &'static [i32] {
     const MAKE: &[i32] =
         &[EACCES, EAFNOSUPPORT, EINVAL, EMFILE, ENFILE, ENOBUFS, ENOMEM, EPROTONOSUPPORT, EOPNOTSUPP];
@@ -242,7 +245,7 @@ fn errors(call: Call) -> &'static [i32] {
     }
 }
 
-/// Calls that may come to less than was asked for although there is more.
+/// Calls that may transfer fewer bytes than were asked for although more are there.
 const CUT_SHORT: [Call; 3] = [Call::SendFile, Call::Pread, Call::Pwrite];
 
 const LEN: usize = 100_000;
@@ -251,7 +254,7 @@ fn content() -> Vec<u8> {
     (0..LEN).map(|i| (i / 3) as u8).collect()
 }
 
-/// TCP: connect by name, echo with half-close, from several places at once.
+/// TCP: connects by name, echoes with a half-close, and writes from several slices at once.
 async fn tcp() -> io::Result<()> {
     let first = TcpListener::bind("127.0.0.1:0".parse().unwrap())?;
     let port = first.local_addr().port();
@@ -319,7 +322,7 @@ async fn unix(path: PathBuf) -> io::Result<()> {
     answer
 }
 
-/// A file server with sendfile, over a stream that was inherited.
+/// A file server with sendfile, over an inherited stream.
 async fn send_file(path: PathBuf) -> io::Result<()> {
     let (one, other) = std::os::unix::net::UnixStream::pair()?;
     let (one, other) = (NonBlocking::new(one)?, selvedge_io::net::Stream::from_fd(other.into())?);
@@ -343,7 +346,7 @@ async fn send_file(path: PathBuf) -> io::Result<()> {
     end
 }
 
-/// Files: written, read, asked for their status.
+/// Files: writes and reads them, and asks for their status.
 async fn files(path: PathBuf) -> io::Result<()> {
     let copy = path.with_extension("copy");
     let file = fs::File::options().write(true).create(true).open(&copy).await?;
@@ -366,7 +369,7 @@ async fn files(path: PathBuf) -> io::Result<()> {
     Ok(())
 }
 
-/// Names: of a directory, and of files in it.
+/// Names: the name of a directory, and the names of files in it.
 async fn names(directory: PathBuf) -> io::Result<()> {
     let _ = std::fs::remove_dir_all(&directory);
     let at = |name: &str| directory.join(name);
@@ -397,7 +400,7 @@ async fn names(directory: PathBuf) -> io::Result<()> {
     fs::remove_dir(directory).await
 }
 
-/// A pipe that is written and read at once.
+/// A pipe that is written and read at the same time.
 async fn pipes() -> io::Result<()> {
     let (sender, receiver) = pipe()?;
     let writer = spawn_local(async move { sender.write_all(&content()).await });
@@ -410,7 +413,8 @@ async fn pipes() -> io::Result<()> {
 
 /// A child process, with all its standard streams.
 ///
-/// Starting one takes longer than all else here, so it is done for the calls that it makes.
+/// Starting a child takes longer than all other scenarios, so this one runs only for the calls that
+/// it makes.
 async fn process(call: Option<Call>) -> io::Result<()> {
     const MADE: [Call; 6] =
         [Call::Spawn, Call::Read, Call::Pipe, Call::GetFlags, Call::SetFlags, Call::EpollControl];
@@ -422,12 +426,12 @@ async fn process(call: Option<Call>) -> io::Result<()> {
     Ok(())
 }
 
-/// Two subscriptions to a signal, each of which is told of it once.
+/// Two subscriptions to a signal. Each of them is told of the signal once.
 async fn signal() -> io::Result<()> {
     let mut one = signals(&[Signal::USR1])?;
     let mut other = signals(&[Signal::USR1, Signal::USR2])?;
     for _ in 0..2 {
-        // SAFETY: the signal has a handler.
+        // SAFETY: the signal has a handler, which `signals` has installed.
         unsafe { raise(SIGUSR1) };
         for subscription in [&mut one, &mut other] {
             let told = timeout(Duration::from_secs(5), subscription.next()).await;
@@ -438,7 +442,7 @@ async fn signal() -> io::Result<()> {
     Ok(())
 }
 
-/// Datagrams, one each way.
+/// Datagrams, one in each direction.
 async fn datagrams() -> io::Result<()> {
     let here = UdpSocket::bind("127.0.0.1:0".parse().unwrap())?;
     let there = UdpSocket::bind("127.0.0.1:0".parse().unwrap())?;
@@ -460,10 +464,11 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// How many there are.
+/// The number of scenarios.
 const SCENARIOS: usize = 9;
 
-/// Runs the scenarios for a call with an event loop of their own, whatever becomes of each; how many came to a good end.
+/// Runs the scenarios for a call with an event loop of their own. A scenario may fail. Returns the
+/// number of scenarios that succeeded.
 fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
     let directory = directory.to_owned();
     let _ = std::fs::remove_file(directory.join("socket"));
@@ -482,8 +487,9 @@ fn scenarios(directory: &Path, call: Option<Call>) -> Result<usize, RunError> {
     })
 }
 
-/// The same with faults, on an OS thread that is watched; whether it came to a good end, and whether a fault was met.
-fn disturbed(directory: &Path, call: Call, fault: Fault, when: fn(u64) -> bool) -> (Option<usize>, bool) {
+/// Runs the scenarios with a fault, on an OS thread that is watched. Returns the number of
+/// scenarios that succeeded, and whether the fault occurred.
+fn faulty(directory: &Path, call: Call, fault: Fault, when: fn(u64) -> bool) -> (Option<usize>, bool) {
     let (told, ended) = channel();
     let path = directory.to_owned();
     let name = format!("{call:?} {fault:?}");
@@ -508,7 +514,7 @@ fn disturbed(directory: &Path, call: Call, fault: Fault, when: fn(u64) -> bool) 
 fn every_call_fails_with_every_error() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("file"), content()).unwrap();
-    // Once without faults, which starts what stays: an OS thread of the pool.
+    // One run without faults starts the OS thread of the pool, which stays.
     assert_eq!(scenarios(directory.path(), None).unwrap(), SCENARIOS);
     let before = descriptors();
     let whens: [fn(u64) -> bool; 4] = [|n| n == 0, |n| n == 1, |n| n == 2, |n| n % 3 == 1];
@@ -519,10 +525,10 @@ fn every_call_fails_with_every_error() {
         let faults = errors(call).iter().map(|&errno| Fault::Errno(errno)).chain(short.into_iter().flatten());
         for fault in faults {
             for when in whens {
-                let (good, hit) = disturbed(directory.path(), call, fault, when);
+                let (good, hit) = faulty(directory.path(), call, fault, when);
                 met |= hit;
                 runs += 1;
-                // What an OS thread of the pool was about is given back a little later.
+                // An OS thread of the pool closes its descriptors a little later.
                 let patience = Instant::now() + Duration::from_secs(2);
                 while descriptors() != before && Instant::now() < patience {
                     std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Sockets, sleeping and the blocking pool in futures that no scheduler of ours runs.
+//! Sockets, sleeping and the blocking pool in futures on executors of other crates.
 
 mod common;
 

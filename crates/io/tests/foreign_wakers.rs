@@ -1,4 +1,5 @@
-//! Foreign wakers that panic, or do something else when they go, where all foreign futures rely on them.
+//! Foreign wakers that panic, or that run other code when they are dropped. All foreign futures of
+//! the process share one loop and one pool, which must go on.
 
 use selvedge_io::pool::{Limits, Pool};
 use selvedge_io::time::sleep;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(10);
 
-/// Says that it is woken, and panics then.
+/// A waker that tells that it is woken, and then panics.
 struct Panics(Sender<()>);
 
 impl Wake for Panics {
@@ -64,7 +65,7 @@ fn one_that_panics_does_not_take_an_os_thread_from_the_pool() {
     told.recv_timeout(LONG).expect("the pool has its OS thread still");
 }
 
-/// A task that holds another call until its last waker goes.
+/// A task that holds another call until the task's last waker is dropped.
 struct Holds {
     _call: Held,
 }

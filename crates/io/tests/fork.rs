@@ -1,5 +1,5 @@
-//! The child of a `fork(2)` runs programs of its own. It is a program without the test harness, so that the parent has no OS thread
-//! but its own when it forks.
+//! The child of a `fork(2)` runs programs of its own. This test is a program without the test
+//! harness, so that the parent has only its own OS threads when it forks.
 
 use selvedge_core::{RunError, park, round_robin_with};
 use selvedge_io::time::sleep;
@@ -17,7 +17,7 @@ fn outside() {
     futures::executor::block_on(sleep(Duration::from_millis(1)));
 }
 
-/// The pool's OS threads idle, and no thread will be woken.
+/// A deadlock is reported, because the pool's OS threads idle and no thread will be woken.
 fn deadlock() {
     let ended = round_robin_with(&mut EventLoop::new().unwrap(), park(drop));
     assert!(matches!(ended, Err(RunError::Deadlock(_))), "{ended:?}");
@@ -26,11 +26,12 @@ fn deadlock() {
 fn main() {
     outside();
     run();
-    // SAFETY: the only OS threads besides this one idle, so that none holds a lock that the child might need.
+    // SAFETY: the only OS threads besides this one idle, so none of them holds a lock that the
+    // child might need.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // It ends if it hangs.
-        // SAFETY: it sets a timer.
+        // The timer ends a child that hangs.
+        // SAFETY: the call only sets a timer.
         unsafe { libc::alarm(20) };
         run();
         outside();
@@ -38,7 +39,7 @@ fn main() {
         std::process::exit(0);
     }
     let mut status = 0;
-    // SAFETY: `status` is ours.
+    // SAFETY: `status` is a local variable of this function.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     assert_eq!(status, 0, "the child");
     run();

@@ -1,4 +1,5 @@
-//! Waits that are given up, in a `select`, over and over; and bare waits. They wake no other thread and burn no CPU.
+//! Waits that a `select` gives up, over and over, and bare waits. They wake no other thread and use
+//! hardly any CPU time.
 
 mod common;
 
@@ -24,8 +25,9 @@ fn epoll_controls() -> u64 {
     total.kinds.iter().find(|(name, _)| *name == "epoll_ctl").map_or(0, |(_, tally)| tally.calls)
 }
 
-/// Runs `selecting`, which waits for one thing beside a short sleep, on one of two workers; the other has nothing to do. The main
-/// thread's own sleep must end, and the process must hardly use the CPU.
+/// Runs `selecting`, which waits for one object beside a short sleep, on one of two workers. The
+/// other worker has nothing to do. The main thread's own sleep must end, and the process must use
+/// hardly any CPU time.
 fn beside_a_sleep(what: &str, selecting: impl Future<Output = ()> + Send + 'static) {
     calls::count(true);
     let before = cpu_time();
@@ -47,7 +49,8 @@ fn beside_a_sleep(what: &str, selecting: impl Future<Output = ()> + Send + 'stat
     assert!(controls < 20, "{what}: {controls} calls of epoll_ctl for some 50 waits");
 }
 
-/// Two threads wait for one descriptor by the bare call. A wait of the one is no reason to wake the other.
+/// Two threads wait for one descriptor by the bare call. A wait of one thread must not wake the
+/// other.
 fn two_bare_waits() {
     let wake_ups = run(async {
         let (writer, reader) = pipe::pipe().unwrap();
@@ -71,11 +74,12 @@ fn two_bare_waits() {
         (in_vain, wake_ups.get() - in_vain)
     });
     assert_eq!(wake_ups.0, 0, "nothing has happened");
-    // Both are resumed by each edge; one of them may go on once more for an edge that it was too late for.
+    // Each edge resumes both threads. One of them may be resumed once more by an edge that came too
+    // late for its wait.
     assert!((3..=12).contains(&wake_ups.1), "{} wake-ups for three bytes", wake_ups.1);
 }
 
-// One test, because it counts the calls and the time of the whole process.
+// This is one test, because it counts the calls and the CPU time of the whole process.
 #[test]
 fn waits_that_are_given_up_wake_no_thread() {
     let listener = listen();

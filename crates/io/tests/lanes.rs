@@ -1,4 +1,4 @@
-//! Calls that block for long fill the pool of `blocking`, and hold up nothing else.
+//! Calls that block for long fill the pool of `blocking`, and hold up no other calls.
 
 mod common;
 
@@ -40,7 +40,8 @@ fn long_calls_do_not_hold_up_files_and_names() {
                 assert!(Command::new("true").status().await.unwrap().success());
             };
             let ended = timeout(ms(10_000), short).await;
-            // First of all the long calls are let go, on an OS thread: the last to wait must not be this one.
+            // The long calls are released first, from another OS thread, because this one must not
+            // be the last that waits.
             std::thread::spawn(move || released.wait()).join().unwrap();
             for call in long {
                 call.await.unwrap();

@@ -1,4 +1,5 @@
-//! Threads that still wait in the event loop when their scheduler ends are cancelled, and the loop serves another.
+//! Threads that still wait in the event loop when their scheduler ends are cancelled. The loop then
+//! serves another scheduler.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Sockets, timers and pipes of threads that go from worker to worker.
+//! Sockets, timers and pipes of threads that move from worker to worker.
 
 mod common;
 
@@ -71,7 +71,7 @@ fn an_echo_server_and_its_clients() {
     }
 }
 
-/// Two threads on one connection, wherever they happen to run; both wait for it all the time.
+/// Two threads use one connection, on any worker; both of them wait for it all the time.
 #[test]
 fn one_thread_reads_what_another_writes_to_the_same_stream() {
     const BYTES: usize = 3_000_000;
@@ -104,7 +104,7 @@ fn one_thread_reads_what_another_writes_to_the_same_stream() {
     });
 }
 
-/// Timers are set on one worker, and given up or awaited on another.
+/// Timers are set on one worker, and given up or awaited on another worker.
 #[test]
 fn timers_and_time_outs_wherever_the_threads_go() {
     let late = Arc::new(AtomicUsize::new(0));
@@ -155,7 +155,7 @@ fn many_pipes_at_once() {
     });
 }
 
-/// Threads that wait for the same listener on several workers.
+/// Threads on several workers wait for the same listener.
 #[test]
 fn several_accept_from_one_listener() {
     run(4, async {

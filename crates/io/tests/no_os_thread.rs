@@ -1,5 +1,6 @@
-//! When no OS thread can be started, a call on the blocking pool is an error, and is dropped where it may use the pool. (The limit is the
-//! process's: one test in this file.)
+//! When no OS thread can be started, a call on the blocking pool is an error. The call is dropped
+//! where its destructor may use the pool. (The limit belongs to the process, so this file has one
+//! test.)
 
 use selvedge_io::pool::{Limits, Pool};
 use std::process::abort;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Looks at the pool when it is dropped.
+/// A value that uses the pool when it is dropped.
 struct Looks(Arc<Pool>, Arc<AtomicBool>);
 
 impl Drop for Looks {
@@ -33,7 +34,7 @@ fn a_call_that_no_os_thread_can_run_is_an_error_and_its_destructor_may_use_the_p
     let pool = Arc::new(Pool::new(Limits::default()));
     let dropped = Arc::new(AtomicBool::new(false));
     let looks = Looks(pool.clone(), dropped.clone());
-    // No room for another stack.
+    // The limit leaves no room for another stack.
     let pages: u64 =
         std::fs::read_to_string("/proc/self/statm").unwrap().split(' ').next().unwrap().parse().unwrap();
     let before = rustix::process::getrlimit(rustix::process::Resource::As);
@@ -44,7 +45,7 @@ fn a_call_that_no_os_thread_can_run_is_an_error_and_its_destructor_may_use_the_p
     let lost = lost.unwrap_err();
     assert!(!lost.is_panic() && lost.to_string().contains("cannot start"), "{lost}");
     assert!(dropped.load(Ordering::SeqCst));
-    // The pool serves again when there is room.
+    // The pool serves calls again when there is room.
     assert_eq!(futures::executor::block_on(pool.run(|| 2)).unwrap(), 2);
     over.store(true, Ordering::SeqCst);
 }

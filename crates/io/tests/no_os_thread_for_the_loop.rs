@@ -1,5 +1,5 @@
-//! While the OS thread of the loop for foreign executors cannot be started, nothing is used up by the attempts. (The limit is the
-//! process's: one test in this file.)
+//! While the OS thread of the loop for foreign executors cannot be started, the attempts to start
+//! it leave no descriptors behind. (The limit belongs to the process, so this file has one test.)
 
 mod common;
 
@@ -15,13 +15,13 @@ fn attempts_to_start_the_loop_leave_no_descriptors_behind() {
     let pages: u64 =
         std::fs::read_to_string("/proc/self/statm").unwrap().split(' ').next().unwrap().parse().unwrap();
     let before = getrlimit(Resource::As);
-    // No room for another stack.
+    // The limit leaves no room for another stack.
     setrlimit(Resource::As, Rlimit { current: Some(pages * 4096 + (1 << 20)), ..before }).unwrap();
     for _ in 0..5 {
         assert!(pin!(sleep(ms(1))).poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
     setrlimit(Resource::As, before).unwrap();
     assert_eq!(open_descriptors(), descriptors);
-    // There is one when there is room.
+    // The OS thread starts as soon as there is room.
     futures::executor::block_on(sleep(ms(1)));
 }

@@ -1,4 +1,5 @@
-//! How many calls a message costs: where a short read proves that nothing is left, none is made in vain.
+//! The number of calls that a message costs: where a short read proves that nothing is left, no
+//! call is made in vain.
 
 mod common;
 
@@ -7,7 +8,7 @@ use selvedge_core::spawn_local;
 use selvedge_io::calls;
 use selvedge_io::net::{Stream, UnixStream};
 
-/// How often `one` and `other` were read, over that many messages and as many answers.
+/// The number of reads of `one` and `other`, over `rounds` messages and as many answers.
 async fn reads(one: Stream, other: Stream, rounds: u64) -> u64 {
     let made = || {
         let (total, _) = calls::counted();

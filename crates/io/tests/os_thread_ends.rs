@@ -1,4 +1,5 @@
-//! What the variables of an OS thread still have when it ends is dropped behind the event loop's own. (A panic there aborts the process.)
+//! Values in thread-locals of an OS thread that ends are dropped after the event loop's own
+//! thread-locals. (A panic there aborts the process.)
 
 use selvedge_core::round_robin_with;
 use selvedge_io::EventLoop;
@@ -13,7 +14,7 @@ thread_local! {
 #[test]
 fn a_file_may_outlive_the_event_loop_in_a_variable_of_the_os_thread() {
     let ended = std::thread::spawn(|| {
-        // It is there first, so it goes last.
+        // This thread-local exists first, so it is dropped last.
         FILE.with_borrow(|file| assert!(file.is_none()));
         let open = async { FILE.set(Some(File::open("Cargo.toml").await.unwrap())) };
         round_robin_with(&mut EventLoop::new().unwrap(), open).unwrap();
@@ -33,7 +34,8 @@ fn so_may_an_event_loop() {
     ended.join().unwrap();
 }
 
-/// Makes an event loop when the OS thread's variables go, and reads with it.
+/// A value that makes an event loop when it is dropped with the OS thread's thread-locals, and
+/// reads with that loop.
 struct AtTheEnd(std::sync::mpsc::Sender<usize>);
 
 impl Drop for AtTheEnd {
@@ -52,7 +54,8 @@ thread_local! {
 fn an_event_loop_may_be_made_when_the_variables_of_the_os_thread_go() {
     let (send, read) = std::sync::mpsc::channel();
     let ended = std::thread::spawn(|| {
-        // It is there before the event loop's variables, so it goes behind them.
+        // This thread-local exists before the event loop's thread-locals, so it is dropped after
+        // them.
         AT_THE_END.set(Some(AtTheEnd(send)));
         round_robin_with(&mut EventLoop::new().unwrap(), async {}).unwrap();
     });

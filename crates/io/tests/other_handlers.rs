@@ -1,4 +1,5 @@
-//! Signal handlers of other libraries, before and after ours. (One test: what a signal does is the process's.)
+//! Signal handlers of other libraries, installed before and after the handler of this crate. (This
+//! is one test, because the action of a signal belongs to the process.)
 
 mod common;
 
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 
 static FIRST: AtomicU32 = AtomicU32::new(0);
 static SECOND: AtomicU32 = AtomicU32::new(0);
-/// What the second has found.
+/// The handler that the second handler has replaced.
 static BELOW: AtomicUsize = AtomicUsize::new(0);
 
 extern "C" fn first(number: i32) {
@@ -19,30 +20,30 @@ extern "C" fn first(number: i32) {
 
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Calls what it has found, as many libraries do.
+/// A handler that calls the handler that it has replaced, as many libraries do.
 extern "C" fn second(number: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid one.
+    // SAFETY: the kernel passes a valid pointer.
     assert_eq!(unsafe { (*info).si_signo }, number);
     SECOND.fetch_add(1, SeqCst);
-    // SAFETY: what the test has put there was a handler of this type.
+    // SAFETY: the test has stored a handler of this type.
     let below: Handler = unsafe { std::mem::transmute(BELOW.load(SeqCst)) };
     below(number, info, context);
 }
 
 fn install(handler: usize, flags: i32) -> libc::sigaction {
-    // SAFETY: all-zero is a valid sigaction.
+    // SAFETY: an all-zero `sigaction` is a valid value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     (action.sa_sigaction, action.sa_flags) = (handler, flags);
-    // SAFETY: as above.
+    // SAFETY: an all-zero `sigaction` is a valid value.
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: the handlers here only count, and call one that was there.
+    // SAFETY: the handlers of this file only count, and call a handler that was installed before.
     assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, &mut before) }, 0);
     before
 }
 
 fn raise() -> (u32, u32) {
     let before = (FIRST.load(SeqCst), SECOND.load(SeqCst));
-    // SAFETY: it has a handler.
+    // SAFETY: the signal has a handler.
     unsafe { libc::raise(libc::SIGUSR1) };
     (FIRST.load(SeqCst) - before.0, SECOND.load(SeqCst) - before.1)
 }
@@ -57,7 +58,7 @@ fn handlers_of_other_libraries_go_on() {
         drop(ours);
         assert_eq!(raise(), (1, 0), "and it is there again");
 
-        // Another comes while ours is there, and calls it.
+        // Another handler is installed above the crate's, and calls it.
         let mut ours = signals(&[Signal::USR1]).unwrap();
         let before = install(second as Handler as usize, libc::SA_SIGINFO);
         BELOW.store(before.sa_sigaction, SeqCst);
@@ -66,7 +67,8 @@ fn handlers_of_other_libraries_go_on() {
         drop(ours);
         assert_eq!(raise(), (1, 1), "it stays when ours goes");
 
-        // Ours above it, and below: no circle.
+        // The crate's handler is now above the other handler and also below it. The calls must not
+        // go in a circle.
         let mut ours = signals(&[Signal::USR1]).unwrap();
         assert_eq!(raise(), (1, 0));
         assert_eq!(timeout(ms(5000), ours.next()).await.unwrap().unwrap(), Signal::USR1);

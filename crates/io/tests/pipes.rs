@@ -97,7 +97,7 @@ fn the_ends_of_a_fifo_wait_for_each_other() {
         let receiver = Receiver::open(&path).await.unwrap();
         assert_eq!(receiver.read_to_end().await.unwrap(), b"hello");
         writer.await.unwrap();
-        // The reader comes first: there is no end before there was a writer.
+        // The reader comes first: it finds no end before there was a writer.
         let receiver = Receiver::open(&path).await.unwrap();
         let reader = spawn(async move { receiver.read_to_end().await.unwrap() });
         sleep(ms(10)).await;
@@ -126,7 +126,8 @@ fn opening_a_fifo_can_be_given_up_and_errors_name_the_path() {
     });
 }
 
-/// A message that is larger than the pipe, again and again: who waits for room is resumed when there is some, and makes no call in vain.
+/// A message that is larger than the pipe is written again and again. A writer that waits for room
+/// is resumed when there is some, and makes no call in vain.
 #[test]
 fn no_call_fails_that_an_old_edge_has_called_for() {
     const MESSAGE: usize = 32 << 10;
@@ -148,7 +149,8 @@ fn no_call_fails_that_an_old_edge_has_called_for() {
                     })
                     .await
                     .unwrap();
-                sleep(ms(1)).await; // the edge comes of the last piece's being read, and nobody waits for it
+                // Reading the last piece causes an edge, and no waiter waits for it.
+                sleep(ms(1)).await;
             }
         });
         let mut received = 0;

@@ -1,4 +1,5 @@
-//! A wait that ends before the event loop has heard of it. (It is about the numbers of descriptors: a file of its own.)
+//! A wait that ends before the event loop has been told of it. (The test is about the numbers of
+//! descriptors, so it has a file of its own.)
 
 mod common;
 
@@ -11,11 +12,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A wait that is polled twice in a step may never get to the loop; who waits after it must not rely on it.
+/// A wait that is polled twice in a step may never reach the loop. A later waiter must not rely on
+/// it.
 #[test]
 fn a_wait_that_ends_in_its_own_step_has_registered_nothing() {
     run(async {
-        // The loop knows a file under the number.
+        // The loop knows another file under the number.
         let (old, _old_peer) = UnixStream::pair().unwrap();
         let number = old.as_fd().as_raw_fd();
         assert!(timeout(ms(2), old.read(&mut [0])).await.is_err());
@@ -40,7 +42,7 @@ fn a_wait_that_ends_in_its_own_step_has_registered_nothing() {
         new_peer.write_all(b"x").await.unwrap();
         let start = Instant::now();
         timeout(ms(5000), new.readable()).await.unwrap().unwrap();
-        // A time-out that is up looks once more.
+        // A time-out that is over polls its read once more.
         assert!(start.elapsed() < ms(4000), "it is registered anew");
     });
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::Instant;
 
-/// Reads when it is woken, finds nothing, and has something sent.
+/// A waker that reads when it is woken, finds nothing, and makes the peer send.
 struct Reads {
     read: Mutex<Pin<Box<dyn Future<Output = ()> + Send>>>,
     peer: UnixStream,
@@ -29,7 +29,8 @@ impl Wake for Reads {
     }
 }
 
-/// What the disk has done is told before the events are taken: what was found drained then may be ready with those events.
+/// The loop tells the outcomes of the disk before it takes the events. A descriptor that a waker
+/// then finds drained may be ready by one of those events.
 #[test]
 fn an_edge_that_comes_after_a_call_of_a_waker_is_kept() {
     disk::run(Driver::Ring, async {
@@ -48,7 +49,7 @@ fn an_edge_that_comes_after_a_call_of_a_waker_is_kept() {
         }
         let start = Instant::now();
         timeout(ms(5_000), one.read(&mut [0])).await.unwrap().unwrap();
-        // A time-out that is up looks once more.
+        // A time-out that is over polls its read once more.
         assert!(start.elapsed() < ms(4_000), "it is there");
     });
 }

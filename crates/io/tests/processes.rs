@@ -18,7 +18,7 @@ fn sh(script: &str) -> Command {
     command
 }
 
-/// Whether there is a process with this number, and it has not ended.
+/// Whether a process with this number exists and has not ended.
 fn lives(id: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/stat"));
     status.is_ok_and(|stat| !stat.contains(") Z "))
@@ -88,7 +88,7 @@ fn all_of_the_output_however_long() {
     });
 }
 
-/// `wait` closes the child's input, so that it comes to its end.
+/// `wait` closes the child's input, so that the child ends.
 #[test]
 fn waiting_leaves_nothing_to_wait_for() {
     run(async {
@@ -114,7 +114,7 @@ fn a_child_is_killed_or_left_as_was_said() {
         let id = left.id();
         drop(left);
         assert!(lives(id));
-        // What is left of it goes with the next child.
+        // The zombie of a dropped child is removed when the next child starts.
         sleep(ms(200)).await;
         sh("true").status().await.unwrap();
         assert!(!std::fs::exists(format!("/proc/{id}")).unwrap(), "a zombie is left");
@@ -135,7 +135,7 @@ fn a_child_is_asked_to_end_before_it_is_killed() {
         assert_eq!(deaf.stop(ms(50)).await.unwrap().signal(), Some(libc::SIGKILL));
         assert!(Time::now().since(begun) >= ms(50));
 
-        // One that has ended is neither asked nor killed.
+        // A child that has ended is neither asked to end nor killed.
         let mut ended = sh("exit 3").spawn().await.unwrap();
         ended.wait().await.unwrap();
         assert_eq!(ended.stop(ms(10)).await.unwrap().code(), Some(3));
@@ -158,7 +158,7 @@ fn a_program_that_is_not_there_is_named() {
         let error = command.spawn().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(error.to_string(), "start /no/such/program: No such file or directory");
-        // The command is as it was.
+        // The failed start has not changed the command.
         assert_eq!(command.status().await.unwrap_err().to_string(), error.to_string());
     });
 }

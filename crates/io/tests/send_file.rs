@@ -1,4 +1,5 @@
-//! `send_file`: every byte, from any offset, whatever the peer's pace; and a file that shrinks meanwhile.
+//! `send_file` sends every byte, from any offset, to a peer of any speed; and a file may shrink
+//! meanwhile.
 
 mod common;
 
@@ -45,7 +46,7 @@ fn a_file_that_shrinks_meanwhile_is_an_error_not_a_wait() {
         let file = File::open(on_disk.path()).await.unwrap();
         let (client, server) = tcp_pair().await;
         let sender = spawn(async move { server.send_file(&file, 0, 20_000_000).await.unwrap_err() });
-        sleep(ms(10)).await; // it waits for room now
+        sleep(ms(10)).await; // the sender waits for room now
         on_disk.as_file().set_len(15_000_000).unwrap();
         let mut received = Vec::with_capacity(20_000_000);
         while client.read_to_spare(&mut received).await.unwrap() > 0 {}

@@ -1,4 +1,5 @@
-//! One descriptor, waited for in several event loops: by threads that go from one to the other, and by several threads at once.
+//! Threads wait for one descriptor in several event loops: threads that go from one loop to
+//! another, and several threads at once.
 
 mod common;
 
@@ -16,8 +17,8 @@ fn pair() -> (Arc<Stream>, Arc<Stream>) {
     (Arc::new(one.into()), Arc::new(other.into()))
 }
 
-/// In how many epoll sets of the process a descriptor is. (Tests in other files are other processes; those in this one use
-/// descriptors of their own.)
+/// The number of epoll sets of the process that contain a descriptor. (Tests in other files run in
+/// other processes. The tests in this file use descriptors of their own.)
 fn registrations(fd: impl AsFd) -> usize {
     let wanted = format!("tfd:{:>9} ", fd.as_fd().as_raw_fd());
     let sets = std::fs::read_dir("/proc/self/fdinfo").unwrap();
@@ -25,7 +26,7 @@ fn registrations(fd: impl AsFd) -> usize {
     infos.filter(|info| info.contains(&wanted)).count()
 }
 
-/// An OS thread with a scheduler that runs what it is sent, one after the other.
+/// An OS thread with a scheduler that runs the jobs that it is sent, one after the other.
 struct Worker(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
 impl Worker {
@@ -45,7 +46,7 @@ impl Worker {
         Worker(sender)
     }
 
-    /// Has a thread there run a future.
+    /// Spawns a thread on this worker that runs a future.
     fn spawn<F: Future<Output: Send> + 'static>(
         &self,
         make: impl FnOnce() -> F + Send + 'static,
@@ -65,8 +66,9 @@ fn wait<T>(result: mpsc::Receiver<T>) -> T {
     result.recv_timeout(std::time::Duration::from_secs(60)).expect("the thread ends")
 }
 
-/// Whether a descriptor whose thread is with `worker` is soon in that loop's set alone. The others take it out when they have had some
-/// edges; on a loaded machine several may be one to them, or come to them late.
+/// Whether soon only the loop of `worker`, where the descriptor's thread is, has the descriptor in
+/// its set. The other loops take it out after some edges. On a loaded machine several edges may be
+/// one edge for them, or may reach them late.
 fn is_only_with(worker: &Worker, one: &Arc<Stream>, other: &Stream) -> bool {
     for _ in 0..500 {
         if registrations(&**one) == 1 {
@@ -93,7 +95,7 @@ fn who_moves_on_leaves_nothing_behind() {
             bytes
         });
         std::thread::sleep(ms(5));
-        // One byte by one, so that it waits at least once more.
+        // The bytes come one by one, so that the reader waits at least once more.
         for _ in 0..2 {
             other.try_write(&[round]).unwrap();
             std::thread::sleep(ms(3));
@@ -103,7 +105,8 @@ fn who_moves_on_leaves_nothing_behind() {
     }
 }
 
-/// What has come before a thread goes on elsewhere is found there, though no edge comes any more.
+/// A thread that goes on in another loop finds the data that came before, though no further edge
+/// comes.
 #[test]
 fn what_came_in_between_is_noticed() {
     let (one, other) = pair();
@@ -181,7 +184,7 @@ fn several_read_from_one_stream_in_several_loops() {
             std::thread::yield_now();
         }
         if i % 100 == 0 {
-            // Everybody waits now and then.
+            // Every reader waits now and then.
             std::thread::sleep(ms(1));
         }
     }
@@ -195,7 +198,7 @@ fn several_read_from_one_stream_in_several_loops() {
     assert_eq!(seen, expected);
 }
 
-/// A loop that has gone is no place to take a descriptor out of.
+/// A loop that has ended takes no descriptor out.
 #[test]
 fn a_loop_ends_and_its_descriptors_go_on() {
     let (one, other) = pair();
@@ -219,7 +222,7 @@ fn a_loop_ends_and_its_descriptors_go_on() {
     }
 }
 
-/// Nothing tells a poller's descriptor that he has given up. It leaves his loop all the same.
+/// A poller gives up without telling its loop. The descriptor leaves that loop all the same.
 #[test]
 fn what_a_poller_has_left_behind_keeps_no_descriptor_in_his_loop() {
     let (one, other) = pair();

@@ -1,4 +1,4 @@
-//! One listening socket, or one port, and several event loops.
+//! One listening socket, or one port, with several event loops.
 
 mod common;
 
@@ -13,7 +13,8 @@ use std::sync::mpsc::channel;
 
 const CONNECTIONS: usize = 200;
 
-/// Accepts on each listener in an OS thread of its own until all connections have come; says how many each took.
+/// Accepts on each listener in an OS thread of its own until all connections have come. Returns the
+/// number of connections that each listener took.
 fn serve(address: SocketAddr, listeners: Vec<TcpListener>) -> Vec<usize> {
     let total = Arc::new(AtomicUsize::new(0));
     let workers: Vec<_> = listeners
@@ -72,7 +73,8 @@ fn sockets_of_one_port() {
     assert!(taken.iter().all(|&n| n > CONNECTIONS / 10), "the kernel spreads them: {taken:?}");
 }
 
-/// Runs `wait` on an OS thread with an event loop, which lives on until it is `over`; returns when `wait` has ended.
+/// Runs `wait` on an OS thread with an event loop, which lives until `over` is set. Returns when
+/// `wait` has ended.
 fn wait_in_a_loop_that_stays(
     over: &Arc<AtomicBool>,
     wait: impl Future<Output = ()> + Send + 'static,
@@ -92,7 +94,8 @@ fn wait_in_a_loop_that_stays(
     os_thread
 }
 
-/// The thread that accepts on a share goes to another loop; the one where it was knows the descriptor still, and sleeps.
+/// The thread that accepts on a share goes to another loop. The first loop still knows the
+/// descriptor, and sleeps.
 #[test]
 fn a_share_whose_thread_has_gone_to_another_loop_hears_of_connections() {
     let listener = listen();
@@ -108,7 +111,7 @@ fn a_share_whose_thread_has_gone_to_another_loop_hears_of_connections() {
     let second = std::thread::spawn(move || {
         run(async move {
             for _ in 0..2 {
-                // The deadline is behind the test's.
+                // This time-out is later than the test's.
                 is_next.send(timeout(ms(20_000), listener.accept()).await.is_ok()).unwrap();
             }
         });
@@ -126,7 +129,7 @@ fn a_share_whose_thread_has_gone_to_another_loop_hears_of_connections() {
     second.join().unwrap();
 }
 
-/// A share that is closed stays in no epoll set, though the socket is open still.
+/// A closed share stays in no epoll set, though the socket is still open.
 #[test]
 fn a_share_that_is_closed_keeps_no_connection_from_the_others() {
     let listener = listen();

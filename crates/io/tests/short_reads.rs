@@ -1,4 +1,5 @@
-//! Reads that come back short although something is left in the kernel, of every kind of descriptor that ends them early.
+//! Reads that come back short although bytes are left in the kernel, from every kind of descriptor
+//! that ends reads early.
 
 mod common;
 
@@ -24,8 +25,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// A thread reads, by `read`, for as long as something comes; then `send` sends so many bytes at once, for which the thread is waiting
-/// already, and then once more.
+/// A thread reads by `read` for as long as bytes come. Twice, `send` sends `bytes` bytes at once
+/// while the thread waits. The thread must read all of them.
 fn all_is_read<R: Future<Output = io::Result<usize>>>(
     what: &str,
     bytes: usize,
@@ -67,13 +68,14 @@ async fn receive_some(pipe: Rc<pipe::Receiver>) -> io::Result<usize> {
     pipe.read(&mut [0; 100]).await
 }
 
-/// All bytes of a stream, of which `send` sends so many.
+/// All `bytes` bytes that each call of `send` sends are read from a stream.
 fn all_of_a_stream(what: &str, fd: impl Into<OwnedFd>, bytes: usize, send: impl FnMut() + 'static) {
     let stream = Rc::new(Stream::from_fd(fd.into()).unwrap());
     all_is_read(what, bytes, move || read_some(stream.clone()), send);
 }
 
-/// All bytes of what is read as a pipe is.
+/// All `bytes` bytes that each call of `send` sends are read from a descriptor, in the way of a
+/// pipe.
 fn all_of_a_pipe(what: &str, fd: impl Into<OwnedFd>, bytes: usize, send: impl FnMut() + 'static) {
     let pipe = Rc::new(pipe::Receiver::from_fd(fd.into()).unwrap());
     all_is_read(what, bytes, move || receive_some(pipe.clone()), send);
@@ -95,12 +97,12 @@ fn tcp_pair() -> (TcpStream, TcpStream) {
     (one, listener.accept().unwrap().0)
 }
 
-/// Text with an urgent byte in it.
+/// Sends text with an urgent byte in it.
 fn send_urgent(to: impl AsFd) {
     send(&to, b"abc", SendFlags::empty()).unwrap();
     send(&to, b"X", SendFlags::OOB).unwrap();
     send(&to, b"defg", SendFlags::empty()).unwrap();
-    // Let it all arrive before the reader looks.
+    // All bytes arrive before the reader looks.
     std::thread::sleep(ms(50));
 }
 
@@ -116,7 +118,8 @@ fn urgent_data() {
     all_of_a_stream("urgent data of a Unix socket", other, 7, move || send_urgent(&one));
 }
 
-/// The mark arrives when the reader is not waiting: its edge is collected while nothing waits for it, or before it is registered.
+/// The mark arrives while the reader does not wait. The loop collects the mark's edge while no
+/// waiter waits for it, or the edge comes before the descriptor is registered.
 #[test]
 fn urgent_data_that_comes_between_waits() {
     for busy in [ms(0), ms(100)] {
@@ -128,7 +131,7 @@ fn urgent_data_that_comes_between_waits() {
                 rustix::io::write(&one, b"...").unwrap();
                 assert_eq!(stream.read(&mut buffer).await.unwrap(), 3);
                 send_urgent(&one);
-                sleep(busy).await; // the loop is polled, or is not
+                sleep(busy).await; // the loop is polled for 100 ms, and not for 0 ms
                 let mut got = 0;
                 while got < 7 {
                     let read = timeout(ms(5000), stream.read(&mut buffer)).await;
@@ -140,7 +143,7 @@ fn urgent_data_that_comes_between_waits() {
     }
 }
 
-/// A descriptor and some bytes in one message.
+/// Sends a descriptor and some bytes in one message.
 fn send_descriptor(to: impl AsFd, bytes: &[u8]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut along = SendAncillaryBuffer::new(&mut space);
@@ -229,7 +232,7 @@ fn a_counter_that_is_read_by_a_call_of_ones_own() {
     });
 }
 
-/// With no room there is nothing to wait for, even of a stream that is known to be drained, or full.
+/// Without room there is nothing to wait for, even if the stream is known to be drained or full.
 #[test]
 fn no_bytes_are_read_and_written_at_once() {
     async fn at_once<T>(what: &str, future: impl Future<Output = io::Result<T>>) -> T {

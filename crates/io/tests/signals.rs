@@ -1,4 +1,5 @@
-//! Signals: awaited by several, merged, and given back when nobody awaits them. (They are the process's: one test.)
+//! Signals: several subscribers await them, they are merged, and their action is restored when the
+//! last subscription is dropped. (Signals belong to the process, so this is one test.)
 
 mod common;
 
@@ -15,9 +16,9 @@ fn raise(signal: Raw) {
 
 #[test]
 fn signals_are_awaited_merged_and_given_back() {
-    // Other OS threads exist already: it makes no difference which of them the kernel picks.
+    // Other OS threads exist already: the kernel may deliver the signal on any of them.
     let idle = std::thread::spawn(|| std::thread::park_timeout(ms(60_000)));
-    // What USR1 does before and must do again afterwards.
+    // The action of USR1 before the test. USR1 must have it again afterwards.
     let mut outer = signals(&[Signal::USR1]).unwrap();
 
     run(async {
@@ -44,7 +45,8 @@ fn signals_are_awaited_merged_and_given_back() {
         assert_eq!(other.try_next(), Some(Signal::USR1));
     });
 
-    // All inner subscriptions are gone; the outer one has seen everything, merged, and nothing else.
+    // All inner subscriptions are dropped. The outer subscription has seen every signal, merged,
+    // and no other signal.
     assert_eq!((outer.try_next(), outer.try_next()), (Some(Signal::USR1), None));
     let error = signals(&[Signal::TERM, Signal::from_raw(libc::SIGKILL)]).unwrap_err();
     assert_eq!(
@@ -53,7 +55,8 @@ fn signals_are_awaited_merged_and_given_back() {
     );
     drop(outer);
 
-    // SAFETY: only reads the current action into zeroed memory, for which all-zero is a valid value.
+    // SAFETY: the call only reads the current action into zeroed memory, for which all-zero is a
+    // valid value.
     let action = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         assert_eq!(libc::sigaction(libc::SIGUSR1, std::ptr::null(), &mut action), 0);

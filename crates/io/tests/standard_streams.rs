@@ -1,5 +1,5 @@
-//! Standard input, output and error, be they pipes, files, sockets or a terminal. This program starts itself as the one whose
-//! streams they are.
+//! Standard input, output and error as pipes, files, sockets or a terminal. The test starts its own
+//! program again as the process with those streams.
 
 mod common;
 
@@ -10,7 +10,8 @@ use selvedge_io::time::{sleep, timeout};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
 
-/// What the child does: says how many lines it gets and of what length, and ends.
+/// The variable that makes this program the child: the child reports the length of each line that
+/// it reads, and ends.
 const PROGRAM: &str = "SELVEDGE_TEST_COUNTS_LINES";
 
 #[test]
@@ -21,7 +22,7 @@ fn program() {
     run(async {
         let (mut input, output) = (stdin().unwrap(), stdout().unwrap());
         let mut line = String::new();
-        // Given up at first, if nothing is there yet.
+        // The first read is given up if no line is there yet.
         let mut read = timeout(ms(20), input.read_line(&mut line)).await.unwrap_or(Ok(usize::MAX));
         while read.as_ref().is_ok_and(|&length| length > 0) {
             if read.as_ref().is_ok_and(|&length| length < usize::MAX) {
@@ -42,7 +43,7 @@ fn program_with(input: impl Into<Stdio>) -> Command {
     command
 }
 
-/// What it has said, without what the test harness says.
+/// The words that the child has written, without the words of the test harness.
 fn said(output: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(output);
     text.split(['\n', '\r', ' ']).filter(|word| word.starts_with('<')).map(String::from).collect()
@@ -89,7 +90,7 @@ fn sockets() {
     });
 }
 
-/// [`Command::output`] would empty the input.
+/// [`Command::output`] would replace the input by an empty one.
 trait OutputWithInput {
     async fn output_with_input(&mut self) -> Vec<u8>;
 }
@@ -115,7 +116,7 @@ fn a_terminal_keeps_its_mode() {
         rustix::io::write(&terminal, b"typed\n").unwrap();
         sleep(ms(100)).await;
         assert!(!fcntl_getfl(shared.as_fd()).unwrap().contains(OFlags::NONBLOCK), "while it runs");
-        rustix::io::write(&terminal, b"more\n\x04").unwrap(); // end of input
+        rustix::io::write(&terminal, b"more\n\x04").unwrap(); // the terminal's end of input
         let (stdout, status) = (child.stdout.take().unwrap(), timeout(ms(20_000), child.wait()).await);
         assert!(status.expect("it ends").unwrap().success());
         assert_eq!(said(&stdout.read_to_end().await.unwrap()), ["<6>", "<5>"]);

@@ -1,4 +1,4 @@
-//! Ends, resets, full buffers: what streams do besides carrying bytes.
+//! The behaviour of streams besides carrying bytes: ends, resets, full buffers.
 
 mod common;
 
@@ -27,7 +27,8 @@ fn half_closed_connections_still_answer() {
     });
 }
 
-/// Data and the end come in one event; the read that takes the data is short and so makes the next one wait first.
+/// Data and the end come in one event. The read that takes the data is short, so the next read
+/// waits first.
 #[test]
 fn an_end_that_comes_with_data_is_seen() {
     run(async {
@@ -43,7 +44,7 @@ fn an_end_that_comes_with_data_is_seen() {
                     }
                 }
             });
-            sleep(ms(1)).await; // it waits
+            sleep(ms(1)).await; // the reader waits
             client.write_all(b"the last words").await.unwrap();
             drop(client);
             assert_eq!(reader.await.unwrap(), [14]);
@@ -73,7 +74,7 @@ fn a_reset_reaches_reader_and_writer() {
                 }
             }
         });
-        sleep(ms(20)).await; // its buffer is full: it waits
+        sleep(ms(20)).await; // the writer's buffer is full: the writer waits
         client.set_linger(Some(ms(0))).unwrap();
         drop(client);
         assert_eq!(writer.await.unwrap(), ErrorKind::ConnectionReset);
@@ -131,7 +132,7 @@ fn reader_and_writer_wait_side_by_side() {
 #[test]
 fn connecting_fails_with_the_address_in_the_message() {
     run(async {
-        let address = listen().local_addr(); // nobody listens there any more
+        let address = listen().local_addr(); // the listener is dropped, so the port is free
         let error = TcpStream::connect(address).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         assert_eq!(error.to_string(), format!("connect to {address}: Connection refused"));
@@ -160,7 +161,7 @@ fn ipv6_and_options() {
         let Ok(listener) =
             selvedge_io::net::ListenOptions::new().only_v6(true).bind("[::1]:0".parse().unwrap())
         else {
-            return; // a host without IPv6
+            return; // this host has no IPv6
         };
         let address = listener.local_addr();
         let client = spawn(async move { TcpStream::connect(address).await.unwrap() });
@@ -174,7 +175,7 @@ fn ipv6_and_options() {
     });
 }
 
-/// A peer that sends faster than we read must not keep the worker to itself.
+/// A peer that sends faster than the thread reads must not keep the worker for itself.
 #[test]
 fn a_thread_that_never_waits_lets_others_run() {
     run(async {
@@ -197,7 +198,8 @@ fn a_thread_that_never_waits_lets_others_run() {
     });
 }
 
-/// More than one read's worth, and the end, come while the thread does something else, and after a short read.
+/// The data of more than one read, and the end, come while the thread does something else, after a
+/// short read.
 #[test]
 fn an_end_behind_more_data_than_one_read_takes_is_seen() {
     run(async {
@@ -218,7 +220,7 @@ fn an_end_behind_more_data_than_one_read_takes_is_seen() {
                 }
             }
         });
-        sleep(ms(5)).await; // it waits, so that the descriptor is registered
+        sleep(ms(5)).await; // the reader waits, so that the descriptor is registered
         client.write_all(b"x").await.unwrap();
         sleep(ms(5)).await;
         client.write_all(&[0; 250]).await.unwrap();
@@ -239,7 +241,7 @@ fn errors_name_the_peer() {
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert_eq!(error.to_string(), format!("read from {address}: timed out"));
         client.set_linger(Some(std::time::Duration::ZERO)).unwrap();
-        drop(client); // resets
+        drop(client); // dropping unread data resets the connection
         let error = server.read(&mut [0]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
         assert_eq!(error.to_string(), format!("read from {peer}: Connection reset by peer"));

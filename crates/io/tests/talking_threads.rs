@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// Long enough for a machine that has much else to do.
+/// Long enough for a machine with much other work.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// So many messages in a row on one worker are no accident.
+/// This many messages in a row on one worker are no accident.
 const TOGETHER: usize = 200;
 
-/// A step that does not end before another such runs on another worker.
+/// A step that ends only when another such step runs on another worker.
 fn meet(here: &AtomicUsize) {
     here.fetch_add(1, SeqCst);
     while here.load(SeqCst) < 2 {
@@ -22,7 +22,8 @@ fn meet(here: &AtomicUsize) {
     }
 }
 
-/// What the two of a pair know of each other: where either ran last, and for how many messages that has been one place.
+/// The shared state of a pair: where each thread ran last, and the number of messages for which
+/// both have run on one worker.
 #[derive(Default)]
 struct Pair {
     places: Mutex<[Option<ThreadId>; 2]>,
@@ -31,7 +32,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Passes a byte on that comes from the other, until they have been together for a while.
+    /// Passes on each byte that the other thread sends, until both have been together for a while.
     async fn talk(self: Arc<Pair>, me: usize, from: Receiver, to: Sender) {
         let begun = Instant::now();
         loop {
@@ -48,7 +49,7 @@ impl Pair {
             if self.together.load(SeqCst) >= TOGETHER || begun.elapsed() > PATIENCE {
                 self.done.store(true, SeqCst);
             }
-            // The other may have gone.
+            // The other thread may have ended.
             if to.write_all(&[0]).await.is_err() || self.done.load(SeqCst) {
                 return;
             }
@@ -59,14 +60,14 @@ impl Pair {
     }
 }
 
-/// Always ready, so that its worker neither sleeps nor steals.
+/// A thread that is always ready, so that its worker neither sleeps nor steals.
 async fn busy(until: Arc<AtomicUsize>) {
     while until.load(SeqCst) > 0 {
         yield_now().await;
     }
 }
 
-/// Starts one side of all pairs on this worker, and keeps it busy until they are done.
+/// Starts one side of all pairs on this worker, and keeps the worker busy until the pairs are done.
 fn start<F: Future<Output = ()> + Send + 'static>(side: Vec<F>, left: Arc<AtomicUsize>) {
     drop(spawn_local(busy(left.clone())));
     for talk in side {

@@ -1,5 +1,6 @@
-//! A foreign executor runs on an OS thread that has an event loop of ours, between its turns: the same socket is waited for
-//! here and there. (What this sets off lasts for the process: a file of its own.)
+//! A foreign executor runs on an OS thread that has an event loop, between the loop's turns.
+//! Threads of both wait for the same socket. (The loop for foreign executors lasts for the process,
+//! so this test has a file of its own.)
 
 mod common;
 

@@ -1,21 +1,20 @@
-//! Waiting for a future on an ordinary OS thread.
+//! [`block_on`]: waiting for a future on an ordinary OS thread.
 
 use selvedge_core::{in_thread, run_blocking};
 use std::future::Future;
 
 /// Runs a future on the calling OS thread, which sleeps while the future waits; returns its result.
 ///
-/// Ordinary code reaches threads of a scheduler by this function: it joins a thread that a
-/// [`Handle`](crate::Handle) has spawned, or takes from an MVar. The function runs no threads
-/// itself.
+/// Ordinary code uses it to wait for threads: to join a thread that a [`Handle`](crate::Handle) has
+/// spawned, or to take from an MVar. It runs no threads itself.
 ///
-/// While the OS thread sleeps it counts as [quiet](selvedge_core::Quiet): if it and all others wait
-/// for one another, a scheduler reports the deadlock.
+/// While the OS thread sleeps it counts as [quiet](selvedge_core::Quiet): if it and all other OS threads wait for
+/// one another, a scheduler reports the deadlock.
 ///
 /// # Panics
-/// If it is called within a thread of a scheduler. The OS thread is a worker's then. While it
-/// slept, no thread of the worker could run, and perhaps not the thread that it waits for: `await`
-/// the future instead.
+/// If it is called within a thread. The OS thread then belongs to a worker. While it sleeps, none
+/// of the worker's threads can run, and perhaps the awaited thread is one of them: `await` the
+/// future instead.
 ///
 /// # Examples
 /// ```

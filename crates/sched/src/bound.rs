@@ -1,4 +1,4 @@
-//! Threads with an OS thread of their own.
+//! [`bound`]: threads with an OS thread of their own.
 
 use crate::Spawned;
 use selvedge_core::{Events, round_robin_with, spawn_local};
@@ -8,24 +8,27 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// Starts an OS thread and runs on it one thread, the *bound* one, which never leaves it; returns a handle to wait for its result.
+/// Starts an OS thread and runs on it one thread, the *bound* thread, which never leaves it.
+/// Returns a handle to wait for the thread's result.
 ///
-/// This is for code that cares which OS thread it runs on: a library that keeps its state in thread-local variables, an interface
-/// that is to be used from the OS thread that has opened it, a signal mask or a priority of its own. Such code may block in `future`: no
-/// other thread waits for this OS thread. `future` is made there by `make`, so that it need not be `Send`.
+/// This is for code that must run on one OS thread: a library that keeps its state in thread-local
+/// variables, an interface that only the OS thread that opened it may use, a signal mask or a
+/// priority of its own. Such code may block in `future`, because no other thread waits for this OS
+/// thread. `make` creates `future` on the OS thread, so that `future` need not be `Send`.
 ///
-/// The OS thread has a CPU and an event source of its own, scheduled round-robin. Threads that the bound one
-/// [spawns locally](spawn_local) run on it too, and are cancelled when the bound one ends. The bound thread ends with itself, not with the
-/// scheduler from which it was started.
+/// The OS thread has a CPU and an event source of its own, scheduled round-robin. Threads that the
+/// bound thread [spawns locally](spawn_local) run on it too, and are cancelled when the bound
+/// thread ends. The bound thread does not end with the scheduler from which it was started.
 ///
-/// If the event source cannot be made, or threads there wait for each other for ever, that is reported on standard error and the
-/// bound thread counts as cancelled.
+/// If the event source cannot be made, or if threads there wait for each other for ever, the OS
+/// thread reports that on standard error and the bound thread counts as cancelled.
 ///
 /// # Errors
 /// If the operating system has no thread left.
 ///
 /// # Paper
-/// [HMP05 §2.2]: bound threads, which "have a dedicated OS thread" so that native code finds its thread-local state.
+/// [HMP05 §2.2]: bound threads, which "have a dedicated OS thread" so that native code finds its
+/// thread-local state.
 ///
 /// # Examples
 /// ```
@@ -80,7 +83,7 @@ where
     Ok(spawned)
 }
 
-/// Whether the bound thread's future is gone, and who waits for that.
+/// Whether the bound thread's future is gone, and the waker of the main thread that waits for that.
 #[derive(Default)]
 struct End {
     is_here: Cell<bool>,

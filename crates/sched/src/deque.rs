@@ -1,61 +1,75 @@
-//! A worker's ring of ready threads, from which other workers steal.
+//! A worker's ring of ready threads, from which other workers steal. `work_stealing` gives one
+//! [`Deque`] to each worker, and [`Crew`](crate::Crew) holds the [`Stealer`]s.
 //!
-//! One worker owns the ring: it alone pushes, at the tail. It and the thieves take from the head, so that everything is served
-//! first come, first served. Two words say what lies where:
+//! Vocabulary. The *owner* is the worker that holds the `Deque`. A *thief* is a worker that takes
+//! items through a `Stealer`. To *claim* items is to move `real` over them by an exchange of the
+//! head: the items then belong to the owner, which takes them one by one. To *steal* items is to
+//! move `real` over them for a thief.
+//!
+//! Only the owner pushes, at the tail. The owner and the thieves take from the head, so that items
+//! are served first come, first served. Two words say where the items are:
 //!
 //! ```text
 //!            stolen          claimed                  free for all
 //!        ┌────────────┬──────────────────────┬──────────────────────────┐
-//!  ... ──┤ a thief is │ the owner's already, │ whoever claims it first, │── ... (empty)
-//!        │  copying   │  taken at its ease   │     owner or thief       │
+//!  ... ──┤ a thief is │  the owner's, which  │ for the first that       │── ... (empty)
+//!        │  copying   │ takes them later     │ claims: owner or thief   │
 //!        └────────────┴──────────────────────┴──────────────────────────┘
 //!        real - stolen     next             real = claimed            tail
 //!
 //!  head:  │ wanted: 1 │ (unused) │ stolen: 16 │ real: 32 │      tail: │ 32 │
 //! ```
 //!
-//! 1. [`push`](Deque::push) (owner) writes the slot at the tail, then moves the tail with a Release store. No read-modify-write.
-//! 2. [`claim`](Deque::claim) (owner) moves `real` over its share of what is there, 16 items at most, by one exchange of the head;
-//!    [`take`](Deque::take) then takes those items one by one and touches nothing that is shared. Of a long queue, a claim is paid for once
-//!    in 16 items; of a short one the other workers' shares stay where they can get them.
-//! 3. [`steal_into`](Stealer::steal_into) (thief) moves `real` over half of what is there and writes down as `stolen` how much, by one
-//!    exchange; it copies; then it clears `stolen`. While that is not 0 no other thief begins, and the owner, who may go on
-//!    claiming (and adds to `stolen` what it claims), does not write to slots that far back.
-//! 4. [`want`](Stealer::want) and [`satisfied`](Stealer::satisfied) set and clear the `wanted` mark; see the
-//!    [protocol of the sleepers](crate::Crew).
+//! 1. [`push`](Deque::push) (owner) writes the slot at the tail, then moves the tail with a Release
+//!    store. It makes no read-modify-write.
+//! 2. [`claim`](Deque::claim) (owner) moves `real` over the owner's share of the free items, 16
+//!    items at most, by one exchange of the head. [`take`](Deque::take) then takes those items one
+//!    by one and touches no shared word. For a long queue, the owner pays for a claim once in 16
+//!    items. For a short queue, the shares of the other workers stay free, so that they can steal
+//!    them.
+//! 3. [`steal_into`](Stealer::steal_into) (thief) moves `real` over half of the free items and
+//!    writes their number to `stolen`, by one exchange. It copies the items, and then clears
+//!    `stolen`. While `stolen` is not 0, no other thief begins. The owner may go on claiming, and
+//!    then adds the number of claimed items to `stolen`. It does not write to slots that lie so far
+//!    back.
+//! 4. [`want`](Stealer::want) and [`satisfied`](Stealer::satisfied) set and clear the `wanted`
+//!    mark; see the [protocol of the sleepers](crate::Crew).
 //!
-//! **Every slot has one user at a time.** A slot between `real` and the tail has none. An exchange of the head moves
-//! `real`, and so whoever succeeds has for himself what he moved it over: all changes of the head are read-modify-writes, which have one
-//! order. The owner writes a slot only when it lies less than a ring's length before the oldest slot in use: the older of `real - stolen`,
-//! as it reads it with Acquire after a thief's Release, and its own `next`. What the owner wrote is seen by the thief because the tail is stored
-//! with Release and loaded with Acquire. A stale `real` makes the exchange fail; it could succeed wrongly only if
-//! 2^32 items went through the ring between a thief's load and its exchange. `tests/loom_deque.rs` checks all of this.
+//! **Every slot has one user at a time.** A free slot, between `real` and the tail, has no user. An
+//! exchange of the head moves `real`, so the worker that makes it becomes the only user of the
+//! slots that `real` passes: all changes of the head are read-modify-writes, which have one order.
+//! The owner writes a slot only when the slot lies less than a ring's length behind the oldest slot
+//! in use. That oldest slot is the older one of `next` and `real - stolen`, which the owner reads
+//! with Acquire after a thief's Release. The thief sees the items that the owner wrote, because the
+//! owner stores the tail with Release and the thief loads it with Acquire. A stale `real` makes the
+//! exchange fail. The exchange could succeed wrongly only if 2^32 items went through the ring
+//! between a thief's load and its exchange. `tests/loom_deque.rs` checks all of this.
 
 use crate::primitives::{Arc, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use std::fmt;
 use std::mem::MaybeUninit;
 
-/// Items in a ring.
+/// The number of items in a ring.
 pub(crate) const SLOTS: usize = 1024;
 
-/// The most that a claim takes.
+/// The most items that a claim takes.
 const CLAIM_MAX: u32 = 16;
 
 const STOLEN_SHIFT: u32 = 32;
 const STOLEN: u64 = 0xFFFF << STOLEN_SHIFT;
 const WANTED: u64 = 1 << 63;
 
-/// The head's word, taken apart.
+/// The head's word, with access to its parts.
 #[derive(Clone, Copy)]
 struct Head(u64);
 
 impl Head {
-    /// The first item that nobody has claimed.
+    /// The first free item: no worker has claimed or stolen it.
     fn real(self) -> u32 {
         self.0 as u32
     }
 
-    /// How far before `real` a thief may still be reading; 0 if none is.
+    /// How far before `real` a thief may still be reading; 0 if no thief reads.
     fn stolen(self) -> u32 {
         ((self.0 & STOLEN) >> STOLEN_SHIFT) as u32
     }
@@ -69,7 +83,7 @@ impl Head {
     }
 }
 
-/// A word on cache lines of its own: two, because processors fetch them in pairs.
+/// A word on cache lines of its own. It takes two lines, because processors fetch them in pairs.
 #[repr(align(128))]
 struct Apart<T>(T);
 
@@ -79,8 +93,9 @@ struct Ring<T, const N: usize> {
     slots: [UnsafeCell<MaybeUninit<T>>; N],
 }
 
-// SAFETY: a slot is touched by one user at a time, who got it by an exchange of the head or is the owner behind the tail (see the
-// head of this file); items move between OS threads, and so must be Send. No reference to an item is handed out.
+// SAFETY: a slot has one user at a time: a worker that made it its own by an exchange of the head,
+// or the owner at the tail (see the head of this file). Items move between OS threads, so they must
+// be `Send`. No reference to an item leaves a slot.
 unsafe impl<T: Send, const N: usize> Sync for Ring<T, N> {}
 // SAFETY: as above.
 unsafe impl<T: Send, const N: usize> Send for Ring<T, N> {}
@@ -91,23 +106,24 @@ impl<T, const N: usize> Ring<T, N> {
     }
 
     /// # Safety
-    /// The slot is the caller's, and holds nothing.
+    /// The slot belongs to the caller, and holds no item.
     #[inline(always)]
     unsafe fn write(&self, index: u32, item: T) {
-        // SAFETY: exclusively the caller's.
+        // SAFETY: the slot is the caller's alone, by this function's contract.
         self.slot(index).with_mut(|slot| unsafe { (*slot).write(item) });
     }
 
     /// # Safety
-    /// The slot is the caller's, and holds an item, which is moved out.
+    /// The slot belongs to the caller, and holds an item. The call moves the item out.
     #[inline(always)]
     unsafe fn read(&self, index: u32) -> T {
-        // SAFETY: exclusively the caller's, and initialised.
+        // SAFETY: the slot is the caller's alone and initialised, by this function's contract.
         self.slot(index).with_mut(|slot| unsafe { (*slot).assume_init_read() })
     }
 }
 
-/// The owner's end of a bounded ring of `N` items (a power of two): it pushes and claims. [`Stealer`] is the other end.
+/// The owner's end of a bounded ring of `N` items (a power of two). It pushes and claims.
+/// [`Stealer`] is the thieves' end.
 ///
 /// Dropping it drops the items that are left.
 ///
@@ -115,10 +131,12 @@ impl<T, const N: usize> Ring<T, N> {
 /// [LZ07 §4.4]: the ready queue that several `worker_main` loops share.
 ///
 /// # Differences
-/// 1. There is one for each worker, so that they meet only when one of them has run out of work.
+/// 1. Each worker has a ring of its own, so that workers meet only when one of them has run out of
+///    work.
 ///
 /// # Complexity
-/// All operations but a theft are O(1). A push is a store, a claim one atomic read-modify-write for up to 16 items.
+/// All operations except a theft are O(1). A push is a store; a claim is one atomic
+/// read-modify-write for up to 16 items.
 ///
 /// # Examples
 /// ```
@@ -134,21 +152,22 @@ impl<T, const N: usize> Ring<T, N> {
 /// ```
 pub struct Deque<T, const N: usize = SLOTS> {
     ring: Arc<Ring<T, N>>,
-    /// As in the ring.
+    /// The same value as the ring's tail.
     tail: u32,
     /// The claimed items are `next..claimed`.
     next: u32,
     claimed: u32,
-    /// The tail may go as far as this: a ring's length behind the oldest slot in use, as last looked at.
+    /// The largest value of the tail: a ring's length behind the oldest slot in use, as the owner
+    /// last saw it.
     limit: u32,
 }
 
-/// What a [`claim`](Deque::claim) has found.
+/// The result of a [`claim`](Deque::claim).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// How many items are the owner's now, to be taken with [`Deque::take`].
+    /// The number of items that the owner has claimed, to take with [`Deque::take`].
     pub taken: u32,
-    /// How many were left in the ring.
+    /// The number of items that were left in the ring.
     pub left: u32,
     /// Whether the ring bears the mark of a worker that went to sleep.
     pub wanted: bool,
@@ -177,31 +196,33 @@ impl<T, const N: usize> Deque<T, N> {
         Stealer { ring: self.ring.clone() }
     }
 
-    /// Adds an item at the tail.
+    /// Appends an item at the tail.
     ///
     /// # Errors
-    /// Gives the item back if the ring is full.
+    /// Returns the item if the ring is full.
     #[inline(always)]
     pub fn push(&mut self, item: T) -> Result<(), T> {
         if self.tail == self.limit && self.room() == 0 {
             return Err(item);
         }
-        // SAFETY: the tail is less than a ring's length behind the oldest slot in use, so this one is the owner's and empty.
+        // SAFETY: the tail is less than a ring's length behind the oldest slot in use (`limit`, set
+        // by `room`), so this slot is the owner's and empty.
         unsafe { self.ring.write(self.tail, item) };
         self.tail = self.tail.wrapping_add(1);
-        // Release: who sees the tail sees the item.
+        // Release: a thief that sees the new tail sees the item.
         self.ring.tail.0.store(self.tail, Ordering::Release);
         Ok(())
     }
 
-    /// Adds items at the tail, as many as there is room for, and shows them to the thieves all at once. How many.
+    /// Appends items at the tail, at most `max` and at most as many as there is room for, and shows
+    /// them to the thieves all at once. Returns their number.
     #[inline]
     pub fn push_from(&mut self, mut items: impl FnMut() -> Option<T>, max: usize) -> usize {
         let room = self.room().min(max as u32);
         let before = self.tail;
         for _ in 0..room {
             let Some(item) = items() else { break };
-            // SAFETY: as in `push`.
+            // SAFETY: as in `push`: `room` has bounded the number of items.
             unsafe { self.ring.write(self.tail, item) };
             self.tail = self.tail.wrapping_add(1);
         }
@@ -209,9 +230,9 @@ impl<T, const N: usize> Deque<T, N> {
         self.tail.wrapping_sub(before) as usize
     }
 
-    /// How many items can be pushed now.
+    /// The number of items that can be pushed now.
     pub fn room(&mut self) -> u32 {
-        // Acquire: the thief that gave a slot back has read it before.
+        // Acquire: a thief that gave slots back has read them before.
         let head = Head(self.ring.head.0.load(Ordering::Acquire));
         let taken_back = head.real().wrapping_sub(head.stolen());
         let mut used = self.tail.wrapping_sub(taken_back);
@@ -223,7 +244,7 @@ impl<T, const N: usize> Deque<T, N> {
         room
     }
 
-    /// The next of the claimed items.
+    /// Takes the next claimed item.
     #[inline(always)]
     pub fn take(&mut self) -> Option<T> {
         if self.next == self.claimed {
@@ -231,15 +252,18 @@ impl<T, const N: usize> Deque<T, N> {
         }
         let index = self.next;
         self.next = index.wrapping_add(1);
-        // SAFETY: claimed by an exchange of the head, and taken once.
+        // SAFETY: an exchange of the head in `claim` gave the slot to the owner, and `next` passes
+        // it once.
         Some(unsafe { self.ring.read(index) })
     }
 
-    /// Claims items for the owner, once those claimed before are taken: one worker's share of what is there if there are `workers`
-    /// of them, at least one item and at most 16.
+    /// Claims items for the owner, after the owner has taken the items that it claimed before. It
+    /// claims one worker's share of the free items for `workers` workers, at least one item and at
+    /// most 16.
     ///
-    /// It takes part in the [protocol of the sleepers](crate::Crew): whoever set the mark before is heard of here, and whoever sets it
-    /// later sees what has been pushed until now.
+    /// The call takes part in the [protocol of the sleepers](crate::Crew): it sees a mark that a
+    /// worker set before, and a worker that sets the mark later sees the items that have been
+    /// pushed until now.
     pub fn claim(&mut self, workers: u32) -> Claim {
         debug_assert_eq!(self.next, self.claimed, "claimed items are taken before there is another claim");
         let word = &self.ring.head.0;
@@ -263,7 +287,7 @@ impl<T, const N: usize> Deque<T, N> {
         }
     }
 
-    /// Takes the first item.
+    /// Takes the first item, if there is one.
     pub fn pop(&mut self) -> Option<T> {
         self.take().or_else(|| {
             self.claim(u32::MAX);
@@ -271,24 +295,25 @@ impl<T, const N: usize> Deque<T, N> {
         })
     }
 
-    /// How many items are claimed and not yet taken.
+    /// The number of items that are claimed and not yet taken.
     #[inline(always)]
     pub fn claimed(&self) -> usize {
         self.claimed.wrapping_sub(self.next) as usize
     }
 
-    /// How many items are in it, those claimed among them.
+    /// The number of items in the ring, with the claimed ones.
     pub fn len(&self) -> usize {
         let head = Head(self.ring.head.0.load(Ordering::Relaxed));
         self.tail.wrapping_sub(head.real()) as usize + self.claimed()
     }
 
-    /// Whether no item is in it.
+    /// Whether the ring has no item.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the ring bears the mark of a worker that went to sleep. A hint: [`claim`](Deque::claim) knows.
+    /// Whether the ring bears the mark of a worker that went to sleep. This is a hint;
+    /// [`claim`](Deque::claim) knows for certain.
     #[inline(always)]
     pub fn is_wanted(&self) -> bool {
         Head(self.ring.head.0.load(Ordering::Relaxed)).is_wanted()
@@ -319,13 +344,13 @@ impl<T, const N: usize> Clone for Stealer<T, N> {
 }
 
 impl<T, const N: usize> Stealer<T, N> {
-    /// Moves half of the items (rounded up) to the thief's own ring, and returns the first of them. `None` if there is
-    /// nothing, or if another thief is at it.
+    /// Moves half of the free items (rounded up) to the thief's own ring, and returns the first of
+    /// them. `None` if there is no free item, or if another thief is copying.
     ///
     /// # Complexity
-    /// Two atomic read-modify-writes, and copying.
+    /// Two atomic read-modify-writes, and a copy of the items.
     pub fn steal_into(&self, thief: &mut Deque<T, N>) -> Option<T> {
-        // One is returned and needs no room.
+        // The first item is returned and needs no room.
         let room = thief.room() + 1;
         let word = &self.ring.head.0;
         let mut head = Head(word.load(Ordering::Acquire));
@@ -334,12 +359,13 @@ impl<T, const N: usize> Stealer<T, N> {
                 return None;
             }
             let real = head.real();
-            // Acquire: what lies before the tail has been written. Not older than the head, which was loaded before.
+            // Acquire: the items before the tail have been written. The tail is not older than the
+            // head, because the head was loaded first.
             let len = self.ring.tail.0.load(Ordering::Acquire).wrapping_sub(real);
             if len == 0 {
                 return None;
             }
-            // Of an outdated head `len` may be anything; the exchange then fails.
+            // If the head is outdated, `len` may have any value; the exchange then fails.
             let taken = (len - len / 2).min(room).min(N as u32);
             let stolen = Head::new(real.wrapping_add(taken), taken, head.is_wanted());
             match word.compare_exchange_weak(head.0, stolen.0, Ordering::AcqRel, Ordering::Acquire) {
@@ -348,27 +374,29 @@ impl<T, const N: usize> Stealer<T, N> {
             }
         };
         let mut indices = (0..taken).map(|i| first.wrapping_add(i));
-        // SAFETY: the exchange made the slots from `first` on this thief's; each is read once.
+        // SAFETY: the exchange gave the slots from `first` on to this thief, and the iterator reads
+        // each slot once.
         let mut copy = || indices.next().map(|index| unsafe { self.ring.read(index) });
         let item = copy();
         thief.push_from(copy, taken as usize);
-        // Release: the slots have been read.
+        // Release: the thief has read the slots.
         word.fetch_and(!STOLEN, Ordering::Release);
         item
     }
 
-    /// Whether nothing is there to be stolen.
+    /// Whether there is no item to steal.
     pub fn is_empty(&self) -> bool {
         let head = Head(self.ring.head.0.load(Ordering::Acquire));
         self.ring.tail.0.load(Ordering::Acquire) == head.real()
     }
 
-    /// Marks the ring: somebody who would take from it goes to sleep. What the owner pushed before its last claim is seen after this.
+    /// Marks the ring, because a worker that would steal from it goes to sleep. After this call the
+    /// worker sees the items that the owner pushed before its last claim.
     pub fn want(&self) {
         self.ring.head.0.fetch_or(WANTED, Ordering::AcqRel);
     }
 
-    /// Takes the mark away: nobody sleeps.
+    /// Clears the mark, because no worker sleeps.
     pub fn satisfied(&self) {
         self.ring.head.0.fetch_and(!WANTED, Ordering::AcqRel);
     }
@@ -461,7 +489,8 @@ mod tests {
             const N: usize = 16;
             let (mut ring, mut thief) = (Deque::<Box<u32>, N>::new(), Deque::<Box<u32>, N>::new());
             let (mut model, mut stolen) = (VecDeque::new(), VecDeque::new());
-            // Claimed items cannot be stolen, and as long as there are any, what was stolen behind them leaves holes.
+            // Claimed items cannot be stolen. While claimed items are left, the slots of stolen
+            // items behind them are holes.
             let (mut claimed, mut holes) = (0usize, 0);
             let mut fresh = 0..;
             for op in ops {

@@ -1,4 +1,5 @@
-//! Spawning threads from elsewhere: from ordinary OS threads, and from threads of other schedulers.
+//! [`Handle`] and [`Spawned`]: spawning threads from elsewhere, from ordinary OS threads and from
+//! threads of other schedulers.
 
 use selvedge_core::{Adopt, Cpu, JoinError, JoinHandle, adopter};
 use std::fmt;
@@ -7,13 +8,15 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-/// A way to a scheduler from anywhere: from an ordinary OS thread, or from a thread of another scheduler.
+/// A way to a scheduler from any OS thread: from an ordinary OS thread, or from a thread of another
+/// scheduler.
 ///
-/// The scheduler may be any: one that runs [round-robin](selvedge_core::round_robin), or [`per_core`](crate::per_core) (then
-/// the handle leads to one of its workers), or by [`priority`](crate::priority()), or one of the program's own. Of a
-/// [`WorkStealing`](crate::WorkStealing) there is a handle before it runs.
+/// Any scheduler has handles: a [round-robin](selvedge_core::round_robin) scheduler,
+/// [`per_core`](crate::per_core) (then the handle leads to one of its workers),
+/// [`priority`](crate::priority()), or a scheduler of the program's own. A
+/// [`WorkStealing`](crate::WorkStealing) has a handle before it runs.
 ///
-/// It does not keep the scheduler running.
+/// A handle does not keep the scheduler running.
 #[derive(Clone, Debug)]
 pub struct Handle {
     scheduler: Arc<dyn Adopt>,
@@ -45,10 +48,12 @@ impl Handle {
         adopter().map(Handle::new)
     }
 
-    /// Creates a thread in the scheduler, and returns a handle to wait for its result from here.
+    /// Creates a thread in the scheduler, and returns a handle that the caller awaits for the
+    /// thread's result.
     ///
-    /// Within the scheduler itself [`spawn`](selvedge_core::spawn) does the same with less ado. If the scheduler has ended, or ends
-    /// before it comes to it, the future is dropped, and the thread counts as cancelled; so it does if the arena is full.
+    /// Within the scheduler itself [`spawn`](selvedge_core::spawn) does the same at a lower cost.
+    /// If the scheduler has ended, or ends before it takes the future, the future is dropped and
+    /// the thread counts as cancelled. The same happens if the arena is full.
     ///
     /// # Examples
     /// Two schedulers side by side:
@@ -80,19 +85,20 @@ impl Handle {
     {
         let (spawned, born) = Spawned::unborn();
         let birth = move |cpu: &mut Cpu| born.spawn(cpu, future);
-        // One that is not taken is dropped, which is noted in its place.
+        // If the scheduler does not take `birth`, it drops `birth`, and the drop of `born` notes
+        // that in the place.
         drop(self.scheduler.adopt(Box::new(birth)));
         spawned
     }
 }
 
-/// What becomes of a thread that is to be created elsewhere.
+/// The state of a thread that is to be created elsewhere.
 enum State<T> {
-    /// It is not created yet. Who waits for it.
+    /// The thread is not created yet. The waker of the waiter for its result, if there is one.
     Unborn(Option<Waker>),
-    /// Its handle, to be fetched.
+    /// The thread is created. Its handle, which the waiter fetches.
     Born(JoinHandle<T>),
-    /// It never will be; or its handle has been fetched.
+    /// The thread will never be created; or the waiter has fetched its handle.
     Gone,
 }
 
@@ -103,8 +109,8 @@ impl<T> Place<T> {
         self.0.lock().expect("no panic under this lock")
     }
 
-    /// Cancels the thread if it is born, and sees to it that it never will be if it is not: under one lock, so that it cannot be born
-    /// in between.
+    /// Cancels the thread if it is born. If it is not born, it will never be. Both happen under one
+    /// lock, so that the thread cannot be born in between.
     fn give_up(&self) {
         let mut state = self.state();
         let waiting = match &mut *state {
@@ -119,7 +125,8 @@ impl<T> Place<T> {
         }
     }
 
-    /// The thread is born, or it never will be. One that is born when it has been given up before is cancelled.
+    /// Notes that the thread is born, or that it never will be. A thread that was given up before
+    /// it was born is cancelled.
     fn decide(&self, decided: State<T>) {
         let mut state = self.state();
         let State::Unborn(waiting) = &mut *state else {
@@ -137,7 +144,7 @@ impl<T> Place<T> {
     }
 }
 
-/// The duty to create the thread. If it is dropped instead, nobody waits in vain.
+/// The duty to create the thread. Dropping it ends the waiter's wait.
 pub(crate) struct Born<T>(Option<Arc<Place<T>>>);
 
 impl<T: Send> Born<T> {
@@ -156,7 +163,7 @@ impl<T: Send> Born<T> {
 }
 
 impl<T> Born<T> {
-    /// The thread is created, and this is its handle.
+    /// Notes that the thread is created, and its handle.
     pub(crate) fn has(mut self, handle: JoinHandle<T>) {
         if let Some(place) = self.0.take() {
             place.decide(State::Born(handle));
@@ -172,29 +179,32 @@ impl<T> Drop for Born<T> {
     }
 }
 
-/// The right to wait for the result of a thread that was [spawned from elsewhere](Handle::spawn), or is
-/// [bound](crate::bound) to an OS thread elsewhere: a future of `Result<T, JoinError>`.
+/// The right to wait for the result of a thread that was [spawned from elsewhere](Handle::spawn),
+/// or that is [bound](crate::bound) to an OS thread elsewhere. It is a future of `Result<T,
+/// JoinError>`.
 ///
-/// Dropping it lets the thread run on. It may be awaited in threads of any scheduler, and in [`block_on`](crate::block_on).
+/// Dropping it lets the thread run on. Threads of any scheduler may await it, and
+/// [`block_on`](crate::block_on) too.
 ///
 /// # Panics
-/// When awaited again after it has returned the result.
+/// If it is awaited again after it has returned the result.
 #[must_use = "a thread's panic is seen by who awaits its handle; drop it to let the thread run unobserved"]
 pub struct Spawned<T> {
     place: Arc<Place<T>>,
-    /// Once the thread is born.
+    /// Present after the waiter has fetched it from the place.
     handle: Option<JoinHandle<T>>,
 }
 
 impl<T> Spawned<T> {
-    /// The right to wait for a thread that is to be created, and the duty to create it.
+    /// The right to wait for a thread that is to be created, and the duty to create the thread.
     pub(crate) fn unborn() -> (Spawned<T>, Born<T>) {
         let place = Arc::new(Place(Mutex::new(State::Unborn(None))));
         let born = Born(Some(place.clone()));
         (Spawned { place, handle: None }, born)
     }
 
-    /// Cancels the thread, as [`JoinHandle::cancel`] does; if it is not created yet it never will be.
+    /// Cancels the thread, like [`JoinHandle::cancel`]. A thread that is not created yet will never
+    /// be.
     pub fn cancel(&self) {
         if let Some(handle) = &self.handle {
             return handle.cancel();
@@ -202,7 +212,7 @@ impl<T> Spawned<T> {
         self.place.give_up();
     }
 
-    /// Whether the thread is over, or never will be.
+    /// Whether the thread has ended, or will never be created.
     pub fn is_finished(&self) -> bool {
         if let Some(handle) = &self.handle {
             return handle.is_finished();
@@ -222,7 +232,8 @@ impl<T> Future for Spawned<T> {
         if let Some(handle) = &mut self.handle {
             return Pin::new(handle).poll(cx);
         }
-        // It may be foreign, and is not cloned under the lock.
+        // The waker is cloned before the lock is taken, because a foreign waker's code may run in
+        // the clone.
         let waker = cx.waker().clone();
         let mut state = self.place.state();
         if let State::Unborn(waiting) = &mut *state {

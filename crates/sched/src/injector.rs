@@ -1,17 +1,18 @@
-//! The queue of what comes from outside, for whichever worker looks first.
+//! [`Injector`]: the queue of items from outside, from which the first worker that looks takes its
+//! share.
 
 use crate::primitives::{AtomicUsize, Mutex, Ordering};
 use std::collections::VecDeque;
 
-/// An unbounded queue that anybody may push to, and from which workers take in batches.
+/// An unbounded queue that any OS thread may push to, and from which workers take in batches.
 ///
 /// # Complexity
-/// Looking whether something is there is one load; everything else takes a lock.
+/// Looking whether there are items is one load; every other operation takes a lock.
 #[derive(Debug)]
 pub struct Injector<T> {
-    /// `None` once it is closed.
+    /// `None` after the queue is closed.
     items: Mutex<Option<VecDeque<T>>>,
-    /// How many they are. Written under the lock.
+    /// The number of items. Written under the lock.
     len: AtomicUsize,
 }
 
@@ -27,10 +28,10 @@ impl<T> Injector<T> {
         Injector { items: Mutex::new(Some(VecDeque::new())), len: AtomicUsize::new(0) }
     }
 
-    /// Adds an item at the end.
+    /// Appends an item.
     ///
     /// # Errors
-    /// Gives the item back if the queue is closed.
+    /// Returns the item if the queue is closed.
     pub fn push(&self, item: T) -> Result<(), T> {
         let mut items = self.items.lock().expect("no panic under this lock");
         let Some(items) = &mut *items else { return Err(item) };
@@ -39,8 +40,8 @@ impl<T> Injector<T> {
         Ok(())
     }
 
-    /// Takes from the front what is one worker's share if there are `workers` of them, at most `max` items; at least one, if
-    /// there is one.
+    /// Takes one worker's share for `workers` workers from the front: at most `max` items, and at
+    /// least one if there is one.
     pub fn take(&self, workers: usize, max: usize) -> Vec<T> {
         if self.is_empty() {
             return Vec::new();
@@ -53,19 +54,19 @@ impl<T> Injector<T> {
         taken
     }
 
-    /// Takes everything that is left, and accepts nothing more.
+    /// Takes all items that are left. The queue accepts no more items.
     pub fn close(&self) -> impl Iterator<Item = T> + use<T> {
         let left = self.items.lock().expect("no panic under this lock").take();
         self.len.store(0, Ordering::Release);
         left.into_iter().flatten()
     }
 
-    /// How many items are in it.
+    /// The number of items in the queue.
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Whether nothing is in it.
+    /// Whether the queue has no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,18 +1,21 @@
 //! Ready-made schedulers over the same threads and traces.
 //!
-//! - [`work_stealing`]: several OS threads that share the threads among them. It is the one to begin with.
-//! - [`per_core`]: several OS threads, each with its own CPU, its own event loop and its own threads, sharing nothing. Threads need not
-//!   be `Send`.
+//! - [`work_stealing`]: several OS threads that share the threads among them. Begin with this
+//!   scheduler.
+//! - [`per_core`]: several OS threads that share nothing. Each has its own CPU, its own event loop
+//!   and its own threads. The threads need not be `Send`.
 //! - [`priority`]: one OS thread, urgent threads first, with deadlines.
-//! - [`simulated`]: one OS thread, a virtual clock and an order that a seed determines, for tests; [`Explorer`] for all orders.
-//! - [`round_robin`], the reference, on the calling OS thread; it lives in `selvedge-core`.
+//! - [`round_robin`]: the reference scheduler, on the calling OS thread; it is in `selvedge-core`.
 //!
-//! Several may run side by side in one program, on OS threads of their own. A [`Handle`] takes work to a scheduler from elsewhere, and
-//! [`block_on`] waits for it in ordinary code. A thread that must have an OS thread to itself is [`bound`].
+//! Several schedulers may run side by side in one program, on OS threads of their own. A [`Handle`]
+//! takes work to a scheduler from elsewhere, and [`block_on`] waits for a result in ordinary code.
+//! [`bound`] gives a thread an OS thread of its own.
 //!
-//! [`Deque`], [`Injector`] and [`Crew`] are the parts of the first, for multi-core schedulers of one's own.
+//! [`Deque`], [`Injector`] and [`Crew`] are the parts of [`work_stealing`], for multi-core
+//! schedulers of a program's own.
 //!
-//! A scheduler of one's own is a loop over [`Thread::step`](selvedge_core::Thread::step): see the example `own_scheduler`.
+//! A scheduler of a program's own is a loop over [`Thread::step`](selvedge_core::Thread::step): see
+//! the example `own_scheduler`.
 #![deny(unsafe_code)]
 
 mod block_on;
@@ -24,7 +27,6 @@ mod injector;
 mod per_core;
 mod primitives;
 mod priority;
-mod simulated;
 mod sleep;
 mod work_stealing;
 
@@ -36,8 +38,5 @@ pub use injector::Injector;
 pub use per_core::{Failure, per_core};
 pub use priority::{LEVEL_DEFAULT, LEVEL_MAX, Priority, priority, set_deadline, set_priority};
 pub use selvedge_core::{round_robin, round_robin_with};
-pub use simulated::{
-    Explored, Explorer, Failed, Random, Run, Simulation, VirtualTime, Why, each_seed, simulated,
-};
 pub use sleep::Crew;
 pub use work_stealing::{WorkStealing, work_stealing};

@@ -1,4 +1,4 @@
-//! One loop per core: OS threads that share nothing.
+//! [`per_core`]: one loop per core, on OS threads that share nothing.
 
 use selvedge_core::{Cpu, Events, Quiet, RunError, Unpark, round_robin_until};
 use std::fmt;
@@ -8,11 +8,11 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Why [`per_core`] ended early: a worker failed, and the others were stopped.
+/// The reason why [`per_core`] ended early: a worker failed, and the other workers were stopped.
 pub struct Failure {
     /// The worker's number.
     pub worker: usize,
-    /// What stopped it.
+    /// The error that stopped it.
     pub error: RunError,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The same words, because a `main` that returns a `Result` prints its error so.
+/// Like `Display`, because a `main` that returns a `Result` prints its error by `Debug`.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -35,11 +35,13 @@ impl std::error::Error for Failure {
     }
 }
 
-/// Starts `workers` OS threads, each with a CPU and an event source of its own, and runs `main(worker)` on each, round-robin with
-/// the threads it creates there. Returns the results in the workers' order when all mains have ended.
+/// Starts `workers` OS threads, each with a CPU and an event source of its own, and runs
+/// `main(worker)` on each of them, round-robin with the threads that it creates there. Returns the
+/// results in the workers' order after all mains have ended.
 ///
-/// A thread never leaves its worker, so it need not be `Send`, and what threads of one worker share needs no lock. Work is
-/// spread by whoever hands it out: for a server, by the kernel among the listening sockets.
+/// A thread never leaves its worker, so it need not be `Send`, and data that the threads of one
+/// worker share need no lock. The source of the work spreads it: for a server, the kernel spreads
+/// it over the listening sockets.
 ///
 /// The calling OS thread only waits.
 ///
@@ -47,11 +49,11 @@ impl std::error::Error for Failure {
 /// The first worker that fails stops the others: their threads are cancelled at their next turn.
 ///
 /// # Panics
-/// If a main panics, with its payload, when the other workers have been stopped.
+/// If a main panics: with its payload, after the other workers have been stopped.
 ///
 /// # Paper
-/// [LZ07 §4.4, Figure 17] has several `worker_main` loops on one ready queue; [Mighty §Scaling] has several processes that
-/// share nothing, and this does the same with threads.
+/// [LZ07 §4.4, Figure 17] has several `worker_main` loops on one ready queue; [Mighty §Scaling] has
+/// several processes that share nothing, and this does the same with threads.
 ///
 /// # Examples
 /// ```
@@ -97,7 +99,7 @@ where
             crew.leave();
         }
         crew.waits();
-        // All are joined before any panic goes on.
+        // All workers are joined before any panic goes on.
         started.into_iter().map(|s| s.map(|handle| handle.join())).collect()
     });
     let mut results = Vec::new();
@@ -113,7 +115,7 @@ where
     failure.map_or(Ok(results), Err)
 }
 
-/// What the workers know of each other: whether to stop, and how to wake them for it.
+/// The state that the workers share: whether to stop, and how to wake each other for that.
 #[derive(Debug, Default)]
 struct Crew {
     stopped: AtomicBool,
@@ -121,7 +123,8 @@ struct Crew {
     attendance: Mutex<Attendance>,
 }
 
-/// How many workers have not ended, and the quiet of the OS thread that waits for their end. The last to end ends it.
+/// The number of workers that have not ended, and the quiet of the OS thread that waits for their
+/// end. The last worker to end removes the quiet.
 #[derive(Debug, Default)]
 struct Attendance {
     present: usize,
@@ -142,7 +145,7 @@ impl Crew {
         }
     }
 
-    /// The calling OS thread does nothing more before all workers have ended.
+    /// The calling OS thread does nothing more until all workers have ended.
     fn waits(&self) {
         let mut attendance = self.attendance();
         if attendance.present > 0 {
@@ -160,7 +163,7 @@ impl Crew {
     }
 }
 
-/// For as long as it lives, a worker has not ended.
+/// While it lives, a worker has not ended.
 struct Present<'a>(&'a Crew);
 
 impl Drop for Present<'_> {
@@ -179,7 +182,7 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// One worker's life. `None` if it was stopped before its main ended.
+/// Runs one worker until its end. `None` if it was stopped before its main ended.
 fn work<E: Events, F: Future + 'static>(
     worker: usize,
     events: &(impl Fn(usize) -> io::Result<E> + Sync),
@@ -189,7 +192,7 @@ fn work<E: Events, F: Future + 'static>(
     let mut events = events(worker)?;
     let cpu = Cpu::new()?;
     crew.enlist(cpu.unparker());
-    // A stop that comes before `enlist` is seen here; a later one calls the CPU.
+    // This check sees a stop that came before `enlist`. A later stop unparks the CPU.
     round_robin_until(cpu, &mut events, main(worker), || crew.stopped.load(Ordering::SeqCst))
 }
 

@@ -1,4 +1,5 @@
-//! The synchronisation primitives of the protocols that are checked with loom: std's, or loom's under `--cfg loom`.
+//! The synchronisation primitives of the protocols that loom checks: std's, or loom's under `--cfg
+//! loom`.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -25,7 +26,8 @@ impl<T> UnsafeCell<T> {
         UnsafeCell(std::cell::UnsafeCell::new(value))
     }
 
-    /// Works on the content, which nobody else touches meanwhile.
+    /// Gives `work` the content. The caller makes sure that no other user touches the content
+    /// meanwhile.
     #[inline(always)]
     pub(crate) fn with_mut<R>(&self, work: impl FnOnce(*mut T) -> R) -> R {
         work(self.0.get())

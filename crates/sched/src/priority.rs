@@ -1,4 +1,5 @@
-//! Urgent threads first, and nobody for ever last.
+//! A scheduler that runs urgent threads first and lets no thread wait for ever: [`Priority`], with
+//! [`priority`] as its short form.
 
 use selvedge_core::{Cpu, Events, JoinError, Request, RunError, Syscall, Thread, Time, Trace, call};
 use std::cell::Cell;
@@ -10,16 +11,16 @@ use std::time::Duration;
 /// The least urgent level; 0 is the most urgent.
 pub const LEVEL_MAX: u8 = 7;
 
-/// The level of the main thread, and so of all that set no other.
+/// The level of the main thread, and so of every thread that sets no other level.
 pub const LEVEL_DEFAULT: u8 = 4;
 
-/// Runs `main` and the threads it creates on the calling OS thread, the urgent ones first, until `main` has ended; returns
-/// its result. The threads that are left are cancelled.
+/// Runs `main` and the threads it creates on the calling OS thread, the urgent ones first, until
+/// `main` has ended; returns its result. The threads that are left are cancelled.
 ///
 /// It is [`Priority::run`] with an ageing of 100 ms.
 ///
 /// # Errors
-/// See [`RunError`]; a deadlock above all.
+/// See [`RunError`]; most often a deadlock.
 ///
 /// # Panics
 /// If `main` panics.
@@ -46,25 +47,31 @@ pub fn priority<F: Future + 'static>(events: &mut impl Events, main: F) -> Resul
 
 /// A scheduler of strict levels with ageing, and by the earliest deadline within a level.
 ///
-/// A thread [has a level](set_priority) from 0, the most urgent, to [`LEVEL_MAX`], and may have [a deadline](set_deadline); a new one has those of its
-/// creator. When it becomes ready it gets a **due time**, and the ready thread that is due first runs next; of
-/// equal ones, the one that has been ready longest. With *A* for the [ageing](Priority::ageing), a thread
-/// at level *l* that becomes ready at time *t* is due at
+/// A thread [has a level](set_priority) from 0, the most urgent, to [`LEVEL_MAX`], and may have [a
+/// deadline](set_deadline). A new thread has the level and the deadline of its creator. When a
+/// thread becomes ready it gets a **due time**. The scheduler runs the ready thread with the
+/// earliest due time next. Among equal due times, it runs the thread that has been ready longest.
+/// With *A* for the [ageing](Priority::ageing), a thread at level *l* that becomes ready at time
+/// *t* is due at
 ///
-/// - its deadline, but at *t* if that has passed, and at *t* + *A*/2 if it has none or a later one;
+/// - its deadline, but at *t* if the deadline has passed, and at *t* + *A*/2 if the thread has no
+///   deadline or a later one;
 /// - plus *l* times *A*.
 ///
 /// It follows:
-/// - **Strict levels.** While a thread has been ready for less than *A*/2, all those of more urgent levels run before it.
-/// - **Ageing.** A thread at level *l* waits for no thread that becomes ready later than (*l* + 1/2) *A* after it, of
-///   whatever level and deadline. So threads that are always ready starve nobody.
-/// - **Earliest deadline first.** Of two threads of one level that have deadlines within *A*/2, the one with the earlier
-///   deadline runs first.
+/// - **Strict levels.** While a thread has been ready for less than *A*/2, all threads of more
+///   urgent levels run before it.
+/// - **Ageing.** A thread at level *l* waits for no thread that becomes ready later than (*l* +
+///   1/2) *A* after it, of any level and deadline. So threads that are always ready starve no other
+///   thread.
+/// - **Earliest deadline first.** Of two threads of one level that have deadlines within *A*/2, the
+///   thread with the earlier deadline runs first.
 ///
-/// Time is that of the scheduler's turns, of at most 64 steps.
+/// The scheduler reads the time once a turn. A turn has at most 64 steps.
 ///
 /// # Complexity
-/// A step costs O(log n) for n ready threads, and a look into a table for each time that a thread waits.
+/// A step costs O(log n) for n ready threads, and a lookup in a table for each time that a thread
+/// waits.
 #[derive(Debug, Clone)]
 pub struct Priority {
     ageing: Duration,
@@ -77,19 +84,20 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// With an ageing of 100 ms.
+    /// A scheduler with an ageing of 100 ms.
     pub fn new() -> Priority {
         Priority { ageing: Duration::from_millis(100) }
     }
 
-    /// Sets how long a thread is ready until it counts as one of the next more urgent level. Zero makes all levels equal.
+    /// Sets the time after which a ready thread counts as a thread of the next more urgent level.
+    /// Zero makes all levels equal.
     pub fn ageing(mut self, ageing: Duration) -> Priority {
         self.ageing = ageing;
         self
     }
 
-    /// Runs `main` and the threads it creates on the calling OS thread until `main` has ended; returns its result. The
-    /// threads that are left are cancelled.
+    /// Runs `main` and the threads it creates on the calling OS thread until `main` has ended;
+    /// returns its result. The threads that are left are cancelled.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -124,10 +132,11 @@ impl Priority {
     }
 }
 
-/// Sets the level of the running thread, from 0, the most urgent, to [`LEVEL_MAX`]; what is beyond counts as that. Returns the
-/// level it had. The thread goes behind the others of its new level.
+/// Sets the level of the running thread, from 0, the most urgent, to [`LEVEL_MAX`]; a greater value
+/// counts as `LEVEL_MAX`. Returns the level until now. The thread goes behind the other threads of
+/// its new level.
 ///
-/// Under schedulers that have no levels it does nothing, and returns [`LEVEL_DEFAULT`].
+/// Under schedulers without levels the call does nothing, and returns [`LEVEL_DEFAULT`].
 pub async fn set_priority(level: u8) -> u8 {
     match SERVED.get() {
         true => call(SetRank::Level(level.min(LEVEL_MAX))).await.level,
@@ -135,12 +144,13 @@ pub async fn set_priority(level: u8) -> u8 {
     }
 }
 
-/// Sets when the running thread wants to have run again, or that this does not matter. The deadline counts whenever the thread
-/// becomes ready, until another is set. Returns the one it had.
+/// Sets the point in time by which the running thread wants to have run again; `None` removes it.
+/// The deadline counts whenever the thread becomes ready, until another deadline is set. Returns
+/// the deadline until now.
 ///
-/// It is a wish that orders the threads of a level: one that is late runs on.
+/// The deadline is a wish that orders the threads of a level. A thread that is late runs on.
 ///
-/// Under schedulers that know no deadlines it does nothing.
+/// Under schedulers without deadlines the call does nothing, and returns `None`.
 pub async fn set_deadline(deadline: Option<Time>) -> Option<Time> {
     match SERVED.get() {
         true => call(SetRank::Deadline(deadline)).await.deadline,
@@ -148,7 +158,8 @@ pub async fn set_deadline(deadline: Option<Time>) -> Option<Time> {
     }
 }
 
-/// The system call by which a thread says how urgent it is. The reply is its rank until now.
+/// The system call by which a thread sets its level or its deadline. The reply is its rank until
+/// now.
 enum SetRank {
     Level(u8),
     Deadline(Option<Time>),
@@ -158,7 +169,7 @@ impl Syscall for SetRank {
     type Reply = Rank;
 }
 
-/// How urgent a thread is.
+/// The level and the deadline of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Rank {
     level: u8,
@@ -168,7 +179,8 @@ struct Rank {
 impl Rank {
     const DEFAULT: Rank = Rank { level: LEVEL_DEFAULT, deadline: None };
 
-    /// Does what a thread of this rank has asked for, and answers. The thread, if the call has come with it.
+    /// Performs the request of a thread of this rank, and answers it. Returns the thread if it came
+    /// with the call.
     fn serve(&mut self, request: SetRank, answer: selvedge_core::Answer<SetRank>) -> Option<Thread> {
         let before = *self;
         match request {
@@ -184,7 +196,7 @@ thread_local! {
     static SERVED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// For as long as it lives, the scheduler of this OS thread answers [`SetRank`].
+/// While it lives, the scheduler of this OS thread answers [`SetRank`].
 struct Served {
     outer: bool,
 }
@@ -201,10 +213,10 @@ impl Drop for Served {
     }
 }
 
-/// A ready thread. The greatest is due first.
+/// A ready thread. The greatest entry is due first.
 struct Entry {
     due: Time,
-    /// Counts the entries, so that equal ones are served in order.
+    /// Counts the entries, so that entries with equal due times are served in order.
     number: u64,
     rank: Rank,
     thread: Thread,
@@ -236,16 +248,18 @@ impl Ord for Entry {
     }
 }
 
-/// The ready threads, and the ranks of those that wait.
+/// The ready threads, and the ranks of the waiting threads.
 struct Ready {
     ageing: Duration,
     queue: BinaryHeap<Entry>,
     entries: u64,
-    /// A thread that is not here is new. One that has ended is not here.
+    /// The ranks of the waiting threads, by the thread's id. A ready thread that is not in the map
+    /// is new. A thread that has ended is not in the map.
     waiting: HashMap<u32, Rank>,
 }
 
-/// How many steps a turn has before the clock and the event source are looked at again.
+/// The number of steps in a turn, after which the scheduler reads the clock and the event source
+/// again.
 const STEPS_PER_TURN: usize = 64;
 
 impl Ready {
@@ -273,7 +287,8 @@ impl Ready {
         let thread_id = thread.identity();
         let id = thread_id.get();
         let node = thread.step(cpu);
-        // Before the thread itself, which may have let them go first.
+        // The threads that this step woke or created come first, because the step may have made
+        // them ready before the thread itself.
         self.take_woken(cpu, rank);
         match node {
             Trace::Yield(thread) => self.push(cpu, thread, rank),
@@ -292,7 +307,8 @@ impl Ready {
                 }
             }
             Trace::Any => {
-                // It may have ended, or be ready again already: then its rank is not to be kept for a later thread at its key.
+                // The thread may have ended, or may be ready again already. Then its rank must not
+                // stay for a later thread with the same id.
                 let waits = thread_id.info().is_some_and(|thread| thread.is_waiting());
                 let submitted = submit(cpu, events, Trace::Any, &mut rank);
                 if waits {
@@ -315,7 +331,8 @@ impl Ready {
         self.queue.push(Entry { due, number: self.entries, rank, thread });
     }
 
-    /// Takes in what was woken, and what was created by a thread of rank `creator`.
+    /// Takes in the threads that were woken, and the threads that a thread of rank `creator` has
+    /// created.
     fn take_woken(&mut self, cpu: &mut Cpu, creator: Rank) {
         while let Some(thread) = cpu.woken() {
             let rank = self.waiting.remove(&thread.id()).unwrap_or(creator);
@@ -324,14 +341,15 @@ impl Ready {
     }
 }
 
-/// When a thread that becomes ready now is due.
+/// The due time of a thread that becomes ready now.
 fn due(rank: Rank, now: Time, ageing: Duration) -> Time {
     let latest = now + ageing / 2;
     let within = rank.deadline.map_or(latest, |deadline| deadline.clamp(now, latest));
     within + ageing * u32::from(rank.level)
 }
 
-/// Passes a request on to the event source, but for those to change the rank of the thread that has made them.
+/// Passes a request on to the event source, except for requests to change the rank of the thread
+/// that made them.
 fn submit(cpu: &mut Cpu, events: &mut impl Events, mut node: Trace, rank: &mut Rank) -> Result<(), RunError> {
     loop {
         node = match events.submit(cpu, node) {
@@ -341,7 +359,7 @@ fn submit(cpu: &mut Cpu, events: &mut impl Events, mut node: Trace, rank: &mut R
                 rank.serve(request, answer);
                 Trace::Any
             }
-            // The source knows of no detached requests.
+            // The source does not take detached requests.
             Err(Trace::Any) => match cpu.detached().map(|detached| detached.request) {
                 None => return Ok(()),
                 Some(Request::Call(request)) => Trace::Call(request),
@@ -362,7 +380,7 @@ mod tests {
     use std::rc::Rc;
     use std::task::{Context, Waker};
 
-    /// What threads write down, in the order in which they come to it.
+    /// The lines of several threads, in the order in which they are written.
     #[derive(Clone, Default)]
     struct Log(Rc<RefCell<Vec<u32>>>);
 
@@ -411,7 +429,7 @@ mod tests {
         let log = Log::default();
         let lines = log.clone();
         run(async move {
-            // It waits at the default level, and is woken by an urgent thread.
+            // The sleeper waits at the default level, and an urgent thread wakes it.
             let waker = Rc::new(Cell::new(None));
             let sleeper = {
                 let (log, waker) = (log.clone(), waker.clone());
@@ -515,11 +533,11 @@ mod tests {
             set_priority(LEVEL_MAX).await;
             let first = {
                 let log = log.clone();
-                // Of another size, so that it lies elsewhere.
+                // A future of another size, so that its thread gets another address.
                 let ballast = [0u8; 200];
                 spawn_local(async move { log.write(2 + u32::from(ballast[log.lines().len()])) })
             };
-            // At the key of the thread that has ended.
+            // This thread gets the address of the thread that has ended.
             let second = spawn_local(thread(false, log.clone(), 3));
             first.await.unwrap();
             second.await.unwrap();

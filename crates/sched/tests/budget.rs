@@ -1,4 +1,5 @@
-//! A thread that never has to wait lets the others run, under every scheduler and whatever it does.
+//! A thread that never has to wait lets the other threads run, under every scheduler and whatever
+//! operations it makes.
 
 mod naps;
 #[macro_use]
@@ -35,11 +36,11 @@ under_every_scheduler! {
 /// More operations than any budget allows in a row.
 const MANY: usize = if cfg!(miri) { 2_000 } else { 20_000 };
 
-/// The most operations of price 1 before another thread of this OS thread has run: those of a step, for each time that a scheduler may
-/// prefer a thread to another.
+/// The most operations of price 1 before another thread of this OS thread has run: the operations
+/// of a step, for each time that a scheduler may prefer one thread to another.
 const AT_MOST: usize = 8 * budget::BUDGET as usize;
 
-/// Tells when another thread has run on this OS thread.
+/// Tells whether another thread has run on this OS thread.
 #[derive(Clone)]
 struct Other(Arc<AtomicBool>);
 
@@ -67,7 +68,7 @@ impl Turns {
         Turns { other: Other::new(), operations: 0 }
     }
 
-    /// Whether the thread is to do one more operation.
+    /// Whether the thread must make one more operation.
     fn go_on(&mut self) -> bool {
         if self.other.has_run() {
             assert!(self.operations <= AT_MOST, "after {} operations", self.operations);
@@ -79,7 +80,8 @@ impl Turns {
     }
 }
 
-/// Runs `body` where no other worker takes it over: there it would not wait for the others.
+/// Runs `body` as a local thread, so that no other worker takes it over: on another worker, the
+/// thread would not wait for the others.
 fn on_one_os_thread<S: Scheduler, F: Future<Output = ()> + 'static>(
     body: impl FnOnce() -> F + Send + 'static,
 ) {
@@ -186,7 +188,7 @@ fn who_loops_within_combinators_lets_others_run<S: Scheduler>() {
     });
 }
 
-/// While a sleep has the step's request, a fork and an action need no answer of the scheduler.
+/// While a sleep occupies the step's request, a fork and an action need no answer of the scheduler.
 fn who_forks_and_acts_within_a_combinator_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let looping = async {
@@ -215,12 +217,13 @@ fn who_loops_behind_a_foreign_combinator_lets_others_run<S: Scheduler>() {
         };
         let mut all: FuturesUnordered<_> = (0..3).map(looping).collect();
         while all.next().await.is_some() {}
-        // Each of them is refused for itself.
+        // The budget refuses each of the three futures separately.
         assert!(looped.load(SeqCst) <= 3 * AT_MOST, "{looped:?}");
     });
 }
 
-/// A foreign `block_on` in a step cannot let others run: it polls again, and ends as it would without a budget.
+/// A foreign `block_on` in a step cannot let other threads run: it polls again, and ends as it
+/// would without a budget.
 fn a_wait_within_a_step_that_polls_on_and_on_ends<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let mutex = Mutex::new(());
@@ -234,7 +237,7 @@ fn a_wait_within_a_step_that_polls_on_and_on_ends<S: Scheduler>() {
 
 fn who_loops_in_direct_style_lets_others_run<S: Scheduler>() {
     if cfg!(miri) {
-        return; // it cannot switch stacks
+        return; // Miri cannot switch stacks.
     }
     on_one_os_thread::<S, _>(|| async {
         direct(|| {

@@ -1,5 +1,6 @@
-//! A deadlock across OS threads is reported, not waited for. It can be told only while no other OS thread is about, so this is
-//! a program of its own, without the test harness.
+//! A deadlock across OS threads is reported, and the workers do not wait for ever. A deadlock can
+//! be told only while the process has no other OS thread, so this is a program of its own, without
+//! the test harness.
 
 use selvedge_core::{NoEvents, RunError, park};
 use selvedge_sched::per_core;
@@ -7,10 +8,11 @@ use std::sync::Mutex;
 
 fn main() {
     if cfg!(miri) {
-        // It cannot see how many OS threads there are.
+        // Miri cannot see how many OS threads there are.
         return;
     }
-    // Each waits behind a waker that any OS thread might wake, and that only the other worker could reach.
+    // Each main thread waits behind a waker that any OS thread might wake, and that only the other
+    // worker could reach.
     let wakers = Mutex::new(Vec::new());
     let wakers: &'static _ = Box::leak(Box::new(wakers));
     let ended = per_core(

@@ -1,5 +1,6 @@
-//! Deadlocks of threads that any OS thread could wake are reported when none is left that would. They can be told only while no
-//! other OS thread is about, so this is a program of its own, without the test harness.
+//! A deadlock of threads that any OS thread could wake is reported when no OS thread is left that
+//! would wake them. It can be told only while the process has no other OS thread, so this is a
+//! program of its own, without the test harness.
 
 mod naps;
 mod schedulers;
@@ -11,7 +12,7 @@ use selvedge_sync::MVar;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Threads that wait for one another, here and there, once everything else is over.
+/// Threads on several workers wait for one another, after every other thread has ended.
 async fn entangled() {
     let (left, right) = (Arc::new(MVar::<()>::empty()), Arc::new(MVar::<()>::empty()));
     let busy = spawn(async {
@@ -53,7 +54,7 @@ fn across_block_on() {
     let (here, there) = (Arc::new(MVar::<()>::empty()), Arc::new(MVar::<()>::empty()));
     let (first, reply) = (there.clone(), here.clone());
     let outside = std::thread::spawn(move || {
-        // This much works.
+        // Calls of this kind work.
         for n in 0..50 {
             assert_eq!(block_on(handle.spawn(async move { n })).unwrap(), n);
         }
@@ -71,7 +72,7 @@ fn across_block_on() {
 
 fn main() {
     if cfg!(miri) {
-        // It cannot see how many OS threads there are.
+        // Miri cannot see how many OS threads there are.
         return;
     }
     is_reported::<RoundRobin>("round_robin");

@@ -1,4 +1,5 @@
-//! All interleavings of an owner and thieves on a ring: every item goes to exactly one, and no slot has two users.
+//! All interleavings of an owner and thieves on a ring: every item goes to exactly one of them, and
+//! no slot has two users.
 #![cfg(loom)]
 
 use loom::thread;

@@ -1,5 +1,5 @@
-//! All interleavings of workers that push, claim, search and sleep: a sleeper is woken when there is something for it, and
-//! loom reports a deadlock where it is not.
+//! All interleavings of workers that push, claim, search and sleep: a sleeper is woken when there
+//! is work for it. If it is not woken, loom reports a deadlock.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,8 @@ impl Shared {
         }
     }
 
-    /// A worker that begins without work: searches, and sleeps in between, until it has got one item.
+    /// Runs a worker that begins without work: it searches, and sleeps in between, until it has one
+    /// item.
     fn get_one(&self, me: usize, mine: &mut Deque<u32, N>) -> u32 {
         let mut searching = self.crew.search();
         loop {
@@ -72,7 +73,8 @@ fn what_a_claim_leaves_wakes_a_sleeper() {
         if claim.left > 0 && claim.wanted {
             shared.unpark(shared.crew.surplus(0));
         }
-        // A long step: the other item goes to the sleeper, unless it was there before the claim and took one.
+        // Worker 0 stays in a long step. The item that its claim left goes to the sleeper, unless
+        // the sleeper stole an item before the claim.
         let item = sleeper.join().unwrap();
         assert!(item == 1 || item == 2);
     });
@@ -127,7 +129,8 @@ fn what_is_sent_to_a_worker_that_does_not_look_is_found_by_who_would_sleep() {
             let shared = shared.clone();
             thread::spawn(move || shared.get_one(1, &mut other))
         };
-        // Worker 2 is in a long step. If the sleeper sleeps already, worker 0 keeps the item, and is done.
+        // Worker 2 is in a long step. If the sleeper already sleeps, worker 0 keeps the item, and
+        // is done.
         if let Err(kept) = shared.crew.send(2, vec![7]) {
             assert_eq!(kept, [7]);
             shared.unpark(shared.crew.inject(7).unwrap());

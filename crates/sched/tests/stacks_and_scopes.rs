@@ -1,4 +1,4 @@
-//! Scopes in direct-style threads, whose stacks are left in the middle of a poll.
+//! Scopes in direct-style threads, which leave their stacks in the middle of a poll.
 
 use selvedge_core::{Events, round_robin_with, shield, sleep, spawn_local};
 use selvedge_direct::{direct, wait};
@@ -16,7 +16,7 @@ fn a_scope_on_a_stack_that_is_left_takes_in_no_strangers_child() {
     round_robin_with(&mut naps, async {
         let stranger_is_over = Rc::new(Cell::new(false));
         let own = spawn_local(direct(|| {
-            // The body's poll is left in the middle.
+            // The thread leaves its stack in the middle of the body's poll.
             wait(scope(async |_| wait(sleep(Duration::from_millis(30)))));
         }));
         let over = stranger_is_over.clone();
@@ -29,7 +29,7 @@ fn a_scope_on_a_stack_that_is_left_takes_in_no_strangers_child() {
                 }));
                 pending::<()>().await;
             });
-            // Its child is left behind.
+            // The `select` drops the scope and leaves its child behind.
             let _ = select((gives_up, sleep(Duration::from_millis(5)))).await;
         });
         own.await.unwrap();

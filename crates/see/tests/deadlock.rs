@@ -3,8 +3,9 @@
 //! so.)
 
 use selvedge_core::{Deadlock, NoEvents, RunError, round_robin_with, spawn, spawn_local, yield_now};
-use selvedge_sched::{Why, per_core, priority, simulated, work_stealing};
+use selvedge_sched::{per_core, priority, work_stealing};
 use selvedge_see::named;
+use selvedge_sim::{Why, simulated};
 use selvedge_sync::{MVar, Mutex, OnceCell, Promise, RwLock};
 use std::process::Command;
 use std::rc::Rc;

@@ -446,6 +446,6 @@ fn under_every_scheduler() {
     check("priority", selvedge_sched::priority(&mut NoEvents::new(), program()).unwrap());
     let sums = selvedge_sched::per_core(1, |_| Ok(NoEvents::new()), |_| program()).unwrap();
     check("per_core", sums[0]);
-    let simulated = selvedge_sched::simulated(7, &mut NoEvents::new(), program());
+    let simulated = selvedge_sim::simulated(7, &mut NoEvents::new(), program());
     check("simulated", simulated.unwrap());
 }

@@ -63,11 +63,8 @@ pub use selvedge_io::nonblocking::wait;
 pub use selvedge_io::time::{sleep, sleep_until};
 #[doc(inline)]
 pub use selvedge_io::{
-    EventLoop, NonBlocking, blocking, calls, fs, io, net, pipe, pool, process, signal, sim, stdio, time,
-    wheel,
+    EventLoop, NonBlocking, blocking, calls, fs, io, net, pipe, pool, process, signal, stdio, time, wheel,
 };
-#[doc(inline)]
-pub use selvedge_sched as sched;
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, Spawned, WorkStealing, block_on, set_deadline, set_priority, work_stealing,
@@ -77,9 +74,21 @@ pub use selvedge_scope as scope;
 #[doc(inline)]
 pub use selvedge_see as see;
 #[doc(inline)]
+pub use selvedge_sim as sim;
+#[doc(inline)]
 pub use selvedge_sync as sync;
 #[doc(inline)]
 pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
+
+/// Ready-made schedulers: those of `selvedge-sched`, and the [simulated](crate::sim) one.
+pub mod sched {
+    #[doc(inline)]
+    pub use selvedge_sched::*;
+    #[doc(inline)]
+    pub use selvedge_sim::{
+        Explored, Explorer, Failed, Random, Run, Simulation, VirtualTime, Why, each_seed, simulated,
+    };
+}
 
 /// Runs `main` and the threads it creates on all cores until `main` has ended; returns its result.
 /// The threads that are left are cancelled.

@@ -1,16 +1,20 @@
-//! The barrier: where threads wait for one another.
+//! The barrier: [`Barrier`], at which a number of threads wait for one another.
+//!
+//! The programs of users call it.
 
 use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::fmt;
 
-/// Where a number of threads wait until all of them have come. Then they go on, and it is as new.
+/// A place where threads wait until a given number of them have come. Then all go on, and the
+/// barrier is as new.
 ///
 /// # Cancellation
-/// Dropping a wait before the last has come takes it back: one more is then needed.
+/// Dropping a wait before the last thread has come takes it back: the barrier then needs one more
+/// thread.
 ///
 /// # Complexity
-/// One critical section for each who comes; the last one's is as long as there are threads.
+/// One critical section for each thread. The last one's grows with the number of threads.
 ///
 /// # Examples
 /// ```
@@ -43,14 +47,14 @@ struct Party {
     waiting: usize,
 }
 
-/// What a thread is told that has passed a [`Barrier`].
+/// The answer that a thread gets when it has passed a [`Barrier`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
     leader: bool,
 }
 
 impl Passed {
-    /// Whether it was the last to come, of whom there is one each time.
+    /// Whether this thread was the last to come. Each time there is exactly one such thread.
     pub fn is_leader(self) -> bool {
         self.leader
     }
@@ -58,7 +62,7 @@ impl Passed {
 
 impl Barrier {
     constant! {
-        /// A barrier for `size` threads; no thread waits at one for 0 or 1.
+        /// A barrier for this many threads. With 0 or 1, no thread waits.
         pub fn new(size: usize) -> Self {
             Barrier { queue: WaitQueue::shared(Party { size, waiting: 0 }, 0) }
         }
@@ -73,13 +77,13 @@ impl Barrier<Local> {
 }
 
 impl<M: Mode> Barrier<M> {
-    /// Waits until all have come.
+    /// Waits until all threads have come.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Passed> {
         self.queue.wait::<Come>(())
     }
 
-    /// Waits until all have come, blocking this OS thread.
+    /// Waits until all threads have come, and blocks this OS thread.
     ///
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
@@ -110,7 +114,7 @@ impl Role<Party, ()> for Come {
         Passed { leader: false }
     }
 
-    /// All had come.
+    /// Nothing is to be passed on, because all threads had come.
     fn abandoned(_: &mut Party, _: &mut Queue<'_, ()>, _: &mut ()) {}
 
     fn withdrawn(party: &mut Party, _: &mut Queue<'_, ()>, _: &mut (), _: bool) {
@@ -121,7 +125,8 @@ impl Role<Party, ()> for Come {
 impl<M: Mode> fmt::Debug for Barrier<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (waiting, size) = self.queue.with(|party, _| (party.waiting, party.size));
-        // As of every object: written outside of the lock, because the writer is code of the caller's.
+        // Written outside of the lock, because the writer is code of the caller. All objects here
+        // do so.
         write!(f, "Barrier({waiting} of {size} have come)")
     }
 }

@@ -1,14 +1,18 @@
-//! Waiting from ordinary OS threads.
+//! Waiting from ordinary OS threads: [`wait_blocking`] and [`wait_blocking_for`] run a future
+//! there.
+//!
+//! All blocking operations of this crate end here when they must wait.
 
 use selvedge_core::{in_thread, run_blocking};
 use std::time::{Duration, Instant};
 
-/// Runs a future on this OS thread, which sleeps while the future waits: any wait of this crate, or
-/// of another.
+/// Runs a future on this OS thread, which sleeps while the future waits. The future may be any wait
+/// of this crate, or of another.
 ///
 /// # Panics
-/// Within a step of one of our threads: it would stop all threads of its CPU, perhaps for ever,
-/// since the one that is waited for may be among them. There, await the future.
+/// When it is called within a step of a Selvedge thread. It would stop all threads of its CPU,
+/// perhaps for ever, because the thread that would wake it may be among them. There, await the
+/// future.
 ///
 /// # Examples
 /// ```
@@ -23,15 +27,15 @@ use std::time::{Duration, Instant};
 /// ```
 ///
 /// # Complexity
-/// An OS thread that does it for the first time allocates its bell. Before it sleeps it looks for a
-/// few microseconds whether it is woken; only a sleeper costs whoever wakes it a system call.
+/// The first call on an OS thread allocates. The OS thread polls for a few microseconds whether it
+/// was woken before it sleeps. A waker makes a system call only if the OS thread sleeps.
 #[track_caller]
 pub fn wait_blocking<F: Future>(future: F) -> F::Output {
     run(future, None).unwrap_or_else(|| unreachable!("there was no time limit"))
 }
 
-/// The same, but gives up, by dropping the future, when `limit` has passed: `None` then. A limit
-/// that is beyond the clock is none.
+/// Runs a future as [`wait_blocking`] does, but drops it when `limit` has passed: `None` then. A
+/// limit beyond the range of the clock is no limit.
 ///
 /// # Panics
 /// As [`wait_blocking`].
@@ -55,8 +59,11 @@ fn run<F: Future>(future: F, until: Option<Instant>) -> Option<F::Output> {
     run_blocking(future, until)
 }
 
+/// Refuses a blocking operation within a step.
+///
 /// # Panics
-/// Within a step of one of our threads, also if nothing need be waited for: the next time it may.
+/// When it is called within a step of a Selvedge thread. It panics also if the operation need not
+/// wait now, because it may have to the next time.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn refuse_within_step() {

@@ -274,8 +274,7 @@ impl<T> Role<State<T>, Slot<T>> for Take {
     ) -> Option<Self::Output> {
         let value = state.values.pop_front();
         // If a value has left, there is room for the value of the first putter that waits. If the
-        // queue was empty, that value is for this taker: with capacity 0 no value is ever in
-        // between.
+        // queue was empty, which happens with capacity 0, that value is for this taker.
         let mut next = None;
         if state.values.len() < state.capacity.max(usize::from(value.is_none()))
             && let Some(Slot(first @ Some(_))) = queue.front()

@@ -1,4 +1,7 @@
-//! Broadcasting: every listener gets every value.
+//! Broadcasting: [`broadcast`] makes a [`Broadcaster`], which sends values, and [`Listener`]s.
+//! Every listener gets every value.
+//!
+//! The programs of users call it. Values are numbered in the order of sending, from 0.
 
 use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
@@ -7,13 +10,16 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// Sends each value to all [`Listener`]s. Sending never waits: the last `capacity` values are kept for those who are slow, and
-/// who is slower than that is told how many it has [missed](ListenError::Lagged).
+/// Sends each value to all [`Listener`]s. Sending never waits. The last `capacity` values are kept
+/// for slow listeners. A listener that is too slow for that is told how many values it has
+/// [missed](ListenError::Lagged).
 ///
-/// It can be cloned; when the last one is dropped, listeners get what is left and then [`ListenError::Closed`].
+/// A broadcaster can be cloned. When the last broadcaster is dropped, listeners get the values that
+/// are left and then [`ListenError::Closed`].
 ///
 /// # Complexity
-/// Sending is one critical section, as long as listeners wait; a value is stored once, however many listen.
+/// Sending is one critical section, which grows with the number of waiting listeners. A value is
+/// stored once for all listeners.
 ///
 /// # Examples
 /// ```
@@ -41,37 +47,41 @@ pub struct Broadcaster<T, M: Mode = Shared> {
     inner: Arc<Inner<T, M>>,
 }
 
-/// Gets all values that are sent from its creation on. A clone gets those that the original has not got yet.
+/// Gets all values that are sent from its creation on. A clone gets the values that the original
+/// has not got yet.
 ///
 /// # Cancellation
-/// Dropping a `listen` that waits, or that has been handed a value, loses nothing: the next one gets that value.
+/// Dropping a `listen` that waits, or that has been handed a value, loses nothing: the next
+/// `listen` gets that value.
 pub struct Listener<T, M: Mode = Shared> {
     inner: Arc<Inner<T, M>>,
-    /// The number of the value that comes next.
+    /// The number of the next value.
     next: u64,
 }
 
-/// Why there is no value to be listened to.
+/// The reason why `listen` gives no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenError {
-    /// So many values were sent and are no longer kept. The oldest that is kept comes next.
+    /// This many values were sent and are no longer kept. The next `listen` gives the oldest value
+    /// that is kept.
     Lagged(u64),
-    /// All values have been listened to, and nobody is left to send more.
+    /// The listener has got all values, and all broadcasters are gone.
     Closed,
 }
 
-/// Why [`Listener::try_listen`] gave no value.
+/// The reason why [`Listener::try_listen`] gives no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryListenError {
-    /// All values have been listened to, at present.
+    /// The listener has got all values that were sent so far.
     Empty,
-    /// So many values were sent and are no longer kept. The oldest that is kept comes next.
+    /// This many values were sent and are no longer kept. The next call gives the oldest value that
+    /// is kept.
     Lagged(u64),
-    /// All values have been listened to, and nobody is left to send more.
+    /// The listener has got all values, and all broadcasters are gone.
     Closed,
 }
 
-/// A broadcaster and its first listener. The last `capacity` values are kept, at least one.
+/// A broadcaster and its first listener. The last `capacity` values are kept, and at least one.
 pub fn broadcast<T>(capacity: usize) -> (Broadcaster<T>, Listener<T>) {
     new(capacity)
 }
@@ -94,7 +104,7 @@ struct Inner<T, M: Mode> {
 
 struct State<T> {
     kept: VecDeque<Arc<T>>,
-    /// The number of the first value that is kept.
+    /// The number of the oldest value that is kept.
     first: u64,
     capacity: usize,
     senders: usize,
@@ -107,17 +117,18 @@ impl<T> State<T> {
     }
 }
 
-/// A listener that waits for the value with this number: the one that will be sent next.
+/// The payload of a listener that waits for the value with the number `next`, which is the value
+/// that is sent next.
 struct Wait<T> {
     next: u64,
     value: Option<Arc<T>>,
 }
 
 impl<T, M: Mode> Broadcaster<T, M> {
-    /// Sends a value to all listeners, and tells how many there are.
+    /// Sends a value to all listeners, and gives the number of listeners.
     pub fn send(&self, value: T) -> usize {
         let value = Arc::new(value);
-        // Dropped outside of the lock: its destructor may be anything.
+        // The value is dropped outside of the lock, because its destructor may call this object.
         let (listeners, _forgotten) = self.inner.queue.with(|state, queue| {
             let mut forgotten = None;
             if state.kept.len() == state.capacity {
@@ -134,7 +145,7 @@ impl<T, M: Mode> Broadcaster<T, M> {
         listeners
     }
 
-    /// A new listener, which gets what is sent from now on.
+    /// A new listener, which gets all values that are sent from now on.
     pub fn listener(&self) -> Listener<T, M> {
         let next = self.inner.queue.with(|state, _| {
             state.listeners += 1;
@@ -143,17 +154,17 @@ impl<T, M: Mode> Broadcaster<T, M> {
         Listener { inner: self.inner.clone(), next }
     }
 
-    /// How many listeners there are.
+    /// The number of listeners.
     pub fn listeners(&self) -> usize {
         self.inner.queue.with(|state, _| state.listeners)
     }
 }
 
 impl<T: Clone, M: Mode> Listener<T, M> {
-    /// The next value, for which it waits if need be.
+    /// The next value. Waits for it if need be.
     ///
     /// # Errors
-    /// When values were missed, and when no more will come.
+    /// When values were missed, and when no more values will come.
     #[track_caller]
     pub fn listen(&mut self) -> impl Future<Output = Result<T, ListenError>> {
         let place = Location::caller();
@@ -164,10 +175,10 @@ impl<T: Clone, M: Mode> Listener<T, M> {
         }
     }
 
-    /// The next value, if there is one.
+    /// The next value, if it has been sent.
     ///
     /// # Errors
-    /// When there is none yet, when values were missed, and when no more will come.
+    /// When no value is there yet, when values were missed, and when no more values will come.
     pub fn try_listen(&mut self) -> Result<T, TryListenError> {
         let mut wait = Wait { next: self.next, value: None };
         let heard = self.inner.queue.with(|state, queue| Listen::attempt(state, queue, &mut wait));
@@ -179,7 +190,7 @@ impl<T: Clone, M: Mode> Listener<T, M> {
         }
     }
 
-    /// The next value, blocking this OS thread until there is one.
+    /// The next value. Blocks this OS thread until it is there.
     ///
     /// # Errors
     /// As [`listen`](Listener::listen).
@@ -207,7 +218,7 @@ impl<T: Clone, M: Mode> Listener<T, M> {
 }
 
 impl<T, M: Mode> Listener<T, M> {
-    /// How many values it has not got yet, those included that are no longer kept.
+    /// The number of values that it has not got yet. Values that are no longer kept count too.
     pub fn behind(&self) -> u64 {
         self.inner.queue.with(|state, _| state.end() - self.next)
     }
@@ -238,7 +249,8 @@ impl<T> Role<State<T>, Wait<T>> for Listen {
         wait.value.take().map_or(Heard::Nobody, Heard::Value)
     }
 
-    /// Its listener has not counted the value yet, and gets it next time.
+    /// Nothing is to be passed on, because the listener has not counted the value. Its next
+    /// `listen` finds it.
     fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Wait<T>>, _: &mut Wait<T>) {}
 }
 

@@ -1,4 +1,7 @@
-//! The condition: waiting, without a mutex, for what is then looked at with it.
+//! The condition variable: [`Condition`], for which a thread waits without the mutex that guards
+//! the value it depends on.
+//!
+//! The programs of users call it together with a [`Mutex`](crate::Mutex).
 
 use crate::BlockingGuard;
 use crate::blocking::wait_blocking;
@@ -10,15 +13,18 @@ use std::mem;
 use std::panic::Location;
 use std::pin::pin;
 
-/// What threads wait for that depends on the value in a [`Mutex`](crate::Mutex): a condition variable.
+/// A condition variable: threads wait for it until the value in a [`Mutex`](crate::Mutex) has
+/// changed.
 ///
-/// Who waits is in the queue before the mutex is unlocked, so that nobody can notify in between; and it has the mutex
-/// again when it goes on. It goes on only because of a notification, but somebody else may have had the mutex before it:
-/// look at the value again, as [`wait_while`](Condition::wait_while) does.
+/// A waiting thread enters the queue before the mutex is unlocked, so that no notification comes in
+/// between. It holds the mutex again when it goes on. A thread goes on only because of a
+/// notification. But another thread may have held the mutex before it, so the thread must check the
+/// value again, as [`wait_while`](Condition::wait_while) does.
 ///
 /// # Cancellation
-/// Dropping a wait leaves the queue; the mutex stays unlocked. A notification for one that had been given to it, also while it already waits
-/// for the mutex, goes on to the next who waits: it is not lost.
+/// Dropping a wait removes it from the queue; the mutex stays unlocked. If `notify_one` had
+/// notified the dropped future, the notification goes on to the next waiting thread and is not
+/// lost. This also holds while the notified future waits for the mutex.
 ///
 /// # Examples
 /// ```
@@ -49,7 +55,8 @@ pub struct Condition<M: Mode = Shared> {
     queue: WaitQueue<(), Notice, M>,
 }
 
-/// Whom a notification is for; nobody yet, while it waits.
+/// The payload of a waiter: `Waiting` until it is notified. Then it tells which function has
+/// notified it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Notice {
     Waiting,
@@ -74,9 +81,9 @@ impl Condition<Local> {
 }
 
 impl<M: Mode> Condition<M> {
-    /// Unlocks the mutex and waits to be notified; then locks it again.
+    /// Unlocks the mutex and waits for a notification; then locks the mutex again.
     ///
-    /// The mutex is unlocked when the future is first polled, or dropped.
+    /// The first poll of the future, or its drop, unlocks the mutex.
     #[track_caller]
     pub fn wait<'a, T, N: Mode>(&self, guard: Guard<'a, T, N>) -> impl Future<Output = Guard<'a, T, N>> {
         self.wait_at(guard, Location::caller())
@@ -91,7 +98,7 @@ impl<M: Mode> Condition<M> {
         let notice = {
             let mut guard = Some(guard);
             let mut waiting = pin!(self.queue.wait_at::<Notified>(Notice::Waiting, place));
-            // The first poll puts it into the queue; only then is the mutex unlocked.
+            // The first poll puts the thread into the queue. The mutex is unlocked after that.
             poll_fn(|cx| {
                 let polled = waiting.as_mut().poll(cx);
                 guard = None;
@@ -105,8 +112,8 @@ impl<M: Mode> Condition<M> {
         guard
     }
 
-    /// Waits, with the mutex unlocked, as long as the value is as `condition` says. It is looked at with the mutex locked,
-    /// and first at once.
+    /// Waits, with the mutex unlocked, while `condition` is true for the value. `condition` runs
+    /// with the mutex locked, for the first time before any wait.
     #[track_caller]
     pub fn wait_while<'a, T, N: Mode>(
         &self,
@@ -123,7 +130,8 @@ impl<M: Mode> Condition<M> {
         }
     }
 
-    /// Unlocks the mutex and waits, blocking this OS thread, to be notified; then locks it again.
+    /// Unlocks the mutex and waits for a notification, blocking this OS thread; then locks the
+    /// mutex again.
     ///
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
@@ -137,18 +145,19 @@ impl<M: Mode> Condition<M> {
         BlockingGuard::new(guard)
     }
 
-    /// Lets the one go on that has waited longest. Nothing is kept for later if nobody waits.
+    /// Lets the thread go on that has waited longest. If no thread waits, the notification is not
+    /// kept for later.
     pub fn notify_one(&self) {
         self.queue.with(|_, queue| notify(queue, Notice::One));
     }
 
-    /// Lets all go on that wait now. They get the mutex in the order of their waiting.
+    /// Lets all threads go on that wait now. They get the mutex in the order in which they came.
     pub fn notify_all(&self) {
         self.queue.with(|_, queue| while notify(queue, Notice::All) {});
     }
 }
 
-/// Whether there was somebody.
+/// Notifies the first waiter. `false` if there is none.
 fn notify(queue: &mut Queue<'_, Notice>, notice: Notice) -> bool {
     let Some(first) = queue.front() else { return false };
     *first = notice;
@@ -156,7 +165,8 @@ fn notify(queue: &mut Queue<'_, Notice>, notice: Notice) -> bool {
     true
 }
 
-/// A notification that its waiter has not made use of yet.
+/// A notification that its waiter has not used yet, because the waiter does not hold the mutex.
+/// Dropped, it goes on to the next waiter.
 struct PassOn<'a, M: Mode> {
     condition: &'a Condition<M>,
     notice: Notice,
@@ -174,7 +184,8 @@ enum Notified {}
 
 impl Role<(), Notice> for Notified {
     type Output = Notice;
-    // The first poll has to queue, because the mutex is unlocked after it.
+    // The first poll must queue, because the mutex is unlocked after it. A spent budget would let
+    // the first poll return before that.
     const IS_PAID: bool = false;
 
     fn attempt(_: &mut (), _: &mut Queue<'_, Notice>, _: &mut Notice) -> Option<Notice> {
@@ -193,7 +204,7 @@ impl Role<(), Notice> for Notified {
 }
 
 impl<M: Mode> Default for Condition<M> {
-    /// A condition that nobody waits for.
+    /// A condition without a waiter.
     fn default() -> Self {
         Condition { queue: WaitQueue::new(()) }
     }

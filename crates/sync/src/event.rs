@@ -1,17 +1,23 @@
-//! What happens once, or happens until it is taken back: events and latches.
+//! Events and latches: [`Event`] and [`Latch`]. Threads wait until something has happened, once or
+//! a number of times.
+//!
+//! The programs of users call them. Both are a [`Countdown`], for which threads wait until its
+//! number is 0.
 
 use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting, constant};
 use std::fmt;
 use std::panic::Location;
 
-/// Something that has happened or has not: who waits for it goes on when it does, and does not wait if it has.
+/// An event that has happened or has not. A thread that waits for it goes on when it happens, and
+/// does not wait if it has happened already.
 ///
 /// # Cancellation
-/// Dropping a wait leaves the queue; nothing is lost by it.
+/// Dropping a wait removes it from the queue. Nothing is lost.
 ///
 /// # Complexity
-/// Waiting for what has happened is one atomic operation. Setting is one critical section, as long as threads wait.
+/// Waiting for an event that has happened is one atomic operation. Setting is one critical section,
+/// which grows with the number of waiting threads.
 ///
 /// # Examples
 /// ```
@@ -33,11 +39,12 @@ use std::panic::Location;
 /// ```
 #[doc(alias = "Notify")]
 pub struct Event<M: Mode = Shared> {
-    /// Its word is how many times it must still happen: 1 or 0.
+    /// The number says how often the event must still happen: 1 or 0.
     count: Countdown<M>,
 }
 
-/// A number that is counted down; who waits for it goes on when it is 0. It does not go up again.
+/// A number that is counted down. A thread that waits for it goes on when it is 0. It does not go
+/// up again.
 ///
 /// # Cancellation
 /// As with an [`Event`].
@@ -63,7 +70,7 @@ pub struct Latch<M: Mode = Shared> {
     count: Countdown<M>,
 }
 
-/// The word is the number, and nobody waits while it is 0.
+/// The word of the queue is the number. While it is 0 the queue is empty.
 struct Countdown<M: Mode> {
     queue: WaitQueue<(), (), M>,
 }
@@ -78,7 +85,7 @@ impl<M: Mode> Countdown<M> {
         self.queue.wait_at((), place)
     }
 
-    /// Exchanges the number for what `change` makes of it.
+    /// Replaces the number by the result of `change`. If that is 0, all waiting threads go on.
     fn change(&self, change: impl FnOnce(u32) -> u32) {
         self.queue.with(|_, queue| {
             *queue.word() = change(*queue.word());
@@ -127,28 +134,28 @@ impl Event<Local> {
 }
 
 impl<M: Mode> Event<M> {
-    /// It has happened: all who wait go on.
+    /// The event has happened: all waiting threads go on.
     pub fn set(&self) {
         self.count.change(|_| 0);
     }
 
-    /// It has not happened after all. Who was waiting before goes on all the same.
+    /// The event has not happened. Threads that waited before the last `set` go on all the same.
     pub fn reset(&self) {
         self.count.change(|_| 1);
     }
 
-    /// Whether it has happened.
+    /// Whether the event has happened.
     pub fn is_set(&self) -> bool {
         self.count.queue.word() == 0
     }
 
-    /// Waits until it has happened.
+    /// Waits until the event has happened.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = ()> {
         self.count.wait(Location::caller())
     }
 
-    /// Waits until it has happened, blocking this OS thread.
+    /// Waits until the event has happened, and blocks this OS thread.
     ///
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
@@ -176,7 +183,7 @@ impl Latch {
         /// A latch with the number `count`, at most 2^31 - 1.
         ///
         /// # Panics
-        /// When it is larger.
+        /// When `count` is larger.
         pub fn new(count: u32) -> Self {
             Latch { count: Countdown { queue: WaitQueue::shared((), checked(count)) } }
         }
@@ -200,23 +207,23 @@ const fn checked(count: u32) -> u32 {
 }
 
 impl<M: Mode> Latch<M> {
-    /// Counts down by one. At 0 nothing changes.
+    /// Counts down by one. At 0 it changes nothing.
     pub fn count_down(&self) {
         self.count.change(|left| left.saturating_sub(1));
     }
 
-    /// How far it is from 0.
+    /// The present number.
     pub fn left(&self) -> u32 {
         self.count.queue.word()
     }
 
-    /// Waits until it is 0.
+    /// Waits until the number is 0.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = ()> {
         self.count.wait(Location::caller())
     }
 
-    /// Waits until it is 0, blocking this OS thread.
+    /// Waits until the number is 0, and blocks this OS thread.
     ///
     /// # Panics
     /// When it is called within a step of a Selvedge thread.

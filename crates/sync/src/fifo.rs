@@ -1,20 +1,24 @@
-//! The Fifo: an unbounded queue between threads.
+//! The Fifo: [`Fifo`], an unbounded queue between threads.
+//!
+//! The programs of users call it.
 
 use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// An unbounded queue: putting never waits, taking waits for a value. First in, first out; who has waited longest to take is served first.
+/// An unbounded queue: putting never waits, and taking waits for a value. Values leave it first in,
+/// first out. The thread that has waited longest to take is served first.
 ///
-/// One that makes who puts too fast wait is a [`BoundedFifo`](crate::BoundedFifo).
+/// A queue in which putting waits too is a [`BoundedFifo`](crate::BoundedFifo).
 ///
 /// # Paper
 /// [Del §2.2].
 ///
 /// # Cancellation
-/// Dropping a `take` that waits leaves the queue. If it had been handed a value, that goes to the next who waits, or back to the
-/// front; values that others have taken in between have then come before it.
+/// Dropping a `take` that waits removes it from the queue. If a value had been handed to that
+/// `take`, the value goes to the next waiter, or back to the front. Values that other threads have
+/// taken in between have then come before it.
 ///
 /// # Complexity
 /// One critical section for each operation.
@@ -59,7 +63,7 @@ impl<T> Fifo<T, Local> {
 }
 
 impl<T, M: Mode> Fifo<T, M> {
-    /// Adds a value at the end, or hands it to the first who waits.
+    /// Adds a value at the end, or hands it to the first waiter.
     #[inline]
     pub fn put(&self, value: T) {
         self.queue.with(|values, queue| match queue.front() {
@@ -71,14 +75,14 @@ impl<T, M: Mode> Fifo<T, M> {
         });
     }
 
-    /// Takes the first value, waiting for one if need be.
+    /// Takes the first value, and waits for one if need be.
     #[inline(always)]
     #[track_caller]
     pub fn take(&self) -> impl Future<Output = T> {
         self.queue.wait::<Take>(None)
     }
 
-    /// Takes the first value, blocking this OS thread until there is one.
+    /// Takes the first value, and blocks this OS thread until there is one.
     ///
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
@@ -93,7 +97,7 @@ impl<T, M: Mode> Fifo<T, M> {
         self.queue.with(|values, _| values.pop_front())
     }
 
-    /// How many values are in it.
+    /// The number of values in it.
     pub fn len(&self) -> usize {
         self.queue.with(|values, _| values.len())
     }
@@ -125,7 +129,7 @@ impl<T> Role<VecDeque<T>, Option<T>> for Take {
                 *taker = payload.take();
                 queue.grant();
             }
-            // It was the first when it was handed out, and goes back to the front.
+            // This value was the first when it was handed out, so it goes back to the front.
             None => payload.take().into_iter().for_each(|value| values.push_front(value)),
         }
     }

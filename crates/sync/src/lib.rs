@@ -1,37 +1,41 @@
-//! What threads share.
+//! Objects that threads share: locks, queues, and other objects that a thread can wait for.
 //!
-//! | | waits for | |
+//! | | a thread waits for | the object |
 //! |---|---|---|
 //! | [`MVar`] | a value, or room for one | a variable that is full or empty |
 //! | [`Fifo`] | a value | an unbounded queue |
-//! | [`BoundedFifo`] | a value, or room for one | a queue with back-pressure, and ends that close it |
-//! | [`Mutex`] | its turn | one at a time |
+//! | [`BoundedFifo`] | a value, or room for one | a queue with a limit, and ends that close it |
+//! | [`Mutex`] | its turn | one thread at a time |
 //! | [`RwLock`] | its turn | many readers or one writer |
-//! | [`Semaphore`] | permits | a number of them |
-//! | [`Condition`] | a notification | what is then looked at with the mutex |
-//! | [`Barrier`] | the others | all go on together |
-//! | [`Event`], [`Latch`] | something to happen, once or so many times | until it has, and not after |
-//! | [`OnceCell`] | who makes the value | made once, by whoever needs it first |
+//! | [`Semaphore`] | permits | a number of permits |
+//! | [`Condition`] | a notification | a value in a mutex may have changed |
+//! | [`Barrier`] | the other threads | all go on together |
+//! | [`Event`], [`Latch`] | an event, once or a number of times | a thread does not wait after it |
+//! | [`OnceCell`] | the value, or its turn to make it | the first thread that needs it makes it |
 //! | [`Promise`] | a value | given once, for any number of readers |
-//! | [`one_shot`] | a value | given once, to one that owns it |
+//! | [`one_shot`] | a value | given once, to a taker that owns it |
 //! | [`broadcast`] | the next value | every listener gets every value |
-//! | [`watch`] | a change | whoever looks sees the latest |
+//! | [`watch`] | a change | every watcher sees the latest value |
 //!
-//! Each is a [`WaitQueue`](selvedge_core::WaitQueue) with its own [`Role`](selvedge_core::Role)s: what a thread waits for is handed
-//! directly to the one that has waited longest, which finds it when it goes on. So nobody can come in between, and all are
-//! served first come, first served; but for the [`Mutex`], which somebody who runs may lock once before one who still sleeps.
+//! Each object is a [`WaitQueue`](selvedge_core::WaitQueue) with its own
+//! [`Role`](selvedge_core::Role)s. The object hands the thing that threads wait for directly to the
+//! thread that has waited longest. That thread finds it when it runs. So no other thread can come
+//! in between, and all objects serve first come, first served. There is one exception: a running
+//! thread may lock a [`Mutex`] once before the first waiter, while that waiter still sleeps.
 //!
 //! # Cancellation
-//! A wait is given up by dropping its future, within a `select!`, by a time-out, or with its thread. The object is then as it would be without that
-//! waiter: it has left the queue in constant time, and what it had been handed but not collected goes to the next, or back. Each type says
-//! what that means for it.
+//! A wait is given up when its future is dropped: within a `select!`, by a time-out, or with its
+//! thread. Its waiter leaves the queue in constant time. A thing that it had been handed but has
+//! not collected goes to the next waiter, or back to the object. So the object is then as it would
+//! be without that waiter. The docs of each type say what that means for it.
 //!
 //! # Where they work
-//! In threads of ours under every scheduler, and under foreign executors. From ordinary OS threads, where nothing can be awaited, each
-//! has blocking operations as well; [`wait_blocking`] does it for any future, [`wait_blocking_for`] with a time limit.
+//! The objects work in Selvedge threads under every scheduler, and under foreign executors. For
+//! ordinary OS threads, which cannot await, each object has blocking operations as well.
+//! [`wait_blocking`] blocks for any future, and [`wait_blocking_for`] does so with a time limit.
 //!
-//! Unless they say `local` they may be shared between OS threads. `MVar::new_local` and so on make objects that stay on one
-//! and use no atomic operation.
+//! Objects may be shared between OS threads unless their names say `local`. `MVar::new_local` and
+//! so on make objects that stay on one OS thread and use no atomic operation.
 
 mod barrier;
 mod blocking;

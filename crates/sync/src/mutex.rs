@@ -276,7 +276,7 @@ impl<T, M: Mode> Mutex<T, M> {
     }
 
     /// Records this OS thread as the holder. `Condition::wait_blocking` calls it, because its wait
-    /// runs the future of a thread, which records no OS thread.
+    /// locks with `lock_at`, which records only the number of a Selvedge thread.
     pub(crate) fn locked_by_os_thread(&self) {
         self.holder.set_staying(holder::os_thread());
     }

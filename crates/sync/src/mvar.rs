@@ -134,36 +134,40 @@ impl<T> State<T> {
     /// Takes the oldest value, and lets the first who waits put his.
     #[inline(always)]
     fn take(&mut self, queue: &mut Queue<'_, Option<T>>) -> Option<T> {
-        if let Some(returned) = &mut self.returned {
-            let value = returned.pop_front();
-            if returned.is_empty() {
-                self.returned = None;
-            }
-            return value;
+        if self.returned.is_some() {
+            return self.take_returned();
         }
         let value = self.value.take()?;
-        if let Some(next) = queue.front() {
-            self.value = next.take();
-            queue.grant();
-        }
+        queue.grant_with(|next| self.value = next.take());
         Some(value)
     }
 
-    /// Moves `value` to the first who waits, or into the empty variable; leaves it if the variable is full.
+    #[cold]
+    #[inline(never)]
+    fn take_returned(&mut self) -> Option<T> {
+        let returned = self.returned.as_mut()?;
+        let value = returned.pop_front();
+        if returned.is_empty() {
+            self.returned = None;
+        }
+        value
+    }
+
+    /// Moves `value` to the first waiter, or into the empty variable. `None` if the variable is
+    /// full: then `value` stays.
     #[inline(always)]
-    fn put(&mut self, queue: &mut Queue<'_, Option<T>>, value: &mut Option<T>) {
+    fn put(&mut self, queue: &mut Queue<'_, Option<T>>, value: &mut Option<T>) -> Option<()> {
         if self.value.is_some() {
-            return;
+            return None;
         }
         // Taken apart and put together: copied whole, the option would be read before its parts are written back.
-        let Some(moved) = value.take() else { return };
-        match queue.front() {
-            Some(taker) => {
-                *taker = Some(moved);
-                queue.grant();
+        if let Some(moved) = value.take() {
+            match queue.is_empty() {
+                true => self.value = Some(moved),
+                false => queue.grant_with(|taker| *taker = Some(moved)),
             }
-            None => self.value = Some(moved),
         }
+        Some(())
     }
 }
 
@@ -171,6 +175,8 @@ enum Take {}
 
 impl<T> Role<State<T>, Option<T>> for Take {
     type Output = T;
+
+    const IS_SHORT: bool = true;
 
     #[inline(always)]
     fn attempt(state: &mut State<T>, queue: &mut Queue<'_, Option<T>>, _: &mut Option<T>) -> Option<T> {
@@ -196,14 +202,15 @@ enum Put {}
 impl<T> Role<State<T>, Option<T>> for Put {
     type Output = ();
 
+    const IS_SHORT: bool = true;
+
     #[inline(always)]
     fn attempt(
         state: &mut State<T>,
         queue: &mut Queue<'_, Option<T>>,
         payload: &mut Option<T>,
     ) -> Option<()> {
-        state.put(queue, payload);
-        payload.is_none().then_some(())
+        state.put(queue, payload)
     }
 
     fn granted(_: &mut Option<T>) {}

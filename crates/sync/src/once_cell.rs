@@ -1,5 +1,5 @@
-//! A cell whose value is made once: [`OnceCell`], and [`Enter`], the role in which a thread waits
-//! for the value or for its turn to make it.
+//! A cell with a value that is made once: [`OnceCell`], and [`Enter`], the role in which a thread
+//! waits for the value or for its turn to make it.
 //!
 //! The programs of users call it. Vocabulary: the **maker** is the thread that has the turn and
 //! runs the function which makes the value.
@@ -12,8 +12,8 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::OnceLock;
 
-/// A cell whose value is made once, by the first thread that needs it, with system calls if need
-/// be. Other threads wait for it meanwhile.
+/// A cell with a value that is made once, by the first thread that needs it, with system calls if
+/// need be. Other threads wait for it meanwhile.
 ///
 /// If the maker fails, panics or is cancelled, the next waiting thread makes the value with its own
 /// function.

@@ -1,12 +1,16 @@
-//! The one-shot channel: one value from one thread to another, which then owns it.
+//! The one-shot channel: [`one_shot`] makes a [`Replier`], which sends one value, and a [`Reply`],
+//! which takes it and then owns it.
+//!
+//! The programs of users call it. The [`WaitQueue`] of a channel holds the taker while no value has
+//! come, and the future of [`unwanted`](Replier::unwanted) while the [`Reply`] is there.
 
 use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
 use std::fmt;
 use std::sync::Arc;
 
-/// A channel for one value. What is sent belongs to the one that takes it; a
-/// [`Promise`](crate::Promise) lends its value to any number.
+/// A channel for one value. The value belongs to the thread that takes it; a
+/// [`Promise`](crate::Promise) lends its value to any number of readers.
 ///
 /// # Examples
 /// A thread that answers questions:
@@ -33,7 +37,7 @@ pub fn one_shot<T>() -> (Replier<T>, Reply<T>) {
     channel()
 }
 
-/// As [`one_shot`], between threads of one OS thread.
+/// As [`one_shot`], between threads of a single OS thread.
 pub fn one_shot_local<T>() -> (Replier<T, Local>, Reply<T, Local>) {
     channel()
 }
@@ -47,7 +51,7 @@ fn channel<T, M: Mode>() -> (Replier<T, M>, Reply<T, M>) {
 type Channel<T, M> = WaitQueue<State<T>, Option<T>, M>;
 
 struct State<T> {
-    /// Sent, and not taken yet.
+    /// The value that was sent and has not been taken.
     value: Option<T>,
     replier_is_gone: bool,
     is_unwanted: bool,
@@ -66,7 +70,7 @@ pub struct Reply<T, M: Mode = Shared> {
     shared: Arc<Channel<T, M>>,
 }
 
-/// The [`Replier`] is gone, and its value was taken already or will never come.
+/// The [`Replier`] is gone. Its value has been taken already, or will never come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoReply;
 
@@ -91,8 +95,8 @@ impl<T, M: Mode> Replier<T, M> {
             if state.is_unwanted {
                 return Err(value);
             }
-            // While `self` is here to be consumed, no `unwanted` borrows it: what waits, if
-            // anything does, is the taker.
+            // The waiter, if there is one, is the taker: `self` is moved here, so no `unwanted`
+            // borrows it.
             match queue.front() {
                 Some(taker) => {
                     *taker = Some(value);
@@ -104,12 +108,13 @@ impl<T, M: Mode> Replier<T, M> {
         })
     }
 
-    /// Whether the [`Reply`] is gone, so that the value need not be made.
+    /// Whether the [`Reply`] is gone, so that the program need not make the value.
     pub fn is_unwanted(&self) -> bool {
         self.shared.with(|state, _| state.is_unwanted)
     }
 
-    /// Waits until the [`Reply`] is gone: to stop making the value, in a `select`.
+    /// Waits until the [`Reply`] is gone. In a `select`, it stops the making of a value that no
+    /// thread will take.
     #[track_caller]
     pub fn unwanted(&self) -> impl Future<Output = ()> {
         self.shared.wait::<Unwanted>(None)
@@ -132,13 +137,13 @@ impl<T, M: Mode> Reply<T, M> {
     /// When the replier was dropped without a value, or the value has been taken already.
     ///
     /// # Cancellation
-    /// Dropping the future loses nothing: a value that has come is taken by the next call.
+    /// Dropping the future loses nothing: the next call takes a value that has come.
     #[track_caller]
     pub fn take(&mut self) -> impl Future<Output = Result<T, NoReply>> {
         self.shared.wait::<Take>(None)
     }
 
-    /// Waits for the value, blocking this OS thread.
+    /// Waits for the value, and blocks this OS thread.
     ///
     /// # Errors
     /// As for [`take`](Self::take).
@@ -160,12 +165,14 @@ impl<T, M: Mode> Drop for Reply<T, M> {
     fn drop(&mut self) {
         let value = self.shared.with(|state, queue| {
             state.is_unwanted = true;
-            // No taker is left, because it would borrow `self`: what waits, if anything does, waits
-            // for this.
-            queue.grant();
+            // Every waiter is in `unwanted`, of which one replier may have several futures: no taker
+            // is left, because it would borrow `self`.
+            while !queue.is_empty() {
+                queue.grant();
+            }
             state.value.take()
         });
-        drop(value); // not under the lock: its destructor is the program's
+        drop(value); // not under the lock, because its destructor is code of the program
     }
 }
 

@@ -32,7 +32,7 @@ use std::sync::{Arc, OnceLock};
 /// Dropping a claim removes it from the queue. No value is lost.
 ///
 /// # Complexity
-/// Claiming a ready promise is one load. Fulfilling is one critical section, whose length grows
+/// Claiming a ready promise is one load. Fulfilling is one critical section; its length grows
 /// with the number of waiting threads.
 ///
 /// # Examples

@@ -1,4 +1,8 @@
-//! Watching a value: whoever looks sees the latest.
+//! Watching a value: [`watch`] makes a [`Setter`], which sets a value, and [`Watcher`]s, which see
+//! the latest value.
+//!
+//! The programs of users call it. Each set counts as one **change**; a watcher remembers the number
+//! of the last change that it has seen.
 
 use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget};
@@ -7,12 +11,15 @@ use std::mem;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// Sets a value that [`Watcher`]s watch. Setting never waits; values between two looks of a watcher are not seen by it.
+/// Sets a value that [`Watcher`]s watch. Setting never waits. A watcher does not see the values
+/// that come and go between two of its reads.
 ///
-/// It can be cloned; when the last one is dropped, watchers see the last value and then [`Unwatchable`].
+/// A setter can be cloned. When the last setter is dropped, watchers see the last value and then
+/// [`Unwatchable`].
 ///
 /// # Complexity
-/// Setting is one critical section, as long as watchers wait; looking is one.
+/// Setting is one critical section, which grows with the number of waiting watchers. Reading is one
+/// critical section.
 ///
 /// # Examples
 /// ```
@@ -41,25 +48,26 @@ pub struct Setter<T, M: Mode = Shared> {
     inner: Arc<Inner<T, M>>,
 }
 
-/// Watches a value. It remembers which change it has seen last; a clone has seen the same.
+/// Watches a value. It remembers the last change that it has seen. A clone has seen the same.
 ///
 /// # Cancellation
-/// Dropping a `changed` that waits, or that has been told of a change, loses nothing: the next one is told of it.
+/// Dropping a `changed` that waits, or that has been told of a change, loses nothing: the next
+/// `changed` is told of that change.
 pub struct Watcher<T, M: Mode = Shared> {
     inner: Arc<Inner<T, M>>,
     seen: u64,
 }
 
-/// Nobody is left to set the value.
+/// All setters are gone, so the value will not change again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unwatchable;
 
-/// A value to be set, and its first watcher, which has not seen it change yet.
+/// A setter of a value, and its first watcher. The watcher has seen the value as it is.
 pub fn watch<T>(value: T) -> (Setter<T>, Watcher<T>) {
     new(value)
 }
 
-/// A value to be set and its first watcher that stay on their OS thread.
+/// A setter of a value and its first watcher that stay on their OS thread.
 pub fn watch_local<T>(value: T) -> (Setter<T, Local>, Watcher<T, Local>) {
     new(value)
 }
@@ -80,11 +88,12 @@ struct State<T> {
     setters: usize,
 }
 
-/// How many changes one who waits has seen: all. It goes on when that is no longer so, or nobody is left to make more.
+/// The payload of a watcher that waits: the number of changes that it has seen, which is all of
+/// them. A set writes the new number here. If the last setter goes, the number stays.
 struct Seen(u64);
 
 impl<T, M: Mode> Setter<T, M> {
-    /// Sets the value, and lets all go on who wait for a change. Gives the old one.
+    /// Sets the value, and lets all watchers that wait for a change go on. Gives the old value.
     pub fn set(&self, value: T) -> Arc<T> {
         let value = Arc::new(value);
         self.inner.queue.with(|state, queue| {
@@ -97,12 +106,12 @@ impl<T, M: Mode> Setter<T, M> {
         })
     }
 
-    /// The value as it is now.
+    /// The present value.
     pub fn latest(&self) -> Arc<T> {
         self.inner.queue.with(|state, _| state.value.clone())
     }
 
-    /// A new watcher, which has seen the value as it is now.
+    /// A new watcher, which has seen the present value.
     pub fn watcher(&self) -> Watcher<T, M> {
         let seen = self.inner.queue.with(|state, _| state.changes);
         Watcher { inner: self.inner.clone(), seen }
@@ -110,7 +119,7 @@ impl<T, M: Mode> Setter<T, M> {
 }
 
 impl<T, M: Mode> Watcher<T, M> {
-    /// The value as it is now. Its changes up to now have been seen.
+    /// The present value. This watcher has then seen all changes up to now.
     pub fn latest(&mut self) -> Arc<T> {
         let (value, seen) = self.inner.queue.with(|state, _| (state.value.clone(), state.changes));
         self.seen = seen;
@@ -122,10 +131,11 @@ impl<T, M: Mode> Watcher<T, M> {
         self.inner.queue.with(|state, _| state.changes != self.seen)
     }
 
-    /// Waits until the value has changed since this watcher has last seen it; that change has then been seen.
+    /// Waits until the value has changed since this watcher has last seen it; that change has then
+    /// been seen.
     ///
     /// # Errors
-    /// When it has not, and nobody is left to set it.
+    /// When the value has not changed, and all setters are gone.
     #[track_caller]
     pub fn changed(&mut self) -> impl Future<Output = Result<(), Unwatchable>> {
         self.changed_at(Location::caller())
@@ -142,10 +152,11 @@ impl<T, M: Mode> Watcher<T, M> {
         }
     }
 
-    /// Waits until the value is as `condition` says, and gives it. It is looked at first at once.
+    /// Waits until `condition` is true for the value, and gives the value. `condition` first runs
+    /// before any wait.
     ///
     /// # Errors
-    /// When it is not, and nobody is left to set it.
+    /// When `condition` is false, and all setters are gone.
     #[track_caller]
     pub fn wait_for(
         &mut self,
@@ -167,7 +178,7 @@ impl<T, M: Mode> Watcher<T, M> {
     /// As [`changed`](Watcher::changed), blocking this OS thread.
     ///
     /// # Errors
-    /// When it has not changed, and nobody is left to set it.
+    /// When the value has not changed, and all setters are gone.
     ///
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
@@ -180,7 +191,7 @@ impl<T, M: Mode> Watcher<T, M> {
 enum Change {}
 
 impl<T> Role<State<T>, Seen> for Change {
-    /// How many changes there have been.
+    /// The number of changes so far.
     type Output = u64;
 
     fn attempt(state: &mut State<T>, _: &mut Queue<'_, Seen>, seen: &mut Seen) -> Option<u64> {
@@ -191,7 +202,8 @@ impl<T> Role<State<T>, Seen> for Change {
         seen.0
     }
 
-    /// Its watcher has not counted the change yet, and is told next time.
+    /// Nothing is to be passed on, because the watcher has not counted the change. Its next
+    /// `changed` finds it.
     fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Seen>, _: &mut Seen) {}
 }
 

@@ -1,5 +1,6 @@
-//! Random schedules of taking, putting, polling and giving up, against slow obvious models: who gets which value, and who
-//! is woken.
+//! MVars, Fifos and mutexes under random schedules of taking, putting, polling and giving up,
+//! checked against slow and simple models: which waiter gets which value, and which waiter is
+//! woken.
 
 use proptest::prelude::*;
 use selvedge_core::{Local, Mode, Shared};
@@ -17,7 +18,7 @@ enum Op {
     Put(u32),
     TryTake,
     TryPut(u32),
-    /// Poll, or drop, the waiter at this place (modulo their number).
+    /// Polls, or drops, the waiter at this index (modulo the number of waiters).
     Poll(usize),
     Drop(usize),
 }
@@ -51,14 +52,14 @@ impl Wake for Bell {
     }
 }
 
-/// A future under test that has been polled once and is pending; puts end with `None`.
+/// A future under test that has been polled once and is pending. Puts end with `None`.
 struct Waiter<'a> {
     id: usize,
     future: Pin<Box<dyn Future<Output = Option<u32>> + 'a>>,
     bell: Arc<Bell>,
 }
 
-/// Polls a new future: its result, or the waiter that it has become.
+/// Polls a new future. Gives its result, or a waiter if the future is pending.
 fn begin<'a>(id: usize, future: impl Future<Output = Option<u32>> + 'a) -> Result<Option<u32>, Waiter<'a>> {
     let mut waiter = Waiter { id, future: Box::pin(future), bell: Arc::default() };
     match poll(&mut waiter) {
@@ -72,14 +73,15 @@ fn poll(waiter: &mut Waiter<'_>) -> Poll<Option<u32>> {
     waiter.future.as_mut().poll(&mut Context::from_waker(&waker))
 }
 
-/// One who waits in the model.
+/// The wish of a waiter in the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Wish {
     Take,
     Put(u32),
 }
 
-/// What an MVar, or with `unbounded` a Fifo, is: values, those who wait in order, and those who have been served.
+/// The model of an MVar, or with `unbounded` of a Fifo: its values, its waiters in order, and the
+/// waiters that have been served.
 #[derive(Debug, Default)]
 struct Model {
     unbounded: bool,
@@ -132,7 +134,7 @@ impl Model {
     }
 }
 
-/// What MVar and Fifo have in common.
+/// The common operations of MVar and Fifo.
 trait Subject {
     fn take(&self) -> impl Future<Output = Option<u32>>;
     fn put(&self, value: u32) -> impl Future<Output = Option<u32>>;
@@ -228,7 +230,8 @@ fn agree(subject: &impl Subject, mut model: Model, ops: Vec<Op>) {
     drop(waiters);
 }
 
-/// The MVar keeps values that came back in front of the present one as well, in the order of their coming back.
+/// The MVar also keeps values that came back. They lie in front of the present value, in the order
+/// in which they came back.
 fn mvar() -> Model {
     Model::default()
 }
@@ -260,14 +263,16 @@ proptest! {
         agree(&Fifo::<u32, Shared>::default(), fifo(), ops);
     }
 
-    /// Nobody holds the mutex beside another. Those who wait get it in order: the first is woken when it is unlocked; if he
-    /// looks when somebody else has locked it, it is his the next time.
+    /// There is at most one guard of the mutex. Waiters get it in order. An unlock wakes the first
+    /// waiter. If the mutex is locked again when that waiter is polled, the next unlock hands the
+    /// mutex to it.
     #[test]
     fn a_mutex(steps in prop::collection::vec((0u8..5, 0usize..8), 1..60)) {
         let mutex = Mutex::new(());
         let mut holder = None;
         let mut waiting = VecDeque::new();
-        // Whether the first who waits has found it locked when he looked; whether it has been handed to one who does not know yet.
+        // `promised`: the first waiter has been polled and found the mutex locked. `handed`: the
+        // mutex has been handed to a waiter that has not been polled since.
         let (mut promised, mut handed) = (false, false);
         for (op, at) in steps {
             match op {
@@ -292,7 +297,8 @@ proptest! {
                 2 if !waiting.is_empty() => {
                     let at = at % waiting.len();
                     drop(waiting.remove(at));
-                    // What was handed to him is unlocked again; else what was promised must be earned anew.
+                    // If the mutex had been handed to the dropped waiter, it is unlocked again.
+                    // Otherwise, if the dropped waiter had the promise, the promise ends.
                     let first = usize::from(handed);
                     handed = if handed && at == 0 { promised } else { handed };
                     promised &= at > first;
@@ -307,7 +313,7 @@ proptest! {
                             holder = Some(guard);
                             promised &= std::mem::take(&mut handed);
                         }
-                        // Before him is only who has it already.
+                        // Only a waiter that the mutex has been handed to can come before this one.
                         Poll::Pending => promised |= at == usize::from(handed),
                     }
                 }

@@ -1,4 +1,5 @@
-//! What may leave its OS thread and what must not. An auto trait that appears by accident is a hole in soundness.
+//! The auto traits of the objects and guards: which types may leave their OS thread. An auto trait
+//! that appears by accident is a hole in soundness.
 
 #[macro_use]
 #[path = "../../core/tests/common/has.rs"]
@@ -39,7 +40,7 @@ type Sem<M> = Semaphore<M>;
 fn so_do_the_others() {
     assert_eq!([has!(BoundedFifo<NotSync>), has!(Putter<NotSync>), has!(Taker<NotSync>)], [BOTH; 3]);
     assert_eq!([has!(BoundedFifo<NotSend>), has!(Putter<NotSend>), has!(Taker<NotSend>)], [NONE; 3]);
-    // Shared, it gives out `&T`.
+    // A shared lock gives out `&T`.
     assert_eq!([has!(RwLock<u8>), has!(RwLock<NotSync>), has!(RwLock<NotSend>)], [BOTH, (true, false), NONE]);
     assert_eq!(
         [has!(OnceCell<u8>), has!(OnceCell<NotSync>), has!(OnceCell<NotSend>)],
@@ -78,12 +79,13 @@ fn the_other_guards_are_as_good_as_references() {
     assert_eq!([has!(ReadGuard<'static, NotSync>), has!(ReadGuard<'static, NotSend>)], [NONE; 2]);
     assert!(!has!(WriteGuard<'static, NotSync>).1);
     assert_eq!([has!(WriteGuard<'static, NotSend>), has!(OwnedGuard<NotSend>)], [NONE; 2]);
-    // It could be dropped, and so the value unlocked, elsewhere; and the value be moved out.
+    // Otherwise the guard could be dropped, and so the value unlocked, on another OS thread; and
+    // the value could be moved out there.
     assert!(!has!(WriteGuard<'static, OnlySync>).0 && !has!(OwnedGuard<OnlySync>).0);
     assert_eq!([has!(Permit<'static>), has!(OwnedPermit<std::sync::Arc<Semaphore>>)], [BOTH; 2]);
 }
 
-/// The futures may go with their threads from one CPU to another.
+/// The futures may move with their threads from one CPU to another.
 #[test]
 fn waits_move_with_their_threads() {
     fn moves<T: Send>(_: T) {}

@@ -1,5 +1,6 @@
-//! Giving up at every point at which an operation can be suspended: before it starts, while it waits, and when it has been served and does not
-//! know yet. Whatever the point, the others go on, and the object is as good as new.
+//! Giving up at every point at which an operation can be suspended: before it starts, while it
+//! waits, and when it has been served but not polled since. After each of these, the other tasks go
+//! on, and the object is as good as new.
 
 use selvedge_sync::*;
 use std::cell::Cell;
@@ -20,11 +21,11 @@ impl Wake for Flag {
     }
 }
 
-/// Polls those who have been woken, in turn, until all have ended. The task at `victim` is dropped after so many polls,
-/// either at once or not before it has been woken again.
+/// Polls the woken tasks in turn until all have ended. The task at `victim` is dropped after
+/// `polls` polls, either at once or, with `served`, not before it has been woken again.
 ///
 /// # Panics
-/// When somebody is left who will never be woken.
+/// When a task other than the victim is left and will never be woken.
 fn run(tasks: Vec<Task>, victim: usize, polls: usize, served: bool) -> bool {
     let new = |task| (Some(task), Arc::new(Flag(AtomicBool::new(true))), 0);
     let mut tasks: Vec<(Option<Task>, Arc<Flag>, usize)> = tasks.into_iter().map(new).collect();
@@ -57,7 +58,7 @@ fn run(tasks: Vec<Task>, victim: usize, polls: usize, served: bool) -> bool {
         if !progress {
             let victim = tasks[victim].0.is_some();
             assert!(victim && left == 1, "{left} are left that will never be woken");
-            // It waits for ever, with reason: it is given up at the end of the world.
+            // The victim waits for ever, with reason: it is dropped at the end of the test.
             return gave_up;
         }
     }
@@ -75,10 +76,11 @@ async fn pause() {
     .await;
 }
 
-/// How often one who gives up is polled before, at most. Miri, who takes long over each, sees the first points only.
+/// The largest number of polls before the victim gives up. Miri takes long over each, so it checks
+/// the first points only.
 const POLLS: usize = if cfg!(miri) { 3 } else { 12 };
 
-/// Runs a scenario of three tasks with each of them giving up at each point.
+/// Runs a scenario of three tasks. Each task gives up at each point once.
 fn at_every_point(scenario: impl Fn() -> (Vec<Task>, Box<dyn FnOnce()>)) {
     let mut points = 0;
     let count = scenario().0.len();
@@ -147,7 +149,8 @@ fn semaphores() {
 
 #[test]
 fn conditions() {
-    // One notification, for the first; if he gives up it is the other's.
+    // There is one notification, for the first waiter. If that waiter gives up, the notification
+    // goes to the other.
     let scenario = |all: bool| {
         move || {
             let shared = Rc::new((Mutex::new(()), Condition::new(), Cell::new(0)));
@@ -168,7 +171,7 @@ fn conditions() {
                 pause().await;
                 pause().await;
                 pause().await;
-                // Who is not told by then will not be.
+                // A waiter that has not been notified by then will not be.
                 theirs.1.notify_all();
             };
             let tasks = vec![task(wait(shared.clone())), task(wait(shared.clone())), task(notify)];
@@ -178,7 +181,7 @@ fn conditions() {
     };
     for all in [false, true] {
         let scenario = scenario(all);
-        // The notifier is left alone: without him all wait.
+        // The notifier never gives up, because without it all waiters wait for ever.
         for victim in 0..2 {
             for served in [false, true] {
                 for polls in 0..POLLS.min(8) {
@@ -196,7 +199,7 @@ fn mvars() {
     at_every_point(|| {
         let var = Rc::new(MVar::empty());
         let (put, take, last) = (var.clone(), var.clone(), var.clone());
-        // Whoever is missing: there are always enough on the other side.
+        // If one of the tasks gives up, the sweeper still supplies the other side.
         let putter = async move {
             put.put(1).await;
             put.put(2).await;
@@ -234,7 +237,8 @@ fn bounded_fifos() {
                     }
                 }
             };
-            // Not in order, if it was taken by one who gave up without knowing, and went back.
+            // The values may come out of order, because a value goes back if a taker that was
+            // handed it gives up before it is polled.
             let seen = Rc::new([const { Cell::new(false) }; 4]);
             let drain = |taker: Taker<usize>, seen: Rc<[Cell<bool>; 4]>| async move {
                 while let Some(value) = taker.take().await {
@@ -243,7 +247,8 @@ fn bounded_fifos() {
                 }
             };
             let (one, two) = (task(drain(taker, seen.clone())), task(drain(other, seen.clone())));
-            // All that were put have been taken, since one taker is always left: the first ones.
+            // All values that were put have been taken, because one taker is always left. They are
+            // the first ones.
             let usable = move || assert!(seen.is_sorted_by_key(|seen| !seen.get()), "{seen:?}");
             (vec![task(fill), one, two], Box::new(usable))
         });
@@ -257,7 +262,7 @@ fn barriers() {
         let come = |barrier: Rc<Barrier>| async move {
             barrier.wait().await;
         };
-        // Three come, and a fourth for the one that is left over.
+        // Three tasks come to a barrier for two. The fourth wait is for the task that is left over.
         let spare = barrier.clone();
         let spare = async move {
             for _ in 0..8 {
@@ -299,7 +304,7 @@ fn promises() {
         let fulfil = async move {
             pause().await;
             pause().await;
-            // If it is given up before: then it is broken.
+            // If this task gives up before, the promise is broken.
             fulfiller.fulfil(4);
         };
         let tasks = vec![task(claim(promise.clone())), task(claim(promise.clone())), task(fulfil)];
@@ -338,7 +343,7 @@ fn events() {
         let (event, latch) = (Rc::new(Event::new()), Rc::new(Latch::new(2)));
         let (one, two) = ((event.clone(), latch.clone()), (event.clone(), latch.clone()));
         let first = async move {
-            // Counted also by who gives up.
+            // Counts down also if the task gives up.
             struct Count(Rc<Latch>);
             impl Drop for Count {
                 fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! What a foreign waker does that panics: it harms nobody else who was woken with it.
+//! A foreign waker that panics: the other waiters that were woken with it are not affected.
 
 use selvedge_sync::{Condition, Mutex};
 use std::future::Future;

@@ -1,5 +1,5 @@
-//! Semaphores, readers-writer locks, barriers, events and promises against slow obvious models: who is let in, in which order, and
-//! who is woken.
+//! Semaphores, readers-writer locks, barriers, events and promises checked against slow and simple
+//! models: which waiters are let in, in which order, and which are woken.
 
 mod common;
 
@@ -11,7 +11,8 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-/// What fair permits are: those who wait in order, with what they want, and those who have been served.
+/// The model of fair permits: the free permits, the waiters in order with the numbers they want,
+/// and the waiters that have been served.
 #[derive(Default)]
 struct Permits {
     free: u32,
@@ -96,7 +97,7 @@ enum Lock<'a, M: Mode> {
     Write(WriteGuard<'a, u32, M>),
 }
 
-/// A readers-writer lock is permits of which a writer takes all.
+/// The model of a readers-writer lock is permits. A writer takes all of them.
 fn a_rw_lock<M: Mode>(lock: &RwLock<u32, M>, ops: Vec<(u8, usize)>) {
     const ALL: u32 = 1000;
     let mut model = Permits { free: ALL, ..Permits::default() };
@@ -316,9 +317,10 @@ fn a_promise<M: Mode>(
     }
 }
 
-/// Who makes the value of a cell: at most one at a time, the first who came among those who are left, and nobody once it is made.
+/// Checks which task makes the value of a cell: at most one at a time, the first of those that are
+/// left, and none once the value is made.
 fn a_once_cell<M: Mode>(cell: &OnceCell<usize, M>, ops: Vec<(u8, usize)>) {
-    // Each maker makes its own number, when it may; or fails.
+    // Each maker makes its own number, when `may` allows it, or fails.
     let may = [const { Cell::new(None::<bool>) }; 128];
     let making = Rc::new(Cell::new(None));
     let mut makers = 0;
@@ -362,7 +364,7 @@ fn a_once_cell<M: Mode>(cell: &OnceCell<usize, M>, ops: Vec<(u8, usize)>) {
             assert!(cell.set(0).is_err());
         }
     }
-    // However it was left, it can be made now, or has been.
+    // In each state that the tasks can leave, the value has been made, or can be made now.
     drop(waiters);
     assert_eq!(cell.set(1000).is_ok(), *cell.get().unwrap() == 1000);
 }

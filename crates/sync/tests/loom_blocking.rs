@@ -1,4 +1,4 @@
-//! All interleavings of an OS thread that falls asleep, and of those who ring its bell.
+//! All interleavings of an OS thread that falls asleep and of OS threads that ring its bell.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// A count, and the waker of who waits for it to change.
+/// A count, and the waker of the OS thread that waits for the count to change.
 struct Counted {
     count: AtomicU32,
     waker: Slot<Option<Waker>>,
@@ -19,7 +19,8 @@ impl Counted {
     fn up_to(&self, enough: u32) -> impl Future<Output = u32> {
         poll_fn(move |cx| {
             *self.waker.lock().unwrap() = Some(cx.waker().clone());
-            // After the waker is there.
+            // The count is read after the waker is stored, so that no `add` between the two is
+            // missed.
             match self.count.load(Ordering::Acquire) {
                 count if count >= enough => Poll::Ready(count),
                 _ => Poll::Pending,
@@ -71,7 +72,8 @@ fn a_ring_from_before_does_no_harm() {
                 counted.add();
             })
         };
-        // It rings for the second time at any time from here on: also after this wait has been given up.
+        // The second ring may come at any time from here on, also after this wait has been given
+        // up.
         let given_up = wait_blocking_for(Duration::ZERO, counted.up_to(1));
         assert!(given_up.is_none_or(|count| count >= 1));
         assert_eq!(wait_blocking(counted.up_to(2)), 2);

@@ -1,6 +1,7 @@
-//! All interleavings of locking, unlocking, waiting and giving up: past the lock of the queue, and through it.
+//! All interleavings of locking, unlocking, waiting and giving up: past the lock of the queue, and
+//! through it.
 //!
-//! What is guarded is a cell of the model's, which sees to it that nobody is beside a writer.
+//! The guarded value is a cell of loom. Loom reports a second access beside that of a writer.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
@@ -32,7 +33,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Polls it once, and gives up.
+/// Polls the future once, and gives up.
 fn glance<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
@@ -46,10 +47,10 @@ fn model(preemptions: Option<usize>, f: impl Fn() + Sync + Send + 'static) {
     model.check(f);
 }
 
-/// A number that loom lets one change at a time.
+/// A number in a cell of loom, which reports two changes at the same time.
 struct Counter(UnsafeCell<u32>);
 
-// SAFETY: what makes it so is tested here.
+// SAFETY: the lock under test makes the accesses exclusive; if it does not, loom reports it.
 unsafe impl Sync for Counter {}
 
 impl Counter {
@@ -58,7 +59,7 @@ impl Counter {
     }
 
     fn add(&self) {
-        // SAFETY: loom finds out whether somebody else is here.
+        // SAFETY: loom reports an access of another thread at the same time.
         self.0.with_mut(|count| unsafe { *count += 1 });
     }
 
@@ -153,7 +154,7 @@ fn readers_go_on_when_a_writer_before_them_gives_up() {
             let lock = lock.clone();
             thread::spawn(move || drop(block_on(lock.read())))
         };
-        // While it is held to read: only the writer can have been in its way.
+        // The lock is held to read, so only the writer can have been in the reader's way.
         reader.join().unwrap();
         writer.join().unwrap();
         drop(held);

@@ -49,6 +49,18 @@ fn a_reply_that_is_dropped_tells_the_replier_and_gives_the_value_back() {
 }
 
 #[test]
+fn a_reply_that_is_dropped_tells_every_future_of_its_replier() {
+    let (replier, reply) = one_shot::<u8>();
+    let mut cx = Context::from_waker(Waker::noop());
+    let (mut first, mut second) = (pin!(replier.unwanted()), pin!(replier.unwanted()));
+    assert!(first.as_mut().poll(&mut cx).is_pending());
+    assert!(second.as_mut().poll(&mut cx).is_pending());
+    drop(reply);
+    assert!(second.as_mut().poll(&mut cx).is_ready());
+    assert!(first.as_mut().poll(&mut cx).is_ready());
+}
+
+#[test]
 fn a_take_that_is_given_up_after_the_value_was_handed_to_it_loses_nothing() {
     let (replier, mut reply) = one_shot();
     let mut cx = Context::from_waker(Waker::noop());

@@ -1,4 +1,5 @@
-//! The objects between OS threads that block: nothing is lost or doubled, also when waits are given up.
+//! The objects between OS threads that block: no value is lost or doubled, also when waits are
+//! given up.
 
 use selvedge_sync::*;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 const THREADS: usize = 4;
 const ROUNDS: usize = if cfg!(miri) { 8 } else { 3_000 };
 
-/// Runs the same in several OS threads.
+/// Runs `work` on several OS threads.
 fn all(work: impl Fn(usize) + Sync) {
     std::thread::scope(|scope| {
         for number in 0..THREADS {
@@ -18,7 +19,7 @@ fn all(work: impl Fn(usize) + Sync) {
     });
 }
 
-/// A short time, sometimes none.
+/// A short time, sometimes zero.
 fn impatience(round: usize) -> Duration {
     Duration::from_micros(round as u64 % 5 * 10)
 }
@@ -80,7 +81,7 @@ fn a_semaphore_lets_in_as_many_as_it_says() {
     assert_eq!(semaphore.available(), 3);
 }
 
-/// Each number once: taken, with takers that give up in between.
+/// Checks that each number is taken once, while takers give up in between.
 fn each_once(put: impl Fn(u64) + Sync, take: impl Fn(usize) -> Option<u64> + Sync) {
     let (taken, sum) = (AtomicUsize::new(0), AtomicU64::new(0));
     all(|number| {
@@ -156,7 +157,7 @@ fn a_barrier_keeps_all_in_step() {
                 leaders.fetch_add(1, Ordering::Relaxed);
             }
             assert!(step.load(Ordering::Relaxed) >= (round + 1) * THREADS, "somebody went on too early");
-            // Not before all have looked.
+            // No thread leaves before all have checked.
             barrier.wait_blocking();
         }
     });
@@ -267,7 +268,7 @@ fn an_os_thread_has_one_bell_and_another_within_a_wait() {
     use std::future::poll_fn;
     use std::task::{Poll, Waker};
 
-    // Waits for being woken at once, with the waker of its first poll.
+    // Runs a wait that is woken at once; gives the waker of its first poll.
     let waker_of = |within: &dyn Fn()| {
         let first = RefCell::new(None::<Waker>);
         wait_blocking(poll_fn(|cx| {
@@ -289,7 +290,7 @@ fn an_os_thread_has_one_bell_and_another_within_a_wait() {
     assert!(!one.will_wake(inner.borrow().as_ref().unwrap()));
     let next = waker_of(&|| {});
     assert!(next.will_wake(&one), "bells are allocated for each wait");
-    // Rung from an earlier time: the next wait looks once more, and sleeps.
+    // The bell is rung for an earlier wait. The next wait polls once more, and sleeps.
     one.wake();
     let never = wait_blocking_for(Duration::from_millis(5), std::future::pending::<()>());
     assert_eq!(never, None);

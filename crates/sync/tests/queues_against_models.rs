@@ -1,4 +1,5 @@
-//! Bounded Fifos, conditions, broadcasts and watched values against slow obvious models: who gets what, and who is woken.
+//! Bounded Fifos, conditions, broadcasts and watched values checked against slow and simple models:
+//! which waiter gets which value, and which waiters are woken.
 
 mod common;
 
@@ -8,7 +9,7 @@ use selvedge_core::{Mode, Shared};
 use selvedge_sync::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What came of putting, or of taking.
+/// The result of a put or of a take.
 #[derive(Debug, PartialEq, Clone)]
 enum Got {
     Put(Result<(), Closed<u32>>),
@@ -119,7 +120,7 @@ fn a_bounded_fifo<M: Mode>(fifo: &BoundedFifo<u32, M>, ops: Vec<(u8, usize)>) {
                 }
             }
             10 | 11 => waiters.give_up(n).into_iter().for_each(|id| model.give_up(id)),
-            // Seldom: it is for ever.
+            // Closing is rare, because it is for ever.
             _ if n == 0 => {
                 fifo.close();
                 model.close();
@@ -131,7 +132,9 @@ fn a_bounded_fifo<M: Mode>(fifo: &BoundedFifo<u32, M>, ops: Vec<(u8, usize)>) {
     }
 }
 
-/// Who waits for a condition, and who has been told of it: alone, or with all others. One who was told alone and gives up passes it on.
+/// The model of a condition: its waiters, and the notified waiters, each with whether it was
+/// notified alone. If a waiter that was notified alone gives up, the notification goes to the next
+/// waiter.
 fn a_condition<M: Mode>(mutex: &Mutex<u32, M>, condition: &Condition<M>, ops: Vec<(u8, usize)>) {
     let mut waiting = VecDeque::new();
     let mut told: BTreeMap<usize, bool> = BTreeMap::new();
@@ -176,7 +179,8 @@ fn a_condition<M: Mode>(mutex: &Mutex<u32, M>, condition: &Condition<M>, ops: Ve
         }
     }
     drop(held);
-    // Round and round: who gets the mutex late is behind who was told late.
+    // Several rounds, because a waiter that was notified late may hold the mutex while another is
+    // polled.
     for at in (0..4).flat_map(|_| (0..80).rev()) {
         if let Some((id, Some(guard))) = waiters.poll(at) {
             assert!(told.remove(&id).is_some(), "it was not told");
@@ -196,7 +200,7 @@ fn a_broadcast<M: Mode>(
     let mut broadcaster = Some(broadcaster);
     let mut sent: Vec<u32> = Vec::new();
     let mut idle = vec![(listener, 0)];
-    // Whom who waits is told from: the number of the value that he waits for.
+    // For each waiting listener, the number of the value that it waits for.
     let mut waiting: BTreeMap<usize, usize> = BTreeMap::new();
     let mut served: BTreeMap<usize, (usize, Result<u32, ListenError>)> = BTreeMap::new();
     let mut waiters = Waiters::new();
@@ -273,7 +277,7 @@ fn a_broadcast<M: Mode>(
                     idle.push((broadcaster.listener(), sent.len()));
                 }
             }
-            // Seldom: it is for ever.
+            // Closing is rare, because it is for ever.
             _ if n == 0 => {
                 broadcaster = None;
                 let closed = |(id, next)| (id, (next, Err(ListenError::Closed)));
@@ -293,7 +297,7 @@ fn a_watched_value<M: Mode>((setter, watcher): (Setter<usize, M>, Watcher<usize,
     let mut changes = 0;
     let mut idle = vec![(watcher, 0)];
     let mut waiting = BTreeSet::new();
-    // Who is told, and of which change.
+    // For each watcher that has been told, the change that it was told of.
     let mut served: BTreeMap<usize, Result<usize, Unwatchable>> = BTreeMap::new();
     let mut waiters = Waiters::new();
     for (op, n) in ops {
@@ -329,7 +333,8 @@ fn a_watched_value<M: Mode>((setter, watcher): (Setter<usize, M>, Watcher<usize,
                 if let Some((id, told)) = waiters.poll(n) {
                     let expected = served.remove(&id);
                     assert_eq!(told.as_ref().map(|(_, told)| *told), expected.map(|told| told.map(|_| ())));
-                    // Who was told is where he was told: a later change is news to him.
+                    // A watcher that was told has seen the change it was told of, and no later
+                    // change.
                     idle.extend(
                         told.map(|(watcher, _)| (watcher, expected.and_then(Result::ok).unwrap_or(changes))),
                     );

@@ -1,5 +1,6 @@
-//! Random programs of threads under the reference scheduler and under one that picks at random: every value is delivered once,
-//! and when nothing runs any more, whoever still waits has reason to.
+//! Random programs of threads, under the reference scheduler and under a scheduler that picks at
+//! random. Every value is delivered once, and when no thread can run any more, each waiting thread
+//! has reason to wait.
 
 use futures::channel::oneshot;
 use futures::future::{Either, select};
@@ -17,7 +18,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 const VARS: usize = 3;
-/// Short, so that some alarms go off within a step or two.
+/// The time is short, so that some alarms ring within a step or two.
 const NAP: Duration = Duration::from_micros(50);
 
 #[derive(Debug, Clone)]
@@ -25,15 +26,16 @@ enum Op {
     Yield,
     Put(usize),
     Take(usize),
-    /// Takes from the first that has a value; the loser gives up.
+    /// Takes from the first variable that has a value; the other `take` gives up.
     TakeEither(usize, usize),
     TakeOrNap(usize),
     TakeWhileYielding(usize),
-    /// Asks for a time and takes the request back.
+    /// Asks for a sleep, and takes the request back.
     NapGivenUp,
-    /// Takes, behind a foreign waker that comes back to the variable when it is woken and dropped.
+    /// Takes, behind a foreign waker. When that waker is woken or dropped, it takes from the
+    /// variable.
     TakeBehindNosy(usize),
-    /// Writes the variable to one that then gives up a `take` of it.
+    /// Writes the variable's `Debug` to a writer that then gives up a `take` of the variable.
     Show(usize),
     /// Waits for another OS thread.
     Foreign,
@@ -78,11 +80,11 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 type Pry = Rc<dyn Fn(usize)>;
 
 thread_local! {
-    /// Takes from a variable of the program that runs, if there is a value.
+    /// Takes from a variable of the running program, if there is a value.
     static PRY: RefCell<Option<Pry>> = const { RefCell::new(None) };
 }
 
-/// Comes back to a variable whenever it can.
+/// A waker that takes from a variable when it is woken or dropped.
 struct Nosy(usize, Waker);
 
 impl Nosy {
@@ -105,7 +107,7 @@ impl Drop for Nosy {
     }
 }
 
-/// Gives up what waits when it is written to.
+/// A writer that drops the waiting future when it is written to.
 struct GivesUp<'a>(Option<Pin<Box<dyn Future<Output = ()> + 'a>>>);
 
 impl fmt::Write for GivesUp<'_> {
@@ -115,13 +117,13 @@ impl fmt::Write for GivesUp<'_> {
     }
 }
 
-/// What the threads of a program share and leave behind.
+/// The state that the threads of a program share and leave behind.
 struct World<M: Mode> {
     vars: Vec<MVar<u32, M>>,
     next: Cell<u32>,
     put: RefCell<BTreeSet<u32>>,
     taken: RefCell<Vec<u32>>,
-    /// By thread, what it waits for at present.
+    /// For each thread, the operation that it is in at present.
     at: RefCell<BTreeMap<u32, Op>>,
     os_threads: RefCell<Vec<std::thread::JoinHandle<()>>>,
 }
@@ -148,7 +150,7 @@ impl<M: Mode> World<M> {
     }
 }
 
-/// Its entry goes when the thread goes, however that is.
+/// Removes the thread's entry in `at` when the thread ends, in any way.
 struct Alive<M: Mode>(Rc<World<M>>, u32);
 
 impl<M: Mode> Drop for Alive<M> {
@@ -161,7 +163,7 @@ fn thread<M: Mode>(world: Rc<World<M>>, ops: Vec<Op>) -> Pin<Box<dyn Future<Outp
     let alive = Alive(world.clone(), world.number());
     world.at.borrow_mut().insert(alive.1, Op::Yield);
     Box::pin(async move {
-        // All of it, not its number alone.
+        // The closure captures the whole value, and not its number alone.
         let alive = alive;
         for op in ops {
             world.at.borrow_mut().insert(alive.1, op.clone());
@@ -185,7 +187,8 @@ fn thread<M: Mode>(world: Rc<World<M>>, ops: Vec<Op>) -> Pin<Box<dyn Future<Outp
                     }
                 }
                 Op::TakeWhileYielding(v) => {
-                    // Noted at once: who is cancelled between the yields has taken it all the same.
+                    // The value is noted at once, because a thread that is cancelled between the
+                    // yields has taken it all the same.
                     let take = async { world.got(world.vars[v].take().await) };
                     futures::join!(take, yield_now(), yield_now());
                 }
@@ -231,7 +234,7 @@ fn thread<M: Mode>(world: Rc<World<M>>, ops: Vec<Op>) -> Pin<Box<dyn Future<Outp
     })
 }
 
-/// Time, for who asks for it; it passes when nothing else happens.
+/// The event source for sleeps. Time passes when all threads wait.
 #[derive(Default)]
 struct Clock {
     threads: Vec<selvedge_core::Sleep>,
@@ -252,7 +255,7 @@ impl Clock {
         }
     }
 
-    /// Lets a nap pass. Requests for times far off are of those who gave up.
+    /// Lets a nap pass. It wakes requests for later times too, because their askers have given up.
     fn pass(&mut self, cpu: &mut Cpu) {
         std::thread::sleep(2 * NAP);
         self.threads.drain(..).for_each(|sleep| cpu.make_ready(sleep.into_thread()));
@@ -271,7 +274,8 @@ fn run<M: Mode>(world: Rc<World<M>>, program: Vec<Vec<Op>>, seed: Option<u64>) {
         ready.push(cpu.thread(thread(world.clone(), ops)).unwrap());
     }
     let mut idle = 0;
-    // Idle for several turns: naps have ended, and the other OS threads have been heard.
+    // The program is over when it was idle for several turns: then naps have ended, and the
+    // wake-ups from other OS threads have come.
     while idle < 3 {
         while let Some(thread) = cpu.woken() {
             ready.push(thread);
@@ -296,7 +300,7 @@ fn run<M: Mode>(world: Rc<World<M>>, program: Vec<Vec<Op>>, seed: Option<u64>) {
             other => clock.submit(&mut cpu, other),
         }
     }
-    // Nobody waits for what is there.
+    // No thread waits for a value that is there.
     let full: Vec<bool> = world
         .vars
         .iter()
@@ -318,7 +322,8 @@ fn run<M: Mode>(world: Rc<World<M>>, program: Vec<Vec<Op>>, seed: Option<u64>) {
             lost => panic!("{lost:?} was never resumed"),
         }
     }
-    // The rest comes out of the variables one by one, as their putters get their turn; then each value was delivered once.
+    // The remaining values come out of the variables one by one, as their putters get their turn.
+    // After that each value was delivered once.
     drop(cpu);
     for var in &world.vars {
         while let Some(value) = var.try_take() {

@@ -1,4 +1,5 @@
-//! A writer that a `Debug` writes to is code of the caller's: it may use the very object, and give up what waits for it.
+//! A writer that a `Debug` writes to is code of the caller: it may use the same object, and may
+//! drop a future that waits for it.
 
 use selvedge_core::Mode;
 use selvedge_sync::*;
@@ -9,7 +10,7 @@ use std::task::{Context, Waker};
 
 type Waits<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Gives up what waits and uses the object, as soon as it is written to.
+/// A writer that drops a waiting future and uses the object, as soon as it is written to.
 struct Nosy<'a> {
     waits: Option<Waits<'a>>,
     used: &'a dyn Fn(),
@@ -25,7 +26,7 @@ impl Write for Nosy<'_> {
 
 fn ignore<T>(_: T) {}
 
-/// Writes `object`, for which `waits` waits; `used` uses it.
+/// Writes `object` to such a writer. `waits` waits for `object`, and `used` uses it.
 fn show<'a>(object: &dyn Debug, waits: impl Future + 'a, used: &'a dyn Fn()) {
     let mut waits: Waits<'a> = Box::pin(async move {
         let _ = waits.await;

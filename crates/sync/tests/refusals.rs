@@ -1,4 +1,4 @@
-//! What is refused, with which words, rather than left to wait for ever.
+//! Operations that would wait for ever: they are refused, and the messages say why.
 
 use selvedge_core::{round_robin, spawn_local, this_thread, yield_now};
 use selvedge_sync::*;
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What it panics with.
+/// The message of the panic of `f`.
 fn panic_of(f: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("it should have panicked");
     match panic.downcast::<String>() {
@@ -19,7 +19,7 @@ fn panic_of(f: impl FnOnce()) -> String {
 fn blocking_within_a_step() {
     round_robin(async {
         let var = MVar::<u8>::new(1);
-        // Even when it need not wait: next time it may.
+        // It is refused even when it need not wait, because it may have to the next time.
         let words = panic_of(|| {
             var.take_blocking();
         });
@@ -61,7 +61,7 @@ fn a_thread_that_would_wait_for_itself() {
         assert_eq!(recursion.holder(), mutex.holder());
         assert_eq!(format!("{:?}", mutex), format!("Mutex(locked by {holder})"));
         assert!(recursion.to_string().contains("wait for itself"), "{recursion}");
-        // Another thread just waits.
+        // A thread that is not the owner waits.
         let theirs = mutex.clone();
         let other = spawn_local(async move { theirs.checked_lock(&Owner::new()).await.is_ok() });
         yield_now().await;
@@ -82,7 +82,8 @@ fn a_thread_that_would_wait_for_itself() {
 
 #[test]
 fn a_guard_that_is_made_to_be_passed_on_is_waited_for() {
-    /// One type of future, so that one thread after another lies in the same block and has the same number.
+    /// All users have one type of future, so that one thread after another lies in the same block
+    /// and has the same number.
     async fn user(mutex: Arc<Mutex<u8>>, keeps: bool) -> (Option<OwnedGuard<u8>>, Option<u32>, bool) {
         let me = this_thread();
         match keeps {

@@ -1,4 +1,4 @@
-//! Objects in statics: made at compile time, shared by all threads.
+//! Objects in statics: they are made at compile time, and all threads share them.
 
 use selvedge_core::{round_robin, spawn};
 use selvedge_sync::{

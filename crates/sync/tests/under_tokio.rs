@@ -1,4 +1,5 @@
-//! The same objects between tokio's tasks on several OS threads and ours: with its `select!` and its time-outs.
+//! The objects between tokio's tasks on several OS threads and Selvedge threads, with tokio's
+//! `select!` and its time-outs.
 #![cfg(not(any(loom, miri)))]
 
 use selvedge_core::round_robin;

@@ -2,7 +2,8 @@
 //
 // usage: cores compute THREADS BURSTS STEPS | ceiling PROCESSES THREADS BURSTS STEPS
 //        cores counter-mutex THREADS TOTAL | counter-atomic THREADS TOTAL
-// Prints `name value` lines: the answer that is checked (sum, count), and wall seconds or millions of increments a second.
+// Prints `name value` lines: the answer that is checked (sum, count), and wall seconds or millions
+// of increments a second.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -80,7 +81,8 @@ static uint64_t run(void *(*body)(void *), uint64_t n, double *seconds) {
     return sum;
 }
 
-// What the machine gives to independent processes, one on each CPU: the whole work in each, with nothing shared.
+// What the machine gives to independent processes, one on each CPU: the whole work in each, with
+// nothing shared.
 static uint64_t ceiling(uint64_t processes, double *seconds) {
     int results[2];
     need(!pipe(results), "pipe");

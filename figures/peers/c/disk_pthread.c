@@ -4,8 +4,8 @@
 //
 // Every block of the file is filled with its number, which is checked. Prints `name value` lines.
 //
-// The threads look at the clock themselves: a main thread that has created thousands of others would, for the sake of fairness, not
-// be run again before each of them has had as much of the CPU.
+// The threads look at the clock themselves: a main thread that has created thousands of others
+// would, for the sake of fairness, not be run again before each of them has had as much of the CPU.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

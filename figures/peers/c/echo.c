@@ -1,5 +1,6 @@
-// The least work that answers a connection with what it sends: epoll, one recv and one send for each message, no threads,
-// nothing kept for a connection. A bound, not a server: what cannot be sent at once is lost.
+// The least work that answers a connection with what it sends: epoll, one recv and one send for
+// each message, no threads, nothing kept for a connection. A bound, not a server: what cannot be
+// sent at once is lost.
 //
 // usage: echo limit
 // Prints its port, and serves until it is killed.

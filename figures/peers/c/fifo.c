@@ -1,8 +1,10 @@
-// Pairs of POSIX threads that talk over pipes of 4 KB, beside threads that wait on pipes where nothing comes.
+// Pairs of POSIX threads that talk over pipes of 4 KB, beside threads that wait on pipes where
+// nothing comes.
 //
 // usage: fifo pipes PAIRS IDLE CONVERSATIONS
-// One thread of a pair sends 32 KB and receives 32 KB, the other receives and sends, over and over. Stacks are 32 KB.
-// Prints `name value` lines: the bytes received, how many messages were not as sent, how many idle threads woke, and MB a second.
+// One thread of a pair sends 32 KB and receives 32 KB, the other receives and sends, over and over.
+// Stacks are 32 KB. Prints `name value` lines: the bytes received, how many messages were not as
+// sent, how many idle threads woke, and MB a second.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

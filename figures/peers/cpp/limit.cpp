@@ -1,5 +1,6 @@
-// Not a web server: the least work that answers a request. One thread, edge-triggered epoll, one recv and one send per
-// request, a constant reply; no parsing, no file, no log. What it reaches is the machine's limit for that exchange.
+// Not a web server: the least work that answers a request. One thread, edge-triggered epoll, one
+// recv and one send per request, a constant reply; no parsing, no file, no log. What it reaches is
+// the machine's limit for that exchange.
 //
 // usage: limit PORT BODY_BYTES
 #include <arpa/inet.h>

@@ -1,8 +1,10 @@
-// C++20 coroutines on one queue: the compiler's own frames, resumed in FIFO order by a loop over a std::deque.
-// It is the floor a stackless thread can be compared with; it is not a thread library (no wake-up, no joining).
+// C++20 coroutines on one queue: the compiler's own frames, resumed in FIFO order by a loop over a
+// std::deque. It is the floor a stackless thread can be compared with; it is not a thread library
+// (no wake-up, no joining).
 //
 // usage: threads memory N | switch N TOTAL | spawn TOTAL
-// Prints `name value` lines; times are nanoseconds of this process's CPU (ns) and of the wall clock (wall_ns).
+// Prints `name value` lines; times are nanoseconds of this process's CPU (ns) and of the wall clock
+// (wall_ns).
 #include <coroutine>
 #include <cstdint>
 #include <cstdio>

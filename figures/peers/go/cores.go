@@ -1,8 +1,10 @@
-// Goroutines on GOMAXPROCS processors, measured like every other contender of the figures about several CPUs.
+// Goroutines on GOMAXPROCS processors, measured like every other contender of the figures about
+// several CPUs.
 //
 // usage: cores compute THREADS BURSTS STEPS | switch N PER | spawn-handle TOTAL | ring K TOKENS HOPS | skynet LEAVES
 //        cores timers-cancel N | timers-fire N MILLIS | echo
-// Prints `name value` lines; times are nanoseconds of this process's CPU (ns) and of the wall clock (wall_ns).
+// Prints `name value` lines; times are nanoseconds of this process's CPU (ns) and of the wall clock
+// (wall_ns).
 package main
 
 import (
@@ -73,8 +75,9 @@ func compute(threads, bursts, steps int) {
 	fmt.Printf("sum %d\nseconds %.6f\n", sum, seconds)
 }
 
-// Timed from the moment the last goroutine is under way. They wait at a gate until all are made, since the scheduler would
-// otherwise take the processor from the maker again and again and let all that there are yield in between.
+// Timed from the moment the last goroutine is under way. They wait at a gate until all are made,
+// since the scheduler would otherwise take the processor from the maker again and again and let all
+// that there are yield in between.
 func switches(n, per int) {
 	var started, yields, finished atomic.Int64
 	var first times

@@ -1,7 +1,8 @@
 // Goroutines measured like every other contender of the thread figures; run it with GOMAXPROCS=1.
 //
 // usage: threads memory N | switch N TOTAL | spawn TOTAL | spawn-handle TOTAL | ring K HOPS
-// Prints `name value` lines; times are nanoseconds of this process's CPU (ns) and of the wall clock (wall_ns).
+// Prints `name value` lines; times are nanoseconds of this process's CPU (ns) and of the wall clock
+// (wall_ns).
 package main
 
 import (
@@ -51,7 +52,8 @@ func rssBytes() float64 {
 }
 
 // The counters below are plain variables: with GOMAXPROCS=1 one goroutine runs at a time, and an
-// asynchronous preemption between a load and a store (once in 10 ms) would be seen as a wrong answer.
+// asynchronous preemption between a load and a store (once in 10 ms) would be seen as a wrong
+// answer.
 var started, finished, yields, stop int
 
 func memory(n int) {
@@ -70,9 +72,10 @@ func memory(n int) {
 	fmt.Printf("bytes %.3f\nlive %d\n", (rssBytes()-before)/float64(n), started)
 }
 
-// Timed from the moment the last goroutine is under way, for total yields; goroutines do not run strictly in turn, so
-// the yields are counted. They wait at a gate until all are made, since the scheduler would otherwise take the
-// processor from the maker again and again and let all that there are yield in between.
+// Timed from the moment the last goroutine is under way, for total yields; goroutines do not run
+// strictly in turn, so the yields are counted. They wait at a gate until all are made, since the
+// scheduler would otherwise take the processor from the maker again and again and let all that
+// there are yield in between.
 func switches(n, total int) {
 	var first, last times
 	var all sync.WaitGroup

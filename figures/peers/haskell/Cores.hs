@@ -3,7 +3,8 @@
 -- | GHC's forkIO threads on as many capabilities as @+RTS -N@ says (threaded runtime).
 --
 -- usage: Cores compute THREADS BURSTS STEPS | ring K TOKENS HOPS | counter-mvar THREADS TOTAL | counter-stm THREADS TOTAL
--- Prints @name value@ lines: the answer that is checked, and seconds, nanoseconds or millions of increments a second.
+-- Prints @name value@ lines: the answer that is checked, and seconds, nanoseconds or millions of
+-- increments a second.
 module Main (main) where
 
 import Control.Concurrent

@@ -1,7 +1,9 @@
--- | GHC's forkIO threads measured like every other contender of the thread figures (non-threaded runtime).
+-- | GHC's forkIO threads measured like every other contender of the thread figures (non-threaded
+-- runtime).
 --
 -- usage: Threads memory N | switch N TOTAL | spawn TOTAL | spawn-handle TOTAL | ring K HOPS
--- Prints @name value@ lines; times are nanoseconds of this process's CPU (ns) and of the wall clock (wall_ns).
+-- Prints @name value@ lines; times are nanoseconds of this process's CPU (ns) and of the wall clock
+-- (wall_ns).
 module Main (main) where
 
 import Control.Concurrent
@@ -38,8 +40,8 @@ rssBytes = do
     kib : _ -> evaluate (1024 * read kib)
     [] -> ioError (userError "Linux tells a process its size")
 
--- A counter outside the heap: an unboxed cell that costs no allocation per increment. One Haskell thread runs at a
--- time here, and it can lose the processor only where it allocates.
+-- A counter outside the heap: an unboxed cell that costs no allocation per increment. One Haskell
+-- thread runs at a time here, and it can lose the processor only where it allocates.
 type Counter = Ptr Word64
 
 counter :: IO Counter
@@ -75,8 +77,9 @@ memory n = do
   putStrLn ("bytes " ++ show ((after - before) / fromIntegral n))
   peek started >>= \live -> putStrLn ("live " ++ show live)
 
--- | Timed from the moment the last thread is under way, for @total@ yields. They wait at a gate until all are made,
--- since the runtime's timer would otherwise let all that there are yield in between.
+-- | Timed from the moment the last thread is under way, for @total@ yields. They wait at a gate
+-- until all are made, since the runtime's timer would otherwise let all that there are yield in
+-- between.
 switches :: Int -> Int -> IO ()
 switches n total = do
   started <- counter

@@ -1,4 +1,5 @@
-//! What combinators cost: one text under both runtimes, each of which brings its own join, select and time-out.
+//! What combinators cost: one text under both runtimes, each of which brings its own join, select
+//! and time-out.
 
 use std::cell::RefCell;
 use std::future::{Future, pending};
@@ -162,7 +163,7 @@ pub(super) fn oneshot<R: Combinators>(total: u64) {
                 let sender = SENDER.with(|slot| slot.borrow_mut().take());
                 if let Some(sender) = sender {
                     SENT.fetch_add(1, Ordering::Relaxed);
-                    sender.send(1).expect("somebody waits for it");
+                    sender.send(1).expect("the receiver waits for it");
                 }
                 R::pause().await;
             }

@@ -1,4 +1,4 @@
-//! What the measured programs of this binary measure themselves with.
+//! The clocks by which the measured programs of this binary measure themselves.
 
 use std::fs;
 use std::time::Instant;
@@ -19,19 +19,22 @@ impl Times {
         Times { cpu_ns: cpu.tv_sec() as f64 * 1e9 + cpu.tv_nsec() as f64, wall: Instant::now() }
     }
 
-    /// Prints the CPU time from this moment to `last` under a name of its own, divided by the number of operations between them.
+    /// Prints the CPU time from this moment to `last` under a name of its own, divided by the
+    /// number of operations between them.
     pub(super) fn print_as(self, name: &str, last: Times, operations: u64) {
         println!("{name} {:.4}", (last.cpu_ns - self.cpu_ns) / operations as f64);
     }
 
-    /// Prints the time from this moment to `last`, divided by the number of operations between them.
+    /// Prints the time from this moment to `last`, divided by the number of operations between
+    /// them.
     pub(super) fn print_until(self, last: Times, operations: u64) {
         let operations = operations as f64;
         println!("ns {:.4}", (last.cpu_ns - self.cpu_ns) / operations);
         println!("wall_ns {:.4}", (last.wall - self.wall).as_nanos() as f64 / operations);
     }
 
-    /// Prints how many operations there were in a second from this moment to `last`, and how much CPU time each took.
+    /// Prints how many operations there were in a second from this moment to `last`, and how much
+    /// CPU time each took.
     pub(super) fn print_rate_until(self, last: Times, operations: u64) {
         let operations = operations as f64;
         println!("rate {:.1}", operations / (last.wall - self.wall).as_secs_f64());
@@ -39,8 +42,9 @@ impl Times {
     }
 }
 
-/// The memory this process has resident now, in bytes, without the pages of the executable, more of which come in as more of
-/// it runs. It is counted for the question: the running count in `/proc/self/statm` may be some hundred pages off.
+/// The memory this process has resident now, in bytes, without the pages of the executable, more of
+/// which come in as more of it runs. It is counted for the question: the running count in
+/// `/proc/self/statm` may be some hundred pages off.
 ///
 /// # Panics
 ///

@@ -227,7 +227,7 @@ pub(super) fn ring_mpsc(workers: u64, k: u64, tokens: u64, hops: u64) {
     });
 }
 
-/// A tree of threads, ten below each, whose `size` leaves count themselves from `number` on.
+/// A tree of threads, ten below each. Its `size` leaves have the numbers from `number` on.
 #[expect(clippy::manual_async_fn, reason = "a recursive function must say itself that its future is Send")]
 fn tree<R: Runtime>(number: u64, size: u64) -> impl Future<Output = u64> + Send {
     async move {
@@ -290,7 +290,7 @@ pub(super) fn counter_mutex(workers: u64, threads: u64, total: u64) {
             }
         }
     });
-    let count = *counter.try_lock().expect("nobody is left who holds it");
+    let count = *counter.try_lock().expect("every thread that held it has ended");
     print_count(count, seconds);
 }
 
@@ -306,7 +306,7 @@ pub(super) fn tokio_counter_mutex(workers: u64, threads: u64, total: u64) {
             }
         }
     });
-    let count = *counter.try_lock().expect("nobody is left who holds it");
+    let count = *counter.try_lock().expect("every thread that held it has ended");
     print_count(count, seconds);
 }
 

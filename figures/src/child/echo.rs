@@ -1,4 +1,5 @@
-//! Servers that answer every connection with what it sends. They print their port and serve until they are killed.
+//! Servers that answer every connection with what it sends. They print their port and serve until
+//! they are killed.
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,7 +23,7 @@ fn anywhere() -> SocketAddr {
 
 fn say_port(address: SocketAddr) {
     println!("port {}", address.port());
-    std::io::stdout().flush().expect("whoever started the server reads its port");
+    std::io::stdout().flush().expect("the parent process reads the port");
 }
 
 fn listen() -> TcpListener {
@@ -48,7 +49,8 @@ pub(super) fn ours(workers: u64) {
         let listener = listen();
         loop {
             let (stream, _) = listener.accept().await.expect("the port stays open");
-            // Not forked: each fork would let all connections have their turn before the next is accepted.
+            // Not forked: each fork would let all connections have their turn before the next is
+            // accepted.
             drop(spawn(serve(stream)));
         }
     })

@@ -1,5 +1,5 @@
-//! The client of the echo servers: connections that each send a message, wait for it to come back, compare it, and send the
-//! next. One OS thread and one epoll set, without any runtime.
+//! The client of the echo servers: connections that each send a message, wait for it to come back,
+//! compare it, and send the next. One OS thread and one epoll set, without any runtime.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -16,9 +16,9 @@ const MESSAGE: usize = 64;
 
 struct Connection {
     stream: TcpStream,
-    /// What it has sent.
+    /// The message that it has sent.
     sent: [u8; MESSAGE],
-    /// What has come back so far.
+    /// The bytes that have come back so far.
     back: [u8; MESSAGE],
     got: usize,
     messages: u64,
@@ -101,16 +101,18 @@ impl Latencies {
     }
 }
 
-/// What is not measured: this time, and what it takes until every connection has had its first answer.
+/// What is not measured: this time, and what it takes until every connection has had its first
+/// answer.
 const WARM_UP: Duration = Duration::from_millis(200);
 /// How long a connection may wait for its first answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Loads the server with the given port and process over `connections` for `millis`, polling without sleeping if `busy`.
+/// Loads the server with the given port and process over `connections` for `millis`, polling
+/// without sleeping if `busy`.
 ///
 /// # Errors
 ///
-/// What went wrong: a connection that broke or was not answered.
+/// The fault: a connection that broke or was not answered.
 pub(super) fn echo_load(
     port: u64,
     process: u64,

@@ -1,5 +1,5 @@
-//! The programs that are measured: ours and tokio's. Each runs as a process of its own and prints `name value`
-//! lines, like the peers in `figures/peers`.
+//! The programs that are measured: ours and tokio's. Each runs as a process of its own and prints
+//! `name value` lines, like the peers in `figures/peers`.
 
 mod abstractions;
 mod clock;
@@ -12,6 +12,7 @@ mod ours;
 mod pipes;
 mod requests;
 mod runtime;
+mod simulation;
 mod timers;
 mod tokio_peer;
 
@@ -55,6 +56,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("ring-handmade", &[k, hops]) => ours::ring_handmade(k, hops),
         ("disk", &[blocks, n, milliseconds]) => disk::random(blocks, n, milliseconds, Driver::Ring),
         ("disk-pool", &[blocks, n, milliseconds]) => disk::random(blocks, n, milliseconds, Driver::Pool),
+        ("simulated-yields", &[threads, yields]) => simulation::yields(threads, yields),
+        ("simulated-echo", &[clients, messages]) => simulation::echo(clients, messages),
         ("requests", &[port, connections, total]) => requests::requests(port, connections, total)?,
         ("tokio-memory", &[n]) => tokio_peer::memory(n),
         ("tokio-switch-self-wake", &[n, total]) => tokio_peer::switch_self_wake(n, total),
@@ -68,8 +71,8 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The programs of the figures about several workers, pipes, connections and time. The first number of most is that of workers:
-/// 0 for the scheduler that has one OS thread and moves nothing.
+/// The programs of the figures about several workers, pipes, connections and time. The first number
+/// of most is that of workers: 0 for the scheduler that has one OS thread and moves nothing.
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
     match (name, numbers) {
         ("compute", &[w, threads, bursts, steps]) => cores::compute::<Ours>(w, threads, bursts, steps),
@@ -132,8 +135,8 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
     Ok(())
 }
 
-/// Sends the token off, waits until all stations of the ring have ended, and prints what each of so many hops took; gives what the stations
-/// return.
+/// Sends the token off, waits until all stations of the ring have ended, and prints what each of so
+/// many hops took; gives what the stations return.
 async fn around<T, E: std::fmt::Debug>(
     hops: u64,
     start: impl Future<Output = ()>,

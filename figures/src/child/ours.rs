@@ -1,5 +1,5 @@
-//! Our threads, measured under the library's reference scheduler, round-robin. They wait only for one another, so there
-//! is no event source.
+//! Our threads, measured under the library's reference scheduler, round-robin. They wait only for
+//! one another, so there is no event source.
 
 use std::cell::Cell;
 use std::rc::Rc;

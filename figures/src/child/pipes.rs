@@ -84,7 +84,8 @@ struct Side<P: Pipes> {
 
 impl<P: Pipes> Side<P> {
     fn new(from: P::Receiver, to: P::Sender, pair: u64, off: u64) -> Side<P> {
-        // A message is filled with its pair's number; its first and last words name the conversation.
+        // A message is filled with its pair's number; its first and last words name the
+        // conversation.
         Side { from, to, pair, message: vec![(pair % 251) as u8; MESSAGE], wrong: 0, off }
     }
 
@@ -134,7 +135,7 @@ fn pipe_of_4k<P: Pipes>() -> (P::Receiver, P::Sender) {
 fn all_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // What cannot be raised shows when descriptors run out.
+    // A limit that cannot be raised shows when descriptors run out.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
@@ -199,7 +200,7 @@ pub(super) fn fifo<P: Pipes>(workers: u64, pairs: u64, idle: u64, conversations:
 pub(super) fn fifo_mvars(workers: u64, pairs: u64, idle: u64, conversations: u64) {
     all_descriptors();
     Ours::run(workers as usize, Waits::World, async move {
-        // The only one that anything can be put into.
+        // The only pipe that has room.
         let known = Arc::new(MVar::<()>::empty());
         for i in 0..idle {
             let wait = if i == 0 { Arc::clone(&known) } else { Arc::new(MVar::empty()) };
@@ -218,7 +219,8 @@ pub(super) fn fifo_mvars(workers: u64, pairs: u64, idle: u64, conversations: u64
     });
 }
 
-/// Ends the process with the idle threads still there, and `open` still open: what their end costs is no part of the figure.
+/// Ends the process with the idle threads still there, and `open` still open: what their end costs
+/// is no part of the figure.
 fn end<T>(open: T) -> ! {
     std::mem::forget(open);
     std::process::exit(0)

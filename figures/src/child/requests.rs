@@ -11,7 +11,7 @@ use crate::web::SMALL;
 ///
 /// # Errors
 ///
-/// What was wrong: a connection that broke, a reply without the status 200.
+/// The fault: a connection that broke, a reply without the status 200.
 pub(super) fn requests(port: u64, connections: u64, total: u64) -> Result<(), String> {
     run(port as u16, connections, total).map_err(|error| error.to_string())
 }

@@ -1,7 +1,7 @@
 //! Two runtimes behind one trait, so that a program about several workers is one text under both.
 //!
-//! Zero workers stand for the scheduler that has one OS thread and moves nothing: round-robin here, the current-thread
-//! runtime of tokio.
+//! Zero workers stand for the scheduler that has one OS thread and moves nothing: round-robin here,
+//! the current-thread runtime of tokio.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use selvedge_io::EventLoop;
 use selvedge_sched::work_stealing;
 use tokio::runtime::Builder;
 
-/// What the threads of a program wait for besides one another.
+/// The things outside that the threads of a program wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     /// Nothing: a runtime without drivers is a runtime at its fastest.
@@ -41,7 +41,7 @@ pub(super) trait Runtime: Sized + 'static {
     /// Cancels a thread that is waiting.
     fn cancel<T: Send + 'static>(handle: &Self::Handle<T>);
 
-    /// Starts a thread that nobody joins.
+    /// Starts a thread without a joiner.
     fn detach<F>(future: F) -> impl Future<Output = ()> + Send
     where
         F: Future<Output = ()> + Send + 'static;

@@ -55,7 +55,7 @@ impl Wake for Counter {
     }
 }
 
-/// Made, but not yet set: what the allocator does is no part of the figure.
+/// Made, but not yet set: the allocator's work is no part of the figure.
 fn timers<R: Timers>(n: u64, base: Duration) -> Vec<Pin<Box<R::Sleep>>> {
     (0..n).map(|i| Box::pin(R::sleep(delay_or_fault(i, base)))).collect()
 }
@@ -94,7 +94,7 @@ pub(super) fn cancel<R: Timers>(n: u64) {
         R::yield_now().await;
         let first = Times::now();
         set(&mut timers, &counter);
-        // What is handed over at the end of a step is handed over.
+        // Requests that are handed over at the end of a step have been handed over.
         R::yield_now().await;
         let set = Times::now();
         let_the_fault_happen::<R>().await;

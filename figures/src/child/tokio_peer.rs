@@ -1,7 +1,7 @@
 //! tokio's current-thread runtime, measured like every other contender of the thread figures.
 //!
-//! The runtime is built without its I/O and time drivers, which is its fastest form. Tasks are spawned with
-//! `tokio::spawn`; only the ring over the hand-made, `!Send` MVar needs a `LocalSet`.
+//! The runtime is built without its I/O and time drivers, which is its fastest form. Tasks are
+//! spawned with `tokio::spawn`; only the ring over the hand-made, `!Send` MVar needs a `LocalSet`.
 
 use std::cell::Cell;
 use std::future::Future;

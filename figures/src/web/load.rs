@@ -14,7 +14,7 @@ use super::site::File;
 /// Keep-alive connections of every run.
 pub(super) const CONNECTIONS: usize = 64;
 
-/// A load generator that is built and knows what to ask.
+/// A load generator that is built and knows its request.
 #[derive(Debug)]
 pub(super) struct Load {
     program: String,
@@ -29,11 +29,12 @@ impl Load {
         Ok(Load { program: built("selvedge-load")?, file, depth, seconds })
     }
 
-    /// Loads a server and returns its requests per second and its CPU time per request in microseconds.
+    /// Loads a server and returns its requests per second and its CPU time per request in
+    /// microseconds.
     ///
     /// # Errors
     ///
-    /// What was wrong: a reply with another status or length, a load generator that failed.
+    /// The fault: a reply with another status or length, a load generator that failed.
     pub(super) fn run(&self, server: &mut Running) -> Result<(f64, f64), String> {
         let mut words =
             vec![self.program.clone(), format!("http://127.0.0.1:{}{}", server.port(), self.file.path)];

@@ -33,7 +33,7 @@ pub(super) enum Kind {
     Limit,
 }
 
-/// What becomes of the access log.
+/// The place of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Log {
     /// No log.
@@ -61,7 +61,7 @@ pub(super) fn name(kind: Kind, log: Log) -> String {
     }
 }
 
-/// What a reader should know about the set-up.
+/// Facts about the set-up that a reader needs.
 pub(super) fn notes() -> Vec<String> {
     vec![
         "nginx tuned: sendfile on, tcp_nopush on, open_file_cache, access_log buffer=64k flush=1s; one worker".to_owned(),
@@ -90,7 +90,7 @@ pub(super) struct Running {
 ///
 /// # Errors
 ///
-/// What the table shows instead of numbers: a missing package, a failed start.
+/// The text that the table shows instead of numbers: a missing package, a failed start.
 pub(super) fn start(kind: Kind, log: Log, site: &Site) -> Result<Running, String> {
     start_under(&[], kind, log, site)
 }
@@ -136,18 +136,18 @@ pub(super) fn start_under(words: &[String], kind: Kind, log: Log, site: &Site) -
     Ok(running)
 }
 
-/// A port nobody listens on now.
+/// A port on which no process listens now.
 fn free_port() -> Result<u16, String> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| format!("no free port: {error}"))?;
     Ok(listener.local_addr().map_err(|error| format!("no free port: {error}"))?.port())
 }
 
-/// What every configuration is made from.
+/// The values from which every configuration is made.
 struct SetUp {
     /// For its configuration, its log and whatever else it writes.
     directory: PathBuf,
-    /// What it serves.
+    /// The directory that it serves.
     root: String,
     port: u16,
     log: Log,
@@ -263,16 +263,17 @@ impl Running {
         &self.command
     }
 
-    /// Notes that it answered so many requests more, and may have logged up to `in_flight` that nobody counted.
+    /// Notes that the server answered so many requests more. It may have logged up to `in_flight`
+    /// requests more than the client counted.
     pub(super) fn answered(&mut self, requests: u64, in_flight: usize) {
         self.answered += requests;
         self.in_flight += in_flight as u64;
     }
 
-    /// Asks for a file once and compares it with what is on the disk.
+    /// Asks for a file once and compares the reply with the file on the disk.
     ///
     /// # Errors
-    /// What is wrong with the reply.
+    /// The difference between the reply and the file.
     pub(super) fn check(&mut self, file: site::File, site: &Site) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("the first reply: {error}");
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(failed)?;
@@ -316,7 +317,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// What is wrong with the log, or that the output cannot be read.
+    /// The fault in the log, or that the output cannot be read.
     pub(super) fn stop_and_read(self, file: site::File) -> Result<String, String> {
         let output = self.output.clone();
         self.stop(file)?;
@@ -327,7 +328,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// What is wrong with the log.
+    /// The fault in the log.
     pub(super) fn stop(mut self, file: site::File) -> Result<(), String> {
         self.end();
         let Some(path) = &self.log else { return Ok(()) };

@@ -18,7 +18,8 @@ pub(crate) const SMALL: File = File { path: "/small.html", bytes: 612 };
 /// Sixteen kibibytes.
 pub(super) const SIXTEEN_K: File = File { path: "/16k.html", bytes: 16 * 1024 };
 
-/// A temporary directory with the site in `site/`; configurations and logs go beside it. Removed when dropped.
+/// A temporary directory with the site in `site/`; configurations and logs go beside it. Removed
+/// when dropped.
 #[derive(Debug)]
 pub(super) struct Site {
     directory: PathBuf,

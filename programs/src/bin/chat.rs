@@ -1,5 +1,5 @@
-//! A chat server: what one client says, all others hear. Each client has a thread that reads and
-//! one that writes.
+//! A chat server: all clients get the lines that each of them sends. Each client has a thread that
+//! reads and one that writes.
 //!
 //! # Prints
 //! ```text

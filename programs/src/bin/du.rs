@@ -18,7 +18,7 @@ struct Sum {
     bytes: u64,
 }
 
-/// What is in one directory, and the directories in it.
+/// The size of the files in one directory, and the directories in it.
 async fn look(directory: PathBuf) -> io::Result<(Sum, Vec<PathBuf>)> {
     let (mut sum, mut below) = (Sum { directories: 1, ..Sum::default() }, Vec::new());
     for entry in fs::read_dir(&directory).await? {

@@ -1,4 +1,5 @@
-//! A server that stops well: it accepts no more, and answers what was asked before it ends.
+//! A server that stops well: it accepts no more connections, and answers every request before it
+//! ends.
 //!
 //! # Prints
 //! ```text

@@ -8,7 +8,7 @@
 //! /none: HTTP/1.1 404 Not Found
 //! ```
 
-use selvedge::http::{Config, Site, Stop, Tree};
+use selvedge::http::{Config, DocumentRoot, Site, Stop};
 use selvedge::net::{TcpListener, connect};
 use selvedge::{fs, spawn_local};
 use std::error::Error;
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
         let listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
         let (address, stop) = (listener.local_addr().to_string(), Stop::new());
-        let (site, told) = (Site::new(Tree::new(&root)?, Config::default(), None), stop.clone());
+        let (site, told) = (Site::new(DocumentRoot::new(&root)?, Config::default(), None), stop.clone());
         let server = spawn_local(async move { site.serve_tcp(listener, &told).await });
 
         let (line, content) = get(&address, "/hello.txt", "").await?;

@@ -30,6 +30,7 @@ mod tests {
             dir: "a".to_string(),
             dependencies: Vec::new(),
             targets: Vec::new(),
+            published: true,
         };
         let tree = Tree::of(&[(FILE, "# Changelog\n\n## 0.1.0\n")]);
         assert_eq!(check(&tree, &[package("0.1.0")]), []);

@@ -7,7 +7,7 @@ use super::{Problem, Tree, rust};
 
 const FILE: &str = "GLOSSARY.md";
 
-/// What searching the crates for a word finds.
+/// The names that a search of the crates finds.
 #[derive(Default)]
 struct Index {
     /// Items, variants and fields.

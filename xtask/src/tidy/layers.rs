@@ -1,4 +1,4 @@
-//! The layer table of ARCHITECTURE.md against what the crates really depend on.
+//! The layer table of ARCHITECTURE.md against the real dependencies of the crates.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,9 @@ use crate::workspace::{FACADE, Package};
 
 const FILE: &str = "ARCHITECTURE.md";
 
-/// Every package has one row with its directory, and depends only on packages of lower layers; tests included. Only the examples in the
-/// documentation of a crate import from the facade above it.
+/// Every package has one row with its directory, and depends only on packages of lower layers;
+/// tests included. Only the examples in the documentation of a crate import from the facade above
+/// it.
 pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
     let table = tree.text(FILE).and_then(|text| table_with(text, &["Layer", "Crate", "Directory"]));
     let Some(table) = table else {
@@ -91,6 +92,7 @@ mod tests {
             dir: name.to_string(),
             dependencies: dependencies.iter().map(ToString::to_string).collect(),
             targets: Vec::new(),
+            published: true,
         }
     }
 

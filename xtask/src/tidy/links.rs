@@ -2,10 +2,11 @@
 
 use super::{Problem, Tree, markdown};
 
-/// The directory whose pages are served from `/`.
+/// The directory that the server serves as `/`.
 const SITE: &str = "site";
 
-/// Every relative link names a tracked file or directory, and a heading or id in it where it names one.
+/// Every relative link names a tracked file or directory, and a heading or id in it where it names
+/// one.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, text) in tree.ending_in(".md") {
@@ -69,7 +70,7 @@ fn is_directory(tree: &Tree, path: &str) -> bool {
 }
 
 /// `dir/path` with `.` and `..` resolved; `None` above the root.
-fn joined(dir: &str, path: &str) -> Option<String> {
+pub(crate) fn joined(dir: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in dir.split('/').chain(path.split('/')) {
         match part {
@@ -81,7 +82,7 @@ fn joined(dir: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// What a page refers to: line, attribute, target.
+/// The references of a page: line, attribute, target.
 fn references(html: &str) -> Vec<(usize, &'static str, String)> {
     let mut references = Vec::new();
     for (index, line) in html.lines().enumerate() {
@@ -89,7 +90,7 @@ fn references(html: &str) -> Vec<(usize, &'static str, String)> {
             for (at, opening) in line.match_indices(&format!(" {attribute}=\"")) {
                 let value = &line[at + opening.len()..];
                 if let Some(end) = value.find('"') {
-                    // A <link> fetches what it names: only an <a> merely points.
+                    // A <link> fetches its target: only an <a> merely points.
                     let fetched = line[..at].rfind('<').is_some_and(|tag| line[tag..].starts_with("<link "));
                     let attribute = if fetched { "link" } else { attribute };
                     references.push((index + 1, attribute, value[..end].to_string()));

@@ -46,7 +46,7 @@ pub(super) fn tables(text: &str) -> Vec<Table<'_>> {
     tables
 }
 
-/// The table whose header starts with these cells.
+/// The table with a header that starts with these cells.
 pub(super) fn table_with<'a>(text: &'a str, header: &[&str]) -> Option<Table<'a>> {
     tables(text).into_iter().find(|table| table.header.starts_with(header))
 }
@@ -56,8 +56,9 @@ pub(super) fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// The names that `#name` links to a file may use: one for each heading, formed as GitHub forms them.
-pub(super) fn anchors(text: &str) -> Vec<String> {
+/// The names that `#name` links to a file may use: one for each heading, formed as GitHub forms
+/// them.
+pub(crate) fn anchors(text: &str) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = Vec::new();
     for (_, line) in prose(text) {
@@ -79,7 +80,7 @@ pub(super) fn anchors(text: &str) -> Vec<String> {
 }
 
 /// The targets of every link, image and link definition, with their lines.
-pub(super) fn links(text: &str) -> Vec<(usize, String)> {
+pub(crate) fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for (line, content) in prose(text) {
         let content = without_code(content);
@@ -102,7 +103,7 @@ fn first_word(target: &str) -> String {
     target.split_whitespace().next().unwrap_or("").trim_matches(['<', '>']).to_string()
 }
 
-/// The line without its `code` spans; what looks like a link in them is none.
+/// The line without its `code` spans, because text in them is no link.
 fn without_code(line: &str) -> String {
     // The text of a link may itself be code: only the span goes, the brackets around it stay.
     line.split('`').step_by(2).collect()

@@ -1,11 +1,11 @@
-//! `# Paper` headings: every key is listed in docs/PAPERS.md, and docs/CONCORDANCE.md tells where each section of
-//! each paper is implemented.
+//! `# Paper` headings: every key is listed in docs/PAPERS.md, and docs/CONCORDANCE.md tells where
+//! each section of each paper is implemented.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::markdown::table_with;
+use super::markdown::{code_spans, table_with};
 use super::{Problem, Tree, rust};
 
 const PAPERS: &str = "docs/PAPERS.md";
@@ -66,7 +66,8 @@ fn headings(tree: &Tree) -> Vec<PaperHeading> {
     headings
 }
 
-/// `crates/core/src/gate.rs` is the module `core::gate`; the file that opens a directory is named by the directory.
+/// `crates/core/src/gate.rs` is the module `core::gate`; the file that opens a directory is named
+/// by the directory.
 fn module_name(file: &str) -> String {
     let parts: Vec<&str> = file.trim_end_matches(".rs").split('/').filter(|part| *part != "crates").collect();
     let named = parts.iter().filter(|part| !["src", "lib", "main", "mod"].contains(*part));
@@ -100,8 +101,8 @@ fn citations(heading: &PaperHeading, keys: &[(&str, &str)]) -> Vec<Citation> {
         .collect()
 }
 
-/// The place that a reference names after its key, which ends at `at`: the rest of its brackets, or else what is left
-/// when the sentence around it is taken away.
+/// The place that a reference names after its key, which ends at `at`: the rest of its brackets, or
+/// else what is left when the sentence around it is taken away.
 fn section(text: &str, at: usize) -> String {
     let rest = &text[at..];
     let bracketed = rest.starts_with([' ', ',']) && text[..at].rfind('[') > text[..at].rfind(']');
@@ -142,12 +143,17 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         return vec![Problem::new(PAPERS, 0, "no table with the columns Key, Title")];
     }
     let mut problems = Vec::new();
-    for heading in headings(tree) {
+    let mut cited: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let headings = headings(tree);
+    for heading in &headings {
         let problem = |message: String| Problem::new(&heading.file, heading.line, message);
         for word in unknown_keys(&heading.text, &keys) {
             problems.push(problem(format!("[{word}] is not a key of {PAPERS}")));
         }
-        let citations = citations(&heading, &keys);
+        let citations = citations(heading, &keys);
+        for citation in &citations {
+            cited.entry(citation.key.clone()).or_default().extend(part(&heading.file));
+        }
         if citations.is_empty() {
             problems.push(problem(format!("{HEADING} names no paper")));
         }
@@ -155,10 +161,37 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
             problems.push(problem(format!("[{}] without a section, figure or listing", citation.key)));
         }
     }
+    problems.extend(places(tree, &cited));
     if tree.text(CONCORDANCE) != Some(&concordance(tree)) {
         problems.push(Problem::new(CONCORDANCE, 0, "is stale: run `cargo xtask tidy --write`"));
     }
     problems
+}
+
+/// The part of the house that a file belongs to, as PAPERS.md names it: `core`, `apps/httpd`.
+/// Examples and figures are no such part.
+fn part(file: &str) -> Option<&str> {
+    match file.split('/').collect::<Vec<_>>()[..] {
+        ["crates", name, ..] => Some(name),
+        ["apps", name, ..] => Some(&file[.."apps/".len() + name.len()]),
+        _ => None,
+    }
+}
+
+/// The column Where of PAPERS.md names the parts that cite each paper, if it has that column.
+fn places(tree: &Tree, cited: &BTreeMap<String, BTreeSet<&str>>) -> Vec<Problem> {
+    let Some(table) = tree.text(PAPERS).and_then(|text| table_with(text, &["Key", "Title"])) else {
+        return Vec::new();
+    };
+    let Some(column) = table.header.iter().position(|name| *name == "Where") else { return Vec::new() };
+    let none = BTreeSet::new();
+    let one = |(line, cells): (usize, Vec<&str>)| {
+        let key = cells[0].trim_matches('*');
+        let (said, cited) = (code_spans(cells.get(column)?).collect(), cited.get(key).unwrap_or(&none));
+        let cited_in = cited.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", ");
+        (cited != &said).then(|| Problem::new(PAPERS, line, format!("{key} is cited in: {cited_in}")))
+    };
+    table.rows.into_iter().filter_map(one).collect()
 }
 
 /// The text that docs/CONCORDANCE.md is to have.
@@ -255,6 +288,20 @@ mod tests {
     fn a_heading_without_a_paper_or_a_place_is_found() {
         assert!(found("//! # Paper\n//! Somewhere.\n").contains("names no paper"));
         assert!(found("/// # Paper\n/// [Del].\npub fn a() {}\n").contains("without a section"));
+    }
+
+    #[test]
+    fn the_parts_that_cite_a_paper_are_named() {
+        let source = "/// A gate.\n///\n/// # Paper\n/// [LZ07 §3.1]: it.\npub struct Gate;\n";
+        let found = |place: &str| {
+            let papers = format!("| Key | Title | Where |\n|---|---|---|\n| **LZ07** | T | {place} |\n");
+            let files =
+                [(PAPERS, &papers[..]), ("crates/core/src/gate.rs", source), ("apps/d/src/a.rs", source)];
+            messages(&check(&Tree::of(&files))).join("\n")
+        };
+        assert!(!found("`core`, `apps/d`").contains("cited"), "{}", found("`core`, `apps/d`"));
+        assert!(found("`core`").contains("docs/PAPERS.md:3: LZ07 is cited in: `apps/d`, `core`"));
+        assert!(found("`core`, `apps/d`, `io`").contains("cited in"));
     }
 
     #[test]

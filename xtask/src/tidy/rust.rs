@@ -1,5 +1,5 @@
-//! As much of Rust's surface as the checks need, read from rustfmt-formatted source: which item a line declares, and
-//! which doc comment stands before it.
+//! As much of Rust's surface as the checks need, read from rustfmt-formatted source: which item a
+//! line declares, and which doc comment stands before it.
 
 /// A block of doc-comment lines.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,7 +12,8 @@ pub(super) struct Doc {
     pub(super) item: String,
 }
 
-/// Every doc comment of a file. `file_name` stands for the module in blocks that describe it from inside.
+/// Every doc comment of a file. `file_name` stands for the module in blocks that describe it from
+/// inside.
 pub(super) fn docs(source: &str, file_name: &str) -> Vec<Doc> {
     let lines: Vec<&str> = source.lines().collect();
     let mut docs = Vec::new();
@@ -91,7 +92,8 @@ pub(super) fn declared(line: &str) -> Option<&str> {
 /// Every name that a file declares, with the variants and fields of its types.
 pub(super) fn names(source: &str) -> Vec<&str> {
     let mut names = Vec::new();
-    let mut within: Option<usize> = None; // the indentation of the type whose body the line is in
+    // The indentation of the type that has the line in its body.
+    let mut within: Option<usize> = None;
     for line in source.lines().filter(|line| !line.trim().is_empty()) {
         let text = line.trim_start();
         let indent = line.len() - text.len();

@@ -17,7 +17,8 @@ const REPLACEMENTS: [&str; 5] = [
     concat!("RUSTUP_DIST", "_SERVER"),
 ];
 
-/// A place counts where a path starts with it: the same words deep in a path or an address are somebody else's.
+/// A place counts where a path starts with it: the same words deep in a path or in an address are
+/// not of this machine.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, text) in &tree.files {

@@ -1,7 +1,7 @@
 //! The clients: one thread for each connection, all on one OS thread.
 //!
-//! A client's turn is one `send` with its requests and, when the replies have come, one `recv` into a buffer that all
-//! share, since no client keeps anything in it from one turn to the next.
+//! A client's turn is one `send` with its requests and, when the replies have come, one `recv` into
+//! a buffer that all share, since no client keeps anything in it from one turn to the next.
 
 use std::cell::{Cell, RefCell};
 use std::error::Error;
@@ -90,8 +90,8 @@ async fn client(shared: Rc<Shared>, mut random: Random) {
     }
 }
 
-/// One connection, until the time is over or the server closes it properly: after the reply with which it has said so, or
-/// between replies.
+/// One connection, until the time is over or the server closes it properly: after the reply with
+/// which it has said so, or between replies.
 async fn converse(shared: &Shared, random: &mut Random, replied: &mut bool) -> Result<(), Box<dyn Error>> {
     let plan = &shared.plan;
     let stream = TcpStream::connect_before(plan.address, Time::now() + plan.timeout).await?;
@@ -172,7 +172,8 @@ struct Random(u64);
 
 impl Random {
     fn new(seed: u64) -> Random {
-        // Neighbouring seeds give unrelated streams only when their bits are spread; an odd factor never gives 0.
+        // Neighbouring seeds give unrelated streams only when their bits are spread; an odd factor
+        // never gives 0.
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
@@ -194,8 +195,8 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers each request with `reply(path, number of the request on its connection)`, and ends the connection
-    /// when there is none.
+    /// A server that answers each request with `reply(path, number of the request on its
+    /// connection)`, and ends the connection when there is none.
     fn serve(reply: impl Fn(&str, u32) -> Option<String> + Send + Sync + 'static) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_answer_is_an_error_in_time() {
-        // It listens, and nobody accepts.
+        // It listens, and no program accepts.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let timeout = Duration::from_millis(50);
         let report = run(Plan { timeout, ..plan(listener.local_addr().unwrap(), &["/"]) }).unwrap();

@@ -31,7 +31,8 @@ impl Histogram {
         self.max = self.max.max(nanos);
     }
 
-    /// The largest of the given share (0 to 1) of the latencies, to the bucket's upper end; 0 if there are none.
+    /// The largest of the given share (0 to 1) of the latencies, to the bucket's upper end; 0 if
+    /// there are none.
     pub(crate) fn percentile(&self, share: f64) -> u64 {
         let total: u64 = self.counts.iter().sum();
         let rank = ((total as f64 * share).ceil() as u64).max(1);
@@ -64,7 +65,8 @@ fn bucket(nanos: u64) -> usize {
         return nanos as usize;
     }
     let shift = nanos.ilog2() - STEP_BITS;
-    // The leading bit of the shifted value is STEPS, so that the buckets of a doubling follow those of the one before.
+    // The leading bit of the shifted value is STEPS, so that the buckets of a doubling follow those
+    // of the one before.
     let index = (u64::from(shift) * STEPS + (nanos >> shift)) as usize;
     index.min(BUCKETS - 1)
 }

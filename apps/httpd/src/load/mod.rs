@@ -1,4 +1,5 @@
-//! The load generator's parts: the plan of a run, the clients, what the replies say, and the report.
+//! The load generator's parts: the plan of a run, the clients, what the replies say, and the
+//! report.
 
 mod client;
 mod histogram;

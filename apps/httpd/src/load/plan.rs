@@ -181,7 +181,8 @@ fn split(url: &str) -> Result<(&str, &str), NoPlan> {
     Ok((host, path))
 }
 
-/// Whether an authority ends with a port: a colon that is not within the brackets of an IPv6 address.
+/// Whether an authority ends with a port: a colon that is not within the brackets of an IPv6
+/// address.
 fn has_port(host: &str) -> bool {
     host.rsplit_once(':')
         .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,7 +1,8 @@
 //! The replies on a connection: where each ends, and whether it is the one that was asked for.
 //!
-//! Only what delimits replies is read: the status, `Content-Length` and `Connection`. A head that is byte for byte the last one
-//! seen for that page (all of them between two changes of `Date`) is not parsed at all.
+//! Only what delimits replies is read: the status, `Content-Length` and `Connection`. A head that
+//! is byte for byte the last one seen for that page (all of them between two changes of `Date`) is
+//! not parsed at all.
 
 /// The largest head that is accepted.
 const HEAD_MAX: usize = 64 * 1024;
@@ -58,8 +59,8 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// The receiving half of a conversation: the requests that are under way, and how far the reply to the first of them has
-/// come.
+/// The receiving half of a conversation: the requests that are under way, and how far the reply to
+/// the first of them has come.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     /// The pages asked for, in order; those before `answered` have been answered.
@@ -144,7 +145,8 @@ impl Replies {
         Ok(completed)
     }
 
-    /// Takes a head from the input: what it says, and how much of the input it took. `None` when its end is still to come.
+    /// Takes a head from the input: what it says, and how much of the input it took. `None` when
+    /// its end is still to come.
     #[inline]
     fn head(&mut self, input: &[u8], known: &mut Known) -> Result<Option<(Reply, usize)>, Fault> {
         if self.partial.is_empty() && !known.head.is_empty() && input.starts_with(&known.head) {

@@ -7,10 +7,11 @@ use std::time::Duration;
 use selvedge_core::{Cpu, Events, Trace, Unpark};
 use selvedge_io::EventLoop;
 
-/// The event loop of a program that has a CPU of its own: whatever the scheduler is ready to wait, it only looks.
+/// The event loop of a program that has a CPU of its own: whatever the scheduler is ready to wait,
+/// it only looks.
 ///
-/// A client that sleeps makes the server pay for waking it, with each reply, so that a fast server looks slower than it
-/// is; this one costs the server nothing.
+/// A client that sleeps makes the server pay for waking it, with each reply, so that a fast server
+/// looks slower than it is; this one costs the server nothing.
 #[derive(Debug)]
 pub(crate) struct Sleepless(pub(crate) EventLoop);
 

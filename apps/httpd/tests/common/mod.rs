@@ -38,7 +38,8 @@ pub fn site() -> tempfile::TempDir {
     site
 }
 
-/// Waits until the files of a new site have been left alone long enough for their entity tags to be strong.
+/// Waits until the files of a new site have been left alone long enough for their entity tags to be
+/// strong.
 pub fn let_settle() {
     std::thread::sleep(ms(2100));
 }
@@ -140,7 +141,8 @@ impl Server {
         self.proc_entries("fd")
     }
 
-    /// The descriptors that are open without any connection, when all workers have served something.
+    /// The descriptors that are open without any connection, when all workers have served
+    /// something.
     pub fn descriptors_at_rest(&self) -> usize {
         let mut counts = Vec::new();
         for _ in 0..40 {

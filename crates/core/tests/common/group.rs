@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 
-/// The simplest scheduler for a group: one queue under a lock, and workers that look into it until they are told to stop.
+/// The simplest scheduler for a group: one queue under a lock, and workers that take from it until
+/// they are told to stop.
 #[derive(Clone, Default)]
 struct Queue {
     ready: Arc<Mutex<VecDeque<SendThread>>>,
@@ -59,7 +60,7 @@ pub(crate) fn run<T: Send + 'static>(workers: usize, main: impl Future<Output = 
                 result
             })
             .unwrap();
-        // All CPUs go together, when none of them runs a step any more.
+        // All CPUs are dropped together, when none of them runs a step any more.
         let together = Arc::new(Barrier::new(workers));
         for _ in 1..workers {
             let (group, queue, together) = (&group, &queue, together.clone());

@@ -1,9 +1,10 @@
-//! What auto traits a type has. The tests of `sync` use this file too.
+//! The auto traits of a type. The tests of `sync` use this file too.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// Finds out whether a type has an auto trait: the inherent method is there only if it has, else the one behind `Deref` is found.
+/// Detects whether a type has an auto trait. The inherent method exists only if the type has the
+/// trait; otherwise the method behind `Deref` is found.
 pub(crate) struct Has<T: ?Sized>(Neither<T>);
 pub(crate) struct Neither<T: ?Sized>(PhantomData<*const T>);
 

@@ -9,7 +9,8 @@ fn complete(head: &str) -> Request<'_> {
     parsed(head.as_bytes()).unwrap_or_else(|status| panic!("{status}: {head:?}")).expect("a whole head")
 }
 
-/// The answer must not depend on how the head was cut: each prefix is incomplete or refused likewise.
+/// The answer must not depend on how the head was cut: each prefix is incomplete or refused
+/// likewise.
 fn assert_refused(head: &[u8], status: Status) {
     assert_eq!(parsed(head), Err(status), "{:?}", String::from_utf8_lossy(head));
     for cut in 0..head.len() {
@@ -261,7 +262,8 @@ fn lines_that_readers_split_differently() {
     ] {
         assert_eq!(parsed(head), Err(Status::BAD_REQUEST), "{:?}", String::from_utf8_lossy(head));
     }
-    // Text beyond ASCII is allowed in values, and empty lines before a request are skipped, up to a point.
+    // Text beyond ASCII is allowed in values, and empty lines before a request are skipped, up to a
+    // point.
     assert!(
         parsed(b"\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\nA: \xff\t\xc3\xa9\r\nB:\r\n\r\n").unwrap().is_some()
     );

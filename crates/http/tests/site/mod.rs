@@ -1,11 +1,11 @@
-//! A server without sockets: a directory in memory, bytes in, bytes out. It does in one function what a connection
-//! thread does, so that a test sees whole conversations.
+//! A server without sockets: a directory in memory, bytes in, bytes out. It does in one function
+//! what a connection thread does, so that a test sees whole conversations.
 
 use selvedge_http::body::Decoder;
 use selvedge_http::conditional::ETag;
 use selvedge_http::date::Clock;
-use selvedge_http::entry::{Content, Entry};
-use selvedge_http::page::{self, Extra};
+use selvedge_http::error_page::{self, Extra};
+use selvedge_http::representation::{Content, Representation};
 use selvedge_http::request::{self, Limits, Method, Request};
 use selvedge_http::response::Persistence;
 use selvedge_http::status::Status;
@@ -93,7 +93,7 @@ impl Connection {
             return self.page(status, Extra::None, method, persistence);
         }
         self.body = body.ok().filter(|body| !body.is_done());
-        if let Some(status) = page::instead_of_file(request) {
+        if let Some(status) = error_page::instead_of_file(request) {
             return self.page(status, Extra::None, method, persistence);
         }
         let mut name = Vec::new();
@@ -115,7 +115,7 @@ impl Connection {
         };
         let len = content.len() as u64;
         let etag = ETag::of_file(7, (MODIFIED as i64, 5), len, NOW);
-        let entry = Entry::new(mime::by_name(name), len, MODIFIED as i64, etag, NOW);
+        let entry = Representation::new(mime::by_name(name), len, MODIFIED as i64, etag, NOW);
         let before = self.output.len();
         let answer = entry.answer(request, persistence, &self.clock, &mut self.output);
         match answer.content {
@@ -138,7 +138,7 @@ impl Connection {
     }
 
     fn page(&mut self, status: Status, extra: Extra<'_>, method: Method, persistence: Persistence) {
-        page::put(status, extra, method, persistence, &self.clock, &mut self.output);
+        error_page::put(status, extra, method, persistence, &self.clock, &mut self.output);
         self.statuses.push(status.code());
     }
 }

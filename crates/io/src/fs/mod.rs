@@ -39,6 +39,7 @@
 mod buffer;
 pub(crate) mod disk;
 mod file;
+mod handle;
 mod metadata;
 mod names;
 pub(crate) mod operation;
@@ -51,6 +52,7 @@ mod tree;
 pub use buffer::{AlignedBuf, Buffer};
 pub use disk::Driver;
 pub use file::File;
+pub use handle::{FileStatus, Handle};
 pub use metadata::{FileKind, Metadata};
 pub use names::{
     DirEntry, canonicalize, create_dir, hard_link, read_dir, read_link, remove_dir, remove_file, rename,

@@ -223,7 +223,7 @@ impl Operation {
         Errand { call, object }
     }
 
-    /// What it is called, if it is one of those that can be disturbed.
+    /// The kind of the operation's system call, if faults can change the call.
     pub(super) fn call(&self) -> Option<Call> {
         match self {
             Operation::Read(_) => Some(Call::Pread),

@@ -1,17 +1,17 @@
-//! Reading ahead, so that lines can be found.
+//! [`BufReader`]: reading ahead, so that lines can be found.
 
 use super::Read;
 use std::io;
 
-/// How much is read at once.
+/// The number of bytes that one read asks for.
 const CAPACITY: usize = 8192;
-/// The longest line that is taken, without another word.
+/// The longest line that is accepted, unless `line_max` sets another length.
 const LINE_MAX: usize = 1 << 20;
 
-/// A reader with a buffer, to be read by lines and the like.
+/// A reader with a buffer, to read a stream by lines and the like.
 ///
 /// Its methods other than [`read_exact`](Read::read_exact) and [`read_to_end`](Read::read_to_end)
-/// lose nothing when they are given up: what was read ahead stays in the buffer.
+/// lose nothing when they are given up, because the bytes that were read ahead stay in the buffer.
 ///
 /// # Examples
 /// ```
@@ -32,7 +32,7 @@ const LINE_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub struct BufReader<R> {
     inner: R,
-    /// What was read ahead is from `start` to `end`.
+    /// The bytes that were read ahead are from `start` to `end`.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -40,50 +40,52 @@ pub struct BufReader<R> {
 }
 
 impl<R> BufReader<R> {
-    /// Over a reader, with nothing read ahead. The buffer takes 8 KiB once it is used, and more for
-    /// a longer line.
+    /// A buffer over a reader, with nothing read ahead. The buffer takes 8 KiB at its first use,
+    /// and more for a longer line.
     pub fn new(inner: R) -> BufReader<R> {
         BufReader { inner, buffer: Vec::new(), start: 0, end: 0, line_max: LINE_MAX }
     }
 
-    /// The longest line, in bytes and with its end, that is taken; 1 MiB if this is not called. A
-    /// peer that never ends its line takes no more memory than that.
+    /// Sets the longest line, in bytes and with its line end, that is accepted. Without this call
+    /// it is 1 MiB. A peer that never ends its line takes no more memory than that.
     pub fn line_max(self, bytes: usize) -> BufReader<R> {
         BufReader { line_max: bytes, ..self }
     }
 
-    /// What was read ahead.
+    /// The bytes that were read ahead.
     pub fn buffer(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Takes so many bytes of what was read ahead away.
+    /// Removes `bytes` bytes from the front of the bytes that were read ahead.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If fewer bytes were read ahead.
     pub fn consume(&mut self, bytes: usize) {
         assert!(bytes <= self.end - self.start, "no more can be taken than was read ahead");
         self.start += bytes;
     }
 
-    /// The reader below.
+    /// The reader below the buffer.
     pub fn get_ref(&self) -> &R {
         &self.inner
     }
 
-    /// The reader below. What is read from it is not seen here.
+    /// The reader below the buffer. The buffer does not see the bytes that the caller reads from
+    /// it.
     pub fn get_mut(&mut self) -> &mut R {
         &mut self.inner
     }
 
-    /// Gives up the buffer, with what was read ahead, for the reader below.
+    /// Drops the buffer, with the bytes that were read ahead, and returns the reader below it.
     pub fn into_inner(self) -> R {
         self.inner
     }
 }
 
 impl<R: Read> BufReader<R> {
-    /// Reads more, and adds it to what was read ahead. Returns how much that was; 0 at the end.
+    /// Reads more bytes, and appends them to the bytes that were read ahead. Returns the number of
+    /// new bytes; 0 at the end.
     ///
     /// # Errors
     /// Those of the reader below.
@@ -100,12 +102,12 @@ impl<R: Read> BufReader<R> {
         Ok(read)
     }
 
-    /// Appends all up to the first `end`, and that, to `bytes`, or all that is left if it does not
-    /// come; returns how much, which is 0 at the end.
+    /// Appends all bytes up to and including the first `end` to `bytes`; all bytes that are left if
+    /// `end` does not come. Returns the number of bytes, which is 0 at the end.
     ///
     /// # Errors
     /// Those of the reader below; `InvalidData` when more than the [longest line](Self::line_max)
-    /// was read ahead, all of which stays in the buffer.
+    /// was read ahead. All these bytes stay in the buffer.
     pub async fn read_until(&mut self, end: u8, bytes: &mut Vec<u8>) -> io::Result<usize> {
         let length = self.find(end).await?;
         bytes.extend_from_slice(&self.buffer()[..length]);
@@ -113,12 +115,12 @@ impl<R: Read> BufReader<R> {
         Ok(length)
     }
 
-    /// Appends the next line to `line`, with its end, and returns its length in bytes; 0 at the
-    /// end. The last line need not have an end.
+    /// Appends the next line to `line`, with its line end, and returns its length in bytes; 0 at
+    /// the end. The last line need not have a line end.
     ///
     /// # Errors
-    /// As for [`read_until`](Self::read_until); `InvalidData` for a line that is not UTF-8, which
-    /// is skipped.
+    /// As for [`read_until`](Self::read_until); `InvalidData` for a line that is not UTF-8. That
+    /// line is skipped.
     pub async fn read_line(&mut self, line: &mut String) -> io::Result<usize> {
         let length = self.find(b'\n').await?;
         let text = std::str::from_utf8(&self.buffer()[..length]).map(|text| line.push_str(text));
@@ -132,7 +134,8 @@ impl<R: Read> BufReader<R> {
         Lines { reader: self }
     }
 
-    /// How long it is to the first `wanted`, with that, or to the end, once it has been read ahead.
+    /// Reads ahead until the first `wanted`, or the end. Returns the number of bytes up to there,
+    /// with `wanted`.
     async fn find(&mut self, wanted: u8) -> io::Result<usize> {
         let mut searched = 0;
         loop {
@@ -155,7 +158,7 @@ impl<R: Read> BufReader<R> {
 impl<R: Read> Read for BufReader<R> {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.buffer().is_empty() {
-            // What is large need not be copied twice.
+            // A large read goes directly into `buffer`, so that its bytes are not copied twice.
             if buffer.len() >= CAPACITY {
                 return self.inner.read(buffer).await;
             }
@@ -175,7 +178,8 @@ pub struct Lines<R> {
 }
 
 impl<R: Read> Lines<R> {
-    /// The next line, without its end (`\n` or `\r\n`); `None` at the end. Giving up loses nothing.
+    /// The next line, without its line end (`\n` or `\r\n`); `None` at the end. Giving up loses
+    /// nothing.
     ///
     /// # Errors
     /// As for [`BufReader::read_line`].
@@ -193,7 +197,7 @@ impl<R: Read> Lines<R> {
         Ok(Some(line))
     }
 
-    /// The reader, to be read on in another way.
+    /// The reader, to go on reading in another way.
     pub fn into_inner(self) -> BufReader<R> {
         self.reader
     }

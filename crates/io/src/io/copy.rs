@@ -1,22 +1,23 @@
-//! From one stream to another.
+//! Copying from one stream to another.
 
 use super::{Read, Write};
 use selvedge_scope::try_join;
 use std::io;
 
-/// How much is read at once.
+/// The number of bytes that one read asks for.
 const PIECE: usize = 16 << 10;
 
-/// Writes to `to` what is read from `from` until its end; returns how many bytes that were. It does
-/// not [finish](Write::finish) `to`.
+/// Copies the bytes of `from` to `to`, until the end of `from`. Returns the number of bytes. It
+/// does not [finish](Write::finish) `to`.
 ///
-/// A stream that is to be used afterwards is lent: `copy(&stream, &mut file)`.
+/// A program that uses a stream afterwards passes a reference: `copy(&stream, &mut file)`.
 ///
 /// # Errors
-/// Those of both. How much was written is not known then, and what was read last is lost.
+/// Those of both. After an error the number of written bytes is unknown, and the bytes that were
+/// read last are lost.
 ///
 /// # Cancellation
-/// Up to 16 KiB that were read, and are not written yet, are lost.
+/// Up to 16 KiB that were read and not written yet are lost.
 ///
 /// # Complexity
 /// One buffer of 16 KiB.
@@ -47,12 +48,12 @@ pub async fn copy<R: Read, W: Write>(mut from: R, mut to: W) -> io::Result<u64> 
     }
 }
 
-/// Copies both ways between two streams, until both have come to their ends; returns how many bytes
-/// went from `one` to `other`, and how many back. The end of one direction
-/// [finishes](Write::finish) the other stream, so that it goes on to the other side.
+/// Copies in both directions between two streams, until both have ended. Returns the number of
+/// bytes from `one` to `other`, and the number of bytes back. At the end of one direction, the
+/// stream that was written is [finished](Write::finish), so that its other side reads the end too.
 ///
 /// # Errors
-/// Those of both, at the first of which this stops.
+/// Those of both. The first error stops both directions.
 ///
 /// # Examples
 /// A proxy:

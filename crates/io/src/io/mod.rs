@@ -1,5 +1,5 @@
-//! Streams of bytes of any kind: what they have in common, reading them by lines, and copying one
-//! to another.
+//! Streams of bytes of any kind: the traits [`Read`] and [`Write`] that they share, reading by
+//! lines, and copying one stream to another.
 //!
 //! | | reads | writes |
 //! |---|---|---|
@@ -11,19 +11,19 @@
 //! | `&[u8]`, `Vec<u8>` | ✓ | ✓ |
 //! | `&mut` of each | ✓ | ✓ |
 //!
-//! Streams have methods of their own for all that is done with one stream; so [`Read`] and
-//! [`Write`] are for signatures, as in `async fn greet(stream: impl Write)`, and need not be
-//! imported otherwise.
+//! Streams have methods of their own for all that a program does with one stream. So a program
+//! needs [`Read`] and [`Write`] only in signatures, as in `async fn greet(stream: impl Write)`, and
+//! need not import them otherwise.
 //!
-//! # Why they are no trait objects
-//! A method of these traits returns its future by value: nothing is allocated for a call, and the
-//! compiler sees through it. So there is no `dyn Read`. A program that chooses between kinds of
-//! streams while it runs makes an `enum` of them.
+//! # Why the traits are not for trait objects
+//! A method of these traits returns its future by value: a call allocates nothing, and the compiler
+//! can inline it. So there is no `dyn Read`. A program that chooses between kinds of streams while
+//! it runs makes an `enum` of them.
 //!
-//! The futures are `Send`, so that code over any stream can be a thread that moves between workers.
+//! The futures are `Send`, so that a thread with code over any stream can move between workers.
 //!
 //! # Examples
-//! A conversation that does not know what it is held over:
+//! A conversation over any kind of stream:
 //! ```
 //! use selvedge::io::{BufReader, Read, Write};
 //!

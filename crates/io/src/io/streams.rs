@@ -1,4 +1,4 @@
-//! Sockets, pipes and standard streams as what reads and writes.
+//! [`Read`] and [`Write`] for sockets, pipes and standard streams.
 
 use super::{BufReader, Lines, Read, Write};
 use crate::net::{Stream, TcpStream, UnixStream};
@@ -7,7 +7,7 @@ use crate::stdio::{Output, Stdin};
 use std::io;
 use std::net::Shutdown;
 
-/// Implements [`Read`] for types by the methods of the type that they lead to.
+/// Implements [`Read`] for types by the methods of the type that they dereference to.
 macro_rules! reads {
     ($base:ident: $($stream:ty),*) => {$(
         impl Read for $stream {
@@ -19,7 +19,7 @@ macro_rules! reads {
     )*};
 }
 
-/// Implements [`Write`] so.
+/// Implements [`Write`] for types in the same way.
 macro_rules! writes {
     ($base:ident, $finish:ident: $($stream:ty),*) => {$(
         impl Write for $stream {
@@ -46,12 +46,13 @@ reads!(Stdin: Stdin);
 writes!(Stream, close_for_writing: Stream, &Stream, TcpStream, &TcpStream, UnixStream, &UnixStream);
 writes!(Sender, only_dropping_says_so: Sender, &Sender);
 
-/// Gives types that lead to a [`Stream`] its methods that the traits have too: else, where the
-/// traits are imported, their methods would be found first, and want the stream to be `mut`.
+/// Gives types that dereference to a [`Stream`] its methods that the traits also have. Otherwise,
+/// where a program imports the traits, the compiler would find the traits' methods first, and these
+/// need the stream to be `mut`.
 macro_rules! own_methods {
     ($($stream:ty),*) => {$(
         impl $stream {
-            /// As [`Stream::read`].
+            /// Like [`Stream::read`].
             ///
             /// # Errors
             /// As for [`Stream::read`].
@@ -60,7 +61,7 @@ macro_rules! own_methods {
                 Stream::read(self, buffer)
             }
 
-            /// As [`Stream::read_exact`].
+            /// Like [`Stream::read_exact`].
             ///
             /// # Errors
             /// As for [`Stream::read_exact`].
@@ -69,7 +70,7 @@ macro_rules! own_methods {
                 Stream::read_exact(self, buffer)
             }
 
-            /// As [`Stream::read_to_end`].
+            /// Like [`Stream::read_to_end`].
             ///
             /// # Errors
             /// As for [`Stream::read_to_end`].
@@ -78,7 +79,7 @@ macro_rules! own_methods {
                 Stream::read_to_end(self)
             }
 
-            /// As [`Stream::write`].
+            /// Like [`Stream::write`].
             ///
             /// # Errors
             /// As for [`Stream::write`].
@@ -87,7 +88,7 @@ macro_rules! own_methods {
                 Stream::write(self, bytes)
             }
 
-            /// As [`Stream::write_all`].
+            /// Like [`Stream::write_all`].
             ///
             /// # Errors
             /// As for [`Stream::write_all`].
@@ -112,7 +113,7 @@ fn close_for_writing(stream: &Stream) -> io::Result<()> {
     }
 }
 
-/// What is written is written whole.
+/// `write` writes all of the bytes.
 impl Write for &Output {
     async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (**self).write_all(bytes).await?;
@@ -120,7 +121,7 @@ impl Write for &Output {
     }
 }
 
-/// What is written is written whole.
+/// `write` writes all of the bytes.
 impl Write for Output {
     async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (&*self).write(bytes).await
@@ -131,19 +132,19 @@ impl Stream {
     /// Reads until the peer closes its direction.
     ///
     /// # Errors
-    /// As for [`read`](Self::read); what was read before is lost.
+    /// As for [`read`](Self::read); after an error the bytes that were read are lost.
     pub fn read_to_end(&self) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
         let mut reader = self;
         async move { Read::read_to_end(&mut reader).await }
     }
 
-    /// The stream with a buffer, to be read by lines and the like. What it has read ahead is in it
-    /// alone: no other reader of the stream sees it.
+    /// The stream with a buffer, to read it by lines and the like. The bytes that the buffer has
+    /// read ahead are in the buffer only: no other reader of the stream sees them.
     pub fn buffered(&self) -> BufReader<&Stream> {
         BufReader::new(self)
     }
 
-    /// The lines that the peer sends. As [`buffered`](Self::buffered) otherwise.
+    /// The lines that the peer sends. Otherwise like [`buffered`](Self::buffered).
     ///
     /// # Examples
     /// ```

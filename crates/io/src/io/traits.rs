@@ -1,14 +1,14 @@
-//! What reads, and what writes.
+//! The traits [`Read`] and [`Write`] of streams.
 
 use std::io;
 
-/// What can be read from.
+/// A stream that can be read.
 ///
-/// It is no trait object: see [`io`](crate::io).
+/// There are no trait objects of it: see [`io`](crate::io).
 #[doc(alias = "AsyncRead")]
 pub trait Read: Send {
-    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 at the
-    /// end (or if the buffer has no room).
+    /// Reads the bytes that are there, but at least one byte, into `buffer`, and returns how many;
+    /// 0 at the end (or if the buffer has no room).
     ///
     /// # Errors
     /// Those of the stream.
@@ -17,7 +17,8 @@ pub trait Read: Send {
     /// Reads until `buffer` is full.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read), and `UnexpectedEof` if the end comes before.
+    /// Those of [`read`](Self::read), and `UnexpectedEof` if the end comes before the buffer is
+    /// full.
     fn read_exact(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> + Send {
         async move {
             let mut filled = 0;
@@ -34,7 +35,7 @@ pub trait Read: Send {
     /// Reads until the end.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read); what was read before is lost.
+    /// Those of [`read`](Self::read); after an error the bytes that were read are lost.
     fn read_to_end(&mut self) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
         async move {
             let (mut content, mut filled) = (Vec::new(), 0);
@@ -53,12 +54,12 @@ pub trait Read: Send {
     }
 }
 
-/// What can be written to.
+/// A stream that can be written.
 ///
-/// It is no trait object: see [`io`](crate::io).
+/// There are no trait objects of it: see [`io`](crate::io).
 #[doc(alias = "AsyncWrite")]
 pub trait Write: Send {
-    /// Writes as much of `bytes` as there is room for, but at least one byte, and returns how much.
+    /// Writes as many of `bytes` as there is room for, but at least one byte, and returns how many.
     ///
     /// # Errors
     /// Those of the stream.
@@ -67,8 +68,8 @@ pub trait Write: Send {
     /// Writes all of `bytes`.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write), and `WriteZero` if nothing is taken any more; how much was
-    /// written is not known then.
+    /// Those of [`write`](Self::write), and `WriteZero` if the stream takes no more bytes. After an
+    /// error the number of written bytes is unknown.
     fn write_all(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send {
         async move {
             let mut left = bytes;
@@ -82,9 +83,9 @@ pub trait Write: Send {
         }
     }
 
-    /// Says that nothing more will be written, so that the other side reads an end. It does nothing
-    /// where only dropping says that: of a pipe, and of a file. It is no error if the other side is
-    /// gone already.
+    /// Tells the other side that no more bytes will be written, so that the other side reads an
+    /// end. It does nothing for a pipe and for a file, because only dropping these tells the end.
+    /// It is no error if the other side is gone already.
     ///
     /// # Errors
     /// Those of the stream.
@@ -113,14 +114,14 @@ impl<W: Write> Write for &mut W {
     }
 }
 
-/// Reading takes the bytes away from the front.
+/// Reading takes the bytes away from the front of the slice.
 impl Read for &[u8] {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         io::Read::read(self, buffer)
     }
 }
 
-/// Writing appends.
+/// Writing appends to the vector.
 impl Write for Vec<u8> {
     async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.extend_from_slice(bytes);

@@ -1,4 +1,5 @@
-//! Accepting connections, whatever state the process and the network are in.
+//! [`Acceptor`]: accepting connections, in every state of the process and the network. The
+//! listeners for TCP and Unix sockets hold one.
 
 use crate::error::doing;
 use crate::sys::{self, Fd};
@@ -14,13 +15,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How long a listener pauses when descriptors or memory have run out: at first, and at most.
+/// How long a listener pauses when descriptors or memory have run out: the first pause, and the
+/// longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
 
-/// The part of a listener that TCP and Unix sockets have in common.
+/// The part of a listener that TCP and Unix sockets share.
 #[derive(Debug)]
 pub(crate) struct Acceptor {
-    /// Declared first, so that it is dropped before the descriptor is closed.
+    /// Declared first, so that it is dropped before the descriptor is closed: see [`Exclusive`].
     exclusive: OnceLock<Exclusive>,
     io: NonBlocking<Fd>,
     pauses: AtomicU64,
@@ -32,10 +34,10 @@ impl Acceptor {
         Acceptor { exclusive: OnceLock::new(), io: NonBlocking::assume(fd), pauses: AtomicU64::new(0) }
     }
 
-    /// Waits for the next connection. `at` is where, for errors.
+    /// Waits for the next connection. Errors name the address `at`.
     ///
-    /// A connection that was broken off before it was accepted is passed over. When descriptors or memory have run out,
-    /// the connection stays in the kernel's queue, and is tried for again after a pause.
+    /// A connection that its peer broke off before is skipped. When descriptors or memory have run
+    /// out, the connection stays in the kernel's queue, and `accept` tries again after a pause.
     pub(crate) async fn accept(&self, at: impl Display) -> io::Result<(Fd, Option<SocketAddrAny>)> {
         let mut pause = PAUSES.0;
         loop {
@@ -49,7 +51,8 @@ impl Acceptor {
                     sleep(pause).await;
                     pause = (2 * pause).min(PAUSES.1);
                 }
-                // Errors of the connection, not of the listener: accept(2), "Error handling".
+                // These are errors of the connection, not of the listener: accept(2), "Error
+                // handling".
                 Some(
                     Errno::CONNABORTED
                     | Errno::PERM
@@ -66,12 +69,12 @@ impl Acceptor {
         }
     }
 
-    /// How often accepting has paused because descriptors or memory had run out.
+    /// How many times `accept` has paused because descriptors or memory had run out.
     pub(crate) fn pauses(&self) -> u64 {
         self.pauses.load(Relaxed)
     }
 
-    /// Another handle of the same socket, for another event loop.
+    /// Another descriptor of the same socket, for another event loop. Both are noted as exclusive.
     pub(crate) fn share(&self) -> io::Result<Acceptor> {
         let share = Acceptor::new(sys::duplicate(&self.io)?);
         for one in [self, &share] {

@@ -1,4 +1,4 @@
-//! Connecting by name, over all addresses that the name has.
+//! Connecting by name: tries all addresses of the name.
 
 use super::TcpStream;
 use super::tcp::resolve;
@@ -12,18 +12,18 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-/// How long one attempt is alone before the next address is tried beside it.
+/// How long the latest attempt runs before the next address is tried beside it.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// Connects to `host:port`, by whichever of the host's addresses answers first.
+/// Connects to `host:port`, by the address of the host that answers first.
 ///
-/// The addresses are tried in the resolver's order. The next one is tried when the one before has
-/// failed, or has not answered for 250 ms; the attempts that are under way go on, and are given up
-/// once one has succeeded.
+/// The addresses are tried in the resolver's order. The next address is tried when the attempt
+/// before it has failed, or has not answered for 250 ms. The earlier attempts go on meanwhile; all
+/// of them are given up once one attempt has succeeded.
 ///
 /// # Errors
-/// With the name in the message, and why the last of the addresses failed: unknown, refused,
-/// unreachable, timed out after the system's own time, which is minutes.
+/// With the name in the message, and the reason why the last address failed: unknown, refused,
+/// unreachable, timed out after the system's own time-out, which is minutes.
 ///
 /// # Examples
 /// ```no_run
@@ -47,7 +47,7 @@ pub async fn connect(host_and_port: &str) -> io::Result<TcpStream> {
 
 type Attempt = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 
-/// Connects to whichever of the addresses answers first.
+/// Connects by the address that answers first.
 async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     let mut addresses = addresses.into_iter();
     let mut attempts: Vec<Attempt> = Vec::new();

@@ -1,8 +1,9 @@
 //! Sockets: TCP, UDP and Unix.
 //!
-//! A connection is a [`Stream`]; [`TcpStream`] and [`UnixStream`] are streams that know their address family, and the
-//! listeners hand them out. Every call here is made of a non-blocking one by [`NonBlocking`](crate::NonBlocking):
-//! a request on a kept-alive connection costs one `recv` and one `send`, and nothing else.
+//! A connection is a [`Stream`]. [`TcpStream`] and [`UnixStream`] are streams of a known address
+//! family, and the listeners hand them out. [`NonBlocking`](crate::NonBlocking) makes every call
+//! here of a non-blocking call. A request on a kept-alive connection costs one `recv` and one
+//! `send`, and no other system call.
 
 mod accept;
 mod connect;

@@ -1,4 +1,4 @@
-//! Sending a file without carrying its bytes through the process.
+//! [`Stream::send_file`]: sending a file without copying its bytes through the process.
 
 use super::stream::{Doing, Stream};
 use crate::sys;
@@ -6,26 +6,30 @@ use selvedge_core::budget;
 use std::io;
 use std::os::fd::AsFd;
 
-/// How much one call sends at most, so that a peer as fast as we are does not keep the worker to itself.
+/// The number of bytes that one call sends at most, so that a fast peer does not keep the worker
+/// for itself.
 const CHUNK: u64 = 512 * 1024;
-/// Sending this much counts as one call more before the thread lets others run: 2 MiB at a time.
+/// Sending this many bytes counts as one more call in the thread's budget. So the thread lets other
+/// threads run after about 2 MiB.
 const CHUNK_PER_CALL: u64 = 32 * 1024;
 
 impl Stream {
-    /// Sends `length` bytes of a file from `offset` on. The file's own position is neither used nor moved, so that any number
-    /// of threads may send one file at once.
+    /// Sends `length` bytes of a file from `offset` on. The call neither uses nor moves the file's
+    /// own position, so that any number of threads may send one file at once.
     ///
-    /// The file's pages are read while the calling worker waits for them: for files that are not in memory, read on the
-    /// blocking pool instead.
+    /// The calling worker waits while the kernel reads the file's pages. Files that are not in
+    /// memory should be read on the blocking pool instead.
     ///
     /// # Errors
-    /// - `UnexpectedEof` when the file ends before all was sent: it has shrunk. The peer has got what there was of it; the
-    ///   connection is of no more use if it was promised `length` bytes.
+    /// - `UnexpectedEof` when the file has shrunk and ends before all bytes were sent. The peer has
+    ///   received the bytes up to the file's end. The connection is of no more use if the peer was
+    ///   promised `length` bytes.
     /// - `TimedOut` after the [write deadline](Self::set_write_deadline).
     /// - Those of `sendfile`.
     ///
     /// # Paper
-    /// [LZ07 Figure 1]: `send_file`; [Mighty, "Tuning"]: sendfile without lseek, issued again for the rest.
+    /// [LZ07 Figure 1]: `send_file`; [Mighty, "Tuning"]: sendfile without lseek, issued again for
+    /// the rest.
     pub fn send_file(
         &self,
         file: impl AsFd + Unpin,
@@ -50,8 +54,9 @@ impl Stream {
                     }
                     _ if position >= end => Ok(()),
                     sent => {
-                        // Short or not, it says nothing of the socket, since the page cache may have been the reason: only a
-                        // call that would block makes the next one wait.
+                        // Whether the call was short or not says nothing about the socket, because
+                        // the page cache may be the reason. So only a call that would block makes
+                        // the next call wait.
                         budget::charge(budget::CALL * (sent / CHUNK_PER_CALL) as u32);
                         Err(io::ErrorKind::Interrupted.into())
                     }

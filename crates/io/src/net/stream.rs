@@ -18,19 +18,20 @@ use std::task::{Context, Poll};
 ///
 /// All methods take `&self`, so that one thread may read while another writes.
 ///
-/// A peer that is gone makes writing fail with `BrokenPipe` or `ConnectionReset`, without a signal. (Only
-/// [`send_file`](Self::send_file) cannot suppress SIGPIPE; Rust programs ignore it from their start.)
+/// If the peer is gone, writing fails with `BrokenPipe` or `ConnectionReset`, without a signal.
+/// (Only [`send_file`](Self::send_file) cannot suppress SIGPIPE; Rust programs ignore SIGPIPE from
+/// their start.)
 ///
 /// # Paper
 /// [LZ07 Figure 11]: blocking calls built from non-blocking ones; `sock_send`, `sock_recv`.
 #[derive(Debug)]
 pub struct Stream {
     io: NonBlocking<Fd>,
-    /// For errors. Of a broken connection the kernel does not know it any more.
+    /// The peer's address, for errors: the kernel no longer knows the peer of a broken connection.
     peer: Peer,
 }
 
-/// An address in half the room: every connection has one.
+/// A peer's address in half the room of a `SocketAddr`, because every connection has one.
 #[derive(Debug)]
 enum Peer {
     Unknown,
@@ -68,38 +69,41 @@ impl Stream {
         Stream { io: io.with_shorts(Shorts::ProveUnlessCut), peer: Peer::Unknown }
     }
 
-    /// The network address of the other end, as it was when the connection was accepted or made; `None` of a Unix socket, or one that was
-    /// [taken over](Self::from_fd).
+    /// The network address of the other end, as it was when the connection was accepted or made.
+    /// `None` for a Unix socket, and for a stream that was [taken over](Self::from_fd).
     pub fn peer_ip(&self) -> Option<IpAddr> {
         Some(self.peer.address()?.ip())
     }
 
-    /// Takes over a connected stream socket, and puts it into non-blocking mode: one inherited from another process, or half
-    /// of a pair. Of one that is neither TCP nor a Unix socket each wait costs a call more, because nothing else tells that it is empty.
+    /// Takes over a connected stream socket, and puts it into non-blocking mode. The socket is, for
+    /// example, inherited from another process, or half of a pair. If it is neither a TCP nor a
+    /// Unix socket, each wait costs one call more, because only a failed call proves that such a
+    /// socket is empty.
     ///
     /// # Errors
-    /// If the descriptor does not take the mode.
+    /// If the descriptor does not accept non-blocking mode.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
         let io = NonBlocking::new(Fd::from(fd))?;
         let shorts = Shorts::of(&io);
         Ok(Stream { io: io.with_shorts(shorts), peer: Peer::Unknown })
     }
 
-    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 when the peer has closed its
-    /// direction (or the buffer has no room).
+    /// Reads the bytes that are there, but at least one byte, into `buffer`, and returns how many.
+    /// Returns 0 when the peer has closed its direction (or the buffer has no room).
     ///
     /// # Errors
     /// Those of `recv`, and `TimedOut` after the [read deadline](Self::set_read_deadline).
     ///
     /// # Complexity
-    /// One `recv` in the usual case: a read that came back short makes the next one wait first.
+    /// One `recv` in the usual case: after a read that came back short, the next read waits first.
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
         self.named(Doing::Reading, self.io.read_into(buffer.len(), |_| self.try_read(buffer)))
     }
 
-    /// Appends what is there, but at least one byte, to `buffer`, within its spare capacity, and returns how much; 0 when the
-    /// peer has closed its direction. The room is not zeroed first.
+    /// Appends the bytes that are there, but at least one byte, to `buffer`, within its spare
+    /// capacity, and returns how many. Returns 0 when the peer has closed its direction. The spare
+    /// capacity is not zeroed first.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
@@ -115,7 +119,8 @@ impl Stream {
     /// Reads until `buffer` is full.
     ///
     /// # Errors
-    /// As for [`read`](Self::read), and `UnexpectedEof` when the peer closes its direction before.
+    /// As for [`read`](Self::read), and `UnexpectedEof` when the peer closes its direction before
+    /// that.
     pub fn read_exact(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
         self.named(Doing::Reading, self.io.read_exact_with(buffer, |buffer| self.try_read(buffer)))
     }
@@ -138,7 +143,7 @@ impl Stream {
         Ok(read)
     }
 
-    /// Appends without waiting. As [`read_to_spare`](Self::read_to_spare) otherwise.
+    /// Appends without waiting. Otherwise like [`read_to_spare`](Self::read_to_spare).
     ///
     /// # Errors
     /// Those of `recv`, `WouldBlock` among them.
@@ -153,8 +158,8 @@ impl Stream {
         Ok(read)
     }
 
-    /// As [`try_read`](Self::try_read), into memory that need not be initialised: as much of it as is returned is, from the
-    /// start.
+    /// Like [`try_read`](Self::try_read), into memory that need not be initialised. If the call
+    /// returns `n`, the first `n` bytes are initialised.
     ///
     /// # Errors
     /// Those of `recv`, `WouldBlock` among them.
@@ -172,7 +177,7 @@ impl Stream {
         Ok(read)
     }
 
-    /// Writes as much of `bytes` as there is room for, but at least one byte, and returns how much.
+    /// Writes as many of `bytes` as there is room for, but at least one byte, and returns how many.
     ///
     /// # Errors
     /// Those of `send`, and `TimedOut` after the [write deadline](Self::set_write_deadline).
@@ -184,15 +189,15 @@ impl Stream {
     /// Writes all of `bytes`.
     ///
     /// # Errors
-    /// As for [`write`](Self::write); how much was written is not known then.
+    /// As for [`write`](Self::write). After an error the number of written bytes is unknown.
     #[inline]
     pub fn write_all(&self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
         self.send_all(bytes, false)
     }
 
-    /// Writes all of `bytes`, of which the rest of a message is to follow at once: a head whose body comes with
-    /// [`send_file`](Self::send_file). The kernel keeps back an incomplete packet until it does (`MSG_MORE`), for 200 ms at
-    /// most.
+    /// Writes all of `bytes` as the first part of a message, for example a head before a body that
+    /// [`send_file`](Self::send_file) sends. The rest must follow at once, because the kernel keeps
+    /// an incomplete packet back until the rest comes (`MSG_MORE`), for 200 ms at most.
     ///
     /// # Errors
     /// As for [`write_all`](Self::write_all).
@@ -201,7 +206,8 @@ impl Stream {
         self.send_all(bytes, true)
     }
 
-    /// Writes as much of the concatenation of `parts` as there is room for, and returns how much.
+    /// Writes as many bytes of the concatenation of `parts` as there is room for, and returns how
+    /// many.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -210,7 +216,8 @@ impl Stream {
         self.named(Doing::Writing, self.io.write_with(|_| self.try_write_vectored(parts)))
     }
 
-    /// Writes the concatenation of `parts`; in one system call if there is room. The slices are used up.
+    /// Writes the concatenation of `parts`, in one system call if there is room. The slices in
+    /// `parts` are changed.
     ///
     /// # Errors
     /// As for [`write_all`](Self::write_all).
@@ -218,7 +225,7 @@ impl Stream {
         self.named(
             Doing::Writing,
             self.io.write_with(move |_| {
-                IoSlice::advance_slices(&mut parts, 0); // leaves out empty ones in front
+                IoSlice::advance_slices(&mut parts, 0); // skips empty parts in front
                 if parts.is_empty() {
                     return Ok(());
                 }
@@ -229,7 +236,8 @@ impl Stream {
                 match (parts.is_empty(), written < length) {
                     (true, _) => Ok(()),
                     (false, true) => Err(io::ErrorKind::WouldBlock.into()), // the socket is full
-                    (false, false) => Err(io::ErrorKind::Interrupted.into()), // there are more parts than one call takes
+                    // More parts are left than one call takes.
+                    (false, false) => Err(io::ErrorKind::Interrupted.into()),
                 }
             }),
         )
@@ -244,7 +252,7 @@ impl Stream {
         self.try_send(bytes, false)
     }
 
-    /// Writes from several places without waiting.
+    /// Writes as many bytes of the concatenation of `parts` as there is room for, without waiting.
     ///
     /// # Errors
     /// Those of `sendmsg`, `WouldBlock` among them; `InvalidInput` for more than 1,024 parts.
@@ -260,14 +268,40 @@ impl Stream {
         self.named(Doing::Writing, self.io.write_all_with(bytes, move |bytes| self.try_send(bytes, more)))
     }
 
+    /// Writes without waiting. With `more`, the rest of a message follows at once, as for
+    /// [`write_all_more`](Self::write_all_more).
+    ///
+    /// # Errors
+    /// Those of `send`, `WouldBlock` among them.
     #[inline]
-    fn try_send(&self, bytes: &[u8], more: bool) -> io::Result<usize> {
+    pub fn try_send(&self, bytes: &[u8], more: bool) -> io::Result<usize> {
         let written = sys::send(&self.io, bytes, more)?;
         self.io.note_written(written, bytes.len());
         Ok(written)
     }
 
-    /// Makes a call that reads without waiting, for who polls: see [`NonBlocking::poll_read_with`].
+    /// Sends at most `count` bytes of `file` from `offset` on without waiting for the socket, moves
+    /// `offset` behind them, and returns their number; 0 at the end of the file. The calling OS thread
+    /// waits for pages of the file that are not in memory.
+    ///
+    /// # Errors
+    /// Those of `sendfile`, `WouldBlock` among them.
+    #[inline]
+    pub fn try_send_file(&self, file: impl AsFd, offset: &mut u64, count: usize) -> io::Result<usize> {
+        Ok(sys::send_file(&self.io, file, offset, count)?)
+    }
+
+    /// The number of bytes that were written and that the other end has not acknowledged: of a broken
+    /// connection, the bytes that are lost. For a Unix socket it is the memory that these bytes take.
+    ///
+    /// # Errors
+    /// Those of `ioctl`.
+    pub fn unacknowledged(&self) -> io::Result<usize> {
+        Ok(sys::unacknowledged(&self.io)?)
+    }
+
+    /// Makes a call that reads without waiting, for code that polls: see
+    /// [`NonBlocking::poll_read_with`].
     ///
     /// # Errors
     /// Those of `call`, and `TimedOut` after the [read deadline](Self::set_read_deadline).
@@ -281,7 +315,8 @@ impl Stream {
         self.io.poll_read_with(state, cx, |_| call(self))
     }
 
-    /// Makes a call that writes without waiting, for who polls: see [`NonBlocking::poll_write_with`].
+    /// Makes a call that writes without waiting, for code that polls: see
+    /// [`NonBlocking::poll_write_with`].
     ///
     /// # Errors
     /// Those of `call`, and `TimedOut` after the [write deadline](Self::set_write_deadline).
@@ -295,7 +330,8 @@ impl Stream {
         self.io.poll_write_with(state, cx, |_| call(self))
     }
 
-    /// Closes one direction, or both. The peer reads an end after all that was written before.
+    /// Closes one direction, or both. The peer reads all bytes that were written before, and then
+    /// the end.
     ///
     /// # Errors
     /// `NotConnected` when the peer is gone already.
@@ -308,8 +344,8 @@ impl Stream {
         Ok(sys::shutdown(&self.io, how)?)
     }
 
-    /// Waits until there is something to read, or the peer has closed; so an idle connection need hold no buffer. It is a hint:
-    /// see [`NonBlocking::readable`].
+    /// Waits until there is something to read, or the peer has closed. So an idle connection need
+    /// not hold a buffer. The result is a hint: see [`NonBlocking::readable`].
     ///
     /// # Errors
     /// `TimedOut` after the [read deadline](Self::set_read_deadline).
@@ -318,7 +354,7 @@ impl Stream {
         self.io.readable()
     }
 
-    /// Waits until there may be room to write. It is a hint: see [`NonBlocking::writable`].
+    /// Waits until there may be room to write. The result is a hint: see [`NonBlocking::writable`].
     ///
     /// # Errors
     /// `TimedOut` after the [write deadline](Self::set_write_deadline).
@@ -341,7 +377,7 @@ impl Stream {
         self.io.set_write_deadline(deadline);
     }
 
-    /// Has the errors of a future name the peer.
+    /// Wraps a future so that its errors name the peer.
     #[inline]
     pub(crate) fn named<F>(&self, doing: Doing, future: F) -> Named<'_, F> {
         Named { stream: self, doing, future }
@@ -360,20 +396,20 @@ impl Stream {
         &self.io
     }
 
-    /// Gives up the stream for its descriptor, which stays in non-blocking mode.
+    /// Turns the stream into its descriptor, which stays in non-blocking mode.
     pub fn into_fd(self) -> OwnedFd {
         self.io.into_inner().into()
     }
 }
 
-/// What a future does with a stream.
+/// The kind of work that a future does on a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Doing {
     Reading,
     Writing,
 }
 
-/// A future whose errors name the stream's peer.
+/// A future with errors that name the stream's peer.
 #[derive(Debug)]
 pub(crate) struct Named<'a, F> {
     stream: &'a Stream,
@@ -398,7 +434,7 @@ fn length_of(parts: &[IoSlice<'_>]) -> usize {
     parts.iter().map(|part| part.len()).sum()
 }
 
-/// The most parts that one call takes (`IOV_MAX`).
+/// The most parts that one `sendmsg` takes (`IOV_MAX`).
 const PARTS_MAX: usize = 1024;
 
 impl AsFd for Stream {
@@ -407,7 +443,7 @@ impl AsFd for Stream {
     }
 }
 
-/// Whether the connection asked for is there: waits for the outcome of a `connect` that is under way.
+/// Waits for the outcome of a `connect` that is under way.
 pub(crate) async fn connected(io: &NonBlocking<Fd>) -> io::Result<()> {
     loop {
         io.writable().await?;

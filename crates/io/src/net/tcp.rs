@@ -17,7 +17,7 @@ use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// A TCP socket that connections come in at.
+/// A TCP socket that accepts connections.
 ///
 /// # Examples
 /// ```
@@ -60,11 +60,12 @@ impl TcpListener {
 
     /// Waits for the next connection, and returns it with the peer's address.
     ///
-    /// A connection that its peer broke off meanwhile is passed over. When the process or the system has run out of
-    /// descriptors or memory, accepting pauses, for 5 ms at first and 200 ms at most, until some are free again.
+    /// A connection that its peer broke off before is skipped. When the process or the system has
+    /// run out of descriptors or memory, `accept` pauses until some are free again, for 5 ms at
+    /// first and 200 ms at most.
     ///
     /// # Errors
-    /// Only those that waiting does not mend, with the address in the message.
+    /// Only errors that waiting does not remove, with the address in the message.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (fd, peer) = self.acceptor.accept(self.local).await?;
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
@@ -75,24 +76,28 @@ impl TcpListener {
         Ok((TcpStream { stream: Stream::tcp(NonBlocking::assume(fd), peer) }, peer))
     }
 
-    /// The address it listens at, with the port that the system chose if it was asked to.
+    /// The address at which the listener listens, with the port that the system chose if port 0 was
+    /// asked for.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// How often accepting has paused because descriptors or memory had run out.
+    /// How many times `accept` has paused because descriptors or memory had run out.
     pub fn pauses(&self) -> u64 {
         self.acceptor.pauses()
     }
 
-    /// Another listener on the same socket, for another event loop: of the loops that wait, the kernel wakes one for a
-    /// connection (`EPOLLEXCLUSIVE`). To be called before the first `accept`.
+    /// Another listener on the same socket, for another event loop. Of the loops that wait, the
+    /// kernel wakes one per connection (`EPOLLEXCLUSIVE`). The caller must call this before the
+    /// first `accept`.
     ///
-    /// A loop that was woken must go on accepting until nothing is left, as a loop around `accept` does: the others are
-    /// not told of the same connection.
+    /// A thread in a loop that was woken must go on accepting until no connection is left, as a
+    /// loop around `accept` does, because the kernel does not tell the other loops of the same
+    /// connection.
     ///
-    /// With [`reuse_port`](ListenOptions::reuse_port), a socket for each loop, the kernel spreads connections more evenly; with
-    /// a shared one none waits for a busy loop while another is idle.
+    /// With [`reuse_port`](ListenOptions::reuse_port), and so a socket for each loop, the kernel
+    /// spreads connections more evenly. With a shared socket no connection waits for a busy loop
+    /// while another loop is idle.
     ///
     /// # Errors
     /// If the process has no descriptors left.
@@ -107,7 +112,7 @@ impl AsFd for TcpListener {
     }
 }
 
-/// How a [`TcpListener`] is made.
+/// The options with which a [`TcpListener`] is made.
 ///
 /// # Examples
 /// ```
@@ -138,29 +143,29 @@ impl ListenOptions {
         ListenOptions::default()
     }
 
-    /// How many connections the kernel keeps that are not yet accepted; it cuts the number down to
-    /// `net.core.somaxconn`.
+    /// How many connections that are not yet accepted the kernel keeps. The kernel reduces the
+    /// number to `net.core.somaxconn`.
     pub fn backlog(mut self, connections: i32) -> ListenOptions {
         self.backlog = connections;
         self
     }
 
-    /// Whether several sockets may listen at the address, all of them made with this option, so that the kernel spreads the
-    /// connections over them: one for each event loop.
+    /// Whether several sockets may listen at the address: one for each event loop, so that the
+    /// kernel spreads the connections over them. All of them must be made with this option.
     pub fn reuse_port(mut self, yes: bool) -> ListenOptions {
         self.reuse_port = yes;
         self
     }
 
-    /// Whether accepted connections send small packets at once (`TCP_NODELAY`, which they inherit). A program that writes whole
-    /// messages wants that.
+    /// Whether accepted connections send small packets at once (`TCP_NODELAY`, which they inherit).
+    /// Programs that write whole messages should leave this on.
     pub fn nodelay(mut self, yes: bool) -> ListenOptions {
         self.nodelay = yes;
         self
     }
 
-    /// Whether a socket at an IPv6 address leaves IPv4 to others. Without a choice the system's default holds
-    /// (`net.ipv6.bindv6only`), which is usually no.
+    /// Whether a socket at an IPv6 address leaves IPv4 to other sockets. Without a choice the
+    /// system's default holds (`net.ipv6.bindv6only`), which is usually no.
     pub fn only_v6(mut self, yes: bool) -> ListenOptions {
         self.only_v6 = Some(yes);
         self
@@ -200,7 +205,8 @@ impl TcpStream {
     /// Connects to an address. Small packets are sent at once (`TCP_NODELAY`).
     ///
     /// # Errors
-    /// With the address in the message: refused, unreachable, timed out after the system's own time, minutes.
+    /// With the address in the message: refused, unreachable, timed out after the system's own
+    /// time-out, which is minutes.
     pub async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
         TcpStream::connect_until(address, None).await
     }
@@ -247,7 +253,7 @@ impl TcpStream {
         address_of(sys::peer_address(self)?)
     }
 
-    /// Whether small packets are sent at once (`TCP_NODELAY`).
+    /// Sets whether small packets are sent at once (`TCP_NODELAY`).
     ///
     /// # Errors
     /// None for a live connection.
@@ -255,8 +261,8 @@ impl TcpStream {
         Ok(sys::set_option(self, SocketOption::NoDelay(yes))?)
     }
 
-    /// What closing does with bytes that are still to be sent: `None`, the default, sends them in the background; zero
-    /// throws them away and resets the connection.
+    /// What closing does with bytes that are still to be sent: `None`, the default, lets the system
+    /// send them in the background; zero discards them and resets the connection.
     ///
     /// # Errors
     /// None for a live connection.
@@ -286,7 +292,7 @@ impl AsFd for TcpStream {
     }
 }
 
-/// The addresses of `host:port`, asked of the system's resolver on an OS thread apart.
+/// The addresses of `host:port`. An OS thread of the blocking pool asks the system's resolver.
 ///
 /// # Errors
 /// With the name in the message: unknown, or without a port.

@@ -12,8 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// A UDP socket.
 ///
-/// All methods take `&self`, so that one thread may receive while another sends. A datagram is sent and received whole: of one that is
-/// longer than the buffer, the rest is lost.
+/// All methods take `&self`, so that one thread may receive while another sends. A datagram is sent
+/// and received whole. If a datagram is longer than the receiver's buffer, the rest of it is lost.
 ///
 /// # Examples
 /// ```
@@ -40,7 +40,7 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// A socket at an address; port 0 lets the system choose one.
+    /// A socket at an address. For port 0 the system chooses the port.
     ///
     /// # Errors
     /// With the address in the message: in use, not of this host, not permitted.
@@ -48,7 +48,8 @@ impl UdpSocket {
         UdpSocket::bind_with(address, |_| Ok(()))
     }
 
-    /// A socket at an address that others may be bound to as well, if all are made this way: the members of a multicast group on one host.
+    /// A socket at an address that other sockets may be bound to as well, if all of them are made
+    /// this way: for example the members of a multicast group on one host.
     ///
     /// # Errors
     /// As for [`bind`](Self::bind).
@@ -73,8 +74,8 @@ impl UdpSocket {
         bind().map_err(doing(format_args!("bind {address}")))
     }
 
-    /// Sets the address that [`send`](Self::send) sends to and that [`recv`](Self::recv) receives from, to the exclusion of all others. It
-    /// sends nothing.
+    /// Sets the address that [`send`](Self::send) sends to. From then on the socket receives from
+    /// this address only. The call sends nothing.
     ///
     /// # Errors
     /// With the address in the message: of another family, unreachable.
@@ -87,16 +88,18 @@ impl UdpSocket {
     /// Sends a datagram to an address, and returns its length.
     ///
     /// # Errors
-    /// With the address in the message: too long (65,507 bytes at most), unreachable, not permitted (a broadcast address without
-    /// [`set_broadcast`](Self::set_broadcast)); `TimedOut` after the [write deadline](Self::set_write_deadline). The report of
-    /// an earlier datagram that nobody took may come as an error of a later call.
+    /// With the address in the message: too long (65,507 bytes at most), unreachable, not permitted
+    /// (a broadcast address without [`set_broadcast`](Self::set_broadcast)); `TimedOut` after the
+    /// [write deadline](Self::set_write_deadline). The report that no socket took an earlier
+    /// datagram may come as an error of a later call.
     pub async fn send_to(&self, bytes: &[u8], to: SocketAddr) -> io::Result<usize> {
         let address = SocketAddrAny::from(to);
         let sent = self.io.write_with(|fd| Ok(sys::send_to(fd, bytes, &address)?)).await;
         sent.map_err(doing(format_args!("send to {to}")))
     }
 
-    /// Receives the next datagram: how much of it is in `buffer`, and who sent it.
+    /// Receives the next datagram. Returns how many of its bytes are in `buffer`, and the sender's
+    /// address.
     ///
     /// # Errors
     /// Those of `recvfrom`; `TimedOut` after the [read deadline](Self::set_read_deadline).
@@ -104,7 +107,8 @@ impl UdpSocket {
         self.receive(buffer, false).await
     }
 
-    /// As [`recv_from`](Self::recv_from), but leaves the datagram there for the next call.
+    /// Like [`recv_from`](Self::recv_from), but leaves the datagram in the socket for the next
+    /// call.
     ///
     /// # Errors
     /// As for [`recv_from`](Self::recv_from).
@@ -117,20 +121,22 @@ impl UdpSocket {
         Ok((length, address_of(from)?))
     }
 
-    /// Sends a datagram to the address it is [connected](Self::connect) to, and returns its length.
+    /// Sends a datagram to the address that the socket is [connected](Self::connect) to, and
+    /// returns its length.
     ///
     /// # Errors
-    /// Those of `send`: `ConnectionRefused` if nobody took an earlier one; `TimedOut` after the [write
-    /// deadline](Self::set_write_deadline).
+    /// Those of `send`: `ConnectionRefused` if no socket took an earlier datagram; `TimedOut` after
+    /// the [write deadline](Self::set_write_deadline).
     pub fn send(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
         self.io.write_with(|fd| Ok(sys::send(fd, bytes, false)?))
     }
 
-    /// Receives the next datagram from the address it is [connected](Self::connect) to, and returns how much of it is in `buffer`.
+    /// Receives the next datagram from the address that the socket is [connected](Self::connect)
+    /// to, and returns how many of its bytes are in `buffer`.
     ///
     /// # Errors
-    /// Those of `recv`: `ConnectionRefused` if nobody took one that was sent; `TimedOut` after the [read
-    /// deadline](Self::set_read_deadline).
+    /// Those of `recv`: `ConnectionRefused` if no socket took a datagram that this socket sent;
+    /// `TimedOut` after the [read deadline](Self::set_read_deadline).
     pub fn recv(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
         self.io.read_with(|fd| Ok(sys::recv(fd, &mut *buffer)?))
     }
@@ -146,13 +152,13 @@ impl UdpSocket {
     /// Receives without waiting.
     ///
     /// # Errors
-    /// Those of `recvfrom`; `WouldBlock` when nothing is there.
+    /// Those of `recvfrom`; `WouldBlock` when no datagram is there.
     pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let (length, from) = sys::receive_from(&self.io, buffer, false)?;
         Ok((length, address_of(from)?))
     }
 
-    /// Waits until a datagram may have come. It is a hint: see [`NonBlocking::readable`].
+    /// Waits until a datagram may have come. The result is a hint: see [`NonBlocking::readable`].
     ///
     /// # Errors
     /// `TimedOut` after the [read deadline](Self::set_read_deadline).
@@ -160,7 +166,7 @@ impl UdpSocket {
         self.io.readable()
     }
 
-    /// Its own address, with the port that the system chose if it was asked to.
+    /// The socket's own address, with the port that the system chose if port 0 was asked for.
     ///
     /// # Errors
     /// None for a socket that is bound.
@@ -168,15 +174,15 @@ impl UdpSocket {
         address_of(Some(sys::local_address(&self.io)?))
     }
 
-    /// The address it is [connected](Self::connect) to.
+    /// The address that the socket is [connected](Self::connect) to.
     ///
     /// # Errors
-    /// `NotConnected` if it is not.
+    /// `NotConnected` if the socket is not connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         address_of(sys::peer_address(&self.io)?)
     }
 
-    /// Whether it may send to a broadcast address.
+    /// Sets whether the socket may send to a broadcast address.
     ///
     /// # Errors
     /// None for an open socket.
@@ -184,7 +190,7 @@ impl UdpSocket {
         self.set(DatagramOption::Broadcast(yes))
     }
 
-    /// How many hosts a datagram passes at most (IPv4).
+    /// Sets how many routers a datagram passes at most (IPv4).
     ///
     /// # Errors
     /// `InvalidInput` for more than 255, or 0.
@@ -192,7 +198,8 @@ impl UdpSocket {
         self.set(DatagramOption::Ttl(hops))
     }
 
-    /// Receives from now on what is sent to a multicast group, on the interface with an address (`0.0.0.0`: the system's choice).
+    /// Joins a multicast group, on the interface with an address (`0.0.0.0`: the system chooses).
+    /// From now on the socket receives the group's datagrams.
     ///
     /// # Errors
     /// With the group in the message: no multicast address, no such interface.
@@ -200,15 +207,16 @@ impl UdpSocket {
         self.set(DatagramOption::JoinV4(group, interface)).map_err(doing(format_args!("join {group}")))
     }
 
-    /// Receives it no more.
+    /// Leaves the group: the socket no longer receives the group's datagrams.
     ///
     /// # Errors
-    /// With the group in the message: it has not joined it.
+    /// With the group in the message: the socket has not joined the group.
     pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
         self.set(DatagramOption::LeaveV4(group, interface)).map_err(doing(format_args!("leave {group}")))
     }
 
-    /// Receives from now on what is sent to a multicast group, on the interface with an index (0: the system's choice).
+    /// Joins a multicast group, on the interface with an index (0: the system chooses). From now on
+    /// the socket receives the group's datagrams.
     ///
     /// # Errors
     /// With the group in the message: no multicast address, no such interface.
@@ -216,15 +224,16 @@ impl UdpSocket {
         self.set(DatagramOption::JoinV6(group, interface)).map_err(doing(format_args!("join {group}")))
     }
 
-    /// Receives it no more.
+    /// Leaves the group: the socket no longer receives the group's datagrams.
     ///
     /// # Errors
-    /// With the group in the message: it has not joined it.
+    /// With the group in the message: the socket has not joined the group.
     pub fn leave_multicast_v6(&self, group: Ipv6Addr, interface: u32) -> io::Result<()> {
         self.set(DatagramOption::LeaveV6(group, interface)).map_err(doing(format_args!("leave {group}")))
     }
 
-    /// How many networks a multicast datagram passes at most: 1, the default, keeps it in its own.
+    /// Sets how many networks a multicast datagram passes at most. 1, the default, keeps it in the
+    /// sender's network.
     ///
     /// # Errors
     /// `InvalidInput` for more than 255.
@@ -235,7 +244,8 @@ impl UdpSocket {
         }
     }
 
-    /// Whether this host's members of a group get what is sent to it from here; by default they do.
+    /// Sets whether members of a group on this host receive the datagrams that this socket sends to
+    /// the group. By default they do.
     ///
     /// # Errors
     /// None for an open socket.
@@ -246,12 +256,14 @@ impl UdpSocket {
         }
     }
 
-    /// Sets the point in time after which receiving fails with `TimedOut`: see [`NonBlocking::set_read_deadline`].
+    /// Sets the point in time after which receiving fails with `TimedOut`: see
+    /// [`NonBlocking::set_read_deadline`].
     pub fn set_read_deadline(&self, deadline: Option<Time>) {
         self.io.set_read_deadline(deadline);
     }
 
-    /// Sets the point in time after which sending fails with `TimedOut`: see [`NonBlocking::set_write_deadline`].
+    /// Sets the point in time after which sending fails with `TimedOut`: see
+    /// [`NonBlocking::set_write_deadline`].
     pub fn set_write_deadline(&self, deadline: Option<Time>) {
         self.io.set_write_deadline(deadline);
     }

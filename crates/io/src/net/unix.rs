@@ -14,10 +14,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How many connections the kernel keeps that are not yet accepted.
+/// How many connections that are not yet accepted the kernel keeps.
 const BACKLOG: i32 = 1024;
 
-/// A Unix socket that connections come in at.
+/// A Unix socket that accepts connections.
 #[derive(Debug)]
 pub struct UnixListener {
     acceptor: Acceptor,
@@ -28,7 +28,8 @@ impl UnixListener {
     /// Makes a socket at a path and listens. The path is not removed when the listener is dropped.
     ///
     /// # Errors
-    /// With the path in the message: something is there already, not permitted, too long (107 bytes at most).
+    /// With the path in the message: a file is there already, not permitted, too long (107 bytes at
+    /// most).
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixListener> {
         let path = path.as_ref();
         let listen = || -> io::Result<UnixListener> {
@@ -41,21 +42,22 @@ impl UnixListener {
         listen().map_err(doing(format_args!("bind {}", path.display())))
     }
 
-    /// Waits for the next connection. As [`TcpListener::accept`](super::TcpListener::accept) otherwise.
+    /// Waits for the next connection. Otherwise like
+    /// [`TcpListener::accept`](super::TcpListener::accept).
     ///
     /// # Errors
-    /// Only those that waiting does not mend, with the path in the message.
+    /// Only errors that waiting does not remove, with the path in the message.
     pub async fn accept(&self) -> io::Result<UnixStream> {
         let (fd, _) = self.acceptor.accept(self.path.display()).await?;
         Ok(UnixStream { stream: Stream::unix(NonBlocking::assume(fd)) })
     }
 
-    /// The path it listens at.
+    /// The path at which the listener listens.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How often accepting has paused because descriptors or memory had run out.
+    /// How many times `accept` has paused because descriptors or memory had run out.
     pub fn pauses(&self) -> u64 {
         self.acceptor.pauses()
     }
@@ -83,10 +85,11 @@ pub struct UnixStream {
 }
 
 impl UnixStream {
-    /// Connects to the listener at a path. When its backlog is full, this tries again until there is room.
+    /// Connects to the listener at a path. When the listener's backlog is full, `connect` tries
+    /// again until there is room.
     ///
     /// # Errors
-    /// With the path in the message: nothing there, nobody listens, not permitted.
+    /// With the path in the message: no socket is there, no listener has it, not permitted.
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<UnixStream> {
         let path = path.as_ref();
         let connect = async {
@@ -95,7 +98,7 @@ impl UnixStream {
             loop {
                 match sys::connect(&io, &address) {
                     Ok(()) => break,
-                    // The kernel tells nobody when the backlog has room again.
+                    // The kernel does not report when the backlog has room again.
                     Err(Errno::AGAIN) => sleep(Duration::from_millis(1)).await,
                     Err(Errno::INPROGRESS | Errno::INTR) => break connected(&io).await?,
                     Err(error) => return Err(error.into()),

@@ -1,4 +1,5 @@
-//! Unix datagrams: messages between processes of one host. None is lost, and they come in order.
+//! Unix datagrams: messages between processes of one host. No datagram is lost, and they arrive in
+//! order.
 
 use crate::NonBlocking;
 use crate::error::doing;
@@ -16,8 +17,8 @@ use std::time::Duration;
 
 /// A Unix datagram socket.
 ///
-/// All methods take `&self`, so that one thread may receive while another sends. Of a datagram that is longer than the buffer, the rest is
-/// lost.
+/// All methods take `&self`, so that one thread may receive while another sends. If a datagram is
+/// longer than the receiver's buffer, the rest of it is lost.
 ///
 /// # Examples
 /// ```
@@ -40,14 +41,16 @@ pub struct UnixDatagram {
     io: NonBlocking<Fd>,
 }
 
-/// How long a sender waits for room at a receiver that it is not connected to: the kernel tells nobody when there is some.
+/// How long a sender pauses between two attempts to send to a receiver that it is not connected to.
+/// The kernel does not report when such a receiver has room again.
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl UnixDatagram {
     /// A socket at a path. The path is not removed when the socket is dropped.
     ///
     /// # Errors
-    /// With the path in the message: something is there already, not permitted, too long (107 bytes at most).
+    /// With the path in the message: a file is there already, not permitted, too long (107 bytes at
+    /// most).
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixDatagram> {
         let path = path.as_ref();
         let bind = || -> io::Result<UnixDatagram> {
@@ -58,7 +61,8 @@ impl UnixDatagram {
         bind().map_err(doing(format_args!("bind {}", path.display())))
     }
 
-    /// A socket without a path: it can send, and receive if it is [connected](Self::connect).
+    /// A socket without a path. It can send, and it can receive if it is
+    /// [connected](Self::connect).
     ///
     /// # Errors
     /// If the process has no descriptors left.
@@ -78,7 +82,7 @@ impl UnixDatagram {
     /// Sets the path that [`send`](Self::send) sends to.
     ///
     /// # Errors
-    /// With the path in the message: nothing there, not permitted.
+    /// With the path in the message: no socket is there, not permitted.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         let connect = || -> io::Result<()> {
@@ -87,11 +91,12 @@ impl UnixDatagram {
         connect().map_err(doing(format_args!("connect to {}", path.display())))
     }
 
-    /// Sends a datagram to the socket at a path, and returns its length. When the receiver's queue is full, this tries again until there
-    /// is room.
+    /// Sends a datagram to the socket at a path, and returns its length. When the receiver's queue
+    /// is full, `send_to` tries again until there is room.
     ///
     /// # Errors
-    /// With the path in the message: nothing there, too long; `TimedOut` after the [write deadline](Self::set_write_deadline).
+    /// With the path in the message: no socket is there, too long; `TimedOut` after the [write
+    /// deadline](Self::set_write_deadline).
     pub async fn send_to(&self, bytes: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let path = path.as_ref();
         let send = async {
@@ -110,7 +115,8 @@ impl UnixDatagram {
         send.await.map_err(doing(format_args!("send to {}", path.display())))
     }
 
-    /// Receives the next datagram: how much of it is in `buffer`, and the path of who sent it, if he has one.
+    /// Receives the next datagram. Returns how many of its bytes are in `buffer`, and the sender's
+    /// path, if the sender has a path.
     ///
     /// # Errors
     /// Those of `recvfrom`; `TimedOut` after the [read deadline](Self::set_read_deadline).
@@ -121,7 +127,7 @@ impl UnixDatagram {
         Ok((length, path))
     }
 
-    /// Sends a datagram to the socket it is connected to, and returns its length.
+    /// Sends a datagram to the socket that this socket is connected to, and returns its length.
     ///
     /// # Errors
     /// Those of `send`: `ConnectionRefused` when that socket is gone; `TimedOut` after the [write
@@ -130,7 +136,7 @@ impl UnixDatagram {
         self.io.write_with(|fd| Ok(sys::send(fd, bytes, false)?))
     }
 
-    /// Receives the next datagram, and returns how much of it is in `buffer`.
+    /// Receives the next datagram, and returns how many of its bytes are in `buffer`.
     ///
     /// # Errors
     /// Those of `recv`; `TimedOut` after the [read deadline](Self::set_read_deadline).
@@ -149,17 +155,19 @@ impl UnixDatagram {
     /// Receives without waiting.
     ///
     /// # Errors
-    /// Those of `recv`; `WouldBlock` when nothing is there.
+    /// Those of `recv`; `WouldBlock` when no datagram is there.
     pub fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(sys::recv(&self.io, buffer)?)
     }
 
-    /// Sets the point in time after which receiving fails with `TimedOut`: see [`NonBlocking::set_read_deadline`].
+    /// Sets the point in time after which receiving fails with `TimedOut`: see
+    /// [`NonBlocking::set_read_deadline`].
     pub fn set_read_deadline(&self, deadline: Option<Time>) {
         self.io.set_read_deadline(deadline);
     }
 
-    /// Sets the point in time after which sending fails with `TimedOut`: see [`NonBlocking::set_write_deadline`].
+    /// Sets the point in time after which sending fails with `TimedOut`: see
+    /// [`NonBlocking::set_write_deadline`].
     pub fn set_write_deadline(&self, deadline: Option<Time>) {
         self.io.set_write_deadline(deadline);
     }

@@ -1,6 +1,6 @@
-//! Datagram sockets, of UDP and Unix.
+//! Calls on datagram sockets: UDP and Unix.
 
-use super::{Call, Fd, connect, is_disturbed, make, on};
+use super::{Call, Fd, connect, is_interposed, make, on};
 use rustix::io::{Errno, Result};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, recvfrom, sendto, sockopt,
@@ -36,21 +36,23 @@ pub fn datagram_pair() -> Result<(Fd, Fd)> {
     })
 }
 
-/// Sets whom a datagram socket sends to, and receives from. It is done at once, so it is repeated when it is interrupted.
+/// Sets the address that a datagram socket sends to and receives from. The call is repeated when it
+/// is interrupted, because it never waits.
 ///
 /// # Errors
-/// Those of `connect`, but for `EINTR`.
+/// Those of `connect`, except for `EINTR`.
 pub fn set_peer(fd: impl AsFd, address: &SocketAddrAny) -> Result<()> {
     rustix::io::retry_on_intr(|| connect(&fd, address))
 }
 
-/// Receives the next datagram, without waiting: how much of it fitted, and who sent it. With `peek` it stays there.
+/// Receives the next datagram, without waiting. Returns the number of its bytes that fitted into
+/// `buffer`, and the sender's address. With `peek` the datagram stays in the socket.
 ///
 /// # Errors
 /// Those of `recvfrom`.
 #[inline]
 pub fn receive_from(fd: impl AsFd, buffer: &mut [u8], peek: bool) -> Result<(usize, Option<SocketAddrAny>)> {
-    if is_disturbed() && fd.as_fd().as_raw_fd() < 0 {
+    if is_interposed() && fd.as_fd().as_raw_fd() < 0 {
         return receive_simulated(fd.as_fd(), buffer, peek);
     }
     let real = |fd: BorrowedFd<'_>, _| {
@@ -89,7 +91,7 @@ pub fn send_to(fd: impl AsFd, bytes: &[u8], to: &SocketAddrAny) -> Result<usize>
     })
 }
 
-/// What a datagram socket can be told.
+/// The options of a datagram socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DatagramOption {

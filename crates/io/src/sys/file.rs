@@ -1,6 +1,6 @@
-//! Files and directories. Most of these calls may take long.
+//! Calls on files and directories. Most of these calls may take long.
 
-use super::{Call, Fd, Known, NameChange, counting, fate, interposed, is_disturbed, make, on};
+use super::{Call, Fd, Known, NameChange, counting, fate, interposed, is_interposed, make, on};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 use rustix::path::Arg;
@@ -10,13 +10,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// What is to become of a call that is made through a ring, not through a function here: how many bytes it may transfer.
+/// Decides about a call that goes through a ring, not through a function of this module: the number
+/// of bytes that it may transfer, or its error.
 #[inline]
 pub(crate) fn through_ring(call: Call) -> Result<usize> {
-    if is_disturbed() { fate(call) } else { Ok(usize::MAX) }
+    if is_interposed() { fate(call) } else { Ok(usize::MAX) }
 }
 
-/// Opens a file at a path that begins in a directory, if it is a relative one.
+/// Opens a file at a path. A relative path begins in `directory`.
 ///
 /// # Errors
 /// Those of `openat`.
@@ -28,12 +29,13 @@ pub fn open(directory: impl AsFd, path: impl Arg, flags: OFlags, mode: Mode) -> 
     })
 }
 
-/// As [`open`], of what a path leads to within bounds.
+/// Like [`open`], for a path that must stay within bounds.
 ///
-/// In a simulation `RESOLVE_BENEATH` and `RESOLVE_CACHED` are known, and chance says what is in memory.
+/// A simulation knows `RESOLVE_BENEATH` and `RESOLVE_CACHED`; in it chance decides which files are
+/// in memory.
 ///
 /// # Errors
-/// Those of `openat2`: `EAGAIN` if it is not in memory and was to be.
+/// Those of `openat2`: `EAGAIN` if the file is not in memory and `RESOLVE_CACHED` asks for that.
 pub fn open_within(
     directory: impl AsFd,
     path: impl Arg,
@@ -63,20 +65,20 @@ fn open_at(
     })
 }
 
-/// What is known of an open file beside its content.
+/// The status of an open file: all that the kernel keeps of a file except its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The device it is on.
+    /// The device that holds the file.
     pub device: u64,
-    /// Its number there.
+    /// The file's number on the device.
     pub inode: u64,
-    /// Its kind and permissions.
+    /// The file's kind and permissions.
     pub mode: u32,
-    /// Its length in bytes.
+    /// The file's length in bytes.
     pub len: u64,
-    /// When its content was changed: seconds and nanoseconds of Unix time.
+    /// When the file's content last changed: seconds and nanoseconds of Unix time.
     pub modified: (i64, u32),
-    /// When anything of it was changed.
+    /// When the file's content or status last changed: seconds and nanoseconds of Unix time.
     pub changed: (i64, u32),
 }
 
@@ -112,7 +114,7 @@ pub fn status(file: impl AsFd) -> Result<Status> {
 }
 
 const NANOS: u64 = 1_000_000_000;
-/// The simulated disk.
+/// The device number of the simulated disk.
 const DEVICE: u64 = 1;
 
 /// The status of the file at a path, or of an open one.
@@ -132,7 +134,7 @@ pub(crate) fn stat(directory: impl AsFd, path: &CStr, flags: AtFlags, mask: Stat
             return Err(Errno::NOENT);
         }
         let known = kernel.stat(directory.as_raw_fd(), path.to_bytes(), follow)?;
-        // SAFETY: it consists of numbers.
+        // SAFETY: a `Statx` consists of numbers, so all zeros are a valid value.
         let mut stat: Statx = unsafe { std::mem::zeroed() };
         stat.stx_mask = mask.bits();
         stat.stx_blksize = 4096;
@@ -142,7 +144,7 @@ pub(crate) fn stat(directory: impl AsFd, path: &CStr, flags: AtFlags, mask: Stat
         stat.stx_size = known.len;
         stat.stx_blocks = known.blocks;
         stat.stx_dev_minor = DEVICE as u32;
-        // When it is read is not kept account of.
+        // A simulated disk does not record when a file is read.
         for (stamp, nanos) in [
             (&mut stat.stx_atime, known.created),
             (&mut stat.stx_btime, known.created),
@@ -156,7 +158,7 @@ pub(crate) fn stat(directory: impl AsFd, path: &CStr, flags: AtFlags, mask: Stat
     })
 }
 
-/// Reads from a place in a file.
+/// Reads from an offset of a file.
 ///
 /// # Errors
 /// Those of `pread`.
@@ -167,10 +169,11 @@ pub fn pread(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
     })
 }
 
-/// Reads what is in memory of a place in a file.
+/// Reads the bytes at an offset of a file that are in memory.
 ///
 /// # Errors
-/// Those of `preadv2`: `EAGAIN` if nothing is; `EINVAL` for the offset that it would take for the file's position.
+/// Those of `preadv2`: `EAGAIN` if no byte is in memory; `EINVAL` for the offset that `preadv2`
+/// would take for the file's position.
 #[inline]
 pub fn pread_cached(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
     read_at(file.as_fd(), buffer, offset, ReadWriteFlags::NOWAIT, |file, part| match offset {
@@ -187,7 +190,7 @@ fn read_at(
     flags: ReadWriteFlags,
     real: impl FnOnce(BorrowedFd<'_>, &mut [u8]) -> Result<usize>,
 ) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return real(file, buffer);
     }
     let _counting = counting(Call::Pread);
@@ -195,12 +198,12 @@ fn read_at(
     let room = buffer.len().min(limit);
     let part = &mut buffer[..room];
     match file.as_raw_fd() {
-        raw if raw < 0 => interposed::with(|kernel| kernel.pread(raw, part, offset, flags)),
+        raw if raw < 0 => Ok(interposed::with(|kernel| kernel.pread(raw, part, offset, flags))?.min(room)),
         _ => real(file, part),
     }
 }
 
-/// Writes to a place in a file.
+/// Writes at an offset of a file.
 ///
 /// # Errors
 /// Those of `pwrite`.
@@ -212,7 +215,7 @@ pub(crate) fn pwrite(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize
     })
 }
 
-/// Makes a file so long.
+/// Sets the length of a file.
 ///
 /// # Errors
 /// Those of `ftruncate`.
@@ -221,7 +224,7 @@ pub(crate) fn truncate(file: impl AsFd, len: u64) -> Result<()> {
     on(Call::Truncate, file, real, |kernel, file, _| kernel.truncate(file, len))
 }
 
-/// Waits until a file is on the disk.
+/// Waits until a file's content is on the disk.
 ///
 /// # Errors
 /// Those of `fsync`.
@@ -233,7 +236,7 @@ pub(crate) fn sync(file: impl AsFd, only_data: bool) -> Result<()> {
     on(Call::Sync, file, real, |kernel, file, _| kernel.sync(file))
 }
 
-/// Sends at most `count` bytes of a file from `offset` on, which is moved.
+/// Sends at most `count` bytes of a file from `offset` on, and moves `offset`.
 ///
 /// # Errors
 /// Those of `sendfile`.
@@ -251,7 +254,7 @@ pub fn send_file(fd: impl AsFd, file: impl AsFd, offset: &mut u64, count: usize)
     Ok(sent)
 }
 
-/// Makes a change of names.
+/// Makes a change of names: the `real` call, or `change` in a simulation.
 fn change_names(call: Call, change: NameChange<'_>, real: impl FnOnce() -> Result<()>) -> Result<()> {
     make(call, real, |kernel| kernel.change_names(change))
 }
@@ -282,7 +285,7 @@ pub(crate) fn remove(path: &CStr, directory: bool) -> Result<()> {
     change_names(Call::Unlink, NameChange::Remove { path: path.to_bytes(), directory }, real)
 }
 
-/// Gives a file another name.
+/// Renames a file.
 ///
 /// # Errors
 /// Those of `rename`.
@@ -292,7 +295,7 @@ pub(crate) fn rename(from: &CStr, to: &CStr) -> Result<()> {
     change_names(Call::Rename, change, real)
 }
 
-/// Gives a file one more name.
+/// Gives a file an additional name.
 ///
 /// # Errors
 /// Those of `link`.
@@ -311,8 +314,8 @@ pub(crate) fn symlink(target: &CStr, path: &CStr) -> Result<()> {
     change_names(Call::Symlink, change, real)
 }
 
-/// Removes a directory with all that is below it, or a symbolic link. No link is followed. It
-/// counts as one call, of many.
+/// Removes a directory with everything below it, or a symbolic link. No link is followed. All the
+/// system calls count as one call.
 ///
 /// # Errors
 /// Those of `open`, `getdents`, `unlink` and `rmdir`.
@@ -331,7 +334,7 @@ pub(crate) fn set_mode(path: &CStr, mode: Mode) -> Result<()> {
     change_names(Call::ChangeMode, change, real)
 }
 
-/// What the symbolic link at a path leads to.
+/// The path that the symbolic link at a path holds.
 ///
 /// # Errors
 /// Those of `readlink`.
@@ -356,16 +359,17 @@ fn as_path(path: &CStr) -> &Path {
     Path::new(OsStr::from_bytes(path.to_bytes()))
 }
 
-/// The number of an error of the standard library's, which has made a system call.
+/// The error number of a standard library's error. The standard library has made a system call.
 fn number_of(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
-/// The names in a directory, but for `.` and `..`, in any order, each with what has that name.
+/// The names in a directory, except for `.` and `..`, in any order, each with the kind of the file
+/// that it names.
 ///
 /// # Errors
-/// Those of `open`, `getdents` and, where a file system's names do not tell what they are of,
-/// `stat`.
+/// Those of `open`, `getdents` and `stat`. `stat` is called only where the file system does not
+/// tell a name's kind.
 pub(crate) fn read_directory(path: &CStr) -> Result<Vec<(OsString, FileType)>> {
     let real = || {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -1,78 +1,102 @@
-//! What stands between the calls and the kernel: a kernel of a test's, a test's faults, or the
-//! count of the calls.
+//! The interposition point: what stands between the functions of [`sys`](super) and the real
+//! kernel.
+//!
+//! Three things can stand there, and [`INTERPOSED`] says whether any of them does:
+//!
+//! - a **simulated kernel**, which [`install`] gives to one OS thread;
+//! - **faults**, a function that [`ask`] registers for the process (`faults.rs`);
+//! - the **count** of the calls (`calls.rs`), which changes no call.
+//!
+//! The module is public for `selvedge-sim`, which installs its kernel here, and hidden because
+//! programs have no use for it: see [`kernel`](super::kernel).
 
 use super::{Call, KernelCalls};
 use rustix::io::{Errno, Result};
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many things stand between the process's calls and the kernel, and [`COUNTED`]. The door
-/// looks at nothing else while it is 0.
-pub(crate) static DISTURBED: AtomicUsize = AtomicUsize::new(0);
+/// How many simulated kernels and faults there are in the process, plus [`COUNTED`] if the calls
+/// are counted. While the word is 0, a call loads it and looks at nothing else.
+pub(crate) static INTERPOSED: AtomicUsize = AtomicUsize::new(0);
 
-/// The calls are counted. They go to the kernel all the same.
+/// The bit of [`INTERPOSED`] that says that the calls are counted.
 pub(crate) const COUNTED: usize = 1 << (usize::BITS - 1);
 
-/// Whether anything at all stands before the kernel, or the calls are counted.
+/// Whether a simulated kernel, faults or the count stand before the real kernel.
 #[inline(always)]
-pub(super) fn is_disturbed() -> bool {
-    DISTURBED.load(Ordering::Relaxed) != 0
+pub(super) fn is_interposed() -> bool {
+    INTERPOSED.load(Ordering::Relaxed) != 0
 }
 
 /// Whether the calls are counted, and nothing else is done to them.
 #[inline]
 pub(super) fn is_only_counted() -> bool {
-    DISTURBED.load(Ordering::Relaxed) == COUNTED
+    INTERPOSED.load(Ordering::Relaxed) == COUNTED
 }
 
-/// A simulated descriptor's number, which the real kernel takes for none: negative, with its
-/// kernel's generation above
-/// these bits, so that a descriptor that outlives its kernel is not taken for one of the next.
-pub(crate) const NUMBER_BITS: u32 = 20;
-/// Of the generation that no kernel has, so that -1 and `AT_FDCWD` are no simulated descriptors.
-pub(crate) const NO_GENERATION: u32 = (1 << (31 - NUMBER_BITS)) - 1;
+/// The width of the number in a simulated descriptor. The descriptor is negative, so the real
+/// kernel knows no file by it. Above the number it has its kernel's generation, so a descriptor
+/// that outlives its kernel is not taken for a descriptor of the next kernel.
+pub const NUMBER_BITS: u32 = 20;
+/// The generation that no kernel has, so that -1 and `AT_FDCWD` are no simulated descriptors.
+pub const NO_GENERATION: u32 = (1 << (31 - NUMBER_BITS)) - 1;
 
-/// The number of a simulated descriptor; `None` if it is a real one, or none at all.
+/// The number in a simulated descriptor; `None` if the descriptor is a real one, or none at all.
 #[inline]
-pub(crate) fn number(fd: RawFd) -> Option<usize> {
+pub fn number(fd: RawFd) -> Option<usize> {
     let bits = fd as u32;
     let simulated = fd < 0 && bits << 1 >> (NUMBER_BITS + 1) != NO_GENERATION;
     simulated.then_some((bits & ((1 << NUMBER_BITS) - 1)) as usize)
 }
 
-/// A kernel that calls are to go to, with its installer's handle to it.
+/// A simulated kernel. Its installer keeps a handle to it.
 type Shared = Rc<RefCell<dyn KernelCalls>>;
 
 thread_local! {
     static KERNEL: RefCell<Option<Shared>> = const { RefCell::new(None) };
-    /// Whether this OS thread has one.
+    /// Whether this OS thread has a simulated kernel.
     static HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes the calls of this OS thread go to a kernel, until [`uninstall`] is called.
-pub(crate) fn install(kernel: Shared) {
+/// The calls of the OS thread that made this value go to a simulated kernel. Dropping the value
+/// gives the OS thread back to the real kernel, also when a run unwinds.
+#[derive(Debug)]
+#[must_use = "dropping it takes the simulated kernel away"]
+pub struct Installed {
+    /// The value stays on its OS thread, because its destructor changes variables of that thread.
+    _local: PhantomData<*const ()>,
+}
+
+/// Makes the calls of this OS thread go to a simulated kernel, as long as the result lives.
+pub fn install(kernel: Shared) -> Installed {
     KERNEL.set(Some(kernel));
     HERE.set(true);
-    DISTURBED.fetch_add(1, Ordering::SeqCst);
+    INTERPOSED.fetch_add(1, Ordering::SeqCst);
+    Installed { _local: PhantomData }
 }
 
-/// Gives the OS thread back to the real kernel.
-pub(crate) fn uninstall() {
-    DISTURBED.fetch_sub(1, Ordering::SeqCst);
-    HERE.set(false);
-    drop(KERNEL.take());
+impl Drop for Installed {
+    fn drop(&mut self) {
+        INTERPOSED.fetch_sub(1, Ordering::SeqCst);
+        HERE.set(false);
+        drop(KERNEL.take());
+    }
 }
 
-/// Whether this OS thread has a kernel of its own.
+/// Whether this OS thread has a simulated kernel.
 pub(super) fn is_here() -> bool {
     HERE.get()
 }
 
-/// The kernel of this OS thread; `EBADF` if it has none.
-pub(crate) fn with<T>(call: impl FnOnce(&mut dyn KernelCalls) -> Result<T>) -> Result<T> {
+/// Calls the simulated kernel of this OS thread.
+///
+/// # Errors
+/// Those of `call`; `EBADF` if the OS thread has no simulated kernel.
+pub fn with<T>(call: impl FnOnce(&mut dyn KernelCalls) -> Result<T>) -> Result<T> {
     KERNEL.with_borrow(|kernel| {
         kernel.as_ref().map_or(Err(Errno::BADF), |kernel| call(&mut *kernel.borrow_mut()))
     })
@@ -89,19 +113,23 @@ pub(super) fn close(fd: RawFd) {
     });
 }
 
-/// What says how many bytes a call may transfer that is about to be made, or how it fails.
+/// Decides about a call that is about to be made: how many bytes the call may transfer, or the
+/// error that it fails with.
 type Fate = fn(Call) -> Result<usize>;
 
-/// What faults have told the door to ask; nothing, if the process has never had any.
+/// The function that the first faults of the process registered.
 static FATE: OnceLock<Fate> = OnceLock::new();
 
-/// From now on the door asks `fate` about each call that [is disturbed](is_disturbed). The first
-/// that is given stays.
+/// From now on [`fate`] asks this function about each call. The first function that is registered
+/// stays.
 pub(crate) fn ask(fate: Fate) {
     FATE.get_or_init(|| fate);
 }
 
-/// What happens to a call that is about to be made: how many bytes it may transfer.
+/// How many bytes a call may transfer that is about to be made.
+///
+/// # Errors
+/// The error that a fault gives to the call.
 pub(super) fn fate(call: Call) -> Result<usize> {
     match FATE.get() {
         Some(fate) if !is_only_counted() => fate(call),

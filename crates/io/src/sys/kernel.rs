@@ -1,21 +1,28 @@
-//! The calls that a kernel of a test's answers, before the real one.
+//! The traits by which this layer calls a simulated kernel, in place of the real one.
 //!
-//! The door knows such a kernel by these traits alone. So a program that never names the [simulated
-//! one](crate::sim) has none of its code:
-//! nothing refers to it but what installs it.
+//! The functions of [`sys`](super) call them for an OS thread that has such a kernel
+//! ([`install`](super::interposed::install)). `selvedge-sim` implements them. This layer knows a
+//! simulated kernel by these traits alone, so the linker leaves the simulation out of a program
+//! that does not name it.
+//!
+//! The module is public for `selvedge-sim`, and hidden because it is no promise to programs: each
+//! system call that this layer learns adds a method, which breaks every other implementation.
+//! `selvedge-io` and `selvedge-sim` have the same version, and change together.
+//!
+//! The traits are safe to implement. A kernel returns bytes and events as vectors, and this layer
+//! checks each descriptor's number that a kernel makes (`Fd::simulated`).
 
 use super::{DatagramOption, SocketOption};
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::fs::{OFlags, ResolveFlags};
 use rustix::io::{ReadWriteFlags, Result};
 use rustix::net::{AddressFamily, Shutdown, SocketAddrAny};
-use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
-/// All calls that go to such a kernel. Where nothing else is said, a method does what the system
-/// call of its name does.
-pub(crate) trait KernelCalls:
+/// All calls that go to a simulated kernel. A method does what the system call of its name does,
+/// if its documentation says nothing else.
+pub trait KernelCalls:
     SocketCalls + DatagramCalls + PipeCalls + FileCalls + SignalCalls + EpollCalls
 {
     /// Closes a descriptor, if it is one of this kernel's.
@@ -24,13 +31,12 @@ pub(crate) trait KernelCalls:
     /// One more descriptor of the same open file.
     fn duplicate(&mut self, fd: RawFd) -> Result<RawFd>;
 
-    /// Whether the call that follows is interrupted before it has done anything: then it fails with
-    /// `EINTR`.
+    /// Fails with `EINTR` if a signal interrupts the call that follows before it has any effect.
     fn interrupt(&mut self) -> Result<()>;
 }
 
 /// The calls on stream sockets.
-pub(crate) trait SocketCalls {
+pub trait SocketCalls {
     fn socket(&mut self, family: AddressFamily) -> Result<RawFd>;
     fn socket_pair(&mut self) -> Result<(RawFd, RawFd)>;
     fn set_option(&mut self, fd: RawFd, option: SocketOption) -> Result<()>;
@@ -38,7 +44,7 @@ pub(crate) trait SocketCalls {
     fn listen(&mut self, fd: RawFd, backlog: i32) -> Result<()>;
     fn accept(&mut self, fd: RawFd) -> Result<(RawFd, Option<SocketAddrAny>)>;
     fn connect(&mut self, fd: RawFd, address: &SocketAddrAny) -> Result<()>;
-    /// What became of a connection that was under way: the outer result is that of the question.
+    /// How a connection that was under way has ended. The outer result is that of the call itself.
     fn socket_error(&mut self, fd: RawFd) -> Result<Result<()>>;
     fn local_address(&mut self, fd: RawFd) -> Result<SocketAddrAny>;
     fn peer_address(&mut self, fd: RawFd) -> Result<Option<SocketAddrAny>>;
@@ -51,11 +57,12 @@ pub(crate) trait SocketCalls {
 }
 
 /// The calls on datagram sockets.
-pub(crate) trait DatagramCalls {
+pub trait DatagramCalls {
     fn datagram_socket(&mut self, family: AddressFamily) -> Result<RawFd>;
     fn datagram_pair(&mut self) -> Result<(RawFd, RawFd)>;
     fn set_datagram_option(&mut self, fd: RawFd, option: DatagramOption) -> Result<()>;
-    /// At most `room` bytes of a datagram, with its sender. With `peek` it stays there.
+    /// At most `room` bytes of a datagram, with its sender. With `peek` the datagram stays in the
+    /// queue.
     fn receive_from(
         &mut self,
         fd: RawFd,
@@ -66,7 +73,7 @@ pub(crate) trait DatagramCalls {
 }
 
 /// The calls on pipes and FIFOs.
-pub(crate) trait PipeCalls {
+pub trait PipeCalls {
     /// The end to read from, and the end to write to.
     fn pipe(&mut self) -> Result<(RawFd, RawFd)>;
     /// At most `room` bytes.
@@ -74,11 +81,11 @@ pub(crate) trait PipeCalls {
     fn write(&mut self, fd: RawFd, bytes: &[u8]) -> Result<usize>;
 }
 
-/// The calls on files. A `directory` is an open one, or `AT_FDCWD`.
-pub(crate) trait FileCalls {
-    /// How long a call takes that may block.
+/// The calls on files. A `directory` is the number of an open directory, or `AT_FDCWD`.
+pub trait FileCalls {
+    /// How long a call takes that can block.
     fn disk_delay(&mut self) -> Duration;
-    /// Whether an operation that no thread waits for any more is performed all the same.
+    /// Whether the kernel performs an operation although no thread waits for it any more.
     fn goes_on(&mut self) -> bool;
     fn open(
         &mut self,
@@ -88,70 +95,65 @@ pub(crate) trait FileCalls {
         permissions: u32,
         resolve: ResolveFlags,
     ) -> Result<RawFd>;
-    /// Of the file at a path; of the open one itself, if the path is empty.
+    /// Of the file at a path. If the path is empty, of the open file `directory` itself.
     fn stat(&mut self, directory: RawFd, path: &[u8], follow: bool) -> Result<Known>;
     fn pread(&mut self, fd: RawFd, buffer: &mut [u8], offset: u64, flags: ReadWriteFlags) -> Result<usize>;
     fn pwrite(&mut self, fd: RawFd, bytes: &[u8], offset: u64) -> Result<usize>;
     fn truncate(&mut self, fd: RawFd, len: u64) -> Result<()>;
     fn sync(&mut self, fd: RawFd) -> Result<()>;
     fn change_names(&mut self, change: NameChange<'_>) -> Result<()>;
-    /// The names in a directory, each with the kind and permissions of what has it.
+    /// The names in a directory, each with the kind and permissions of its file.
     fn names(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32)>>;
     fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>>;
     /// The path without symbolic links, from the root.
     fn canonical(&mut self, path: &[u8]) -> Result<Vec<u8>>;
-    /// Sends to a socket from a file, which may be a real one.
+    /// Sends to a socket from a file. The file may be one of the real kernel's.
     fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize>;
 }
 
 /// The calls on signals.
-pub(crate) trait SignalCalls {
-    /// A descriptor that is readable while a signal of the mask has come in.
+pub trait SignalCalls {
+    /// A descriptor that is readable while a signal of the mask is pending.
     fn subscribe(&mut self, mask: u64) -> Result<RawFd>;
-    /// The number of the lowest signal that has come in, which then has not; `EAGAIN` if none has.
+    /// Takes the pending signal with the lowest number; `EAGAIN` if none is pending.
     fn take_signal(&mut self, fd: RawFd) -> Result<u32>;
-    /// Raises the signal of a bit; how many subscriptions are told.
+    /// Makes the signal of a bit pending in the subscriptions to it; how many there are.
     fn raise(&mut self, bit: u64) -> usize;
 }
 
 /// The calls on epoll sets.
-pub(crate) trait EpollCalls {
+pub trait EpollCalls {
     fn epoll_create(&mut self) -> Result<RawFd>;
     fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()>;
     fn epoll_modify(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()>;
     fn epoll_delete(&mut self, set: RawFd, fd: RawFd) -> Result<()>;
-    /// How many events it has written, from the first on. It moves the clock on until there is one,
-    /// or for `timeout`.
+    /// At most `room` events. The kernel moves the clock on until there is an event, or for
+    /// `timeout`.
     ///
     /// # Errors
-    /// `EDEADLK` if that would be for ever.
-    fn epoll_wait(
-        &mut self,
-        set: RawFd,
-        events: &mut [MaybeUninit<Event>],
-        timeout: Option<Duration>,
-    ) -> Result<usize>;
+    /// `EDEADLK` if the call would wait for ever.
+    fn epoll_wait(&mut self, set: RawFd, room: usize, timeout: Option<Duration>) -> Result<Vec<Event>>;
 }
 
-/// What is known of a file beside its content.
+/// The facts about a file beside its content.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
-    pub(crate) ino: u64,
+pub struct Known {
+    pub ino: u64,
     /// Kind and permissions.
-    pub(crate) mode: u32,
-    pub(crate) links: u32,
-    pub(crate) len: u64,
-    /// Of 512 bytes.
-    pub(crate) blocks: u64,
+    pub mode: u32,
+    pub links: u32,
+    pub len: u64,
+    /// Units of 512 bytes.
+    pub blocks: u64,
     /// Nanoseconds of Unix time.
-    pub(crate) modified: u64,
-    pub(crate) changed: u64,
-    pub(crate) created: u64,
+    pub modified: u64,
+    pub changed: u64,
+    pub created: u64,
 }
 
-/// A change of the names on a disk, or of what stands beside them.
+/// A change of the names on a disk, or of permissions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum NameChange<'a> {
+pub enum NameChange<'a> {
     CreateDirectory {
         path: &'a [u8],
         permissions: u32,

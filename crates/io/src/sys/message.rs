@@ -1,53 +1,55 @@
-//! Reading sockets by `recvmsg`, which tells more than `recv` does.
+//! Calls that read sockets by `recvmsg`, which tells more than `recv` does.
 
-use super::{Call, is_disturbed, on, only_counted};
+use super::{Call, is_interposed, on, only_counted};
 use rustix::io::{Errno, Result};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
-/// As [`recv`](super::recv), with a second result: true if descriptors or credentials came along, for which the call has no room.
+/// Like [`recv`](super::recv), with a second result: true if descriptors or credentials came with
+/// the bytes. The call has no room for them.
 ///
 /// # Errors
 /// Those of `recvmsg`.
 #[inline]
 pub fn recv_message(fd: impl AsFd, buffer: &mut [u8]) -> Result<(usize, bool)> {
-    // SAFETY: the kernel writes initialised bytes only, so that all of the slice stays initialised.
+    // SAFETY: the kernel writes only initialised bytes, so the whole slice stays initialised.
     let buffer = unsafe { &mut *(ptr::from_mut(buffer) as *mut [MaybeUninit<u8>]) };
     recv_message_uninit(fd, buffer)
 }
 
-/// As [`recv_to_spare`](super::recv_to_spare), with the second result of [`recv_message`].
+/// Like [`recv_to_spare`](super::recv_to_spare), with the second result of [`recv_message`].
 ///
 /// # Errors
 /// Those of `recvmsg`.
 #[inline]
 pub fn recv_message_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<(usize, bool)> {
     let (read, cut) = recv_message_uninit(fd, buffer.spare_capacity_mut())?;
-    // SAFETY: `recv_message_uninit` has initialised so many bytes of the spare capacity, from its start.
+    // SAFETY: `recv_message_uninit` has initialised `read` bytes of the spare capacity, from its
+    // start.
     unsafe { buffer.set_len(buffer.len() + read) };
     Ok((read, cut))
 }
 
-/// As [`recv_uninit`](super::recv_uninit), with the second result of [`recv_message`].
+/// Like [`recv_uninit`](super::recv_uninit), with the second result of [`recv_message`].
 ///
 /// # Errors
 /// Those of `recvmsg`.
 #[inline]
 pub fn recv_message_uninit(fd: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> Result<(usize, bool)> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return receive(fd.as_fd(), buffer);
     }
     if let Some(_counting) = only_counted(Call::Recv) {
         return receive(fd.as_fd(), buffer);
     }
-    disturbed(fd.as_fd(), buffer)
+    interposed(fd.as_fd(), buffer)
 }
 
 #[cold]
-fn disturbed(fd: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> Result<(usize, bool)> {
+fn interposed(fd: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> Result<(usize, bool)> {
     let room = buffer.len();
-    // Only one of the two is called.
+    // `on` calls only one of the two closures, so one of them takes the buffer.
     let place = std::cell::Cell::new(Some(buffer));
     let real = |fd: BorrowedFd<'_>, limit| {
         let buffer = place.take().expect("the call is made once");
@@ -65,10 +67,12 @@ fn disturbed(fd: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> Result<(usiz
 #[inline]
 fn receive(fd: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> Result<(usize, bool)> {
     let mut place = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: all-zero is a valid msghdr: no name, no places, no room for what comes along.
+    // SAFETY: an all-zero `msghdr` is valid: it has no name, no places, and no room for control
+    // messages.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     (message.msg_iov, message.msg_iovlen) = (&raw mut place, 1);
-    // SAFETY: the message has one place, which is `buffer`, and the kernel writes nowhere else but to the message itself.
+    // SAFETY: the message has one place, which is `buffer`. The kernel writes only there and to the
+    // message itself.
     let read = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
     match usize::try_from(read) {
         Ok(read) => Ok((read, message.msg_flags & libc::MSG_CTRUNC != 0)),

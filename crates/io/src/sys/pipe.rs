@@ -1,6 +1,6 @@
-//! Pipes, FIFOs, the standard streams, and child processes.
+//! Calls on pipes, FIFOs, the standard streams, and child processes.
 
-use super::{Call, Fd, is_disturbed, is_simulated, make, on, only_counted, open, through};
+use super::{Call, Fd, is_interposed, is_simulated, make, on, only_counted, open, through};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::{Errno, Result};
 use rustix::pipe::PipeFlags;
@@ -24,42 +24,42 @@ pub fn pipe() -> Result<(Fd, Fd)> {
     })
 }
 
-/// Reads what is there; of a descriptor in non-blocking mode without waiting.
+/// Reads the bytes that are there. For a descriptor in non-blocking mode the call does not wait.
 ///
 /// # Errors
 /// Those of `read`.
 #[inline]
 pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return rustix::io::read(fd, buffer);
     }
     if let Some(_counting) = only_counted(Call::Read) {
         return rustix::io::read(fd, buffer);
     }
-    let bytes = read_disturbed(fd.as_fd(), buffer.len())?;
+    let bytes = read_interposed(fd.as_fd(), buffer.len())?;
     buffer[..bytes.len()].copy_from_slice(&bytes);
     Ok(bytes.len())
 }
 
-/// Appends what is there to a vector, within its capacity.
+/// Appends the bytes that are there to a vector, within its capacity.
 ///
 /// # Errors
 /// Those of `read`.
 #[inline]
 pub fn read_to_spare(fd: impl AsFd, buffer: &mut Vec<u8>) -> Result<usize> {
-    if !is_disturbed() {
+    if !is_interposed() {
         return rustix::io::read(fd, rustix::buffer::spare_capacity(buffer));
     }
     if let Some(_counting) = only_counted(Call::Read) {
         return rustix::io::read(fd, rustix::buffer::spare_capacity(buffer));
     }
-    let bytes = read_disturbed(fd.as_fd(), buffer.capacity() - buffer.len())?;
+    let bytes = read_interposed(fd.as_fd(), buffer.capacity() - buffer.len())?;
     buffer.extend_from_slice(&bytes);
     Ok(bytes.len())
 }
 
 #[cold]
-fn read_disturbed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
+fn read_interposed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
     let real = |fd: BorrowedFd<'_>, limit| {
         outside_simulation()?;
         let mut bytes = vec![0; room.min(limit)];
@@ -73,12 +73,13 @@ fn read_disturbed(fd: BorrowedFd<'_>, room: usize) -> Result<Vec<u8>> {
     })
 }
 
-/// The standard streams are none of a simulated program's.
+/// An error in a simulation, because a simulated program has no standard streams.
 fn outside_simulation() -> Result<()> {
     if is_simulated() { Err(Errno::OPNOTSUPP) } else { Ok(()) }
 }
 
-/// Writes what there is room for; to a descriptor in non-blocking mode without waiting.
+/// Writes as many bytes as there is room for. For a descriptor in non-blocking mode the call does
+/// not wait.
 ///
 /// # Errors
 /// Those of `write`.
@@ -94,27 +95,27 @@ pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize> {
     })
 }
 
-/// Opens an end of a FIFO in non-blocking mode. It may take long.
+/// Opens an end of a FIFO in non-blocking mode. The call may take long.
 ///
 /// # Errors
-/// Those of `open`: `ENXIO` for the writing end, while nobody reads.
+/// Those of `open`: `ENXIO` for the writing end, while no process has the reading end open.
 pub fn open_fifo(path: &Path, write: bool) -> Result<Fd> {
     let end = if write { OFlags::WRONLY } else { OFlags::RDONLY };
     let flags = end | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     open(CWD, path, flags, Mode::empty())
 }
 
-/// Opens the terminal or pipe that a descriptor stands for once more: the new one has a mode of its own.
+/// Opens the terminal or pipe of a descriptor once more. The new descriptor has a mode of its own.
 ///
 /// # Errors
-/// Those of `open`: `ENXIO` for a socket, `EACCES` for somebody else's.
+/// Those of `open`: `ENXIO` for a socket, `EACCES` for a terminal or pipe of another user.
 pub fn reopen(fd: impl AsFd, write: bool) -> Result<Fd> {
     outside_simulation()?;
     let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
     open_fifo(Path::new(&path), write)
 }
 
-/// Starts a program. It may take long.
+/// Starts a program. The call may take long.
 ///
 /// # Errors
 /// Those of `fork` and `exec`. `Unsupported` in a simulation.
@@ -125,14 +126,14 @@ pub fn start(command: &mut std::process::Command) -> io::Result<std::process::Ch
     through(Call::Spawn, |_| command.spawn())
 }
 
-/// Sends a signal to a child process that has not been waited for, so that the number is still its
-/// own.
+/// Sends a signal to a child process. The child must not have been waited for, so that the number
+/// is still the child's.
 ///
 /// # Errors
-/// Those of `kill`; `EINVAL` for a number that is no signal's.
+/// Those of `kill`; `EINVAL` for a number that no signal has.
 pub(crate) fn signal_process(process: u32, signal: i32) -> Result<()> {
     let number = i32::try_from(process).ok().filter(|number| *number > 0).ok_or(Errno::SRCH)?;
-    // SAFETY: the call takes two numbers, and touches no memory of ours.
+    // SAFETY: the call takes two numbers, and touches no memory of this process.
     match unsafe { libc::kill(number, signal) } {
         0 => Ok(()),
         _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),

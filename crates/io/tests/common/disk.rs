@@ -1,4 +1,4 @@
-//! What the tests of disk operations share.
+//! Functions that the tests of disk operations share.
 
 use selvedge_core::{Events, round_robin_with};
 use selvedge_io::EventLoop;
@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io::Write;
 use tempfile::NamedTempFile;
 
-/// Runs `main` with either driver. A test that hangs fails after a minute.
+/// Runs `main` with each of the two drivers. A test that hangs fails after a minute.
 pub(crate) fn both<F: Future<Output = ()> + 'static>(main: impl Fn() -> F) {
     for driver in [Driver::Ring, Driver::Pool] {
         run(driver, main());
@@ -32,7 +32,8 @@ pub(crate) fn pattern(length: usize) -> NamedTempFile {
     on_disk(&(0..length).map(byte).collect::<Vec<u8>>())
 }
 
-/// A file with this content, on a disk: `/tmp` may be memory, which knows no direct access.
+/// A file with this content, on a disk. It is not in `/tmp`, because `/tmp` may be memory, which
+/// does not support direct access.
 pub(crate) fn on_disk(content: &[u8]) -> NamedTempFile {
     let mut file = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     file.write_all(content).unwrap();
@@ -44,7 +45,7 @@ pub(crate) fn is_pattern(bytes: &[u8], offset: usize) -> bool {
     bytes.iter().enumerate().all(|(i, &b)| b == byte(offset + i))
 }
 
-/// The number of the operating system's error behind the message.
+/// The number of the operating system's error that is the source of `error`.
 pub(crate) fn errno(error: &std::io::Error) -> Option<i32> {
     error.get_ref()?.source()?.downcast_ref::<std::io::Error>()?.raw_os_error()
 }

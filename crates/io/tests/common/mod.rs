@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Functions that the tests of this crate share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod disk;
@@ -14,13 +14,14 @@ pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// Runs `main` in a scheduler with an event loop of its own. A test that hangs fails after a minute.
+/// Runs `main` in a scheduler with an event loop of its own. A test that hangs fails after a
+/// minute.
 pub(crate) fn run<F: Future + 'static>(main: F) -> F::Output {
     let main = async { selvedge_io::time::timeout(ms(60_000), main).await.expect("the test hangs") };
     run_with(&mut EventLoop::new().unwrap(), main)
 }
 
-/// Runs `main` until it has ended, and cancels what is left.
+/// Runs `main` until it has ended, and cancels the threads that are left.
 pub(crate) fn run_with<F: Future + 'static>(events: &mut EventLoop, main: F) -> F::Output {
     round_robin_with(events, main).unwrap()
 }
@@ -33,7 +34,7 @@ pub(crate) fn localhost(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
-/// Two ends of a TCP connection.
+/// The two ends of a TCP connection.
 pub(crate) async fn tcp_pair() -> (TcpStream, TcpStream) {
     let listener = listen();
     let address = listener.local_addr();

@@ -1,4 +1,4 @@
-//! An event source that knows the time and nothing else.
+//! An event source for time only: [`Naps`].
 
 use selvedge_core::{Bell, Cpu, Detached, Events, NoEvents, Request, Thread, Time, Trace, Unpark};
 use std::collections::BTreeMap;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// An event source for `sleep`.
+/// An event source that serves sleeps only.
 #[derive(Debug)]
 pub(crate) struct Naps {
     nobody: NoEvents,
-    /// By their time, and numbered.
+    /// The sleepers, by their time and a number.
     sleepers: BTreeMap<(Time, u64), Sleeper>,
     number: u64,
 }

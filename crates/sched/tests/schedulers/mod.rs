@@ -1,12 +1,16 @@
-//! Every scheduler behind one trait.
+//! Every scheduler behind the trait [`Scheduler`].
+
+mod scheduler;
 
 use crate::naps::Naps;
+pub(crate) use scheduler::Scheduler;
 use selvedge_core::RunError;
 use selvedge_sched::{per_core, priority, round_robin_with, work_stealing};
 use std::future::Future;
 use std::sync::Mutex;
 
-/// The tests, once for each scheduler; under Miri, which takes its time, for two of them.
+/// Makes a test of each function for each scheduler. Under Miri, which is slow, only for two of
+/// them.
 #[allow(unused_macros, reason = "some tests name their schedulers one by one")]
 macro_rules! under_every_scheduler {
     ($($test:ident)*) => {
@@ -28,16 +32,6 @@ macro_rules! under_every_scheduler {
     };
 }
 
-/// Runs a main thread and what it creates.
-pub(crate) trait Scheduler {
-    /// # Errors
-    /// As the scheduler's.
-    fn run<F>(main: F) -> Result<F::Output, RunError>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send;
-}
-
 pub(crate) struct RoundRobin;
 
 impl Scheduler for RoundRobin {
@@ -46,7 +40,8 @@ impl Scheduler for RoundRobin {
     }
 }
 
-/// The main thread is on the first of two workers; that of the other ends at once.
+/// `per_core` with two workers. The main thread runs on the first; the main thread of the other
+/// ends at once.
 pub(crate) struct PerCore;
 
 impl Scheduler for PerCore {

@@ -1,4 +1,4 @@
-//! Random operations, and futures that wait, polled and dropped by hand.
+//! Random operations, and waiting futures that a test polls and drops by hand.
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ pub(crate) fn config() -> ProptestConfig {
     }
 }
 
-/// Any operation, by number, with a number.
+/// A list of operations: each is a number below `kinds`, with an argument.
 pub(crate) fn ops(kinds: u8) -> impl Strategy<Value = Vec<(u8, usize)>> {
     prop::collection::vec((0..kinds, 0usize..8), 1..if cfg!(miri) { 16 } else { 80 })
 }
@@ -48,7 +48,7 @@ impl<T> Waiter<'_, T> {
     }
 }
 
-/// Those who wait, numbered in the order of their coming.
+/// The waiting futures, numbered in the order in which they came.
 pub(crate) struct Waiters<'a, T> {
     next: usize,
     all: Vec<Waiter<'a, T>>,
@@ -59,7 +59,7 @@ impl<'a, T> Waiters<'a, T> {
         Waiters { next: 0, all: Vec::new() }
     }
 
-    /// Polls a new future: its number, and its result unless it has to wait.
+    /// Polls a new future. Gives its number, and its result unless it has to wait.
     pub(crate) fn begin(&mut self, future: impl Future<Output = T> + 'a) -> (usize, Option<T>) {
         let id = self.next;
         self.next += 1;
@@ -73,7 +73,7 @@ impl<'a, T> Waiters<'a, T> {
         }
     }
 
-    /// Polls one of them, if there is any; it is gone when it is ready.
+    /// Polls one of the futures, if there is any. A future that is ready is removed.
     pub(crate) fn poll(&mut self, at: usize) -> Option<(usize, Option<T>)> {
         let at = at.checked_rem(self.all.len())?;
         let id = self.all[at].id;
@@ -86,13 +86,13 @@ impl<'a, T> Waiters<'a, T> {
         }
     }
 
-    /// Drops one of them, if there is any.
+    /// Drops one of the futures, if there is any.
     pub(crate) fn give_up(&mut self, at: usize) -> Option<usize> {
         let at = at.checked_rem(self.all.len())?;
         Some(self.all.remove(at).id)
     }
 
-    /// Who has been woken and not polled since.
+    /// The futures that have been woken and not polled since.
     pub(crate) fn woken(&self) -> BTreeSet<usize> {
         self.all.iter().filter(|w| w.bell.0.load(Ordering::Relaxed)).map(|w| w.id).collect()
     }

@@ -1,0 +1,389 @@
+//! Requests in, replies out: the buffers of a connection, and the protocol's state.
+//!
+//! The connection's thread calls [`Exchange::proceed`] whenever bytes may have come. That function
+//! reads, parses, has the handler answer, and sends, as long as none of it has to wait. It returns
+//! a [`Pause`], which names the thing to wait for. A [`Pause::Slow`] is finished by
+//! [`Exchange::finish`], which waits itself.
+
+use std::io;
+use std::net::Shutdown;
+use std::rc::Rc;
+use std::time::Duration;
+
+use selvedge_core::{Time, now};
+
+use super::client::Client;
+use super::outgoing::{Outgoing, aside};
+use super::unlogged::Unlogged;
+use crate::body::Decoder;
+use crate::cache::CachedFile;
+use crate::config::Config;
+use crate::date::Clock;
+use crate::error_page::{self, Extra};
+use crate::handler::{Handled, Handler, Reply, Rest, Terms};
+use crate::range::{Parts, Span};
+use crate::request::{self, Method};
+use crate::response::Persistence;
+use crate::status::Status;
+use crate::worker::{State, Worker};
+
+/// Replies are sent when they have grown to this, also if more requests are there.
+const OUT_BYTES: usize = 64 << 10;
+
+/// Room behind the longest head, so that a longer head is refused before the buffer is full.
+const INPUT_EXTRA_BYTES: usize = 512;
+
+/// For how long, and for how many bytes, a refused client is listened to, so that it reads the
+/// refusal.
+const LINGER: (Duration, usize) = (Duration::from_secs(3), 4 << 20);
+
+/// Requests and replies on the way.
+pub(crate) struct Exchange<H: Handler> {
+    /// The bytes that were read. Those from `start` on are not dealt with.
+    input: Vec<u8>,
+    start: usize,
+    out: Outgoing,
+    /// Empty when nothing is logged.
+    unlogged: Unlogged,
+    /// The body of the last answered request, while it is still coming.
+    body: Option<Decoder>,
+    /// When the message that is incomplete must be complete.
+    due: Option<Time>,
+    /// The result of a search for the next request.
+    found: Option<Box<H::Found>>,
+    /// Whether the next step is to read.
+    reading: bool,
+    /// Whether something has been read.
+    touched: bool,
+    /// Whether the reply at hand is the last.
+    closing: bool,
+    /// Whether the client may be sending bytes that the server does not read.
+    refused: bool,
+}
+
+/// The task that comes before the next request.
+pub(super) enum Next<S> {
+    /// All of the input has been dealt with, or its rest is incomplete: send the replies and read.
+    Read,
+    /// Send the replies.
+    Flush,
+    /// Send the replies and a span of a file.
+    File(Rc<CachedFile>, Span),
+    /// Send the replies and several spans of a file.
+    Parts(Rc<CachedFile>, Box<Parts>),
+    /// Have the handler search where waiting for the disk disturbs no thread.
+    Search(S),
+    /// Send the replies and close.
+    Close,
+}
+
+/// What an exchange waits for.
+pub(super) enum Pause<S> {
+    /// Nothing: all that came has been dealt with.
+    Idle,
+    /// Nothing: no byte came.
+    Untouched,
+    /// The rest of a message.
+    More,
+    /// A turn of the other threads; there may be more to read already.
+    Turn,
+    /// The client or the disk, with this task still to be done.
+    Slow(Next<S>),
+    /// The client's end, so that the client reads the last reply.
+    Linger,
+    /// Nothing: the connection is of no more use.
+    Over,
+}
+
+impl<H: Handler> Exchange<H> {
+    pub(super) fn new(config: &Config) -> Exchange<H> {
+        Exchange {
+            input: Vec::with_capacity(config.limits.head_bytes + INPUT_EXTRA_BYTES),
+            start: 0,
+            out: Outgoing::new(),
+            unlogged: Unlogged::default(),
+            body: None,
+            due: None,
+            found: None,
+            reading: true,
+            touched: false,
+            closing: false,
+            refused: false,
+        }
+    }
+
+    /// Makes it as good as new; false if it is not worth keeping.
+    #[inline]
+    pub(super) fn reset(&mut self) -> bool {
+        self.input.clear();
+        self.start = 0;
+        self.unlogged.clear();
+        (self.body, self.due, self.found) = (None, None, None);
+        (self.reading, self.touched, self.closing, self.refused) = (true, false, false, false);
+        self.out.reset()
+    }
+
+    /// Reads and answers for as long as that goes without waiting.
+    pub(super) fn proceed(&mut self, client: &Client, worker: &Worker<H>) -> Pause<H::Search> {
+        if self.reading {
+            self.make_room();
+            match client.stream.try_read_to_spare(&mut self.input) {
+                // The client sends no more. All that it asked for has been answered.
+                Ok(0) => return Pause::Over,
+                Ok(_) => self.touched = true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Pause::Turn,
+                Err(_) => return Pause::Over,
+            }
+            self.reading = false;
+        }
+        loop {
+            let next = self.advance(worker);
+            let (read, close) = (matches!(next, Next::Read), matches!(next, Next::Close));
+            match self.perform(client, next) {
+                Ok(None) => self.log(client, &worker.state.borrow()),
+                Ok(Some(next)) => return Pause::Slow(next),
+                Err(_) => {
+                    self.log_broken(client, worker);
+                    return Pause::Over;
+                }
+            }
+            if close {
+                let unread = self.refused || self.start < self.input.len() || self.body.is_some();
+                return if unread { Pause::Linger } else { Pause::Over };
+            }
+            if read {
+                break;
+            }
+        }
+        self.reading = true;
+        if self.input.len() == self.input.capacity() {
+            return Pause::Turn;
+        }
+        if self.start == self.input.len() && self.body.is_none() {
+            return if self.touched { Pause::Idle } else { Pause::Untouched };
+        }
+        let limit = if self.body.is_some() { worker.config.body } else { worker.config.head };
+        let due = *self.due.get_or_insert_with(|| now() + limit);
+        client.stream.set_read_deadline(Some(due));
+        Pause::More
+    }
+
+    /// Ends a connection on which the rest of a message has taken too long.
+    #[cold]
+    pub(super) fn give_up(&mut self, client: &Client, worker: &Worker<H>) {
+        let state = &*worker.state.borrow();
+        if self.body.is_none() {
+            self.refuse(Status::REQUEST_TIMEOUT, state);
+        }
+        // A client that is slow in both directions loses the bytes that do not fit.
+        let _ = self.out.send_now(client, false);
+        self.log(client, state);
+        let _ = client.stream.shutdown(Shutdown::Write);
+    }
+
+    #[inline]
+    fn make_room(&mut self) {
+        if self.start == self.input.len() {
+            self.input.clear();
+        } else if self.start > 0 {
+            self.input.drain(..self.start);
+        }
+        self.start = 0;
+        if self.input.len() == self.input.capacity() {
+            self.input.reserve(INPUT_EXTRA_BYTES);
+        }
+    }
+
+    /// Answers requests from the input until something else has to be done first.
+    fn advance(&mut self, worker: &Worker<H>) -> Next<H::Search> {
+        let state = &mut *worker.state.borrow_mut();
+        let now = now();
+        state.tell_time(now);
+        loop {
+            if self.closing {
+                return Next::Close;
+            }
+            if let Some(body) = &mut self.body {
+                match body.decode(&self.input[self.start..]) {
+                    Ok(piece) => {
+                        self.start += piece.consumed;
+                        if piece.done {
+                            self.body = None;
+                            self.due = None;
+                        } else if self.start == self.input.len() {
+                            return Next::Read;
+                        }
+                    }
+                    // Its request has been answered; where the next one would start is unknown.
+                    Err(_) => self.closing = true,
+                }
+                continue;
+            }
+            if self.start == self.input.len() {
+                return Next::Read;
+            }
+            if self.out.bytes.len() >= OUT_BYTES {
+                return Next::Flush;
+            }
+            match request::parse(&self.input[self.start..], &worker.config.limits) {
+                Ok(None) => return Next::Read,
+                Ok(Some(request)) => {
+                    let body = Decoder::new(request.framing, worker.config.limits.body_bytes);
+                    let willing = body.is_ok() && !worker.is_draining();
+                    let persistence = Persistence::of(&request, willing);
+                    let State { clock, handler, .. } = state;
+                    let out = &mut self.out.bytes;
+                    let handled = match &body {
+                        Ok(_) => {
+                            let terms = Terms { now, clock, persistence };
+                            handler.answer(&request, &terms, &mut self.found, out)
+                        }
+                        Err(status) => {
+                            Handled::Reply(refusal(*status, request.method, persistence, clock, out))
+                        }
+                    };
+                    let Reply { status, content_bytes, rest } = match handled {
+                        Handled::Reply(reply) => reply,
+                        Handled::Search(search) => return Next::Search(search),
+                    };
+                    self.closing = !persistence.keeps();
+                    self.refused = body.is_err();
+                    self.body = body.ok().filter(|body| !body.is_done());
+                    if state.log.is_some() {
+                        let to_follow = if matches!(rest, Rest::Nothing) { 0 } else { content_bytes };
+                        let end = self.out.bytes.len() as u64 + to_follow;
+                        self.unlogged.note(&request, &self.input, status, content_bytes, end);
+                    }
+                    self.start += request.len;
+                    self.due = None;
+                    match rest {
+                        Rest::Nothing => {}
+                        Rest::Span(file, span) => return Next::File(file, span),
+                        Rest::Parts(file, parts) => return Next::Parts(file, parts),
+                    }
+                }
+                Err(status) => {
+                    self.refuse(status, state);
+                    (self.closing, self.refused) = (true, true);
+                }
+            }
+        }
+    }
+
+    /// Answers a request that could not be parsed or did not come.
+    #[cold]
+    fn refuse(&mut self, status: Status, state: &State<H>) {
+        let unread = &self.input[self.start..];
+        let method = request::first_method(unread);
+        let reply = refusal(status, method, Persistence::Close, &state.clock, &mut self.out.bytes);
+        if state.log.is_some() {
+            let (line, end) = (request::first_line(unread), self.out.bytes.len() as u64);
+            self.unlogged.note_line(line, &self.input, status, reply.content_bytes, end);
+        }
+    }
+
+    /// Logs the requests that have been answered, each with its content that is gone.
+    #[inline]
+    fn log(&mut self, client: &Client, state: &State<H>) {
+        if let Some(log) = &state.log {
+            self.unlogged.log(client, &self.input, self.out.gone, log, &state.clock);
+        }
+        self.out.gone = 0;
+    }
+
+    /// As [`log`](Self::log), when the connection is broken or given up. Bytes that the client has
+    /// not acknowledged are not gone.
+    #[cold]
+    fn log_broken(&mut self, client: &Client, worker: &Worker<H>) {
+        let kept = client.stream.unacknowledged().unwrap_or(0);
+        self.out.gone = self.out.gone.saturating_sub(kept as u64);
+        self.log(client, &worker.state.borrow());
+    }
+
+    /// Does the part of `next` that goes at once. Returns the part that is left, for
+    /// [`finish`](Self::finish).
+    #[inline]
+    fn perform(&mut self, client: &Client, next: Next<H::Search>) -> io::Result<Option<Next<H::Search>>> {
+        let more = matches!(next, Next::File(..));
+        let left = match next {
+            Next::Search(_) | Next::Parts(..) => Some(next),
+            next if !self.out.send_now(client, more)? => Some(next),
+            Next::File(file, span) => {
+                self.out.send_file_now(client, &file, span)?.map(|left| Next::File(file, left))
+            }
+            Next::Read | Next::Flush | Next::Close => None,
+        };
+        Ok(left)
+    }
+
+    /// Does `next` with all the waiting it takes, and logs it.
+    pub(super) async fn finish(
+        &mut self,
+        client: &Client,
+        worker: &Worker<H>,
+        next: Next<H::Search>,
+    ) -> io::Result<()> {
+        let done = self.finish_next(client, worker, next).await;
+        worker.state.borrow_mut().tell_time(now());
+        match &done {
+            Ok(()) => self.log(client, &worker.state.borrow()),
+            Err(_) => self.log_broken(client, worker),
+        }
+        done
+    }
+
+    async fn finish_next(
+        &mut self,
+        client: &Client,
+        worker: &Worker<H>,
+        next: Next<H::Search>,
+    ) -> io::Result<()> {
+        let patience = worker.config.write;
+        match next {
+            Next::Read | Next::Flush | Next::Close => self.out.send(client, patience, false).await,
+            Next::File(file, span) => {
+                self.out.send(client, patience, true).await?;
+                self.out.send_file(client, patience, &file, span).await
+            }
+            Next::Parts(file, parts) => self.out.send_parts(client, patience, &file, &parts).await,
+            Next::Search(search) => {
+                // Replies that are ready do not wait for the disk.
+                self.out.send(client, patience, false).await?;
+                let call = worker.state.borrow().handler.search(search);
+                self.found = Some(aside(call).await?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends a connection so that the client reads the last reply. If the client has sent bytes that
+    /// the server did not read, closing would reset the connection, and the reply might be lost.
+    pub(super) async fn linger(&mut self, client: &Client) {
+        if client.stream.shutdown(Shutdown::Write).is_err() {
+            return;
+        }
+        client.stream.set_read_deadline(Some(now() + LINGER.0));
+        let mut left = LINGER.1;
+        loop {
+            self.input.clear();
+            match client.stream.read_to_spare(&mut self.input).await {
+                Ok(1..) if left > self.input.len() => left -= self.input.len(),
+                _ => return,
+            }
+        }
+    }
+}
+
+/// The reply to a request that the protocol refuses.
+#[cold]
+fn refusal(
+    status: Status,
+    method: Method,
+    persistence: Persistence,
+    clock: &Clock,
+    out: &mut Vec<u8>,
+) -> Reply {
+    let content_bytes = error_page::put(status, Extra::None, method, persistence, clock, out);
+    Reply { status, content_bytes, rest: Rest::Nothing }
+}

@@ -1,0 +1,259 @@
+//! The [`Handler`] that serves the files of a directory, with the worker's cache of them.
+//!
+//! [`Files`] answers from the cache if it can. Otherwise it looks up the name in the
+//! [`DocumentRoot`] without waiting for the disk. If that is not possible, it asks the connection
+//! for a search: the same look-up on the blocking pool.
+
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use selvedge_core::Time;
+use selvedge_io::fs::Handle;
+
+use crate::cache::{Cache, CachedFile};
+use crate::config::Config;
+use crate::document_root::{Body, DocumentRoot, Found, Missed, Patience};
+use crate::error_page::{self, Extra};
+use crate::handler::{Handled, Handler, Reply, Rest, Terms};
+use crate::representation::{Answer, Content};
+use crate::request::Request;
+use crate::status::Status;
+use crate::target;
+
+/// The files of a directory, as one worker serves them.
+pub(crate) struct Files {
+    directory: DocumentRoot,
+    cache: Cache,
+    /// The opened root, and the time until which it may be used.
+    root: Option<(Handle, Time)>,
+    /// For how long a file is served without a look at the directory.
+    validity: Duration,
+    /// Files up to this length are kept in memory.
+    memory_bytes: u64,
+    /// Scratch for names that have to be decoded.
+    name: Vec<u8>,
+}
+
+/// The name of a file that has to be looked up on the blocking pool.
+pub(crate) type Name = Vec<u8>;
+
+/// A name and the result of its look-up.
+pub(crate) type LookedUp = (Name, Result<Found, Missed>);
+
+/// What the name of a request was found to be.
+enum Target {
+    File(Rc<CachedFile>),
+    Directory,
+}
+
+/// What a look at the directory has shown.
+enum Seen {
+    /// The cached file is still what its name stands for.
+    Unchanged(Rc<CachedFile>),
+    Found(Found),
+}
+
+impl Files {
+    pub(crate) fn new(directory: DocumentRoot, config: &Config) -> Files {
+        Files {
+            directory,
+            cache: Cache::new(config.cache_files, config.cache_bytes),
+            root: None,
+            validity: config.validity,
+            memory_bytes: config.memory_bytes,
+            name: Vec::new(),
+        }
+    }
+
+    /// The served directory.
+    pub(crate) fn directory(&self) -> &DocumentRoot {
+        &self.directory
+    }
+
+    /// Forgets all that is known of the directory.
+    pub(crate) fn forget(&mut self) {
+        self.cache.clear();
+        self.root = None;
+    }
+
+    /// The file that `request` names. If it is not in the cache, its name is left in `self.name`.
+    #[inline]
+    fn find(
+        &mut self,
+        request: &Request<'_>,
+        terms: &Terms<'_>,
+        found: &mut Option<Box<LookedUp>>,
+    ) -> Result<Target, Missed> {
+        let now = terms.now;
+        // The usual path is the name of a cached file. Then there is nothing to decode in the path.
+        if let Some((_, name)) = request.path.split_first()
+            && let Some(file) = self.cache.fresh(name, now)
+            && file.is_plain()
+            && file.is_unchanged()
+        {
+            return Ok(Target::File(file.clone()));
+        }
+        target::resolve(request.path, &mut self.name).map_err(Missed::Refused)?;
+        if let Some(file) = self.cache.fresh(&self.name, now)
+            && file.is_unchanged()
+        {
+            return Ok(Target::File(file.clone()));
+        }
+        let name = std::mem::take(&mut self.name);
+        let found = found.take().filter(|found| found.0 == name).map(|found| found.1);
+        let target = self.look_up(&name, terms, found);
+        self.name = name;
+        target
+    }
+
+    /// Looks up `name`, which is not fresh in the cache, without waiting for the disk. `found` is
+    /// the result of a search for it, if one was made.
+    #[cold]
+    fn look_up(
+        &mut self,
+        name: &[u8],
+        terms: &Terms<'_>,
+        found: Option<Result<Found, Missed>>,
+    ) -> Result<Target, Missed> {
+        let now = terms.now;
+        let seen = match found {
+            Some(found) => found.map(|found| (Seen::Found(found), now + self.validity)),
+            None => match self.look(name, now) {
+                // The process has no descriptors left. The cache can do without those of its files.
+                Err(Missed::Refused(Status::SERVICE_UNAVAILABLE)) if self.cache.close_files() => {
+                    self.look(name, now)
+                }
+                seen => seen,
+            },
+        };
+        match seen {
+            Ok((Seen::Unchanged(file), until)) => {
+                file.refresh(until);
+                Ok(Target::File(file))
+            }
+            Ok((Seen::Found(Found::File(file)), until)) => {
+                let file = Rc::new(CachedFile::new(name, file, terms.clock.second()));
+                file.refresh(until);
+                self.cache.insert(file.clone());
+                Ok(Target::File(file))
+            }
+            Ok((Seen::Found(Found::Directory), _)) => {
+                self.cache.remove(name);
+                Ok(Target::Directory)
+            }
+            Err(missed) => {
+                if missed != Missed::Cold {
+                    self.cache.remove(name);
+                }
+                Err(missed)
+            }
+        }
+    }
+
+    /// Looks at the file that `name` stands for now. Also returns the time until which the result
+    /// holds: that of the root below which the file was found.
+    fn look(&mut self, name: &[u8], now: Time) -> Result<(Seen, Time), Missed> {
+        if self.root.as_ref().is_none_or(|(_, until)| now >= *until) {
+            let root = self.directory.root(Patience::None).map_err(missing_root)?;
+            self.root = Some((root, now + self.validity));
+        }
+        let (root, until) = self.root.as_ref().expect("just opened");
+        if let Some(file) = self.cache.comparable(name)
+            && self.directory.identify(root.as_fd(), name, Patience::None)? == Some(file.identity)
+        {
+            return Ok((Seen::Unchanged(file.clone()), *until));
+        }
+        let found = self.directory.find(root.as_fd(), name, self.memory_bytes, Patience::None)?;
+        Ok((Seen::Found(found), *until))
+    }
+
+    /// Answers a request that is not for a file, or not for one that can be served.
+    fn page(&self, status: Status, request: &Request<'_>, terms: &Terms<'_>, out: &mut Vec<u8>) -> Reply {
+        let content_bytes =
+            error_page::put(status, Extra::None, request.method, terms.persistence, terms.clock, out);
+        Reply { status, content_bytes, rest: Rest::Nothing }
+    }
+}
+
+impl Handler for Files {
+    type Search = Name;
+    type Found = LookedUp;
+
+    #[inline]
+    fn answer(
+        &mut self,
+        request: &Request<'_>,
+        terms: &Terms<'_>,
+        found: &mut Option<Box<LookedUp>>,
+        out: &mut Vec<u8>,
+    ) -> Handled<Name> {
+        if let Some(status) = error_page::instead_of_file(request) {
+            return Handled::Reply(self.page(status, request, terms, out));
+        }
+        Handled::Reply(match self.find(request, terms, found) {
+            Ok(Target::File(file)) => answer_with(file, request, terms, out),
+            Ok(Target::Directory) => redirect(&self.name, request, terms, out),
+            Err(Missed::Refused(status)) => self.page(status, request, terms, out),
+            Err(Missed::Cold) => return Handled::Search(std::mem::take(&mut self.name)),
+        })
+    }
+
+    fn search(&self, name: Name) -> impl FnOnce() -> Box<LookedUp> + Send + use<> + 'static {
+        let (directory, memory_bytes) = (self.directory.clone(), self.memory_bytes);
+        move || {
+            let root = directory.root(Patience::Disk).map_err(missing_root);
+            let found =
+                root.and_then(|root| directory.find(root.as_fd(), &name, memory_bytes, Patience::Disk));
+            let found = match found {
+                // Something below the root is renamed faster than it can be looked up.
+                Err(Missed::Cold) => Err(Missed::Refused(Status::SERVICE_UNAVAILABLE)),
+                found => found,
+            };
+            Box::new((name, found))
+        }
+    }
+}
+
+/// Answers `request` for `file`.
+#[inline]
+fn answer_with(
+    file: Rc<CachedFile>,
+    request: &Request<'_>,
+    Terms { persistence, clock, .. }: &Terms<'_>,
+    out: &mut Vec<u8>,
+) -> Reply {
+    let Answer { status, content, content_bytes } =
+        file.representation.answer(request, *persistence, clock, out);
+    let rest = match (content, &file.body) {
+        (Content::Nothing, _) => Rest::Nothing,
+        (Content::Span(span), Body::Memory(content)) => {
+            out.extend_from_slice(&content[span.start as usize..span.end as usize]);
+            Rest::Nothing
+        }
+        (Content::Span(span), Body::Open(_)) => Rest::Span(file, span),
+        (Content::Parts(parts), _) => Rest::Parts(file, Box::new(parts)),
+    };
+    Reply { status, content_bytes, rest }
+}
+
+/// Answers a request for the directory `name` that lacks the `/` at the end of its path.
+#[cold]
+fn redirect(name: &[u8], request: &Request<'_>, terms: &Terms<'_>, out: &mut Vec<u8>) -> Reply {
+    let mut location = Vec::new();
+    target::directory_location(name, request.query, &mut location);
+    let status = Status::MOVED_PERMANENTLY;
+    let extra = Extra::Location(&location);
+    let content_bytes = error_page::put(status, extra, request.method, terms.persistence, terms.clock, out);
+    Reply { status, content_bytes, rest: Rest::Nothing }
+}
+
+/// The status for a root that cannot be opened. The root may be missing for a moment while it is
+/// replaced, so its absence says nothing about the files in it.
+fn missing_root(errno: Errno) -> Missed {
+    match errno {
+        Errno::AGAIN => Missed::Cold,
+        _ => Missed::Refused(Status::SERVICE_UNAVAILABLE),
+    }
+}

@@ -1,0 +1,80 @@
+//! What stands between a connection and the content it serves: a [`Handler`] takes a [`Request`]
+//! and gives a [`Reply`].
+//!
+//! `connection` calls a handler for each request that it has parsed, and sends the reply. It knows
+//! the protocol and no directory. `files.rs` has the handler that serves a directory.
+
+use std::rc::Rc;
+
+use selvedge_core::Time;
+
+use crate::cache::CachedFile;
+use crate::date::Clock;
+use crate::range::{Parts, Span};
+use crate::request::Request;
+use crate::response::Persistence;
+use crate::status::Status;
+
+/// Answers the requests of all connections of one worker.
+pub(crate) trait Handler {
+    /// A question that only calls which wait for the disk can answer.
+    type Search;
+
+    /// The answer to such a question.
+    type Found: Send + 'static;
+
+    /// Answers `request`: appends the head of the reply to `out`, and its content if that is in
+    /// memory. It must not wait.
+    ///
+    /// If the answer takes a [`Search`](Self::Search), `out` is left as it was. The connection has
+    /// the search made and then asks again with its result in `found`.
+    fn answer(
+        &mut self,
+        request: &Request<'_>,
+        terms: &Terms<'_>,
+        found: &mut Option<Box<Self::Found>>,
+        out: &mut Vec<u8>,
+    ) -> Handled<Self::Search>;
+
+    /// The call that answers `search`. The connection makes it on the blocking pool.
+    fn search(&self, search: Self::Search) -> impl FnOnce() -> Box<Self::Found> + Send + use<Self> + 'static;
+}
+
+/// What holds for a reply whatever its content is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    /// The time at which the request is answered.
+    pub(crate) now: Time,
+    /// The date for the reply.
+    pub(crate) clock: &'a Clock,
+    /// What the reply says about the connection.
+    pub(crate) persistence: Persistence,
+}
+
+/// What a handler made of a request.
+pub(crate) enum Handled<S> {
+    /// The reply.
+    Reply(Reply),
+    /// Nothing yet: the handler needs the answer to this.
+    Search(S),
+}
+
+/// A reply of which the beginning is in the write buffer.
+pub(crate) struct Reply {
+    /// The status, for the log.
+    pub(crate) status: Status,
+    /// Bytes of content of the whole reply, for the log.
+    pub(crate) content_bytes: u64,
+    /// The part of the reply that is not in the write buffer.
+    pub(crate) rest: Rest,
+}
+
+/// The part of a reply that the connection sends behind the bytes in the write buffer.
+pub(crate) enum Rest {
+    /// None: the write buffer has the whole reply.
+    Nothing,
+    /// A span of an open file.
+    Span(Rc<CachedFile>, Span),
+    /// Several spans of a file, each behind its part head.
+    Parts(Rc<CachedFile>, Box<Parts>),
+}

@@ -1,0 +1,16 @@
+//! The digest of a run, which the scheduler and the simulated kernel compute.
+
+/// A digest of the numbers that were added, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Digest(u64);
+
+impl Digest {
+    #[inline]
+    pub(crate) fn add(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    pub(crate) fn value(&self) -> u64 {
+        self.0
+    }
+}

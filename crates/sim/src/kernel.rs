@@ -1,0 +1,429 @@
+//! A kernel in memory: descriptors, an epoll set, a network whose weather is drawn from a seed, and a disk with moods.
+//!
+//! It behaves as Linux does where programs can tell, above all at the edges: an epoll set reports a socket once when something has
+//! become true of it, a short read means that nothing is left, a short write that there is no room, and both are followed by an edge
+//! when that changes. So what is simulated is not only a program's own logic but the event loop under it.
+//!
+//! Nothing happens by itself: what the network is going to do stands in a calendar, and `epoll_wait` moves the virtual clock on to the
+//! next entry.
+
+mod arrivals;
+mod datagrams;
+mod files;
+mod network;
+mod pipes;
+mod readiness;
+mod signals;
+mod sockets;
+
+use crate::digest::Digest;
+use crate::disk::tree::{Ino, Tree};
+use crate::{Conditions, Random};
+use datagrams::Datagrams;
+use files::Opened;
+use pipes::{Pipe, PipeEnd};
+use rustix::event::epoll::{Event, EventData, EventFlags};
+use rustix::io::{Errno, Result};
+use rustix::net::{AddressFamily, Shutdown, SocketAddrAny, SocketAddrUnix};
+use selvedge_core::{Time, VirtualClock};
+use selvedge_io::sys::SocketOption;
+use selvedge_io::sys::interposed::{NO_GENERATION, NUMBER_BITS, number};
+use selvedge_io::sys::kernel::{
+    DatagramCalls, EpollCalls, FileCalls, KernelCalls, PipeCalls, SignalCalls, SocketCalls,
+};
+use signals::Subscription;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::mem;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Below it are numbers that a simulated program's real descriptors (its files) may have too.
+const NUMBER_MIN: usize = 512;
+
+/// Numbers what descriptors stand for. A number is never used again, so what the calendar holds for one that is gone concerns nobody.
+type Id = u32;
+
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    generation: u32,
+    conditions: Conditions,
+    random: Random,
+    /// By number, from `NUMBER_MIN` on.
+    descriptors: Vec<Option<Id>>,
+    /// The indices of those that are closed: the lowest is used next, as in Linux.
+    free: BTreeSet<usize>,
+    open: usize,
+    objects: Vec<Option<Object>>,
+    epolls: Vec<Id>,
+    /// Who is to be found at an address.
+    names: BTreeMap<Name, Vec<Id>>,
+    /// Likewise, of datagrams.
+    receivers: BTreeMap<Name, Vec<Id>>,
+    next_port: u16,
+    disk: Tree,
+    /// What the disk's clock said when the world's began, less what that said.
+    boot: u64,
+    pipes: Vec<Option<Pipe>>,
+    /// Those of FIFOs that are open.
+    fifos: BTreeMap<Ino, Id>,
+    calendar: BinaryHeap<Reverse<Entry>>,
+    /// The scheduler chooses which of the due entries happens next, so `epoll_wait` lets none happen.
+    leaves_arrivals: bool,
+    entries: u64,
+    /// Of everything that happens.
+    digest: Digest,
+}
+
+#[derive(Debug)]
+struct Object {
+    kind: Kind,
+    /// Its descriptors.
+    numbers: Vec<usize>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Epoll(Epoll),
+    /// Neither connected nor listening yet.
+    Socket(Socket),
+    Listener(Listener),
+    Stream(Box<Stream>),
+    Datagrams(Box<Datagrams>),
+    File(Opened),
+    Pipe(PipeEnd),
+    Signals(Subscription),
+}
+
+#[derive(Debug, Default)]
+struct Epoll {
+    members: BTreeMap<usize, Member>,
+    /// Those that have something to report, in the order of their edges.
+    edges: VecDeque<usize>,
+}
+
+#[derive(Debug)]
+struct Member {
+    data: u64,
+    interest: EventFlags,
+    queued: bool,
+}
+
+#[derive(Debug)]
+struct Socket {
+    family: AddressFamily,
+    name: Option<Name>,
+    shares_port: bool,
+    lingers: bool,
+}
+
+/// Where a socket is to be found.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Name {
+    Internet(SocketAddr),
+    Path(Vec<u8>),
+    Unnamed,
+}
+
+#[derive(Debug)]
+struct Listener {
+    name: Name,
+    backlog: VecDeque<Id>,
+    backlog_max: usize,
+    shares_port: bool,
+}
+
+#[derive(Debug)]
+struct Stream {
+    local: Name,
+    remote: Name,
+    peer: Id,
+    state: State,
+    /// What has arrived; of which so much was read already.
+    arrived: Vec<u8>,
+    read: usize,
+    /// How much may be unread here and on the way here.
+    window: usize,
+    on_the_way: usize,
+    /// When the last of what is on the way here arrives.
+    arrives: Time,
+    /// Until then everything on the way here stands still.
+    stalled: Time,
+    /// The peer's end has arrived.
+    ended: bool,
+    read_shut: bool,
+    write_shut: bool,
+    error: Option<Errno>,
+    /// A send was told to wait, and is to have an edge.
+    wants_room: bool,
+    /// Nothing may be sent until a `Room` comes.
+    full: bool,
+    room_comes: bool,
+    lingers: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Connecting,
+    Connected,
+    /// Reset, refused, or never connected.
+    Broken,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Time,
+    /// Distinguishes those of the same time.
+    number: u64,
+    what: Happening,
+}
+
+#[derive(Debug)]
+enum Happening {
+    /// `from` asks to be connected.
+    Knock { from: Id, tries: u32 },
+    /// The connection is there.
+    Connected { to: Id },
+    /// There will be none.
+    Refused { to: Id, errno: Errno },
+    /// Bytes arrive.
+    Segment { to: Id, from: Id, bytes: Vec<u8> },
+    /// The end of what the peer sends arrives.
+    End { to: Id },
+    /// The connection breaks.
+    Reset { to: Id },
+    /// There may be room to send.
+    Room { to: Id },
+    /// A datagram arrives.
+    Datagram { from: Id, to: SocketAddr, bytes: Vec<u8> },
+    /// Nobody has taken one.
+    Unreachable { from: Id, to: SocketAddr },
+    /// A datagram may be sent again.
+    DatagramRoom { to: Id },
+    /// A pipe takes more again.
+    PipeRoom { pipe: Id },
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// How long a client waits for an answer before it knocks again, and how often it does.
+const KNOCK_AGAIN: Duration = Duration::from_secs(1);
+const KNOCKS_MAX: u32 = 6;
+
+impl Kernel {
+    pub(super) fn new(seed: u64, conditions: Conditions, mut disk: Tree) -> Kernel {
+        disk.limit(conditions.disk_bytes);
+        static GENERATIONS: AtomicU32 = AtomicU32::new(0);
+        let generation = GENERATIONS.fetch_add(1, Ordering::Relaxed) % NO_GENERATION;
+        Kernel {
+            generation,
+            conditions,
+            random: Random::new(seed),
+            descriptors: Vec::new(),
+            free: BTreeSet::new(),
+            open: 0,
+            objects: Vec::new(),
+            epolls: Vec::new(),
+            names: BTreeMap::new(),
+            receivers: BTreeMap::new(),
+            next_port: 32_768,
+            boot: disk.now().saturating_sub(Time::now().as_nanos()),
+            disk,
+            pipes: Vec::new(),
+            fifos: BTreeMap::new(),
+            calendar: BinaryHeap::new(),
+            leaves_arrivals: false,
+            entries: 0,
+            digest: Digest::default(),
+        }
+    }
+
+    /// From now on the scheduler chooses the order of the due entries, by [`Arrivals`].
+    pub(super) fn leave_arrivals(&mut self) {
+        self.leaves_arrivals = true;
+    }
+
+    /// How many descriptors are open.
+    pub(super) fn left_open(&self) -> usize {
+        self.open
+    }
+
+    /// The disk as it is now.
+    pub(super) fn into_disk(self) -> Tree {
+        self.disk
+    }
+
+    /// A digest of everything that happened.
+    pub(super) fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+
+    fn note(&mut self, what: u64) {
+        self.digest.add(what);
+    }
+
+    // Descriptors.
+
+    fn id(&self, fd: RawFd) -> Result<Id> {
+        let number = number(fd).ok_or(Errno::BADF)?;
+        let index = number.checked_sub(NUMBER_MIN).ok_or(Errno::BADF)?;
+        if self.raw(number) != fd {
+            return Err(Errno::BADF);
+        }
+        self.descriptors.get(index).copied().flatten().ok_or(Errno::BADF)
+    }
+
+    fn raw(&self, number: usize) -> RawFd {
+        (1 << 31 | self.generation << NUMBER_BITS | number as u32) as RawFd
+    }
+
+    fn object(&mut self, id: Id) -> Option<&mut Object> {
+        self.objects.get_mut(id as usize)?.as_mut()
+    }
+
+    fn stream(&mut self, id: Id) -> Option<&mut Stream> {
+        match self.object(id) {
+            Some(Object { kind: Kind::Stream(stream), .. }) => Some(stream),
+            _ => None,
+        }
+    }
+
+    fn stream_at(&mut self, fd: RawFd) -> Result<(Id, &mut Stream)> {
+        let id = self.id(fd)?;
+        Ok((id, self.stream(id).ok_or(Errno::NOTCONN)?))
+    }
+
+    fn add(&mut self, kind: Kind) -> Id {
+        self.objects.push(Some(Object { kind, numbers: Vec::new() }));
+        self.objects.len() as Id - 1
+    }
+
+    fn has_descriptor_left(&self) -> Result<()> {
+        if self.open < self.conditions.descriptors_max { Ok(()) } else { Err(Errno::MFILE) }
+    }
+
+    /// Gives an object one more descriptor.
+    fn describe(&mut self, id: Id) -> RawFd {
+        let index = self.free.pop_first().unwrap_or(self.descriptors.len());
+        if index == self.descriptors.len() {
+            self.descriptors.push(None);
+        }
+        self.descriptors[index] = Some(id);
+        self.open += 1;
+        let number = index + NUMBER_MIN;
+        self.object(id).expect("just looked up or added").numbers.push(number);
+        self.raw(number)
+    }
+
+    fn forget(&mut self, name: Option<&Name>, id: Id) {
+        if let Some(name) = name
+            && let Some(ids) = self.names.get_mut(name)
+        {
+            ids.retain(|&other| other != id);
+            if ids.is_empty() {
+                self.names.remove(name);
+            }
+        }
+    }
+}
+
+impl KernelCalls for Kernel {
+    fn close(&mut self, fd: RawFd) {
+        let Ok(id) = self.id(fd) else { return };
+        let number = number(fd).expect("it has an object");
+        self.descriptors[number - NUMBER_MIN] = None;
+        self.free.insert(number - NUMBER_MIN);
+        self.open -= 1;
+        let object = self.object(id).expect("a descriptor's object is there");
+        object.numbers.retain(|&n| n != number);
+        let last = object.numbers.is_empty();
+        for epoll in self.epolls.clone() {
+            if let Some(Object { kind: Kind::Epoll(epoll), .. }) = self.object(epoll) {
+                epoll.members.remove(&number);
+            }
+        }
+        if !last {
+            return;
+        }
+        match self.objects[id as usize].take().map(|object| object.kind) {
+            Some(Kind::Epoll(_)) => self.epolls.retain(|&epoll| epoll != id),
+            Some(Kind::Socket(socket)) => self.forget(socket.name.as_ref(), id),
+            Some(Kind::Listener(listener)) => {
+                self.forget(Some(&listener.name), id);
+                for waiting in listener.backlog {
+                    if let Some(peer) = self.stream(waiting).map(|stream| stream.peer) {
+                        self.objects[waiting as usize] = None;
+                        self.reset(peer);
+                    }
+                }
+            }
+            Some(Kind::Stream(stream)) => {
+                self.forget(Some(&stream.local), id);
+                let unread = stream.unread() > 0;
+                match stream.state {
+                    State::Broken => {}
+                    State::Connected if stream.lingers || unread => self.reset(stream.peer),
+                    State::Connected if stream.write_shut => {}
+                    State::Connected => self.end(stream.peer),
+                    State::Connecting => self.reset(stream.peer),
+                }
+            }
+            Some(Kind::Datagrams(socket)) => self.close_datagrams(id, &socket),
+            Some(Kind::File(opened)) => self.close_file(&opened),
+            Some(Kind::Pipe(end)) => self.close_end(id, &end),
+            Some(Kind::Signals(_)) => {}
+            None => unreachable!("looked up above"),
+        }
+    }
+
+    fn duplicate(&mut self, fd: RawFd) -> Result<RawFd> {
+        let id = self.id(fd)?;
+        self.has_descriptor_left()?;
+        Ok(self.describe(id))
+    }
+
+    /// Whether a call is interrupted before it has done anything.
+    fn interrupt(&mut self) -> Result<()> {
+        if self.random.happens(self.conditions.interrupted) { Err(Errno::INTR) } else { Ok(()) }
+    }
+}
+
+impl Name {
+    pub(super) fn of(address: &SocketAddrAny) -> Result<Name> {
+        if let Ok(address) = SocketAddr::try_from(address.clone()) {
+            return Ok(Name::Internet(address));
+        }
+        let unix = SocketAddrUnix::try_from(address.clone()).map_err(|_| Errno::AFNOSUPPORT)?;
+        Ok(unix.path().map_or(Name::Unnamed, |path| Name::Path(path.to_bytes().to_vec())))
+    }
+
+    pub(super) fn address(&self) -> Option<SocketAddrAny> {
+        match self {
+            Name::Internet(address) => Some((*address).into()),
+            Name::Path(path) => Some(SocketAddrUnix::new(&path[..]).ok()?.into()),
+            Name::Unnamed => Some(SocketAddrUnix::new_unnamed().into()),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The figure about simulated programs.
+
+use crate::contender::{LIMIT, OURS, inner, table};
+use crate::effort::Effort;
+use crate::machine::Machine;
+use crate::measure::{Better, Metric, case};
+use crate::table::Table;
+
+const RATE: Metric = Metric { key: "rate", unit: "steps/s", better: Better::Higher };
+
+/// `simulation`.
+pub(crate) fn simulation(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let yields = effort.count(1_000_000) / 100;
+    let program = inner(OURS, "simulated-yields", &[100, yields]).answers("yields", 100 * yields);
+    let mut rows = case("100 threads that yield", &[program], RATE, effort, LIMIT)?;
+    let messages = effort.count(1_000_000) / 1000;
+    let program = inner(OURS, "simulated-echo", &[10, messages]).answers("bytes", 10 * messages);
+    rows.extend(case(
+        "10 clients of an echo server, over a simulated network",
+        &[program],
+        RATE,
+        effort,
+        LIMIT,
+    )?);
+    let mut table = table(
+        "simulation",
+        "steps a second of programs whose order and network a seed determines, on one OS thread",
+        machine,
+        rows,
+    );
+    table.notes.push(
+        "without peers: tokio's paused clock chooses no order, and its feature `test-util` slows the clock of tokio's other rows"
+            .into(),
+    );
+    Ok(table)
+}

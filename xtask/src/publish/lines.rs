@@ -1,0 +1,159 @@
+//! A plot over sizes: a line for each system, a logarithmic axis of sizes, and the aims as a
+//! dashed line.
+
+use super::axis::{Scale, short};
+use super::measured::Row;
+use super::plot::{Better, aim};
+use super::svg::{AXIS, Anchor, BORDER, Canvas, NAME, WIDTH, width_of, wrapped};
+
+const LEFT: f64 = 46.0;
+const HEIGHT: f64 = 180.0;
+/// Colours and dashes by the number of the line: first ours, then the others.
+const OURS: [&str; 2] = ["stroke:var(--ours)", "stroke:var(--ours2);stroke-dasharray:6 3"];
+const OTHERS: [&str; 5] = [
+    "stroke:var(--p0)",
+    "stroke:var(--p1)",
+    "stroke:var(--p2)",
+    "stroke:var(--p3)",
+    "stroke:var(--p4);stroke-dasharray:2 3",
+];
+/// The values of one plot lie on a logarithmic axis if the greatest is so many times the least.
+const LOGARITHMIC: f64 = 25.0;
+
+/// One system over all sizes.
+#[derive(Debug)]
+struct Line<'a> {
+    row: &'a Row,
+    points: Vec<(f64, f64)>,
+}
+
+/// Draws `sizes`, each with its rows, which have one unit. `noun` names the things that the sizes
+/// count.
+pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)]) -> String {
+    let mut canvas = Canvas::default();
+    let top = canvas.title(title) + AXIS + 12.0;
+    let all: Vec<&Row> = sizes.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
+    let better = Better::of(&all);
+    let aims: Vec<(f64, f64)> =
+        sizes.iter().filter_map(|(size, rows)| Some((*size, aim(rows, better)?))).collect();
+
+    let values = all.iter().filter_map(|row| row.value.as_ref().ok().copied());
+    let values: Vec<f64> = values.chain(aims.iter().map(|(_, aim)| *aim)).collect();
+    let (least, most) = values.iter().fold((f64::MAX, 0.0), |(a, b), v| (v.min(a), v.max(b)));
+    let scale = if most / least > LOGARITHMIC && least > 0.0 {
+        Scale::decades(least, most)
+    } else {
+        Scale::linear(most)
+    };
+    let across = across(sizes);
+    let width = WIDTH - LEFT - 2.0 * BORDER;
+    let x = |size: f64| LEFT + width * across.position(size);
+    let y = |value: f64| top + HEIGHT * (1.0 - scale.position(value));
+    let unit = all.iter().find_map(|row| row.value.is_ok().then_some(row.unit.as_str())).unwrap_or("");
+
+    canvas.text("axis", Anchor::Start, BORDER, top - 12.0, &format!("{unit}, {}", better.words()));
+    for tick in scale.ticks() {
+        canvas.line("grid", "", &[(LEFT, y(tick)), (WIDTH - BORDER, y(tick))]);
+        canvas.text("axis", Anchor::End, LEFT - 5.0, y(tick) + 4.0, &short(tick));
+    }
+    let bottom = top + HEIGHT;
+    let mut free = 0.0;
+    for (size, _) in sizes {
+        canvas.line("grid", "", &[(x(*size), bottom), (x(*size), bottom + 4.0)]);
+        let half = width_of(&short(*size), AXIS) / 2.0;
+        // A label that would stand on the one before it is left out; its tick stays.
+        let middle = x(*size).min(WIDTH - half - 2.0);
+        if middle - half >= free {
+            canvas.text("axis", Anchor::Middle, middle, bottom + AXIS + 6.0, &short(*size));
+            free = middle + half + 3.0;
+        }
+    }
+    canvas.text("axis", Anchor::Middle, LEFT + width / 2.0, bottom + 2.0 * AXIS + 10.0, noun);
+    let at =
+        |points: &[(f64, f64)]| points.iter().map(|(size, value)| (x(*size), y(*value))).collect::<Vec<_>>();
+    if !aims.is_empty() {
+        // One aim alone is a short line.
+        let mut points = at(&aims);
+        if let [(x, y)] = points[..] {
+            points = vec![(x - 14.0, y), (x + 14.0, y)];
+        }
+        canvas.line("aim", "", &points);
+    }
+
+    let mut legend = bottom + 2.0 * AXIS + 18.0;
+    let (mut ours, mut others) = (0, 0);
+    let lines = lines(sizes);
+    let mut drawn = Vec::new();
+    for line in &lines {
+        let (style, shape) = if line.row.is_ours() {
+            ours += 1;
+            (OURS[(ours - 1) % OURS.len()], 0)
+        } else {
+            others += 1;
+            (OTHERS[(others - 1) % OTHERS.len()], others)
+        };
+        drawn.push((line, style, shape));
+        legend = entry(&mut canvas, legend, line, style, shape);
+    }
+    // Ours lies over the others.
+    for (line, style, shape) in drawn.into_iter().rev() {
+        let points = at(&line.points);
+        canvas.line("series", style, &points);
+        for point in points {
+            canvas.marker(shape, &fill(style), point);
+        }
+    }
+    if !aims.is_empty() {
+        legend += 18.0;
+        canvas.line("aim", "", &[(BORDER, legend - 4.0), (BORDER + 26.0, legend - 4.0)]);
+        let text = format!("aim of Selvedge: {}", better.bound());
+        canvas.text("name", Anchor::Start, BORDER + 34.0, legend, &text);
+    }
+    canvas.finish(alt, legend + BORDER + 4.0)
+}
+
+/// A line of the legend: the sign, and the name; then why a size has no value. Returns the y of
+/// its last line.
+fn entry(canvas: &mut Canvas, mut y: f64, line: &Line<'_>, style: &str, shape: usize) -> f64 {
+    let class = if line.row.is_ours() { "name strong" } else { "name" };
+    for (index, text) in wrapped(&line.row.system, NAME, WIDTH - 42.0 - BORDER).iter().enumerate() {
+        y += 18.0;
+        if index == 0 {
+            canvas.line("series", style, &[(BORDER, y - 4.0), (BORDER + 26.0, y - 4.0)]);
+            canvas.marker(shape, &fill(style), (BORDER + 13.0, y - 4.0));
+        }
+        canvas.text(class, Anchor::Start, BORDER + 34.0, y, text);
+    }
+    y
+}
+
+/// A marker is filled with the colour of its line.
+fn fill(stroke: &str) -> String {
+    let colour = stroke.split(';').next().unwrap_or("");
+    colour.replacen("stroke", "fill", 1)
+}
+
+/// The scale of sizes, from the least to the greatest. No size stands a decade below the least
+/// that is above zero.
+fn across(sizes: &[(f64, Vec<&Row>)]) -> Scale {
+    let above = sizes.iter().map(|(size, _)| *size).filter(|size| *size > 0.0);
+    let (min, max) = above.fold((f64::MAX, 1.0), |(a, b), size| (size.min(a), size.max(b)));
+    let zero = sizes.iter().any(|(size, _)| *size == 0.0);
+    Scale::Log { min: if zero { min / 10.0 } else { min }, max }
+}
+
+/// Ours first, and each in the order of its first row.
+fn lines<'a>(sizes: &[(f64, Vec<&'a Row>)]) -> Vec<Line<'a>> {
+    let mut lines: Vec<Line<'a>> = Vec::new();
+    for (size, rows) in sizes {
+        for row in rows {
+            let Ok(value) = row.value else { continue };
+            match lines.iter_mut().find(|line| line.row.system == row.system) {
+                Some(line) => line.points.push((*size, value)),
+                None => lines.push(Line { row, points: vec![(*size, value)] }),
+            }
+        }
+    }
+    lines.sort_by_key(|line| !line.row.is_ours());
+    lines
+}
