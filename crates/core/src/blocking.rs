@@ -24,10 +24,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 #[cfg(loom)]
-use loom::{
-    thread::{Thread, current, park, yield_now},
-    thread_local,
-};
+use loom::{sync::Notify, thread::yield_now, thread_local};
 #[cfg(not(loom))]
 use std::thread::{Thread, current, park, park_timeout};
 
@@ -83,7 +80,7 @@ impl Sleeper {
             }
             // A return of `nap` without a reason is possible: each rouser leaves a token for
             // `park`, and so may other code that unparks this OS thread.
-            while self.parker.is_asleep() && nap(until) {}
+            while self.parker.is_asleep() && nap(&self.owner, until) {}
         }
         self.parker.wake()
     }
@@ -145,7 +142,7 @@ pub fn run_blocking<F: Future>(future: F, until: Option<Instant>) -> Option<F::O
 /// Sleeps until another OS thread unparks this one; it may return early. `false`, without
 /// a sleep, if the time `until` has passed.
 #[cfg(not(loom))]
-fn nap(until: Option<Instant>) -> bool {
+fn nap(_: &Thread, until: Option<Instant>) -> bool {
     let Some(until) = until else {
         park();
         return true;
@@ -159,10 +156,27 @@ fn nap(until: Option<Instant>) -> bool {
 
 /// In a model every time limit has passed as soon as another thread has run.
 #[cfg(loom)]
-fn nap(until: Option<Instant>) -> bool {
+fn nap(owner: &Thread, until: Option<Instant>) -> bool {
     match until {
-        None => park(),
+        None => owner.0.wait(),
         Some(_) => yield_now(),
     }
     until.is_none()
+}
+
+/// The token of an OS thread in a model. Loom's own `unpark` leaves no token for a thread that is
+/// blocked elsewhere, but wakes that thread there.
+#[cfg(loom)]
+struct Thread(Notify);
+
+#[cfg(loom)]
+impl Thread {
+    fn unpark(&self) {
+        self.0.notify();
+    }
+}
+
+#[cfg(loom)]
+fn current() -> Thread {
+    Thread(Notify::new())
 }
