@@ -252,11 +252,11 @@ pub(crate) fn random(effort: Effort) -> Result<Table, String> {
 }
 
 /// The reports of the readers' rounds, or the reason why there are none.
-type Samples = Vec<Result<Vec<Told>, String>>;
+type ReaderSamples = Vec<Result<Vec<Told>, String>>;
 
 /// Runs the readers in turn. One of ours that fell back to the blocking pool is called so from then
 /// on.
-fn measure(threads: u64, readers: &mut [Contender], effort: Effort) -> Result<Samples, String> {
+fn measure(threads: u64, readers: &mut [Contender], effort: Effort) -> Result<ReaderSamples, String> {
     let samples = in_turn(&format!("{threads} threads"), readers, effort, run)?;
     for (reader, sample) in readers.iter_mut().zip(&samples) {
         if sample.as_ref().is_ok_and(|told| told.iter().any(|told| told.fell_back)) {
@@ -267,7 +267,7 @@ fn measure(threads: u64, readers: &mut [Contender], effort: Effort) -> Result<Sa
 }
 
 /// One number of each run.
-fn part(samples: &Samples, pick: fn(&Told) -> f64) -> Vec<Result<Vec<f64>, String>> {
+fn part(samples: &ReaderSamples, pick: fn(&Told) -> f64) -> Vec<Result<Vec<f64>, String>> {
     let all = |told: &Vec<Told>| told.iter().map(pick).collect();
     samples.iter().map(|sample| sample.as_ref().map(all).map_err(Clone::clone)).collect()
 }

@@ -97,7 +97,7 @@ fn run(entrant: &Contender, [connections, millis, busy]: [u64; 3]) -> Result<Rep
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| absent(format!("did not start: {error}")))?;
-    let mut server = Running(server);
+    let mut server = EchoServer(server);
     let port = server.port().ok_or_else(|| absent("it named no port".into()))?;
     let numbers = [port, u64::from(server.0.id()), connections, millis, busy];
     let client = inner("client", "echo-load", &numbers).command.map_err(absent)?;
@@ -118,9 +118,9 @@ fn run(entrant: &Contender, [connections, millis, busy]: [u64; 3]) -> Result<Rep
 }
 
 /// A server, until it is dropped.
-struct Running(Child);
+struct EchoServer(Child);
 
-impl Running {
+impl EchoServer {
     /// The port it says it listens at.
     fn port(&mut self) -> Option<u64> {
         let mut line = String::new();
@@ -129,7 +129,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for EchoServer {
     fn drop(&mut self) {
         // It may have ended by itself; its client has said so then.
         let _ = self.0.kill();

@@ -28,8 +28,9 @@ cargo xtask COMMAND
                           stress, the figures' answers and instructions, packages, loom, Miri, the thread
                           and address sanitizers
   setup                   install the programs that the tests need (as root), or name their packages
-  tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages and
-                          stray paths; --write regenerates docs/CONCORDANCE.md
+  tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages,
+                          stray paths, the words and widths of comments, and the names of types;
+                          --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
   soak SECONDS [server]   the list of a night, SECONDS for each part: the web server under resets, half-closes
                           and load, then `stress`, then `fuzz`; with `server` the first part alone

@@ -8,10 +8,12 @@ mod glossary;
 mod layers;
 mod links;
 pub(crate) mod markdown;
+mod names;
 mod pages;
 mod papers;
 mod rust;
 mod stray_paths;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -83,6 +85,8 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         glossary::check(&tree),
         changelog::check(&tree, &workspace.packages),
         stray_paths::check(&tree),
+        words::check(&tree),
+        names::check(&tree),
     ]
     .concat();
     for problem in &problems {

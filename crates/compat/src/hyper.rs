@@ -20,7 +20,8 @@
 //!     http.timer(Clock);
 //!     loop {
 //!         let (stream, _) = listener.accept().await?;
-//!         let hello = |_| async { Ok::<_, Infallible>(Response::new(Full::<Bytes>::from("hello"))) };
+//!         let body = || Full::<Bytes>::from("hello");
+//!         let hello = move |_| async move { Ok::<_, Infallible>(Response::new(body())) };
 //!         let connection = http.serve_connection(Compat::new(stream), service_fn(hello));
 //!         // Dropping the handle lets the thread run on.
 //!         drop(spawn_local(async move {
@@ -81,8 +82,8 @@ impl<S: PollRead + Unpin> Read for Compat<S> {
         // SAFETY: nothing is de-initialised: it is only ever written to.
         let free = unsafe { buffer.as_mut() };
         let read = ready!(this.io.poll_read_uninit(&mut this.read, cx, free))?;
-        // SAFETY: `read` bytes were written to the start of the free part: each implementation
-        // of `PollRead` promises so.
+        // SAFETY: so much was read to the start of the free part: each implementation of
+        // `PollRead` promises so.
         unsafe { buffer.advance(read) };
         Poll::Ready(Ok(()))
     }
@@ -123,11 +124,11 @@ impl Clock {
 
 impl Timer for Clock {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Sleep::new(Time::now() + duration))
+        Box::pin(MovableSleep::new(Time::now() + duration))
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Sleep::new(Clock::time(deadline)))
+        Box::pin(MovableSleep::new(Clock::time(deadline)))
     }
 
     fn now(&self) -> Instant {
@@ -135,7 +136,7 @@ impl Timer for Clock {
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn hyper::rt::Sleep>>, new_deadline: Instant) {
-        match sleep.as_mut().downcast_mut_pin::<Sleep>() {
+        match sleep.as_mut().downcast_mut_pin::<MovableSleep>() {
             Some(sleep) => sleep.reset(Clock::time(new_deadline)),
             None => *sleep = self.sleep_until(new_deadline),
         }
@@ -145,7 +146,7 @@ impl Timer for Clock {
 pin_project! {
     /// A sleep with an end that can be moved.
     #[derive(Debug)]
-    struct Sleep {
+    struct MovableSleep {
         until: Time,
         // The alarm is set to this: to `until`, or to an earlier end from before it was moved.
         set_to: Time,
@@ -154,9 +155,9 @@ pin_project! {
     }
 }
 
-impl Sleep {
-    fn new(until: Time) -> Sleep {
-        Sleep { until, set_to: until, alarm: sleep_until(until) }
+impl MovableSleep {
+    fn new(until: Time) -> MovableSleep {
+        MovableSleep { until, set_to: until, alarm: sleep_until(until) }
     }
 
     fn reset(self: Pin<&mut Self>, until: Time) {
@@ -169,7 +170,7 @@ impl Sleep {
     }
 }
 
-impl Future for Sleep {
+impl Future for MovableSleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -185,13 +186,13 @@ impl Future for Sleep {
     }
 }
 
-impl hyper::rt::Sleep for Sleep {}
+impl hyper::rt::Sleep for MovableSleep {}
 
 /// An executor for futures that may move between OS threads: each becomes a thread of ours, created
 /// as by [`spawn`].
 ///
-/// A future runs on when no handle waits for it any more. Its panic is reported, and ends that
-/// thread alone.
+/// A future that no task waits for any more runs on; its panic is reported and ends that thread
+/// alone.
 ///
 /// # Panics
 /// When it is used outside of a thread of ours, where there is no scheduler to run the future.

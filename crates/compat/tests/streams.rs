@@ -151,7 +151,7 @@ fn deadlines_of_the_stream_hold() {
 }
 
 #[test]
-fn who_polls_for_other_reasons_is_woken_all_the_same() {
+fn a_poll_for_other_reasons_does_not_prevent_the_wake_up() {
     run(async {
         let (one, other) = UnixStream::pair().unwrap();
         let mut one = Compat::new(one);
@@ -228,7 +228,7 @@ fn an_end_is_read_and_a_broken_pipe_told() {
         one.read_to_string(&mut received).await.unwrap();
         assert_eq!(received, "last words");
         drop(other);
-        assert_eq!(one.write(b"anybody?").await.unwrap_err().kind(), ErrorKind::BrokenPipe);
+        assert_eq!(one.write(b"hello?").await.unwrap_err().kind(), ErrorKind::BrokenPipe);
         one.close().await.unwrap();
     });
 }

@@ -95,15 +95,15 @@ impl Alarm {
 }
 
 /// The word of a bell.
-type Word = AtomicPtr<GivenUp>;
+type BellWord = AtomicPtr<GivenUp>;
 
 /// The event source's side of an [`Alarm`], without the time. The source keeps it until the alarm
 /// rings or is not wanted any more.
-pub struct Bell(&'static Word);
+pub struct Bell(&'static BellWord);
 
 /// The asker's side of a bell: dropping it gives the alarm up.
 #[doc(hidden)]
-pub struct Asker(&'static Word);
+pub struct Asker(&'static BellWord);
 
 impl Bell {
     /// Whether its asker still waits.
@@ -123,7 +123,7 @@ impl Bell {
     }
 
     #[inline]
-    fn take(counter: &'static GivenUp) -> &'static Word {
+    fn take(counter: &'static GivenUp) -> &'static BellWord {
         let bell = stock(|stock| stock.pop()).flatten().unwrap_or_else(deliver);
         // The bell is not shared yet, so Relaxed is enough; sending the `Alarm` publishes this
         // store.
@@ -193,10 +193,10 @@ const BATCH: usize = if cfg!(loom) {
 
 /// Bells that came back, for OS threads that set more timers than they end.
 #[cfg(not(loom))]
-static CENTRAL: Mutex<Vec<Vec<&'static Word>>> = Mutex::new(Vec::new());
+static CENTRAL: Mutex<Vec<Vec<&'static BellWord>>> = Mutex::new(Vec::new());
 #[cfg(loom)]
 crate::primitives::lazy_static! {
-    static ref CENTRAL: Mutex<Vec<Vec<&'static Word>>> = Mutex::new(Vec::new());
+    static ref CENTRAL: Mutex<Vec<Vec<&'static BellWord>>> = Mutex::new(Vec::new());
 }
 
 #[cfg(not(loom))]
@@ -209,11 +209,11 @@ crate::primitives::thread_local! {
 }
 
 /// The stock of one OS thread.
-struct Stock(Vec<&'static Word>);
+struct Stock(Vec<&'static BellWord>);
 
 impl Stock {
     #[inline]
-    fn pop(&mut self) -> Option<&'static Word> {
+    fn pop(&mut self) -> Option<&'static BellWord> {
         self.0.pop()
     }
 }
@@ -237,10 +237,10 @@ fn stock<T>(work: impl FnOnce(&mut Stock) -> T) -> Option<T> {
 
 /// A bell for an OS thread with an empty stock: from the central stock, or new.
 #[cold]
-fn deliver() -> &'static Word {
+fn deliver() -> &'static BellWord {
     let batch = CENTRAL.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let mut batch = batch.unwrap_or_else(|| {
-        let new: Vec<Word> = (0..BATCH).map(|_| AtomicPtr::new(OVER)).collect();
+        let new: Vec<BellWord> = (0..BATCH).map(|_| AtomicPtr::new(OVER)).collect();
         Box::leak(new.into_boxed_slice()).iter().rev().collect()
     });
     let bell = batch.pop().expect("no empty batch is kept");
@@ -249,7 +249,7 @@ fn deliver() -> &'static Word {
 }
 
 #[inline]
-fn put_back(bell: &'static Word) {
+fn put_back(bell: &'static BellWord) {
     let full = stock(|stock| {
         stock.0.push(bell);
         (stock.0.len() >= STOCK_MAX).then(|| stock.0.split_off(STOCK_MAX - BATCH))
@@ -265,7 +265,7 @@ fn put_back(bell: &'static Word) {
 const STOCK_MAX: usize = if cfg!(loom) { 1 } else { 16 * BATCH };
 
 #[cold]
-fn hand_in(batch: Vec<&'static Word>) {
+fn hand_in(batch: Vec<&'static BellWord>) {
     CENTRAL.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
 }
 

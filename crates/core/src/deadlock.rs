@@ -61,11 +61,11 @@ pub fn cycles(waits_for: impl IntoIterator<Item = (u32, u32)>) -> Vec<Vec<u32>> 
     let mut found = Vec::new();
     for &start in next.keys() {
         let mut at = start;
-        while let Some(&whom) = next.get(&at)
+        while let Some(&other) = next.get(&at)
             && !walked.contains_key(&at)
         {
             walked.insert(at, start);
-            at = whom;
+            at = other;
         }
         if next.contains_key(&at) && walked.get(&at) == Some(&start) {
             // This walk has come back to a thread that it visited itself.
@@ -124,12 +124,12 @@ impl Deadlock {
             Some(called) => write!(f, "thread {id} \"{called}\""),
             None => write!(f, "thread {id}"),
         };
-        let Some((whom, tie)) = seen(id).and_then(|seen| seen.waits_for) else { return Ok(()) };
+        let Some((other, tie)) = seen(id).and_then(|seen| seen.waits_for) else { return Ok(()) };
         write(id, f)?;
         f.write_str(" waits for ")?;
-        match whom == id {
+        match other == id {
             true => f.write_str("itself")?,
-            false => write(whom, f)?,
+            false => write(other, f)?,
         }
         write!(f, ", {tie}")
     }

@@ -127,7 +127,9 @@ impl fmt::Display for RunError {
             RunError::Io(e) => write!(f, "waiting for events: {e}"),
             RunError::Deadlock(d) => d.fmt(f),
             RunError::MainExited => f.write_str("the main thread called exit() and has no result"),
-            RunError::UnknownCall(call) => write!(f, "no one here serves the system call {call}"),
+            RunError::UnknownCall(call) => {
+                write!(f, "neither the scheduler nor its event source serves the system call {call}")
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// The largest number of kinds of threads in other images.
 const KINDS_MAX: usize = if cfg!(miri) { 64 } else { 1 << 14 };
 
-struct Place {
+struct VTableCopy {
     /// The vtable that is copied here. Null if there is no copy yet.
     of: AtomicPtr<VTable>,
     copy: UnsafeCell<MaybeUninit<VTable>>,
@@ -24,9 +24,9 @@ struct Place {
 
 // SAFETY: `copy`, the function, writes the copy under `ADDING`, before it sets `of`. From then on
 // the copy is only read.
-unsafe impl Sync for Place {}
+unsafe impl Sync for VTableCopy {}
 
-impl Place {
+impl VTableCopy {
     /// The copy, if it is a copy of this vtable.
     fn get(&'static self, vtable: &'static VTable) -> Option<&'static VTable> {
         let found = ptr::eq(self.of.load(Ordering::Acquire), vtable);
@@ -35,9 +35,9 @@ impl Place {
     }
 }
 
-static PLACES: [Place; KINDS_MAX] =
-    [const { Place { of: AtomicPtr::new(ptr::null_mut()), copy: UnsafeCell::new(MaybeUninit::uninit()) } };
-        KINDS_MAX];
+static PLACES: [VTableCopy; KINDS_MAX] = [const {
+    VTableCopy { of: AtomicPtr::new(ptr::null_mut()), copy: UnsafeCell::new(MaybeUninit::uninit()) }
+}; KINDS_MAX];
 
 /// The lock under which `copy` adds a copy.
 static ADDING: Mutex<()> = Mutex::new(());
@@ -55,7 +55,7 @@ fn copy(vtable: &'static VTable) -> &'static VTable {
     // Vtables are aligned to 32 bytes.
     let start = ptr::from_ref(vtable).addr() / 32;
     let places = || (0..KINDS_MAX).map(|i| &PLACES[(start + i) % KINDS_MAX]);
-    let is_free = |place: &&Place| place.of.load(Ordering::Acquire).is_null();
+    let is_free = |place: &&VTableCopy| place.of.load(Ordering::Acquire).is_null();
     if let Some(copy) = places().take_while(|place| !is_free(place)).find_map(|place| place.get(vtable)) {
         return copy;
     }

@@ -35,7 +35,7 @@ use std::task::{Context, Poll};
 #[doc(alias = "sys_fork")]
 #[inline(always)]
 pub fn fork<F: Future<Output = ()> + Send + 'static>(future: F) -> Fork<F> {
-    Fork { state: State::Idle(future), mobile: true }
+    Fork { state: ForkState::Idle(future), mobile: true }
 }
 
 /// As [`fork`], for a future that must stay on its OS thread.
@@ -44,7 +44,7 @@ pub fn fork<F: Future<Output = ()> + Send + 'static>(future: F) -> Fork<F> {
 /// As [`fork`].
 #[inline(always)]
 pub fn fork_local<F: Future<Output = ()> + 'static>(future: F) -> Fork<F> {
-    Fork { state: State::Idle(future), mobile: false }
+    Fork { state: ForkState::Idle(future), mobile: false }
 }
 
 /// Creates a thread that cannot be joined, makes it ready, and lets the caller go on: [`fork`]
@@ -101,11 +101,11 @@ fn created<F: Future<Output = ()> + 'static>(cpu: &CpuInner, future: F, tags: u3
 /// The system call [`fork`].
 #[must_use = "nothing happens until it is awaited"]
 pub struct Fork<F> {
-    state: State<F>,
+    state: ForkState<F>,
     mobile: bool,
 }
 
-enum State<F> {
+enum ForkState<F> {
     Idle(F),
     Asked,
     Done,
@@ -119,14 +119,14 @@ impl<F: Future<Output = ()> + 'static> Future for Fork<F> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let State::Idle(future) = std::mem::replace(&mut self.state, State::Done) else {
+        let ForkState::Idle(future) = std::mem::replace(&mut self.state, ForkState::Done) else {
             return Poll::Ready(());
         };
         match CpuInner::of(cx) {
             Some(cpu) if cpu.asks_nothing() => {
                 let child = created(cpu, future, if self.mobile { cpu.mobility() } else { 0 });
                 cpu.ask(&raw const *self, Ask::Fork(child.into_key()));
-                self.state = State::Asked;
+                self.state = ForkState::Asked;
                 Poll::Pending
             }
             _ => self.poll_otherwise(cx, future),
@@ -144,7 +144,7 @@ impl<F: Future<Output = ()> + 'static> Fork<F> {
         let child = created(cpu, future, if self.mobile { cpu.mobility() } else { 0 });
         if direct(cx).is_some_and(|cpu| cpu.ask(&raw const *self, Ask::Fork(child.key()))) {
             child.into_key();
-            self.state = State::Asked;
+            self.state = ForkState::Asked;
             return Poll::Pending;
         }
         cpu.push_woken(child);
@@ -155,7 +155,7 @@ impl<F: Future<Output = ()> + 'static> Fork<F> {
 impl<F> Drop for Fork<F> {
     #[inline(always)]
     fn drop(&mut self) {
-        if matches!(self.state, State::Asked) {
+        if matches!(self.state, ForkState::Asked) {
             retract(&raw const *self);
         }
     }
@@ -163,6 +163,6 @@ impl<F> Drop for Fork<F> {
 
 impl<F> fmt::Debug for Fork<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fork").field("asked", &matches!(self.state, State::Asked)).finish_non_exhaustive()
+        f.debug_struct("Fork").field("asked", &matches!(self.state, ForkState::Asked)).finish_non_exhaustive()
     }
 }

@@ -174,8 +174,8 @@ pub trait Observer: Send {
     /// The running thread has given itself a name.
     fn named(&mut self, _thread: ThreadId, _name: &Arc<str>) {}
 
-    /// The running thread is about to wait until thread `whom` acts. See [`waits_for`].
-    fn waits_for(&mut self, _whom: u32, _tie: &'static str) {}
+    /// The running thread is about to wait until thread `other` acts. See [`waits_for`].
+    fn waits_for(&mut self, _other: u32, _tie: &'static str) {}
 
     /// The running thread has taken back its request, and goes on. The thread that it has named in
     /// this step with `waits_for` was named for that request.
@@ -271,15 +271,15 @@ pub fn named(name: &Arc<str>) {
 }
 
 /// Tells the observer, if there is one, that the running thread is about to wait for the thread
-/// with the number `whom`. That thread holds the object that the running thread wants, or is to
+/// with the number `other`. That thread holds the object that the running thread wants, or is to
 /// deliver it. `tie` says which, as the sentence goes on: "which holds the mutex".
 ///
-/// Call this only if no other thread than `whom` can end the wait, because reports of deadlocks
+/// Call this only if no other thread than `other` can end the wait, because reports of deadlocks
 /// rely on it.
 #[inline]
-pub fn waits_for(whom: u32, tie: &'static str) {
+pub fn waits_for(other: u32, tie: &'static str) {
     if let Some(cpu) = current() {
-        cpu.tell(|observer| observer.waits_for(whom, tie));
+        cpu.tell(|observer| observer.waits_for(other, tie));
     }
 }
 

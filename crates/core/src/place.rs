@@ -130,7 +130,7 @@ impl fmt::Display for ThreadInfo {
         write!(f, "({}): ", self.name)?;
         if let Some(Seen { call, since, waits_for, .. }) = self.seen() {
             write!(f, "{call}, for {since:.1?}")?;
-            return waits_for.map_or(Ok(()), |(whom, tie)| write!(f, "; for thread {whom}, {tie}"));
+            return waits_for.map_or(Ok(()), |(other, tie)| write!(f, "; for thread {other}, {tie}"));
         }
         match (self.is_waiting(), self.place()) {
             (true, None) if self.place.is_join() => write!(f, "waits to join another thread"),

@@ -135,22 +135,22 @@ enum Asked {
     /// The request stands until its alarm is over. While it stands and the same thread or task
     /// polls, the sleep need not ask again. If the request travels with the thread itself, its
     /// alarm is over at once. Then, if a scheduler runs the thread too early, the sleep asks again.
-    Stands(Whom, Asker),
+    Stands(WakerId, Asker),
 }
 
 /// The identity of a waker. It is not a clone, because a clone might cost an atomic operation.
 /// While the request stands, the event source holds the waker, so no other waker has the same
 /// address.
 #[derive(Debug, PartialEq)]
-struct Whom {
+struct WakerId {
     data: usize,
     vtable: usize,
 }
 
-impl Whom {
+impl WakerId {
     #[inline(always)]
-    fn of(waker: &Waker) -> Whom {
-        Whom { data: waker.data().addr(), vtable: (&raw const *waker.vtable()).addr() }
+    fn of(waker: &Waker) -> WakerId {
+        WakerId { data: waker.data().addr(), vtable: (&raw const *waker.vtable()).addr() }
     }
 }
 
@@ -163,7 +163,7 @@ impl SleepUntil {
     }
 
     fn stands_for(&self, waker: &Waker) -> bool {
-        matches!(&self.asked, Asked::Stands(asked, asker) if !asker.is_over() && *asked == Whom::of(waker))
+        matches!(&self.asked, Asked::Stands(asked, asker) if !asker.is_over() && *asked == WakerId::of(waker))
     }
 }
 
@@ -192,7 +192,7 @@ impl Future for SleepUntil {
                 this.give_up();
                 if cpu.ask(&raw const *this, Ask::Sleep(until)) {
                     let (alarm, asker) = Alarm::new(until, cpu.given_up());
-                    this.asked = Asked::Stands(Whom::of(&cpu.keyed_waker()), asker);
+                    this.asked = Asked::Stands(WakerId::of(&cpu.keyed_waker()), asker);
                     cpu.put_alarm(alarm);
                     return Poll::Pending;
                 }
@@ -205,12 +205,12 @@ impl Future for SleepUntil {
         match spill {
             Some((cpu, waker)) => {
                 let (alarm, asker) = Alarm::new(until, cpu.given_up());
-                this.asked = Asked::Stands(Whom::of(&waker), asker);
+                this.asked = Asked::Stands(WakerId::of(&waker), asker);
                 cpu.spill(Request::Sleep(alarm), waker);
             }
             None => {
                 let (alarm, asker) = Alarm::new(until, &alarm::ELSEWHERE);
-                this.asked = Asked::Stands(Whom::of(cx.waker()), asker);
+                this.asked = Asked::Stands(WakerId::of(cx.waker()), asker);
                 fall_back(Request::Sleep(alarm), cx.waker().clone());
             }
         }

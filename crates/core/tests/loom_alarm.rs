@@ -14,7 +14,7 @@ fn alarm(counter: &'static GivenUp) -> (Alarm, Asker) {
 }
 
 #[test]
-fn both_let_go_and_whoever_is_next_has_a_bell_of_his_own() {
+fn both_let_go_and_the_next_alarm_has_a_bell_of_its_own() {
     loom::model(|| {
         let (first, next) = (counter(), counter());
         let (ringing, asker) = alarm(first);
@@ -25,15 +25,15 @@ fn both_let_go_and_whoever_is_next_has_a_bell_of_his_own() {
         });
         drop(asker);
         let mine = alarm(next);
-        let (gone, his) = source.join().unwrap();
-        for (alarm, asker) in [&mine, &his] {
-            assert!(alarm.is_wanted() && !asker.is_over(), "a bell that somebody else has too");
+        let (gone, theirs) = source.join().unwrap();
+        for (alarm, asker) in [&mine, &theirs] {
+            assert!(alarm.is_wanted() && !asker.is_over(), "a bell that another alarm has too");
         }
         let given_up = first.count();
         assert!(given_up <= 1 && (!gone || given_up == 1), "counted once if it was given up first");
-        drop(his.1);
+        drop(theirs.1);
         assert_eq!(next.count(), 1);
-        assert!(!his.0.is_wanted() && mine.0.is_wanted());
+        assert!(!theirs.0.is_wanted() && mine.0.is_wanted());
         drop(mine.0);
         assert!(mine.1.is_over());
         drop(mine.1);
@@ -42,7 +42,7 @@ fn both_let_go_and_whoever_is_next_has_a_bell_of_his_own() {
 }
 
 #[test]
-fn a_source_that_looks_finds_the_counter_or_that_nobody_waits() {
+fn a_source_that_looks_finds_the_counter_or_that_no_sleeper_waits() {
     loom::model(|| {
         let first = counter();
         let (ringing, asker) = alarm(first);

@@ -68,7 +68,7 @@ impl Model {
 }
 
 #[test]
-fn the_last_event_is_seen_whoever_runs_the_thread() {
+fn the_last_event_is_seen_whichever_cpu_runs_the_thread() {
     // All interleavings take two minutes. Three preemptions are enough to reach every state of the
     // diagram.
     let mut builder = loom::model::Builder::new();

@@ -61,7 +61,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn a_value_reaches_the_one_who_waits() {
+fn a_value_reaches_the_waiter() {
     loom::model(|| {
         let slot = Arc::new(Slot::new(None));
         let giver = {
@@ -74,7 +74,7 @@ fn a_value_reaches_the_one_who_waits() {
 }
 
 #[test]
-fn a_value_given_to_one_who_gives_up_reaches_the_other() {
+fn a_value_given_to_a_waiter_that_gives_up_reaches_the_other() {
     loom::model(|| {
         let slot = Arc::new(Slot::new(None));
         let taker = {
@@ -98,7 +98,7 @@ fn a_value_given_to_one_who_gives_up_reaches_the_other() {
 }
 
 #[test]
-fn a_value_given_to_one_who_gives_up_is_not_lost() {
+fn a_value_given_to_a_waiter_that_gives_up_is_not_lost() {
     loom::model(|| {
         let slot = Arc::new(Slot::new(None));
         let giver = {
@@ -215,7 +215,7 @@ fn past_the_lock_or_through_it_one_at_a_time_gets_in() {
 }
 
 #[test]
-fn one_who_gives_up_before_the_gate_leaves_it_as_it_was() {
+fn a_waiter_that_gives_up_before_the_gate_leaves_it_as_it_was() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {

@@ -82,8 +82,8 @@ impl Observer for Teller {
         tell(Told::Named(thread.get(), name.to_string()));
     }
 
-    fn waits_for(&mut self, whom: u32, tie: &'static str) {
-        tell(Told::WaitsFor(whom, tie));
+    fn waits_for(&mut self, other: u32, tie: &'static str) {
+        tell(Told::WaitsFor(other, tie));
     }
 
     fn waits_on(&mut self, errand: Errand) {
@@ -207,7 +207,7 @@ fn every_end_of_a_step_is_told_and_the_scheduler_gets_the_same_nodes() {
 }
 
 #[test]
-fn for_whom_a_thread_waits() {
+fn the_thread_that_a_thread_waits_for() {
     let _observing = observing();
     let mut joined = None;
     round_robin(async {
@@ -220,12 +220,12 @@ fn for_whom_a_thread_waits() {
     .unwrap();
     for told in std::mem::take(&mut *TOLD.lock().unwrap()) {
         match told {
-            Told::WaitsFor(whom, "which it joins") => joined = Some(whom),
+            Told::WaitsFor(other, "which it joins") => joined = Some(other),
             Told::Ended(thread, end) if end == "Return" && joined == Some(thread) => return,
             _ => {}
         }
     }
-    panic!("the main thread waits for the other, whose end comes later");
+    panic!("the main thread waits for the other, which ends later");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn turns_sleep_and_mail() {
 }
 
 #[test]
-fn names_and_who_runs_seen_from_another_os_thread() {
+fn names_and_the_running_thread_seen_from_another_os_thread() {
     static SEEN: AtomicU32 = AtomicU32::new(0);
     let _observing = observing();
     round_robin(async {
@@ -278,7 +278,7 @@ fn names_and_who_runs_seen_from_another_os_thread() {
             let me = ThreadId::current().unwrap();
             let watcher = std::thread::spawn(move || {
                 let found = running().into_iter().find(|(_, thread)| *thread == me);
-                assert!(me.info().unwrap().name().contains("names_and_who_runs"));
+                assert!(me.info().unwrap().name().contains("names_and_the_running_thread"));
                 SEEN.store(found.unwrap().1.get(), Ordering::Relaxed);
             });
             watcher.join().unwrap();
@@ -321,7 +321,7 @@ fn it_begins_and_ends_while_a_scheduler_runs() {
         }
         assert_eq!(ends(), [""; 0]);
         // The CPU is not observed, so no observer is told.
-        waits_for(1, "which is nobody");
+        waits_for(1, "which is no thread");
         nudge(0);
     })
     .unwrap();

@@ -191,7 +191,7 @@ impl Drop for Panics {
 }
 
 #[test]
-fn a_waker_that_panics_does_not_panic_again_in_who_unwinds() {
+fn a_waker_that_panics_does_not_panic_again_while_its_thread_unwinds() {
     /// A destructor that grants a waiter its value.
     struct Puts<'a>(&'a Object<Shared>);
     impl Drop for Puts<'_> {

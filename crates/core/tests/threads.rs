@@ -503,9 +503,9 @@ fn many_threads_come_and_go() {
     assert_eq!(done.get(), n);
 }
 
-struct WakesNobody;
+struct WakesNothing;
 
-impl Wake for WakesNobody {
+impl Wake for WakesNothing {
     fn wake(self: Arc<Self>) {
         panic!("as it should");
     }
@@ -514,7 +514,7 @@ impl Wake for WakesNobody {
 #[test]
 fn a_foreign_waker_that_panics_does_not_end_the_scheduler_that_wakes_it() {
     let mut cpu = Cpu::new().unwrap();
-    cpu.wake(Arc::new(WakesNobody).into());
+    cpu.wake(Arc::new(WakesNothing).into());
     run(&mut cpu, yield_now());
 }
 

@@ -42,8 +42,8 @@ pub fn spawn<T: 'static>(body: impl FnOnce() -> T + 'static) -> JoinHandle<T> {
     spawn_local(direct(body))
 }
 
-/// Creates a direct-style thread without a handle. The scheduler decides which of the two threads
-/// goes on first.
+/// Creates a direct-style thread that no thread joins; the scheduler decides which of the two goes
+/// on first.
 ///
 /// # Panics
 /// Outside of a direct-style thread, and if there is no room for another.

@@ -62,9 +62,9 @@
 //! that panics during unwinding aborts the process, as anywhere in Rust.
 //!
 //! # Overflow
-//! Below each stack lie guard pages, which have no access rights. A thread that runs into them ends
-//! the process, and the name of the thread and the size of its stack are written to standard error.
-//! The handler passes all other faults on to the handler that was there before it.
+//! Below each stack lie pages that no code may touch. Running into them ends the process, with the
+//! name of the thread and the size of its stack on standard error. The handler passes all other
+//! faults on to the one that was there before it.
 
 mod calls;
 mod overflow;

@@ -84,8 +84,8 @@ impl Drop for HandlerStack {
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo, and for SIGSEGV it has an address.
     let address = unsafe { (*info).si_addr() }.addr();
-    // SAFETY: `CURRENT` is non-null only while this OS thread is on that stack, and a stack in use
-    // has its control block.
+    // SAFETY: non-null only while this OS thread is on that stack, and then the stack's control
+    // block lives.
     if let Some(control) = unsafe { CURRENT.get().as_ref() }
         && control.guards(address)
     {

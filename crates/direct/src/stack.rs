@@ -31,7 +31,7 @@ pub const STACK_BYTES: usize = 256 * 1024;
 
 /// The smallest stack, and the first size that is kept for reuse.
 const BYTES_MIN: usize = 16 * 1024;
-/// Sizes are powers of two, so that a stack fits later requests for about as much.
+/// Sizes are powers of two, so that a kept stack fits each request for about as much.
 const SIZES: usize = 40;
 /// Untouchable addresses below each stack: more than any frame that does not probe its pages should
 /// skip.
@@ -47,8 +47,8 @@ const COLOURS: usize = 32;
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The control block of the stack that this OS thread is on: the innermost one if stacks are
-    /// nested; null if it is on none.
+    /// The direct-style thread on the stack of which this OS thread runs, the innermost if nested;
+    /// null otherwise.
     pub(crate) static CURRENT: Cell<*const Control> = const { Cell::new(ptr::null()) };
 
     /// Free stacks.
@@ -61,22 +61,20 @@ struct Kept([Vec<NonNull<Control>>; SIZES]);
 impl Drop for Kept {
     fn drop(&mut self) {
         for control in self.0.iter_mut().flat_map(std::mem::take) {
-            // SAFETY: a stack that is kept for reuse is not in use, and this list was the only one
-            // that it was in.
+            // SAFETY: a kept stack is in use by no thread, and this was the only list of it.
             unsafe { unmap(control) };
         }
     }
 }
 
-/// The control block of a stack. The stack and the poll that switches to it both read and write it.
+/// The data that a stack shares with the code that switches to it.
 pub(crate) struct Control {
-    /// The way back to the poll that has resumed the thread.
+    /// The way back to the code that resumed the thread.
     pub(crate) yielder: Cell<*const Yielder<(), ()>>,
     /// The waker of the poll within which the thread runs: a bitwise copy, so that it stays at one
     /// address. Not written while a `wait` is polling its future, which refers to it.
     pub(crate) lent: UnsafeCell<ManuallyDrop<Waker>>,
-    /// The waker to poll with: `lent`, or a waker that does nothing while the stack is being
-    /// unwound.
+    /// What to poll with: `lent`, or a waker that wakes no thread while the stack is being unwound.
     pub(crate) waker: Cell<*const Waker>,
     /// Keeps valid what `lent` refers to, for a `wait` in the middle of another one's poll.
     pub(crate) kept: Cell<Option<Waker>>,
@@ -174,8 +172,8 @@ impl Stack {
     }
 
     pub(crate) fn control(&self) -> &Control {
-        // SAFETY: `map` has written it. It is there until `unmap`, which is not called for a stack
-        // in use.
+        // SAFETY: written by `map`, and there until `unmap`, which no code calls for a stack in
+        // use.
         unsafe { self.control.as_ref() }
     }
 }
@@ -242,7 +240,7 @@ fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
     // SAFETY: the upper part of the mapping just made.
     if unsafe { libc::mprotect(start.add(GUARD).cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
         let error = failed();
-        // SAFETY: this call has made the mapping, and its address has not left this call.
+        // SAFETY: the mapping just made, which no other code knows.
         unsafe { libc::munmap(start.cast(), GUARD + bytes) };
         return Err(error);
     }

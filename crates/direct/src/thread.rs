@@ -105,7 +105,7 @@ impl Options {
         F: FnOnce() -> T + 'static,
         T: 'static,
     {
-        Direct { state: State::Fresh(body, self) }
+        Direct { state: DirectState::Fresh(body, self) }
     }
 }
 
@@ -122,10 +122,10 @@ where
     F: FnOnce() -> T + 'static,
     T: 'static,
 {
-    state: State<F, T>,
+    state: DirectState<F, T>,
 }
 
-enum State<F, T: 'static> {
+enum DirectState<F, T: 'static> {
     Fresh(F, Options),
     Running(Fiber<T>),
     Over,
@@ -148,7 +148,7 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let fiber = match &mut self.state {
-            State::Running(fiber) => fiber,
+            DirectState::Running(fiber) => fiber,
             _ => self.start(),
         };
         if !fiber.lend(cx.waker()) {
@@ -173,25 +173,25 @@ where
 {
     #[cold]
     fn start(&mut self) -> &mut Fiber<T> {
-        let State::Fresh(body, options) = std::mem::replace(&mut self.state, State::Over) else {
+        let DirectState::Fresh(body, options) = std::mem::replace(&mut self.state, DirectState::Over) else {
             panic!("a direct-style thread is not polled after it has ended");
         };
-        self.state = State::Running(Fiber::new(body, options));
-        let State::Running(fiber) = &mut self.state else { unreachable!("just set") };
+        self.state = DirectState::Running(Fiber::new(body, options));
+        let DirectState::Running(fiber) = &mut self.state else { unreachable!("just set") };
         fiber
     }
 
     #[cold]
     fn strayed(&mut self) -> ! {
-        if let State::Running(fiber) = std::mem::replace(&mut self.state, State::Over) {
+        if let DirectState::Running(fiber) = std::mem::replace(&mut self.state, DirectState::Over) {
             fiber.give_up("was resumed by another task in the middle of a wait() within a wait()");
         }
         panic!("a direct-style thread was resumed by another task in the middle of a wait() within a wait()");
     }
 
     #[cold]
-    fn conclude(&mut self, result: Ended<T>) -> Poll<T> {
-        self.state = State::Over;
+    fn conclude(&mut self, result: BodyResult<T>) -> Poll<T> {
+        self.state = DirectState::Over;
         match result {
             Ok(output) => Poll::Ready(output),
             Err(payload) => resume_unwind(payload),
@@ -205,7 +205,7 @@ where
     T: 'static,
 {
     fn drop(&mut self) {
-        if let State::Running(fiber) = std::mem::replace(&mut self.state, State::Over) {
+        if let DirectState::Running(fiber) = std::mem::replace(&mut self.state, DirectState::Over) {
             fiber.cancel();
         }
     }
@@ -218,19 +218,19 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Fresh(..) => "not begun",
-            State::Running(_) => "waits",
-            State::Over => "over",
+            DirectState::Fresh(..) => "not begun",
+            DirectState::Running(_) => "waits",
+            DirectState::Over => "over",
         };
         f.debug_struct("Direct").field("state", &state).finish_non_exhaustive()
     }
 }
 
-type Ended<T> = Result<T, Box<dyn Any + Send>>;
+type BodyResult<T> = Result<T, Box<dyn Any + Send>>;
 
 /// A body that has begun and is not over, on its stack.
 struct Fiber<T: 'static> {
-    coroutine: Coroutine<(), (), Ended<T>, Stack>,
+    coroutine: Coroutine<(), (), BodyResult<T>, Stack>,
     /// The block beside its stack, which lives as long as the coroutine.
     control: *const Control,
 }
@@ -261,9 +261,9 @@ impl<T: 'static> Fiber<T> {
         let control = self.control();
         let lent = control.lent.get();
         if control.polls.get() == 0 {
-            // SAFETY: no reference to it exists: `wait` makes one only within a poll that is
-            // counted in `polls`. The copy is used as a reference to the original would be, until
-            // this poll is over; it is never dropped.
+            // SAFETY: nothing refers to it: `wait` does so only within a poll that is counted. The
+            // copy is used as a reference to the original would be, until this poll is over; it is
+            // never dropped.
             unsafe { lent.write(ManuallyDrop::new(ptr::read(waker))) };
         } else {
             // SAFETY: as a value it is there since the stack was mapped, and only looked at.
@@ -278,7 +278,7 @@ impl<T: 'static> Fiber<T> {
 
     /// Lets it run until it waits or is over.
     #[inline(always)]
-    fn resume(&mut self) -> CoroutineResult<(), Ended<T>> {
+    fn resume(&mut self) -> CoroutineResult<(), BodyResult<T>> {
         let control = self.control();
         control.cpu.set(running_cpu());
         control.panicking.set(std::thread::panicking());
@@ -291,7 +291,7 @@ impl<T: 'static> Fiber<T> {
         result
     }
 
-    /// Whether the waker of the polls that are under way on the stack is still valid: no poll
+    /// Whether the waker of the polls that are under way on the stack is there still: nothing
     /// refers to it; or the copy that `suspend_within` has kept is one like it, and keeps it alive;
     /// or it is that of a CPU which lives.
     fn may_come_back(&self) -> bool {
@@ -318,8 +318,8 @@ impl<T: 'static> Fiber<T> {
         self.control().waker.set(Waker::noop());
         match self.resume() {
             CoroutineResult::Return(result) => {
-                // The thread was cancelled as it was asked to; or it has returned or panicked, and
-                // no handle waits for that.
+                // Cancelled as was asked; or returned, or panicked, when the result is wanted no
+                // more.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(result)));
             }
             CoroutineResult::Yield(()) => {
@@ -369,14 +369,14 @@ impl<T: 'static> Drop for Remains<T> {
     fn drop(&mut self) {
         if let Some(fiber) = self.fiber.take() {
             fiber.give_up(
-                "waits in a destructor, or within a function that cannot unwind, where nobody will run it",
+                "waits in a destructor, or within a function that cannot unwind, where no scheduler will run it",
             );
         }
     }
 }
 
 /// What a cancelled thread is unwound with.
-struct Cancelled;
+struct CancelPayload;
 
 /// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the
 /// future is ready.
@@ -410,7 +410,7 @@ struct Cancelled;
 pub fn wait<F: IntoFuture>(future: F) -> F::Output {
     // SAFETY: non-null only while the OS thread is on that stack, which keeps the control block
     // alive. It stays true for all of this function, which is left on the same stack only.
-    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
+    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { refuse_wait() };
     if control.cpu.get() != running_cpu() {
         another_runs();
     }
@@ -419,8 +419,8 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
         let left = control.left.get();
         {
             let _polls = Polls::enter(control);
-            // SAFETY: the poll that has resumed this stack has set it. It stays there, and is not
-            // written as long as polls are counted.
+            // SAFETY: set by the code that resumed this stack. It stays there, and is not written
+            // as long as polls are counted.
             let waker = unsafe { &*control.waker.get() };
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
                 return output;
@@ -446,7 +446,7 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
 /// Outside of a direct-style thread.
 pub fn shield<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: as in `wait`.
-    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { nobody_waits() };
+    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { refuse_wait() };
     struct Shielded<'a>(&'a Control);
     impl Drop for Shielded<'_> {
         fn drop(&mut self) {
@@ -482,7 +482,7 @@ fn another_runs() -> ! {
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn nobody_waits() -> ! {
+fn refuse_wait() -> ! {
     panic!("this is for direct-style threads, and here is none; in an async block, use .await")
 }
 
@@ -504,8 +504,8 @@ impl Drop for Polls<'_> {
     }
 }
 
-/// Switches to the poll that has resumed the stack, and returns when the stack is resumed again.
-/// Unwinds if the thread is cancelled.
+/// Switches to the code that resumed the stack, and returns when it is resumed again. Unwinds if
+/// the thread is cancelled.
 #[inline(always)]
 fn suspend(control: &Control) {
     let unwinding = unwinds(control);
@@ -550,6 +550,6 @@ fn throw(control: &Control, unwinding: bool) {
     if !unwinding && thrown < THROWN_MAX && unwinding::is_caught() {
         control.thrown.set(thrown + 1);
         control.unwinding.set(true);
-        resume_unwind(Box::new(Cancelled));
+        resume_unwind(Box::new(CancelPayload));
     }
 }

@@ -41,7 +41,7 @@ const KINDS: usize = WAIT + 1;
 
 /// The table of one OS thread. Only that OS thread writes it.
 #[derive(Debug)]
-struct Table {
+struct CallTable {
     os_thread: String,
     calls: [AtomicU64; KINDS],
     /// The number of calls when a call was last timed.
@@ -55,12 +55,12 @@ struct Table {
     chance: AtomicU64,
 }
 
-impl Default for Table {
-    fn default() -> Table {
+impl Default for CallTable {
+    fn default() -> CallTable {
         let os_thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
         let zeros = || [const { AtomicU64::new(0) }; KINDS];
         let chance = AtomicU64::new(1);
-        Table { os_thread, calls: zeros(), timed: zeros(), ticks: zeros(), next: zeros(), chance }
+        CallTable { os_thread, calls: zeros(), timed: zeros(), ticks: zeros(), next: zeros(), chance }
     }
 }
 
@@ -68,7 +68,7 @@ impl Default for Table {
 #[derive(Debug)]
 struct Counted {
     /// The table of each OS thread, with its sums at the time when counting began.
-    tables: Vec<(Arc<Table>, Sums)>,
+    tables: Vec<(Arc<CallTable>, Sums)>,
     /// The sums of the OS threads that have ended.
     past: Sums,
 }
@@ -87,11 +87,11 @@ fn counts() -> MutexGuard<'static, Counted> {
 }
 
 /// The table of this OS thread. When the OS thread ends, its sums go to `past`.
-struct Here(Arc<Table>);
+struct Here(Arc<CallTable>);
 
 impl Here {
     fn new() -> Here {
-        let table = Arc::new(Table::default());
+        let table = Arc::new(CallTable::default());
         counts().tables.push((table.clone(), NOTHING));
         Here(table)
     }
@@ -111,7 +111,7 @@ thread_local! {
     static HERE: Here = Here::new();
 }
 
-impl Table {
+impl CallTable {
     /// A call begins. True if the caller must time it.
     #[inline]
     fn begin(&self, kind: usize) -> bool {
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn of_many_calls_some_are_timed_and_stand_for_all() {
-        let table = Table::default();
+        let table = CallTable::default();
         let (mut sums, mut timed, mut before) = (NOTHING, 0, Duration::ZERO);
         for call in 0..80_000 {
             // Every second call takes long, and the first calls take very long.

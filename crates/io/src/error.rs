@@ -6,12 +6,12 @@ use std::io;
 
 /// An I/O error with the operation that failed: `bind 127.0.0.1:80: Permission denied`.
 #[derive(Debug)]
-struct Doing {
+struct OperationError {
     what: String,
     error: io::Error,
 }
 
-impl Display for Doing {
+impl Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.error.to_string();
         // The text leaves the error's number out, because the number adds nothing to the text and
@@ -21,7 +21,7 @@ impl Display for Doing {
     }
 }
 
-impl Error for Doing {
+impl Error for OperationError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.error)
     }
@@ -30,7 +30,7 @@ impl Error for Doing {
 /// Adds the operation that failed to an error. The kind of the error stays; its number is with the
 /// [source](Error::source).
 pub(crate) fn doing(what: impl Display) -> impl FnOnce(io::Error) -> io::Error {
-    move |error| io::Error::new(error.kind(), Doing { what: what.to_string(), error })
+    move |error| io::Error::new(error.kind(), OperationError { what: what.to_string(), error })
 }
 
 #[cfg(test)]

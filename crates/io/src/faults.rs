@@ -1,5 +1,5 @@
-//! Fault injection: chosen system calls fail, are interrupted, or transfer less than they were asked
-//! to.
+//! Fault injection: chosen system calls fail, are interrupted, or transfer less than they were
+//! asked to.
 //!
 //! [`Faults`] register a function at the interposition point of the [system-call
 //! layer](crate::sys), which asks it before each call. The layer does not name this module.
@@ -19,10 +19,10 @@ pub enum Fault {
     Errno(i32),
     /// The call transfers at most so many bytes.
     ///
-    /// This fault is for [`Call::SendFile`], [`Call::Pread`] and [`Call::Pwrite`], because the kernel
-    /// may cut a transfer of a file short at any time. It cuts a transfer of a socket short only if
-    /// there are no more bytes, or no more room, and callers rely on that; the simulated network cuts
-    /// those short where a kernel may.
+    /// This fault is for [`Call::SendFile`], [`Call::Pread`] and [`Call::Pwrite`], because the
+    /// kernel may cut a transfer of a file short at any time. It cuts a transfer of a socket short
+    /// only if there are no more bytes, or no more room, and callers rely on that; the simulated
+    /// network cuts those short where a kernel may.
     Short(usize),
 }
 
@@ -35,14 +35,14 @@ impl Fault {
 /// faults were installed.
 type Plan = Box<dyn FnMut(Call, u64) -> Option<Fault> + Send>;
 
-struct Installed {
+struct InstalledFaults {
     plan: Plan,
     counts: [u64; Call::ALL.len()],
 }
 
-impl Installed {
-    fn new(plan: impl FnMut(Call, u64) -> Option<Fault> + Send + 'static) -> Installed {
-        Installed { plan: Box::new(plan), counts: [0; Call::ALL.len()] }
+impl InstalledFaults {
+    fn new(plan: impl FnMut(Call, u64) -> Option<Fault> + Send + 'static) -> InstalledFaults {
+        InstalledFaults { plan: Box::new(plan), counts: [0; Call::ALL.len()] }
     }
 
     fn of(&mut self, call: Call) -> Option<Fault> {
@@ -53,10 +53,10 @@ impl Installed {
 }
 
 thread_local! {
-    static HERE: RefCell<Option<Installed>> = const { RefCell::new(None) };
+    static HERE: RefCell<Option<InstalledFaults>> = const { RefCell::new(None) };
 }
 
-static EVERYWHERE: Mutex<Option<Installed>> = Mutex::new(None);
+static EVERYWHERE: Mutex<Option<InstalledFaults>> = Mutex::new(None);
 
 /// Installed faults. They stay as long as the value lives. With them a test reaches the code behind
 /// an error that the kernel hardly ever returns.
@@ -76,33 +76,35 @@ static EVERYWHERE: Mutex<Option<Installed>> = Mutex::new(None);
 #[must_use = "dropping it takes the faults away"]
 pub struct Faults {
     everywhere: bool,
-    /// The value stays on its OS thread, because its destructor removes the faults of that OS thread.
+    /// The value stays on its OS thread, because its destructor removes the faults of that OS
+    /// thread.
     _local: std::marker::PhantomData<*const ()>,
 }
 
 impl Faults {
-    /// Installs faults of the calls that this OS thread makes. `plan` decides about each call before it
-    /// is made, given the number of calls of its kind that were made before it. `plan` itself makes no
-    /// call.
+    /// Installs faults of the calls that this OS thread makes. `plan` decides about each call
+    /// before it is made, given the number of calls of its kind that were made before it. `plan`
+    /// itself makes no call.
     ///
     /// # Panics
     /// If this OS thread has faults already.
     pub fn here(plan: impl FnMut(Call, u64) -> Option<Fault> + Send + 'static) -> Faults {
         HERE.with_borrow_mut(|here| {
             assert!(here.is_none(), "this OS thread has faults already");
-            *here = Some(Installed::new(plan));
+            *here = Some(InstalledFaults::new(plan));
         });
         Faults::installed(false)
     }
 
-    /// Installs faults of the calls of all OS threads of the process, which include the blocking pool's.
+    /// Installs faults of the calls of all OS threads of the process, which include the blocking
+    /// pool's.
     ///
     /// # Panics
     /// If the process has faults already.
     pub fn everywhere(plan: impl FnMut(Call, u64) -> Option<Fault> + Send + 'static) -> Faults {
         let mut everywhere = everywhere();
         assert!(everywhere.is_none(), "the process has faults already");
-        *everywhere = Some(Installed::new(plan));
+        *everywhere = Some(InstalledFaults::new(plan));
         Faults::installed(true)
     }
 
@@ -127,7 +129,7 @@ impl fmt::Debug for Faults {
     }
 }
 
-fn everywhere() -> MutexGuard<'static, Option<Installed>> {
+fn everywhere() -> MutexGuard<'static, Option<InstalledFaults>> {
     EVERYWHERE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

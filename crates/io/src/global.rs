@@ -34,12 +34,12 @@ static GLOBAL: PerProcess<Mutex<Option<&'static Global>>> = PerProcess::new();
 
 #[derive(Debug)]
 struct Global {
-    state: Mutex<State>,
+    state: Mutex<FallbackState>,
     caller: Caller,
 }
 
 #[derive(Debug)]
-struct State {
+struct FallbackState {
     driver: Driver<Waker>,
     /// Present while the loop's OS thread waits and no request is open. A new request removes it.
     quiet: Option<Quiet>,
@@ -75,7 +75,7 @@ impl Global {
         let (driver, caller) = (Driver::new()?, Caller::new()?);
         driver.add_unpark(&caller)?;
         let epoll = driver.epoll().clone();
-        let global = Global { state: Mutex::new(State { driver, quiet: None }), caller };
+        let global = Global { state: Mutex::new(FallbackState { driver, quiet: None }), caller };
         let (sender, receiver) = channel::<&'static Global>();
         let run = move || receiver.recv().into_iter().for_each(|global| global.run(&epoll));
         std::thread::Builder::new().name("selvedge-io".into()).spawn(run)?;

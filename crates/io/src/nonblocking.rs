@@ -15,7 +15,8 @@ use std::task::{Context, Poll, ready};
 
 /// An owned descriptor in non-blocking mode: a socket, a pipe, a terminal, an eventfd.
 ///
-/// It makes blocking calls of non-blocking ones, after the pattern *try; if it would block, wait and try again*:
+/// It makes blocking calls of non-blocking ones, after the pattern *try; if it would block, wait
+/// and try again*:
 ///
 /// ```
 /// # use selvedge::NonBlocking;
@@ -25,19 +26,20 @@ use std::task::{Context, Poll, ready};
 /// }
 /// ```
 ///
-/// Per direction it keeps a deadline and a note that the descriptor is *drained*. After a call that would have
-/// blocked, or one that [`drained`](Self::drained) was told of, the next one waits before it tries: the failing call is
-/// not made twice.
+/// Per direction it keeps a deadline and a note that the descriptor is *drained*. After a call that
+/// would have blocked, or one that [`drained`](Self::drained) was told of, the next one waits
+/// before it tries: the failing call is not made twice.
 ///
-/// Any number of threads may use it at once; each event resumes all of those who wait for it. Each call is paid for
-/// from the [`budget`] of the step: a thread that never has to wait lets the others run after 64 calls at most.
+/// Any number of threads may use it at once; each event resumes all threads that wait for it. Each
+/// call is paid for from the [`budget`] of the step: a thread that never has to wait lets the
+/// others run after 64 calls at most.
 ///
 /// # Paper
 /// [LZ07 Figure 11]: `sock_accept`, a blocking call built from a non-blocking one and `sys_epoll_wait`.
 ///
 /// # Differences
-/// 1. The paper's call registers with epoll for each wait; here the descriptor is registered once, and anew when its threads
-///    have gone to another event loop.
+/// 1. The paper's call registers with epoll for each wait; here the descriptor is registered once,
+///    and anew when its threads have gone to another event loop.
 /// 2. A wait may end by a deadline.
 pub struct NonBlocking<T> {
     io: T,
@@ -51,11 +53,11 @@ pub struct NonBlocking<T> {
     write_deadline: AtomicU64,
 }
 
-/// Waits until a descriptor is ready, in a thread or on a foreign executor. The answer is a hint: try, and wait again if it was too
-/// early.
+/// Waits until a descriptor is ready, in a thread or on a foreign executor. The answer is a hint:
+/// try, and wait again if it was too early.
 ///
-/// This is the bare system call, for descriptors that are waited for now and then: each wait asks the kernel for what it knows. A
-/// [`NonBlocking`] waits for one many times.
+/// This is the bare system call, for descriptors that are waited for now and then: each wait asks
+/// the kernel for what it knows. A [`NonBlocking`] waits for one many times.
 ///
 /// # Paper
 /// [LZ07 Figure 10] `sys_epoll_wait`.
@@ -67,7 +69,8 @@ pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> impl Future<Output = ()> 
 impl<T: AsFd> NonBlocking<T> {
     /// Puts a descriptor into non-blocking mode and takes it over.
     ///
-    /// The mode belongs to the open file, which other descriptors may share: those of a terminal, say, with the shell.
+    /// The mode belongs to the open file, which other descriptors may share: those of a terminal,
+    /// say, with the shell.
     ///
     /// # Errors
     /// If the kernel refuses the mode.
@@ -95,7 +98,8 @@ impl<T: AsFd> NonBlocking<T> {
     /// `call` is repeated while it fails with `WouldBlock` or `Interrupted`.
     ///
     /// # Errors
-    /// Any other error of `call`; `TimedOut` when the [read deadline](Self::set_read_deadline) passes.
+    /// Any other error of `call`; `TimedOut` when the [read deadline](Self::set_read_deadline)
+    /// passes.
     #[inline]
     pub fn read_with<R, C>(&self, call: C) -> Repeat<'_, T, C>
     where
@@ -104,11 +108,12 @@ impl<T: AsFd> NonBlocking<T> {
         Repeat { wait: Waiting::new(self, Interest::READ), call, at_once: false }
     }
 
-    /// Makes a call that may find no room to write, and waits for as long as it does. As [`read_with`](Self::read_with)
-    /// otherwise.
+    /// Makes a call that may find no room to write, and waits for as long as it does. As
+    /// [`read_with`](Self::read_with) otherwise.
     ///
     /// # Errors
-    /// Any other error of `call`; `TimedOut` when the [write deadline](Self::set_write_deadline) passes.
+    /// Any other error of `call`; `TimedOut` when the [write deadline](Self::set_write_deadline)
+    /// passes.
     #[inline]
     pub fn write_with<R, C>(&self, call: C) -> Repeat<'_, T, C>
     where
@@ -117,8 +122,9 @@ impl<T: AsFd> NonBlocking<T> {
         Repeat { wait: Waiting::new(self, Interest::WRITE), call, at_once: false }
     }
 
-    /// Waits until there may be something to read. It is a hint: the call that follows may find nothing after all, above all
-    /// in a combinator (`select!`, a time-out), where it ends whenever it is polled again.
+    /// Waits until there may be something to read. It is a hint: the call that follows may find
+    /// nothing after all, above all in a combinator (`select!`, a time-out), where it ends whenever
+    /// it is polled again.
     ///
     /// # Errors
     /// `TimedOut` when the [read deadline](Self::set_read_deadline) passes.
@@ -136,17 +142,18 @@ impl<T: AsFd> NonBlocking<T> {
         Waiting::new(self, Interest::WRITE)
     }
 
-    /// Sets the point in time at which reads that still wait fail with `TimedOut`; `None` for no such point. It holds for all
-    /// waits that begin later, until it is set again.
+    /// Sets the point in time at which reads that still wait fail with `TimedOut`; `None` for no
+    /// such point. It holds for all waits that begin later, until it is set again.
     ///
-    /// A deadline is exact to about a [tick](crate::wheel::Tick::RESOLUTION), and costs no timer operation as long as it
-    /// only ever moves on.
+    /// A deadline is exact to about a [tick](crate::wheel::Tick::RESOLUTION), and costs no timer
+    /// operation as long as it only ever moves on.
     #[inline]
     pub fn set_read_deadline(&self, deadline: Option<Time>) {
         self.read_deadline.store(deadline.map_or(0, |t| t.as_nanos().max(1)), Relaxed);
     }
 
-    /// Sets the point in time at which writes fail. As [`set_read_deadline`](Self::set_read_deadline) otherwise.
+    /// Sets the point in time at which writes fail. As
+    /// [`set_read_deadline`](Self::set_read_deadline) otherwise.
     #[inline]
     pub fn set_write_deadline(&self, deadline: Option<Time>) {
         self.write_deadline.store(deadline.map_or(0, |t| t.as_nanos().max(1)), Relaxed);
@@ -162,12 +169,14 @@ impl<T: AsFd> NonBlocking<T> {
         self.shorts
     }
 
-    /// Notes that nothing is left to read (or no room to write), so that the next call waits first. A short write says so. A short read
-    /// says so of a pipe without packets or of a TCP connection, and not of a terminal, of a Unix socket through which descriptors
-    /// may be passed, of a pipe with packets (`O_DIRECT`).
+    /// Notes that nothing is left to read (or no room to write), so that the next call waits first.
+    /// A short write says so. A short read says so of a pipe without packets or of a TCP
+    /// connection, and not of a terminal, of a Unix socket through which descriptors may be passed,
+    /// of a pipe with packets (`O_DIRECT`).
     ///
-    /// To be said right after the call that has shown it, before anything is awaited. Saying so when it is not true may make the next call
-    /// wait for ever, since what is there already is not reported again.
+    /// To be said right after the call that has shown it, before anything is awaited. Saying so
+    /// when it is not true may make the next call wait for ever, since what is there already is not
+    /// reported again.
     #[inline]
     pub fn drained(&self, direction: Interest) {
         self.found_drained(direction, Drained::Short);
@@ -184,8 +193,9 @@ impl<T: AsFd> NonBlocking<T> {
         }
     }
 
-    /// Notes what a read of a byte stream tells: one that came back short has emptied it, if that is a proof; but at the end there is
-    /// nothing to wait for. `cut` if the kernel says that something came with the bytes.
+    /// Notes what a read of a byte stream tells: one that came back short has emptied it, if that
+    /// is a proof; but at the end there is nothing to wait for. `cut` if the kernel says that
+    /// something came with the bytes.
     #[inline]
     pub(crate) fn note_read(&self, read: usize, room: usize, cut: bool) {
         if read == room {
@@ -206,7 +216,8 @@ impl<T: AsFd> NonBlocking<T> {
         }
     }
 
-    /// Reads from a byte stream by a call that notes what it tells. With no `room` it goes on at once.
+    /// Reads from a byte stream by a call that notes what it tells. With no `room` it goes on at
+    /// once.
     #[inline]
     pub(crate) fn read_into<R, C>(&self, room: usize, call: C) -> Repeat<'_, T, C>
     where
@@ -215,7 +226,8 @@ impl<T: AsFd> NonBlocking<T> {
         Repeat { at_once: room == 0, ..self.read_with(call) }
     }
 
-    /// Writes to a byte stream by a call that notes what it tells. With a `length` of 0 it goes on at once.
+    /// Writes to a byte stream by a call that notes what it tells. With a `length` of 0 it goes on
+    /// at once.
     #[inline]
     pub(crate) fn write_from<R, C>(&self, length: usize, call: C) -> Repeat<'_, T, C>
     where
@@ -224,7 +236,8 @@ impl<T: AsFd> NonBlocking<T> {
         Repeat { at_once: length == 0, ..self.write_with(call) }
     }
 
-    /// Reads from a byte stream until `buffer` is full, by calls that note what they tell; `UnexpectedEof` if it ends before.
+    /// Reads from a byte stream until `buffer` is full, by calls that note what they tell;
+    /// `UnexpectedEof` if it ends before.
     #[inline]
     pub(crate) fn read_exact_with(
         &self,
@@ -269,7 +282,7 @@ impl<T> NonBlocking<T> {
         if interest == Interest::READ { &self.read_drained } else { &self.write_drained }
     }
 
-    /// Whether the write deadline has passed, for those who wait otherwise.
+    /// Whether the write deadline has passed, for callers that wait by other means.
     ///
     /// # Errors
     /// `TimedOut` when it has.
@@ -305,14 +318,15 @@ impl<T> NonBlocking<T> {
     }
 }
 
-/// The wait of a caller that polls instead of awaiting: it keeps one for each direction, from poll to poll. See
-/// [`NonBlocking::poll_read_with`].
+/// The wait of a caller that polls instead of awaiting: it keeps one for each direction, from poll
+/// to poll. See [`NonBlocking::poll_read_with`].
 ///
-/// It may move between polls, and between tasks: each poll that finds nothing asks for the task that made it. It belongs to the one
-/// descriptor that it was first used with.
+/// It may move between polls, and between tasks: each poll that finds nothing asks for the task
+/// that made it. It belongs to the one descriptor that it was first used with.
 #[derive(Debug, Default)]
 pub struct PollState {
-    /// On the heap, because a request is known by its address. Made by the first wait, and used again for all others.
+    /// On the heap, because a request is known by its address. Made by the first wait, and used
+    /// again for all others.
     wait: Option<Box<WaitFd>>,
     waiting: bool,
     /// Present if the event loop that was asked knew nothing of the descriptor.
@@ -320,8 +334,9 @@ pub struct PollState {
 }
 
 impl<T: AsFd> NonBlocking<T> {
-    /// [`read_with`](Self::read_with) for who polls, as the traits of other libraries want it: `Pending` when there is
-    /// nothing to read, and the task of `cx` is woken when there may be.
+    /// [`read_with`](Self::read_with) for code that polls, as the traits of other libraries want
+    /// it: `Pending` when there is nothing to read, and the task of `cx` is woken when there may
+    /// be.
     ///
     /// # Errors
     /// As for [`read_with`](Self::read_with).
@@ -335,7 +350,7 @@ impl<T: AsFd> NonBlocking<T> {
         self.poll_with(Interest::READ, state, cx, call)
     }
 
-    /// [`write_with`](Self::write_with) for who polls.
+    /// [`write_with`](Self::write_with) for code that polls.
     ///
     /// # Errors
     /// As for [`write_with`](Self::write_with).
@@ -381,8 +396,8 @@ impl<T: AsFd> NonBlocking<T> {
                 place => *place = Some(Box::new(wait)),
             }
             state.waiting = true;
-            // The wait may be given up, which nothing tells, when it has been resumed by an edge that does not come again. So whoever
-            // is next tries before it waits.
+            // The wait may be given up, which nothing tells, after an edge has resumed it that does
+            // not come again. So the next caller tries before it waits.
             self.is_drained(interest).store(false, Relaxed);
         }
         let wait = state.wait.as_mut().expect("it waits");
@@ -392,7 +407,8 @@ impl<T: AsFd> NonBlocking<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Makes a call, again while it is interrupted; `None` if it would block, or if it has to be made again and is to wait before.
+    /// Makes a call, again while it is interrupted; `None` if it would block, or if it has to be
+    /// made again and is to wait before.
     #[inline]
     fn attempt<R>(
         &self,
@@ -474,8 +490,8 @@ impl<T: AsFd> Future for Waiting<'_, T> {
 }
 
 impl<T> Drop for Waiting<'_, T> {
-    /// A wait that is given up may have been resumed already, by an edge that does not come again. So whatever is next tries
-    /// before it waits.
+    /// A wait that is given up may have been resumed already, by an edge that does not come again.
+    /// So whatever is next tries before it waits.
     #[inline]
     fn drop(&mut self) {
         if self.wait.is_some() {
@@ -490,12 +506,14 @@ impl<T> fmt::Debug for Waiting<'_, T> {
     }
 }
 
-/// The future of [`NonBlocking::read_with`] and [`NonBlocking::write_with`]: a call, tried again and again.
+/// The future of [`NonBlocking::read_with`] and [`NonBlocking::write_with`]: a call, tried again
+/// and again.
 #[must_use = "nothing happens until it is awaited"]
 pub struct Repeat<'a, T, C> {
     wait: Waiting<'a, T>,
     call: C,
-    /// The first call is made even if the descriptor is drained, because it has no bytes to wait for.
+    /// The first call is made even if the descriptor is drained, because it has no bytes to wait
+    /// for.
     at_once: bool,
 }
 

@@ -45,8 +45,8 @@ pub fn pipe() -> io::Result<(Sender, Receiver)> {
     Ok((Sender { io: NonBlocking::assume(writer) }, Receiver { io: NonBlocking::assume(reader) }))
 }
 
-/// The end of a pipe that is written to. When the other end is closed, writing fails with `BrokenPipe`. (Rust programs ignore SIGPIPE from
-/// their start.)
+/// The end of a pipe that is written to. When the other end is closed, writing fails with
+/// `BrokenPipe`. (Rust programs ignore SIGPIPE from their start.)
 #[derive(Debug)]
 pub struct Sender {
     io: NonBlocking<Fd>,
@@ -58,11 +58,12 @@ pub struct Receiver {
     io: NonBlocking<Fd>,
 }
 
-/// How long the opening of a FIFO waits for a reader before it looks again: at first, and at most. The kernel tells nobody.
+/// How long the opening of a FIFO waits for a reader before it looks again: at first, and at most.
+/// It looks again because the kernel reports no such event.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 impl Sender {
-    /// Opens a FIFO for writing, and waits until somebody has it open for reading.
+    /// Opens a FIFO for writing, and waits until a reader has it open.
     ///
     /// # Errors
     /// With the path in the message: not there, not permitted, not a FIFO.
@@ -97,7 +98,8 @@ impl Sender {
         self.io.write_from(bytes.len(), |_| self.try_write(bytes))
     }
 
-    /// Writes all of `bytes`. Up to 4,096 bytes are written in one piece, whoever else writes to the pipe.
+    /// Writes all of `bytes`. Up to 4,096 bytes are written in one piece, even while other
+    /// processes write to the pipe.
     ///
     /// # Errors
     /// As for [`write`](Self::write); how much was written is not known then.
@@ -116,7 +118,8 @@ impl Sender {
         Ok(written)
     }
 
-    /// Makes a call that writes without waiting, for who polls: see [`NonBlocking::poll_write_with`].
+    /// Makes a call that writes without waiting, for code that polls: see
+    /// [`NonBlocking::poll_write_with`].
     ///
     /// # Errors
     /// Those of `call`, and `TimedOut` after the [deadline](Self::set_deadline).
@@ -130,7 +133,8 @@ impl Sender {
         self.io.poll_write_with(state, cx, |_| call(self))
     }
 
-    /// Sets the point in time after which writing fails with `TimedOut`: see [`NonBlocking::set_write_deadline`].
+    /// Sets the point in time after which writing fails with `TimedOut`: see
+    /// [`NonBlocking::set_write_deadline`].
     pub fn set_deadline(&self, deadline: Option<Time>) {
         self.io.set_write_deadline(deadline);
     }
@@ -162,8 +166,8 @@ impl Receiver {
         Ok(Receiver { io: NonBlocking::new(fd.into())? })
     }
 
-    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 when no writer is left (or the buffer has
-    /// no room).
+    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 when no
+    /// writer is left (or the buffer has no room).
     ///
     /// # Errors
     /// Those of `read`, and `TimedOut` after the [deadline](Self::set_deadline).
@@ -204,7 +208,8 @@ impl Receiver {
         Ok(sys::read(&self.io, buffer)?)
     }
 
-    /// Makes a call that reads without waiting, for who polls: see [`NonBlocking::poll_read_with`].
+    /// Makes a call that reads without waiting, for code that polls: see
+    /// [`NonBlocking::poll_read_with`].
     ///
     /// # Errors
     /// Those of `call`, and `TimedOut` after the [deadline](Self::set_deadline).
@@ -218,7 +223,8 @@ impl Receiver {
         self.io.poll_read_with(state, cx, |_| call(self))
     }
 
-    /// Waits until there is something to read, or no writer is left. It is a hint: see [`NonBlocking::readable`].
+    /// Waits until there is something to read, or no writer is left. It is a hint: see
+    /// [`NonBlocking::readable`].
     ///
     /// # Errors
     /// `TimedOut` after the [deadline](Self::set_deadline).
@@ -226,7 +232,8 @@ impl Receiver {
         self.io.readable()
     }
 
-    /// Sets the point in time after which reading fails with `TimedOut`: see [`NonBlocking::set_read_deadline`].
+    /// Sets the point in time after which reading fails with `TimedOut`: see
+    /// [`NonBlocking::set_read_deadline`].
     pub fn set_deadline(&self, deadline: Option<Time>) {
         self.io.set_read_deadline(deadline);
     }

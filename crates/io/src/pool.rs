@@ -1,18 +1,22 @@
 //! The blocking pool: OS threads for calls that may block for long.
 //!
-//! Opening a file, reading its status, looking up a host name: Linux offers no readiness for these, and a worker that made
-//! them itself would stop all its threads. They run here instead, on OS threads that do nothing else.
+//! Opening a file, reading its status, looking up a host name: Linux offers no readiness for these,
+//! and a worker that made them itself would stop all its threads. They run here instead, on OS
+//! threads that do nothing else.
 //!
 //! # The recipe
 //!
-//! 1. **System call and node.** A thread awaits [`blocking`]`(f)`. The request holds `f`; the thread waits behind its
-//!    [`Waker`] ([`Trace::Blocked`](selvedge_core::Trace::Blocked)), so the same call serves threads of a foreign executor.
-//! 2. **Interpret and register.** The request puts `f` and a cell for its answer into the pool's queue. When the queue is
-//!    full, the request waits in line for room: a pool that cannot keep up slows its callers down.
-//! 3. **Event loop.** `Shared::work` below: each OS thread of the pool takes a job, runs it, leaves the answer in the
-//!    cell and wakes the one who waits for it.
+//! 1. **System call and node.** A thread awaits [`blocking`]`(f)`. The request holds `f`; the
+//!    thread waits behind its [`Waker`] ([`Trace::Blocked`](selvedge_core::Trace::Blocked)), so the
+//!    same call serves threads of a foreign executor.
+//! 2. **Interpret and register.** The request puts `f` and a cell for its answer into the pool's
+//!    queue. When the queue is full, the request waits in line for room: a pool that cannot keep up
+//!    slows its callers down.
+//! 3. **Event loop.** `PoolShared::work` below: each OS thread of the pool takes a job, runs it,
+//!    leaves the answer in the cell and wakes the waiter.
 //!
-//! OS threads start on demand up to a bound, and leave when they have found nothing to do for a while.
+//! OS threads start on demand up to a bound, and leave when they have found nothing to do for a
+//! while.
 //!
 //! # Paper
 //! [LZ07 §4.2]: "blocking calls on a separate OS thread" (`worker_file_open`).
@@ -33,13 +37,15 @@ use std::time::Duration;
 
 /// Runs `f` on an OS thread of the process's blocking pool and returns what it returned.
 ///
-/// The pool has at most 64 OS threads and 1,024 jobs in its queue; beyond that the caller waits for room. (What this crate itself has OS
-/// threads do, files above all, goes by others, and does not wait behind `f`.) Dropping the
-/// future before `f` has started removes the job; afterwards `f` runs to its end and its result is dropped.
+/// The pool has at most 64 OS threads and 1,024 jobs in its queue; beyond that the caller waits for
+/// room. (What this crate itself has OS threads do, files above all, goes by others, and does not
+/// wait behind `f`.) Dropping the future before `f` has started removes the job; afterwards `f`
+/// runs to its end and its result is dropped.
 ///
 /// # Errors
 ///
-/// [`Lost`] when `f` panicked, with the payload, or when no OS thread could be started: then `f` has been dropped, and was not run.
+/// [`Lost`] when `f` panicked, with the payload, or when no OS thread could be started: then `f`
+/// has been dropped, and was not run.
 ///
 /// # Examples
 ///
@@ -55,7 +61,8 @@ use std::time::Duration;
 /// Two allocations and, on an idle pool, two switches between OS threads: some 10 µs.
 ///
 /// # Paper
-/// [LZ07 §4.2]; [HMP05 §2.2]: a call that blocks does so on another OS thread, so that threads run on.
+/// [LZ07 §4.2]; [HMP05 §2.2]: a call that blocks does so on another OS thread, so that threads run
+/// on.
 #[doc(alias = "spawn_blocking")]
 pub fn blocking<T, F>(f: F) -> Blocking<T, F>
 where
@@ -65,7 +72,8 @@ where
     shared().run(f)
 }
 
-/// The process's blocking pool, which [`blocking`] runs on. The child of a `fork(2)` has another than its parent.
+/// The process's blocking pool, which [`blocking`] runs on. The child of a `fork(2)` has another
+/// than its parent.
 pub fn shared() -> &'static Pool {
     static POOL: PerProcess<Pool> = PerProcess::new();
     POOL.get(|| Pool::new(Limits::default()))
@@ -89,7 +97,8 @@ pub struct Load {
     pub threads_most: usize,
 }
 
-/// What all pools of the process's own have to do: that of [`blocking`], and those of the calls that this crate makes itself.
+/// What all pools of the process's own have to do: that of [`blocking`], and those of the calls
+/// that this crate makes itself.
 pub fn load() -> Load {
     let lanes = [Lane::Files, Lane::Lookups].map(|lane| lane.pool().load());
     lanes.into_iter().fold(shared().load(), |sum, load| Load {
@@ -102,8 +111,9 @@ pub fn load() -> Load {
     })
 }
 
-/// The pools of the calls that this crate makes itself. Each has OS threads of its own, so that no such call waits for the end of
-/// what the program does in [`blocking`], and none on files for a slow name server.
+/// The pools of the calls that this crate makes itself. Each has OS threads of its own, so that no
+/// such call waits for the end of what the program does in [`blocking`], and none on files for a
+/// slow name server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lane {
     /// What a file system does: names, and operations where there is no ring.
@@ -173,14 +183,14 @@ impl Default for Limits {
 /// Dropping it lets the jobs that wait run to their end, then its OS threads leave.
 #[derive(Debug)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
 }
 
 impl Pool {
     /// A pool that starts its first OS thread with its first job.
     pub fn new(limits: Limits) -> Pool {
-        let state = Mutex::new(State::default());
-        Pool { shared: Arc::new(Shared { limits, state, work: Condvar::new() }) }
+        let state = Mutex::new(PoolState::default());
+        Pool { shared: Arc::new(PoolShared { limits, state, work: Condvar::new() }) }
     }
 
     /// Runs `f` on an OS thread of this pool. As [`blocking`] otherwise.
@@ -189,7 +199,11 @@ impl Pool {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        Blocking { pool: self.shared.clone(), stage: Stage::Unsent(f), cell: Arc::new(Cell::default()) }
+        Blocking {
+            pool: self.shared.clone(),
+            stage: JobStage::Unsent(f),
+            cell: Arc::new(AnswerCell::default()),
+        }
     }
 
     /// The number of OS threads the pool has now.
@@ -231,15 +245,15 @@ impl Drop for Pool {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PoolShared {
     limits: Limits,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// Signalled when a job comes in while an OS thread is idle, and when the pool closes.
     work: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     jobs: VecDeque<Job>,
     /// Callers that wait for room in `jobs`, each with its ticket; tickets ascend.
     line: VecDeque<(u64, Waker)>,
@@ -248,16 +262,25 @@ struct State {
     threads: usize,
     threads_most: usize,
     idle: usize,
-    /// One for each OS thread that is idle and will stay so: see [`settle`](State::settle).
+    /// One for each OS thread that is idle and will stay so: see [`settle`](PoolState::settle).
     quiet: Vec<Quiet>,
     taken: u64,
     closed: bool,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for PoolState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let State { jobs, line, next_ticket: _, threads, threads_most: _, idle, quiet: _, taken: _, closed } =
-            self;
+        let PoolState {
+            jobs,
+            line,
+            next_ticket: _,
+            threads,
+            threads_most: _,
+            idle,
+            quiet: _,
+            taken: _,
+            closed,
+        } = self;
         f.debug_struct("State")
             .field("jobs", &jobs.len())
             .field("line", &line.len())
@@ -268,10 +291,11 @@ impl fmt::Debug for State {
     }
 }
 
-impl State {
-    /// To be called, before the lock is released, whenever the number of jobs or of idle OS threads has changed: each job that
-    /// waits keeps one of the idle OS threads from being quiet. It does not matter which. So the submitter of a job ends the quiet of
-    /// the OS thread that will run it.
+impl PoolState {
+    /// To be called, before the lock is released, whenever the number of jobs or of idle OS threads
+    /// has changed: each job that waits keeps one of the idle OS threads from being quiet. It does
+    /// not matter which. So the submitter of a job ends the quiet of the OS thread that will run
+    /// it.
     fn settle(&mut self) {
         let quiet = if self.closed { 0 } else { self.idle.saturating_sub(self.jobs.len()) };
         self.quiet.resize_with(quiet, Quiet::new);
@@ -293,10 +317,11 @@ struct Job {
 // SAFETY: `id` is compared, never followed.
 unsafe impl Send for Job {}
 
-impl Shared {
-    /// Puts a job into the queue and sees to it that an OS thread will take it. The error is why there is none, with the job, which is to
-    /// be dropped when the lock is released: it is code of the caller's.
-    fn submit(self: &Arc<Shared>, state: &mut State, job: Job) -> Result<(), (std::io::Error, Job)> {
+impl PoolShared {
+    /// Puts a job into the queue and sees to it that an OS thread will take it. The error is why
+    /// there is none, with the job, which is to be dropped when the lock is released: it is code of
+    /// the caller's.
+    fn submit(self: &Arc<PoolShared>, state: &mut PoolState, job: Job) -> Result<(), (std::io::Error, Job)> {
         if state.jobs.len() >= state.idle && state.threads < self.limits.threads_max.get() {
             let shared = self.clone();
             let started =
@@ -350,38 +375,39 @@ impl Shared {
     }
 }
 
-/// Where the answer of one job is left and by whom it is awaited.
-struct Cell<T> {
-    answer: Mutex<Answer<T>>,
+/// The place where a job leaves its answer, with the waker of the waiter.
+struct AnswerCell<T> {
+    answer: Mutex<JobAnswer<T>>,
 }
 
-enum Answer<T> {
-    /// Not there yet; who to wake when it is.
+enum JobAnswer<T> {
+    /// The answer is not there yet. The waker to call when it is.
     Awaited(Option<Waker>),
     Here(Result<T, Lost>),
     /// Taken, or not wanted any more.
     Gone,
 }
 
-impl<T> Default for Cell<T> {
-    fn default() -> Cell<T> {
-        Cell { answer: Mutex::new(Answer::Awaited(None)) }
+impl<T> Default for AnswerCell<T> {
+    fn default() -> AnswerCell<T> {
+        AnswerCell { answer: Mutex::new(JobAnswer::Awaited(None)) }
     }
 }
 
-impl<T> Cell<T> {
+impl<T> AnswerCell<T> {
     fn put(&self, result: Result<T, Lost>) {
         let mut answer = lock(&self.answer);
-        // What is replaced is dropped or woken without the lock held: it may run code of the caller's.
-        match std::mem::replace(&mut *answer, Answer::Gone) {
-            Answer::Awaited(waker) => {
-                *answer = Answer::Here(result);
+        // What is replaced is dropped or woken without the lock held: it may run code of the
+        // caller's.
+        match std::mem::replace(&mut *answer, JobAnswer::Gone) {
+            JobAnswer::Awaited(waker) => {
+                *answer = JobAnswer::Here(result);
                 drop(answer);
                 if let Some(waker) = waker {
                     waker.wake();
                 }
             }
-            Answer::Here(_) | Answer::Gone => drop(answer),
+            JobAnswer::Here(_) | JobAnswer::Gone => drop(answer),
         }
     }
 }
@@ -389,13 +415,13 @@ impl<T> Cell<T> {
 /// The future of [`blocking`]: a call on its way to the pool, in it, or on its way back.
 #[must_use = "the call is made when this is awaited"]
 pub struct Blocking<T, F> {
-    pool: Arc<Shared>,
-    stage: Stage<F>,
-    cell: Arc<Cell<T>>,
+    pool: Arc<PoolShared>,
+    stage: JobStage<F>,
+    cell: Arc<AnswerCell<T>>,
 }
 
 #[derive(Debug)]
-enum Stage<F> {
+enum JobStage<F> {
     Unsent(F),
     /// The queue was full; called up when the ticket is no longer in line.
     InLine(F, u64),
@@ -408,11 +434,11 @@ enum Stage<F> {
 impl<T, F> fmt::Debug for Blocking<T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match self.stage {
-            Stage::Unsent(_) => "unsent",
-            Stage::InLine(..) => "in line",
-            Stage::Simulated(..) => "simulated",
-            Stage::Sent => "sent",
-            Stage::Over => "over",
+            JobStage::Unsent(_) => "unsent",
+            JobStage::InLine(..) => "in line",
+            JobStage::Simulated(..) => "simulated",
+            JobStage::Sent => "sent",
+            JobStage::Over => "over",
         };
         f.debug_tuple("Blocking").field(&stage).finish()
     }
@@ -445,43 +471,43 @@ where
 {
     fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, Lost>> {
         let this = self;
-        match std::mem::replace(&mut this.stage, Stage::Over) {
-            Stage::Unsent(f) if let Some(delay) = sys::simulated_delay() => {
-                this.stage = Stage::Simulated(f, Box::pin(crate::time::sleep(delay)));
+        match std::mem::replace(&mut this.stage, JobStage::Over) {
+            JobStage::Unsent(f) if let Some(delay) = sys::simulated_delay() => {
+                this.stage = JobStage::Simulated(f, Box::pin(crate::time::sleep(delay)));
                 this.advance(cx)
             }
-            Stage::Simulated(f, mut delay) => match delay.as_mut().poll(cx) {
+            JobStage::Simulated(f, mut delay) => match delay.as_mut().poll(cx) {
                 Poll::Ready(()) => Poll::Ready(catch_unwind(AssertUnwindSafe(f)).map_err(Lost::panicked)),
                 Poll::Pending => {
-                    this.stage = Stage::Simulated(f, delay);
+                    this.stage = JobStage::Simulated(f, delay);
                     Poll::Pending
                 }
             },
-            stage @ (Stage::Unsent(_) | Stage::InLine(..)) => {
+            stage @ (JobStage::Unsent(_) | JobStage::InLine(..)) => {
                 // Foreign code, which is not run under the lock.
                 let waker = cx.waker().clone();
                 let mut state = lock(&this.pool.state);
                 let f = match stage {
-                    Stage::InLine(f, ticket) if let Ok(i) = state.position(ticket) => {
+                    JobStage::InLine(f, ticket) if let Ok(i) = state.position(ticket) => {
                         // Woken by something else; the turn has not come.
                         let replaced = std::mem::replace(&mut state.line[i].1, waker);
-                        this.stage = Stage::InLine(f, ticket);
+                        this.stage = JobStage::InLine(f, ticket);
                         drop(state);
                         // It may be foreign, and hold another call that stands in line.
                         drop(replaced);
                         return Poll::Pending;
                     }
-                    Stage::Unsent(f) | Stage::InLine(f, _) => f,
+                    JobStage::Unsent(f) | JobStage::InLine(f, _) => f,
                     _ => unreachable!("matched above"),
                 };
                 if state.jobs.len() >= this.pool.limits.queue_max.get() {
                     let ticket = state.next_ticket;
                     state.next_ticket += 1;
                     state.line.push_back((ticket, waker));
-                    this.stage = Stage::InLine(f, ticket);
+                    this.stage = JobStage::InLine(f, ticket);
                     return Poll::Pending;
                 }
-                *lock(&this.cell.answer) = Answer::Awaited(Some(waker));
+                *lock(&this.cell.answer) = JobAnswer::Awaited(Some(waker));
                 let cell = this.cell.clone();
                 let run = Box::new(move || {
                     let result = catch_unwind(AssertUnwindSafe(f)).map_err(Lost::panicked);
@@ -494,35 +520,35 @@ where
                     drop(job);
                     return Poll::Ready(Err(Lost::no_thread(&error)));
                 }
-                this.stage = Stage::Sent;
+                this.stage = JobStage::Sent;
                 Poll::Pending
             }
-            Stage::Sent => {
+            JobStage::Sent => {
                 let known = |waker: &Option<Waker>| waker.as_ref().is_some_and(|w| w.will_wake(cx.waker()));
-                let is_known = matches!(&*lock(&this.cell.answer), Answer::Awaited(waker) if known(waker));
+                let is_known = matches!(&*lock(&this.cell.answer), JobAnswer::Awaited(waker) if known(waker));
                 // Cloned and dropped without the lock held.
                 let waker = (!is_known).then(|| cx.waker().clone());
                 let mut answer = lock(&this.cell.answer);
-                let replaced = match (std::mem::replace(&mut *answer, Answer::Gone), waker) {
-                    (Answer::Here(result), _) => return Poll::Ready(result),
-                    (Answer::Awaited(before), None) => {
-                        *answer = Answer::Awaited(before);
+                let replaced = match (std::mem::replace(&mut *answer, JobAnswer::Gone), waker) {
+                    (JobAnswer::Here(result), _) => return Poll::Ready(result),
+                    (JobAnswer::Awaited(before), None) => {
+                        *answer = JobAnswer::Awaited(before);
                         None
                     }
-                    (Answer::Awaited(before), waker) => {
-                        *answer = Answer::Awaited(waker);
+                    (JobAnswer::Awaited(before), waker) => {
+                        *answer = JobAnswer::Awaited(waker);
                         before
                     }
-                    (Answer::Gone, _) => {
+                    (JobAnswer::Gone, _) => {
                         unreachable!("only `poll` and `drop` leave this, and neither comes back to `Sent`")
                     }
                 };
                 drop(answer);
                 drop(replaced);
-                this.stage = Stage::Sent;
+                this.stage = JobStage::Sent;
                 Poll::Pending
             }
-            Stage::Over => panic!("a call is awaited once more after its answer"),
+            JobStage::Over => panic!("a call is awaited once more after its answer"),
         }
     }
 }
@@ -530,8 +556,8 @@ where
 impl<T, F> Drop for Blocking<T, F> {
     fn drop(&mut self) {
         match self.stage {
-            Stage::Unsent(_) | Stage::Simulated(..) | Stage::Over => {}
-            Stage::InLine(_, ticket) => {
+            JobStage::Unsent(_) | JobStage::Simulated(..) | JobStage::Over => {}
+            JobStage::InLine(_, ticket) => {
                 let mut state = lock(&self.pool.state);
                 // Called up but gone before it came: the room is the next one's.
                 let gone = match state.position(ticket) {
@@ -543,8 +569,8 @@ impl<T, F> Drop for Blocking<T, F> {
                 drop(gone);
                 wake_next(next);
             }
-            Stage::Sent => {
-                let unwanted = std::mem::replace(&mut *lock(&self.cell.answer), Answer::Gone);
+            JobStage::Sent => {
+                let unwanted = std::mem::replace(&mut *lock(&self.cell.answer), JobAnswer::Gone);
                 drop(unwanted);
                 let id = Arc::as_ptr(&self.cell).cast();
                 let mut state = lock(&self.pool.state);
@@ -568,32 +594,32 @@ fn wake_next(next: Option<(u64, Waker)>) {
 
 /// A call on the blocking pool came to no result.
 pub struct Lost {
-    why: Why,
+    why: LostCause,
 }
 
-enum Why {
+enum LostCause {
     Panicked(Box<dyn Any + Send>),
     NoThread(String),
 }
 
 impl Lost {
     fn panicked(payload: Box<dyn Any + Send>) -> Lost {
-        Lost { why: Why::Panicked(payload) }
+        Lost { why: LostCause::Panicked(payload) }
     }
 
     fn no_thread(error: &std::io::Error) -> Lost {
-        Lost { why: Why::NoThread(error.to_string()) }
+        Lost { why: LostCause::NoThread(error.to_string()) }
     }
 
     /// Whether the call panicked.
     pub fn is_panic(&self) -> bool {
-        matches!(self.why, Why::Panicked(_))
+        matches!(self.why, LostCause::Panicked(_))
     }
 
     /// The payload of the panic, to resume it with; `Err(self)` if the call did not panic.
     pub fn into_panic(self) -> Result<Box<dyn Any + Send>, Lost> {
         match self.why {
-            Why::Panicked(payload) => Ok(payload),
+            LostCause::Panicked(payload) => Ok(payload),
             why => Err(Lost { why }),
         }
     }
@@ -602,12 +628,12 @@ impl Lost {
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.why {
-            Why::Panicked(payload) => {
+            LostCause::Panicked(payload) => {
                 let text = payload.downcast_ref::<&str>().copied();
                 let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
                 write!(f, "a call on the blocking pool panicked: {}", text.unwrap_or("(no message)"))
             }
-            Why::NoThread(error) => write!(f, "the blocking pool cannot start an OS thread: {error}"),
+            LostCause::NoThread(error) => write!(f, "the blocking pool cannot start an OS thread: {error}"),
         }
     }
 }
@@ -626,7 +652,8 @@ impl From<Lost> for std::io::Error {
     }
 }
 
-/// Locks, whatever became of earlier holders: no invariant of this module spans a call that can panic.
+/// Locks, whatever became of earlier holders: no invariant of this module spans a call that can
+/// panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,11 +3,13 @@
 //! # The recipe
 //!
 //! 1. **System call and node.** [`Child::wait`] waits until the child's pidfd is readable
-//!    ([`Trace::Wait`](selvedge_core::Trace::Wait)); its pipes are waited for as all [pipes](crate::pipe) are.
-//! 2. **Interpret and register.** Starting takes as long as `fork` and `exec` do, so that happens on the [blocking
-//!    pool](crate::pool). The pidfd is registered like every descriptor.
-//! 3. **Event loop.** The kernel makes the pidfd readable when the child has ended; the epoll loop does the rest. Before Linux 5.3, which
-//!    has no pidfd, the thread looks every few milliseconds instead.
+//!    ([`Trace::Wait`](selvedge_core::Trace::Wait)); its pipes are waited for as all
+//!    [pipes](crate::pipe) are.
+//! 2. **Interpret and register.** Starting takes as long as `fork` and `exec` do, so that happens
+//!    on the [blocking pool](crate::pool). The pidfd is registered like every descriptor.
+//! 3. **Event loop.** The kernel makes the pidfd readable when the child has ended; the epoll loop
+//!    does the rest. Before Linux 5.3, which has no pidfd, the thread looks every few milliseconds
+//!    instead.
 //!
 //! # Examples
 //! ```
@@ -45,8 +47,8 @@ use std::time::Duration;
 
 pub use std::process::Output;
 
-/// A program to be started, with its arguments, environment and standard streams: [`std::process::Command`], started without keeping
-/// a worker.
+/// A program to be started, with its arguments, environment and standard streams:
+/// [`std::process::Command`], started without keeping a worker.
 ///
 /// Unless said otherwise, the child has the standard streams of this process.
 #[derive(Debug)]
@@ -115,21 +117,23 @@ impl Command {
         self
     }
 
-    /// Whether the child is killed when its [`Child`] is dropped before it has ended; so is one that is still being started when
-    /// that is given up. By default it lives on.
+    /// Whether the child is killed when its [`Child`] is dropped before it has ended; so is one
+    /// that is still being started when that is given up. By default it lives on.
     pub fn kill_on_drop(&mut self, yes: bool) -> &mut Command {
         self.kill_on_drop = yes;
         self
     }
 
-    /// Everything else that can be said of a command. (A hook of `pre_exec` runs on an OS thread of the blocking pool.)
+    /// Everything else that can be said of a command. (A hook of `pre_exec` runs on an OS thread of
+    /// the blocking pool.)
     pub fn as_std_mut(&mut self) -> &mut process::Command {
         &mut self.command
     }
 
     /// Starts the program.
     ///
-    /// If this is given up, the command is left without program and arguments, as after [`Command::new`]`("")`.
+    /// If this is given up, the command is left without program and arguments, as after
+    /// [`Command::new`]`("")`.
     ///
     /// # Errors
     /// With the program in the message: not there, not permitted, no room for another process.
@@ -158,7 +162,8 @@ impl Command {
         self.spawn().await?.wait().await
     }
 
-    /// Starts the program with empty standard input, and waits for its end and all that it writes to standard output and standard error.
+    /// Starts the program with empty standard input, and waits for its end and all that it writes
+    /// to standard output and standard error.
     ///
     /// # Errors
     /// As for [`spawn`](Self::spawn), and those of reading.
@@ -180,8 +185,8 @@ impl From<process::Command> for Command {
 
 /// A child process.
 ///
-/// Dropping it does not end the child, unless [told so](Command::kill_on_drop). What is left of one that ends later is cleared away when
-/// another child is started, waited for or dropped.
+/// Dropping it does not end the child, unless [told so](Command::kill_on_drop). What is left of one
+/// that ends later is cleared away when another child is started, waited for or dropped.
 #[derive(Debug)]
 pub struct Child {
     /// Until it is dropped.
@@ -227,11 +232,11 @@ impl Child {
         self.child().id()
     }
 
-    /// Waits for its end, and says how it was. Closes its standard input first, so that it does not wait for more. Any later call says the
-    /// same.
+    /// Waits for its end, and says how it was. Closes its standard input first, so that it does not
+    /// wait for more. Any later call says the same.
     ///
     /// # Errors
-    /// Only if somebody else has waited for it (`waitpid` in other code).
+    /// Only if other code has waited for the child already, by `waitpid`.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.stdin = None;
         let (mut pause, id) = (LOOKS.0, self.id());
@@ -261,7 +266,8 @@ impl Child {
         Ok(self.ended)
     }
 
-    /// Waits for its end and for all that it writes to those of its standard streams that are piped and still here.
+    /// Waits for its end and for all that it writes to those of its standard streams that are piped
+    /// and still here.
     ///
     /// # Errors
     /// As for [`wait`](Self::wait), and those of reading.
@@ -347,7 +353,7 @@ impl Child {
     }
 }
 
-/// What one who waits for the end of a child waits for.
+/// The errand of a thread that waits for the end of a child.
 fn ending(child: u32) -> Errand {
     Errand { call: "end", object: Object::Process(child) }
 }
@@ -358,7 +364,8 @@ impl Drop for Child {
             let _ = self.start_kill();
         }
         if let (Ok(None), Some(mut child)) = (self.try_wait(), self.child.take()) {
-            // Those of its pipes that were not made ours: nobody would close them before its end.
+            // The pipes that `Child` did not take: no other code would close them before the
+            // child's end.
             drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
             orphans().push(child);
         }
@@ -366,7 +373,8 @@ impl Drop for Child {
     }
 }
 
-/// Children that nobody waits for. The kernel keeps their ends until somebody asks.
+/// Children that no thread waits for. The kernel keeps the status of each until this process asks
+/// for it.
 static ORPHANS: Mutex<Vec<process::Child>> = Mutex::new(Vec::new());
 
 fn orphans() -> MutexGuard<'static, Vec<process::Child>> {

@@ -2,22 +2,27 @@
 //!
 //! # The recipe
 //!
-//! 1. **System call and node.** [`Signals::next`] looks whether a signal is pending and otherwise waits until the eventfd of
-//!    its subscription is readable ([`Trace::Wait`](selvedge_core::Trace::Wait)).
-//! 2. **Interpret and register.** [`signals`] installs a handler for each signal and takes a subscription: a mask,
-//!    a set of pending signals and an eventfd. The eventfd is registered like every descriptor.
-//! 3. **Event loop.** The handler, which the kernel runs on some OS thread, marks the signal as pending in each subscription
-//!    that wants it and writes to its eventfd; the epoll loop does the rest.
+//! 1. **System call and node.** [`Signals::next`] looks whether a signal is pending and otherwise
+//!    waits until the eventfd of its subscription is readable
+//!    ([`Trace::Wait`](selvedge_core::Trace::Wait)).
+//! 2. **Interpret and register.** [`signals`] installs a handler for each signal and takes a
+//!    subscription: a mask, a set of pending signals and an eventfd. The eventfd is registered like
+//!    every descriptor.
+//! 3. **Event loop.** The handler, which the kernel runs on some OS thread, marks the signal as
+//!    pending in each subscription that wants it and writes to its eventfd; the epoll loop does the
+//!    rest.
 //!
-//! No signal is blocked and no OS thread need exist for it, so that signals may be subscribed to at any time, before
-//! or after other OS threads have started, and child processes inherit no signal mask.
+//! No signal is blocked and no OS thread need exist for it, so that signals may be subscribed to at
+//! any time, before or after other OS threads have started, and child processes inherit no signal
+//! mask.
 //!
 //! # Other libraries' handlers
 //!
-//! A handler that was there first is called by ours, after it. One that another library installs over ours is left alone: it stays when the
-//! last subscription goes. Such a library may call ours in turn, as what it has found. So from then on ours may be below
-//! and above the same handler, and calls only the one that it found when it was installed for the first time: that one cannot
-//! know ours, and no circle comes about.
+//! A handler that was there first is called by ours, after it. One that another library installs
+//! over ours is left alone: it stays when the last subscription goes. Such a library may call ours
+//! in turn, as what it has found. So from then on ours may be below and above the same handler, and
+//! calls only the one that it found when it was installed for the first time: that one cannot know
+//! ours, and no circle comes about.
 
 use crate::NonBlocking;
 use crate::errand::told;
@@ -63,8 +68,8 @@ impl Signal {
         self.0
     }
 
-    /// Its bit in a mask; `None` if it cannot be awaited: there is no such signal, it cannot be caught, or the faulty
-    /// instruction behind it would be repeated for ever.
+    /// Its bit in a mask; `None` if it cannot be awaited: there is no such signal, it cannot be
+    /// caught, or the faulty instruction behind it would be repeated for ever.
     #[doc(hidden)]
     pub fn bit(self) -> Option<u64> {
         use libc::{SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGTRAP};
@@ -97,11 +102,13 @@ impl fmt::Display for Signal {
     }
 }
 
-/// Subscribes to signals: from now on they are delivered to the [`Signals`] returned, and no longer do what the kernel does
-/// by default. A handler that another library has installed before is called all the same.
+/// Subscribes to signals: from now on they are delivered to the [`Signals`] returned, and no longer
+/// do what the kernel does by default. A handler that another library has installed before is
+/// called all the same.
 ///
-/// When the last subscription to a signal is dropped, the signal does again what it did before the first; but if another library has
-/// installed a handler meanwhile, that stays. (While it is there no signals come to the subscriptions, unless it calls what it has found.)
+/// When the last subscription to a signal is dropped, the signal does again what it did before the
+/// first; but if another library has installed a handler meanwhile, that stays. (While it is there
+/// no signals come to the subscriptions, unless it calls what it has found.)
 ///
 /// # Errors
 /// - `InvalidInput` for a signal that cannot be awaited (SIGKILL, SIGSTOP, faults such as SIGSEGV).
@@ -183,8 +190,9 @@ impl Signals {
         names.collect::<Vec<_>>().join(" or ")
     }
 
-    /// Waits for the next signal subscribed to. Signals that come in faster than they are awaited are merged, each
-    /// kind into one, as the kernel does too; of several kinds the lowest number comes first.
+    /// Waits for the next signal subscribed to. Signals that come in faster than they are awaited
+    /// are merged, each kind into one, as the kernel does too; of several kinds the lowest number
+    /// comes first.
     ///
     /// # Errors
     /// Only if the eventfd cannot be read, which does not happen.
@@ -222,8 +230,8 @@ impl Signals {
     }
 }
 
-/// The descriptor that becomes readable with each signal: for who waits for it otherwise than by [`Signals::next`], and then reads it
-/// empty and calls [`Signals::try_next`].
+/// The descriptor that becomes readable with each signal: for code that waits for it by
+/// other means than [`Signals::next`], then reads it empty and calls [`Signals::try_next`].
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.source {
@@ -248,23 +256,24 @@ impl Drop for Signals {
 const SUBSCRIPTIONS_MAX: usize = 16;
 const NO_EVENTFD: i32 = -1;
 
-/// What the handler sees of a subscription. It runs between any two instructions of the process, so this is atomics and
-/// a descriptor that, once made, is never closed: a handler that is late must not write to somebody else's.
-struct Subscription {
+/// What the handler sees of a subscription. It runs between any two instructions of the process, so
+/// this is atomics and a descriptor that, once made, is never closed: a handler that is late must
+/// not write to a descriptor of other code.
+struct SignalMailbox {
     mask: AtomicU64,
     pending: AtomicU64,
     eventfd: AtomicI32,
 }
 
-static SUBSCRIPTIONS: [Subscription; SUBSCRIPTIONS_MAX] = [const {
-    Subscription { mask: AtomicU64::new(0), pending: AtomicU64::new(0), eventfd: AtomicI32::new(NO_EVENTFD) }
+static SUBSCRIPTIONS: [SignalMailbox; SUBSCRIPTIONS_MAX] = [const {
+    SignalMailbox { mask: AtomicU64::new(0), pending: AtomicU64::new(0), eventfd: AtomicI32::new(NO_EVENTFD) }
 }; SUBSCRIPTIONS_MAX];
 
-static TABLE: Mutex<Table> =
-    Mutex::new(Table { taken: [false; SUBSCRIPTIONS_MAX], handlers: [const { None }; 65], known: 0 });
+static TABLE: Mutex<HandlerTable> =
+    Mutex::new(HandlerTable { taken: [false; SUBSCRIPTIONS_MAX], handlers: [const { None }; 65], known: 0 });
 
-/// What only those who subscribe and unsubscribe see.
-struct Table {
+/// The state that only subscribing and unsubscribing use.
+struct HandlerTable {
     taken: [bool; SUBSCRIPTIONS_MAX],
     /// By signal number: how many subscribe to it, and what it did before.
     handlers: [Option<(usize, Action)>; 65],
@@ -272,7 +281,7 @@ struct Table {
     known: u64,
 }
 
-impl Table {
+impl HandlerTable {
     fn subscribe(&mut self, signal: Signal) -> io::Result<()> {
         let handler = &mut self.handlers[signal.0 as usize];
         if let Some((subscriptions, _)) = handler {
@@ -292,7 +301,8 @@ impl Table {
         if self.known & 1 << (signal.0 - 1) == 0 {
             EARLIER[signal.0 as usize].set(&before);
         }
-        // SAFETY: `handle` is async-signal-safe and has the signature for a handler with SA_SIGINFO.
+        // SAFETY: `handle` is async-signal-safe and has the signature for a handler with
+        // SA_SIGINFO.
         unsafe { sys::signal_action(signal.0, Some(&action)) }.map_err(failed)?;
         *handler = Some((1, before));
         Ok(())
@@ -364,8 +374,8 @@ extern "C" fn handle(number: libc::c_int, info: *mut libc::siginfo_t, context: *
     for subscription in &SUBSCRIPTIONS {
         if subscription.mask.load(SeqCst) & bit != 0 {
             subscription.pending.fetch_or(bit, SeqCst);
-            // SAFETY: a subscription with a mask has an eventfd, which is never closed. (rustix makes the system call itself
-            // and does not touch errno.)
+            // SAFETY: a subscription with a mask has an eventfd, which is never closed. (rustix
+            // makes the system call itself and does not touch errno.)
             let eventfd = unsafe { BorrowedFd::borrow_raw(subscription.eventfd.load(SeqCst)) };
             // Only a full counter could refuse, and a full counter is readable.
             let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());

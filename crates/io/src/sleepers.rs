@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_give_up_are_cleared_away_when_they_are_as_many_as_the_others() {
+    fn sleepers_that_give_up_are_cleared_away_when_they_are_as_many_as_the_others() {
         let mut sleepers = Sleepers::new(Tick(0));
         let mut waiting = Vec::new();
         let mut most = 0;
@@ -324,7 +324,7 @@ mod tests {
             }
             most = most.max(sleepers.len);
         }
-        assert!(most < 2 * waiting.len() + 2 * GIVEN_UP_MAX + 100, "{most} for {} who wait", waiting.len());
+        assert!(most < 2 * waiting.len() + 2 * GIVEN_UP_MAX + 100, "{most} for {} that wait", waiting.len());
         let mut woken = drain(&mut sleepers, 60_000);
         woken.sort();
         assert_eq!(woken, waiting.iter().map(|(n, _)| *n).collect::<Vec<_>>());
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_have_given_up_nobody_is_left() {
+    fn when_all_have_given_up_no_sleeper_is_left() {
         let mut sleepers = Sleepers::new(Tick(0));
         let all: Vec<_> = (0..10)
             .map(|n| {

@@ -59,7 +59,7 @@ pub struct TimerKey {
 }
 
 #[derive(Debug)]
-struct Node<T> {
+struct TimerNode<T> {
     /// `None` while the node is on the free list.
     payload: Option<T>,
     tick: Tick,
@@ -93,7 +93,7 @@ pub struct Wheel<T> {
     levels: Levels,
     /// Per level and slot, the first node of a circular list.
     slots: Box<Slots<u32>>,
-    nodes: Vec<Node<T>>,
+    nodes: Vec<TimerNode<T>>,
     free: u32,
     len: usize,
 }
@@ -132,7 +132,7 @@ impl<T> Wheel<T> {
         let tick = self.levels.not_passed(tick);
         let node = if self.free == NIL {
             let node = u32::try_from(self.nodes.len()).ok().filter(|&n| n != NIL).expect("too many timers");
-            self.nodes.push(Node { payload: Some(payload), tick, prev: NIL, next: NIL, generation: 0 });
+            self.nodes.push(TimerNode { payload: Some(payload), tick, prev: NIL, next: NIL, generation: 0 });
             node
         } else {
             let node = self.free;
@@ -211,7 +211,7 @@ impl<T> Wheel<T> {
     /// Takes a linked node out of its slot's list.
     fn unlink(&mut self, node: u32) {
         let (level, slot) = self.levels.place(self.nodes[node as usize].tick);
-        let Node { prev, next, .. } = self.nodes[node as usize];
+        let TimerNode { prev, next, .. } = self.nodes[node as usize];
         if next == node {
             self.clear(level, slot);
         } else {
@@ -255,7 +255,7 @@ impl<T> Wheel<T> {
         n.payload.take()
     }
 
-    fn live(&self, key: TimerKey) -> Option<&Node<T>> {
+    fn live(&self, key: TimerKey) -> Option<&TimerNode<T>> {
         let node = self.nodes.get(key.node as usize)?;
         (node.generation == key.generation && node.payload.is_some()).then_some(node)
     }

@@ -231,7 +231,7 @@ fn unix_datagrams_go_to_paths() {
 }
 
 #[test]
-fn interruptions_are_nobodys_business() {
+fn interruptions_reach_no_caller() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     run(async move {

@@ -289,7 +289,7 @@ fn under_foreign_executors() {
 }
 
 #[test]
-fn a_thread_whose_reads_are_all_in_memory_lets_others_run() {
+fn a_thread_with_all_reads_in_memory_lets_others_run() {
     both(|| async {
         let on_disk = pattern(4096);
         let file = File::open(on_disk.path()).await.unwrap();

@@ -85,7 +85,7 @@ fn waits_that_are_given_up_wake_no_thread() {
     let listener = listen();
     beside_a_sleep("a listener", async move {
         while let Selected::First(()) = select((sleep(ms(10)), listener.accept())).await {}
-        panic!("nobody connects");
+        panic!("no client connects");
     });
     let (one, other) = UnixStream::pair().unwrap();
     beside_a_sleep("a socket", async move {

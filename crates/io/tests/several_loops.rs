@@ -84,7 +84,7 @@ fn is_only_with(worker: &Worker, one: &Arc<Stream>, other: &Stream) -> bool {
 }
 
 #[test]
-fn who_moves_on_leaves_nothing_behind() {
+fn a_thread_that_moves_on_leaves_nothing_behind() {
     let (one, other) = pair();
     let workers = [Worker::start(), Worker::start(), Worker::start()];
     for round in 0..30u8 {
@@ -224,7 +224,7 @@ fn a_loop_ends_and_its_descriptors_go_on() {
 
 /// A poller gives up without telling its loop. The descriptor leaves that loop all the same.
 #[test]
-fn what_a_poller_has_left_behind_keeps_no_descriptor_in_his_loop() {
+fn a_wait_that_a_poller_left_behind_keeps_no_descriptor_in_its_loop() {
     let (one, other) = pair();
     let workers = [Worker::start(), Worker::start()];
     let reader = one.clone();

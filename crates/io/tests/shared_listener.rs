@@ -97,7 +97,7 @@ fn wait_in_a_loop_that_stays(
 /// The thread that accepts on a share goes to another loop. The first loop still knows the
 /// descriptor, and sleeps.
 #[test]
-fn a_share_whose_thread_has_gone_to_another_loop_hears_of_connections() {
+fn a_share_hears_of_connections_after_its_thread_has_gone_to_another_loop() {
     let listener = listen();
     let address = listener.local_addr();
     let _other = listener.share().unwrap();

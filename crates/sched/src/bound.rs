@@ -67,7 +67,7 @@ where
     std::thread::Builder::new().name("bound".to_string()).spawn(move || {
         let ended = events().map_err(Into::into).and_then(|mut events| {
             round_robin_with(&mut events, async move {
-                let end = Rc::new(End::default());
+                let end = Rc::new(BodyEnd::default());
                 let at_end = EndsWith(end.clone());
                 born.has(spawn_local(async move {
                     let _at_end = at_end;
@@ -85,12 +85,12 @@ where
 
 /// Whether the bound thread's future is gone, and the waker of the main thread that waits for that.
 #[derive(Default)]
-struct End {
+struct BodyEnd {
     is_here: Cell<bool>,
     waiting: RefCell<Option<Waker>>,
 }
 
-impl End {
+impl BodyEnd {
     async fn come(&self) {
         poll_fn(|cx| {
             if self.is_here.get() {
@@ -103,7 +103,7 @@ impl End {
     }
 }
 
-struct EndsWith(Rc<End>);
+struct EndsWith(Rc<BodyEnd>);
 
 impl Drop for EndsWith {
     fn drop(&mut self) {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_reaches_who_joins_it() {
+    fn a_panic_reaches_the_joiner() {
         let spawned = bound(no_events, || async {
             std::panic::resume_unwind(Box::new("in native code"));
             #[expect(unreachable_code, reason = "the type of the result")]

@@ -61,9 +61,9 @@ const WANTED: u64 = 1 << 63;
 
 /// The head's word, with access to its parts.
 #[derive(Clone, Copy)]
-struct Head(u64);
+struct RingHead(u64);
 
-impl Head {
+impl RingHead {
     /// The first free item: no worker has claimed or stolen it.
     fn real(self) -> u32 {
         self.0 as u32
@@ -78,8 +78,8 @@ impl Head {
         self.0 & WANTED != 0
     }
 
-    fn new(real: u32, stolen: u32, wanted: bool) -> Head {
-        Head(u64::from(real) | u64::from(stolen) << STOLEN_SHIFT | if wanted { WANTED } else { 0 })
+    fn new(real: u32, stolen: u32, wanted: bool) -> RingHead {
+        RingHead(u64::from(real) | u64::from(stolen) << STOLEN_SHIFT | if wanted { WANTED } else { 0 })
     }
 }
 
@@ -87,7 +87,7 @@ impl Head {
 #[repr(align(128))]
 struct Apart<T>(T);
 
-struct Ring<T, const N: usize> {
+struct RingBuffer<T, const N: usize> {
     head: Apart<AtomicU64>,
     tail: Apart<AtomicU32>,
     slots: [UnsafeCell<MaybeUninit<T>>; N],
@@ -96,11 +96,11 @@ struct Ring<T, const N: usize> {
 // SAFETY: a slot has one user at a time: a worker that made it its own by an exchange of the head,
 // or the owner at the tail (see the head of this file). Items move between OS threads, so they must
 // be `Send`. No reference to an item leaves a slot.
-unsafe impl<T: Send, const N: usize> Sync for Ring<T, N> {}
+unsafe impl<T: Send, const N: usize> Sync for RingBuffer<T, N> {}
 // SAFETY: as above.
-unsafe impl<T: Send, const N: usize> Send for Ring<T, N> {}
+unsafe impl<T: Send, const N: usize> Send for RingBuffer<T, N> {}
 
-impl<T, const N: usize> Ring<T, N> {
+impl<T, const N: usize> RingBuffer<T, N> {
     fn slot(&self, index: u32) -> &UnsafeCell<MaybeUninit<T>> {
         &self.slots[index as usize & (N - 1)]
     }
@@ -151,7 +151,7 @@ impl<T, const N: usize> Ring<T, N> {
 /// assert_eq!(mine.pop(), Some(5));
 /// ```
 pub struct Deque<T, const N: usize = SLOTS> {
-    ring: Arc<Ring<T, N>>,
+    ring: Arc<RingBuffer<T, N>>,
     /// The same value as the ring's tail.
     tail: u32,
     /// The claimed items are `next..claimed`.
@@ -183,7 +183,7 @@ impl<T, const N: usize> Deque<T, N> {
     /// An empty ring.
     pub fn new() -> Self {
         const { assert!(N.is_power_of_two() && N <= 1 << 15, "indices are masked; `stolen` has 16 bits") };
-        let ring = Ring {
+        let ring = RingBuffer {
             head: Apart(AtomicU64::new(0)),
             tail: Apart(AtomicU32::new(0)),
             slots: std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
@@ -233,7 +233,7 @@ impl<T, const N: usize> Deque<T, N> {
     /// The number of items that can be pushed now.
     pub fn room(&mut self) -> u32 {
         // Acquire: a thief that gave slots back has read them before.
-        let head = Head(self.ring.head.0.load(Ordering::Acquire));
+        let head = RingHead(self.ring.head.0.load(Ordering::Acquire));
         let taken_back = head.real().wrapping_sub(head.stolen());
         let mut used = self.tail.wrapping_sub(taken_back);
         if self.next != self.claimed {
@@ -267,7 +267,7 @@ impl<T, const N: usize> Deque<T, N> {
     pub fn claim(&mut self, workers: u32) -> Claim {
         debug_assert_eq!(self.next, self.claimed, "claimed items are taken before there is another claim");
         let word = &self.ring.head.0;
-        let mut head = Head(word.load(Ordering::Relaxed));
+        let mut head = RingHead(word.load(Ordering::Relaxed));
         loop {
             let (real, stolen, wanted) = (head.real(), head.stolen(), head.is_wanted());
             let len = self.tail.wrapping_sub(real);
@@ -276,13 +276,13 @@ impl<T, const N: usize> Deque<T, N> {
             }
             let taken = (len / workers).clamp(1, CLAIM_MAX);
             let stolen = if stolen == 0 { 0 } else { stolen + taken };
-            let claimed = Head::new(real.wrapping_add(taken), stolen, wanted);
+            let claimed = RingHead::new(real.wrapping_add(taken), stolen, wanted);
             match word.compare_exchange_weak(head.0, claimed.0, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
                     (self.next, self.claimed) = (real, real.wrapping_add(taken));
                     return Claim { taken, left: len - taken, wanted };
                 }
-                Err(now) => head = Head(now),
+                Err(now) => head = RingHead(now),
             }
         }
     }
@@ -303,7 +303,7 @@ impl<T, const N: usize> Deque<T, N> {
 
     /// The number of items in the ring, with the claimed ones.
     pub fn len(&self) -> usize {
-        let head = Head(self.ring.head.0.load(Ordering::Relaxed));
+        let head = RingHead(self.ring.head.0.load(Ordering::Relaxed));
         self.tail.wrapping_sub(head.real()) as usize + self.claimed()
     }
 
@@ -316,7 +316,7 @@ impl<T, const N: usize> Deque<T, N> {
     /// [`claim`](Deque::claim) knows for certain.
     #[inline(always)]
     pub fn is_wanted(&self) -> bool {
-        Head(self.ring.head.0.load(Ordering::Relaxed)).is_wanted()
+        RingHead(self.ring.head.0.load(Ordering::Relaxed)).is_wanted()
     }
 }
 
@@ -334,7 +334,7 @@ impl<T, const N: usize> fmt::Debug for Deque<T, N> {
 
 /// The thieves' end of a [`Deque`].
 pub struct Stealer<T, const N: usize = SLOTS> {
-    ring: Arc<Ring<T, N>>,
+    ring: Arc<RingBuffer<T, N>>,
 }
 
 impl<T, const N: usize> Clone for Stealer<T, N> {
@@ -353,7 +353,7 @@ impl<T, const N: usize> Stealer<T, N> {
         // The first item is returned and needs no room.
         let room = thief.room() + 1;
         let word = &self.ring.head.0;
-        let mut head = Head(word.load(Ordering::Acquire));
+        let mut head = RingHead(word.load(Ordering::Acquire));
         let (first, taken) = loop {
             if head.stolen() != 0 {
                 return None;
@@ -367,10 +367,10 @@ impl<T, const N: usize> Stealer<T, N> {
             }
             // If the head is outdated, `len` may have any value; the exchange then fails.
             let taken = (len - len / 2).min(room).min(N as u32);
-            let stolen = Head::new(real.wrapping_add(taken), taken, head.is_wanted());
+            let stolen = RingHead::new(real.wrapping_add(taken), taken, head.is_wanted());
             match word.compare_exchange_weak(head.0, stolen.0, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => break (real, taken),
-                Err(now) => head = Head(now),
+                Err(now) => head = RingHead(now),
             }
         };
         let mut indices = (0..taken).map(|i| first.wrapping_add(i));
@@ -386,7 +386,7 @@ impl<T, const N: usize> Stealer<T, N> {
 
     /// Whether there is no item to steal.
     pub fn is_empty(&self) -> bool {
-        let head = Head(self.ring.head.0.load(Ordering::Acquire));
+        let head = RingHead(self.ring.head.0.load(Ordering::Acquire));
         self.ring.tail.0.load(Ordering::Acquire) == head.real()
     }
 

@@ -93,7 +93,7 @@ impl Handle {
 }
 
 /// The state of a thread that is to be created elsewhere.
-enum State<T> {
+enum SpawnState<T> {
     /// The thread is not created yet. The waker of the waiter for its result, if there is one.
     Unborn(Option<Waker>),
     /// The thread is created. Its handle, which the waiter fetches.
@@ -102,10 +102,10 @@ enum State<T> {
     Gone,
 }
 
-struct Place<T>(Mutex<State<T>>);
+struct SpawnCell<T>(Mutex<SpawnState<T>>);
 
-impl<T> Place<T> {
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+impl<T> SpawnCell<T> {
+    fn state(&self) -> MutexGuard<'_, SpawnState<T>> {
         self.0.lock().expect("no panic under this lock")
     }
 
@@ -114,11 +114,11 @@ impl<T> Place<T> {
     fn give_up(&self) {
         let mut state = self.state();
         let waiting = match &mut *state {
-            State::Born(handle) => return handle.cancel(),
-            State::Unborn(waiting) => waiting.take(),
-            State::Gone => return,
+            SpawnState::Born(handle) => return handle.cancel(),
+            SpawnState::Unborn(waiting) => waiting.take(),
+            SpawnState::Gone => return,
         };
-        *state = State::Gone;
+        *state = SpawnState::Gone;
         drop(state);
         if let Some(waiting) = waiting {
             waiting.wake();
@@ -127,10 +127,10 @@ impl<T> Place<T> {
 
     /// Notes that the thread is born, or that it never will be. A thread that was given up before
     /// it was born is cancelled.
-    fn decide(&self, decided: State<T>) {
+    fn decide(&self, decided: SpawnState<T>) {
         let mut state = self.state();
-        let State::Unborn(waiting) = &mut *state else {
-            if let State::Born(handle) = decided {
+        let SpawnState::Unborn(waiting) = &mut *state else {
+            if let SpawnState::Born(handle) = decided {
                 handle.cancel();
             }
             return;
@@ -145,14 +145,14 @@ impl<T> Place<T> {
 }
 
 /// The duty to create the thread. Dropping it ends the waiter's wait.
-pub(crate) struct Born<T>(Option<Arc<Place<T>>>);
+pub(crate) struct Born<T>(Option<Arc<SpawnCell<T>>>);
 
 impl<T: Send> Born<T> {
     fn spawn<F>(self, cpu: &mut Cpu, future: F)
     where
         F: Future<Output = T> + Send + 'static,
     {
-        if self.0.as_ref().is_some_and(|place| matches!(*place.state(), State::Gone)) {
+        if self.0.as_ref().is_some_and(|place| matches!(*place.state(), SpawnState::Gone)) {
             return;
         }
         match cpu.spawn(future) {
@@ -166,7 +166,7 @@ impl<T> Born<T> {
     /// Notes that the thread is created, and its handle.
     pub(crate) fn has(mut self, handle: JoinHandle<T>) {
         if let Some(place) = self.0.take() {
-            place.decide(State::Born(handle));
+            place.decide(SpawnState::Born(handle));
         }
     }
 }
@@ -174,7 +174,7 @@ impl<T> Born<T> {
 impl<T> Drop for Born<T> {
     fn drop(&mut self) {
         if let Some(place) = self.0.take() {
-            place.decide(State::Gone);
+            place.decide(SpawnState::Gone);
         }
     }
 }
@@ -188,9 +188,9 @@ impl<T> Drop for Born<T> {
 ///
 /// # Panics
 /// If it is awaited again after it has returned the result.
-#[must_use = "a thread's panic is seen by who awaits its handle; drop it to let the thread run unobserved"]
+#[must_use = "awaiting the handle tells a panic of the thread; drop it to let the thread run unobserved"]
 pub struct Spawned<T> {
-    place: Arc<Place<T>>,
+    place: Arc<SpawnCell<T>>,
     /// Present after the waiter has fetched it from the place.
     handle: Option<JoinHandle<T>>,
 }
@@ -198,7 +198,7 @@ pub struct Spawned<T> {
 impl<T> Spawned<T> {
     /// The right to wait for a thread that is to be created, and the duty to create the thread.
     pub(crate) fn unborn() -> (Spawned<T>, Born<T>) {
-        let place = Arc::new(Place(Mutex::new(State::Unborn(None))));
+        let place = Arc::new(SpawnCell(Mutex::new(SpawnState::Unborn(None))));
         let born = Born(Some(place.clone()));
         (Spawned { place, handle: None }, born)
     }
@@ -218,9 +218,9 @@ impl<T> Spawned<T> {
             return handle.is_finished();
         }
         match &*self.place.state() {
-            State::Unborn(_) => false,
-            State::Born(handle) => handle.is_finished(),
-            State::Gone => true,
+            SpawnState::Unborn(_) => false,
+            SpawnState::Born(handle) => handle.is_finished(),
+            SpawnState::Gone => true,
         }
     }
 }
@@ -236,16 +236,16 @@ impl<T> Future for Spawned<T> {
         // the clone.
         let waker = cx.waker().clone();
         let mut state = self.place.state();
-        if let State::Unborn(waiting) = &mut *state {
+        if let SpawnState::Unborn(waiting) = &mut *state {
             let replaced = waiting.replace(waker);
             drop(state);
             drop(replaced);
             return Poll::Pending;
         }
-        let decided = std::mem::replace(&mut *state, State::Gone);
+        let decided = std::mem::replace(&mut *state, SpawnState::Gone);
         drop(state);
         match decided {
-            State::Born(handle) => Pin::new(self.handle.insert(handle)).poll(cx),
+            SpawnState::Born(handle) => Pin::new(self.handle.insert(handle)).poll(cx),
             _ => Poll::Ready(Err(JoinError::Cancelled)),
         }
     }

@@ -77,7 +77,7 @@ where
     F: Future + 'static,
     F::Output: Send,
 {
-    let crew = Crew::default();
+    let crew = WorkerGroup::default();
     let (crew, events, main) = (&crew, &events, &main);
     let ended: Vec<_> = std::thread::scope(|scope| {
         let start = |worker: usize| {
@@ -117,7 +117,7 @@ where
 
 /// The state that the workers share: whether to stop, and how to wake each other for that.
 #[derive(Debug, Default)]
-struct Crew {
+struct WorkerGroup {
     stopped: AtomicBool,
     unparkers: Mutex<Vec<Arc<dyn Unpark>>>,
     attendance: Mutex<Attendance>,
@@ -131,7 +131,7 @@ struct Attendance {
     quiet: Option<Quiet>,
 }
 
-impl Crew {
+impl WorkerGroup {
     fn attendance(&self) -> MutexGuard<'_, Attendance> {
         self.attendance.lock().expect("no panic under this lock")
     }
@@ -164,7 +164,7 @@ impl Crew {
 }
 
 /// While it lives, a worker has not ended.
-struct Present<'a>(&'a Crew);
+struct Present<'a>(&'a WorkerGroup);
 
 impl Drop for Present<'_> {
     fn drop(&mut self) {
@@ -172,7 +172,7 @@ impl Drop for Present<'_> {
     }
 }
 
-struct StopOnPanic<'a>(&'a Crew);
+struct StopOnPanic<'a>(&'a WorkerGroup);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
@@ -187,7 +187,7 @@ fn work<E: Events, F: Future + 'static>(
     worker: usize,
     events: &(impl Fn(usize) -> io::Result<E> + Sync),
     main: &(impl Fn(usize) -> F + Sync),
-    crew: &Crew,
+    crew: &WorkerGroup,
 ) -> Result<Option<F::Output>, RunError> {
     let mut events = events(worker)?;
     let cpu = Cpu::new()?;

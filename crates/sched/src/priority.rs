@@ -108,7 +108,7 @@ impl Priority {
         let mut cpu = Cpu::new()?;
         let mut main = cpu.spawn_main_local(main)?;
         main.stays();
-        let mut ready = Ready::new(self.ageing);
+        let mut ready = ReadyQueue::new(self.ageing);
         let _served = Served::begin();
         let result = loop {
             if let Err(error) = ready.turn(&mut cpu, events) {
@@ -214,7 +214,7 @@ impl Drop for Served {
 }
 
 /// A ready thread. The greatest entry is due first.
-struct Entry {
+struct QueuedThread {
     due: Time,
     /// Counts the entries, so that entries with equal due times are served in order.
     number: u64,
@@ -222,36 +222,36 @@ struct Entry {
     thread: Thread,
 }
 
-impl Entry {
+impl QueuedThread {
     fn key(&self) -> (Time, u64) {
         (self.due, self.number)
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
+impl PartialEq for QueuedThread {
+    fn eq(&self, other: &QueuedThread) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Entry {}
+impl Eq for QueuedThread {}
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+impl PartialOrd for QueuedThread {
+    fn partial_cmp(&self, other: &QueuedThread) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
+impl Ord for QueuedThread {
+    fn cmp(&self, other: &QueuedThread) -> Ordering {
         other.key().cmp(&self.key())
     }
 }
 
 /// The ready threads, and the ranks of the waiting threads.
-struct Ready {
+struct ReadyQueue {
     ageing: Duration,
-    queue: BinaryHeap<Entry>,
+    queue: BinaryHeap<QueuedThread>,
     entries: u64,
     /// The ranks of the waiting threads, by the thread's id. A ready thread that is not in the map
     /// is new. A thread that has ended is not in the map.
@@ -262,16 +262,16 @@ struct Ready {
 /// again.
 const STEPS_PER_TURN: usize = 64;
 
-impl Ready {
-    fn new(ageing: Duration) -> Ready {
-        Ready { ageing, queue: BinaryHeap::new(), entries: 0, waiting: HashMap::new() }
+impl ReadyQueue {
+    fn new(ageing: Duration) -> ReadyQueue {
+        ReadyQueue { ageing, queue: BinaryHeap::new(), entries: 0, waiting: HashMap::new() }
     }
 
     fn turn(&mut self, cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
         cpu.tick();
         self.take_woken(cpu, Rank::DEFAULT);
         for _ in 0..STEPS_PER_TURN {
-            let Some(Entry { thread, rank, .. }) = self.queue.pop() else { break };
+            let Some(QueuedThread { thread, rank, .. }) = self.queue.pop() else { break };
             self.step(cpu, events, thread, rank)?;
         }
         Ok(())
@@ -328,7 +328,7 @@ impl Ready {
     fn push(&mut self, cpu: &Cpu, thread: Thread, rank: Rank) {
         self.entries += 1;
         let due = due(rank, cpu.now(), self.ageing);
-        self.queue.push(Entry { due, number: self.entries, rank, thread });
+        self.queue.push(QueuedThread { due, number: self.entries, rank, thread });
     }
 
     /// Takes in the threads that were woken, and the threads that a thread of rank `creator` has
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_always_ready_and_always_late_starves_nobody_for_longer_than_documented() {
+    fn a_thread_that_is_always_ready_and_late_starves_no_other_for_longer_than_documented() {
         let ageing = Duration::from_millis(2);
         let waited = Priority::new()
             .ageing(ageing)

@@ -19,17 +19,17 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 under_every_scheduler! {
-    who_locks_a_free_mutex_lets_others_run
-    who_puts_and_takes_lets_others_run
-    who_drains_a_full_fifo_lets_others_run
-    who_asks_for_what_is_there_lets_others_run
-    who_sleeps_for_no_time_lets_others_run
-    who_joins_threads_that_are_over_lets_others_run
-    who_opens_empty_scopes_lets_others_run
-    who_loops_within_combinators_lets_others_run
-    who_forks_and_acts_within_a_combinator_lets_others_run
-    who_loops_behind_a_foreign_combinator_lets_others_run
-    who_loops_in_direct_style_lets_others_run
+    locking_a_free_mutex_lets_others_run
+    putting_and_taking_lets_others_run
+    draining_a_full_fifo_lets_others_run
+    asking_for_values_that_are_there_lets_others_run
+    sleeping_for_no_time_lets_others_run
+    joining_threads_that_are_over_lets_others_run
+    opening_empty_scopes_lets_others_run
+    looping_within_combinators_lets_others_run
+    forking_and_acting_within_a_combinator_lets_others_run
+    looping_behind_a_foreign_combinator_lets_others_run
+    looping_in_direct_style_lets_others_run
     a_wait_within_a_step_that_polls_on_and_on_ends
 }
 
@@ -88,7 +88,7 @@ fn on_one_os_thread<S: Scheduler, F: Future<Output = ()> + 'static>(
     S::run(async move { spawn_local(body()).await.unwrap() }).unwrap();
 }
 
-fn who_locks_a_free_mutex_lets_others_run<S: Scheduler>() {
+fn locking_a_free_mutex_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let mutex = Mutex::new(0);
         let mut turns = Turns::new();
@@ -98,7 +98,7 @@ fn who_locks_a_free_mutex_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn who_puts_and_takes_lets_others_run<S: Scheduler>() {
+fn putting_and_taking_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let variable = MVar::empty();
         let mut turns = Turns::new();
@@ -109,7 +109,7 @@ fn who_puts_and_takes_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn who_drains_a_full_fifo_lets_others_run<S: Scheduler>() {
+fn draining_a_full_fifo_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let fifo = Fifo::new();
         (0..MANY).for_each(|n| fifo.put(n));
@@ -120,7 +120,7 @@ fn who_drains_a_full_fifo_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn who_asks_for_what_is_there_lets_others_run<S: Scheduler>() {
+fn asking_for_values_that_are_there_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let (lock, cell, (fulfiller, promise)) = (RwLock::new(()), OnceCell::new(), Promise::new());
         fulfiller.fulfil(());
@@ -140,7 +140,7 @@ fn who_asks_for_what_is_there_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn who_sleeps_for_no_time_lets_others_run<S: Scheduler>() {
+fn sleeping_for_no_time_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let mut turns = Turns::new();
         while turns.go_on() {
@@ -149,7 +149,7 @@ fn who_sleeps_for_no_time_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn who_joins_threads_that_are_over_lets_others_run<S: Scheduler>() {
+fn joining_threads_that_are_over_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let mut over: Vec<_> = (0..=AT_MOST).map(|_| spawn(async {})).collect();
         while !over.iter().all(|handle| handle.is_finished()) {
@@ -162,7 +162,7 @@ fn who_joins_threads_that_are_over_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn who_opens_empty_scopes_lets_others_run<S: Scheduler>() {
+fn opening_empty_scopes_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let mut turns = Turns::new();
         while turns.go_on() {
@@ -171,7 +171,7 @@ fn who_opens_empty_scopes_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn who_loops_within_combinators_lets_others_run<S: Scheduler>() {
+fn looping_within_combinators_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let mutex = Mutex::new(());
         let mut turns = Turns::new();
@@ -189,7 +189,7 @@ fn who_loops_within_combinators_lets_others_run<S: Scheduler>() {
 }
 
 /// While a sleep occupies the step's request, a fork and an action need no answer of the scheduler.
-fn who_forks_and_acts_within_a_combinator_lets_others_run<S: Scheduler>() {
+fn forking_and_acting_within_a_combinator_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let looping = async {
             let mut turns = Turns::new();
@@ -202,7 +202,7 @@ fn who_forks_and_acts_within_a_combinator_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn who_loops_behind_a_foreign_combinator_lets_others_run<S: Scheduler>() {
+fn looping_behind_a_foreign_combinator_lets_others_run<S: Scheduler>() {
     on_one_os_thread::<S, _>(|| async {
         let mutex = Arc::new(Mutex::new(()));
         let other = Other::new();
@@ -235,7 +235,7 @@ fn a_wait_within_a_step_that_polls_on_and_on_ends<S: Scheduler>() {
     });
 }
 
-fn who_loops_in_direct_style_lets_others_run<S: Scheduler>() {
+fn looping_in_direct_style_lets_others_run<S: Scheduler>() {
     if cfg!(miri) {
         return; // Miri cannot switch stacks.
     }

@@ -63,7 +63,7 @@ fn across_block_on() {
     let ended = scheduler.run(|_| Ok(selvedge_core::NoEvents::new()), async move {
         first.take().await;
     });
-    let failure = ended.expect_err("nobody puts");
+    let failure = ended.expect_err("no thread puts");
     assert!(matches!(failure.error, RunError::Deadlock(_)), "{failure}");
     block_on(here.put(()));
     outside.join().unwrap();

@@ -84,7 +84,7 @@ fn who_waits_for_a_thread_finds_that_those_taken_out_with_it_have_ended_too() {
 }
 
 #[test]
-fn threads_that_join_again_and_again_starve_nobody() {
+fn threads_that_join_again_and_again_starve_no_other() {
     run(1, async {
         let other = spawn(async {
             for _ in 0..if cfg!(miri) { 5 } else { 100 } {

@@ -1,6 +1,6 @@
 //! A child's future, and the handle to it.
 
-use crate::state::{Failure, Place, State, within};
+use crate::state::{ChildFailure, Membership, ScopeState, within};
 use selvedge_core::{Catch, Exception, JoinError, budget, catch, quietly};
 use std::any::Any;
 use std::fmt;
@@ -15,7 +15,7 @@ pub(crate) trait Policy<O>: 'static {
     type Value;
 
     /// The value for the handle, or the failure for the scope.
-    fn judge(ended: Result<O, Exception>) -> Result<Result<Self::Value, JoinError>, Failure>;
+    fn judge(ended: Result<O, Exception>) -> Result<Result<Self::Value, JoinError>, ChildFailure>;
 }
 
 /// An exception fails the scope.
@@ -24,8 +24,8 @@ pub(crate) struct FailFast;
 impl<T> Policy<T> for FailFast {
     type Value = T;
 
-    fn judge(ended: Result<T, Exception>) -> Result<Result<T, JoinError>, Failure> {
-        ended.map(Ok).map_err(Failure::Exception)
+    fn judge(ended: Result<T, Exception>) -> Result<Result<T, JoinError>, ChildFailure> {
+        ended.map(Ok).map_err(ChildFailure::Exception)
     }
 }
 
@@ -35,11 +35,11 @@ pub(crate) struct FailOnError;
 impl<T, E: Any + Send> Policy<Result<T, E>> for FailOnError {
     type Value = T;
 
-    fn judge(ended: Result<Result<T, E>, Exception>) -> Result<Result<T, JoinError>, Failure> {
+    fn judge(ended: Result<Result<T, E>, Exception>) -> Result<Result<T, JoinError>, ChildFailure> {
         match ended {
             Ok(Ok(value)) => Ok(Ok(value)),
-            Ok(Err(error)) => Err(Failure::Error(Box::new(error))),
-            Err(exception) => Err(Failure::Exception(exception)),
+            Ok(Err(error)) => Err(ChildFailure::Error(Box::new(error))),
+            Err(exception) => Err(ChildFailure::Exception(exception)),
         }
     }
 }
@@ -50,32 +50,32 @@ pub(crate) struct Collect;
 impl<T> Policy<T> for Collect {
     type Value = T;
 
-    fn judge(ended: Result<T, Exception>) -> Result<Result<T, JoinError>, Failure> {
+    fn judge(ended: Result<T, Exception>) -> Result<Result<T, JoinError>, ChildFailure> {
         Ok(ended.map_err(JoinError::Panicked))
     }
 }
 
 /// The future of a child's thread.
-pub(crate) struct Running<F: Future, P: Policy<F::Output>> {
+pub(crate) struct ChildFuture<F: Future, P: Policy<F::Output>> {
     // In the order in which they are dropped: what the child did last, what its handle is told, and
     // that it is gone.
     future: Catch<F>,
-    result: Outcome<P::Value>,
-    place: Place,
+    result: ResultSetter<P::Value>,
+    place: Membership,
 }
 
 /// A child's future and its handle, given its place.
 pub(crate) fn child<F: Future, P: Policy<F::Output>>(
-    place: Place,
+    place: Membership,
     future: F,
-) -> (Running<F, P>, Child<P::Value>) {
-    let cell = Arc::new(Mutex::new(Meeting::Running(None)));
+) -> (ChildFuture<F, P>, Child<P::Value>) {
+    let cell = Arc::new(Mutex::new(ChildResult::Running(None)));
     let number = place.child;
     let handle = Child { cell: Arc::clone(&cell), scope: Arc::clone(place.state()), number };
-    (Running { future: catch(future), result: Outcome(cell), place }, handle)
+    (ChildFuture { future: catch(future), result: ResultSetter(cell), place }, handle)
 }
 
-impl<F: Future, P: Policy<F::Output>> Future for Running<F, P> {
+impl<F: Future, P: Policy<F::Output>> Future for ChildFuture<F, P> {
     type Output = ();
 
     #[inline]
@@ -95,38 +95,38 @@ impl<F: Future, P: Policy<F::Output>> Future for Running<F, P> {
 }
 
 /// What a child's thread and its handle share.
-enum Meeting<T> {
+enum ChildResult<T> {
     Running(Option<Waker>),
     Over(Result<T, JoinError>),
     Taken,
 }
 
-type Cell<T> = Arc<Mutex<Meeting<T>>>;
+type ResultCell<T> = Arc<Mutex<ChildResult<T>>>;
 
-fn lock<T>(cell: &Cell<T>) -> MutexGuard<'_, Meeting<T>> {
+fn lock<T>(cell: &ResultCell<T>) -> MutexGuard<'_, ChildResult<T>> {
     // No code of others runs under it.
     cell.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// The thread's side. A child that is dropped without a result was cancelled.
-struct Outcome<T>(Cell<T>);
+struct ResultSetter<T>(ResultCell<T>);
 
-impl<T> Outcome<T> {
+impl<T> ResultSetter<T> {
     fn set(&self, result: Result<T, JoinError>) {
         let mut cell = lock(&self.0);
         let before = match &*cell {
-            Meeting::Running(_) => std::mem::replace(&mut *cell, Meeting::Over(result)),
-            Meeting::Over(_) | Meeting::Taken => return,
+            ChildResult::Running(_) => std::mem::replace(&mut *cell, ChildResult::Over(result)),
+            ChildResult::Over(_) | ChildResult::Taken => return,
         };
         drop(cell);
-        if let Meeting::Running(Some(waker)) = before {
+        if let ChildResult::Running(Some(waker)) = before {
             // A foreign one may panic, which is none of the child's.
             quietly(|| waker.wake());
         }
     }
 }
 
-impl<T> Drop for Outcome<T> {
+impl<T> Drop for ResultSetter<T> {
     fn drop(&mut self) {
         self.set(Err(JoinError::Cancelled));
     }
@@ -135,28 +135,28 @@ impl<T> Drop for Outcome<T> {
 /// The handle to a child: a future of its result. Dropping it lets the child run on; its scope
 /// waits for it all the same.
 ///
-/// The result of a child that fails its scope is lost. A thread that awaits this handle is told
-/// [`JoinError::Cancelled`], unless the waiting thread is cancelled itself first.
+/// A child that fails its scope gives no result. A thread that awaits it gets
+/// [`JoinError::Cancelled`], unless that thread is cancelled itself first.
 ///
 /// # Panics
 /// When awaited again after it has returned the result.
 #[must_use = "drop it to let the child run unobserved; its scope waits for it"]
 pub struct Child<T> {
-    cell: Cell<T>,
-    scope: Arc<State>,
+    cell: ResultCell<T>,
+    scope: Arc<ScopeState>,
     number: (u32, u64),
 }
 
 impl<T> Child<T> {
-    /// Cancels the child: it does not run on, and its destructors run. Nobody else of the scope is
-    /// cancelled with it.
+    /// Cancels the child: it does not run on, and its destructors run. No other child of the scope
+    /// is cancelled with it.
     pub fn cancel(&self) {
         self.scope.cancel(self.number);
     }
 
     /// Whether it has ended.
     pub fn is_finished(&self) -> bool {
-        !matches!(&*lock(&self.cell), Meeting::Running(_))
+        !matches!(&*lock(&self.cell), ChildResult::Running(_))
     }
 }
 
@@ -168,18 +168,18 @@ impl<T> Future for Child<T> {
         let waker = cx.waker().clone();
         let mut cell = lock(&self.cell);
         let before = match &mut *cell {
-            Meeting::Running(joiner) => Meeting::Running(joiner.replace(waker)),
-            ended => std::mem::replace(ended, Meeting::Taken),
+            ChildResult::Running(joiner) => ChildResult::Running(joiner.replace(waker)),
+            ended => std::mem::replace(ended, ChildResult::Taken),
         };
         // What it drops may be foreign.
         drop(cell);
         match before {
-            Meeting::Running(_) => {
+            ChildResult::Running(_) => {
                 budget::refund(1);
                 Poll::Pending
             }
-            Meeting::Over(result) => Poll::Ready(result),
-            Meeting::Taken => panic!("a child's handle is not polled after it has ended"),
+            ChildResult::Over(result) => Poll::Ready(result),
+            ChildResult::Taken => panic!("a child's handle is not polled after it has ended"),
         }
     }
 }

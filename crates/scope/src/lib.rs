@@ -4,7 +4,7 @@
 //! | for | there is |
 //! |---|---|
 //! | threads that belong together | [`scope()`], [`try_scope`], [`collect_scope`] |
-//! | threads whose results come as they end | [`Threads`] |
+//! | threads with results that come as they end | [`Threads`] |
 //! | ending them before their time | dropping the scope, [`Child::cancel`], [`CancelToken`], [`shield`] |
 //! | several futures in one thread, until all are ready | [`join`], [`try_join`], [`join_all`] |
 //! | until one is | [`select()`], [`select!`], [`race`] |

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 #[derive(Debug)]
-#[expect(unnameable_types, reason = "the traits of tuples need it in their signatures; nobody else does")]
+#[expect(unnameable_types, reason = "only the traits of tuples need it, in their signatures")]
 pub enum MaybeDone<F: Future> {
     Running(F),
     Done(F::Output),

@@ -1,7 +1,7 @@
 //! Scopes: threads that are over when the scope is.
 
-use crate::child::{Child, Collect, FailFast, FailOnError, Policy, Running, child};
-use crate::state::{Failure, State, within};
+use crate::child::{Child, ChildFuture, Collect, FailFast, FailOnError, Policy, child};
+use crate::state::{ChildFailure, ScopeState, within};
 use selvedge_core::{JoinHandle, budget, catch, spawn, spawn_local};
 use std::any::Any;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::task::Poll;
 /// Runs `body`, which may spawn threads in the scope, and waits until all of them are over.
 ///
 /// An exception (a panic, or a [`throw`](selvedge_core::throw)) in the body or in a child cancels
-/// all of them; when they are over it is thrown on. The first one counts. Whoever drops the scope's
+/// all of them; when they are over it is thrown on. The first one counts. Dropping the scope's
 /// future cancels its children: see [the crate](crate).
 ///
 /// # Panics
@@ -40,7 +40,7 @@ where
     B: FnOnce(Scope) -> F,
     F: Future,
 {
-    let owner = Owner(State::new());
+    let owner = Owner(ScopeState::new());
     let scope = Scope { state: Arc::clone(&owner.0) };
     match owner.run(body(scope)).await {
         Ok(output) => output,
@@ -79,22 +79,24 @@ where
     F: Future<Output = Result<T, E>>,
     E: Send + 'static,
 {
-    let owner = Owner(State::new());
+    let owner = Owner(ScopeState::new());
     let scope = TryScope { state: Arc::clone(&owner.0), _error: PhantomData };
     // An error of the body's counts like a child's.
     let body = async {
         let ended = body(scope).await;
-        ended.map_err(|error| owner.0.fail(Failure::Error(Box::new(error))))
+        ended.map_err(|error| owner.0.fail(ChildFailure::Error(Box::new(error))))
     };
     match owner.run(body).await {
         Ok(Ok(output)) => Ok(output),
         Ok(Err(())) => unreachable!("the failure was kept"),
-        Err(Failure::Error(error)) => Err(*error.downcast().expect("all errors of a scope are of its type")),
+        Err(ChildFailure::Error(error)) => {
+            Err(*error.downcast().expect("all errors of a scope are of its type"))
+        }
         Err(exception) => exception.rethrow(),
     }
 }
 
-/// As [`scope()`], but the exception of a child cancels no thread: it is in the child's handle, as
+/// As [`scope()`], but a child's exception cancels no other child: it is in the child's handle, as
 /// [`JoinError::Panicked`].
 ///
 /// [`JoinError::Panicked`]: selvedge_core::JoinError::Panicked
@@ -109,7 +111,8 @@ where
 ///
 /// let ends = round_robin(async {
 ///     collect_scope(async |s| {
-///         join_all((0..3).map(|n| s.spawn(async move { if n == 1 { throw(n) } else { n } }))).await
+///         let number = |n| async move { if n == 1 { throw(n) } else { n } };
+///         join_all((0..3).map(|n| s.spawn(number(n)))).await
 ///     })
 ///     .await
 /// })?;
@@ -121,7 +124,7 @@ where
     B: FnOnce(CollectScope) -> F,
     F: Future,
 {
-    let owner = Owner(State::new());
+    let owner = Owner(ScopeState::new());
     let scope = CollectScope { state: Arc::clone(&owner.0) };
     match owner.run(body(scope)).await {
         Ok(output) => output,
@@ -129,8 +132,8 @@ where
     }
 }
 
-/// Who runs the scope. If it goes before its time, the children are cancelled.
-struct Owner(Arc<State>);
+/// The future that runs the scope. If it is dropped early, the children are cancelled.
+struct Owner(Arc<ScopeState>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
@@ -139,7 +142,7 @@ impl Drop for Owner {
 }
 
 impl Owner {
-    async fn run<B: Future>(&self, body: B) -> Result<B::Output, Failure> {
+    async fn run<B: Future>(&self, body: B) -> Result<B::Output, ChildFailure> {
         let state = &self.0;
         // The body is dropped with this block, before the children are waited for.
         let ended = {
@@ -159,7 +162,7 @@ impl Owner {
         let output = match ended {
             Some(Ok(output)) => Some(output),
             Some(Err(exception)) => {
-                state.fail(Failure::Exception(exception));
+                state.fail(ChildFailure::Exception(exception));
                 None
             }
             None => None,
@@ -172,20 +175,20 @@ impl Owner {
     }
 }
 
-impl Failure {
+impl ChildFailure {
     fn rethrow(self) -> ! {
         match self {
-            Failure::Exception(exception) => exception.rethrow(),
-            Failure::Error(_) => unreachable!("only a try_scope has errors"),
+            ChildFailure::Exception(exception) => exception.rethrow(),
+            ChildFailure::Error(_) => unreachable!("only a try_scope has errors"),
         }
     }
 }
 
 /// Creates a child's thread by `spawn`, in a place of its own.
 fn enter<F: Future, P: Policy<F::Output>>(
-    state: &Arc<State>,
+    state: &Arc<ScopeState>,
     future: F,
-    spawn: impl FnOnce(Running<F, P>) -> JoinHandle<()>,
+    spawn: impl FnOnce(ChildFuture<F, P>) -> JoinHandle<()>,
 ) -> Child<P::Value> {
     let place = state.enter();
     let number = place.child;
@@ -238,7 +241,7 @@ macro_rules! spawns {
 /// clone. What outlives the scope spawns nothing.
 #[derive(Clone)]
 pub struct Scope {
-    state: Arc<State>,
+    state: Arc<ScopeState>,
 }
 
 impl Scope {
@@ -249,7 +252,7 @@ impl Scope {
 /// a clone. What outlives the scope spawns nothing.
 #[derive(Clone)]
 pub struct CollectScope {
-    state: Arc<State>,
+    state: Arc<ScopeState>,
 }
 
 impl CollectScope {
@@ -259,7 +262,7 @@ impl CollectScope {
 /// Where the body of [`try_scope`] spawns its children. A child that is to spawn siblings takes a
 /// clone. What outlives the scope spawns nothing.
 pub struct TryScope<E> {
-    state: Arc<State>,
+    state: Arc<ScopeState>,
     _error: PhantomData<fn(E)>,
 }
 

@@ -1,9 +1,9 @@
-//! The state that a scope shares with its children: the children that are still there, the first
-//! failure, and the wakers of the threads that wait for either.
+//! The state that a scope and its children share: the children that are left, the failure, and the
+//! waker of the scope's owner.
 //!
 //! A child is counted from before its thread is created until after its future is dropped, by a
-//! [`Place`] that is the last thing in it to go. A scope that is dropped with children left passes
-//! them on: it takes a place in the scope around it until they are over.
+//! [`Membership`] that is the last thing in it to go. A scope that is dropped with children left
+//! passes them on: it takes a place in the scope around it until they are over.
 //!
 //! Locks are taken from the inner scope to the outer one, never the other way.
 
@@ -13,66 +13,66 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
-/// The scope around the caller, which is a child or the body of that scope.
-fn around() -> Option<Arc<State>> {
+/// The scope around the caller: the caller is polled as its body or as one of its children.
+fn around() -> Option<Arc<ScopeState>> {
     selvedge_core::around()?.downcast().ok()
 }
 
 /// What ended a scope before its time.
-pub(crate) enum Failure {
+pub(crate) enum ChildFailure {
     Exception(Exception),
     /// The error of a `try_scope`, of its type.
     Error(Box<dyn Any + Send>),
 }
 
-pub(crate) struct State {
-    inner: Mutex<Inner>,
+pub(crate) struct ScopeState {
+    inner: Mutex<Locked>,
     /// There is a failure, or was: to look at without the lock.
     failed: AtomicBool,
-    outer: Option<Arc<State>>,
+    outer: Option<Arc<ScopeState>>,
 }
 
 #[derive(Default)]
-struct Inner {
-    members: Vec<Member>,
+struct Locked {
+    members: Vec<ChildEntry>,
     free: Vec<u32>,
     /// Members, and places that inner scopes have taken.
     live: usize,
     /// How many there ever were: the next one's number.
     ever: u64,
-    /// The children that are there are to be cancelled, and so are those that come later.
+    /// The children that are there are cancelled, and so is each child that comes.
     cancelled: bool,
     /// The scope has returned.
     over: bool,
-    failure: Option<Failure>,
-    /// Who runs the scope, to be told of a failure and of the end of the last child.
+    failure: Option<ChildFailure>,
+    /// The waker of the scope's owner, for a failure and for the end of the last child.
     owner: Option<Waker>,
     /// The outer scope, in which a place is kept for those left behind.
-    left_behind: Option<Arc<State>>,
+    left_behind: Option<Arc<ScopeState>>,
 }
 
-struct Member {
+struct ChildEntry {
     number: u64,
     /// `None` while its thread is being created, and when it is over.
     thread: Option<JoinHandle<()>>,
 }
 
-impl State {
-    /// The state of a scope within the scope around the caller.
-    pub(crate) fn new() -> Arc<State> {
-        Arc::new(State { inner: Mutex::default(), failed: AtomicBool::new(false), outer: around() })
+impl ScopeState {
+    /// A scope within the scope [around](around) the caller.
+    pub(crate) fn new() -> Arc<ScopeState> {
+        Arc::new(ScopeState { inner: Mutex::default(), failed: AtomicBool::new(false), outer: around() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Locked> {
         // No code of others runs under it.
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A place for a child. The caller creates the child's thread next.
+    /// The membership of a child. The caller creates the child's thread next.
     ///
     /// # Panics
     /// If the scope is over.
-    pub(crate) fn enter(self: &Arc<State>) -> Place {
+    pub(crate) fn enter(self: &Arc<ScopeState>) -> Membership {
         let mut inner = self.lock();
         let over = inner.over;
         let number = inner.ever;
@@ -80,7 +80,7 @@ impl State {
             inner.live += 1;
             inner.ever += 1;
         }
-        let member = Member { number, thread: None };
+        let member = ChildEntry { number, thread: None };
         let index = match inner.free.pop() {
             _ if over => 0,
             Some(index) => {
@@ -94,7 +94,7 @@ impl State {
         };
         drop(inner);
         assert!(!over, "a thread was spawned in a scope that is over");
-        Place { state: Arc::clone(self), child: (index, number) }
+        Membership { state: Arc::clone(self), child: (index, number) }
     }
 
     /// The thread of a child that has entered. It may be over already.
@@ -130,7 +130,7 @@ impl State {
     }
 
     /// The first failure cancels all children and is kept for the owner; later ones are dropped.
-    pub(crate) fn fail(&self, failure: Failure) {
+    pub(crate) fn fail(&self, failure: ChildFailure) {
         let mut inner = self.lock();
         if inner.failure.is_some() {
             drop(inner);
@@ -152,7 +152,7 @@ impl State {
     }
 
     /// Has `owner` told of a failure. True if there is one already.
-    pub(crate) fn watch(self: &Arc<State>, owner: &Waker) -> bool {
+    pub(crate) fn watch(self: &Arc<ScopeState>, owner: &Waker) -> bool {
         // Children, and whatever can have one enter, hold the scope: its handle may be in the body,
         // or be with another thread. While only the owner does there is nothing to be told.
         if Arc::strong_count(self) == 1 {
@@ -195,7 +195,7 @@ impl State {
         f.field("live", &live).field("failed", &failed).field("over", &over).finish()
     }
 
-    pub(crate) fn take_failure(&self) -> Option<Failure> {
+    pub(crate) fn take_failure(&self) -> Option<ChildFailure> {
         self.lock().failure.take()
     }
 
@@ -229,7 +229,7 @@ impl State {
     /// Gives a place up. If the scope then has no reason any more to keep one in the scope around
     /// it, that is to be given up next.
     #[must_use = "the outer scope waits for it"]
-    fn leave(&self, child: Option<(u32, u64)>) -> Option<Arc<State>> {
+    fn leave(&self, child: Option<(u32, u64)>) -> Option<Arc<ScopeState>> {
         let mut inner = self.lock();
         let mut thread = None;
         if let Some((index, _)) = child {
@@ -250,7 +250,7 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for ScopeState {
     fn drop(&mut self) {
         // A long line of scopes goes one by one, not by recursion.
         let mut outer = self.outer.take();
@@ -268,7 +268,7 @@ fn wake(owner: Option<Waker>) {
     }
 }
 
-impl Inner {
+impl Locked {
     fn cancel_members(&self) {
         for thread in self.members.iter().filter_map(|member| member.thread.as_ref()) {
             thread.cancel();
@@ -277,19 +277,19 @@ impl Inner {
 }
 
 /// A child that the scope waits for.
-pub(crate) struct Place {
-    state: Arc<State>,
+pub(crate) struct Membership {
+    state: Arc<ScopeState>,
     /// Where it is listed.
     pub(crate) child: (u32, u64),
 }
 
-impl Place {
-    pub(crate) fn state(&self) -> &Arc<State> {
+impl Membership {
+    pub(crate) fn state(&self) -> &Arc<ScopeState> {
         &self.state
     }
 }
 
-impl Drop for Place {
+impl Drop for Membership {
     fn drop(&mut self) {
         let mut left = self.state.leave(Some(self.child));
         // One after another, because scopes may be nested deeply.
@@ -301,14 +301,14 @@ impl Drop for Place {
 
 /// Polls a child or the body: scopes that are created in it are within this one.
 #[inline]
-pub(crate) fn within<T>(state: &Arc<State>, poll: impl FnOnce() -> T) -> T {
+pub(crate) fn within<T>(state: &Arc<ScopeState>, poll: impl FnOnce() -> T) -> T {
     struct Restore(Option<Around>);
     impl Drop for Restore {
         fn drop(&mut self) {
             exchange_around(self.0.take());
         }
     }
-    let scope: Around = Arc::<State>::clone(state);
+    let scope: Around = Arc::<ScopeState>::clone(state);
     let _restore = Restore(exchange_around(Some(scope)));
     poll()
 }

@@ -45,17 +45,17 @@ use std::sync::Arc;
 #[doc(alias = "JoinSet")]
 #[doc(alias = "FuturesUnordered")]
 pub struct Threads<T> {
-    ended: Arc<Ended<T>>,
+    ended: Arc<FinishedQueue<T>>,
     /// Those with results that have not been taken.
     running: HashMap<u64, JoinHandle<()>>,
     next: u64,
 }
 
 /// Those that have ended, in order. What waits has room for one.
-type Ended<T> = WaitQueue<VecDeque<End<T>>, Option<End<T>>>;
+type FinishedQueue<T> = WaitQueue<VecDeque<Finished<T>>, Option<Finished<T>>>;
 
 /// A thread's number in its set, and how it has ended.
-type End<T> = (u64, Result<T, JoinError>);
+type Finished<T> = (u64, Result<T, JoinError>);
 
 impl<T: Send + 'static> Threads<T> {
     /// A set without threads.
@@ -86,10 +86,10 @@ impl<T: Send + 'static> Threads<T> {
         self.add(|place| spawn_local(run(future, place)))
     }
 
-    fn add(&mut self, spawn: impl FnOnce(Place<T>) -> JoinHandle<()>) -> u64 {
+    fn add(&mut self, spawn: impl FnOnce(Finisher<T>) -> JoinHandle<()>) -> u64 {
         let number = self.next;
         self.next += 1;
-        let place = Place { ended: self.ended.clone(), end: Some((number, Err(JoinError::Cancelled))) };
+        let place = Finisher { ended: self.ended.clone(), end: Some((number, Err(JoinError::Cancelled))) };
         self.running.insert(number, spawn(place));
         number
     }
@@ -107,7 +107,7 @@ impl<T: Send + 'static> Threads<T> {
         if self.running.is_empty() {
             return None;
         }
-        let end = self.ended.wait::<Take>(None).await;
+        let end = self.ended.wait::<TakeFinished>(None).await;
         self.running.remove(&end.0);
         Some(end)
     }
@@ -175,13 +175,13 @@ impl<T> fmt::Debug for Threads<T> {
 
 /// A thread's place in its set: dropping it tells how the thread has ended. A future that is
 /// dropped before its end was cancelled.
-struct Place<T> {
-    ended: Arc<Ended<T>>,
+struct Finisher<T> {
+    ended: Arc<FinishedQueue<T>>,
     /// Until it is dropped.
-    end: Option<End<T>>,
+    end: Option<Finished<T>>,
 }
 
-async fn run<F: Future>(future: F, mut place: Place<F::Output>) {
+async fn run<F: Future>(future: F, mut place: Finisher<F::Output>) {
     // The future is dropped before the place is.
     let result = catch(future).await.map_err(JoinError::Panicked);
     if let Some(end) = &mut place.end {
@@ -189,7 +189,7 @@ async fn run<F: Future>(future: F, mut place: Place<F::Output>) {
     }
 }
 
-impl<T> Drop for Place<T> {
+impl<T> Drop for Finisher<T> {
     fn drop(&mut self) {
         let end = self.end.take();
         self.ended.with(|ended, queue| match queue.front() {
@@ -203,27 +203,27 @@ impl<T> Drop for Place<T> {
 }
 
 /// Takes the first that has ended.
-enum Take {}
+enum TakeFinished {}
 
-impl<T> Role<VecDeque<End<T>>, Option<End<T>>> for Take {
-    type Output = End<T>;
+impl<T> Role<VecDeque<Finished<T>>, Option<Finished<T>>> for TakeFinished {
+    type Output = Finished<T>;
 
     fn attempt(
-        ended: &mut VecDeque<End<T>>,
-        _: &mut Queue<'_, Option<End<T>>>,
-        _: &mut Option<End<T>>,
-    ) -> Option<End<T>> {
+        ended: &mut VecDeque<Finished<T>>,
+        _: &mut Queue<'_, Option<Finished<T>>>,
+        _: &mut Option<Finished<T>>,
+    ) -> Option<Finished<T>> {
         ended.pop_front()
     }
 
-    fn granted(payload: &mut Option<End<T>>) -> End<T> {
+    fn granted(payload: &mut Option<Finished<T>>) -> Finished<T> {
         payload.take().expect("a taker is granted with an end")
     }
 
     fn abandoned(
-        ended: &mut VecDeque<End<T>>,
-        _: &mut Queue<'_, Option<End<T>>>,
-        payload: &mut Option<End<T>>,
+        ended: &mut VecDeque<Finished<T>>,
+        _: &mut Queue<'_, Option<Finished<T>>>,
+        payload: &mut Option<Finished<T>>,
     ) {
         // The set is borrowed by each taker in turn, so that no other waits. It was the first, and
         // is so again.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
-/// A flag that is set once, by any holder of the token. Any number of threads, on any OS thread,
-/// can wait for it.
+/// A flag that any holder of the token sets once, and that any number of threads on any OS thread
+/// can wait for.
 ///
 /// Tokens form a tree: cancelling one cancels those made by [`child`](CancelToken::child) from it,
 /// and theirs; never its parent. A clone is the same token.
@@ -46,22 +46,22 @@ use std::task::{Context, Poll};
 #[derive(Clone)]
 #[doc(alias = "CancellationToken")]
 pub struct CancelToken {
-    node: Arc<Node>,
+    node: Arc<TokenNode>,
 }
 
-struct Node {
+struct TokenNode {
     /// To look at without the lock.
     cancelled: AtomicBool,
     queue: WaitQueue<Family, (), Shared>,
-    /// Keeps the parent alive. So a cancellation from further up reaches this node also when all
-    /// handles of the parent are gone.
-    parent: Option<Arc<Node>>,
+    /// Kept, so that a cancellation from further up reaches this token even if no other
+    /// handle to the parent is left.
+    parent: Option<Arc<TokenNode>>,
 }
 
 #[derive(Default)]
 struct Family {
     cancelled: bool,
-    children: Vec<Weak<Node>>,
+    children: Vec<Weak<TokenNode>>,
     /// When so many are listed, those that are gone are taken out.
     prune_at: usize,
 }
@@ -72,9 +72,9 @@ impl CancelToken {
         CancelToken::with(None)
     }
 
-    fn with(parent: Option<Arc<Node>>) -> CancelToken {
+    fn with(parent: Option<Arc<TokenNode>>) -> CancelToken {
         let queue = WaitQueue::new(Family::default());
-        CancelToken { node: Arc::new(Node { cancelled: AtomicBool::new(false), queue, parent }) }
+        CancelToken { node: Arc::new(TokenNode { cancelled: AtomicBool::new(false), queue, parent }) }
     }
 
     /// A token that is cancelled when this one is, or by itself.
@@ -140,7 +140,7 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-impl Drop for Node {
+impl Drop for TokenNode {
     fn drop(&mut self) {
         // A long line of tokens goes one by one, not by recursion.
         let mut parent = self.parent.take();
@@ -151,9 +151,9 @@ impl Drop for Node {
 }
 
 /// Waits for the flag.
-enum Wait {}
+enum AwaitCancel {}
 
-impl Role<Family, ()> for Wait {
+impl Role<Family, ()> for AwaitCancel {
     type Output = ();
 
     fn attempt(family: &mut Family, _: &mut Queue<'_, ()>, (): &mut ()) -> Option<()> {
@@ -168,7 +168,7 @@ impl Role<Family, ()> for Wait {
 /// The future of [`CancelToken::cancelled`].
 #[must_use = "nothing happens until it is awaited"]
 pub struct Cancelled<'a> {
-    waiting: Waiting<'a, Family, (), Wait, Shared>,
+    waiting: Waiting<'a, Family, (), AwaitCancel, Shared>,
 }
 
 impl Future for Cancelled<'_> {

@@ -1,5 +1,5 @@
-//! A scope that is polled by one foreign task after another: what it kept of the first may be the last that holds it, and do anything
-//! when it goes.
+//! A scope that is polled by one foreign task after another: what it kept of the first may be the
+//! last that holds it, and do anything when it goes.
 
 use selvedge_core::round_robin;
 use selvedge_scope::scope;
@@ -41,7 +41,8 @@ fn a_waker_that_is_replaced_may_take_a_scope_within_along() {
             let waker = Waker::from(Arc::new(Task { _future: held }));
             assert!(outer.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             drop(waker);
-            // It replaces the waker, and with it the inner scope goes, whose child it has to take in.
+            // It replaces the waker. The inner scope goes with the old waker, and the outer scope
+            // has to take in the child of the inner one.
             assert!(outer.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         })
         .unwrap();

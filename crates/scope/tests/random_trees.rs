@@ -78,7 +78,7 @@ fn run(node: Node, live: Live) -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
                     }
                 }));
                 let ended = ended.await;
-                assert_eq!(below.get(), 0, "the scope is over, and somebody is left");
+                assert_eq!(below.get(), 0, "the scope is over, and a child is left");
                 if let Err(exception) = ended {
                     exception.rethrow();
                 }
@@ -97,7 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 8 } else { 600 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nobody_outlives_a_scope(node in node(), stop_at in 0..200u32, drop_cpu: bool) {
+    fn no_child_outlives_a_scope(node in node(), stop_at in 0..200u32, drop_cpu: bool) {
         let all = Rc::new(Cell::new(0));
         let mut cpu = Cpu::new().unwrap();
         let mut owner = cpu.spawn_local(run(node, vec![all.clone()])).unwrap();

@@ -1,4 +1,5 @@
-//! Scopes: who is over when, what reaches whom, and that nothing is left.
+//! Scopes: when each child is over, which failures and cancellations reach it, and that nothing is
+//! left.
 
 use futures::channel::oneshot;
 use selvedge_core::*;
@@ -164,7 +165,7 @@ fn the_first_error_is_the_scopes() {
 }
 
 #[test]
-fn collected_failures_cancel_nobody() {
+fn collected_failures_cancel_no_child() {
     let sum = round_robin(collect_scope(async |s| {
         let bad = s.spawn(async { throw(5_u32) as u32 });
         let good = s.spawn(async {
@@ -200,14 +201,14 @@ fn children_are_cancelled_one_by_one_and_together() {
             assert!(matches!(child.await, Err(JoinError::Cancelled)));
         }
         assert_eq!(c.get(), 0);
-        // Who comes later is not.
+        // A child that comes later is not cancelled.
         assert_eq!(s.spawn(async { 3 }).await.unwrap(), 3);
     }))
     .unwrap();
 }
 
 #[test]
-fn a_handle_cancels_nobody_but_its_child() {
+fn a_handle_cancels_only_its_child() {
     round_robin(scope(async |s| {
         let first = s.spawn(async { 1 });
         yields(2).await;
@@ -256,7 +257,7 @@ fn a_clone_that_outlives_the_scope_spawns_nothing() {
 }
 
 #[test]
-fn the_outer_scope_waits_for_whom_an_inner_one_has_left() {
+fn the_outer_scope_waits_for_the_children_that_an_inner_one_has_left() {
     let log = Rc::new(RefCell::new(Vec::new()));
     let l = log.clone();
     round_robin(async move {
@@ -308,7 +309,7 @@ fn a_scope_in_the_body_of_another_is_waited_for_too() {
     assert_eq!(*log.borrow(), ["the shield was left", "the scope is over"]);
 }
 
-/// Two children and a nested scope, whose parts are counted, and which stop at every kind of place.
+/// Two children and a nested scope. Their parts are counted, and they stop at every kind of place.
 async fn program(count: Count) {
     let _here = count.one();
     scope(async |s| {
@@ -482,7 +483,7 @@ fn a_long_line_of_tokens_is_no_deep_recursion() {
 }
 
 #[test]
-fn a_token_wakes_all_who_wait_and_forgets_who_gave_up() {
+fn a_token_wakes_all_waiters_and_forgets_those_that_gave_up() {
     round_robin(scope(async |s| {
         let token = CancelToken::new();
         let children: Vec<_> = (0..10)

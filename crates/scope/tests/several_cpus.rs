@@ -1,4 +1,4 @@
-//! Scopes whose children run on several OS threads at once.
+//! Scopes with children that run on several OS threads at once.
 
 #[path = "../../core/tests/common/group.rs"]
 mod group;

@@ -35,11 +35,11 @@ macro_rules! counters {
 
         /// Counted by one OS thread, and read by others.
         #[derive(Debug, Default)]
-        pub(crate) struct Counting {
+        pub(crate) struct LiveCounts {
             $(pub(crate) $name: Counter,)+
         }
 
-        impl Counting {
+        impl LiveCounts {
             pub(crate) fn read(&self) -> Counts {
                 Counts { $($name: self.$name.get(),)+ }
             }
@@ -72,13 +72,13 @@ counters! {
     blocks,
     /// Steps that ended waiting for the end of another thread.
     joins,
-    /// Steps that ended waiting behind a waker of foreign code.
+    /// Steps that ended waiting behind a waker of other code.
     parks,
     /// Of all these, steps that ended waiting for several things.
     several,
     /// Threads that have come to their end.
     returns,
-    /// Threads that have ended by a panic, and that no handle joined.
+    /// Threads that ended by a panic and were joined by no thread.
     panics,
     /// Wake-ups that came from other OS threads.
     mail,
@@ -178,9 +178,11 @@ pub fn counters() -> Counters {
 }
 
 impl Counters {
-    /// As JSON:
-    /// `{"total": {NAME: COUNT, ..}, "cpus": [{"cpu": .., "os_thread": .., NAME: COUNT, .., "queues": {NAME: LENGTH, ..}}, ..], "ready": .., "waiting": .., "calls": {NAME: {"calls": .., "ns": ..}, ..}, "waits": .., "os_threads": [{"os_thread": .., "calls": .., "waits": ..}, ..], "pool": {"threads": .., "idle": .., "queued": .., "in_line": .., "taken": ..}}`,
-    /// with the names of [`Counts`], of [`CpuCounters::queues`] and of system calls.
+    /// As JSON: `{"total": {NAME: COUNT, ..}, "cpus": [{"cpu": .., "os_thread": .., NAME: COUNT,
+    /// .., "queues": {NAME: LENGTH, ..}}, ..], "ready": .., "waiting": .., "calls": {NAME:
+    /// {"calls": .., "ns": ..}, ..}, "waits": .., "os_threads": [{"os_thread": .., "calls": ..,
+    /// "waits": ..}, ..], "pool": {"threads": .., "idle": .., "queued": .., "in_line": .., "taken":
+    /// ..}}`, with the names of [`Counts`], of [`CpuCounters::queues`] and of system calls.
     pub fn to_json(&self) -> String {
         json::text(|json| {
             json.object(|json| {
@@ -237,7 +239,8 @@ impl Counters {
     /// ```
     /// selvedge::see::on();
     /// let text = selvedge::see::counters().to_prometheus();
-    /// assert!(text.contains("# TYPE selvedge_steps_total counter\nselvedge_steps_total "), "{text}");
+    /// let steps = "# TYPE selvedge_steps_total counter\nselvedge_steps_total ";
+    /// assert!(text.contains(steps), "{text}");
     /// ```
     pub fn to_prometheus(&self) -> String {
         let mut text = String::new();

@@ -1,10 +1,9 @@
-//! The thread dump: for each thread the object that it waits for, since when it waits, and the
-//! thread that would wake it.
+//! The thread dump: every thread, what it waits for, since when, and which thread would wake it.
 
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
 use crate::named;
-use crate::recorder::{self, CENSUS, Record};
+use crate::recorder::{self, CENSUS, ThreadRecord};
 use selvedge_core::observe::{self, End, Errand, Object, ThreadId};
 use selvedge_core::{Interest, Time};
 use std::collections::HashMap;
@@ -37,7 +36,7 @@ pub struct CpuState {
     pub cpu: u32,
     /// The name of its OS thread.
     pub os_thread: String,
-    /// The thread that it runs a step of.
+    /// The thread that runs a step on it.
     pub running: Option<u32>,
     /// How long it has been in this step, at most; or how long it has waited in its event source.
     pub since: Duration,
@@ -114,15 +113,15 @@ pub fn dump() -> Dump {
     }
     cpus.sort_unstable_by_key(|cpu| cpu.cpu);
 
-    let mut records: HashMap<ThreadId, Record> = HashMap::new();
+    let mut records: HashMap<ThreadId, ThreadRecord> = HashMap::new();
     recorder::each(|record| {
         records.insert(record.thread, record.clone());
     });
     for (thread, cpu) in unrun {
-        records.entry(thread).or_insert_with(|| Record::unrun(thread, cpu, Time::default()));
+        records.entry(thread).or_insert_with(|| ThreadRecord::unrun(thread, cpu, Time::default()));
     }
     for (cpu, thread) in &running {
-        records.entry(*thread).or_insert_with(|| Record::unrun(*thread, *cpu, Time::default()));
+        records.entry(*thread).or_insert_with(|| ThreadRecord::unrun(*thread, *cpu, Time::default()));
     }
     let mut descriptors = Descriptors::default();
     let mut threads = Vec::new();
@@ -150,7 +149,7 @@ pub fn dump() -> Dump {
                     record.words(now, &mut descriptors).unwrap_or_else(|| call(end))
                 }
             },
-            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(whom, _)| whom),
+            waits_for: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(other, _)| other),
             tie: record.waits_for.filter(|_| doing == Doing::Waiting).map(|(_, tie)| tie),
             cpu: on.map(|cpu| cpu.cpu).or_else(|| Some(record.cpu).filter(|_| record.steps > 0)),
             steps: record.steps,
@@ -177,7 +176,7 @@ fn census() -> Vec<(ThreadId, u32)> {
     answered
 }
 
-impl Record {
+impl ThreadRecord {
     /// What the thread waits for, in words; `None` if its last step has not left it waiting.
     pub(crate) fn words(&self, now: Time, descriptors: &mut Descriptors) -> Option<String> {
         let end = self.end.filter(|end| recorder::is_wait(*end))?;
@@ -259,9 +258,9 @@ fn describe(end: End, now: Time, descriptors: &mut Descriptors) -> String {
 }
 
 impl Dump {
-    /// As JSON:
-    /// `{"cpus": [{"cpu", "os_thread", "running", "asleep", "since_ns"}, ..], "threads": [{"id", "name", "called", "doing", "call", "since_ns", "waits_for", "tie", "cpu", "steps"}, ..], "cycles": [[ID, ..], ..]}`;
-    /// what is not known is left out.
+    /// As JSON: `{"cpus": [{"cpu", "os_thread", "running", "asleep", "since_ns"}, ..], "threads":
+    /// [{"id", "name", "called", "doing", "call", "since_ns", "waits_for", "tie", "cpu", "steps"},
+    /// ..], "cycles": [[ID, ..], ..]}`; what is not known is left out.
     pub fn to_json(&self) -> String {
         json::text(|json| {
             json.object(|json| {
@@ -280,7 +279,7 @@ impl Dump {
 }
 
 impl Dump {
-    /// Whom a thread waits for, in words.
+    /// The other thread that a thread waits for, in words.
     fn tie(&self, id: u32) -> String {
         let thread = |id: u32| self.threads.iter().find(|thread| thread.id == id);
         let name = |id: u32| match thread(id).and_then(|thread| thread.called.as_deref()) {
@@ -288,9 +287,9 @@ impl Dump {
             None => format!("thread {id}"),
         };
         let waits = thread(id).and_then(|thread| Some((thread.waits_for?, thread.tie?)));
-        let (whom, tie) = waits.unwrap_or_default();
-        let whom = if whom == id { "itself".to_owned() } else { name(whom) };
-        format!("{} waits for {whom}, {tie}", name(id))
+        let (other, tie) = waits.unwrap_or_default();
+        let other = if other == id { "itself".to_owned() } else { name(other) };
+        format!("{} waits for {other}, {tie}", name(id))
     }
 }
 
@@ -366,8 +365,8 @@ impl fmt::Display for ThreadState {
         if let Some(cpu) = self.cpu {
             write!(f, ", on cpu {cpu}")?;
         }
-        if let Some(whom) = self.waits_for {
-            write!(f, "; for thread {whom}, {}", self.tie.unwrap_or_default())?;
+        if let Some(other) = self.waits_for {
+            write!(f, "; for thread {other}, {}", self.tie.unwrap_or_default())?;
         }
         Ok(())
     }

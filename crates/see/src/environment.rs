@@ -51,8 +51,8 @@ const SPANS: usize = 1 << 17;
 /// | `trace=FILE` | the timeline is written to a file at the end, and with each dump: the last 131,072 spans of each CPU |
 /// | `watchdog=MS` | a step that lasts longer is reported to standard error |
 ///
-/// With any of them, the report of a deadlock has the threads' names, the object that each thread
-/// waits for, and which thread waits for which other thread.
+/// With any of them, a deadlock is reported with the threads' names, what each waits for, and which
+/// thread waits for which.
 ///
 /// "The end" is when what this returns is dropped: keep it in `main`. A program that is ended by a
 /// signal writes nothing then, but does when it is sent SIGUSR1 before. Without the variable

@@ -43,14 +43,14 @@ impl fmt::Display for LongStep {
 }
 
 /// What is done about a long step.
-type Report = Box<dyn Fn(&LongStep) + Send>;
+type LongStepAction = Box<dyn Fn(&LongStep) + Send>;
 /// What is done when a signal comes.
-type Answer = fn();
+type SignalAction = fn();
 
 #[derive(Default)]
 struct Orders {
-    watch: Option<(Duration, Report)>,
-    signals: Vec<(Signals, Answer)>,
+    watch: Option<(Duration, LongStepAction)>,
+    signals: Vec<(Signals, SignalAction)>,
     /// Whether there is a helper.
     running: bool,
     /// While the helper runs no code of the program's own, it wakes no thread: see
@@ -153,7 +153,7 @@ fn help() {
         let (wait, answers) = {
             let mut orders = lock(&ORDERS);
             let orders = orders.get_or_insert_default();
-            let answers: Vec<Answer> = orders
+            let answers: Vec<SignalAction> = orders
                 .signals
                 .iter_mut()
                 .filter_map(|(signals, answer)| signals.try_next().map(|_| *answer))
@@ -192,7 +192,7 @@ fn wait_for_signals(limit: Duration) {
 }
 
 /// A step that was seen running.
-struct Seen {
+struct SeenStep {
     thread: ThreadId,
     /// How many steps its CPU had made before.
     steps: u64,
@@ -200,7 +200,7 @@ struct Seen {
     reported: bool,
 }
 
-fn look(limit: Duration, report: &Report, watched: &mut HashMap<u32, Seen>) {
+fn look(limit: Duration, report: &LongStepAction, watched: &mut HashMap<u32, SeenStep>) {
     let running = observe::running();
     watched.retain(|cpu, _| running.iter().any(|(running, _)| running == cpu));
     let seats = recorder::seats();
@@ -211,10 +211,10 @@ fn look(limit: Duration, report: &Report, watched: &mut HashMap<u32, Seen>) {
             .entry(cpu)
             .and_modify(|seen| {
                 if (seen.thread, seen.steps) != (thread, steps) {
-                    *seen = Seen { thread, steps, since: Instant::now(), reported: false };
+                    *seen = SeenStep { thread, steps, since: Instant::now(), reported: false };
                 }
             })
-            .or_insert_with(|| Seen { thread, steps, since: Instant::now(), reported: false });
+            .or_insert_with(|| SeenStep { thread, steps, since: Instant::now(), reported: false });
         let lasts = seen.since.elapsed();
         if lasts >= limit && !seen.reported {
             seen.reported = true;

@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`dump`] | every thread: its name, what it waits for, since when, and the thread that would wake it; circles of threads that wait for one another; every CPU |
+//! | [`dump`] | every thread: its name, what it waits for, since when, and which thread would wake it; threads that wait for one another in a circle; and every CPU |
 //! | [`counters`] | steps by the system call at their end, switches, wake-ups, steals; the lengths of the queues; the kernel's system calls by kind, with the time in the kernel; also as JSON, and for Prometheus |
 //! | [`timeline`] | each step of each CPU, for `chrome://tracing` and Perfetto |
 //! | [`watchdog`] | names a thread that has run for long without a system call |
@@ -16,12 +16,12 @@
 //! A thread waits for a descriptor, which is told with its kind and addresses; until a point in
 //! time; for an operation on a file, told with the file and the part of it; for a call on the
 //! blocking pool, by the code it runs; for the end of a child process, a signal, the address of a
-//! name; at a line of the program, in a queue; or behind a waker of foreign code. The thread that
-//! would wake it is told where only one thread can: the one that it joins, the one that holds the
-//! mutex, that holds the readers-writer lock to write or (one of those) to read, that makes the
-//! value of the `OnceCell`, that has owned up to the promise. A semaphore's permit and a value for
-//! a queue may come from any thread. A thread that waits for several things waits for no particular
-//! thread.
+//! name; at a line of the program, in a queue; or behind a waker of other code. The thread that
+//! would wake it is told where only one thread can: the thread that it joins; the holder of the
+//! mutex; the writer, or one of the readers, of the readers-writer lock; the thread that makes the
+//! value of the `OnceCell`; the owner of the promise. A semaphore's permit and a value for a queue
+//! may come from any thread. A thread that waits for several things waits for no thread in
+//! particular.
 //!
 //! The report of a deadlock, under every scheduler, says the same of its threads while the program
 //! is observed.
@@ -44,7 +44,8 @@
 //! round_robin(async {
 //!     let parcel = Rc::new(MVar::<u32>::empty());
 //!     let shared = parcel.clone();
-//!     let waiter = spawn_local(selvedge::see::named("waiter", async move { shared.take().await }));
+//!     let take = async move { shared.take().await };
+//!     let waiter = spawn_local(selvedge::see::named("waiter", take));
 //!     yield_now().await;
 //!     let dump = selvedge::see::dump().to_string();
 //!     assert!(dump.contains("\"waiter\"") && dump.contains("waits at "), "{dump}");

@@ -60,7 +60,7 @@ impl<F> fmt::Debug for Named<F> {
     }
 }
 
-/// The type name of a thread's own future, without the [`Named`] that may be around it.
+/// The type name of a thread's own future, which may lie within a [`Named`] one.
 pub(crate) fn inner(name: &'static str) -> &'static str {
     let inner =
         name.strip_prefix(concat!(module_path!(), "::Named<")).and_then(|rest| rest.strip_suffix('>'));

@@ -4,10 +4,10 @@
 //! move between CPUs. The table is cut into parts by the chunk of memory that the thread lies in,
 //! so that a CPU mostly has its parts to itself.
 
-use crate::counters::{Counting, Counts};
+use crate::counters::{Counts, LiveCounts};
 use crate::descriptors::Descriptors;
 use crate::named;
-use crate::timeline::{self, Span};
+use crate::timeline::{self, TimedSpan};
 use selvedge_core::observe::{self, End, Ended, Errand, Note, Observer, Seen, ThreadId};
 use selvedge_core::{Cpu, Interest, Lock, Time, WordLock};
 use std::collections::{HashMap, HashSet};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// What is known of a thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Record {
+pub(crate) struct ThreadRecord {
     pub(crate) thread: ThreadId,
     /// How its last step ended; `None` in its first step.
     pub(crate) end: Option<End>,
@@ -27,7 +27,7 @@ pub(crate) struct Record {
     pub(crate) since: Time,
     /// The CPU it ran on.
     pub(crate) cpu: u32,
-    /// Who alone would wake it, and why that one.
+    /// The only thread that would wake it, and why that thread.
     pub(crate) waits_for: Option<(u32, &'static str)>,
     /// What it has said that it waits for.
     pub(crate) errand: Option<Box<Errand>>,
@@ -40,7 +40,7 @@ pub(crate) struct Record {
 pub(crate) struct Seat {
     pub(crate) cpu: u32,
     pub(crate) os_thread: String,
-    pub(crate) counting: Counting,
+    pub(crate) counting: LiveCounts,
     /// Since when it waits in its event source, in nanoseconds; 0 if it does not.
     pub(crate) asleep: AtomicU64,
     /// When its last step ended, or its last turn was, in nanoseconds.
@@ -68,7 +68,7 @@ const CHUNK_SHIFT: u32 = 17;
 static TABLE: [LazyLock<WordLock<Records>>; PARTS] =
     [const { LazyLock::new(|| WordLock::new(Records::default(), 0)) }; PARTS];
 
-type Records = HashMap<u32, Record, BuildHasherDefault<Spread>>;
+type Records = HashMap<u32, ThreadRecord, BuildHasherDefault<Spread>>;
 
 /// A hash of one number, quick.
 #[derive(Default)]
@@ -122,7 +122,7 @@ pub(crate) fn recorder(cpu: u32) -> Box<dyn Observer> {
     let seat = Arc::new(Seat {
         cpu,
         os_thread: std::thread::current().name().unwrap_or("unnamed").to_owned(),
-        counting: Counting::default(),
+        counting: LiveCounts::default(),
         asleep: AtomicU64::new(0),
         last: AtomicU64::new(Time::now().as_nanos()),
         census: Mutex::default(),
@@ -196,7 +196,7 @@ impl Observer for Recorder {
             if matches!(end, End::Return | End::Panic) {
                 return records.remove(&thread.get()).map(|record| (record.end, record.called));
             }
-            let record = records.entry(thread.get()).or_insert_with(|| Record::new(thread, cpu));
+            let record = records.entry(thread.get()).or_insert_with(|| ThreadRecord::new(thread, cpu));
             let before = record.end.replace(end);
             (record.several, record.since, record.cpu, record.waits_for) = (several, now, cpu, waits_for);
             record.errand = errand;
@@ -211,7 +211,7 @@ impl Observer for Recorder {
             let name = thread.info().map_or("", |info| named::inner(info.name()));
             timeline::add(
                 cpu,
-                Span { began, ended: now, of: timeline::Of::Step { thread, name, called, end } },
+                TimedSpan { began, ended: now, of: timeline::Of::Step { thread, name, called, end } },
             );
         }
     }
@@ -246,7 +246,7 @@ impl Observer for Recorder {
         self.seat.counting.idles.add(1);
         self.seat.counting.idle_ns.add(self.now.since(since).as_nanos() as u64);
         if timeline::is_on() {
-            timeline::add(self.seat.cpu, Span { began: since, ended: self.now, of: timeline::Of::Idle });
+            timeline::add(self.seat.cpu, TimedSpan { began: since, ended: self.now, of: timeline::Of::Idle });
         }
     }
 
@@ -264,15 +264,15 @@ impl Observer for Recorder {
     fn named(&mut self, thread: ThreadId, name: &Arc<str>) {
         let cpu = self.seat.cpu;
         with_part(thread, |records| {
-            let record = records.entry(thread.get()).or_insert_with(|| Record::new(thread, cpu));
+            let record = records.entry(thread.get()).or_insert_with(|| ThreadRecord::new(thread, cpu));
             if !record.called.as_ref().is_some_and(|called| Arc::ptr_eq(called, name)) {
                 record.called = Some(name.clone());
             }
         });
     }
 
-    fn waits_for(&mut self, whom: u32, tie: &'static str) {
-        self.waits_for = Some((whom, tie));
+    fn waits_for(&mut self, other: u32, tie: &'static str) {
+        self.waits_for = Some((other, tie));
     }
 
     fn waits_not(&mut self) {
@@ -321,15 +321,15 @@ impl Drop for Recorder {
     }
 }
 
-impl Record {
-    fn new(thread: ThreadId, cpu: u32) -> Record {
-        Record::unrun(thread, cpu, Time::now())
+impl ThreadRecord {
+    fn new(thread: ThreadId, cpu: u32) -> ThreadRecord {
+        ThreadRecord::unrun(thread, cpu, Time::now())
     }
 
     /// Of a thread that has made no step yet, or none since it is observed.
-    pub(crate) fn unrun(thread: ThreadId, cpu: u32, since: Time) -> Record {
+    pub(crate) fn unrun(thread: ThreadId, cpu: u32, since: Time) -> ThreadRecord {
         let (waits_for, errand, called) = (None, None, None);
-        Record { thread, end: None, several: false, since, cpu, waits_for, errand, called, steps: 0 }
+        ThreadRecord { thread, end: None, several: false, since, cpu, waits_for, errand, called, steps: 0 }
     }
 
     /// Whether the thread waits, as far as can be told. What is given back by an event source
@@ -390,7 +390,7 @@ pub(crate) fn queues() -> (usize, usize) {
 }
 
 /// Calls `f` with what is known of each thread. Those that are gone are forgotten.
-pub(crate) fn each(mut f: impl FnMut(&Record)) {
+pub(crate) fn each(mut f: impl FnMut(&ThreadRecord)) {
     for part in &TABLE {
         part.with(|records, _| {
             records.retain(|_, record| {

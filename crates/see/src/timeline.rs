@@ -15,11 +15,11 @@ static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// CPUs have their spans in different places, so that they do not wait for one another.
 const PARTS: usize = 64;
-static SPANS: [Mutex<VecDeque<(u32, Span)>>; PARTS] = [const { Mutex::new(VecDeque::new()) }; PARTS];
+static SPANS: [Mutex<VecDeque<(u32, TimedSpan)>>; PARTS] = [const { Mutex::new(VecDeque::new()) }; PARTS];
 
 /// Something that took time.
 #[derive(Debug, Clone)]
-pub(crate) struct Span {
+pub(crate) struct TimedSpan {
     pub(crate) began: Time,
     pub(crate) ended: Time,
     pub(crate) of: Of,
@@ -46,7 +46,7 @@ pub fn timeline(spans: usize) {
     SPANS.iter().for_each(|part| *lock(part) = VecDeque::new());
 }
 
-pub(crate) fn add(cpu: u32, span: Span) {
+pub(crate) fn add(cpu: u32, span: TimedSpan) {
     let kept = KEPT.load(Relaxed);
     let mut spans = lock(&SPANS[cpu as usize % PARTS]);
     while spans.len() >= kept.max(1) {
@@ -70,14 +70,14 @@ pub fn timeline_json() -> String {
     spans.sort_by_key(|(cpu, span)| (span.began, *cpu, span.ended));
     let cpus: BTreeSet<u32> = spans.iter().map(|(cpu, _)| *cpu).collect();
     let process = std::process::id();
-    let metadata = cpus.into_iter().map(Line::Cpu);
-    let lines = metadata.chain(spans.into_iter().map(|(cpu, span)| Line::Span(cpu, span)));
+    let metadata = cpus.into_iter().map(TraceLine::Cpu);
+    let lines = metadata.chain(spans.into_iter().map(|(cpu, span)| TraceLine::Span(cpu, span)));
     json::text(|json| {
         json.array(lines, |json, line| {
             json.object(|json| {
                 json.number("pid", process);
                 match line {
-                    Line::Cpu(cpu) => {
+                    TraceLine::Cpu(cpu) => {
                         json.string("ph", "M");
                         json.number("tid", cpu);
                         json.string("name", "thread_name");
@@ -85,19 +85,19 @@ pub fn timeline_json() -> String {
                             json.object(|json| json.string("name", &format!("cpu {cpu}")));
                         });
                     }
-                    Line::Span(cpu, span) => write(cpu, &span, json),
+                    TraceLine::Span(cpu, span) => write(cpu, &span, json),
                 }
             });
         });
     })
 }
 
-enum Line {
+enum TraceLine {
     Cpu(u32),
-    Span(u32, Span),
+    Span(u32, TimedSpan),
 }
 
-fn write(cpu: u32, span: &Span, json: &mut json::Json) {
+fn write(cpu: u32, span: &TimedSpan, json: &mut json::Json) {
     json.string("ph", "X");
     json.number("tid", cpu);
     // In microseconds, without a loss.

@@ -1,6 +1,7 @@
-//! A deadlock is reported while the program is seen, too, under every scheduler, with what is known of the threads and who waits for whom in
-//! a circle. The OS thread that looks on could wake nobody, and says so. (This process has no test harness, whose OS threads do not say
-//! so.)
+//! A deadlock is reported while the program is seen, too, under every scheduler, with what is known
+//! of the threads and with the circle in which they wait for one another. The OS thread that looks
+//! on could wake no thread, and says so. (This process has no test harness, because the OS threads
+//! of a harness do not say so.)
 
 use selvedge_core::{Deadlock, NoEvents, RunError, round_robin_with, spawn, spawn_local, yield_now};
 use selvedge_sched::{per_core, priority, work_stealing};
@@ -18,7 +19,8 @@ async fn turns() {
     }
 }
 
-/// Five threads, each of which waits for the next in another way; and main, which waits for one of them.
+/// Five threads, each of which waits for the next in another way; and main, which waits for one of
+/// them.
 async fn entangled() {
     let (fulfiller, promise) = Promise::<()>::new();
     let cell = Arc::new(OnceCell::<()>::new());
@@ -66,11 +68,11 @@ fn check(scheduler: &str, deadlock: &Deadlock) {
         ("reader", "holder", "which holds the mutex"),
         ("holder", "claimer", "which it joins"),
     ];
-    for (who, whom, tie) in ties {
-        let (whom, waits) = (find(whom).id(), find(who).seen().unwrap());
-        assert_eq!(waits.waits_for, Some((whom, tie)), "{scheduler}: {who}: {text}");
+    for (waiter, other, tie) in ties {
+        let (other, waits) = (find(other).id(), find(waiter).seen().unwrap());
+        assert_eq!(waits.waits_for, Some((other, tie)), "{scheduler}: {waiter}: {text}");
         assert!(
-            find(who).to_string().ends_with(&format!("; for thread {whom}, {tie}")),
+            find(waiter).to_string().ends_with(&format!("; for thread {other}, {tie}")),
             "{scheduler}: {text}"
         );
     }
@@ -78,7 +80,7 @@ fn check(scheduler: &str, deadlock: &Deadlock) {
         find("owner").seen().unwrap().call.starts_with("waits at crates/see/tests/deadlock.rs:"),
         "{text}"
     );
-    let mut cycle = ties.map(|(who, ..)| find(who).id());
+    let mut cycle = ties.map(|(waiter, ..)| find(waiter).id());
     let smallest = (0..5).min_by_key(|&i| cycle[i]).unwrap();
     cycle.rotate_left(smallest);
     assert_eq!(deadlock.cycles(), [cycle], "{scheduler}: {text}");
@@ -98,7 +100,8 @@ fn deadlock<T: std::fmt::Debug>(ended: Result<T, RunError>) -> Deadlock {
 }
 
 fn main() {
-    // The helper does what the library says. A program's own watchdog might wake a thread, and so keeps every report back.
+    // The helper does what the library says. A program's own watchdog might wake a thread, and so
+    // keeps every report back.
     if std::env::var_os("SELVEDGE_SEE").is_none() {
         let mut again = Command::new(std::env::current_exe().unwrap());
         assert!(again.env("SELVEDGE_SEE", "dump,watchdog=20").status().unwrap().success());

@@ -1,4 +1,5 @@
-//! Programs whose threads are known, as they are seen. The process is observed as a whole, so the tests take turns.
+//! Programs with known threads, as they are seen. The process is observed as a whole, so the tests
+//! take turns.
 
 use selvedge_core::{
     Syscall, call, fork, nbio, park, round_robin, round_robin_with, sleep, spawn_local, yield_now,
@@ -101,8 +102,8 @@ fn a_dump_of_a_program_that_does_a_bit_of_everything() {
         assert_eq!(find(&dump, "parked").call, "waits behind a waker");
         let joiner = find(&dump, "joiner");
         assert_eq!(joiner.call, "waits to join another thread");
-        let whom = dump.threads.iter().find(|thread| Some(thread.id) == joiner.waits_for).unwrap();
-        assert!(whom.name.contains("Pending"), "{text}");
+        let other = dump.threads.iter().find(|thread| Some(thread.id) == joiner.waits_for).unwrap();
+        assert!(other.name.contains("Pending"), "{text}");
         assert_eq!(find(&dump, "yielder").doing, Doing::Ready);
         assert!(find(&dump, "yielder").steps > 1);
         // The caller runs, and is first in the list.
@@ -125,7 +126,8 @@ fn a_dump_of_a_program_that_does_a_bit_of_everything() {
     assert!(dump().threads.is_empty(), "they are gone: {}", dump());
 }
 
-/// From outside, CPUs that wait for events answer which threads they have, also those that have not run while they were observed.
+/// From outside, CPUs that wait for events answer which threads they have, also those that have not
+/// run while they were observed.
 #[test]
 fn a_dump_from_another_os_thread_also_of_what_was_there_before() {
     let _seeing = not_yet();
@@ -315,7 +317,7 @@ fn a_timeline_keeps_the_last_of_it() {
 }
 
 #[test]
-fn the_watchdog_names_who_holds_up_a_cpu() {
+fn the_watchdog_names_the_thread_that_holds_up_a_cpu() {
     let _seeing = see();
     let (to, reports) = std::sync::mpsc::channel();
     watchdog(ms(50), move |long| drop(to.send(long.clone())));

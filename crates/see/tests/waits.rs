@@ -1,4 +1,5 @@
-//! What threads wait for, in words, for each of the things that there are to wait for; and what the kernel was called with for it.
+//! What threads wait for, in words, for each of the things that there are to wait for; and what the
+//! kernel was called with for it.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -32,8 +33,8 @@ fn find<'a>(dump: &'a Dump, name: &str) -> &'a ThreadState {
     found.unwrap_or_else(|| panic!("{name} is not in {dump}"))
 }
 
-/// Between its submission and the next look at the event source an operation waits, and that can be seen; unless an OS thread of the pool was
-/// very quick. Then the next attempt will show it.
+/// Between its submission and the next look at the event source an operation waits, and that can be
+/// seen; unless an OS thread of the pool was very quick. Then the next attempt will show it.
 async fn opening(driver: &'static str) {
     let file = tempfile::NamedTempFile::new().unwrap();
     for attempt in 0..1000 {
@@ -145,7 +146,8 @@ fn calls_on_the_blocking_pool_children_and_signals_say_what_they_are() {
     round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
 }
 
-/// Two threads in a circle, in a program that goes on otherwise; and one who might go on by another way, who is in none.
+/// Two threads in a circle, in a program that goes on otherwise; and a thread that might go on by
+/// another way, which is in no circle.
 #[test]
 fn a_dump_tells_circles_of_threads_while_others_run() {
     let _turn = see();
@@ -183,7 +185,7 @@ fn a_dump_tells_circles_of_threads_while_others_run() {
 
 /// What a thread has said of a wait is said of that wait alone.
 #[test]
-fn a_wait_that_is_taken_back_ties_nobody_and_neither_does_one_of_several_behind_a_waker() {
+fn a_wait_that_is_taken_back_ties_no_thread_and_neither_does_one_of_several_behind_a_waker() {
     let _turn = see();
     let main = async {
         let (mutex, never) = (Rc::new(Mutex::new_local(())), Rc::new(Fifo::<u8, _>::new_local()));
@@ -215,7 +217,7 @@ fn a_wait_that_is_taken_back_ties_nobody_and_neither_does_one_of_several_behind_
 }
 
 #[test]
-fn who_has_read_once_is_not_named_when_somebody_unknown_writes() {
+fn a_past_reader_is_not_named_when_an_unknown_thread_writes() {
     let _turn = see();
     let lock: &'static RwLock<()> = Box::leak(Box::new(RwLock::new(())));
     let main = async {
@@ -300,7 +302,7 @@ fn system_calls_are_counted_by_kind_and_queues_by_length() {
 }
 
 #[test]
-fn of_several_workers_each_tells_its_queues_and_nobody_waits_long_for_it() {
+fn of_several_workers_each_tells_its_queues_and_the_reader_waits_briefly() {
     let _turn = see();
     let main = async {
         let waiters: Vec<_> = (0..10).map(|_| selvedge_core::spawn(sleep(ms(400)))).collect();

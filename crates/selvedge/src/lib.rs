@@ -94,7 +94,7 @@ pub mod sched {
 /// The threads that are left are cancelled.
 ///
 /// The scheduler is [`work_stealing`], with an event loop for each worker; the calling OS thread is
-/// one of them. A program that is to stay on one OS thread, or that has a main which is not `Send`,
+/// one of them. A program that is to stay on one OS thread, or has a main that is not `Send`,
 /// starts with [`run_local`].
 ///
 /// # Errors
@@ -207,7 +207,8 @@ where
 /// ```
 /// selvedge::run(async {
 ///     let native = selvedge::bound(|| async {
-///         std::thread::sleep(std::time::Duration::from_millis(1)); // no other thread waits for this OS thread
+///         // No other thread waits for this OS thread.
+///         std::thread::sleep(std::time::Duration::from_millis(1));
 ///         selvedge::sleep(std::time::Duration::from_millis(1)).await;
 ///         "done"
 ///     });

@@ -7,8 +7,8 @@ use std::time::Duration;
 /// times in a million.
 #[derive(Clone, Debug)]
 pub struct Conditions {
-    /// How long sent bytes are under way. Connections overtake each other; the bytes of a connection
-    /// do not.
+    /// How long sent bytes are under way. Connections overtake each other; the bytes of a
+    /// connection do not.
     pub delay: Range<Duration>,
     /// How many bytes may be under way or unread in one direction of a connection; drawn for each
     /// connection.
@@ -73,9 +73,9 @@ impl Conditions {
         }
     }
 
-    /// As [good](Conditions::good) conditions, but nothing takes time, and all bytes of a write arrive
-    /// together. For [`Explorer::check_world`](crate::Explorer::check_world), which chooses the order of
-    /// the arrivals.
+    /// As [good](Conditions::good) conditions, but nothing takes time, and all bytes of a write
+    /// arrive together. For [`Explorer::check_world`](crate::Explorer::check_world), which chooses
+    /// the order of the arrivals.
     pub fn prompt() -> Conditions {
         Conditions {
             delay: Duration::ZERO..Duration::ZERO,

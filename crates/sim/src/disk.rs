@@ -1,4 +1,4 @@
-//! The disk of a simulated world: a file tree in memory, and what a crash leaves of it.
+//! The disk of a simulated world: a file tree in memory, and the tree that a crash leaves.
 
 mod content;
 pub(crate) mod files;
@@ -16,31 +16,38 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use tree::{From, Last, Tree};
 
-/// The disk of a [`World`](super::World): what a test puts there before a run ([`World::disk`](super::World::disk)), finds there
-/// behind it ([`Ended::disk`](super::Ended::disk)), and starts again from when the power has failed in between.
+/// The disk of a [`World`](super::World). A test fills it before a run
+/// ([`World::disk`](super::World::disk)), reads it after the run
+/// ([`Ended::disk`](super::Ended::disk)), and can start another run from the disk that a power
+/// failure leaves.
 ///
-/// Paths begin at its root, relative ones too. Permissions are kept, but hold nobody back. What the functions here do is on
-/// the disk at once: only what a program does in a world can be lost. Clones share the content of files until it is changed, so a
-/// disk that is loaded once serves thousands of runs.
+/// Each path begins at the root of the disk, a relative path too. The disk keeps permissions, but
+/// no call fails because of them. The changes that the functions of this type make are on the disk
+/// at once: a crash can lose only changes that a program made in a world. Clones share the content
+/// of files until it is changed, so one loaded disk serves thousands of runs.
 ///
 /// # What a crash leaves
 /// [`after_crash`](Self::after_crash) is the disk after the power has failed:
 ///
-/// 1. **A file's content** is what it was at its last successful sync ([`sync_all`](selvedge_io::fs::File::sync_all) or
-///    [`sync_data`](selvedge_io::fs::File::sync_data), or a write to a file opened with `O_SYNC` or `O_DSYNC`), with any part of what was written
-///    since: each page of 4096 bytes is there, or not, or only some of its sectors of 512 bytes are, which
-///    are never torn. The length is the old one, the new one, or one in between; what was not written is zeros. Cutting a file short
-///    has happened or has not.
-/// 2. **A name** is where it was when its directory was last synced (`File::open(directory)`, then `sync_all`), and any of the changes
-///    since have happened or have not. Syncing a file does not sync its name, nor a directory its own.
-/// 3. Creating, removing and renaming have each happened as a whole or not at all: a file that is renamed onto another
-///    leaves the one or the other at that name, and never neither.
-/// 4. Changes of the same name or of the same file have happened in their order, and nothing is moved away from a directory that
-///    is removed without being where it was moved to. All others may have overtaken each other; above all,
-///    a name may be there without the content of the file, which then is shorter, or zeros.
-/// 5. After a sync that failed, what it was to write counts as written, as in Linux: a later sync does not make up for it, only
-///    writing again and then a sync do.
-/// 6. No more than 1,024 changes of names are outstanding; then the oldest gets to the disk.
+/// 1. **A file's content** is the content at its last successful sync
+///    ([`sync_all`](selvedge_io::fs::File::sync_all) or
+///    [`sync_data`](selvedge_io::fs::File::sync_data), or a write to a file that was opened with
+///    `O_SYNC` or `O_DSYNC`), with any part of the later writes: a written page of 4096 bytes is
+///    there, or is not, or only some of its sectors of 512 bytes are. A sector is never torn. The
+///    length is the old one, the new one, or one in between; bytes that were not written are zeros.
+///    Cutting a file short has happened or has not.
+/// 2. **A name** is where it was when its directory was last synced (`File::open(directory)`, then
+///    `sync_all`); each later change has happened or has not. Syncing a file does not sync its
+///    name, and syncing a directory does not sync the directory's own name.
+/// 3. Creating, removing and renaming have each happened as a whole or not at all: if a file is
+///    renamed onto another, one of the two is at that name.
+/// 4. Changes of the same name or of the same file have happened in their order. If a file was
+///    moved away from a directory that was then removed, the file is at its new place whenever the
+///    directory is gone. All other changes may have overtaken each other; above all, a name may be
+///    there without the content of the file, which then is shorter, or zeros.
+/// 5. After a failed sync the bytes that it did not write count as written, as in Linux: a later
+///    sync does not write them; another write and then a sync do.
+/// 6. At most 1,024 changes of names are not on the disk; then the oldest gets there.
 ///
 /// # Examples
 /// ```
@@ -83,7 +90,7 @@ impl Disk {
         Disk { tree: Tree::new() }
     }
 
-    /// That of a world that has ended.
+    /// The disk of a world that has ended.
     pub(super) fn of(mut tree: Tree) -> Disk {
         tree.close_all();
         Disk { tree }
@@ -93,17 +100,18 @@ impl Disk {
         self.tree
     }
 
-    /// Makes something the whole content of a file, which is created if it is not there, with the directories above it.
+    /// Makes `content` the whole content of a file. Creates the file if it is not there, with the
+    /// directories above it.
     ///
     /// # Errors
-    /// A directory is in the way, or something else is in that of one.
+    /// If a directory has the path, or if a part of the path before its last name is no directory.
     pub fn write(&mut self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()> {
         let (path, content) = (path.as_ref(), content.as_ref());
         self.create_parent(path)?;
         self.settled(path, |tree| {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
             let file = tree.open(From::ROOT, bytes(path), flags, 0o666)?;
-            // Whatever the limit, which is one of the world's.
+            // The limit of the world's conditions does not hold for a test.
             let limit = std::mem::replace(&mut tree.pages_max, u64::MAX);
             let written = tree.write(file, 0, content);
             tree.pages_max = limit;
@@ -112,10 +120,12 @@ impl Disk {
         })
     }
 
-    /// The content of a file, symbolic links followed: that which programs see, on the disk or not.
+    /// The content of a file as programs see it, whether it is on the disk or not. Symbolic links
+    /// are followed.
     ///
     /// # Errors
-    /// Not there, a directory; `OutOfMemory` if it is longer than what there is to hold it.
+    /// If the path leads to no file or to a directory; `OutOfMemory` if memory has no room for the
+    /// content.
     pub fn read(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let file = self.tree.find(From::ROOT, bytes(path.as_ref()), Last::Follow)?;
         let length = self.tree.len(file) as usize;
@@ -126,10 +136,10 @@ impl Disk {
         Ok(content)
     }
 
-    /// What a symbolic link leads to.
+    /// The target of a symbolic link.
     ///
     /// # Errors
-    /// Not there; `InvalidInput` if it is no symbolic link.
+    /// If nothing has the path; `InvalidInput` if it is no symbolic link's.
     pub fn read_link(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
         let link = self.tree.find(From::ROOT, bytes(path.as_ref()), Last::Keep)?;
         Ok(OsString::from_vec(self.tree.target(link)?.to_vec()).into())
@@ -138,16 +148,16 @@ impl Disk {
     /// The names in a directory, sorted.
     ///
     /// # Errors
-    /// Not there, no directory.
+    /// If no directory has the path.
     pub fn read_dir(&self, path: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
         let named = self.tree.names(bytes(path.as_ref()))?.into_iter();
         Ok(named.map(|(name, _)| OsString::from_vec(name)).collect())
     }
 
-    /// Creates a directory with those above it, as far as they are not there.
+    /// Creates a directory, and the directories above it, unless they exist.
     ///
     /// # Errors
-    /// Something else is in the way.
+    /// If a part of the path is not a directory.
     pub fn create_dir_all(&mut self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         if self.tree.find(From::ROOT, bytes(path), Last::Follow).is_ok() {
@@ -160,28 +170,29 @@ impl Disk {
     /// Creates a symbolic link, with the directories above it.
     ///
     /// # Errors
-    /// Something is there already, or in the way.
+    /// If the path exists, or if a part of it before its last name is no directory.
     pub fn symlink(&mut self, target: impl AsRef<Path>, path: impl AsRef<Path>) -> io::Result<()> {
         let (target, path) = (target.as_ref(), path.as_ref());
         self.create_parent(path)?;
         self.settled(path, |tree| tree.create_link(bytes(target), bytes(path)).map(drop))
     }
 
-    /// Creates a FIFO, with the directories above it: see [`pipe::Sender::open`](selvedge_io::pipe::Sender::open).
+    /// Creates a FIFO, with the directories above it: see
+    /// [`pipe::Sender::open`](selvedge_io::pipe::Sender::open).
     ///
     /// # Errors
-    /// Something is there already, or in the way.
+    /// If the path exists, or if a part of it before its last name is no directory.
     pub fn fifo(&mut self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         self.create_parent(path)?;
         self.settled(path, |tree| tree.create_fifo(bytes(path), 0o666).map(drop))
     }
 
-    /// Copies a file of the real disk, or a directory with all that is in it; symbolic links are copied as they are, and what is
-    /// neither is left out.
+    /// Copies a file of the real disk, or a directory with everything in it. Symbolic links are
+    /// copied as links; sockets, FIFOs and devices are left out.
     ///
     /// # Errors
-    /// Those of reading the real disk; as for [`write`](Self::write).
+    /// The errors of reading the real disk, and those of [`write`](Self::write).
     pub fn load(&mut self, real: impl AsRef<Path>, path: impl AsRef<Path>) -> io::Result<()> {
         let (real, path) = (real.as_ref(), path.as_ref());
         let kind = std::fs::symlink_metadata(real)?.file_type();
@@ -195,7 +206,7 @@ impl Disk {
             self.create_dir_all(path)?;
             let names = std::fs::read_dir(real)?.map(|entry| Ok(entry?.file_name()));
             let mut names = names.collect::<io::Result<Vec<_>>>()?;
-            // So that it is the same disk whatever order the real one has them in.
+            // The real disk may list names in any order; the simulated disk is always the same.
             names.sort();
             for name in names {
                 self.load(real.join(&name), path.join(&name))?;
@@ -204,8 +215,8 @@ impl Disk {
         Ok(())
     }
 
-    /// The disk after the power has failed, with what is left by the [rules](Self#what-a-crash-leaves), drawn from a seed. Everything on it
-    /// is synced.
+    /// The disk after the power has failed. A seed determines which of the states that the
+    /// [rules](Self#what-a-crash-leaves) allow it has. Everything on it is synced.
     pub fn after_crash(&self, seed: u64) -> Disk {
         Disk { tree: self.tree.clone().after_crash(&mut Random::new(seed)) }
     }
@@ -217,7 +228,7 @@ impl Disk {
         }
     }
 
-    /// Makes a change at a path, and brings it to the disk.
+    /// Makes a change at a path, and syncs it.
     fn settled(&mut self, path: &Path, change: impl FnOnce(&mut Tree) -> Result<()>) -> io::Result<()> {
         change(&mut self.tree)?;
         for changed in

@@ -1,11 +1,14 @@
-//! A kernel in memory: descriptors, an epoll set, a network whose weather is drawn from a seed, and a disk with moods.
+//! A kernel in memory: descriptors, an epoll set, a network, a disk and signals.
+//! [`World`](crate::World) installs it under the event loop, and a seed determines its delays and
+//! errors.
 //!
-//! It behaves as Linux does where programs can tell, above all at the edges: an epoll set reports a socket once when something has
-//! become true of it, a short read means that nothing is left, a short write that there is no room, and both are followed by an edge
-//! when that changes. So what is simulated is not only a program's own logic but the event loop under it.
+//! It behaves as Linux does where a program can see the difference, above all at the edges: an
+//! epoll set reports a socket once when a state of the socket begins; a short read means that
+//! nothing is left, and a short write that there is no room; an edge follows when that changes. So
+//! the simulation runs the real event loop, not only the program's own logic.
 //!
-//! Nothing happens by itself: what the network is going to do stands in a calendar, and `epoll_wait` moves the virtual clock on to the
-//! next entry.
+//! Nothing happens by itself. The calendar holds the events to come, and `epoll_wait` moves the
+//! virtual clock to the next of them.
 
 mod arrivals;
 mod datagrams;
@@ -42,10 +45,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Below it are numbers that a simulated program's real descriptors (its files) may have too.
+/// The lowest number of a simulated descriptor. The real descriptors of a program may have the
+/// numbers below it.
 const NUMBER_MIN: usize = 512;
 
-/// Numbers what descriptors stand for. A number is never used again, so what the calendar holds for one that is gone concerns nobody.
+/// The number of an object, for which descriptors stand. A number is never used again, so a
+/// calendar entry for an object that is gone has no effect.
 type Id = u32;
 
 #[derive(Debug)]
@@ -53,43 +58,44 @@ pub(crate) struct Kernel {
     generation: u32,
     conditions: Conditions,
     random: Random,
-    /// By number, from `NUMBER_MIN` on.
+    /// The object of each descriptor, by the descriptor's number less `NUMBER_MIN`.
     descriptors: Vec<Option<Id>>,
-    /// The indices of those that are closed: the lowest is used next, as in Linux.
+    /// The indices of closed descriptors. The kernel uses the lowest next, as Linux does.
     free: BTreeSet<usize>,
     open: usize,
     objects: Vec<Option<Object>>,
     epolls: Vec<Id>,
-    /// Who is to be found at an address.
+    /// The sockets and listeners that are bound to an address.
     names: BTreeMap<Name, Vec<Id>>,
-    /// Likewise, of datagrams.
+    /// The datagram sockets that are bound to an address.
     receivers: BTreeMap<Name, Vec<Id>>,
     next_port: u16,
     disk: Tree,
-    /// What the disk's clock said when the world's began, less what that said.
+    /// The difference between the disk's clock and the world's clock, in nanoseconds.
     boot: u64,
     pipes: Vec<Option<Pipe>>,
-    /// Those of FIFOs that are open.
+    /// The pipes of the FIFOs that are open.
     fifos: BTreeMap<Ino, Id>,
     calendar: BinaryHeap<Reverse<Entry>>,
-    /// The scheduler chooses which of the due entries happens next, so `epoll_wait` lets none happen.
+    /// The scheduler chooses which of the due entries happens next, so `epoll_wait` lets none
+    /// happen.
     leaves_arrivals: bool,
     entries: u64,
-    /// Of everything that happens.
+    /// The digest of everything that happens.
     digest: Digest,
 }
 
 #[derive(Debug)]
 struct Object {
     kind: Kind,
-    /// Its descriptors.
+    /// The numbers of its descriptors.
     numbers: Vec<usize>,
 }
 
 #[derive(Debug)]
 enum Kind {
     Epoll(Epoll),
-    /// Neither connected nor listening yet.
+    /// A socket that is neither connected nor listening yet.
     Socket(Socket),
     Listener(Listener),
     Stream(Box<Stream>),
@@ -102,7 +108,7 @@ enum Kind {
 #[derive(Debug, Default)]
 struct Epoll {
     members: BTreeMap<usize, Member>,
-    /// Those that have something to report, in the order of their edges.
+    /// The members with an edge to report, in the order of the edges.
     edges: VecDeque<usize>,
 }
 
@@ -121,7 +127,7 @@ struct Socket {
     lingers: bool,
 }
 
-/// Where a socket is to be found.
+/// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Name {
     Internet(SocketAddr),
@@ -143,24 +149,24 @@ struct Stream {
     remote: Name,
     peer: Id,
     state: State,
-    /// What has arrived; of which so much was read already.
+    /// The bytes that have arrived. `read` of them were read already.
     arrived: Vec<u8>,
     read: usize,
-    /// How much may be unread here and on the way here.
+    /// How many bytes may be unread here and on the way here, together.
     window: usize,
     on_the_way: usize,
-    /// When the last of what is on the way here arrives.
+    /// When the last of the bytes on the way here arrives.
     arrives: Time,
-    /// Until then everything on the way here stands still.
+    /// Until this time no byte on the way here arrives.
     stalled: Time,
-    /// The peer's end has arrived.
+    /// The end of the peer's bytes has arrived.
     ended: bool,
     read_shut: bool,
     write_shut: bool,
     error: Option<Errno>,
-    /// A send was told to wait, and is to have an edge.
+    /// A send found no room, so an edge must follow when there is room.
     wants_room: bool,
-    /// Nothing may be sent until a `Room` comes.
+    /// The stream takes no bytes to send until a `Room` happens.
     full: bool,
     room_comes: bool,
     lingers: bool,
@@ -170,41 +176,41 @@ struct Stream {
 enum State {
     Connecting,
     Connected,
-    /// Reset, refused, or never connected.
+    /// The connection was reset or refused, or never came about.
     Broken,
 }
 
 #[derive(Debug)]
 struct Entry {
     at: Time,
-    /// Distinguishes those of the same time.
+    /// The order of entries with the same time.
     number: u64,
     what: Happening,
 }
 
 #[derive(Debug)]
 enum Happening {
-    /// `from` asks to be connected.
+    /// The request of `from` to be connected arrives.
     Knock { from: Id, tries: u32 },
-    /// The connection is there.
+    /// The client learns that it is connected.
     Connected { to: Id },
-    /// There will be none.
+    /// The client learns that it is not going to be connected.
     Refused { to: Id, errno: Errno },
     /// Bytes arrive.
     Segment { to: Id, from: Id, bytes: Vec<u8> },
-    /// The end of what the peer sends arrives.
+    /// The end of the peer's bytes arrives.
     End { to: Id },
     /// The connection breaks.
     Reset { to: Id },
-    /// There may be room to send.
+    /// The stream may have room to send.
     Room { to: Id },
     /// A datagram arrives.
     Datagram { from: Id, to: SocketAddr, bytes: Vec<u8> },
-    /// Nobody has taken one.
+    /// The sender of a datagram learns that no socket received it.
     Unreachable { from: Id, to: SocketAddr },
-    /// A datagram may be sent again.
+    /// The socket takes datagrams to send again.
     DatagramRoom { to: Id },
-    /// A pipe takes more again.
+    /// A pipe takes bytes again.
     PipeRoom { pipe: Id },
 }
 
@@ -228,7 +234,8 @@ impl Ord for Entry {
     }
 }
 
-/// How long a client waits for an answer before it knocks again, and how often it does.
+/// How long a client waits for an answer before it asks again to be connected, and how often it
+/// asks.
 const KNOCK_AGAIN: Duration = Duration::from_secs(1);
 const KNOCKS_MAX: u32 = 6;
 
@@ -275,7 +282,7 @@ impl Kernel {
         self.disk
     }
 
-    /// A digest of everything that happened.
+    /// The digest of everything that happened.
     pub(super) fn digest(&self) -> u64 {
         self.digest.value()
     }
@@ -404,7 +411,7 @@ impl KernelCalls for Kernel {
         Ok(self.describe(id))
     }
 
-    /// Whether a call is interrupted before it has done anything.
+    /// Draws whether a signal interrupts a call before the call has any effect.
     fn interrupt(&mut self) -> Result<()> {
         if self.random.happens(self.conditions.interrupted) { Err(Errno::INTR) } else { Ok(()) }
     }

@@ -3,9 +3,9 @@
 //! [`World`] runs a program that was written for the ordinary runtime, unchanged, on one OS thread.
 //! A seed determines everything that the program meets: the order of its threads (the
 //! [scheduler](Simulation)), the delays and losses of its network, and the errors of its disk. Time
-//! is virtual, so an hour of sleep takes no time. The same seed gives the same run. A run that fails
-//! prints its seed, and `SELVEDGE_SEED=n` before the test's command makes [`simulate`] run that seed
-//! alone.
+//! is virtual, so an hour of sleep takes no time. The same seed gives the same run. A run that
+//! fails prints its seed, and `SELVEDGE_SEED=n` before the test's command makes [`simulate`] run
+//! that seed alone.
 //!
 //! [`Simulation`] and [`Explorer`] run programs that need no descriptors, with the event source
 //! [`VirtualTime`]: in the order that a seed determines, or in every order.
@@ -32,16 +32,16 @@
 //!   while.
 //! - Name look-up: every name is a name of this host.
 //!
-//! The paths of Unix sockets are not names in the file tree: a path is free again when its socket is
-//! closed. Starting a [child process](selvedge_io::process) fails with `Unsupported`, and so do the
-//! standard streams. Real descriptors are never ready, but a program can send a real file to a
+//! The paths of Unix sockets are not names in the file tree: a path is free again when its socket
+//! is closed. Starting a [child process](selvedge_io::process) fails with `Unsupported`, and so do
+//! the standard streams. Real descriptors are never ready, but a program can send a real file to a
 //! simulated socket. Direct access needs buffers at addresses that are multiples of 4096, as
 //! [`AlignedBuf`](selvedge_io::fs::AlignedBuf) has them; a seed does not determine whether another
 //! buffer is aligned.
 //!
 //! Other OS threads are outside the simulation, and must not wake a thread inside. A request that a
-//! program makes to the system in another way than through Selvedge (`std::fs`, `std::time`) goes to
-//! the real system.
+//! program makes to the system in another way than through Selvedge (`std::fs`, `std::time`) goes
+//! to the real system.
 #![forbid(unsafe_code)]
 
 mod conditions;

@@ -16,8 +16,8 @@
 //! wants more places to switch at has its threads [yield](selvedge_core::yield_now) there.
 //!
 //! # When a run can be repeated
-//! The program must not depend on anything else: not on OS threads of its own, on a clock other than
-//! [`Time`], or on the order of a `HashMap`. The event source provides descriptors and time:
+//! The program must not depend on anything else: not on OS threads of its own, on a clock other
+//! than [`Time`], or on the order of a `HashMap`. The event source provides descriptors and time:
 //! [`World`](crate::World) simulates both, and [`VirtualTime`] is enough for programs without
 //! descriptors.
 //!
@@ -113,8 +113,8 @@ impl Simulation {
 
     /// The scheduler runs the ready thread with the highest priority. It draws the priorities at
     /// random, and changes one at `depth - 1` of the first `steps` steps (probabilistic concurrency
-    /// testing: Burckhardt et al., ASPLOS 2010). This finds bugs that need `depth` events in a certain
-    /// order.
+    /// testing: Burckhardt et al., ASPLOS 2010). This finds bugs that need `depth` events in a
+    /// certain order.
     pub fn pct(seed: u64, depth: usize, steps: u64) -> Simulation {
         Simulation { order: Order::Pct { seed, depth, steps }, ..Simulation::new(seed) }
     }
@@ -143,8 +143,8 @@ impl Simulation {
         Simulation { steps_max, ..self }
     }
 
-    /// Runs `main` as [`simulated`] does. If this OS thread has no [virtual clock](VirtualClock), the
-    /// run installs one until it ends.
+    /// Runs `main` as [`simulated`] does. If this OS thread has no [virtual clock](VirtualClock),
+    /// the run installs one until it ends.
     ///
     /// # Errors
     /// As for [`simulated`].
@@ -156,8 +156,8 @@ impl Simulation {
         self.run_noting(events, main, None, &mut Vec::new())
     }
 
-    /// As [`run`](Simulation::run). If the order is a replay, `made` gets each choice, with the number
-    /// of alternatives.
+    /// As [`run`](Simulation::run). If the order is a replay, `made` gets each choice, with the
+    /// number of alternatives.
     pub(crate) fn run_noting<F: Future + 'static>(
         &self,
         events: &mut impl Events,
@@ -198,8 +198,9 @@ pub struct Run<T> {
     pub steps: u64,
     /// How much virtual time passed.
     pub time: Duration,
-    /// A digest of all that happened: which thread made which step, which system call ended the step,
-    /// which choices the scheduler made, and when. Two runs with the same digest are the same run.
+    /// A digest of all that happened: which thread made which step, which system call ended the
+    /// step, which choices the scheduler made, and when. Two runs with the same digest are the same
+    /// run.
     pub digest: u64,
     /// The threads that were left when the main thread ended. The run has cancelled them.
     pub left: Vec<ThreadInfo>,

@@ -119,14 +119,14 @@ impl World {
     /// [`Failed`], which says why the run failed and how to repeat it.
     ///
     /// # Panics
-    /// If this OS thread runs an event loop already, or the process has no descriptors left, because
-    /// the run takes one.
+    /// If this OS thread runs an event loop already, or the process has no descriptors left,
+    /// because the run takes one.
     pub fn run<F: Future + 'static>(&self, main: F) -> Result<Ended<F::Output>, Failed> {
         self.run_noting(main, &mut Vec::new())
     }
 
-    /// As [`run`](World::run). If the choices of the order are given, `made` gets each choice, with the
-    /// number of alternatives.
+    /// As [`run`](World::run). If the choices of the order are given, `made` gets each choice, with
+    /// the number of alternatives.
     pub(crate) fn run_noting<F: Future + 'static>(
         &self,
         main: F,
@@ -176,11 +176,11 @@ pub struct Ended<T> {
     pub digest: u64,
     /// The threads that were left when the main thread ended. The run has cancelled them.
     pub left: Vec<ThreadInfo>,
-    /// How many simulated descriptors were open when all threads were gone: the program leaked them,
-    /// or they are part of the output.
+    /// How many simulated descriptors were open when all threads were gone: the program leaked
+    /// them, or they are part of the output.
     pub descriptors: usize,
-    /// The disk as programs would see it after the run. [`Disk::after_crash`] tells which part of it
-    /// survives a power failure.
+    /// The disk as programs would see it after the run. [`Disk::after_crash`] tells which part of
+    /// it survives a power failure.
     pub disk: Disk,
 }
 

@@ -2,7 +2,7 @@
 //! waits, and its two ends, [`Putter`] and [`Taker`].
 //!
 //! The programs of users call it. Its [`WaitQueue`] holds waiters of one kind at a time: threads
-//! wait to put while it is full ([`Put`]), and to take while it is empty ([`Take`]).
+//! wait to put while it is full ([`Enqueue`]), and to take while it is empty ([`Dequeue`]).
 
 use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
@@ -53,10 +53,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[doc(alias = "mpsc")]
 #[doc(alias = "channel")]
 pub struct BoundedFifo<T, M: Mode = Shared> {
-    queue: WaitQueue<State<T>, Slot<T>, M>,
+    queue: WaitQueue<Contents<T>, Offer<T>, M>,
 }
 
-struct State<T> {
+struct Contents<T> {
     values: VecDeque<T>,
     capacity: usize,
     closed: bool,
@@ -64,7 +64,7 @@ struct State<T> {
 
 /// The payload of a waiter: the value of a putter, or the empty room of a taker. The granter takes
 /// the value, or fills the room. If the Fifo is closed, it leaves the payload as it is.
-struct Slot<T>(Option<T>);
+struct Offer<T>(Option<T>);
 
 /// The Fifo was closed. This gives the value back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl<T> BoundedFifo<T> {
     constant! {
         /// An empty queue with room for this many values.
         pub fn new(capacity: usize) -> Self {
-            BoundedFifo { queue: WaitQueue::shared(State { values: VecDeque::new(), capacity, closed: false }, 0) }
+            BoundedFifo { queue: WaitQueue::shared(Contents { values: VecDeque::new(), capacity, closed: false }, 0) }
         }
     }
 
@@ -117,7 +117,7 @@ impl<T> BoundedFifo<T, Local> {
 
 impl<T, M: Mode> BoundedFifo<T, M> {
     fn with_capacity(capacity: usize) -> Self {
-        let state = State { values: VecDeque::new(), capacity, closed: false };
+        let state = Contents { values: VecDeque::new(), capacity, closed: false };
         BoundedFifo { queue: WaitQueue::new(state) }
     }
 
@@ -128,7 +128,7 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     #[track_caller]
     pub fn put(&self, value: T) -> impl Future<Output = Result<(), Closed<T>>> {
         let place = Location::caller();
-        async move { self.queue.wait_at::<Put>(Slot(Some(value)), place).await }
+        async move { self.queue.wait_at::<Enqueue>(Offer(Some(value)), place).await }
     }
 
     /// Adds a value at the end if there is room.
@@ -136,8 +136,8 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     /// # Errors
     /// Gives the value back.
     pub fn try_put(&self, value: T) -> Result<(), TryPutError<T>> {
-        let mut slot = Slot(Some(value));
-        let put = self.queue.with(|state, queue| Put::attempt(state, queue, &mut slot));
+        let mut slot = Offer(Some(value));
+        let put = self.queue.with(|state, queue| Enqueue::attempt(state, queue, &mut slot));
         match (put, slot.0) {
             (Some(Ok(())), _) => Ok(()),
             (Some(Err(Closed(value))), _) => Err(TryPutError::Closed(value)),
@@ -163,7 +163,7 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     #[track_caller]
     pub fn take(&self) -> impl Future<Output = Option<T>> {
         let place = Location::caller();
-        async move { self.queue.wait_at::<Take>(Slot(None), place).await }
+        async move { self.queue.wait_at::<Dequeue>(Offer(None), place).await }
     }
 
     /// Takes the first value if there is one.
@@ -172,7 +172,7 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     /// When there is no value: for now ([`Empty`](TryTakeError::Empty)), or for ever
     /// ([`Closed`](TryTakeError::Closed)).
     pub fn try_take(&self) -> Result<T, TryTakeError> {
-        self.queue.with(|state, queue| match Take::attempt(state, queue, &mut Slot(None)) {
+        self.queue.with(|state, queue| match Dequeue::attempt(state, queue, &mut Offer(None)) {
             Some(Some(value)) => Ok(value),
             Some(None) => Err(TryTakeError::Closed),
             None => Err(TryTakeError::Empty),
@@ -221,30 +221,30 @@ impl<T, M: Mode> BoundedFifo<T, M> {
     }
 }
 
-impl<T> State<T> {
+impl<T> Contents<T> {
     /// Hands a value to the first waiter, if that waiter is a taker.
-    fn hand_over(queue: &mut Queue<'_, Slot<T>>, value: &mut Option<T>) {
-        if let Some(Slot(room @ None)) = queue.front() {
+    fn hand_over(queue: &mut Queue<'_, Offer<T>>, value: &mut Option<T>) {
+        if let Some(Offer(room @ None)) = queue.front() {
             *room = value.take();
             queue.grant();
         }
     }
 }
 
-enum Put {}
+enum Enqueue {}
 
-impl<T> Role<State<T>, Slot<T>> for Put {
+impl<T> Role<Contents<T>, Offer<T>> for Enqueue {
     type Output = Result<(), Closed<T>>;
 
     fn attempt(
-        state: &mut State<T>,
-        queue: &mut Queue<'_, Slot<T>>,
-        Slot(value): &mut Slot<T>,
+        state: &mut Contents<T>,
+        queue: &mut Queue<'_, Offer<T>>,
+        Offer(value): &mut Offer<T>,
     ) -> Option<Self::Output> {
         if state.closed {
             return Some(value.take().map_or(Ok(()), |value| Err(Closed(value))));
         }
-        State::hand_over(queue, value);
+        Contents::hand_over(queue, value);
         // If there is room, no other thread waits to put, because each take lets the first putter
         // in.
         if state.values.len() < state.capacity {
@@ -253,31 +253,31 @@ impl<T> Role<State<T>, Slot<T>> for Put {
         value.is_none().then_some(Ok(()))
     }
 
-    fn granted(Slot(value): &mut Slot<T>) -> Self::Output {
+    fn granted(Offer(value): &mut Offer<T>) -> Self::Output {
         value.take().map_or(Ok(()), |value| Err(Closed(value)))
     }
 
     /// Nothing is to be passed on. Either a taker has taken the value, so that it was put, or the
     /// Fifo was closed. In that case the value is dropped with the future of its putter.
-    fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Slot<T>>, _: &mut Slot<T>) {}
+    fn abandoned(_: &mut Contents<T>, _: &mut Queue<'_, Offer<T>>, _: &mut Offer<T>) {}
 }
 
-enum Take {}
+enum Dequeue {}
 
-impl<T> Role<State<T>, Slot<T>> for Take {
+impl<T> Role<Contents<T>, Offer<T>> for Dequeue {
     type Output = Option<T>;
 
     fn attempt(
-        state: &mut State<T>,
-        queue: &mut Queue<'_, Slot<T>>,
-        _: &mut Slot<T>,
+        state: &mut Contents<T>,
+        queue: &mut Queue<'_, Offer<T>>,
+        _: &mut Offer<T>,
     ) -> Option<Self::Output> {
         let value = state.values.pop_front();
         // If a value has left, there is room for the value of the first putter that waits. If the
         // queue was empty, which happens with capacity 0, that value is for this taker.
         let mut next = None;
         if state.values.len() < state.capacity.max(usize::from(value.is_none()))
-            && let Some(Slot(first @ Some(_))) = queue.front()
+            && let Some(Offer(first @ Some(_))) = queue.front()
         {
             next = first.take();
             queue.grant();
@@ -289,12 +289,12 @@ impl<T> Role<State<T>, Slot<T>> for Take {
         Some(value)
     }
 
-    fn granted(Slot(value): &mut Slot<T>) -> Self::Output {
+    fn granted(Offer(value): &mut Offer<T>) -> Self::Output {
         value.take()
     }
 
-    fn abandoned(state: &mut State<T>, queue: &mut Queue<'_, Slot<T>>, Slot(value): &mut Slot<T>) {
-        State::hand_over(queue, value);
+    fn abandoned(state: &mut Contents<T>, queue: &mut Queue<'_, Offer<T>>, Offer(value): &mut Offer<T>) {
+        Contents::hand_over(queue, value);
         // This value was the first when it was handed out.
         value.take().into_iter().for_each(|value| state.values.push_front(value));
     }
@@ -340,7 +340,7 @@ impl fmt::Display for TryTakeError {
 impl std::error::Error for TryTakeError {}
 
 /// A Fifo with the number of its handles on each side.
-struct Ends<T, M: Mode> {
+struct CountedFifo<T, M: Mode> {
     fifo: BoundedFifo<T, M>,
     putters: AtomicUsize,
     takers: AtomicUsize,
@@ -348,20 +348,20 @@ struct Ends<T, M: Mode> {
 
 fn ends<T, M: Mode>(capacity: usize) -> (Putter<T, M>, Taker<T, M>) {
     let fifo = BoundedFifo::with_capacity(capacity);
-    let ends = Arc::new(Ends { fifo, putters: AtomicUsize::new(1), takers: AtomicUsize::new(1) });
+    let ends = Arc::new(CountedFifo { fifo, putters: AtomicUsize::new(1), takers: AtomicUsize::new(1) });
     (Putter { ends: ends.clone() }, Taker { ends })
 }
 
 /// The end of a [`BoundedFifo`] where values are put. When the last putter is dropped the Fifo is
 /// closed.
 pub struct Putter<T, M: Mode = Shared> {
-    ends: Arc<Ends<T, M>>,
+    ends: Arc<CountedFifo<T, M>>,
 }
 
 /// The end of a [`BoundedFifo`] where values are taken. When the last taker is dropped the Fifo is
 /// closed, and the values in it are dropped.
 pub struct Taker<T, M: Mode = Shared> {
-    ends: Arc<Ends<T, M>>,
+    ends: Arc<CountedFifo<T, M>>,
 }
 
 impl<T, M: Mode> Putter<T, M> {

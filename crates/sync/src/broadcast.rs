@@ -44,7 +44,7 @@ use std::sync::Arc;
 /// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Broadcaster<T, M: Mode = Shared> {
-    inner: Arc<Inner<T, M>>,
+    inner: Arc<BroadcastChannel<T, M>>,
 }
 
 /// Gets all values that are sent from its creation on. A clone gets the values that the original
@@ -54,7 +54,7 @@ pub struct Broadcaster<T, M: Mode = Shared> {
 /// Dropping a `listen` that waits, or that has been handed a value, loses nothing: the next
 /// `listen` gets that value.
 pub struct Listener<T, M: Mode = Shared> {
-    inner: Arc<Inner<T, M>>,
+    inner: Arc<BroadcastChannel<T, M>>,
     /// The number of the next value.
     next: u64,
 }
@@ -93,16 +93,16 @@ pub fn broadcast_local<T>(capacity: usize) -> (Broadcaster<T, Local>, Listener<T
 
 fn new<T, M: Mode>(capacity: usize) -> (Broadcaster<T, M>, Listener<T, M>) {
     let state =
-        State { kept: VecDeque::new(), first: 0, capacity: capacity.max(1), senders: 1, listeners: 1 };
-    let inner = Arc::new(Inner { queue: WaitQueue::new(state) });
+        Backlog { kept: VecDeque::new(), first: 0, capacity: capacity.max(1), senders: 1, listeners: 1 };
+    let inner = Arc::new(BroadcastChannel { queue: WaitQueue::new(state) });
     (Broadcaster { inner: inner.clone() }, Listener { inner, next: 0 })
 }
 
-struct Inner<T, M: Mode> {
-    queue: WaitQueue<State<T>, Wait<T>, M>,
+struct BroadcastChannel<T, M: Mode> {
+    queue: WaitQueue<Backlog<T>, ListenerWait<T>, M>,
 }
 
-struct State<T> {
+struct Backlog<T> {
     kept: VecDeque<Arc<T>>,
     /// The number of the oldest value that is kept.
     first: u64,
@@ -111,7 +111,7 @@ struct State<T> {
     listeners: usize,
 }
 
-impl<T> State<T> {
+impl<T> Backlog<T> {
     fn end(&self) -> u64 {
         self.first + self.kept.len() as u64
     }
@@ -119,7 +119,7 @@ impl<T> State<T> {
 
 /// The payload of a listener that waits for the value with the number `next`, which is the value
 /// that is sent next.
-struct Wait<T> {
+struct ListenerWait<T> {
     next: u64,
     value: Option<Arc<T>>,
 }
@@ -169,7 +169,7 @@ impl<T: Clone, M: Mode> Listener<T, M> {
     pub fn listen(&mut self) -> impl Future<Output = Result<T, ListenError>> {
         let place = Location::caller();
         async move {
-            let wait = Wait { next: self.next, value: None };
+            let wait = ListenerWait { next: self.next, value: None };
             let heard = self.inner.queue.wait_at::<Listen>(wait, place).await;
             self.note(heard)
         }
@@ -180,7 +180,7 @@ impl<T: Clone, M: Mode> Listener<T, M> {
     /// # Errors
     /// When no value is there yet, when values were missed, and when no more values will come.
     pub fn try_listen(&mut self) -> Result<T, TryListenError> {
-        let mut wait = Wait { next: self.next, value: None };
+        let mut wait = ListenerWait { next: self.next, value: None };
         let heard = self.inner.queue.with(|state, queue| Listen::attempt(state, queue, &mut wait));
         match heard.map(|heard| self.note(heard)) {
             None => Err(TryListenError::Empty),
@@ -212,7 +212,7 @@ impl<T: Clone, M: Mode> Listener<T, M> {
                 self.next += missed;
                 Err(ListenError::Lagged(missed))
             }
-            Heard::Nobody => Err(ListenError::Closed),
+            Heard::Closed => Err(ListenError::Closed),
         }
     }
 }
@@ -227,31 +227,35 @@ impl<T, M: Mode> Listener<T, M> {
 enum Heard<T> {
     Value(Arc<T>),
     Missed(u64),
-    Nobody,
+    Closed,
 }
 
 enum Listen {}
 
-impl<T> Role<State<T>, Wait<T>> for Listen {
+impl<T> Role<Backlog<T>, ListenerWait<T>> for Listen {
     type Output = Heard<T>;
 
-    fn attempt(state: &mut State<T>, _: &mut Queue<'_, Wait<T>>, wait: &mut Wait<T>) -> Option<Heard<T>> {
+    fn attempt(
+        state: &mut Backlog<T>,
+        _: &mut Queue<'_, ListenerWait<T>>,
+        wait: &mut ListenerWait<T>,
+    ) -> Option<Heard<T>> {
         let Some(at) = wait.next.checked_sub(state.first) else {
             return Some(Heard::Missed(state.first - wait.next));
         };
         match state.kept.get(at as usize) {
             Some(value) => Some(Heard::Value(value.clone())),
-            None => (state.senders == 0).then_some(Heard::Nobody),
+            None => (state.senders == 0).then_some(Heard::Closed),
         }
     }
 
-    fn granted(wait: &mut Wait<T>) -> Heard<T> {
-        wait.value.take().map_or(Heard::Nobody, Heard::Value)
+    fn granted(wait: &mut ListenerWait<T>) -> Heard<T> {
+        wait.value.take().map_or(Heard::Closed, Heard::Value)
     }
 
     /// Nothing is to be passed on, because the listener has not counted the value. Its next
     /// `listen` finds it.
-    fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Wait<T>>, _: &mut Wait<T>) {}
+    fn abandoned(_: &mut Backlog<T>, _: &mut Queue<'_, ListenerWait<T>>, _: &mut ListenerWait<T>) {}
 }
 
 impl<T, M: Mode> Clone for Broadcaster<T, M> {
@@ -289,7 +293,7 @@ impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ListenError::Lagged(missed) => write!(f, "{missed} values were missed"),
-            ListenError::Closed => f.write_str("nobody is left to send more"),
+            ListenError::Closed => f.write_str("all broadcasters are gone"),
         }
     }
 }

@@ -79,7 +79,7 @@ impl<T, M: Mode> Fifo<T, M> {
     #[inline(always)]
     #[track_caller]
     pub fn take(&self) -> impl Future<Output = T> {
-        self.queue.wait::<Take>(None)
+        self.queue.wait::<Pop>(None)
     }
 
     /// Takes the first value, and blocks this OS thread until there is one.
@@ -108,9 +108,9 @@ impl<T, M: Mode> Fifo<T, M> {
     }
 }
 
-enum Take {}
+enum Pop {}
 
-impl<T> Role<VecDeque<T>, Option<T>> for Take {
+impl<T> Role<VecDeque<T>, Option<T>> for Pop {
     type Output = T;
 
     #[inline(always)]

@@ -1,10 +1,10 @@
-//! The holder of a lock: [`Holder`], which names a thread, and [`Record`], in which a lock keeps
+//! The holder of a lock: [`Holder`], which names a thread, and [`OwnerRecord`], in which a lock keeps
 //! its holder.
 //!
 //! [`Mutex`](crate::Mutex), [`RwLock`](crate::RwLock), [`OnceCell`](crate::OnceCell) and
-//! [`Promise`](crate::Promise) keep a [`Record`]. They use it for two things: to refuse a thread
-//! that would wait for itself ([`Record::refuse`], [`Record::refuse_os_thread`]), and to tell an
-//! observer for which thread the running thread waits ([`telling`]).
+//! [`Promise`](crate::Promise) keep a [`OwnerRecord`]. They use it for two things: to refuse a caller
+//! that would wait for itself ([`OwnerRecord::refuse`], [`OwnerRecord::refuse_os_thread`]), and to
+//! tell an observer for which thread the running thread waits ([`telling`]).
 
 use crate::Owner;
 use selvedge_core::{is_lent_here, observe, this_thread};
@@ -85,7 +85,7 @@ impl std::error::Error for Recursion {}
 /// - Whoever reads the number of its owner shares the owner with the locker, and the guard is still
 ///   there: numbers of owners are not used again.
 #[derive(Debug, Default)]
-pub(crate) struct Record(AtomicU64);
+pub(crate) struct OwnerRecord(AtomicU64);
 
 /// This bit distinguishes the number of an OS thread from the number of a thread.
 const OS: u64 = 1 << 32;
@@ -93,10 +93,10 @@ const OS: u64 = 1 << 32;
 const STAYS: u64 = 1 << 33;
 const OWNER_SHIFT: u32 = u64::BITS - Owner::BITS;
 
-impl Record {
+impl OwnerRecord {
     /// The record of a free lock.
-    pub(crate) const fn new() -> Record {
-        Record(AtomicU64::new(0))
+    pub(crate) const fn new() -> OwnerRecord {
+        OwnerRecord(AtomicU64::new(0))
     }
 
     #[inline]
@@ -104,7 +104,7 @@ impl Record {
         self.0.store(me.map_or(0, Holder::to_bits), Ordering::Relaxed);
     }
 
-    /// As [`set`](Record::set), for a guard that stays on its OS thread.
+    /// As [`set`](OwnerRecord::set), for a guard that stays on its OS thread.
     #[inline]
     pub(crate) fn set_staying(&self, me: Option<Holder>) {
         self.0.store(me.map_or(0, |me| me.to_bits() | STAYS), Ordering::Relaxed);

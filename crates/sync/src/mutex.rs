@@ -1,4 +1,4 @@
-//! The mutex: [`Mutex`], its guards, and [`Lock`], the role in which a thread waits for it.
+//! The mutex: [`Mutex`], its guards, and [`AcquireMutex`], the role in which a thread waits for it.
 //!
 //! The programs of users lock it. [`Condition`](crate::Condition) unlocks it while a thread waits
 //! for a notification, and locks it again after that. The state of a mutex is the word of its
@@ -12,7 +12,7 @@
 //! over.
 
 use crate::blocking::{refuse_within_step, wait_blocking};
-use crate::holder::{self, Holder, Record, Recursion};
+use crate::holder::{self, Holder, OwnerRecord, Recursion};
 use crate::{BlockingGuard, Owner};
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, insist};
 use std::cell::UnsafeCell;
@@ -89,7 +89,7 @@ use std::sync::Arc;
 pub struct Mutex<T, M: Mode = Shared> {
     /// Its word is [`LOCKED`], [`WAITED`], [`NUDGED`] and [`PROMISED`].
     queue: WaitQueue<(), (), M>,
-    pub(crate) holder: Record,
+    pub(crate) holder: OwnerRecord,
     value: UnsafeCell<T>,
 }
 
@@ -135,7 +135,7 @@ impl<T> Mutex<T> {
     constant! {
         /// An unlocked mutex.
         pub fn new(value: T) -> Self {
-            Mutex { queue: WaitQueue::shared((), 0), holder: Record::new(), value: UnsafeCell::new(value) }
+            Mutex { queue: WaitQueue::shared((), 0), holder: OwnerRecord::new(), value: UnsafeCell::new(value) }
         }
     }
 }
@@ -149,7 +149,7 @@ impl<T> Mutex<T, Local> {
 
 impl<T, M: Mode> Mutex<T, M> {
     fn guarding(value: T) -> Self {
-        Mutex { queue: WaitQueue::new(()), holder: Record::default(), value: UnsafeCell::new(value) }
+        Mutex { queue: WaitQueue::new(()), holder: OwnerRecord::default(), value: UnsafeCell::new(value) }
     }
 
     /// Locks the mutex, and waits for it if need be.
@@ -170,7 +170,7 @@ impl<T, M: Mode> Mutex<T, M> {
 
     #[inline(always)]
     fn acquire(&self, place: &'static Location<'static>) -> impl Future<Output = ()> {
-        self.holder.told("which holds the mutex", self.queue.wait_at::<Lock>((), place))
+        self.holder.told("which holds the mutex", self.queue.wait_at::<AcquireMutex>((), place))
     }
 
     /// Locks it on behalf of an owner, unless it is locked on behalf of this owner already.
@@ -237,7 +237,7 @@ impl<T, M: Mode> Mutex<T, M> {
     #[track_caller]
     fn lock_blocking_late(&self, me: Option<Holder>, place: &'static Location<'static>) {
         self.holder.refuse_os_thread(me);
-        if !insist(|| self.queue.exchange(|word| Lock::pass(word, &())).is_ok()) {
+        if !insist(|| self.queue.exchange(|word| AcquireMutex::pass(word, &())).is_ok()) {
             wait_blocking(self.acquire(place));
         }
     }
@@ -283,12 +283,12 @@ impl<T, M: Mode> Mutex<T, M> {
 
     #[inline(always)]
     fn try_acquire(&self) -> bool {
-        match self.queue.exchange(|word| Lock::pass(word, &())) {
+        match self.queue.exchange(|word| AcquireMutex::pass(word, &())) {
             Ok(_) => true,
             Err(Some(_)) => false,
             // Another OS thread is under the queue's lock, and may be about to free the mutex.
             Err(None) => self.queue.with(|_, queue| {
-                let passed = Lock::pass(*queue.word(), &());
+                let passed = AcquireMutex::pass(*queue.word(), &());
                 passed.into_iter().for_each(|word| *queue.word() = word);
                 passed.is_some()
             }),
@@ -314,7 +314,7 @@ impl<T, M: Mode> Mutex<T, M> {
         // If the first waiter has been nudged already, this exchange is enough, because a second
         // nudge would add nothing.
         if !self.queue.replace(LOCKED | WAITED | NUDGED, WAITED | NUDGED) {
-            self.queue.with(|_, queue| Lock::unlock(queue));
+            self.queue.with(|_, queue| AcquireMutex::unlock(queue));
         }
     }
 }
@@ -355,9 +355,9 @@ impl<T, M: Mode> DerefMut for OwnedGuard<T, M> {
     }
 }
 
-enum Lock {}
+enum AcquireMutex {}
 
-impl Lock {
+impl AcquireMutex {
     /// Ends the hold of the mutex. If the mutex is promised, the first waiter gets it. Otherwise
     /// the mutex becomes free, and the first waiter is nudged unless it has been nudged already.
     fn unlock(queue: &mut Queue<'_, ()>) {
@@ -367,7 +367,7 @@ impl Lock {
         } else {
             *queue.word() &= !LOCKED;
             if *queue.word() & NUDGED == 0 {
-                Lock::renew(queue);
+                AcquireMutex::renew(queue);
             }
         }
     }
@@ -388,7 +388,7 @@ impl Lock {
     }
 }
 
-impl Role<(), ()> for Lock {
+impl Role<(), ()> for AcquireMutex {
     type Output = ();
 
     const PASSES: bool = true;
@@ -401,7 +401,7 @@ impl Role<(), ()> for Lock {
     }
 
     fn attempt(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
-        let passed = Lock::pass(*queue.word(), &());
+        let passed = AcquireMutex::pass(*queue.word(), &());
         *queue.word() = passed.unwrap_or(*queue.word() | WAITED);
         passed.map(|_| ())
     }
@@ -416,12 +416,12 @@ impl Role<(), ()> for Lock {
     fn granted(_: &mut ()) {}
 
     fn abandoned(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut ()) {
-        Lock::unlock(queue);
+        AcquireMutex::unlock(queue);
     }
 
     fn withdrawn(_: &mut (), queue: &mut Queue<'_, ()>, _: &mut (), first: bool) {
         if first {
-            Lock::renew(queue);
+            AcquireMutex::renew(queue);
         }
     }
 }

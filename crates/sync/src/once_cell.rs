@@ -5,7 +5,7 @@
 //! runs the function which makes the value.
 
 use crate::blocking::wait_blocking;
-use crate::holder::{self, Record};
+use crate::holder::{self, OwnerRecord};
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant};
 use std::convert::Infallible;
 use std::fmt;
@@ -47,9 +47,9 @@ use std::sync::OnceLock;
 #[doc(alias = "Once")]
 pub struct OnceCell<T, M: Mode = Shared> {
     value: OnceLock<T>,
-    queue: WaitQueue<Making, Option<Turn>, M>,
+    queue: WaitQueue<Making, Option<InitTurn>, M>,
     /// The maker, for observers.
-    maker: Record,
+    maker: OwnerRecord,
 }
 
 /// The progress of the value. Threads wait while it is [`Making::Now`].
@@ -62,7 +62,7 @@ enum Making {
 
 /// The answer that a waiter is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum InitTurn {
     Make,
     Made,
 }
@@ -71,7 +71,7 @@ impl<T> OnceCell<T> {
     constant! {
         /// An empty cell.
         pub fn new() -> Self {
-            OnceCell { value: OnceLock::new(), queue: WaitQueue::shared(Making::NotYet, 0), maker: Record::new() }
+            OnceCell { value: OnceLock::new(), queue: WaitQueue::shared(Making::NotYet, 0), maker: OwnerRecord::new() }
         }
     }
 }
@@ -108,7 +108,7 @@ impl<T, M: Mode> OnceCell<T, M> {
         let attempt =
             |making: &mut Making, queue: &mut Queue<'_, _>| Enter::attempt(making, queue, &mut None);
         match self.queue.with(attempt) {
-            Some(Turn::Make) => {
+            Some(InitTurn::Make) => {
                 self.finish(value);
                 Ok(())
             }
@@ -173,7 +173,7 @@ impl<T, M: Mode> OnceCell<T, M> {
             return Ok(value);
         }
         let waiting = self.queue.wait_at::<Enter>(None, place);
-        if self.maker.told("which makes the value", waiting).await == Turn::Make {
+        if self.maker.told("which makes the value", waiting).await == InitTurn::Make {
             self.maker.set(holder::thread());
             let unfinished = Unfinished(self);
             let value = make().await?;
@@ -190,7 +190,7 @@ impl<T, M: Mode> OnceCell<T, M> {
         self.queue.with(|making, queue| {
             *making = Making::Made;
             while let Some(turn) = queue.front() {
-                *turn = Some(Turn::Made);
+                *turn = Some(InitTurn::Made);
                 queue.grant();
             }
         });
@@ -210,10 +210,10 @@ impl<T, M: Mode> Drop for Unfinished<'_, T, M> {
 enum Enter {}
 
 impl Enter {
-    fn pass_on(making: &mut Making, queue: &mut Queue<'_, Option<Turn>>) {
+    fn pass_on(making: &mut Making, queue: &mut Queue<'_, Option<InitTurn>>) {
         match queue.front() {
             Some(turn) => {
-                *turn = Some(Turn::Make);
+                *turn = Some(InitTurn::Make);
                 queue.grant();
             }
             None => *making = Making::NotYet,
@@ -221,26 +221,30 @@ impl Enter {
     }
 }
 
-impl Role<Making, Option<Turn>> for Enter {
-    type Output = Turn;
+impl Role<Making, Option<InitTurn>> for Enter {
+    type Output = InitTurn;
 
-    fn attempt(making: &mut Making, _: &mut Queue<'_, Option<Turn>>, _: &mut Option<Turn>) -> Option<Turn> {
+    fn attempt(
+        making: &mut Making,
+        _: &mut Queue<'_, Option<InitTurn>>,
+        _: &mut Option<InitTurn>,
+    ) -> Option<InitTurn> {
         match making {
             Making::NotYet => {
                 *making = Making::Now;
-                Some(Turn::Make)
+                Some(InitTurn::Make)
             }
             Making::Now => None,
-            Making::Made => Some(Turn::Made),
+            Making::Made => Some(InitTurn::Made),
         }
     }
 
-    fn granted(turn: &mut Option<Turn>) -> Turn {
-        turn.expect("who is granted is told what to do")
+    fn granted(turn: &mut Option<InitTurn>) -> InitTurn {
+        turn.expect("a granted waiter has been told its turn")
     }
 
-    fn abandoned(making: &mut Making, queue: &mut Queue<'_, Option<Turn>>, turn: &mut Option<Turn>) {
-        if *turn == Some(Turn::Make) {
+    fn abandoned(making: &mut Making, queue: &mut Queue<'_, Option<InitTurn>>, turn: &mut Option<InitTurn>) {
+        if *turn == Some(InitTurn::Make) {
             Enter::pass_on(making, queue);
         }
     }
@@ -249,7 +253,11 @@ impl Role<Making, Option<Turn>> for Enter {
 impl<T, M: Mode> Default for OnceCell<T, M> {
     /// An empty cell.
     fn default() -> Self {
-        OnceCell { value: OnceLock::new(), queue: WaitQueue::new(Making::NotYet), maker: Record::default() }
+        OnceCell {
+            value: OnceLock::new(),
+            queue: WaitQueue::new(Making::NotYet),
+            maker: OwnerRecord::default(),
+        }
     }
 }
 

@@ -43,14 +43,14 @@ pub fn one_shot_local<T>() -> (Replier<T, Local>, Reply<T, Local>) {
 }
 
 fn channel<T, M: Mode>() -> (Replier<T, M>, Reply<T, M>) {
-    let state = State { value: None, replier_is_gone: false, is_unwanted: false };
+    let state = ReplyState { value: None, replier_is_gone: false, is_unwanted: false };
     let shared = Arc::new(WaitQueue::new(state));
     (Replier { shared: shared.clone() }, Reply { shared })
 }
 
-type Channel<T, M> = WaitQueue<State<T>, Option<T>, M>;
+type Channel<T, M> = WaitQueue<ReplyState<T>, Option<T>, M>;
 
-struct State<T> {
+struct ReplyState<T> {
     /// The value that was sent and has not been taken.
     value: Option<T>,
     replier_is_gone: bool,
@@ -140,7 +140,7 @@ impl<T, M: Mode> Reply<T, M> {
     /// Dropping the future loses nothing: the next call takes a value that has come.
     #[track_caller]
     pub fn take(&mut self) -> impl Future<Output = Result<T, NoReply>> {
-        self.shared.wait::<Take>(None)
+        self.shared.wait::<TakeReply>(None)
     }
 
     /// Waits for the value, and blocks this OS thread.
@@ -176,13 +176,13 @@ impl<T, M: Mode> Drop for Reply<T, M> {
     }
 }
 
-enum Take {}
+enum TakeReply {}
 
-impl<T> Role<State<T>, Option<T>> for Take {
+impl<T> Role<ReplyState<T>, Option<T>> for TakeReply {
     type Output = Result<T, NoReply>;
 
     fn attempt(
-        state: &mut State<T>,
+        state: &mut ReplyState<T>,
         _: &mut Queue<'_, Option<T>>,
         _: &mut Option<T>,
     ) -> Option<Result<T, NoReply>> {
@@ -196,23 +196,23 @@ impl<T> Role<State<T>, Option<T>> for Take {
         payload.take().ok_or(NoReply)
     }
 
-    fn abandoned(state: &mut State<T>, _: &mut Queue<'_, Option<T>>, payload: &mut Option<T>) {
+    fn abandoned(state: &mut ReplyState<T>, _: &mut Queue<'_, Option<T>>, payload: &mut Option<T>) {
         state.value = payload.take();
     }
 }
 
 enum Unwanted {}
 
-impl<T> Role<State<T>, Option<T>> for Unwanted {
+impl<T> Role<ReplyState<T>, Option<T>> for Unwanted {
     type Output = ();
 
-    fn attempt(state: &mut State<T>, _: &mut Queue<'_, Option<T>>, _: &mut Option<T>) -> Option<()> {
+    fn attempt(state: &mut ReplyState<T>, _: &mut Queue<'_, Option<T>>, _: &mut Option<T>) -> Option<()> {
         state.is_unwanted.then_some(())
     }
 
     fn granted(_: &mut Option<T>) {}
 
-    fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Option<T>>, _: &mut Option<T>) {}
+    fn abandoned(_: &mut ReplyState<T>, _: &mut Queue<'_, Option<T>>, _: &mut Option<T>) {}
 }
 
 impl<T, M: Mode> fmt::Debug for Replier<T, M> {

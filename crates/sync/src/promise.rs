@@ -5,7 +5,7 @@
 //! readers until the promise is settled.
 
 use crate::blocking::wait_blocking;
-use crate::holder::{self, Holder, Record};
+use crate::holder::{self, Holder, OwnerRecord};
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget};
 use std::fmt;
 use std::panic::Location;
@@ -58,13 +58,13 @@ use std::sync::{Arc, OnceLock};
 /// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Promise<T, M: Mode = Shared> {
-    inner: Arc<Inner<T, M>>,
+    inner: Arc<PromiseState<T, M>>,
 }
 
 /// Gives a [`Promise`] its value. Dropping the fulfiller without that breaks the promise.
 #[must_use = "dropping it breaks the promise"]
 pub struct Fulfiller<T, M: Mode = Shared> {
-    inner: Arc<Inner<T, M>>,
+    inner: Arc<PromiseState<T, M>>,
 }
 
 /// The fulfiller of a [`Promise`] was dropped, so its value will never come.
@@ -73,21 +73,21 @@ pub struct Broken;
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the promise was broken: who was to fulfil it is gone")
+        f.write_str("the promise was broken: its fulfiller is gone")
     }
 }
 
 impl std::error::Error for Broken {}
 
-struct Inner<T, M: Mode> {
+struct PromiseState<T, M: Mode> {
     value: OnceLock<T>,
     /// Whether it is settled: it has its value, or will never have one.
     queue: WaitQueue<bool, (), M>,
     /// The thread that has said with [`own`](Fulfiller::own) that it will fulfil the promise.
-    owner: Record,
+    owner: OwnerRecord,
 }
 
-impl<T, M: Mode> Inner<T, M> {
+impl<T, M: Mode> PromiseState<T, M> {
     /// Lets all waiting threads go on.
     fn settle(&self) {
         self.queue.with(|settled, queue| {
@@ -115,10 +115,10 @@ impl<T> Promise<T, Local> {
 
 impl<T, M: Mode> Promise<T, M> {
     fn blocked() -> (Fulfiller<T, M>, Promise<T, M>) {
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(PromiseState {
             value: OnceLock::new(),
             queue: WaitQueue::new(false),
-            owner: Record::default(),
+            owner: OwnerRecord::default(),
         });
         (Fulfiller { inner: inner.clone() }, Promise { inner })
     }
@@ -135,7 +135,7 @@ impl<T, M: Mode> Promise<T, M> {
                 budget::pay(1).await;
                 return Ok(value);
             }
-            let waiting = self.inner.queue.wait_at::<Claim>((), place);
+            let waiting = self.inner.queue.wait_at::<AwaitSettled>((), place);
             self.inner.owner.told("which owns the promise", waiting).await;
             self.get().ok_or(Broken)
         }
@@ -224,9 +224,9 @@ impl<T, M: Mode> Drop for Fulfiller<T, M> {
     }
 }
 
-enum Claim {}
+enum AwaitSettled {}
 
-impl Role<bool, ()> for Claim {
+impl Role<bool, ()> for AwaitSettled {
     type Output = ();
 
     fn attempt(settled: &mut bool, _: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {

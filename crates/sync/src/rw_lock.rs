@@ -1,4 +1,4 @@
-//! The readers-writer lock: [`RwLock`], its guards, and [`Acquire`], the role in which a thread
+//! The readers-writer lock: [`RwLock`], its guards, and [`AcquireLock`], the role in which a thread
 //! waits for it.
 //!
 //! The programs of users lock it. The state of a lock is the word of its [`WaitQueue`]: the number
@@ -6,7 +6,7 @@
 //! and unlocks by one exchange of this word. All other changes happen under the lock of the queue.
 
 use crate::blocking::{refuse_within_step, wait_blocking};
-use crate::holder::{self, Holder, Record, Recursion};
+use crate::holder::{self, Holder, OwnerRecord, Recursion};
 use crate::{BlockingGuard, Owner};
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, insist, observe};
 use std::cell::UnsafeCell;
@@ -62,10 +62,10 @@ use std::panic::Location;
 pub struct RwLock<T, M: Mode = Shared> {
     /// Its word is the number of readers, [`WRITTEN`] and [`WAITED`].
     queue: WaitQueue<(), Wish, M>,
-    pub(crate) writer: Record,
+    pub(crate) writer: OwnerRecord,
     /// A thread that holds the lock to read. It is recorded only while the program is observed, for
     /// the observer.
-    reader: Record,
+    reader: OwnerRecord,
     value: UnsafeCell<T>,
 }
 
@@ -98,7 +98,7 @@ impl<T> RwLock<T> {
     constant! {
         /// A free lock.
         pub fn new(value: T) -> Self {
-            RwLock { queue: WaitQueue::shared((), 0), writer: Record::new(), reader: Record::new(), value: UnsafeCell::new(value) }
+            RwLock { queue: WaitQueue::shared((), 0), writer: OwnerRecord::new(), reader: OwnerRecord::new(), value: UnsafeCell::new(value) }
         }
     }
 }
@@ -114,8 +114,8 @@ impl<T, M: Mode> RwLock<T, M> {
     fn guarding(value: T) -> Self {
         RwLock {
             queue: WaitQueue::new(()),
-            writer: Record::default(),
-            reader: Record::default(),
+            writer: OwnerRecord::default(),
+            reader: OwnerRecord::default(),
             value: UnsafeCell::new(value),
         }
     }
@@ -154,7 +154,7 @@ impl<T, M: Mode> RwLock<T, M> {
             let _ = self.writer.tell("which holds the lock to write")
                 || self.reader.tell("which holds the lock to read");
         };
-        holder::telling(tell, self.queue.wait_at::<Acquire>(wish, place))
+        holder::telling(tell, self.queue.wait_at::<AcquireLock>(wish, place))
     }
 
     /// Locks it to read, unless it is locked to write on behalf of this owner.
@@ -281,7 +281,7 @@ impl<T, M: Mode> RwLock<T, M> {
         match self.queue.exchange(|word| wish.added(word)) {
             Ok(_) => true,
             Err(Some(_)) => false,
-            Err(None) => self.queue.with(|_, queue| Acquire::take(queue, wish)),
+            Err(None) => self.queue.with(|_, queue| AcquireLock::take(queue, wish)),
         }
     }
 
@@ -319,7 +319,7 @@ impl<T, M: Mode> RwLock<T, M> {
 
     #[cold]
     fn unlock_late(&self, wish: Wish) {
-        self.queue.with(|_, queue| Acquire::release(queue, wish));
+        self.queue.with(|_, queue| AcquireLock::release(queue, wish));
     }
 }
 
@@ -343,7 +343,7 @@ impl<'a, T, M: Mode> WriteGuard<'a, T, M> {
         lock.writer.set(None);
         lock.queue.with(|_, queue| {
             *queue.word() = Wish::Write.removed(*queue.word()) + 1;
-            Acquire::serve(queue);
+            AcquireLock::serve(queue);
         });
         lock.read_guard()
     }
@@ -388,7 +388,7 @@ enum Wish {
 
 impl Wish {
     /// The word with one more holder of this kind; `None` if that is not possible. It is never
-    /// possible while `WAITED` is set: [`Acquire::serve`] clears that bit first.
+    /// possible while `WAITED` is set: [`AcquireLock::serve`] clears that bit first.
     #[inline(always)]
     fn added(self, word: u32) -> Option<u32> {
         match self {
@@ -406,9 +406,9 @@ impl Wish {
     }
 }
 
-enum Acquire {}
+enum AcquireLock {}
 
-impl Acquire {
+impl AcquireLock {
     /// Locks if the word allows it. It fails for every word with `WAITED` or `WRITTEN`, because
     /// such a word is not below `READERS_MAX`, and not 0.
     fn take(queue: &mut Queue<'_, Wish>, wish: Wish) -> bool {
@@ -419,7 +419,7 @@ impl Acquire {
 
     fn release(queue: &mut Queue<'_, Wish>, wish: Wish) {
         *queue.word() = wish.removed(*queue.word());
-        Acquire::serve(queue);
+        AcquireLock::serve(queue);
     }
 
     /// Hands the lock to waiters from the head of the queue, as long as the next waiter can have
@@ -434,7 +434,7 @@ impl Acquire {
     }
 }
 
-impl Role<(), Wish> for Acquire {
+impl Role<(), Wish> for AcquireLock {
     type Output = ();
 
     const PASSES: bool = true;
@@ -445,7 +445,7 @@ impl Role<(), Wish> for Acquire {
     }
 
     fn attempt(_: &mut (), queue: &mut Queue<'_, Wish>, wish: &mut Wish) -> Option<()> {
-        if Acquire::take(queue, *wish) {
+        if AcquireLock::take(queue, *wish) {
             return Some(());
         }
         *queue.word() |= WAITED;
@@ -456,12 +456,12 @@ impl Role<(), Wish> for Acquire {
     fn granted(_: &mut Wish) {}
 
     fn abandoned(_: &mut (), queue: &mut Queue<'_, Wish>, wish: &mut Wish) {
-        Acquire::release(queue, *wish);
+        AcquireLock::release(queue, *wish);
     }
 
     fn withdrawn(_: &mut (), queue: &mut Queue<'_, Wish>, _: &mut Wish, first: bool) {
         if first {
-            Acquire::serve(queue);
+            AcquireLock::serve(queue);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The semaphore: [`Semaphore`], its permits, and [`Acquire`], the role in which a thread waits for
+//! The semaphore: [`Semaphore`], its permits, and [`AcquirePermits`], the role in which a thread waits for
 //! permits.
 //!
 //! The programs of users call it. The state of a semaphore is the word of its [`WaitQueue`]: the
@@ -143,7 +143,11 @@ impl<M: Mode> Semaphore<M> {
     }
 
     #[inline(always)]
-    fn take(&self, permits: u32, place: &'static Location<'static>) -> Waiting<'_, (), u32, Acquire, M> {
+    fn take(
+        &self,
+        permits: u32,
+        place: &'static Location<'static>,
+    ) -> Waiting<'_, (), u32, AcquirePermits, M> {
         self.queue.wait_at(permits, place)
     }
 
@@ -153,7 +157,7 @@ impl<M: Mode> Semaphore<M> {
         let taken = match self.queue.exchange(|word| less(word, permits)) {
             Ok(_) => true,
             Err(Some(_)) => false,
-            Err(None) => self.queue.with(|_, queue| Acquire::take(queue, permits)),
+            Err(None) => self.queue.with(|_, queue| AcquirePermits::take(queue, permits)),
         };
         taken.then(|| Permit { semaphore: self, permits })
     }
@@ -196,7 +200,7 @@ impl<M: Mode> Semaphore<M> {
 
     #[cold]
     fn release_late(&self, permits: u32) {
-        self.queue.with(|_, queue| Acquire::release(queue, permits));
+        self.queue.with(|_, queue| AcquirePermits::release(queue, permits));
     }
 
     /// The number of free permits. The answer may be out of date when the caller gets it. While a
@@ -227,9 +231,9 @@ fn less(word: u32, permits: u32) -> Option<u32> {
     if word & WAITED == 0 { word.checked_sub(permits) } else { None }
 }
 
-enum Acquire {}
+enum AcquirePermits {}
 
-impl Acquire {
+impl AcquirePermits {
     fn take(queue: &mut Queue<'_, u32>, permits: u32) -> bool {
         match less(*queue.word(), permits) {
             Some(left) => {
@@ -242,7 +246,7 @@ impl Acquire {
 
     fn release(queue: &mut Queue<'_, u32>, permits: u32) {
         *queue.word() = sum(*queue.word() & !WAITED, permits);
-        Acquire::serve(queue);
+        AcquirePermits::serve(queue);
     }
 
     /// Grants waiters from the head of the queue their permits, as long as the free ones suffice.
@@ -256,7 +260,7 @@ impl Acquire {
     }
 }
 
-impl Role<(), u32> for Acquire {
+impl Role<(), u32> for AcquirePermits {
     type Output = ();
 
     const PASSES: bool = true;
@@ -267,7 +271,7 @@ impl Role<(), u32> for Acquire {
     }
 
     fn attempt(_: &mut (), queue: &mut Queue<'_, u32>, permits: &mut u32) -> Option<()> {
-        if Acquire::take(queue, *permits) {
+        if AcquirePermits::take(queue, *permits) {
             return Some(());
         }
         *queue.word() |= WAITED;
@@ -278,12 +282,12 @@ impl Role<(), u32> for Acquire {
     fn granted(_: &mut u32) {}
 
     fn abandoned(_: &mut (), queue: &mut Queue<'_, u32>, permits: &mut u32) {
-        Acquire::release(queue, *permits);
+        AcquirePermits::release(queue, *permits);
     }
 
     fn withdrawn(_: &mut (), queue: &mut Queue<'_, u32>, _: &mut u32, first: bool) {
         if first {
-            Acquire::serve(queue);
+            AcquirePermits::serve(queue);
         }
     }
 }

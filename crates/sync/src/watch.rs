@@ -45,7 +45,7 @@ use std::sync::Arc;
 /// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub struct Setter<T, M: Mode = Shared> {
-    inner: Arc<Inner<T, M>>,
+    inner: Arc<WatchChannel<T, M>>,
 }
 
 /// Watches a value. It remembers the last change that it has seen. A clone has seen the same.
@@ -54,7 +54,7 @@ pub struct Setter<T, M: Mode = Shared> {
 /// Dropping a `changed` that waits, or that has been told of a change, loses nothing: the next
 /// `changed` is told of that change.
 pub struct Watcher<T, M: Mode = Shared> {
-    inner: Arc<Inner<T, M>>,
+    inner: Arc<WatchChannel<T, M>>,
     seen: u64,
 }
 
@@ -73,16 +73,16 @@ pub fn watch_local<T>(value: T) -> (Setter<T, Local>, Watcher<T, Local>) {
 }
 
 fn new<T, M: Mode>(value: T) -> (Setter<T, M>, Watcher<T, M>) {
-    let state = State { value: Arc::new(value), changes: 0, setters: 1 };
-    let inner = Arc::new(Inner { queue: WaitQueue::new(state) });
+    let state = LatestValue { value: Arc::new(value), changes: 0, setters: 1 };
+    let inner = Arc::new(WatchChannel { queue: WaitQueue::new(state) });
     (Setter { inner: inner.clone() }, Watcher { inner, seen: 0 })
 }
 
-struct Inner<T, M: Mode> {
-    queue: WaitQueue<State<T>, Seen, M>,
+struct WatchChannel<T, M: Mode> {
+    queue: WaitQueue<LatestValue<T>, ChangeCount, M>,
 }
 
-struct State<T> {
+struct LatestValue<T> {
     value: Arc<T>,
     changes: u64,
     setters: usize,
@@ -90,7 +90,7 @@ struct State<T> {
 
 /// The payload of a watcher that waits: the number of changes that it has seen, which is all of
 /// them. A set writes the new number here. If the last setter goes, the number stays.
-struct Seen(u64);
+struct ChangeCount(u64);
 
 impl<T, M: Mode> Setter<T, M> {
     /// Sets the value, and lets all watchers that wait for a change go on. Gives the old value.
@@ -142,7 +142,7 @@ impl<T, M: Mode> Watcher<T, M> {
     }
 
     async fn changed_at(&mut self, place: &'static Location<'static>) -> Result<(), Unwatchable> {
-        let changes = self.inner.queue.wait_at::<Change>(Seen(self.seen), place).await;
+        let changes = self.inner.queue.wait_at::<AwaitChange>(ChangeCount(self.seen), place).await;
         match changes == self.seen {
             true => Err(Unwatchable),
             false => {
@@ -188,23 +188,27 @@ impl<T, M: Mode> Watcher<T, M> {
     }
 }
 
-enum Change {}
+enum AwaitChange {}
 
-impl<T> Role<State<T>, Seen> for Change {
+impl<T> Role<LatestValue<T>, ChangeCount> for AwaitChange {
     /// The number of changes so far.
     type Output = u64;
 
-    fn attempt(state: &mut State<T>, _: &mut Queue<'_, Seen>, seen: &mut Seen) -> Option<u64> {
+    fn attempt(
+        state: &mut LatestValue<T>,
+        _: &mut Queue<'_, ChangeCount>,
+        seen: &mut ChangeCount,
+    ) -> Option<u64> {
         (state.changes != seen.0 || state.setters == 0).then_some(state.changes)
     }
 
-    fn granted(seen: &mut Seen) -> u64 {
+    fn granted(seen: &mut ChangeCount) -> u64 {
         seen.0
     }
 
     /// Nothing is to be passed on, because the watcher has not counted the change. Its next
     /// `changed` finds it.
-    fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Seen>, _: &mut Seen) {}
+    fn abandoned(_: &mut LatestValue<T>, _: &mut Queue<'_, ChangeCount>, _: &mut ChangeCount) {}
 }
 
 impl<T, M: Mode> Clone for Setter<T, M> {
@@ -233,7 +237,7 @@ impl<T, M: Mode> Drop for Setter<T, M> {
 
 impl fmt::Display for Unwatchable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody is left to set the value")
+        f.write_str("all setters are gone")
     }
 }
 

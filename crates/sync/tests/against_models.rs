@@ -223,7 +223,7 @@ fn agree(subject: &impl Subject, mut model: Model, ops: Vec<Op>) {
             assert_eq!(
                 waiter.bell.0.load(Ordering::Relaxed),
                 served,
-                "who is served is woken, and nobody else"
+                "the served waiter is woken, and no other"
             );
         }
     }

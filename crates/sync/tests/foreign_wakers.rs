@@ -37,7 +37,7 @@ fn those_behind_one_that_panics_are_woken_all_the_same() {
     let mut third = pin!(condition.wait(mutex.try_lock().unwrap()));
     assert!(third.as_mut().poll(&mut Context::from_waker(&counter)).is_pending());
     let notified = catch_unwind(AssertUnwindSafe(|| condition.notify_all()));
-    assert!(notified.is_err(), "the panic reaches who has notified");
+    assert!(notified.is_err(), "the panic reaches the notifier");
     assert_eq!(counts.0.load(Ordering::Relaxed), 2, "the others have been woken");
     assert!(third.as_mut().poll(&mut Context::from_waker(&counter)).is_ready());
 }

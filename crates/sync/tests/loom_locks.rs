@@ -84,7 +84,7 @@ fn one_at_a_time_holds_a_mutex() {
 }
 
 #[test]
-fn who_gives_up_a_mutex_leaves_it_to_the_others() {
+fn a_waiter_that_gives_up_a_mutex_leaves_it_to_the_others() {
     model(Some(3), || {
         let mutex = Arc::new(Mutex::new(Counter::new()));
         let other = {

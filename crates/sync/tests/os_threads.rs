@@ -156,7 +156,7 @@ fn a_barrier_keeps_all_in_step() {
             if barrier.wait_blocking().is_leader() {
                 leaders.fetch_add(1, Ordering::Relaxed);
             }
-            assert!(step.load(Ordering::Relaxed) >= (round + 1) * THREADS, "somebody went on too early");
+            assert!(step.load(Ordering::Relaxed) >= (round + 1) * THREADS, "a thread went on too early");
             // No thread leaves before all have checked.
             barrier.wait_blocking();
         }

@@ -146,7 +146,7 @@ fn a_condition<M: Mode>(mutex: &Mutex<u32, M>, condition: &Condition<M>, ops: Ve
                 held = held.or_else(|| mutex.try_lock());
                 if let Some(guard) = held.take() {
                     let (id, done) = waiters.begin(condition.wait(guard));
-                    assert!(done.is_none(), "nobody is told before he waits");
+                    assert!(done.is_none(), "no wait is told before it begins");
                     waiting.push_back(id);
                 }
             }
@@ -423,5 +423,5 @@ fn ends_close_when_the_last_of_a_kind_goes() {
     putter.try_put(1).unwrap();
     drop((taker.clone(), taker));
     assert_eq!(putter.put_blocking(2), Err(Closed(2)));
-    assert!(putter.fifo().is_empty(), "what nobody can take is dropped");
+    assert!(putter.fifo().is_empty(), "values without a taker are dropped");
 }

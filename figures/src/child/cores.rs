@@ -327,7 +327,7 @@ pub(super) fn counter_atomic(workers: u64, threads: u64, total: u64) {
 
 /// OS threads that each make their part of `total` increments.
 fn os_threads(threads: u64, total: u64, part: impl Fn(u64) + Sync) -> f64 {
-    // Nobody passes the second barrier before the clock is read.
+    // No thread passes the second barrier before the clock is read.
     let (ready, start) = (Barrier::new(threads as usize + 1), Barrier::new(threads as usize + 1));
     let first = std::thread::scope(|scope| {
         for _ in 0..threads {

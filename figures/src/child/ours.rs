@@ -19,14 +19,14 @@ thread_local! {
 }
 
 /// A scheduler with its threads.
-struct Runtime {
+struct BareScheduler {
     cpu: Cpu,
     events: NoEvents,
 }
 
-impl Runtime {
-    fn new() -> Runtime {
-        Runtime {
+impl BareScheduler {
+    fn new() -> BareScheduler {
+        BareScheduler {
             cpu: Cpu::new().expect("address space for threads can be reserved"),
             events: NoEvents::new(),
         }
@@ -82,7 +82,7 @@ async fn yielding() {
 /// `n` threads in a yield loop: bytes each, beside what a scheduler with one thread takes.
 pub(super) fn memory(n: u64) {
     STOP.set(u64::MAX);
-    let mut runtime = Runtime::new();
+    let mut runtime = BareScheduler::new();
     runtime.start(yielding());
     runtime.run_until(|| STARTED.get() == 1);
     let before = rss_bytes();
@@ -96,7 +96,7 @@ pub(super) fn memory(n: u64) {
 
 /// `n` threads alive at once, each of which yields once, goes on and finishes.
 pub(super) fn alive(n: u64) {
-    let mut runtime = Runtime::new();
+    let mut runtime = BareScheduler::new();
     for _ in fault()..n {
         runtime.start(async {
             STARTED.set(STARTED.get() + 1);
@@ -115,7 +115,7 @@ pub(super) fn alive(n: u64) {
 /// `total` yields of `n` threads in turn, after each has started.
 pub(super) fn switch(n: u64, total: u64) {
     STOP.set(u64::MAX);
-    let mut runtime = Runtime::new();
+    let mut runtime = BareScheduler::new();
     for _ in 0..n {
         runtime.start(yielding());
     }
@@ -133,7 +133,7 @@ pub(super) fn switch(n: u64, total: u64) {
 /// Spawns and finishes `total` threads, a thousand at a time, without handles.
 pub(super) fn spawn(total: u64) {
     FINISHED.set(fault());
-    let mut runtime = Runtime::new();
+    let mut runtime = BareScheduler::new();
     runtime.start(async move {
         let first = Times::now();
         for batch in 1..=total / 1000 {
@@ -153,7 +153,7 @@ pub(super) fn spawn(total: u64) {
 /// The same from the scheduler's side.
 pub(super) fn spawn_event(total: u64) {
     FINISHED.set(fault());
-    let mut runtime = Runtime::new();
+    let mut runtime = BareScheduler::new();
     let first = Times::now();
     for _ in 0..total / 1000 {
         for _ in 0..1000 {
@@ -168,7 +168,7 @@ pub(super) fn spawn_event(total: u64) {
 /// The same, waiting for each thread through its handle.
 pub(super) fn spawn_handle(total: u64) {
     FINISHED.set(fault());
-    let mut runtime = Runtime::new();
+    let mut runtime = BareScheduler::new();
     runtime.start(async move {
         let mut handles = Vec::with_capacity(1000);
         let first = Times::now();
@@ -198,7 +198,7 @@ pub(super) fn ring_shared(k: u64, hops: u64) {
 
 fn ring_of<M: Mode + 'static>(k: u64, hops: u64, empty: fn() -> MVar<u64, M>) {
     let rounds = hops / k;
-    let mut runtime = Runtime::new();
+    let mut runtime = BareScheduler::new();
     let cells: Vec<Rc<MVar<u64, M>>> = (0..k).map(|_| Rc::new(empty())).collect();
     runtime.start(async move {
         let mut stations = Vec::new();
@@ -220,7 +220,7 @@ fn ring_of<M: Mode + 'static>(k: u64, hops: u64, empty: fn() -> MVar<u64, M>) {
 /// The same ring over the hand-made MVar.
 pub(super) fn ring_handmade(k: u64, hops: u64) {
     let rounds = hops / k;
-    let mut runtime = Runtime::new();
+    let mut runtime = BareScheduler::new();
     let cells: Vec<HandMade<u64>> = (0..k).map(|_| HandMade::new()).collect();
     runtime.start(async move {
         let mut stations = Vec::new();

@@ -1,6 +1,102 @@
 //! As much of Rust's surface as the checks need, read from rustfmt-formatted source: which item a
 //! line declares, and which doc comment stands before it.
 
+/// A line of source, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line<'a> {
+    /// The code of the line. A string literal is reduced to its quotes.
+    pub(super) code: String,
+    /// The comment of the line with its mark; empty where there is none.
+    pub(super) comment: &'a str,
+}
+
+/// The construct that the scanner of [`lines`] is in at the end of a line.
+#[derive(Clone, Copy)]
+enum Scan {
+    Code,
+    Literal,
+    /// A raw string literal, with its number of `#`.
+    RawLiteral(usize),
+    /// A block comment, with the depth of its nesting.
+    Block(usize),
+}
+
+/// Every line of a file, its code told apart from its comment.
+pub(super) fn lines(source: &str) -> Vec<Line<'_>> {
+    let mut scan = Scan::Code;
+    source.lines().map(|line| split(line, &mut scan)).collect()
+}
+
+fn split<'a>(line: &'a str, scan: &mut Scan) -> Line<'a> {
+    let mut code = String::new();
+    let mut comment = if matches!(scan, Scan::Block(_)) { line } else { "" };
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let mut taken = first.len_utf8();
+        match *scan {
+            Scan::Code if rest.starts_with("//") => {
+                comment = rest;
+                break;
+            }
+            Scan::Code if rest.starts_with("/*") => {
+                comment = rest;
+                *scan = Scan::Block(1);
+                taken = 2;
+            }
+            Scan::Code if first == '\'' => {
+                taken = quoted(rest);
+                code.push_str(&rest[..taken]);
+            }
+            Scan::Code => {
+                code.push(first);
+                let after = rest.trim_start_matches('r').trim_start_matches('#');
+                if first == '"' {
+                    *scan = Scan::Literal;
+                } else if first == 'r' && after.starts_with('"') {
+                    let hashes = rest[1..].len() - after.len();
+                    code.push('"');
+                    *scan = Scan::RawLiteral(hashes);
+                    taken = 1 + hashes + 1;
+                }
+            }
+            Scan::Literal if first == '\\' => {
+                taken += rest[1..].chars().next().map_or(0, char::len_utf8);
+            }
+            Scan::Literal if first == '"' => {
+                code.push('"');
+                *scan = Scan::Code;
+            }
+            Scan::RawLiteral(hashes) if first == '"' && rest[1..].starts_with(&"#".repeat(hashes)) => {
+                code.push('"');
+                *scan = Scan::Code;
+                taken += hashes;
+            }
+            Scan::Block(depth) if rest.starts_with("*/") => {
+                *scan = if depth == 1 { Scan::Code } else { Scan::Block(depth - 1) };
+                taken = 2;
+            }
+            Scan::Block(depth) if rest.starts_with("/*") => {
+                *scan = Scan::Block(depth + 1);
+                taken = 2;
+            }
+            Scan::Literal | Scan::RawLiteral(_) | Scan::Block(_) => {}
+        }
+        rest = &rest[taken..];
+    }
+    Line { code, comment }
+}
+
+/// The length of the character literal that `text` begins with, or of the quote of a lifetime.
+fn quoted(text: &str) -> usize {
+    let mut chars = text.char_indices().skip(1);
+    let escaped = chars.next().is_some_and(|(_, c)| c == '\\');
+    let mut closing = chars.skip(usize::from(escaped));
+    match closing.find(|&(_, c)| c == '\'' || !escaped) {
+        Some((at, '\'')) => at + 1,
+        _ => 1,
+    }
+}
+
 /// A block of doc-comment lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Doc {
@@ -185,6 +281,28 @@ fn after_generics(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_comment_is_told_from_code_and_from_literals() {
+        let taken_apart = |source| {
+            let lines = lines(source).into_iter();
+            lines.map(|line| (line.code, line.comment.to_string())).collect::<Vec<_>>()
+        };
+        for (source, code, comment) in [
+            ("a(); // b", "a(); ", "// b"),
+            (r#"a("// \" b"); // c"#, r#"a(""); "#, "// c"),
+            (r##"a(r#"" // b"#); // c"##, r#"a(r""); "#, "// c"),
+            ("a('\"', '\\'', b'\\\\', &'a b); // c", "a('\"', '\\'', b'\\\\', &'a b); ", "// c"),
+            ("a(/* b */ c); // d", "a( c); ", "// d"),
+            ("for r in a {", "for r in a {", ""),
+        ] {
+            assert_eq!(taken_apart(source), [(code.to_string(), comment.to_string())], "{source}");
+        }
+        let over_lines = taken_apart("a(\"b\n// c\n\"); // d\n/* e\nf /* */\n*/ g");
+        let comments: Vec<&str> = over_lines.iter().map(|(_, comment)| comment.as_str()).collect();
+        assert_eq!(comments, ["", "", "// d", "/* e", "f /* */", "*/ g"]);
+        assert_eq!(over_lines[5].0, " g");
+    }
 
     #[test]
     fn declarations() {

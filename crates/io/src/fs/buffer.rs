@@ -7,10 +7,11 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// A buffer whose address and capacity are multiples of [`ALIGNMENT`](Self::ALIGNMENT), as files opened for
-/// [direct](super::OpenOptions::direct) access want it.
+/// A buffer with an address and a capacity that are multiples of [`ALIGNMENT`](Self::ALIGNMENT), as
+/// files opened for [direct](super::OpenOptions::direct) access want it.
 ///
-/// Buffers up to 1 MiB are recycled: each OS thread keeps up to 2 MiB of each size that were dropped there.
+/// Buffers up to 1 MiB are recycled: each OS thread keeps up to 2 MiB of each size that were
+/// dropped there.
 ///
 /// # Examples
 /// ```
@@ -42,13 +43,13 @@ const CLASSES: usize = 9;
 const KEPT_MAX: usize = 2 << 20;
 
 /// The buffers that an OS thread keeps, by size.
-struct Kept([Vec<NonNull<u8>>; CLASSES]);
+struct FreeBuffers([Vec<NonNull<u8>>; CLASSES]);
 
 thread_local! {
-    static FREE: RefCell<Kept> = const { RefCell::new(Kept([const { Vec::new() }; CLASSES])) };
+    static FREE: RefCell<FreeBuffers> = const { RefCell::new(FreeBuffers([const { Vec::new() }; CLASSES])) };
 }
 
-impl Drop for Kept {
+impl Drop for FreeBuffers {
     fn drop(&mut self) {
         for (class, kept) in self.0.iter().enumerate() {
             for start in kept {
@@ -161,15 +162,16 @@ impl fmt::Debug for AlignedBuf {
     }
 }
 
-/// What can be passed to [`File::read_at`](super::File::read_at) and [`File::write_at`](super::File::write_at):
-/// bytes with an owner and a fixed address. The operation owns them until it is over.
+/// What can be passed to [`File::read_at`](super::File::read_at) and
+/// [`File::write_at`](super::File::write_at): bytes with an owner and a fixed address. The
+/// operation owns them until it is over.
 pub trait Buffer: sealed::Sealed + Send + 'static {}
 
 impl Buffer for Vec<u8> {}
 impl Buffer for AlignedBuf {}
 
 mod sealed {
-    #[expect(unnameable_types, reason = "so that nobody else implements it")]
+    #[expect(unnameable_types, reason = "so that no other crate implements it")]
     pub trait Sealed {
         fn into_bytes(self) -> super::Bytes;
         fn from_bytes(bytes: super::Bytes) -> Self;
@@ -179,7 +181,7 @@ pub(super) use sealed::Sealed;
 
 /// A buffer of any kind, as an operation holds it.
 #[derive(Debug)]
-#[expect(unnameable_types, reason = "only the trait above speaks of it, which nobody else uses")]
+#[expect(unnameable_types, reason = "only the trait above names it, and no other crate uses that trait")]
 pub enum Bytes {
     Vec(Vec<u8>),
     Aligned(AlignedBuf),
@@ -190,7 +192,8 @@ pub enum Bytes {
 const _: () = assert!(region::BLOCK == AlignedBuf::ALIGNMENT);
 
 impl Bytes {
-    /// A buffer that is to come is taken from a region, if it fits into one of its blocks and one is in.
+    /// A buffer that is to come is taken from a region, if it fits into one of its blocks and one
+    /// is in.
     pub(super) fn come_from(&mut self, region: &Region) {
         if let Bytes::ToCome(length) = *self
             && length as usize <= region::BLOCK

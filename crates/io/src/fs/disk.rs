@@ -1,7 +1,8 @@
-//! An event loop's part in disk operations: it carries them between the [queue](super::queue) and the [ring](crate::uring).
+//! An event loop's part in disk operations: it carries them between the [queue](super::queue) and
+//! the [ring](crate::uring).
 
 use super::operation::Operation;
-use super::queue::{Performer, Queue, Ticket};
+use super::queue::{OperationQueue, Performer, Ticket};
 use crate::sys;
 use crate::uring::Ring;
 use rustix::io::Errno;
@@ -20,9 +21,11 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Driver {
-    /// Through a ring of the event loop's own (io_uring). Where the kernel has none for this process, as `Pool`.
+    /// Through a ring of the event loop's own (io_uring). Where the kernel has none for this
+    /// process, as `Pool`.
     Ring,
-    /// By the [blocking pool](crate::blocking), but for reads of what is in memory, which are done at once.
+    /// By the [blocking pool](crate::blocking), but for reads of what is in memory, which are done
+    /// at once.
     Pool,
 }
 
@@ -33,23 +36,26 @@ impl Default for Driver {
     }
 }
 
-/// The most operations of one event loop that the kernel has at once; the others wait in the queue. A disk has its full
-/// throughput at 128 or before; the others are those that are just being taken in. What goes beyond the block layer's own
-/// queue, often 256, is passed on to OS threads of the kernel, which costs several times as much.
+/// The most operations of one event loop that the kernel has at once; the others wait in the queue.
+/// A disk has its full throughput at 128 or before; the others are those that are just being taken
+/// in. What goes beyond the block layer's own queue, often 256, is passed on to OS threads of the
+/// kernel, which costs several times as much.
 const DEPTH: usize = 144;
 
-/// With more operations than this done and not yet looked after, a busy event loop begins no new ones.
+/// With more operations than this done and not yet looked after, a busy event loop begins no new
+/// ones.
 const UNSEEN_MAX: usize = 1024;
 
-/// So many operations go to the kernel as soon as they are asked for, and do not wait until all threads of the turn have had their
-/// step: the disk has work again while threads still look at what it has brought. It costs a system call for each so many; with
-/// as much under way as there may be, nothing.
+/// So many operations go to the kernel as soon as they are asked for, and do not wait until all
+/// threads of the turn have had their step: the disk has work again while threads still look at
+/// what it has brought. It costs a system call for each so many; with as much under way as there
+/// may be, nothing.
 const EARLY: usize = 2;
 
 /// What carries operations to the kernel and their outcomes back.
 #[derive(Debug)]
 struct Carrier {
-    queue: Arc<Queue>,
+    queue: Arc<OperationQueue>,
     ring: Option<Ring>,
     depth: usize,
     /// Of the ring, for what is handed over at once.
@@ -63,14 +69,16 @@ thread_local! {
     static HERE: RefCell<Option<Rc<RefCell<Carrier>>>> = const { RefCell::new(None) };
 }
 
-/// A thread has asked for an operation of this OS thread's event loop, and with it so many wait to begin.
+/// A thread has asked for an operation of this OS thread's event loop, and with it so many wait to
+/// begin.
 pub(super) fn asked(listed: usize) {
     if listed < EARLY {
         return;
     }
     // When the OS thread's variables go, the turn hands it over.
     let _ = HERE.try_with(|here| {
-        // If it is in use, whoever asks has been woken by the event loop's own turn, and another turn follows.
+        // If the carrier is in use, the event loop's own turn has woken the asking thread, and
+        // another turn follows.
         if let Some(carrier) = &*here.borrow()
             && let Ok(mut carrier) = carrier.try_borrow_mut()
         {
@@ -82,7 +90,7 @@ pub(super) fn asked(listed: usize) {
 /// The disk side of an event loop.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    queue: Arc<Queue>,
+    queue: Arc<OperationQueue>,
     carrier: Rc<RefCell<Carrier>>,
     /// Kept for its memory.
     woken: Vec<Waker>,
@@ -111,8 +119,8 @@ impl Disk {
             Driver::Ring => Performer::Loop,
             Driver::Pool => Performer::Pool,
         };
-        let queue = Arc::new(Queue::new(performer, Some(unparker)));
-        Queue::set_here(Some(queue.clone()));
+        let queue = Arc::new(OperationQueue::new(performer, Some(unparker)));
+        OperationQueue::set_here(Some(queue.clone()));
         let carrier = Carrier { queue: queue.clone(), ring: None, depth, entries, told: Vec::new() };
         let carrier = Rc::new(RefCell::new(carrier));
         // When the OS thread's variables go, nothing is handed over early.
@@ -120,7 +128,7 @@ impl Disk {
         Disk { queue, carrier, woken: Vec::new() }
     }
 
-    /// How many operations somebody waits for.
+    /// How many operations a thread or task waits for.
     pub(crate) fn awaited(&self) -> usize {
         self.queue.awaited()
     }
@@ -130,9 +138,10 @@ impl Disk {
         (self.queue.lock().listed(), self.carrier.borrow().ring.as_ref().map_or(0, Ring::pending))
     }
 
-    /// One turn: what threads have asked for goes to the kernel, what it has done comes back, and if `wait` is not zero this waits so long, or without limit,
-    /// for something to come, from the disk or the epoll set. `others` says whether anybody waits for the latter, so that it must not
-    /// be late.
+    /// One turn: what threads have asked for goes to the kernel, what it has done comes back, and
+    /// if `wait` is not zero this waits so long, or without limit, for something to come, from the
+    /// disk or the epoll set. `others` says whether a thread waits for the epoll set, so that the
+    /// look at it must not be late.
     ///
     /// # Errors
     /// If the ring is misused.
@@ -150,14 +159,14 @@ impl Disk {
         Ok(look)
     }
 
-    /// Nobody is to be woken any more.
+    /// From now on the disk side wakes no thread.
     pub(crate) fn cancel_all(&mut self) {
         self.queue.cancel_all();
     }
 }
 
 impl Carrier {
-    /// As [`Disk::turn`]; but those who are to be woken are put into `woken`.
+    /// As [`Disk::turn`], but puts the wakers to be called into `woken`.
     fn turn(
         &mut self,
         wait: Option<Duration>,
@@ -186,7 +195,8 @@ impl Carrier {
         Ok(if readable || others { Wait::Look } else { Wait::Over })
     }
 
-    /// Makes the ring, if there is something to do for it. If there is none to be had, the pool does it.
+    /// Makes the ring, if there is something to do for it. If there is none to be had, the pool
+    /// does it.
     #[cold]
     fn open(&mut self) -> bool {
         {
@@ -204,8 +214,9 @@ impl Carrier {
 
     /// Moves what is to be done from the queue into the ring.
     ///
-    /// While the scheduler is `busy`, threads may be ready sooner than they come to run, each with a buffer. Then the disk may as
-    /// well wait for them: but never quite, for it is not said that they look after what is done.
+    /// While the scheduler is `busy`, threads may be ready sooner than they come to run, each with
+    /// a buffer. Then the disk may as well wait for them: but never quite, for it is not said that
+    /// they look after what is done.
     fn push(&mut self, busy: bool) {
         let Some(ring) = &mut self.ring else { return };
         Carrier::push_cancelled(&self.queue, ring);
@@ -222,8 +233,9 @@ impl Carrier {
                 continue;
             }
             match operation.call().map_or(Ok(usize::MAX), sys::through_ring) {
-                // SAFETY: the queue keeps what has begun until it is completed, which `take_in` does when the outcome is
-                // told; what the operation owns lies on the heap, where it does not move with the slot.
+                // SAFETY: the queue keeps what has begun until it is completed, which `take_in`
+                // does when the outcome is told; what the operation owns lies on the heap, where it
+                // does not move with the slot.
                 Ok(limit) => unsafe { ring.push(operation, limit, ticket.to_bits()) },
                 Err(errno) => self.told.push((ticket, -errno.raw_os_error())),
             }
@@ -234,7 +246,8 @@ impl Carrier {
         }
     }
 
-    /// Hands over what has been asked for within a turn of the scheduler, if the disk has room for it.
+    /// Hands over what has been asked for within a turn of the scheduler, if the disk has room for
+    /// it.
     fn push_early(&mut self) {
         let room = |ring: &Ring, depth| ring.pending() + EARLY <= depth;
         if !self.ring.as_ref().is_some_and(|ring| room(ring, self.depth)) {
@@ -247,8 +260,8 @@ impl Carrier {
         }
     }
 
-    /// Passes on which operations nobody wants any more.
-    fn push_cancelled(queue: &Queue, ring: &mut Ring) {
+    /// Passes to the ring which operations are wanted no more.
+    fn push_cancelled(queue: &OperationQueue, ring: &mut Ring) {
         let mut state = queue.lock();
         while ring.has_room()
             && let Some(ticket) = state.take_cancelled()
@@ -257,7 +270,8 @@ impl Carrier {
         }
     }
 
-    /// Takes in what has been done, and puts those who wait for it into `woken`. Whether the epoll set has something to tell.
+    /// Takes in the finished operations, and puts the wakers of their waiters into `woken`. Returns
+    /// whether the epoll set has an event to tell.
     fn take_in(&mut self, woken: &mut Vec<Waker>) -> bool {
         let Some(ring) = &mut self.ring else { return false };
         let told = &mut self.told;
@@ -273,9 +287,11 @@ impl Carrier {
                     *operation = Operation::Opened(unsafe { OwnedFd::from_raw_fd(outcome) }.into());
                     outcome = 0;
                 }
-                // The kernel has taken the descriptor back, whatever it says; unless it never came to it.
+                // The kernel has taken the descriptor back, whatever it says; unless it never came
+                // to it.
                 Operation::Close(fd) if outcome != -Errno::CANCELED.raw_os_error() => mem::forget(fd.take()),
-                // It has been interrupted; or the file cannot be waited for, of a file system that only knows calls that block.
+                // It has been interrupted; or the file cannot be waited for, of a file system that
+                // only knows calls that block.
                 _ if [Errno::AGAIN, Errno::INTR].map(|e| -e.raw_os_error()).contains(&outcome) => {
                     passed_on.push(ticket);
                     continue;
@@ -295,18 +311,20 @@ impl Carrier {
     }
 }
 
-/// One wait takes in this part of what is under way, if that comes quickly: so that the disk never runs dry, and a thousand
-/// reads are not a thousand system calls.
+/// One wait takes in this part of what is under way, if that comes quickly: so that the disk never
+/// runs dry, and a thousand reads are not a thousand system calls.
 const BATCHES: usize = 16;
 
-/// How often in a row the kernel may refuse to be waited for, before an event loop that ends takes it for final.
+/// How often in a row the kernel may refuse to be waited for, before an event loop that ends takes
+/// it for final.
 const FAILURES_MAX: u32 = 10;
 
 impl Drop for Disk {
-    /// The kernel may still be writing into buffers: this waits until it has done with them. Threads elsewhere that wait for an
-    /// operation get their answers, those that had not begun from the pool.
+    /// The kernel may still be writing into buffers: this waits until it has done with them.
+    /// Threads elsewhere that wait for an operation get their answers, those that had not begun
+    /// from the pool.
     fn drop(&mut self) {
-        Queue::set_here(None);
+        OperationQueue::set_here(None);
         drop(HERE.try_with(RefCell::take));
         self.queue.leave_to_pool();
         let mut carrier = self.carrier.borrow_mut();
@@ -334,7 +352,7 @@ impl Drop for Disk {
 mod tests {
     use super::super::buffer::Bytes;
     use super::super::operation::{Opened, Transfer};
-    use super::super::queue::Doing;
+    use super::super::queue::OperationFuture;
     use super::*;
     use rustix::event::epoll;
     use selvedge_core::Events;
@@ -357,7 +375,7 @@ mod tests {
             let thread = cpu.thread(async move {
                 let bytes = Bytes::ToCome(4096);
                 let read = Operation::Read(Transfer { file, bytes, offset: u64::from(i) * 4096, start: 0 });
-                let (outcome, operation) = Doing::new(read).await;
+                let (outcome, operation) = OperationFuture::new(read).await;
                 let Operation::Read(mut read) = operation else { panic!("{operation:?}") };
                 assert_eq!((outcome, &*read.part()), (4096, &[i; 4096][..]));
                 done.set(done.get() + 1);
@@ -390,7 +408,7 @@ mod tests {
             let file = file.clone();
             let thread = cpu.thread(async move {
                 let read = Transfer { file, bytes: Bytes::ToCome(4096), offset: 0, start: 0 };
-                assert_eq!(Doing::new(Operation::Read(read)).await.0, 0, "the file is empty");
+                assert_eq!(OperationFuture::new(Operation::Read(read)).await.0, 0, "the file is empty");
             });
             assert!(matches!(thread.unwrap().step(&mut cpu), Trace::Blocked));
             assert_eq!(under_way(&disk), expected);

@@ -3,7 +3,7 @@
 use super::buffer::{AlignedBuf, Buffer, Bytes};
 use super::names::made;
 use super::operation::{Opened, Operation, Transfer};
-use super::queue::Doing;
+use super::queue::OperationFuture;
 use super::{Metadata, OpenOptions, at, result, status};
 use crate::sys;
 use std::future::Future;
@@ -99,7 +99,7 @@ impl File {
         let length = transfer.bytes.as_mut_slice().len();
         while transfer.start < length {
             let read;
-            (read, transfer) = transferred(Doing::new(Operation::Read(transfer)).await);
+            (read, transfer) = transferred(OperationFuture::new(Operation::Read(transfer)).await);
             let end = || io::Error::new(io::ErrorKind::UnexpectedEof, "it ends before");
             match read.and_then(|n| if n == 0 { Err(end()) } else { Ok(n) }) {
                 Ok(n) => {
@@ -128,7 +128,7 @@ impl File {
     #[doc(alias = "sys_aio_read")]
     pub fn read(&self, offset: u64, length: u32) -> impl Future<Output = io::Result<AlignedBuf>> + '_ {
         let transfer = Transfer { file: self.opened.clone(), bytes: Bytes::ToCome(length), offset, start: 0 };
-        Reading { file: self, doing: Doing::new(Operation::Read(transfer)) }
+        Reading { file: self, doing: OperationFuture::new(Operation::Read(transfer)) }
     }
 
     /// Writes at `offset` from the beginning of `buffer`; returns how much, and the buffer.
@@ -137,7 +137,7 @@ impl File {
     /// With the path in the message: no room, not opened for writing. The buffer comes back in any case.
     pub async fn write_at<B: Buffer>(&self, buffer: B, offset: u64) -> (io::Result<usize>, B) {
         let transfer = self.transfer(buffer, 0, offset);
-        let (written, transfer) = transferred(Doing::new(Operation::Write(transfer)).await);
+        let (written, transfer) = transferred(OperationFuture::new(Operation::Write(transfer)).await);
         (written.map_err(at("write", self.path())), B::from_bytes(transfer.bytes))
     }
 
@@ -150,7 +150,7 @@ impl File {
         let length = transfer.bytes.as_mut_slice().len();
         while transfer.start < length {
             let written;
-            (written, transfer) = transferred(Doing::new(Operation::Write(transfer)).await);
+            (written, transfer) = transferred(OperationFuture::new(Operation::Write(transfer)).await);
             let none = || io::Error::from(io::ErrorKind::WriteZero);
             match written.and_then(|n| if n == 0 { Err(none()) } else { Ok(n) }) {
                 Ok(n) => {
@@ -190,7 +190,7 @@ impl File {
     }
 
     async fn sync(&self, data: bool) -> io::Result<()> {
-        let (outcome, _) = Doing::new(Operation::Sync { file: self.opened.clone(), data }).await;
+        let (outcome, _) = OperationFuture::new(Operation::Sync { file: self.opened.clone(), data }).await;
         result(outcome).map(drop).map_err(at("sync", self.path()))
     }
 
@@ -207,7 +207,7 @@ impl File {
         offset: u64,
     ) -> (io::Result<usize>, B) {
         let transfer = self.transfer(buffer, start, offset);
-        let (read, transfer) = transferred(Doing::new(Operation::Read(transfer)).await);
+        let (read, transfer) = transferred(OperationFuture::new(Operation::Read(transfer)).await);
         (read.map_err(at("read", self.path())), B::from_bytes(transfer.bytes))
     }
 
@@ -233,7 +233,7 @@ impl AsFd for File {
 #[derive(Debug)]
 struct Reading<'a> {
     file: &'a File,
-    doing: Doing,
+    doing: OperationFuture,
 }
 
 impl Future for Reading<'_> {

@@ -1,40 +1,45 @@
-//! Files. Linux offers no readiness for them: an operation is begun, and some time later it is over.
+//! Files. Linux offers no readiness for them: an operation is begun, and some time later it is
+//! over.
 //!
 //! # How an operation reaches the disk
 //!
-//! In threads of ours that are scheduled with an [`EventLoop`](crate::EventLoop), through a ring of that loop (io_uring): what
-//! the threads of one turn ask for goes to the kernel two by two, while they run, and the last of it with the system call that also
-//! brings back what is done.
-//! Where the kernel has no rings for the process (an old one, a container that forbids them), and on foreign executors,
-//! reads of what is in memory are answered at once (`preadv2` with `RWF_NOWAIT`), and all else is done by the
-//! [blocking pool](crate::blocking). [`Driver`] and the environment's `SELVEDGE_IO=epoll` ask for that way. What an operation
-//! does is the same on either.
+//! In threads of ours that are scheduled with an [`EventLoop`](crate::EventLoop), through a ring of
+//! that loop (io_uring): what the threads of one turn ask for goes to the kernel two by two, while
+//! they run, and the last of it with the system call that also brings back what is done. Where the
+//! kernel has no rings for the process (an old one, a container that forbids them), and on foreign
+//! executors, reads of what is in memory are answered at once (`preadv2` with `RWF_NOWAIT`), and
+//! all else is done by the [blocking pool](crate::blocking). [`Driver`] and the environment's
+//! `SELVEDGE_IO=epoll` ask for that way. What an operation does is the same on either.
 //!
 //! What concerns names only ([`rename`] and its like) is done by the blocking pool.
 //!
-//! # Who owns the buffer
+//! # The owner of the buffer
 //!
-//! The operation. The kernel writes into it until it says that it has done, whether or not anybody still waits; so a
-//! buffer goes in by value and comes back with the result. When the future is dropped, an operation that has
-//! not begun is taken back; one that has begun is cancelled if that can be, and its buffer freed when the kernel lets go of it.
+//! The operation owns the buffer. The kernel writes into it until the operation is done, whether or
+//! not a thread still waits. So a buffer goes in by value and comes back with the result. When the
+//! future is dropped, an operation that has not begun is taken back; one that has begun is
+//! cancelled if that can be, and its buffer freed when the kernel lets go of it.
 //!
 //! # The recipe
 //!
 //! Of [LZ07 §4.2], as the head of [`crate`] tells it:
 //!
-//! 1. **System call and node.** A request gives its operation to the queue of the OS thread's event loop, and waits behind its
-//!    [`Waker`](std::task::Waker), which for our threads is two numbers ([`Trace::Blocked`](selvedge_core::Trace::Blocked)):
-//!    so it may resume on another OS thread than it asked on.
-//! 2. **Interpret and register.** `queue.rs`: a slot for the operation, first come, first served, some hundred at a time in the
-//!    kernel.
-//! 3. **Event loop.** `disk.rs` and `uring.rs`, driven by [`EventLoop`](crate::EventLoop); or the blocking pool.
+//! 1. **System call and node.** A request gives its operation to the queue of the OS thread's event
+//!    loop, and waits behind its [`Waker`](std::task::Waker), which for our threads is two numbers
+//!    ([`Trace::Blocked`](selvedge_core::Trace::Blocked)): so it may resume on another OS thread
+//!    than it asked on.
+//! 2. **Interpret and register.** `queue.rs`: a slot for the operation, first come, first served,
+//!    some hundred at a time in the kernel.
+//! 3. **Event loop.** `disk.rs` and `uring.rs`, driven by [`EventLoop`](crate::EventLoop); or the
+//!    blocking pool.
 //!
 //! # Paper
 //! [LZ07 §4.2, Figure 15]: `sys_aio_read`, `worker_aio` and `sys_file_open`.
 //!
 //! # Differences
 //! 1. Linux AIO serves only direct access; the rings serve all files.
-//! 2. The kernel has a bounded number of operations at once, and any number of threads may wait: a million within 256 MB.
+//! 2. The kernel has a bounded number of operations at once, and any number of threads may wait: a
+//!    million within 256 MB.
 
 mod buffer;
 pub(crate) mod disk;
@@ -64,7 +69,7 @@ pub use tree::{copy, create_dir_all, remove_dir_all};
 
 use crate::error::doing;
 use operation::{Operation, Outcome, Stat, c_path};
-use queue::Doing;
+use queue::OperationFuture;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -90,7 +95,8 @@ pub async fn symlink_metadata(path: impl Into<PathBuf>) -> io::Result<Metadata> 
 /// The whole content of the file at a path.
 ///
 /// # Errors
-/// With the path in the message: not there, not permitted, a directory; `OutOfMemory` if it is longer than what there is to hold it.
+/// With the path in the message: not there, not permitted, a directory; `OutOfMemory` if it is
+/// longer than what there is to hold it.
 pub async fn read(path: impl Into<PathBuf>) -> io::Result<Vec<u8>> {
     let file = File::open(path).await?;
     // A file in /proc has no length that it tells.
@@ -140,7 +146,8 @@ pub async fn read_to_string(path: impl Into<PathBuf>) -> io::Result<String> {
 /// [`File::write_all_at`] takes a buffer that is to be given up for it.
 ///
 /// # Errors
-/// With the path in the message: not permitted, a directory, no room. What the file contains then is not known.
+/// With the path in the message: not permitted, a directory, no room. What the file contains then
+/// is not known.
 pub async fn write(path: impl Into<PathBuf>, content: impl AsRef<[u8]>) -> io::Result<()> {
     let content = content.as_ref().to_vec();
     File::create(path).await?.write_all_at(content, 0).await.0
@@ -163,7 +170,7 @@ async fn status(
 ) -> io::Result<Metadata> {
     let path = if file.is_some() { Default::default() } else { c_path(path)? };
     let stat = Box::new(Stat::new(file, path, follow));
-    match Doing::new(Operation::Stat(stat)).await {
+    match OperationFuture::new(Operation::Stat(stat)).await {
         (outcome, Operation::Stat(stat)) => result(outcome).map(|_| Metadata::new(stat.result)),
         (_, other) => unreachable!("a status was asked for, not {other:?}"),
     }

@@ -1,7 +1,8 @@
-//! Names: creating directories, and what becomes of names in them. All of it is done on [OS threads](crate::pool) of the crate's own.
+//! Names: creating directories, and what becomes of names in them. All of it is done on [OS
+//! threads](crate::pool) of the crate's own.
 //!
-//! A change is there for every program at once. For a crash of the system to find it, too, the directory has to be
-//! [synced](super::File::sync_all).
+//! A change is there for every program at once. For a crash of the system to find it, too, the
+//! directory has to be [synced](super::File::sync_all).
 
 use super::operation::c_path;
 use super::{FileKind, at};
@@ -36,7 +37,8 @@ pub async fn remove_dir(path: impl Into<PathBuf>) -> io::Result<()> {
     made(move || sys::remove(&name, true)).await.map_err(at("remove the directory", &path))
 }
 
-/// Removes the name of a file. Its content goes when it has no other, and nobody has it open.
+/// Removes the name of a file. The content goes when the file has no other name and is not open in
+/// any process.
 ///
 /// # Errors
 /// With the path in the message: not there, a directory, not permitted.
@@ -46,11 +48,12 @@ pub async fn remove_file(path: impl Into<PathBuf>) -> io::Result<()> {
     made(move || sys::remove(&name, false)).await.map_err(at("remove", &path))
 }
 
-/// Gives a file or a directory another name on the same file system. What has had that name before is replaced: at every moment there
-/// is the one or the other.
+/// Gives a file or a directory another name on the same file system. What has had that name before
+/// is replaced: at every moment there is the one or the other.
 ///
 /// # Errors
-/// With both paths in the message: not there, on another file system, a directory that is not empty in the way, not permitted.
+/// With both paths in the message: not there, on another file system, a directory that is not empty
+/// in the way, not permitted.
 ///
 /// # Examples
 /// A file that is replaced so that a crash leaves the old content or the new:
@@ -68,7 +71,8 @@ pub async fn remove_file(path: impl Into<PathBuf>) -> io::Result<()> {
 /// # let mut disk = selvedge::sim::Disk::new();
 /// # disk.write("/etc/motd", "old").unwrap();
 /// # for seed in 0..50 {
-/// #     let run = selvedge::sim::World::new(seed).disk(disk.clone()).run(replace(b"new".into())).unwrap();
+/// #     let world = selvedge::sim::World::new(seed).disk(disk.clone());
+/// #     let run = world.run(replace(b"new".into())).unwrap();
 /// #     run.output.unwrap();
 /// #     assert_eq!(run.disk.after_crash(seed).read("/etc/motd").unwrap(), b"new");
 /// # }
@@ -82,7 +86,8 @@ pub async fn rename(from: impl Into<PathBuf>, to: impl Into<PathBuf>) -> io::Res
 /// Gives a file one more name on the same file system.
 ///
 /// # Errors
-/// With both paths in the message: not there, a directory, on another file system, something is there already, not permitted.
+/// With both paths in the message: not there, a directory, on another file system, something is
+/// there already, not permitted.
 pub async fn hard_link(file: impl Into<PathBuf>, name: impl Into<PathBuf>) -> io::Result<()> {
     let (from, to) = (file.into(), name.into());
     let (old, new) = (c_path(&from)?, c_path(&to)?);

@@ -35,7 +35,8 @@ impl AsFd for Opened {
 }
 
 impl Drop for Opened {
-    /// The last reference to a file may be all that keeps its blocks: giving them back takes as long as it takes.
+    /// The last reference to a file may be all that keeps its blocks: giving them back takes as
+    /// long as it takes.
     fn drop(&mut self) {
         if let Some(fd) = self.fd.take() {
             super::queue::close_aside(fd);
@@ -54,7 +55,7 @@ pub(crate) enum Operation {
         data: bool,
     },
     Open(Box<Open>),
-    /// An `Open` that has succeeded: so its result is closed if nobody wants it.
+    /// An `Open` that has succeeded. Its descriptor is closed if no future takes it.
     Opened(Fd),
     Stat(Box<Stat>),
     /// The descriptor is gone once the kernel has got it.
@@ -107,7 +108,8 @@ fn part(bytes: &mut Bytes, start: usize) -> &mut [u8] {
 }
 
 impl Transfer {
-    /// The part of the buffer that is still to be filled or written. Its address does not change when this moves.
+    /// The part of the buffer that is still to be filled or written. Its address does not change
+    /// when this moves.
     pub(crate) fn part(&mut self) -> &mut [u8] {
         part(&mut self.bytes, self.start)
     }
@@ -198,7 +200,7 @@ impl Operation {
         }
     }
 
-    /// What it is, for who looks on.
+    /// The operation's kind and object, for the observer.
     pub(super) fn errand(&self) -> Errand {
         let path = |path: &CString| Object::Name(path.to_string_lossy().into());
         let part = |transfer: &Transfer| Object::Part {

@@ -1,7 +1,7 @@
 //! How a file is opened.
 
 use super::operation::{Open, Opened, Operation, c_path};
-use super::queue::Doing;
+use super::queue::OperationFuture;
 use super::{File, at, result};
 use rustix::fs::{Mode, OFlags};
 use std::io;
@@ -126,7 +126,7 @@ impl OpenOptions {
 
     async fn opened(&self, path: &std::path::Path) -> io::Result<crate::sys::Fd> {
         let open = Open { path: c_path(path)?, flags: self.flags()?, mode: Mode::from_raw_mode(self.mode) };
-        match Doing::new(Operation::Open(Box::new(open))).await {
+        match OperationFuture::new(Operation::Open(Box::new(open))).await {
             (_, Operation::Opened(fd)) => Ok(fd),
             (outcome, _) => Err(result(outcome).expect_err("what is opened has a descriptor")),
         }

@@ -1,4 +1,5 @@
-//! The queue of an event loop's disk operations: each from its request to its answer, whoever performs it.
+//! The queue of an event loop's disk operations: each from its request to its answer, under either
+//! performer.
 //!
 //! ```text
 //!            submit            begin              complete          take
@@ -9,18 +10,20 @@
 //!                        └────begin────────────────────────▶ free
 //! ```
 //!
-//! 1. `submit`: the future's first poll gives its operation, buffers and all, to a slot, and the slot to the end of the
-//!    first-come-first-served list.
-//! 2. `begin`: the performer takes the first slot of the list. From here on the kernel may read and write the operation's
-//!    buffers, so that nothing but `complete` drops them.
-//! 3. `complete`: the performer tells the outcome; whoever waits is woken.
+//! 1. `submit`: the future's first poll gives its operation, buffers and all, to a slot, and the
+//!    slot to the end of the first-come-first-served list.
+//! 2. `begin`: the performer takes the first slot of the list. From here on the kernel may read and
+//!    write the operation's buffers, so that nothing but `complete` drops them.
+//! 3. `complete`: the performer tells the outcome, and wakes the future that waits.
 //! 4. `take`: the future fetches outcome and operation.
-//! 5. `withdraw`: the future is dropped. What has not begun is dropped at once and leaves its slot in the list, to be skipped; what
-//!    has begun is the performer's, who is asked to cancel it; what is done is dropped.
+//! 5. `withdraw`: the future is dropped. What has not begun is dropped at once and leaves its slot
+//!    in the list, to be skipped; an operation that has begun belongs to the performer, which is
+//!    asked to cancel it; an operation that is done is dropped.
 //!
-//! Performers are the event loop's [ring](crate::uring) and the [blocking pool](crate::pool). A future may be polled and dropped on
-//! another OS thread than the performer's: everything here is under one lock, which is never held while somebody is
-//! woken, something is dropped or the kernel is called.
+//! Performers are the event loop's [ring](crate::uring) and the [blocking pool](crate::pool). A
+//! future may be polled and dropped on another OS thread than the performer's: everything here is
+//! under one lock, which is never held while a waker is called, an operation is dropped or the
+//! kernel is called.
 //!
 //! A thread that waits costs its slot, 88 bytes, and what its future takes; the buffer of a
 //! [`File::read`](super::File::read) comes with `begin`.
@@ -57,7 +60,7 @@ enum Stage {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct OperationSlot {
     stage: Stage,
     /// Counts the operations that have had this slot.
     turn: u32,
@@ -68,7 +71,7 @@ struct Slot {
     waker: Option<Waker>,
 }
 
-const _: () = assert!(size_of::<Slot>() <= 88, "a million threads may wait for the disk");
+const _: () = assert!(size_of::<OperationSlot>() <= 88, "a million threads may wait for the disk");
 
 /// One operation of a queue, as its performer names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +90,7 @@ impl Ticket {
     }
 }
 
-/// Who performs the operations.
+/// The performer of the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Performer {
     /// The event loop, when it polls.
@@ -97,21 +100,21 @@ pub(crate) enum Performer {
 }
 
 /// See the [module](self).
-pub(crate) struct Queue {
-    state: Mutex<State>,
+pub(crate) struct OperationQueue {
+    state: Mutex<QueueState>,
     /// Of the event loop that performs; `None` if there never was one.
     unparker: Option<Arc<dyn Unpark>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
-    slots: Vec<Slot>,
+pub(crate) struct QueueState {
+    slots: Vec<OperationSlot>,
     free: u32,
     first: u32,
     last: u32,
     /// In the list.
     listed: usize,
-    /// Somebody waits for them, and the event loop performs them.
+    /// Operations that a future waits for and that the event loop performs.
     awaited: usize,
     /// Done, and not yet taken.
     unseen: usize,
@@ -122,9 +125,9 @@ pub(crate) struct State {
     runners: usize,
 }
 
-impl State {
+impl QueueState {
     fn insert(&mut self, operation: Operation, waker: Option<Waker>) -> u32 {
-        let filled = Slot {
+        let filled = OperationSlot {
             stage: if waker.is_some() { Stage::Queued } else { Stage::Orphaned },
             turn: 0,
             next: NONE,
@@ -141,7 +144,7 @@ impl State {
             index => {
                 let slot = &mut self.slots[index as usize];
                 self.free = slot.next;
-                *slot = Slot { turn: slot.turn, ..filled };
+                *slot = OperationSlot { turn: slot.turn, ..filled };
                 index
             }
         };
@@ -178,7 +181,7 @@ impl State {
             self.listed -= 1;
             match slot.stage {
                 Stage::Queued => slot.stage = Stage::Performed,
-                // Nobody ever waited for it.
+                // No future ever waited for it.
                 Stage::Orphaned => {}
                 Stage::Withdrawn => {
                     self.set_free(index);
@@ -243,13 +246,13 @@ impl State {
 
 /// To be dealt with when the queue is not locked.
 #[derive(Debug)]
-#[must_use = "who waits is to be woken"]
+#[must_use = "the waiting thread is to be woken"]
 pub(crate) struct Completed {
     pub(crate) waker: Option<Waker>,
     pub(crate) unwanted: Option<Operation>,
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for OperationQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
         f.debug_struct("Queue")
@@ -262,12 +265,12 @@ impl fmt::Debug for Queue {
 
 thread_local! {
     /// The queue of this OS thread's event loop.
-    static HERE: RefCell<Option<Arc<Queue>>> = const { RefCell::new(None) };
+    static HERE: RefCell<Option<Arc<OperationQueue>>> = const { RefCell::new(None) };
 }
 
-impl Queue {
-    pub(crate) fn new(performer: Performer, unparker: Option<Arc<dyn Unpark>>) -> Queue {
-        let state = State {
+impl OperationQueue {
+    pub(crate) fn new(performer: Performer, unparker: Option<Arc<dyn Unpark>>) -> OperationQueue {
+        let state = QueueState {
             slots: Vec::new(),
             free: NONE,
             first: NONE,
@@ -279,18 +282,21 @@ impl Queue {
             cancel: Vec::new(),
             runners: 0,
         };
-        Queue { state: Mutex::new(state), unparker }
+        OperationQueue { state: Mutex::new(state), unparker }
     }
 
     /// Makes it the queue of this OS thread; `None` ends that.
-    pub(crate) fn set_here(queue: Option<Arc<Queue>>) {
-        // It may have ended already: an event loop in a variable of the OS thread may be dropped behind this one.
+    pub(crate) fn set_here(queue: Option<Arc<OperationQueue>>) {
+        // It may have ended already: an event loop in a variable of the OS thread may be dropped
+        // behind this one.
         drop(HERE.try_with(|here| here.replace(queue)));
     }
 
-    /// The queue for what is asked here: the event loop's if a thread of ours asks, else that of foreign executors.
-    fn here() -> Arc<Queue> {
-        static GLOBAL: LazyLock<Arc<Queue>> = LazyLock::new(|| Arc::new(Queue::new(Performer::Pool, None)));
+    /// The queue for what is asked here: the event loop's if a thread of ours asks, else that of
+    /// foreign executors.
+    fn here() -> Arc<OperationQueue> {
+        static GLOBAL: LazyLock<Arc<OperationQueue>> =
+            LazyLock::new(|| Arc::new(OperationQueue::new(Performer::Pool, None)));
         let here = match in_thread() {
             // When the OS thread's variables go, there is only the queue for the rest.
             true => HERE.try_with(|here| here.borrow().clone()).ok().flatten(),
@@ -300,22 +306,23 @@ impl Queue {
     }
 
     fn is_here(&self) -> bool {
-        let is_it = |here: &Arc<Queue>| std::ptr::eq(&**here, self);
+        let is_it = |here: &Arc<OperationQueue>| std::ptr::eq(&**here, self);
         HERE.try_with(|here| here.borrow().as_ref().is_some_and(is_it)).unwrap_or(false)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, QueueState> {
         // Nothing panics half-way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many operations somebody waits for.
+    /// How many operations a future waits for.
     pub(crate) fn awaited(&self) -> usize {
         self.lock().awaited
     }
 
-    /// The operation's slot, and how many now wait for the event loop to begin them: with a pool none do.
-    fn submit(self: &Arc<Queue>, operation: Operation, waker: Option<Waker>) -> (u32, usize) {
+    /// The operation's slot, and how many now wait for the event loop to begin them: with a pool
+    /// none do.
+    fn submit(self: &Arc<OperationQueue>, operation: Operation, waker: Option<Waker>) -> (u32, usize) {
         let mut state = self.lock();
         state.awaited += usize::from(waker.is_some());
         let slot = state.insert(operation, waker);
@@ -327,7 +334,7 @@ impl Queue {
     }
 
     /// From now on the pool performs what waits and what comes.
-    pub(crate) fn leave_to_pool(self: &Arc<Queue>) {
+    pub(crate) fn leave_to_pool(self: &Arc<OperationQueue>) {
         let mut state = self.lock();
         state.performer = Performer::Pool;
         for _ in 0..state.listed.min(RUNNERS_MAX) {
@@ -336,7 +343,7 @@ impl Queue {
         }
     }
 
-    fn start_runner(self: &Arc<Queue>, mut state: MutexGuard<'_, State>) {
+    fn start_runner(self: &Arc<OperationQueue>, mut state: MutexGuard<'_, QueueState>) {
         if state.runners == RUNNERS_MAX {
             return;
         }
@@ -384,7 +391,7 @@ impl Queue {
     }
 
     /// Gives what the event loop has begun, and cannot do, to the pool.
-    pub(crate) fn pass_on(self: &Arc<Queue>, ticket: Ticket) {
+    pub(crate) fn pass_on(self: &Arc<OperationQueue>, ticket: Ticket) {
         let queue = self.clone();
         if Lane::Files.aside(move || queue.perform(ticket)).is_err() {
             let completed = self.lock().complete(ticket, -Errno::AGAIN.raw_os_error());
@@ -392,7 +399,8 @@ impl Queue {
         }
     }
 
-    /// Nobody is to be woken any more, and nothing begins that has not: whoever still asks is told that it was cancelled.
+    /// Wakes no future from now on, and begins no operation. A future that still asks is told that
+    /// its operation was cancelled.
     pub(crate) fn cancel_all(&self) {
         let mut state = self.lock();
         let mut dropped = Vec::new();
@@ -429,7 +437,7 @@ impl Queue {
         None
     }
 
-    /// Nobody wants the outcome any more.
+    /// The outcome is not wanted any more: its future is dropped.
     fn withdraw(&self, index: u32) {
         let mut state = self.lock();
         let slot = &mut state.slots[index as usize];
@@ -456,7 +464,7 @@ impl Queue {
                 state.unseen -= 1;
                 state.set_free(index)
             }
-            stage => unreachable!("{stage:?} is nobody's"),
+            stage => unreachable!("no future has an operation in {stage:?}"),
         };
         drop(state);
         drop((waker, dropped));
@@ -493,11 +501,11 @@ pub(super) fn close_aside(fd: Fd) {
 /// The future of one operation.
 #[derive(Debug)]
 #[must_use = "nothing happens until it is awaited"]
-pub(super) struct Doing(Progress);
+pub(super) struct OperationFuture(Progress);
 
 enum Progress {
     Unsent(Operation),
-    Sent(Arc<Queue>, u32),
+    Sent(Arc<OperationQueue>, u32),
     /// In a simulation, where the operation is performed in place, when it would be over.
     Simulated(Box<Delayed>),
     Over,
@@ -519,15 +527,15 @@ impl fmt::Debug for Progress {
     }
 }
 
-impl Doing {
-    pub(super) fn new(operation: Operation) -> Doing {
-        Doing(Progress::Unsent(operation))
+impl OperationFuture {
+    pub(super) fn new(operation: Operation) -> OperationFuture {
+        OperationFuture(Progress::Unsent(operation))
     }
 }
 
-impl Unpin for Doing {}
+impl Unpin for OperationFuture {}
 
-impl Future for Doing {
+impl Future for OperationFuture {
     type Output = (Outcome, Operation);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -552,7 +560,7 @@ impl Future for Doing {
             self.0 = Progress::Simulated(Box::new(Delayed { operation, delay }));
             return self.poll(cx);
         }
-        let queue = Queue::here();
+        let queue = OperationQueue::here();
         // A ring tries that itself.
         if queue.lock().performer == Performer::Pool {
             if budget::spend_on_call(cx).is_pending() {
@@ -572,7 +580,7 @@ impl Future for Doing {
     }
 }
 
-impl Drop for Doing {
+impl Drop for OperationFuture {
     fn drop(&mut self) {
         match &mut self.0 {
             Progress::Sent(queue, slot) => queue.withdraw(*slot),

@@ -17,18 +17,18 @@ const LAYOUT: Layout = match Layout::from_size_align(SIZE, SIZE) {
     Err(_) => unreachable!(),
 };
 
-struct Header {
+struct RegionHeader {
     /// The buffers that are out, and one for the owner.
     references: AtomicUsize,
     /// The buffers that are in, by number; the header is number 0.
     free: Mutex<Vec<u8>>,
 }
 
-const _: () = assert!(size_of::<Header>() <= BLOCK && SIZE / BLOCK <= 256);
+const _: () = assert!(size_of::<RegionHeader>() <= BLOCK && SIZE / BLOCK <= 256);
 
 /// The owner's reference to a region.
 #[derive(Debug)]
-pub(crate) struct Region(NonNull<Header>);
+pub(crate) struct Region(NonNull<RegionHeader>);
 
 // SAFETY: what is behind it is an atomic and a mutex.
 unsafe impl Send for Region {}
@@ -37,11 +37,11 @@ impl Region {
     /// `None` if there is no memory.
     pub(crate) fn new() -> Option<Region> {
         // SAFETY: the size is not zero.
-        let header = NonNull::new(unsafe { alloc_zeroed(LAYOUT) }.cast::<Header>())?;
+        let header = NonNull::new(unsafe { alloc_zeroed(LAYOUT) }.cast::<RegionHeader>())?;
         // The lowest first, so that what is touched is close together.
         let free = (1..SIZE / BLOCK).rev().map(|number| number as u8).collect();
         // SAFETY: fresh memory, large and aligned enough.
-        unsafe { header.write(Header { references: AtomicUsize::new(1), free: Mutex::new(free) }) };
+        unsafe { header.write(RegionHeader { references: AtomicUsize::new(1), free: Mutex::new(free) }) };
         Some(Region(header))
     }
 
@@ -79,7 +79,7 @@ impl Drop for Region {
 pub(super) unsafe fn give_back(block: NonNull<u8>) {
     let number = block.addr().get() % SIZE / BLOCK;
     // SAFETY: a block's region begins with its header; the caller's reference keeps it.
-    let header = unsafe { block.sub(number * BLOCK) }.cast::<Header>();
+    let header = unsafe { block.sub(number * BLOCK) }.cast::<RegionHeader>();
     // SAFETY: as above.
     unsafe { header.as_ref() }.free.lock().unwrap_or_else(PoisonError::into_inner).push(number as u8);
     // SAFETY: the block's reference.
@@ -88,7 +88,7 @@ pub(super) unsafe fn give_back(block: NonNull<u8>) {
 
 /// # Safety
 /// The caller gives up one reference.
-unsafe fn release(header: NonNull<Header>) {
+unsafe fn release(header: NonNull<RegionHeader>) {
     // SAFETY: until here the caller's reference keeps it.
     if unsafe { header.as_ref() }.references.fetch_sub(1, Ordering::Release) == 1 {
         fence(Ordering::Acquire);

@@ -1,6 +1,6 @@
 //! [`Stream::send_file`]: sending a file without copying its bytes through the process.
 
-use super::stream::{Doing, Stream};
+use super::stream::{Direction, Stream};
 use crate::sys;
 use selvedge_core::budget;
 use std::io;
@@ -38,7 +38,7 @@ impl Stream {
     ) -> impl Future<Output = io::Result<()>> {
         let (mut position, end) = (offset, offset.saturating_add(length));
         self.named(
-            Doing::Writing,
+            Direction::Writing,
             self.io().write_with(move |socket| {
                 if position >= end {
                     return Ok(());

@@ -28,32 +28,32 @@ use std::task::{Context, Poll};
 pub struct Stream {
     io: NonBlocking<Fd>,
     /// The peer's address, for errors: the kernel no longer knows the peer of a broken connection.
-    peer: Peer,
+    peer: PeerAddress,
 }
 
 /// A peer's address in half the room of a `SocketAddr`, because every connection has one.
 #[derive(Debug)]
-enum Peer {
+enum PeerAddress {
     Unknown,
     V4(SocketAddrV4),
     V6(Box<SocketAddrV6>),
 }
 
-impl Peer {
+impl PeerAddress {
     fn address(&self) -> Option<SocketAddr> {
         match self {
-            Peer::Unknown => None,
-            Peer::V4(address) => Some((*address).into()),
-            Peer::V6(address) => Some((**address).into()),
+            PeerAddress::Unknown => None,
+            PeerAddress::V4(address) => Some((*address).into()),
+            PeerAddress::V6(address) => Some((**address).into()),
         }
     }
 }
 
-impl From<SocketAddr> for Peer {
-    fn from(address: SocketAddr) -> Peer {
+impl From<SocketAddr> for PeerAddress {
+    fn from(address: SocketAddr) -> PeerAddress {
         match address {
-            SocketAddr::V4(address) => Peer::V4(address),
-            SocketAddr::V6(address) => Peer::V6(Box::new(address)),
+            SocketAddr::V4(address) => PeerAddress::V4(address),
+            SocketAddr::V6(address) => PeerAddress::V6(Box::new(address)),
         }
     }
 }
@@ -66,7 +66,7 @@ impl Stream {
 
     /// Takes over a connected Unix stream socket in non-blocking mode.
     pub(crate) fn unix(io: NonBlocking<Fd>) -> Stream {
-        Stream { io: io.with_shorts(Shorts::ProveUnlessCut), peer: Peer::Unknown }
+        Stream { io: io.with_shorts(Shorts::ProveUnlessCut), peer: PeerAddress::Unknown }
     }
 
     /// The network address of the other end, as it was when the connection was accepted or made.
@@ -85,7 +85,7 @@ impl Stream {
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
         let io = NonBlocking::new(Fd::from(fd))?;
         let shorts = Shorts::of(&io);
-        Ok(Stream { io: io.with_shorts(shorts), peer: Peer::Unknown })
+        Ok(Stream { io: io.with_shorts(shorts), peer: PeerAddress::Unknown })
     }
 
     /// Reads the bytes that are there, but at least one byte, into `buffer`, and returns how many.
@@ -98,7 +98,7 @@ impl Stream {
     /// One `recv` in the usual case: after a read that came back short, the next read waits first.
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        self.named(Doing::Reading, self.io.read_into(buffer.len(), |_| self.try_read(buffer)))
+        self.named(Direction::Reading, self.io.read_into(buffer.len(), |_| self.try_read(buffer)))
     }
 
     /// Appends the bytes that are there, but at least one byte, to `buffer`, within its spare
@@ -113,7 +113,7 @@ impl Stream {
     #[inline]
     pub fn read_to_spare(&self, buffer: &mut Vec<u8>) -> impl Future<Output = io::Result<usize>> {
         assert!(buffer.len() < buffer.capacity(), "there must be room to read into");
-        self.named(Doing::Reading, self.io.read_with(|_| self.try_read_to_spare(buffer)))
+        self.named(Direction::Reading, self.io.read_with(|_| self.try_read_to_spare(buffer)))
     }
 
     /// Reads until `buffer` is full.
@@ -122,7 +122,7 @@ impl Stream {
     /// As for [`read`](Self::read), and `UnexpectedEof` when the peer closes its direction before
     /// that.
     pub fn read_exact(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
-        self.named(Doing::Reading, self.io.read_exact_with(buffer, |buffer| self.try_read(buffer)))
+        self.named(Direction::Reading, self.io.read_exact_with(buffer, |buffer| self.try_read(buffer)))
     }
 
     /// Reads without waiting.
@@ -183,7 +183,7 @@ impl Stream {
     /// Those of `send`, and `TimedOut` after the [write deadline](Self::set_write_deadline).
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.named(Doing::Writing, self.io.write_from(bytes.len(), |_| self.try_send(bytes, false)))
+        self.named(Direction::Writing, self.io.write_from(bytes.len(), |_| self.try_send(bytes, false)))
     }
 
     /// Writes all of `bytes`.
@@ -213,7 +213,7 @@ impl Stream {
     /// As for [`write`](Self::write).
     #[inline]
     pub fn write_vectored(&self, parts: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        self.named(Doing::Writing, self.io.write_with(|_| self.try_write_vectored(parts)))
+        self.named(Direction::Writing, self.io.write_with(|_| self.try_write_vectored(parts)))
     }
 
     /// Writes the concatenation of `parts`, in one system call if there is room. The slices in
@@ -223,7 +223,7 @@ impl Stream {
     /// As for [`write_all`](Self::write_all).
     pub fn write_all_vectored(&self, mut parts: &mut [IoSlice<'_>]) -> impl Future<Output = io::Result<()>> {
         self.named(
-            Doing::Writing,
+            Direction::Writing,
             self.io.write_with(move |_| {
                 IoSlice::advance_slices(&mut parts, 0); // skips empty parts in front
                 if parts.is_empty() {
@@ -265,7 +265,7 @@ impl Stream {
 
     #[inline]
     fn send_all(&self, bytes: &[u8], more: bool) -> impl Future<Output = io::Result<()>> {
-        self.named(Doing::Writing, self.io.write_all_with(bytes, move |bytes| self.try_send(bytes, more)))
+        self.named(Direction::Writing, self.io.write_all_with(bytes, move |bytes| self.try_send(bytes, more)))
     }
 
     /// Writes without waiting. With `more`, the rest of a message follows at once, as for
@@ -379,16 +379,16 @@ impl Stream {
 
     /// Wraps a future so that its errors name the peer.
     #[inline]
-    pub(crate) fn named<F>(&self, doing: Doing, future: F) -> Named<'_, F> {
-        Named { stream: self, doing, future }
+    pub(crate) fn named<F>(&self, doing: Direction, future: F) -> PeerNamed<'_, F> {
+        PeerNamed { stream: self, doing, future }
     }
 
     #[cold]
-    fn name(&self, doing: Doing, error: io::Error) -> io::Error {
+    fn name(&self, doing: Direction, error: io::Error) -> io::Error {
         match (self.peer.address(), doing) {
             (None, _) => error,
-            (Some(peer), Doing::Reading) => error::doing(format_args!("read from {peer}"))(error),
-            (Some(peer), Doing::Writing) => error::doing(format_args!("write to {peer}"))(error),
+            (Some(peer), Direction::Reading) => error::doing(format_args!("read from {peer}"))(error),
+            (Some(peer), Direction::Writing) => error::doing(format_args!("write to {peer}"))(error),
         }
     }
 
@@ -404,20 +404,20 @@ impl Stream {
 
 /// The kind of work that a future does on a stream.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Doing {
+pub(crate) enum Direction {
     Reading,
     Writing,
 }
 
 /// A future with errors that name the stream's peer.
 #[derive(Debug)]
-pub(crate) struct Named<'a, F> {
+pub(crate) struct PeerNamed<'a, F> {
     stream: &'a Stream,
-    doing: Doing,
+    doing: Direction,
     future: F,
 }
 
-impl<T, F: Future<Output = io::Result<T>> + Unpin> Future for Named<'_, F> {
+impl<T, F: Future<Output = io::Result<T>> + Unpin> Future for PeerNamed<'_, F> {
     type Output = io::Result<T>;
 
     #[inline]

@@ -54,10 +54,10 @@ pub fn number(fd: RawFd) -> Option<usize> {
 }
 
 /// A simulated kernel. Its installer keeps a handle to it.
-type Shared = Rc<RefCell<dyn KernelCalls>>;
+type SharedKernel = Rc<RefCell<dyn KernelCalls>>;
 
 thread_local! {
-    static KERNEL: RefCell<Option<Shared>> = const { RefCell::new(None) };
+    static KERNEL: RefCell<Option<SharedKernel>> = const { RefCell::new(None) };
     /// Whether this OS thread has a simulated kernel.
     static HERE: Cell<bool> = const { Cell::new(false) };
 }
@@ -72,7 +72,7 @@ pub struct Installed {
 }
 
 /// Makes the calls of this OS thread go to a simulated kernel, as long as the result lives.
-pub fn install(kernel: Shared) -> Installed {
+pub fn install(kernel: SharedKernel) -> Installed {
     KERNEL.set(Some(kernel));
     HERE.set(true);
     INTERPOSED.fetch_add(1, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// An event source that serves sleeps only.
 #[derive(Debug)]
 pub(crate) struct Naps {
-    nobody: NoEvents,
+    without_time: NoEvents,
     /// The sleepers, by their time and a number.
     sleepers: BTreeMap<(Time, u64), Sleeper>,
     number: u64,
@@ -33,7 +33,7 @@ impl Sleeper {
 
 impl Naps {
     pub(crate) fn new() -> Naps {
-        Naps { nobody: NoEvents::new(), sleepers: BTreeMap::new(), number: 0 }
+        Naps { without_time: NoEvents::new(), sleepers: BTreeMap::new(), number: 0 }
     }
 
     fn add(&mut self, until: Time, sleeper: Sleeper) {
@@ -67,7 +67,7 @@ impl Events for Naps {
         self.sleepers.retain(|_, sleeper| sleeper.is_wanted());
         let next = self.sleepers.keys().next().map(|(until, _)| until.since(Time::now()));
         let wait = next.into_iter().chain(timeout).min();
-        self.nobody.poll(cpu, wait)?;
+        self.without_time.poll(cpu, wait)?;
         cpu.tick();
         while let Some(first) = self.sleepers.first_entry() {
             if first.key().0 > cpu.now() {
@@ -90,6 +90,6 @@ impl Events for Naps {
     }
 
     fn unparker(&self) -> Arc<dyn Unpark> {
-        self.nobody.unparker()
+        self.without_time.unparker()
     }
 }

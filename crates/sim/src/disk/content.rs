@@ -1,37 +1,38 @@
-//! The bytes of a simulated file: as programs see them, and as a crash may leave them.
+//! The bytes of a simulated file, as programs see them and as a crash may leave them.
 //!
-//! Bytes are in pages, which clones share until one of them is written. What a page was when the file was last synced is kept from its
-//! first change on, so that syncing costs what was changed since, not the length of the file.
+//! The bytes are in pages, which clones share until a clone writes one. From the first change of a
+//! page on, the file keeps the page as it was at the last sync. So the cost of a sync depends on
+//! the changes since the last sync, not on the length of the file.
 
 use crate::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How many bytes a page has; what the disk writes at once, or does not.
+/// The bytes of a page, the unit that the disk writes or does not write.
 pub(super) const PAGE: u64 = 4096;
-/// How many bytes the disk never writes half.
+/// The bytes of a sector, which the disk never writes in part.
 const SECTOR: usize = 512;
 
 type Page = [u8; PAGE as usize];
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
-    /// Those that were written; the others are zeros. What is behind the end is zeros too.
+    /// The pages that were written; the other pages are zeros. Bytes behind the end are zeros too.
     pages: BTreeMap<u64, Arc<Page>>,
     len: u64,
     unsynced: Option<Box<Unsynced>>,
 }
 
-/// What has happened to a file since it was synced.
+/// The changes of a file since it was synced.
 #[derive(Clone, Debug)]
 struct Unsynced {
-    /// Its length then.
+    /// The length at that sync.
     len: u64,
-    /// The smallest length it has had since.
+    /// The smallest length since that sync.
     lowest: u64,
-    /// What the pages were that have changed since.
+    /// The pages that have changed since, as they were at that sync.
     before: BTreeMap<u64, Option<Arc<Page>>>,
-    /// Those that a sync which failed did not write, and no later one will.
+    /// The pages that a failed sync did not write. No later sync writes them.
     failed: BTreeSet<u64>,
 }
 
@@ -40,12 +41,12 @@ impl Content {
         self.len
     }
 
-    /// How many pages it takes.
+    /// How many pages the file takes on the disk.
     pub(super) fn pages(&self) -> u64 {
         self.pages.len() as u64
     }
 
-    /// Reads from a place; how much, which is 0 at the end only.
+    /// Reads from a place. Returns the number of bytes, which is 0 at the end only.
     pub(super) fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let length = self.len.saturating_sub(offset).min(buffer.len() as u64) as usize;
         for (page, from, part) in pages_of(offset, length) {
@@ -58,7 +59,7 @@ impl Content {
         length
     }
 
-    /// How many of these bytes can be written with so many pages more.
+    /// How many bytes of a write fit if the file may take so many pages more.
     pub(super) fn fits(&self, offset: u64, length: usize, mut pages_left: u64) -> usize {
         for (page, _, part) in pages_of(offset, length) {
             if !self.pages.contains_key(&page) {
@@ -100,7 +101,7 @@ impl Content {
         })
     }
 
-    /// A page is about to change.
+    /// Keeps a page that is about to change.
     fn keep(&mut self, page: u64) {
         let before = self.pages.get(&page).cloned();
         let unsynced = self.unsynced();
@@ -108,7 +109,8 @@ impl Content {
         unsynced.failed.remove(&page);
     }
 
-    /// Everything is on the disk now, but what an earlier sync has failed to write.
+    /// Syncs the file: everything is on the disk, except the pages that a failed sync did not
+    /// write.
     pub(super) fn sync(&mut self) {
         let len = self.len;
         let Some(unsynced) = &mut self.unsynced else { return };
@@ -121,14 +123,14 @@ impl Content {
         }
     }
 
-    /// A sync fails: what it was to write counts as written from now on, and is not.
+    /// Fails to sync the file: from now on its changes count as written, and are not.
     pub(super) fn fail_to_sync(&mut self) {
         if let Some(unsynced) = &mut self.unsynced {
             unsynced.failed = unsynced.before.keys().copied().collect();
         }
     }
 
-    /// What a crash leaves.
+    /// The content that a crash leaves.
     pub(super) fn after_crash(mut self, random: &mut Random) -> Content {
         let Some(unsynced) = self.unsynced.take() else { return self };
         let Unsynced { len, lowest, before, .. } = *unsynced;
@@ -140,7 +142,7 @@ impl Content {
             _ => was_cut && random.below(2) == 0,
         };
         if cutting_is_lost {
-            // What was written behind the new end has gone to other blocks, which nothing leads to.
+            // Bytes that were written behind the new end are in blocks that no file has.
             for (&page, old) in before.range(lowest.div_ceil(PAGE)..) {
                 put(&mut self.pages, page, old.clone());
             }
@@ -154,7 +156,7 @@ impl Content {
                 _ => [old, new, between.max(old)][random.below(3) as usize],
             };
         }
-        // Up to here there was something before.
+        // Up to this page the file had content before.
         let old_pages = lowest.div_ceil(PAGE);
         for (&page, old) in &before {
             let mut old = old.clone().filter(|_| page < old_pages);
@@ -173,7 +175,7 @@ impl Content {
         self
     }
 
-    /// Decides whether a page is on the disk, or how much of it.
+    /// Draws whether a page is on the disk, or which sectors of it.
     fn settle(&mut self, page: u64, old: Option<Arc<Page>>, luck: u64, random: &mut Random) {
         let fate = match luck {
             0 => 0,
@@ -206,7 +208,7 @@ fn put(pages: &mut BTreeMap<u64, Arc<Page>>, page: u64, bytes: Option<Arc<Page>>
     };
 }
 
-/// Makes zeros of everything from a length on.
+/// Makes all bytes zeros from a length on.
 fn cut_off(pages: &mut BTreeMap<u64, Arc<Page>>, len: u64) {
     pages.split_off(&len.div_ceil(PAGE));
     let inside = (len % PAGE) as usize;
@@ -217,7 +219,8 @@ fn cut_off(pages: &mut BTreeMap<u64, Arc<Page>>, len: u64) {
     }
 }
 
-/// The pages of a stretch: each with where in it the stretch goes on, and with what of the stretch.
+/// The pages of a range of bytes: each with the offset in the page, and with the part of the range
+/// that is in the page.
 fn pages_of(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

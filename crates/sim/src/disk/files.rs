@@ -6,12 +6,13 @@ use rustix::fs::OFlags;
 use rustix::io::{Errno, Result};
 use selvedge_io::sys::kernel::Known;
 
-/// What transfers with direct access are aligned to: the offset and the length, and the address.
+/// The alignments of transfers with direct access: of the offset and the length, and of the
+/// address.
 const BLOCK: u64 = 512;
 const ADDRESS: usize = 4096;
 
 impl Tree {
-    /// Opens a file: it stays there until it is [closed](Self::close).
+    /// Opens a file. The file exists until it is [closed](Self::close).
     pub(crate) fn open(&mut self, from: From, path: &[u8], flags: OFlags, permissions: u32) -> Result<Ino> {
         let reaches_only = flags.contains(OFlags::PATH);
         let creates = flags.contains(OFlags::CREATE) && !reaches_only;
@@ -56,7 +57,7 @@ impl Tree {
         self.settle(ino);
     }
 
-    /// Closes what is open still: the world has ended.
+    /// Closes all files, because the world has ended.
     pub(super) fn close_all(&mut self) {
         let open: Vec<Ino> =
             self.inodes.iter().filter(|(_, inode)| inode.opens > 0).map(|(&ino, _)| ino).collect();
@@ -90,7 +91,7 @@ impl Tree {
         Ok(content.read(offset, buffer))
     }
 
-    /// Writes what there is room for.
+    /// Writes as many bytes as there is room for.
     pub(crate) fn write(&mut self, ino: Ino, offset: u64, bytes: &[u8]) -> Result<usize> {
         let (left, now) = (self.pages_max.saturating_sub(self.pages), self.now);
         let content = self.content(ino)?;
@@ -143,7 +144,7 @@ impl Tree {
         }
     }
 
-    /// What a symbolic link leads to.
+    /// The target of a symbolic link.
     pub(crate) fn target(&self, ino: Ino) -> Result<&[u8]> {
         match &self.inode(ino).kind {
             Kind::Link(target) => Ok(target),
@@ -176,7 +177,7 @@ impl Tree {
     }
 }
 
-/// Whether a transfer with direct access is aligned as the disk wants it.
+/// Whether a transfer with direct access has the alignment that the disk wants.
 pub(crate) fn is_aligned(offset: u64, buffer: &[u8]) -> bool {
     offset.is_multiple_of(BLOCK)
         && (buffer.len() as u64).is_multiple_of(BLOCK)

@@ -1,25 +1,26 @@
-//! The changes of names that are not on the disk yet, and what a crash makes of them.
+//! The changes of names that are not on the disk yet, and the tree that a crash leaves.
 
 use super::tree::{Ino, Kind, ROOT, Tree};
 use crate::Random;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many changes of names the disk leaves unwritten; then it writes the oldest.
+/// How many changes of names are not on the disk at most. Before one more, the disk writes the
+/// oldest.
 const PENDING_MAX: usize = 1024;
 
 /// A name in a directory.
 type Place = (Ino, Vec<u8>);
 
-/// One change, which is on the disk wholly or not at all.
+/// One change of names, which is on the disk as a whole or not at all.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) inode: Ino,
     pub(super) is_directory: bool,
-    /// The name it no longer has.
+    /// The name that the file loses.
     pub(super) removes: Option<Place>,
-    /// The name it has now.
+    /// The name that the file gets.
     pub(super) adds: Option<Place>,
-    /// What had that name before.
+    /// The file that had that name before.
     pub(super) replaces: Option<Ino>,
 }
 
@@ -36,17 +37,18 @@ impl Change {
         self.is_directory && self.removes.is_some() && self.adds.is_some()
     }
 
-    /// Whether an earlier change is on the disk whenever this one is.
+    /// Whether an earlier change must be on the disk if this change is.
     fn needs(&self, earlier: &Change) -> bool {
         let gone = if self.adds.is_none() { Some(self.inode) } else { self.replaces };
         let to = self.adds.as_ref().filter(|_| self.removes.is_some()).map(|(directory, _)| *directory);
         self.inode == earlier.inode
             || self.places().any(|place| earlier.places().any(|other| other == place))
-            // What was moved away from a directory that then was removed would be lost.
+            // Without the earlier change, a file that was moved away from a removed directory would
+            // be lost.
             || gone.is_some_and(|gone| earlier.concerns(gone))
-            // And what is moved to one that is not there.
+            // Likewise a file that is moved into a directory that is not there.
             || to == Some(earlier.inode)
-            // Two directories could be moved into each other.
+            // Otherwise two directories could be moved into each other.
             || self.moves_directory() && earlier.moves_directory()
     }
 }
@@ -54,7 +56,7 @@ impl Change {
 pub(super) type Pending = VecDeque<Change>;
 
 impl Tree {
-    /// A change of names has been made; the disk is to hear of it some time.
+    /// Notes a change of names, which the disk writes at some time.
     pub(super) fn note_change(&mut self, change: Change) {
         self.inode_mut(change.inode).kept += 1;
         self.pending.push_back(change);
@@ -64,7 +66,7 @@ impl Tree {
         }
     }
 
-    /// Brings a change to the disk.
+    /// Writes a change to the disk.
     fn write_change(&mut self, change: Change) {
         if let Some((directory, name)) = change.removes {
             let before = self.durable(directory).and_then(|durable| durable.remove(&name));
@@ -94,7 +96,7 @@ impl Tree {
         }
     }
 
-    /// Brings all changes of names in a directory to the disk, with those that they need.
+    /// Writes all changes of names in a directory to the disk, with the changes that they need.
     pub(super) fn sync_directory(&mut self, directory: Ino) {
         let mut needed: Vec<bool> = self.pending.iter().map(|change| change.concerns(directory)).collect();
         for later in (0..needed.len()).rev() {
@@ -111,7 +113,7 @@ impl Tree {
         self.pending = later;
     }
 
-    /// What a crash leaves: a tree that is on the disk, and nobody has a file of open.
+    /// The tree that a crash leaves. All of it is on the disk, and no file is open.
     pub(super) fn after_crash(mut self, random: &mut Random) -> Tree {
         let pending = std::mem::take(&mut self.pending);
         let luck = random.below(4);
@@ -134,7 +136,7 @@ impl Tree {
         self.reachable(random)
     }
 
-    /// The tree of what the names on the disk lead to.
+    /// The tree of the files that the names on the disk lead to.
     fn reachable(mut self, random: &mut Random) -> Tree {
         let mut left = std::mem::take(&mut self.inodes);
         let mut found = vec![(ROOT, ROOT)];

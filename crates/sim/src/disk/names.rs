@@ -4,7 +4,7 @@ use super::journal::Change;
 use super::tree::{Directory, From, Ino, Inode, Kind, Last, PATH_MAX, ROOT, Tree, Walked};
 use rustix::io::{Errno, Result};
 
-/// What is taken from the permissions of what is created.
+/// The permissions that a new file does not get.
 const UMASK: u32 = 0o022;
 
 impl Tree {
@@ -45,7 +45,7 @@ impl Tree {
         self.touch(directory);
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     fn leave(&mut self, directory: Ino, name: &[u8]) -> Ino {
         let ino = self.entries(directory).remove(name).expect("it was looked up");
         let now = self.now;
@@ -56,7 +56,7 @@ impl Tree {
         ino
     }
 
-    /// A file has lost a name, or was closed.
+    /// Frees the pages of a file that has no name left and is not open.
     pub(super) fn settle(&mut self, ino: Ino) {
         let inode = self.inode(ino);
         if inode.links == 0 && inode.opens == 0 {
@@ -67,7 +67,7 @@ impl Tree {
         }
     }
 
-    /// Where something can be created: nothing is there yet, and the directory not removed.
+    /// The place of a new name: the name is free, and its directory exists.
     pub(super) fn vacant(&self, walked: Walked) -> Result<(Ino, Vec<u8>)> {
         if walked.inode.is_some() {
             return Err(Errno::EXIST);
@@ -97,7 +97,7 @@ impl Tree {
         Ok(self.create_at(place, Kind::Directory(Directory::default()), permissions))
     }
 
-    /// Creates what is no directory.
+    /// Creates a file that is no directory.
     fn create_other(&mut self, path: &[u8], kind: Kind, permissions: u32) -> Result<Ino> {
         let walked = self.walk(From::ROOT, path, Last::Change)?;
         if walked.slash && walked.inode.is_none() {
@@ -119,7 +119,7 @@ impl Tree {
         self.create_other(path, Kind::Fifo, permissions)
     }
 
-    /// Gives a file one more name.
+    /// Gives a file another name beside those that it has.
     pub(crate) fn link(&mut self, from: &[u8], to: &[u8]) -> Result<Ino> {
         let inode = self.find(From::ROOT, from, Last::Keep)?;
         let walked = self.walk(From::ROOT, to, Last::Change)?;
@@ -201,7 +201,7 @@ impl Tree {
         Ok(inode)
     }
 
-    /// Whether a directory is another one, or inside it.
+    /// Whether a directory is the same as another one, or below it.
     fn is_inside(&self, mut directory: Ino, other: Ino) -> bool {
         while directory != other && directory != ROOT {
             directory = self.directory(directory).map_or(ROOT, |directory| directory.parent);
@@ -209,7 +209,7 @@ impl Tree {
         directory == other
     }
 
-    /// Removes a directory with all that is below it, or a symbolic link.
+    /// Removes a directory with everything below it, or a symbolic link.
     pub(crate) fn remove_tree(&mut self, path: &[u8]) -> Result<Ino> {
         let inode = self.find(From::ROOT, path, Last::Keep)?;
         match self.inode(inode).kind {
@@ -217,7 +217,7 @@ impl Tree {
             Kind::Directory(_) => {}
             _ => return Err(Errno::NOTDIR),
         }
-        // What is removed may be part of the path, as `a` is of `a/..`.
+        // The path may lead through a directory that is removed, as `a/..` leads through `a`.
         let base = self.canonical(path)?;
         for name in self.directory(inode)?.entries.keys().cloned().collect::<Vec<_>>() {
             let below = [&base, &b"/"[..], &name].concat();
@@ -255,12 +255,12 @@ impl Tree {
             names.push(name.clone());
             at = parent;
         }
-        names.push(Vec::new()); // what is before the first `/`
+        names.push(Vec::new()); // the empty part before the first `/`
         names.reverse();
         Ok(if names.len() == 1 { b"/".to_vec() } else { names.join(&b'/') })
     }
 
-    /// The names in a directory, each with the kind and permissions of what has it.
+    /// The names in a directory, each with the kind and permissions of its file.
     pub(crate) fn names(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32)>> {
         let inode = self.find(From::ROOT, path, Last::Follow)?;
         let entries = self.directory(inode)?.entries.iter();

@@ -1,4 +1,4 @@
-//! The file tree as programs see it: looking names up, and the operations on files and directories, with Linux's errors.
+//! The file tree as programs see it, and the look-up of names, with Linux's errors.
 
 use super::content::{Content, PAGE};
 use super::journal::Pending;
@@ -19,12 +19,12 @@ const LINKS_MAX: u32 = 40;
 pub(crate) struct Tree {
     pub(super) inodes: BTreeMap<Ino, Inode>,
     pub(super) next: Ino,
-    /// Changes of names that are not on the disk.
+    /// The changes of names that are not on the disk.
     pub(super) pending: Pending,
-    /// How many pages the files take that can be reached.
+    /// How many pages the files take that a name or an open file leads to.
     pub(super) pages: u64,
     pub(super) pages_max: u64,
-    /// Nanoseconds of Unix time.
+    /// The disk's clock, in nanoseconds of Unix time.
     pub(super) now: u64,
 }
 
@@ -32,11 +32,12 @@ pub(crate) struct Tree {
 pub(super) struct Inode {
     pub(super) kind: Kind,
     pub(super) permissions: u32,
-    /// How many names it has.
+    /// How many names the file has.
     pub(super) links: u32,
-    /// How many open files it is.
+    /// How often the file is open.
     pub(super) opens: u32,
-    /// How many names on the disk it has, and in how many changes that are not there it occurs.
+    /// How many names on the disk the file has, plus how many changes that are not on the disk name
+    /// it.
     pub(super) kept: u32,
     pub(super) modified: u64,
     pub(super) changed: u64,
@@ -55,40 +56,40 @@ pub(super) enum Kind {
 pub(super) struct Directory {
     pub(super) parent: Ino,
     pub(super) entries: BTreeMap<Vec<u8>, Ino>,
-    /// Those on the disk.
+    /// The names on the disk.
     pub(super) durable: BTreeMap<Vec<u8>, Ino>,
 }
 
-/// What becomes of the last name of a path.
+/// How a look-up treats the last name of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
     /// A symbolic link is followed.
     Follow,
-    /// It is not, unless a `/` is behind it.
+    /// A symbolic link is not followed, unless a `/` is behind it.
     Keep,
-    /// A file is to be opened, and created if it is not there: it has no `/` behind it.
+    /// The caller opens a file, and creates it if it is not there. No `/` may be behind the name.
     Create { follow: bool },
-    /// It is to be created, removed or renamed: it is never followed.
+    /// The caller creates, removes or renames the name. A symbolic link is never followed.
     Change,
 }
 
-/// Where a path leads.
+/// The place that a path leads to.
 pub(super) struct Walked {
     pub(super) parent: Ino,
     /// The last name; `None` for `.`, `..` and `/`.
     pub(super) name: Option<Vec<u8>>,
     pub(super) inode: Option<Ino>,
-    /// A `/` is behind it.
+    /// A `/` is behind the last name.
     pub(super) slash: bool,
     /// The last component is `..`.
     pub(super) up: bool,
 }
 
-/// Where looking up begins.
+/// The directory in which a look-up begins.
 #[derive(Clone, Copy)]
 pub(crate) struct From {
     pub(crate) directory: Ino,
-    /// Whether it must not leave that directory.
+    /// Whether the look-up must stay in that directory.
     pub(crate) beneath: bool,
 }
 
@@ -118,7 +119,7 @@ impl Tree {
         }
     }
 
-    /// Lets time go on.
+    /// Sets the disk's clock, which never goes back.
     pub(crate) fn set_now(&mut self, now: u64) {
         self.now = self.now.max(now);
     }
@@ -127,7 +128,7 @@ impl Tree {
         self.now
     }
 
-    /// How many bytes fit on the disk.
+    /// Sets how many bytes fit on the disk.
     pub(crate) fn limit(&mut self, bytes: u64) {
         self.pages_max = bytes / PAGE;
     }
@@ -141,7 +142,7 @@ impl Tree {
     }
 
     pub(super) fn directory(&self, ino: Ino) -> Result<&Directory> {
-        // The parent of a directory that was removed may be gone.
+        // The parent of a removed directory may be gone.
         match &self.inodes.get(&ino).ok_or(Errno::NOENT)?.kind {
             Kind::Directory(directory) => Ok(directory),
             _ => Err(Errno::NOTDIR),
@@ -159,7 +160,7 @@ impl Tree {
         matches!(self.inode(ino).kind, Kind::Directory(_))
     }
 
-    /// Forgets what nobody can reach any more.
+    /// Forgets a file that no name, no open file and no change leads to.
     pub(super) fn tidy(&mut self, ino: Ino) {
         let inode = self.inode(ino);
         if inode.links == 0 && inode.opens == 0 && inode.kept == 0 {
@@ -167,7 +168,7 @@ impl Tree {
         }
     }
 
-    /// Counts the pages of a tree whose files are reachable all.
+    /// Counts the pages of a tree in which a name leads to every file.
     pub(super) fn count_pages(&mut self) {
         let pages = |inode: &Inode| if let Kind::File(content) = &inode.kind { content.pages() } else { 0 };
         self.pages = self.inodes.values().map(pages).sum();
@@ -248,7 +249,7 @@ impl Tree {
         Ok(Walked { parent: at, name: None, inode: Some(at), slash, up })
     }
 
-    /// The file at a path, which is there.
+    /// The file at a path.
     pub(crate) fn find(&self, from: From, path: &[u8], last: Last) -> Result<Ino> {
         let walked = self.walk(from, path, last)?;
         let inode = walked.inode.ok_or(Errno::NOENT)?;
@@ -259,5 +260,5 @@ impl Tree {
     }
 }
 
-/// When the first simulated second is: in September 2020.
+/// The Unix time at which a simulation begins, in nanoseconds: in September 2020.
 const EPOCH: u64 = 1_600_000_000 * 1_000_000_000;

@@ -1,9 +1,9 @@
-//! Datagram sockets: UDP, which loses, doubles and reorders; and Unix, which does none of that.
+//! Datagram sockets. UDP loses, doubles and reorders datagrams; Unix sockets do none of that.
 
 use super::*;
 use selvedge_io::sys::DatagramOption;
 
-/// The longest datagrams.
+/// The lengths of the longest datagrams, in bytes.
 const UDP_MAX: usize = 65_507;
 const UNIX_MAX: usize = 212_960;
 /// How many datagrams a Unix socket keeps for its owner.
@@ -15,18 +15,18 @@ pub(super) struct Datagrams {
     pub(super) name: Option<Name>,
     shares: bool,
     peer: Peer,
-    /// The Unix sockets that have connected to it.
+    /// The Unix sockets that are connected to this one.
     connected: Vec<Id>,
     queue: VecDeque<(Name, Vec<u8>)>,
     queued: usize,
-    /// How many bytes it keeps for its owner.
+    /// How many bytes the queue holds at most.
     window: usize,
     pub(super) error: Option<Errno>,
-    /// Nothing may be sent until there is said to be room.
+    /// The socket takes no datagram to send until a `DatagramRoom` happens.
     full: bool,
     broadcasts: bool,
     groups: BTreeSet<IpAddr>,
-    /// Whether what it sends to a group comes back to this host, where all members are.
+    /// Whether a datagram to a group comes back to this host, on which all members are.
     loops: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Datagrams {
 enum Peer {
     None,
     Named(Name),
-    /// The other one of a pair, or what had a path when it was connected to.
+    /// The other socket of a pair, or the socket that had the path at the time of the connect.
     Socket(Id),
 }
 
@@ -71,7 +71,7 @@ impl Kernel {
         self.datagrams(id).is_some()
     }
 
-    /// It may be bound where others are that are told the same.
+    /// Lets the socket share an address with other sockets that have the same option.
     pub(super) fn share_datagrams(&mut self, id: Id) {
         if let Some(socket) = self.datagrams(id) {
             socket.shares = true;
@@ -97,7 +97,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Sets whom it sends to, and receives from.
+    /// Sets the peer that the socket sends to and receives from.
     pub(super) fn connect_datagrams(&mut self, id: Id, address: &SocketAddrAny) -> Result<()> {
         let remote = Name::of(address)?;
         let peer = match &remote {
@@ -127,7 +127,7 @@ impl Kernel {
             && let Some(ids) = self.receivers.get_mut(name)
         {
             ids.retain(|&other| other != id);
-            // A path stays, though nobody is there any more.
+            // The peer keeps its address although no socket has it any more.
             if ids.is_empty() && matches!(name, Name::Internet(_)) {
                 self.receivers.remove(name);
             }
@@ -162,7 +162,8 @@ impl Kernel {
         flags
     }
 
-    /// Receives the next datagram, or what there is room for of it; with `peek` it stays.
+    /// Receives the next datagram, or the part of it for which there is room. With `peek` the
+    /// datagram stays in the queue.
     pub(super) fn receive(&mut self, id: Id, room: usize, peek: bool) -> Result<(Vec<u8>, Name)> {
         let socket = self.datagrams(id).expect("the caller has seen that it is one");
         if let Some(error) = socket.error.take() {
@@ -181,7 +182,7 @@ impl Kernel {
         Ok((bytes, from))
     }
 
-    /// Sends to whom it is connected to.
+    /// Sends to the peer.
     pub(super) fn send_datagram(&mut self, id: Id, bytes: &[u8]) -> Result<usize> {
         let socket = self.datagrams(id).expect("the caller has seen that it is one");
         let family = socket.family;
@@ -280,14 +281,15 @@ impl Kernel {
                 };
                 SocketAddr::new(host, source.port())
             }
-            // It was closed meanwhile; there is nobody to answer.
+            // The sender was closed meanwhile, so no socket gets the answer.
             _ => return,
         };
         let source = Name::Internet(source);
         let many = to.ip().is_multicast() || to.ip() == Ipv4Addr::BROADCAST;
         let mut receivers = Vec::new();
         for host in [to.ip(), Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()] {
-            // Who is bound to the very address comes before who takes those to any.
+            // A socket that is bound to the address itself comes before a socket that is bound to
+            // any address.
             if many || receivers.is_empty() {
                 receivers.extend(self.takers(SocketAddr::new(host, to.port()), &source, to, loops));
             }
@@ -301,7 +303,7 @@ impl Kernel {
         }
         for id in receivers {
             let receiver = self.datagrams(id).expect("looked at above");
-            // What there is no room for is lost.
+            // A datagram without room is lost.
             if receiver.queued == 0 || receiver.queued + bytes.len() <= receiver.window {
                 receiver.queued += bytes.len();
                 receiver.queue.push_back((source.clone(), bytes.clone()));
@@ -310,7 +312,7 @@ impl Kernel {
         }
     }
 
-    /// Who is bound to an address and takes what comes from `source` for `to`.
+    /// The sockets bound to an address that take a datagram from `source` to `to`.
     fn takers(&mut self, bound: SocketAddr, source: &Name, to: SocketAddr, loops: bool) -> Vec<Id> {
         let mut takers = self.receivers.get(&Name::Internet(bound)).cloned().unwrap_or_default();
         takers.retain(|&id| {
@@ -320,14 +322,14 @@ impl Kernel {
                     Peer::Named(peer) => peer == source,
                     _ => true,
                 };
-                // What is bound to IPv4 alone takes nothing else.
+                // A socket of IPv4 takes no datagram of IPv6.
                 is_member && is_peer && (to.is_ipv4() || receiver.family == AddressFamily::INET6)
             })
         });
         takers
     }
 
-    /// A sender hears that nobody has taken a datagram, if it is connected.
+    /// A connected sender learns that no socket received its datagram.
     pub(super) fn unreachable(&mut self, from: Id, to: SocketAddr) {
         if let Some(sender) = self.datagrams(from)
             && matches!(&sender.peer, Peer::Named(Name::Internet(peer)) if *peer == to)

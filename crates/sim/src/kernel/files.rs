@@ -28,7 +28,7 @@ impl Opened {
     }
 }
 
-/// The kinds of what is noted in the digest.
+/// The kinds of the numbers that calls on files add to the digest.
 #[derive(Clone, Copy)]
 enum Noted {
     Opened,
@@ -40,7 +40,7 @@ enum Noted {
 }
 
 impl Kernel {
-    /// The disk, as late as it is.
+    /// The disk, with its clock set to the present.
     fn disk_now(&mut self) -> &mut Tree {
         let now = self.boot + Time::now().as_nanos();
         self.disk.set_now(now);
@@ -52,13 +52,14 @@ impl Kernel {
         self.note(count);
     }
 
-    /// How many bytes of a file a call transfers at most.
+    /// Draws how many bytes of a file a call transfers at most.
     fn drawn_limit(&mut self) -> usize {
         let short = self.random.happens(self.conditions.disk_short);
         if short { 1 + self.random.below(4096) as usize } else { usize::MAX }
     }
 
-    /// Whether a call on files fails; one that `takes_room` may find none.
+    /// Draws whether a call on files fails. A call that `takes_room` may fail because the disk is
+    /// full.
     fn may_fail(&mut self, takes_room: bool) -> Result<()> {
         if !self.random.happens(self.conditions.disk_error) {
             return Ok(());
@@ -74,7 +75,8 @@ impl Kernel {
         }
     }
 
-    /// Where a path begins: at an open directory, or the root, which is the working directory.
+    /// The directory in which a path begins: an open one, or the root, which is the working
+    /// directory.
     fn from(&mut self, directory: RawFd, beneath: bool) -> Result<From> {
         let directory = match directory {
             cwd if cwd == CWD.as_raw_fd() => From::ROOT.directory,
@@ -87,20 +89,20 @@ impl Kernel {
         self.disk_now().close(opened.ino);
     }
 
-    /// Whether what is asked of a file is not in memory.
+    /// Draws whether the wanted part of a file is not in memory.
     fn is_cold(&mut self) -> bool {
         self.random.happens(self.conditions.disk_cold)
     }
 }
 
 impl FileCalls for Kernel {
-    /// How long a call takes that may block.
+    /// Draws how long a call takes that can block.
     fn disk_delay(&mut self) -> Duration {
         let range = self.conditions.disk_delay.clone();
         self.drawn(range)
     }
 
-    /// Whether an operation is performed although its caller has given it up.
+    /// Draws whether an operation is performed although its caller has given it up.
     fn goes_on(&mut self) -> bool {
         self.random.below(2) == 0
     }
@@ -132,7 +134,7 @@ impl FileCalls for Kernel {
         Ok(self.describe(id))
     }
 
-    /// The status of an open file, or of the one at a path.
+    /// The status of an open file, or of the file at a path.
     fn stat(&mut self, directory: RawFd, path: &[u8], follow: bool) -> Result<Known> {
         self.may_fail(false)?;
         if path.is_empty() {
@@ -149,7 +151,7 @@ impl FileCalls for Kernel {
         Ok(self.disk.known(ino))
     }
 
-    /// Reads from a place in a file; with `NOWAIT` only if chance says that it is in memory.
+    /// Reads from a place in a file; with `NOWAIT` only if the draw says that it is in memory.
     fn pread(&mut self, fd: RawFd, buffer: &mut [u8], offset: u64, flags: ReadWriteFlags) -> Result<usize> {
         self.may_fail(false)?;
         let limit = self.drawn_limit();
@@ -238,7 +240,7 @@ impl FileCalls for Kernel {
         Ok(())
     }
 
-    /// The names in a directory, each with the kind and permissions of what has it.
+    /// The names in a directory, each with the kind and permissions of its file.
     fn names(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32)>> {
         self.may_fail(false)?;
         self.disk.names(path)
@@ -255,7 +257,7 @@ impl FileCalls for Kernel {
         self.disk.canonical(path)
     }
 
-    /// Sends from a file, simulated or real.
+    /// Sends from a simulated file or a real one.
     fn send_file(&mut self, socket: RawFd, file: BorrowedFd<'_>, from: u64, count: usize) -> Result<usize> {
         let mut bytes = vec![0; count.min(SENDFILE_MAX)];
         let read = match file.as_raw_fd() {
@@ -266,10 +268,10 @@ impl FileCalls for Kernel {
     }
 }
 
-/// The most that one `sendfile` reads.
+/// How many bytes one `sendfile` reads at most.
 const SENDFILE_MAX: usize = 64 * 1024;
 
-/// How much of a transfer is made, at most `limit`: with direct access whole blocks.
+/// How many bytes of a transfer are made: at most `limit`, and with direct access whole blocks.
 fn shortened(length: usize, limit: usize, direct: bool) -> usize {
     if direct && limit < length { length.min(limit.next_multiple_of(512)) } else { length.min(limit) }
 }

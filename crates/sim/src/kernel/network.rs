@@ -1,4 +1,4 @@
-//! What happens between sockets, and when.
+//! The events between sockets, and their times.
 
 use super::*;
 
@@ -19,7 +19,8 @@ impl Kernel {
         self.enter(at, what);
     }
 
-    /// When what is sent now arrives: not before what was sent before.
+    /// The time at which bytes that are sent now arrive: not before the bytes that were sent
+    /// before.
     pub(super) fn arrival(&mut self, to: Id, bytes: usize) -> Time {
         let range = self.conditions.delay.clone();
         let mut at = Time::now() + self.drawn(range);
@@ -38,7 +39,7 @@ impl Kernel {
         at
     }
 
-    /// Sends a stream the end of what it can read.
+    /// Sends a stream the end of its bytes.
     pub(super) fn end(&mut self, to: Id) {
         let at = self.arrival(to, 0);
         self.enter(at, Happening::End { to });
@@ -49,7 +50,7 @@ impl Kernel {
         self.enter(at, Happening::Reset { to });
     }
 
-    /// Something happens.
+    /// Lets an entry of the calendar happen.
     pub(super) fn happen(&mut self, what: Happening) {
         match what {
             Happening::Knock { from, tries } => self.knock(from, tries),
@@ -105,14 +106,14 @@ impl Kernel {
         if let Some(stream) = self.stream(id)
             && stream.state != State::Broken
         {
-            // An end that was read leaves nothing to be told but that writing is over.
+            // A program that has read the end learns from this only that writing is over.
             stream.error = Some(errno);
             stream.state = State::Broken;
             self.edge(id);
         }
     }
 
-    /// A client's wish to be connected arrives.
+    /// A client's request to be connected arrives.
     pub(super) fn knock(&mut self, from: Id, tries: u32) {
         let window = self.window();
         let Some(client) = self.stream(from) else { return };
@@ -168,7 +169,7 @@ impl Stream {
         }
     }
 
-    /// How much may be sent to it.
+    /// How many bytes its peer may send to it.
     pub(super) fn room(&self) -> usize {
         self.window.saturating_sub(self.unread() + self.on_the_way)
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Up to so many bytes are written whole, or not at all.
+/// A write of so many bytes at most is made as a whole, or not at all.
 const PIPE_BUF: usize = 4096;
 
 /// One end of a pipe.
@@ -14,17 +14,17 @@ pub(super) struct PipeEnd {
     pub(super) fifo: Option<Ino>,
 }
 
-/// What is between the ends.
+/// The buffer between the ends.
 #[derive(Debug)]
 pub(super) struct Pipe {
     bytes: VecDeque<u8>,
     capacity: usize,
-    /// Who has it open.
+    /// The ends that have the pipe open.
     readers: Vec<Id>,
     writers: Vec<Id>,
-    /// Somebody has had it open for writing.
+    /// The pipe was open for writing at some time.
     begun: bool,
-    /// Nothing may be written until there is said to be room.
+    /// The pipe takes no bytes until a `PipeRoom` happens.
     full: bool,
 }
 
@@ -111,7 +111,7 @@ impl Kernel {
         }
     }
 
-    /// Whether nobody is left at the side of an end that was closed.
+    /// Whether no end is left on the side of an end that was closed.
     fn is_last(&mut self, end: &PipeEnd) -> bool {
         self.pipe_mut(end.pipe)
             .is_some_and(|pipe| end.reads && pipe.readers.is_empty() || end.writes && pipe.writers.is_empty())
@@ -129,7 +129,7 @@ impl Kernel {
         }
     }
 
-    /// A pipe that was said to be full is so no more.
+    /// A pipe takes bytes again.
     pub(super) fn pipe_room(&mut self, number: Id) {
         let Some(pipe) = self.pipe_mut(number) else { return };
         pipe.full = false;
@@ -151,7 +151,7 @@ impl PipeCalls for Kernel {
         Ok((self.describe(reader), self.describe(writer)))
     }
 
-    /// Reads what is in a pipe. The other descriptors are read by other calls.
+    /// Reads from a pipe. Programs read from other descriptors by other calls.
     fn read(&mut self, fd: RawFd, room: usize) -> Result<Vec<u8>> {
         let (id, end) = self.end_at(fd)?;
         if !end.reads {

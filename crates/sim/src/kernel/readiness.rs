@@ -1,9 +1,9 @@
-//! The epoll set: edges, and the clock that moves on to the next.
+//! The epoll set: its edges, and the wait that moves the clock.
 
 use super::*;
 
 impl Kernel {
-    /// Something has become true of an object: its descriptors are to be reported.
+    /// Puts an edge on each descriptor of an object, because a state of the object has begun.
     pub(super) fn edge(&mut self, id: Id) {
         let Some(object) = self.object(id) else { return };
         let numbers = object.numbers.clone();
@@ -14,7 +14,7 @@ impl Kernel {
         }
     }
 
-    /// What is true of a descriptor.
+    /// The present state of a descriptor.
     pub(super) fn state(&mut self, number: usize) -> EventFlags {
         let Some(id) = self.descriptors.get(number - NUMBER_MIN).copied().flatten() else {
             return EventFlags::empty();
@@ -45,8 +45,8 @@ impl Kernel {
         }
     }
 
-    /// Registers a descriptor. It fails with `unless`: `EXIST` if the descriptor is to be new to the set, `NOENT` if it
-    /// is not to be.
+    /// Registers a descriptor. `unless` is the error to fail with: `EXIST` if the descriptor must
+    /// be new to the set, `NOENT` if it must be in it.
     fn epoll_set(&mut self, set: RawFd, fd: RawFd, member: Member, unless: Errno) -> Result<()> {
         let Some(number) = number(fd) else { return Ok(()) };
         let id = self.id(fd)?;
@@ -90,12 +90,12 @@ impl EpollCalls for Kernel {
         Ok(self.describe(id))
     }
 
-    /// A real descriptor is never ready here.
+    /// Registers a descriptor. A real descriptor is never ready in a simulation.
     fn epoll_add(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()> {
         self.epoll_set(set, fd, Member { data, interest, queued: false }, Errno::EXIST)
     }
 
-    /// Changes what a descriptor in an epoll set is registered for. What is ready is reported anew.
+    /// Changes the interest in a descriptor. A descriptor that is ready gets an edge.
     fn epoll_modify(&mut self, set: RawFd, fd: RawFd, data: u64, interest: EventFlags) -> Result<()> {
         self.epoll_set(set, fd, Member { data, interest, queued: false }, Errno::NOENT)
     }
@@ -122,7 +122,8 @@ impl EpollCalls for Kernel {
             }
             let next = self.calendar.peek().map(|Reverse(entry)| entry.at);
             if self.leaves_arrivals && next.is_some_and(|next| next <= Time::now()) {
-                // The call returns without an event, so that the scheduler chooses among the arrivals.
+                // The call returns without an event, so that the scheduler chooses among the
+                // arrivals.
                 return Ok(events);
             }
             match next.into_iter().chain(limit).min() {

@@ -1,8 +1,8 @@
-//! Signals: subscriptions, and what was raised.
+//! Signals: the subscriptions, with the signals that are pending in each.
 
 use super::*;
 
-/// A subscription.
+/// A subscription to the signals of a mask.
 #[derive(Debug)]
 pub(super) struct Subscription {
     mask: u64,
@@ -16,7 +16,7 @@ impl SignalCalls for Kernel {
         Ok(self.describe(id))
     }
 
-    /// The lowest signal that has come in, which then has not; `AGAIN` if none has.
+    /// Takes the pending signal with the lowest number; `AGAIN` if none is pending.
     fn take_signal(&mut self, fd: RawFd) -> Result<u32> {
         let id = self.id(fd)?;
         let Some(Object { kind: Kind::Signals(subscription), .. }) = self.object(id) else {
@@ -30,7 +30,7 @@ impl SignalCalls for Kernel {
         Ok(bit + 1)
     }
 
-    /// How many are told.
+    /// Makes a signal pending in the subscriptions to it; how many there are.
     fn raise(&mut self, bit: u64) -> usize {
         self.note(bit);
         let mut told = Vec::new();

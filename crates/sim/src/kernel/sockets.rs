@@ -16,7 +16,7 @@ impl Kernel {
         start.max(1) + self.random.below((end - start).max(1) as u64) as usize
     }
 
-    /// A name with a port, if it had none.
+    /// The name, with a port of the kernel's choice if it has none.
     pub(super) fn named(&mut self, name: Name) -> Name {
         match name {
             Name::Internet(address) if address.port() == 0 => {
@@ -27,7 +27,8 @@ impl Kernel {
         }
     }
 
-    /// Who listens at an address: what is bound to it, or to any address with its port.
+    /// A listener at an address: one that is bound to the address, or to any address with its port.
+    /// If there are several, the kernel draws one.
     pub(super) fn listener(&mut self, name: &Name) -> Option<Id> {
         let any = match name {
             Name::Internet(address) => {
@@ -52,7 +53,7 @@ impl Kernel {
         }
     }
 
-    /// Whether a listener took a new connection into its backlog.
+    /// Puts a new connection into the backlog of a listener; false if the backlog is full.
     pub(super) fn enqueue(&mut self, listener: Id, stream: Id) -> bool {
         let Some(Object { kind: Kind::Listener(queue), .. }) = self.object(listener) else { return false };
         if queue.backlog.len() >= queue.backlog_max {
@@ -63,7 +64,7 @@ impl Kernel {
         true
     }
 
-    /// There will be room for a sender, when it hears of it.
+    /// Enters into the calendar that a sender has room.
     pub(super) fn room_comes(&mut self, sender: Id) {
         if let Some(stream) = self.stream(sender) {
             stream.room_comes = true;
@@ -295,7 +296,7 @@ impl SocketCalls for Kernel {
             return Ok(0);
         }
         let (peer, full) = (stream.peer, stream.full);
-        // To a peer that is gone everything can be sent, once; the answer is a reset.
+        // A peer that is gone takes everything, once; its answer is a reset.
         let room = self.stream(peer).map_or(usize::MAX, |peer| peer.room());
         let mut sent = if full { 0 } else { bytes.len().min(room) };
         if sent > 1 && self.random.happens(self.conditions.short_write) {

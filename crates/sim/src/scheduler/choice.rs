@@ -7,8 +7,8 @@ use selvedge_core::Thread;
 pub(super) type Ready = (Thread, u32);
 
 /// How many steps in a row preferred threads may make while another thread is ready and makes none.
-/// Threads that yield, or wake each other, until something has happened must not keep the other threads
-/// from making it happen.
+/// Threads that yield, or wake each other, until something has happened must not keep the other
+/// threads from making it happen.
 const STREAK_MAX: u32 = 200;
 
 /// What happens next.
@@ -32,8 +32,8 @@ pub(super) enum Chooser {
 
 impl Chooser {
     /// Chooses among the threads in `ready` and so many `arrivals`; one of the two is not empty.
-    /// `last` is the number of the thread that made the last step. Only a replay chooses an arrival,
-    /// so the other ways are given none.
+    /// `last` is the number of the thread that made the last step. Only a replay chooses an
+    /// arrival, so the other ways are given none.
     #[inline]
     pub(super) fn take(&mut self, ready: &mut Vec<Ready>, arrivals: usize, last: u32) -> Next {
         match self {
@@ -97,12 +97,7 @@ impl Pct {
     }
 
     fn choose(&mut self, ready: &[Ready]) -> usize {
-        let newest = ready.iter().map(|r| r.1 as usize).max().unwrap_or(0);
-        while self.priorities.len() <= newest {
-            self.priorities.push(u64::MAX / 2 + self.random.below(u64::MAX / 2));
-            self.ran.push(0);
-        }
-        if ready.iter().all(|r| self.ran[r.1 as usize] == self.window) {
+        if ready.iter().all(|r| self.ran.get(r.1 as usize) == Some(&self.window)) {
             self.begin_window();
         } else if self.length >= STREAK_MAX {
             // The threads that ran may wake each other for ever, so all of them sink.
@@ -125,9 +120,20 @@ impl Pct {
         chosen
     }
 
-    fn highest(&self, ready: &[Ready]) -> usize {
-        let by_priority = |i: &usize| self.priorities[ready[*i].1 as usize];
-        (0..ready.len()).max_by_key(by_priority).expect("one is ready")
+    /// The index of the ready thread with the highest priority. Draws the priorities of new threads.
+    fn highest(&mut self, ready: &[Ready]) -> usize {
+        let (mut highest, mut at) = (0, 0);
+        for (i, (_, number)) in ready.iter().enumerate() {
+            let number = *number as usize;
+            while self.priorities.len() <= number {
+                self.priorities.push(u64::MAX / 2 + self.random.below(u64::MAX / 2));
+                self.ran.push(0);
+            }
+            if self.priorities[number] > highest {
+                (highest, at) = (self.priorities[number], i);
+            }
+        }
+        at
     }
 
     fn sink(&mut self, number: usize) {
@@ -145,8 +151,8 @@ impl Pct {
 #[derive(Debug)]
 pub(super) struct Replay {
     given: Vec<u32>,
-    /// How many preemptions are left. A preemption is a step of another thread, or an arrival, while
-    /// the thread of the last step is ready.
+    /// How many preemptions are left. A preemption is a step of another thread, or an arrival,
+    /// while the thread of the last step is ready.
     preemptions: u32,
     /// Each choice among several candidates, with their number.
     pub(super) made: Vec<(u32, u32)>,
@@ -158,9 +164,9 @@ impl Replay {
         Replay { given, preemptions, made: Vec::new(), streak: 0 }
     }
 
-    /// Choice 0 is the thread of the last step, if it is ready. The other threads follow in the order
-    /// in which they became ready, and then the arrivals. The result is an index of `ready`, or, for an
-    /// arrival, its index plus the length of `ready`.
+    /// Choice 0 is the thread of the last step, if it is ready. The other threads follow in the
+    /// order in which they became ready, and then the arrivals. The result is an index of `ready`,
+    /// or, for an arrival, its index plus the length of `ready`.
     fn choose(&mut self, ready: &[Ready], arrivals: usize, last: u32) -> usize {
         let goes_on = ready.iter().position(|r| r.1 == last);
         self.streak = if goes_on.is_some() { self.streak + 1 } else { 0 };

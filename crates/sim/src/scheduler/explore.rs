@@ -58,9 +58,9 @@ impl Explorer {
         Explorer::default()
     }
 
-    /// The explorer runs only the orders with at most so many preemptions. A preemption is a step of
-    /// another thread, or an arrival, while the thread of the last step is ready. Most bugs need one or
-    /// two.
+    /// The explorer runs only the orders with at most so many preemptions. A preemption is a step
+    /// of another thread, or an arrival, while the thread of the last step is ready. Most bugs need
+    /// one or two.
     pub fn preemptions_max(self, preemptions_max: u32) -> Explorer {
         Explorer { preemptions_max, ..self }
     }
@@ -100,12 +100,13 @@ impl Explorer {
 
     /// As [`check`](Explorer::check), for programs in a simulated world: with every order of the
     /// threads' steps and of the arrivals on its network. An arrival is an event that is due: a
-    /// connection, bytes, a datagram, the end of a stream. The arrivals of one stream keep their order.
+    /// connection, bytes, a datagram, the end of a stream. The arrivals of one stream keep their
+    /// order.
     ///
     /// The world's seed draws everything else, with the same result in each run. In
-    /// [prompt](crate::Conditions::prompt) conditions all that was sent is due at once, so the explorer
-    /// meets every order in which a network can deliver it. The explorer ignores the world's
-    /// [order](World::order).
+    /// [prompt](crate::Conditions::prompt) conditions all that was sent is due at once, so the
+    /// explorer meets every order in which a network can deliver it. The explorer ignores the
+    /// world's [order](World::order).
     ///
     /// # Errors
     /// The first run that failed. To repeat it, give the world its [schedule](Failed::schedule):

@@ -58,8 +58,8 @@ impl Failed {
         self.steps
     }
 
-    /// The choices of the run, for [`Simulation::replay`](crate::Simulation::replay); empty unless an
-    /// [`Explorer`](crate::Explorer) made them.
+    /// The choices of the run, for [`Simulation::replay`](crate::Simulation::replay); empty unless
+    /// an [`Explorer`](crate::Explorer) made them.
     pub fn schedule(&self) -> String {
         let choices: Vec<String> = self.choices.iter().map(u32::to_string).collect();
         choices.join(".")

@@ -18,8 +18,8 @@ const STEP: Duration = Duration::from_micros(1);
 const STEPS_BETWEEN_POLLS_MAX: u64 = 16;
 
 /// The events of a simulated kernel that are due, in a run whose choices are given: the scheduler
-/// chooses their order too. In other runs the kernel lets them happen when the event source is polled,
-/// in the order of their times.
+/// chooses their order too. In other runs the kernel lets them happen when the event source is
+/// polled, in the order of their times.
 pub(crate) trait Arrivals {
     /// How many events can happen next.
     fn due(&self) -> usize;
@@ -34,8 +34,8 @@ pub(super) struct Running<'a> {
     /// Draws after how many steps the run polls the event source while threads are ready.
     polls: Random,
     ready: Vec<Ready>,
-    /// The number of each thread, by its id. The run numbers threads in the order in which they first
-    /// become ready, because an id is a place in memory, which differs between runs.
+    /// The number of each thread, by its id. The run numbers threads in the order in which they
+    /// first become ready, because an id is a place in memory, which differs between runs.
     numbers: HashMap<u32, u32, BuildHasherDefault<IdHasher>>,
     threads: u32,
     /// The number of the thread that made the last step.

@@ -24,8 +24,8 @@ impl Spare {
         SPARE.take()
     }
 
-    /// Keeps a CPU that was used, if no thread is left in it. `clean` says that no thread of the run
-    /// was left when its main thread ended.
+    /// Keeps a CPU that was used, if no thread is left in it. `clean` says that no thread of the
+    /// run was left when its main thread ended.
     pub(super) fn give(mut cpu: Cpu, clean: bool) {
         if KEPT.get() && clean && cpu.waiting() == 0 && cpu.woken().is_none() && cpu.detached().is_none() {
             SPARE.set(Some(cpu));

@@ -1,0 +1,191 @@
+//! One name, one meaning: a type's name stands in one file of a crate, and in few crates.
+//!
+//! The check counts the structs, enums, traits, unions and type aliases in the `src` of each crate.
+//! Associated types do not count, because their trait names them; nor do the types of tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Problem, Tree, rust};
+
+/// The largest number of names that stand in several library crates.
+const SHARED_MAX: usize = 20;
+
+/// Reports each name that two files of one crate declare, and the names that too many crates share.
+pub(super) fn check(tree: &Tree) -> Vec<Problem> {
+    let mut places: BTreeMap<(&str, &str), Vec<(&str, usize)>> = BTreeMap::new();
+    let mut crates: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let tests = test_files(tree);
+    for (file, source) in tree.ending_in(".rs") {
+        let Some(package) = package(file).filter(|_| !tests.contains(file)) else { continue };
+        for (line, name) in types(source) {
+            places.entry((package, name)).or_default().push((file, line));
+            if package.starts_with("crates/") {
+                crates.entry(name).or_default().insert(package);
+            }
+        }
+    }
+    let mut problems = Vec::new();
+    for ((_, name), places) in places {
+        let (first, line) = places[0];
+        for &(file, at) in places.iter().filter(|(file, _)| *file != first) {
+            let message = format!("{name} is also the name of a type in {first}:{line}");
+            problems.push(Problem::new(file, at, message));
+        }
+    }
+    crates.retain(|_, crates| crates.len() > 1);
+    if crates.len() > SHARED_MAX {
+        let names: Vec<&str> = crates.keys().copied().collect();
+        let (count, names) = (names.len(), names.join(", "));
+        let message = format!("{count} names stand in several crates, {SHARED_MAX} at most: {names}");
+        problems.push(Problem::new("crates", 0, message));
+    }
+    problems
+}
+
+/// The directory of the package, where the file is in its `src`. A file in `src/bin` is a crate of
+/// its own.
+fn package(file: &str) -> Option<&str> {
+    let (package, inner) = file.split_once("/src/")?;
+    Some(if inner.starts_with("bin/") { file } else { package })
+}
+
+/// The files of modules that only tests compile.
+fn test_files(tree: &Tree) -> BTreeSet<String> {
+    let mut files = BTreeSet::new();
+    for (file, source) in tree.ending_in(".rs") {
+        let (directory, name) = file.rsplit_once('/').unwrap_or(("", file));
+        let directory = match name {
+            "lib.rs" | "main.rs" | "mod.rs" => directory,
+            _ => file.trim_end_matches(".rs"),
+        };
+        let lines: Vec<&str> = source.lines().collect();
+        for pair in lines.windows(2).filter(|pair| is_for_tests(pair[0])) {
+            if let Some(module) = pair[1].trim().strip_suffix(';').and_then(rust::declared) {
+                files.insert(format!("{directory}/{module}.rs"));
+            }
+        }
+    }
+    files
+}
+
+fn is_for_tests(line: &str) -> bool {
+    ["#[cfg(test)]", "#[cfg(all(test,"].iter().any(|start| line.trim_start().starts_with(start))
+}
+
+/// The names of the types that a file declares outside its test modules, with their lines.
+fn types(source: &str) -> Vec<(usize, &str)> {
+    let indentation = |code: &str| code.len() - code.trim_start().len();
+    let mut types = Vec::new();
+    let mut for_tests = false; // the last attribute
+    let mut skipped: Option<usize> = None; // the indentation of the test module around the line
+    let mut within: Option<usize> = None; // that of the `impl` or trait around the line
+    for (index, (line, text)) in rust::lines(source).iter().zip(source.lines()).enumerate() {
+        let code = line.code.trim();
+        if code.is_empty() || line.code.starts_with('"') {
+            continue;
+        }
+        let indent = indentation(&line.code);
+        skipped = skipped.filter(|outer| indent > *outer || code.starts_with('}'));
+        if skipped.is_some() {
+            continue;
+        }
+        // The bounds of a long head stand between `where` and `{`, which are not indented.
+        within = within.filter(|outer| indent > *outer || matches!(code, "where" | "{"));
+        if code.starts_with("#[") {
+            for_tests |= is_for_tests(code);
+            continue;
+        }
+        if std::mem::take(&mut for_tests) {
+            skipped = code.ends_with('{').then_some(indent);
+            continue;
+        }
+        let mut words = code.split_whitespace();
+        let keyword = words.find(|word| !word.starts_with("pub") && *word != "unsafe");
+        match keyword {
+            Some("type") if within.is_some() => {}
+            Some("struct" | "enum" | "union" | "trait" | "type") => {
+                types.extend(rust::declared(text).map(|name| (index + 1, name)));
+            }
+            _ => {}
+        }
+        if keyword.is_some_and(|word| word == "trait" || word.starts_with("impl")) {
+            within = Some(indent);
+        }
+    }
+    types
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages;
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        messages(&check(&Tree::of(files)))
+    }
+
+    #[test]
+    fn a_name_in_two_files_of_a_crate_is_found_with_both_places() {
+        for second in [
+            "\npub(crate) enum Entry {\n",
+            "\nunsafe trait Entry: Send {\n",
+            "\nunion Entry {\n",
+            "\ntype Entry<T> = Vec<T>;\n",
+            "\nmod inner {\n}\n    struct Entry;\n",
+        ] {
+            let files = [("crates/a/src/lib.rs", "pub struct Entry<T>(T);\n"), ("crates/a/src/b.rs", second)];
+            let problems = found(&files);
+            assert_eq!(problems.len(), 1, "{second}");
+            assert!(problems[0].contains("Entry is also the name of a type"), "{problems:?}");
+            for place in ["crates/a/src/lib.rs:1", "crates/a/src/b.rs:"] {
+                assert!(problems[0].contains(place), "{problems:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_second_meaning() {
+        let one = ("crates/a/src/lib.rs", "struct Entry;\n");
+        for (file, source) in [
+            ("crates/a/src/b.rs", "impl A for B {\n    type Entry = u8;\n}\n"),
+            ("crates/a/src/b.rs", "impl<T> A for B<T>\nwhere\n    T: C,\n{\n    type Entry = u8;\n}\n"),
+            ("crates/a/src/b.rs", "pub trait A {\n    /// E.\n    type Entry;\n}\n"),
+            ("crates/a/src/b.rs", "#[cfg(test)]\nmod tests {\n    struct Entry;\n}\n"),
+            ("crates/a/src/b.rs", "// struct Entry;\nfn a() {\n    \"\nstruct Entry;\n\";\n}\n"),
+            ("crates/a/tests/b.rs", "struct Entry;\n"),
+            ("crates/b/src/lib.rs", "struct Entry;\n"),
+            ("crates/a/src/bin/b.rs", "struct Entry;\n"),
+        ] {
+            assert_eq!(found(&[one, (file, source)]), [""; 0], "{source}");
+        }
+        let test_file = [
+            one,
+            ("crates/a/src/b.rs", "#[cfg(test)]\nmod tests;\n"),
+            ("crates/a/src/b/tests.rs", "struct Entry;\n"),
+        ];
+        assert_eq!(found(&test_file), [""; 0]);
+    }
+
+    #[test]
+    fn the_code_after_a_test_item_or_an_impl_is_read() {
+        for before in ["#[cfg(test)]\nmod tests {\n    struct A;\n}\n", "impl C {}\n", "impl C {\n}\n"] {
+            let after = format!("{before}\ntype Entry = u8;\n");
+            let files = [("crates/a/src/lib.rs", "struct Entry;\n"), ("crates/a/src/b.rs", &after)];
+            assert_eq!(found(&files).len(), 1, "{before}");
+        }
+    }
+
+    #[test]
+    fn too_many_names_in_several_crates_are_found() {
+        let declare =
+            |count: usize| -> String { (0..count).map(|number| format!("struct A{number};\n")).collect() };
+        let shared = |count| {
+            let source = declare(count);
+            found(&[("crates/a/src/lib.rs", &source), ("crates/b/src/lib.rs", &source)])
+        };
+        assert_eq!(shared(SHARED_MAX), [""; 0]);
+        let problems = shared(SHARED_MAX + 1);
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].contains("21 names stand in several crates"), "{problems:?}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The words and the width of comments and documents.
+//!
+//! A sentence names its actor by type or role, because a reader with another first language cannot
+//! guess which thread a pronoun stands for. The check refuses the pronouns in `REFUSED`. Code is no
+//! prose, so the check leaves out code spans and the code of fenced blocks.
+
+use super::{Problem, Tree, markdown, rust};
+
+/// The words that hide the actor of a sentence.
+const REFUSED: [&str; 10] =
+    ["who", "whom", "whoever", "whose", "nobody", "somebody", "anybody", "he", "him", "his"];
+
+/// The largest number of columns of a line that holds a comment.
+const WIDTH: usize = 100;
+
+/// The documents of the root that the check reads beside those under `docs/`.
+const DOCUMENTS: [&str; 5] =
+    ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "GLOSSARY.md", "README.md"];
+
+/// Reports each refused word, and each line of comment that is too wide.
+pub(super) fn check(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (file, source) in tree.ending_in(".rs") {
+        in_comments(file, source, &mut problems);
+    }
+    for (file, text) in tree.ending_in(".md") {
+        if file.starts_with("docs/") || DOCUMENTS.contains(&file) {
+            in_document(file, text, &mut problems);
+        }
+    }
+    problems
+}
+
+fn in_comments(file: &str, source: &str, problems: &mut Vec<Problem>) {
+    let mut paragraph = Paragraph::default();
+    let mut fenced = false;
+    for (index, line) in rust::lines(source).iter().enumerate() {
+        if line.comment.is_empty() || !line.code.trim().is_empty() {
+            (paragraph, fenced) = (Paragraph::default(), false);
+        }
+        let text = line.comment.trim_start_matches(['/', '!', '*']).trim();
+        let fence = text.starts_with("```") || text.starts_with("~~~");
+        if fence {
+            (paragraph, fenced) = (Paragraph::default(), !fenced);
+        } else if fenced {
+            // The code of an example is not prose, but its comments are.
+            let comment = text.split_once("//").map_or("", |(_, comment)| comment);
+            Paragraph::default().read(file, index + 1, comment, problems);
+        } else {
+            paragraph.read(file, index + 1, text, problems);
+        }
+        let columns = source.lines().nth(index).unwrap_or("").chars().count();
+        if columns > WIDTH && !line.comment.is_empty() && !cannot_be_cut(text) {
+            let message = format!("a comment's line of {columns} columns; {WIDTH} at most");
+            problems.push(Problem::new(file, index + 1, message));
+        }
+    }
+}
+
+/// A row of a table, a link definition, a word that is too long by itself.
+fn cannot_be_cut(text: &str) -> bool {
+    let text = text.strip_prefix("- ").unwrap_or(text);
+    let definition = text.starts_with('[') && text.contains("]: ");
+    text.starts_with('|') || definition || !text.contains(' ')
+}
+
+fn in_document(file: &str, text: &str, problems: &mut Vec<Problem>) {
+    let mut paragraph = Paragraph::default();
+    for (line, text) in markdown::prose(text) {
+        paragraph.read(file, line, text, problems);
+    }
+}
+
+/// Reads a paragraph line by line, because a code span may reach from one line to the next.
+#[derive(Default)]
+struct Paragraph {
+    in_code_span: bool,
+}
+
+impl Paragraph {
+    fn read(&mut self, file: &str, line: usize, text: &str, problems: &mut Vec<Problem>) {
+        if text.trim().is_empty() {
+            self.in_code_span = false;
+        }
+        for (index, part) in text.split('`').enumerate() {
+            if index > 0 {
+                self.in_code_span = !self.in_code_span;
+            }
+            if self.in_code_span {
+                continue;
+            }
+            for word in part.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
+                if REFUSED.contains(&word.to_lowercase().as_str()) {
+                    let message = format!("\"{word}\" hides the actor: name it by type or role");
+                    problems.push(Problem::new(file, line, message));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages;
+    use super::*;
+
+    fn found(file: &str, text: &str) -> Vec<String> {
+        messages(&check(&Tree::of(&[(file, text)])))
+    }
+
+    #[test]
+    fn each_refused_word_is_found_in_comments() {
+        for word in REFUSED {
+            for line in ["// {} waits", "/// {}'s turn", "//! so ({}) waits", "a(); // {}"] {
+                let problems = found("a/src/lib.rs", &line.replace("{}", word));
+                assert_eq!(problems.len(), 1, "{line}: {problems:?}");
+                let place = format!("a/src/lib.rs:1: \"{word}\" hides the actor");
+                assert!(problems[0].starts_with(&place), "{problems:?}");
+            }
+        }
+        assert_eq!(found("a.rs", "/* one\nHe waits.\n*/").len(), 1);
+    }
+
+    #[test]
+    fn code_is_not_read_for_words() {
+        for source in [
+            "let he = his(\"who // whom\");",
+            "// the field `whom` of the_one_who_waits",
+            "// the type `a\n// whom` waits",
+            "/// ```\n/// let he = 1;\n/// ```\n/// The thread waits.",
+            "// others, there, whole, this, history",
+        ] {
+            assert_eq!(found("a.rs", source), [""; 0], "{source}");
+        }
+    }
+
+    #[test]
+    fn the_comments_of_an_example_and_the_text_after_it_are_read() {
+        assert_eq!(found("a.rs", "/// ```\n/// f(); // he waits\n/// ```").len(), 1);
+        assert_eq!(found("a.rs", "/// ```\n/// f();\n/// ```\n/// He waits.").len(), 1);
+        assert_eq!(found("a.rs", "// A lone ` mark.\n\n// He waits.").len(), 1);
+    }
+
+    #[test]
+    fn documents_are_read_outside_code() {
+        for file in ["README.md", "docs/guide/threads.md"] {
+            assert_eq!(found(file, "a\n\n- Nobody waits for `whom`.\n```\nhe\n```\n").len(), 1);
+        }
+        assert_eq!(found("crates/a/notes.md", "he").len(), 0);
+    }
+
+    #[test]
+    fn a_wide_comment_is_found() {
+        let words = "word ".repeat(20); // 100 columns
+        for line in [format!("// {words}"), format!("    //! {words}"), format!("a(); // {words}")] {
+            let problems = found("a.rs", &line);
+            assert_eq!(problems.len(), 1, "{line}: {problems:?}");
+            assert!(problems[0].contains("columns; 100 at most"), "{problems:?}");
+        }
+        assert_eq!(found("a.rs", &format!("let a = \"{words}\";")).len(), 0);
+        assert_eq!(found("a.rs", &format!("// {}", &words[..97])).len(), 0);
+        assert_eq!(found("a.rs", &format!("// {}", "é ".repeat(48))).len(), 0);
+    }
+
+    #[test]
+    fn a_row_a_link_definition_and_a_long_word_may_be_wide() {
+        let url = format!("https://example.org/{}", "a".repeat(100));
+        let row = format!("//! | {} |", "word ".repeat(20));
+        for line in [row, format!("// {url}"), format!("/// [a b]: {url}"), format!("// - {url}")] {
+            assert_eq!(found("a.rs", &line).len(), 0, "{line}");
+        }
+        assert_eq!(found("a.rs", &format!("// see {url}")).len(), 1);
+    }
+}
