@@ -52,10 +52,16 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri sched", |ci| ci.miri(&["--package", "selvedge-sched", "--lib", "--test", "work_stealing"])),
     ("miri sync", |ci| ci.miri(SYNC_UNDER_MIRI)),
     ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
+    ("miri scope", |ci| ci.miri(&["--package", "selvedge-scope", "--tests"])),
+    ("miri compat", |ci| ci.miri(COMPAT_UNDER_MIRI)),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
     ("every order", every_order),
     ("address sanitizer", address_sanitizer),
+    ("direct, optimized", |ci| {
+        ci.cargo(8, &["test", "--release", "--package", "selvedge-direct", "--locked"])
+    }),
+    ("shared library", shared_library),
     ("fuzz targets", fuzz_targets),
 ];
 const SIDES: usize = 2;
@@ -82,6 +88,10 @@ const SYNC_UNDER_MIRI: &[&str] = &[
     "--test",
     "refusals",
 ];
+
+/// Those tests of `compat` that make no system call: hyper over the simulated network.
+const COMPAT_UNDER_MIRI: &[&str] =
+    &["--package", "selvedge-compat", "--features", "hyper-server", "--test", "simulated"];
 
 /// Tests with several OS threads, which the sanitizer watches for data races: the package and the
 /// tests.
@@ -270,8 +280,8 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
     ci.run(invocation)
 }
 
-/// Every primitive under 10,000 seeds and in every order of its threads, and programs on a network in
-/// many orders of its arrivals. An optimized build takes some minutes for that.
+/// Every primitive under 10,000 seeds and in every order of its threads, and programs on a network
+/// in many orders of its arrivals. An optimized build takes some minutes for that.
 fn every_order(ci: &mut Ci) -> Result<(), String> {
     let words = ["test", "--profile", soak::CHECKED, "--package", "selvedge-sim", "--locked"];
     ci.cargo(10, &[&words[..], &["--test", "primitives", "--test", "every_order"]].concat())
@@ -303,6 +313,17 @@ fn address_sanitizer(ci: &mut Ci) -> Result<(), String> {
     let invocation = Invocation::new(minutes(8), &words)
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("CARGO_TARGET_DIR", path(&target_dir)?);
+    ci.run(invocation)
+}
+
+/// Threads that an executable creates in a shared library with the whole of Selvedge. The package
+/// lies outside the workspace, because the flag holds for all crates.
+fn shared_library(ci: &mut Ci) -> Result<(), String> {
+    let target_dir = ci.workspace.target_dir.join("shared-library");
+    let invocation =
+        Invocation::new(minutes(8), &["cargo", "test", "--manifest-path", "programs/shared/Cargo.toml"])
+            .env("RUSTFLAGS", "-C prefer-dynamic")
+            .env("CARGO_TARGET_DIR", path(&target_dir)?);
     ci.run(invocation)
 }
 

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Implements a library's trait for writing: they all have the same calls, but for the name of the last one, and the question whether
-/// parts are written at once.
+/// Implements a library's trait for writing: they all have the same calls, but for the name of the
+/// last one, and the question whether parts are written at once.
 #[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio"))]
 macro_rules! write_as {
     ($library:ident, $end:ident $(, $vectored:ident)?) => {
@@ -53,19 +53,21 @@ macro_rules! write_as {
 #[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio"))]
 pub(crate) use write_as;
 
-/// One of our streams, or an end of a pipe, with the traits of other libraries, according to the features of this crate.
+/// One of our streams, or an end of a pipe, with the traits of other libraries, according to the
+/// features of this crate.
 ///
-/// It is the stream and where it waits in each direction. Since our streams are read and written through shared references,
-/// `Compat::new(&stream)`, `Compat::new(Rc::clone(&stream))` and the like are adapters as well: two of them on one stream are its
-/// two halves, without a lock.
+/// It is the stream and where it waits in each direction. Since our streams are read and written
+/// through shared references, `Compat::new(&stream)`, `Compat::new(Rc::clone(&stream))` and the
+/// like are adapters as well: two of them on one stream are its two halves, without a lock.
 ///
-/// A stream's [read and write deadlines](Stream::set_read_deadline) hold through the adapter: the call that waits for too
-/// long fails with `TimedOut`.
+/// A stream's [read and write deadlines](Stream::set_read_deadline) hold through the adapter: the
+/// call that waits for too long fails with `TimedOut`.
 ///
-/// Shutting it down (`poll_close`, `poll_shutdown`) closes the stream for writing, so that the peer reads an end. Flushing does nothing,
-/// as there is no buffer.
+/// Shutting it down (`poll_close`, `poll_shutdown`) closes the stream for writing, so that the peer
+/// reads an end. Flushing does nothing, as there is no buffer.
 ///
-/// Of the calls in a row that need not wait every 64th at the latest lets other threads run first, as all calls on our streams do.
+/// Of the calls in a row that need not wait every 64th at the latest lets other threads run first,
+/// as all calls on our streams do.
 #[derive(Debug, Default)]
 #[cfg_attr(
     not(any(feature = "futures-io", feature = "hyper", feature = "tokio")),
@@ -103,11 +105,11 @@ impl<S> From<S> for Compat<S> {
 /// What can be read by polling, through a shared reference: our streams, and pointers to them.
 ///
 /// # Safety
-/// The adapters hand out as initialised what [`poll_read_uninit`](Self::poll_read_uninit) says it has read: an implementation
-/// must have initialised so many bytes from the start of the buffer.
+/// The adapters hand out as initialised what [`poll_read_uninit`](Self::poll_read_uninit) says it
+/// has read: an implementation must have initialised so many bytes from the start of the buffer.
 pub unsafe trait PollRead {
-    /// Reads what is there, but at least one byte, and returns how much; 0 at the end. When there is nothing yet, the task of
-    /// `cx` is woken once there may be.
+    /// Reads what is there, but at least one byte, and returns how much; 0 at the end. When there
+    /// is nothing yet, the task of `cx` is woken once there may be.
     ///
     /// # Errors
     /// Those of the stream's own reading.
@@ -118,8 +120,8 @@ pub unsafe trait PollRead {
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>>;
 
-    /// As [`poll_read`](Self::poll_read), into memory that need not be initialised: as much of it as is returned is, from
-    /// the start.
+    /// As [`poll_read`](Self::poll_read), into memory that need not be initialised: as much of it
+    /// as is returned is, from the start.
     ///
     /// # Errors
     /// Those of the stream's own reading.
@@ -131,10 +133,11 @@ pub unsafe trait PollRead {
     ) -> Poll<io::Result<usize>>;
 }
 
-/// What can be written to by polling, through a shared reference: our streams, and pointers to them.
+/// What can be written to by polling, through a shared reference: our streams, and pointers to
+/// them.
 pub trait PollWrite {
-    /// Writes as much of `bytes` as there is room for, but at least one byte, and returns how much. When there is no room, the
-    /// task of `cx` is woken once there may be.
+    /// Writes as much of `bytes` as there is room for, but at least one byte, and returns how much.
+    /// When there is no room, the task of `cx` is woken once there may be.
     ///
     /// # Errors
     /// Those of the stream's own writing.
@@ -159,8 +162,8 @@ pub trait PollWrite {
     /// Whether several places are indeed written from at once; else the first of them is.
     fn is_write_vectored(&self) -> bool;
 
-    /// Says that nothing more will be written: the peer reads an end. It is no error if the peer is gone already. A pipe's end can
-    /// only be dropped for that, and does nothing here.
+    /// Says that nothing more will be written: the peer reads an end. It is no error if the peer is
+    /// gone already. A pipe's end can only be dropped for that, and does nothing here.
     ///
     /// # Errors
     /// Those of the stream's own shutting down.

@@ -1,8 +1,9 @@
 //! Interoperation: crates that know nothing of Selvedge, on its threads and sockets.
 //!
-//! Futures need no adapter: any of them runs as one of our threads, and our system calls work within any executor. What
-//! differs from library to library are the *traits* by which they reach a connection, a timer and an executor.
-//! [`Compat`] gives our streams those of other libraries, a Cargo feature for each:
+//! Futures need no adapter: any of them runs as one of our threads, and our system calls work
+//! within any executor. What differs from library to library are the *traits* by which they reach a
+//! connection, a timer and an executor. [`Compat`] gives our streams those of other libraries, a
+//! Cargo feature for each:
 //!
 //! | feature | traits | for |
 //! |---|---|---|
@@ -10,11 +11,12 @@
 //! | `hyper` | [`hyper::rt`](https://docs.rs/hyper/1/hyper/rt/): `Read`, `Write`, `Timer`, `Sleep`, `Executor` | hyper, as server and client, of HTTP/1 and HTTP/2 |
 //! | `tokio` | `tokio::io::{AsyncRead, AsyncWrite}`; of tokio nothing else is compiled | `tokio-rustls`, `h2`, database drivers, ... |
 //!
-//! All of it works under every scheduler of ours that is driven with an [`EventLoop`](selvedge_io::EventLoop), and under
-//! foreign executors.
+//! All of it works under every scheduler of ours that is driven with an
+//! [`EventLoop`](selvedge_io::EventLoop), and under foreign executors.
 //!
 //! # TLS
-//! `futures-rustls` makes a TLS connection of any stream that has `futures_io`'s traits, and so of a [`Compat`]:
+//! `futures-rustls` makes a TLS connection of any stream that has `futures_io`'s traits, and so of
+//! a [`Compat`]:
 //!
 #![cfg_attr(
     feature = "futures-io",
@@ -63,9 +65,10 @@ round_robin_with(&mut EventLoop::new()?, async move {
 )]
 //!
 //! # What it costs
-//! An adapter adds no buffer and copies nothing: reads go into the caller's memory, initialised or not, writes are vectored. The
-//! first wait of a direction allocates 40 bytes that serve all later ones. A poll for another reason than
-//! the event awaited costs a call that would block; one for the event costs what awaiting does.
+//! An adapter adds no buffer and copies nothing: reads go into the caller's memory, initialised or
+//! not, writes are vectored. The first wait of a direction allocates 40 bytes that serve all later
+//! ones. A poll for another reason than the event awaited costs a call that would block; one for
+//! the event costs what awaiting does.
 
 mod compat;
 #[cfg(feature = "futures-io")]

@@ -15,11 +15,12 @@
 //! atomic words, so that a stale key, on whatever OS thread, reads something and no more; who may write them is said in
 //! [`thread`](crate::thread).
 
+use crate::freed::FreedList;
 use crate::thread::{FREE, Header};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// Bytes per granule: the unit of keys and of block sizes.
@@ -58,7 +59,7 @@ pub(crate) type Key = NonZeroU32;
 static OWNERS: [AtomicU64; CHUNKS_MAX + 1] = [const { AtomicU64::new(0) }; CHUNKS_MAX + 1];
 /// Heads of each chunk's list of blocks freed by others than the owner, linked through the headers. Apart from the owners, which
 /// every wake-up reads.
-static FREED_ELSEWHERE: [AtomicU32; CHUNKS_MAX + 1] = [const { AtomicU32::new(0) }; CHUNKS_MAX + 1];
+static FREED_ELSEWHERE: [FreedList; CHUNKS_MAX + 1] = [const { FreedList::new() }; CHUNKS_MAX + 1];
 static BASE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static CENTRAL: OnceLock<Result<Mutex<Central>, Unavailable>> = OnceLock::new();
 
@@ -81,8 +82,7 @@ impl Abandoned {
     /// Notes what has been freed meanwhile; whether nothing is held any more.
     fn is_free(&mut self) -> bool {
         for list in self.span.freed_elsewhere() {
-            // Acquire: the blocks' last users wrote their headers before the Release push.
-            let mut freed = list.swap(0, Ordering::Acquire);
+            let mut freed = list.take();
             while let Some(key) = Key::new(freed) {
                 self.held -= 1;
                 freed = header(key).link();
@@ -116,7 +116,7 @@ impl Span {
     }
 
     /// The lists of its blocks that were freed by others than the owner.
-    fn freed_elsewhere(&self) -> &'static [AtomicU32] {
+    fn freed_elsewhere(&self) -> &'static [FreedList] {
         &FREED_ELSEWHERE[self.chunks()]
     }
 }
@@ -302,16 +302,8 @@ fn map(bytes: usize) -> Result<*mut u8, String> {
 /// The block at `key` holds nothing that still needs dropping, and the caller gives up its right to it.
 #[cold]
 pub(crate) unsafe fn free_elsewhere(key: Key) {
-    let list = &FREED_ELSEWHERE[(key.get() >> CHUNK_SHIFT) as usize];
-    let mut head = list.load(Ordering::Relaxed);
     header(key).set_head(FREE);
-    loop {
-        header(key).set_link(head);
-        match list.compare_exchange_weak(head, key.get(), Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => return,
-            Err(now) => head = now,
-        }
-    }
+    FREED_ELSEWHERE[(key.get() >> CHUNK_SHIFT) as usize].push(key, |next| header(key).set_link(next));
 }
 
 /// One CPU's stock of blocks: a free list per size, and the chunks it owns.
@@ -374,9 +366,8 @@ impl Slab {
     fn take_freed_elsewhere(&mut self, granules: usize) -> bool {
         let (current, full) = &self.spans[granules];
         for list in full.iter().chain(current).flat_map(Span::freed_elsewhere) {
-            if list.load(Ordering::Relaxed) != 0 {
-                // Acquire: the blocks' last users wrote their headers before the Release push.
-                self.free[granules] = list.swap(0, Ordering::Acquire);
+            if !list.is_empty() {
+                self.free[granules] = list.take();
                 return true;
             }
         }

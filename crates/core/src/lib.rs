@@ -47,6 +47,7 @@ mod arena;
 mod around;
 mod biased;
 mod birth;
+mod blocking;
 pub mod budget;
 mod call;
 mod cpu;
@@ -56,6 +57,7 @@ mod events;
 mod exception;
 mod far;
 mod fork;
+mod freed;
 mod group;
 mod inbox;
 mod join;
@@ -64,6 +66,7 @@ mod lock;
 mod nbio;
 pub mod observe;
 mod park;
+mod parker;
 mod per_process;
 mod place;
 mod primitives;
@@ -88,6 +91,8 @@ pub use arena::{ArenaFull, Unavailable};
 pub use around::{Around, around, exchange_around};
 pub use biased::{Guest, Inside, Outside, Owner, Visit, biased};
 pub use birth::{Adopt, Birth, adopter};
+#[doc(hidden)]
+pub use blocking::{insist, run_blocking};
 pub use call::{Answer, Call, Calling, Syscall, call};
 pub use cpu::Cpu;
 #[doc(hidden)]
@@ -96,6 +101,8 @@ pub use deadlock::Deadlock;
 pub use events::{Events, NoEvents, Relief, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
+#[doc(hidden)]
+pub use freed::{FreedList, ListHead};
 pub use group::Group;
 #[doc(hidden)]
 pub use inbox::Inbox;
@@ -105,6 +112,8 @@ pub use join::{Joiner, Meeting};
 pub use lock::{Guard, LocalGuard, LocalLock, Lock, WordGuard, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
+#[doc(hidden)]
+pub use parker::Parker;
 #[doc(hidden)]
 pub use per_process::PerProcess;
 pub use place::ThreadInfo;

@@ -9,8 +9,9 @@
 //! it. A quiet OS thread promises: "I do nothing that could make a thread go on until an OS thread
 //! of this process gives me something to do." An idle OS thread of a pool is quiet. The OS thread
 //! of a scheduler is quiet when the scheduler has no thread to run and awaits nothing from the
-//! kernel. All other OS threads are **active**: those that run, those that wait for the kernel or
-//! the clock, and all that this module does not know.
+//! kernel. An OS thread that waits for a future without a time limit (`blocking.rs`) is quiet. All
+//! other OS threads are **active**: those that run, those that wait for the kernel or the clock,
+//! and all that this module does not know.
 //!
 //! The [`Ledger`] is one word: the number of quiet OS threads, and the number of quiets that have
 //! ended.
@@ -27,9 +28,10 @@
 //!   and the number of quiet OS threads in them is the kernel's number, there is a deadlock.
 //!
 //! E is taken by `Inbox::post` and `Inbox::call` for the OS thread of a CPU; by the submitter of a
-//! job for an OS thread of a pool; by the waker for an OS thread in `block_on`; by the maker of a
-//! request for the OS thread of the loop outside schedulers; by the last worker to end for the OS
-//! thread that waits in `per_core`.
+//! job for an OS thread of a pool; by the waker for an OS thread that waits for a future (in
+//! `block_on`, or in a blocking operation of `sync`); by the maker of a request for the OS thread
+//! of the loop outside schedulers; by the last worker to end for the OS thread that waits in
+//! `per_core`.
 //!
 //! # No report is false
 //! 1. *Between D1 and D3 the same OS threads were quiet all the time.* A step B adds 1 to the word,

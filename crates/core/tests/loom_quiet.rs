@@ -95,42 +95,33 @@ impl Sleeper {
     }
 }
 
-#[test]
-fn one_that_gives_work_and_ends_is_not_overlooked() {
-    loom::model(|| {
+/// An OS thread gives a CPU work, and then does what `last` says.
+fn gives_work_and_then(last: fn(&Process), quiet_for_ever: &'static str) {
+    loom::model(move || {
         let process = Process::new(2);
         let cpu = Sleeper::new();
         let other = {
             let (process, cpu) = (process.clone(), cpu.clone());
             thread::spawn(move || {
                 cpu.post(7);
-                process.end_of_os_thread();
+                last(&process);
             })
         };
         cpu.until_mail(&process);
         process.is_done.store(true, SeqCst);
         other.join().unwrap();
-        assert!(cpu.poll(&process), "alone, with nothing to do");
+        assert!(cpu.poll(&process), "{quiet_for_ever}");
     });
 }
 
 #[test]
+fn one_that_gives_work_and_ends_is_not_overlooked() {
+    gives_work_and_then(Process::end_of_os_thread, "the CPU is alone, with nothing to do");
+}
+
+#[test]
 fn one_that_gives_work_and_becomes_quiet_is_not_overlooked() {
-    loom::model(|| {
-        let process = Process::new(2);
-        let cpu = Sleeper::new();
-        let other = {
-            let (process, cpu) = (process.clone(), cpu.clone());
-            thread::spawn(move || {
-                cpu.post(7);
-                process.ledger.begin();
-            })
-        };
-        cpu.until_mail(&process);
-        process.is_done.store(true, SeqCst);
-        other.join().unwrap();
-        assert!(cpu.poll(&process), "the other is quiet for ever");
-    });
+    gives_work_and_then(|process| process.ledger.begin(), "the other OS thread is quiet for ever");
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Whether a stack can be unwound from here: looked up before that is tried, because a panic that comes to a frame that refuses it aborts
-//! the process.
+//! Whether a stack can be unwound from here: looked up before that is tried, because a panic that
+//! comes to a frame that refuses it aborts the process.
 //!
-//! A function that C code calls is such a frame. What a frame does with a panic is written in its table of call sites: nothing, or
-//! running destructors, or catching it, or refusing it. The unwinder goes from frame to frame by these tables until one catches; so
-//! does this.
+//! A function that C code calls is such a frame. What a frame does with a panic is written in its
+//! table of call sites: nothing, or running destructors, or catching it, or refusing it. The
+//! unwinder goes from frame to frame by these tables until one catches; so does this.
 //!
 //! ```text
 //!   header: base of the landing pads, types' format and end, format and length of the call sites
@@ -23,7 +23,8 @@ struct Frame {
 
 type Visit = extern "C-unwind" fn(*mut Frame, *mut c_void) -> c_int;
 
-// The unwinder that std is linked with. As functions that may unwind, so that calls of them are listed as call sites.
+// The unwinder that std is linked with. As functions that may unwind, so that calls of them are
+// listed as call sites.
 unsafe extern "C-unwind" {
     fn _Unwind_Backtrace(visit: Visit, data: *mut c_void) -> c_int;
     fn _Unwind_GetIPInfo(frame: *mut Frame, before: *mut c_int) -> usize;
@@ -47,7 +48,8 @@ enum Does {
 /// Whether a panic that begins here is caught, and no frame before that refuses it.
 ///
 /// # Complexity
-/// Linear in the number of frames, some microseconds for each: for what happens once in the life of a thread.
+/// Linear in the number of frames, some microseconds for each: for what happens once in the life of
+/// a thread.
 #[inline(never)]
 pub(crate) fn is_caught() -> bool {
     // A frame without a table of how to step over it ends the walk, and would end the unwinding.
@@ -58,8 +60,9 @@ pub(crate) fn is_caught() -> bool {
 }
 
 extern "C-unwind" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
-    // SAFETY: the unwinder calls this with a frame that it may be asked about now; `found` is as `is_caught` has given it. The table
-    // is one that a compiler has made for the function of this frame, or null.
+    // SAFETY: the unwinder calls this with a frame that it may be asked about now; `found` is as
+    // `is_caught` has given it. The table is one that a compiler has made for the function of this
+    // frame, or null.
     unsafe {
         let mut before = 0;
         let ip = _Unwind_GetIPInfo(frame, &mut before);
@@ -125,7 +128,8 @@ unsafe fn what_it_does(table: *const u8, call: usize) -> Does {
 unsafe fn acts(action: *const u8, types: *const u8, type_format: u8) -> Does {
     let mut action = Reader(action);
     loop {
-        // SAFETY: the caller's contract. The next action is as far away as is said, from where that is said.
+        // SAFETY: the caller's contract. The next action is as far away as is said, from where that
+        // is said.
         unsafe {
             let which = action.signed();
             let here = action.0;
@@ -176,7 +180,8 @@ impl Reader {
         }
     }
 
-    /// A number in seven bits a byte, the lowest first; and how many bits there were, with the last byte.
+    /// A number in seven bits a byte, the lowest first; and how many bits there were, with the last
+    /// byte.
     ///
     /// # Safety
     /// As `byte`.

@@ -2,58 +2,41 @@
 //! [`EventLoop`](crate::EventLoop) and the loop for foreign executors each hold a [`Caller`].
 
 use crate::sys;
-use selvedge_core::Unpark;
+use selvedge_core::{Parker, Quiet, Unpark};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
 
-/// The loop is awake and will look again before it waits.
-const AWAKE: u8 = 0;
-/// The loop waits, or is about to wait without looking again.
-const ASLEEP: u8 = 1;
-/// An `unpark` asks that the loop's next wait ends.
-const CALLED: u8 = 2;
+const CALLED: u8 = Parker::<Quiet>::CALLED;
 
-/// An eventfd that `unpark` writes to only when the loop really waits.
+/// A [`Parker`] with an eventfd, which is written to only while the loop really waits.
 ///
-/// ```text
-///            fall_asleep              call: writes to the eventfd
-///   AWAKE ─────────────────▶ ASLEEP ─────────────────▶ CALLED
-///     │ call: no system call    │ wake_up                │ wake_up, or fall_asleep (which says no)
-///     └────────▶ CALLED         └──▶ AWAKE               └──▶ AWAKE
-/// ```
-///
-/// No call is lost: a `call` before `fall_asleep` makes `fall_asleep` return false, and a `call`
-/// after it ends the wait.
+/// A call before [`fall_asleep`](Caller::fall_asleep) makes that return `false`, and a call after
+/// it ends the wait: `core`'s `parker.rs` has the argument that no call is lost.
 #[derive(Debug)]
 pub(crate) struct Caller {
-    state: AtomicU8,
+    parker: Parker,
     eventfd: OwnedFd,
 }
 
 impl Caller {
     pub(crate) fn new() -> io::Result<Caller> {
         let eventfd = sys::eventfd()?;
-        Ok(Caller { state: AtomicU8::new(AWAKE), eventfd })
+        Ok(Caller { parker: Parker::default(), eventfd })
     }
 
     /// The loop wants to wait. False if an `unpark` has come before; then the loop must not wait.
     pub(crate) fn fall_asleep(&self) -> bool {
-        let slept = self.state.compare_exchange(AWAKE, ASLEEP, SeqCst, SeqCst).is_ok();
-        if !slept {
-            self.state.store(AWAKE, SeqCst);
-        }
-        slept
+        self.parker.sleep()
     }
 
     /// Whether an `unpark` asks that the loop's next wait ends.
     pub(crate) fn is_called(&self) -> bool {
-        self.state.load(Relaxed) == CALLED
+        self.parker.has(CALLED)
     }
 
     /// The loop's wait is over.
     pub(crate) fn wake_up(&self) {
-        self.state.store(AWAKE, SeqCst);
+        self.parker.wake();
     }
 }
 
@@ -65,7 +48,7 @@ impl AsFd for Caller {
 
 impl Unpark for Caller {
     fn unpark(&self) {
-        if self.state.swap(CALLED, SeqCst) == ASLEEP {
+        if self.parker.rouse(CALLED) {
             let _counting = sys::counting(sys::Call::Write);
             // The write can fail only because the counter is full, and a full counter has ended the
             // wait already.

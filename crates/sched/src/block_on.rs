@@ -1,17 +1,14 @@
 //! [`block_on`]: waiting for a future on an ordinary OS thread.
 
-use selvedge_core::{Quiet, in_thread};
+use selvedge_core::{in_thread, run_blocking};
 use std::future::Future;
-use std::pin::pin;
-use std::sync::{Arc, Condvar, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
 
 /// Runs a future on the calling OS thread, which sleeps while the future waits; returns its result.
 ///
 /// Ordinary code uses it to wait for threads: to join a thread that a [`Handle`](crate::Handle) has
 /// spawned, or to take from an MVar. It runs no threads itself.
 ///
-/// While the OS thread sleeps it counts as [quiet](Quiet): if it and all other OS threads wait for
+/// While the OS thread sleeps it counts as [quiet](selvedge_core::Quiet): if it and all other OS threads wait for
 /// one another, a scheduler reports the deadlock.
 ///
 /// # Panics
@@ -36,55 +33,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         "block_on() was called within a thread: while it blocked, its worker could run no other thread, and perhaps not \
          the one that it waits for. Await the future instead"
     );
-    let parking = Arc::new(Parking::default());
-    let waker = Waker::from(parking.clone());
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
-        }
-        parking.park();
-    }
-}
-
-/// The place where the OS thread sleeps.
-#[derive(Debug, Default)]
-struct Parking {
-    place: Mutex<Place>,
-    woken: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Place {
-    is_woken: bool,
-    /// The waker ends the quiet, because from then on there is work to do.
-    quiet: Option<Quiet>,
-}
-
-impl Parking {
-    fn park(&self) {
-        let mut place = self.place.lock().expect("no panic under this lock");
-        while !place.is_woken {
-            place.quiet.get_or_insert_with(Quiet::new);
-            place = self.woken.wait(place).expect("no panic under this lock");
-        }
-        place.is_woken = false;
-    }
-}
-
-impl Wake for Parking {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        let mut place = self.place.lock().expect("no panic under this lock");
-        place.is_woken = true;
-        place.quiet = None;
-        drop(place);
-        self.woken.notify_one();
-    }
+    run_blocking(future, None).unwrap_or_else(|| unreachable!("there was no time limit"))
 }
 
 #[cfg(test)]

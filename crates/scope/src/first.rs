@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 /// Waits until one of two to eight futures is ready, given as a tuple; says which, and drops the
 /// others. [`select!`](crate::select!) gives each a name.
 ///
-/// They are polled in the order of the tuple, so that of several that are ready the first in it wins: put what must not be starved
-/// in front.
+/// They are polled in the order of the tuple, so that of several that are ready the first in it
+/// wins: put what must not be starved in front.
 ///
 /// # Examples
 /// ```

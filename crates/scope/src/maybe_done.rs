@@ -30,7 +30,8 @@ impl<F: Future> MaybeDone<F> {
     /// If it has not ended, or this was asked before.
     #[inline(always)]
     pub(crate) fn take(self: Pin<&mut Self>) -> F::Output {
-        // SAFETY: a future that has ended is moved from here no more; of what is moved nothing was pinned.
+        // SAFETY: a future that has ended is moved from here no more; of what is moved nothing was
+        // pinned.
         let this = unsafe { self.get_unchecked_mut() };
         if !matches!(this, MaybeDone::Done(_)) {
             not_there();

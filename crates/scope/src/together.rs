@@ -6,10 +6,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Waits until all of two, three or four futures are ready, given as a tuple; returns their outputs as one.
+/// Waits until all of two, three or four futures are ready, given as a tuple; returns their outputs
+/// as one.
 ///
-/// They run in the one thread that awaits: whenever it is woken, those that are not ready yet are polled in the order of the tuple.
-/// Each is dropped as it becomes ready; a panic of one drops the others.
+/// They run in the one thread that awaits: whenever it is woken, those that are not ready yet are
+/// polled in the order of the tuple. Each is dropped as it becomes ready; a panic of one drops the
+/// others.
 ///
 /// # Examples
 /// ```
@@ -188,8 +190,8 @@ tuple!((A V 0), (B W 1), (C X 2), (D Y 3));
 /// Waits until all futures are ready; returns their outputs in the same order.
 ///
 /// # Complexity
-/// Whenever the thread is woken, all futures that are not ready are polled. For more than a few dozen, spawn them in a
-/// [`scope()`](crate::scope()): threads are woken one by one.
+/// Whenever the thread is woken, all futures that are not ready are polled. For more than a few
+/// dozen, spawn them in a [`scope()`](crate::scope()): threads are woken one by one.
 ///
 /// # Examples
 /// ```

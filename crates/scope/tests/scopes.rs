@@ -600,7 +600,7 @@ fn a_failure_is_told_wherever_the_scopes_handle_has_gone() {
 
 #[test]
 fn deeply_nested_scopes_are_cancelled_one_by_one() {
-    const DEPTH: u32 = if cfg!(miri) { 50 } else { 50_000 };
+    const DEPTH: u32 = if cfg!(miri) { 20 } else { 50_000 };
 
     fn nest(depth: u32, deepest: Rc<Cell<u32>>) -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(async move {

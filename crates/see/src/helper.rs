@@ -53,15 +53,16 @@ struct Orders {
     signals: Vec<(Signals, SignalAction)>,
     /// Whether there is a helper.
     running: bool,
-    /// While the helper runs no code of the program's own, it wakes no thread: see [`helps`](Orders::helps).
+    /// While the helper runs no code of the program's own, it wakes no thread: see
+    /// [`helps`](Orders::helps).
     quiet: Option<Quiet>,
     /// Whether any order runs code of the program's own.
     runs_foreign_code: bool,
 }
 
 impl Orders {
-    /// The helper has begun. What the library has it do wakes no thread, whenever it does it, so that a deadlock can be told; what a
-    /// program has it do may wake any.
+    /// The helper has begun. What the library has it do wakes no thread, whenever it does it, so
+    /// that a deadlock can be told; what a program has it do may wake any.
     fn helps(&mut self) {
         self.quiet = (!self.runs_foreign_code).then(Quiet::new);
     }
@@ -75,12 +76,14 @@ impl Orders {
 
 static ORDERS: Mutex<Option<Orders>> = Mutex::new(None);
 
-/// Reports each step that lasts `limit` or longer, once, while it lasts: to `report`, on an OS thread of its own.
-/// [`on`](crate::on) comes first. A later call replaces an earlier one.
+/// Reports each step that lasts `limit` or longer, once, while it lasts: to `report`, on an OS
+/// thread of its own. [`on`](crate::on) comes first. A later call replaces an earlier one.
 ///
-/// `report` is code of the program's and may wake any thread. So no deadlock is reported from now on.
+/// `report` is code of the program's and may wake any thread. So no deadlock is reported from now
+/// on.
 ///
-/// It looks four times per `limit`, so that a step is reported when it has lasted that long and at most half as long again.
+/// It looks four times per `limit`, so that a step is reported when it has lasted that long and at
+/// most half as long again.
 ///
 /// # Panics
 /// If no OS thread can be started.
@@ -96,8 +99,9 @@ pub(crate) fn watch(limit: Duration, report: impl Fn(&LongStep) + Send + 'static
     order(|orders| orders.watch = Some((limit, Box::new(report))));
 }
 
-/// When one of these signals comes, does what `answer` does, on an OS thread of its own; the signals no longer do what they did.
-/// `answer` is code of the program's and may wake any thread. So no deadlock is reported from now on.
+/// When one of these signals comes, does what `answer` does, on an OS thread of its own; the
+/// signals no longer do what they did. `answer` is code of the program's and may wake any thread.
+/// So no deadlock is reported from now on.
 ///
 /// # Errors
 /// As for [`signals`].

@@ -36,8 +36,9 @@ pub(crate) fn is_on() -> bool {
     KEPT.load(Relaxed) != 0
 }
 
-/// Draws the timeline from now on, of each CPU the last `spans`: steps, and waits in the event source. It begins anew. With 0 it is no
-/// longer drawn, and forgotten. [`on`](crate::on) comes first.
+/// Draws the timeline from now on, of each CPU the last `spans`: steps, and waits in the event
+/// source. It begins anew. With 0 it is no longer drawn, and forgotten. [`on`](crate::on) comes
+/// first.
 ///
 /// A span takes about 100 bytes, and drawing one some 60 ns.
 pub fn timeline(spans: usize) {
@@ -54,11 +55,13 @@ pub(crate) fn add(cpu: u32, span: TimedSpan) {
     spans.push_back((cpu, span));
 }
 
-/// The timeline so far, in the Chrome trace event format: a JSON array of complete events (`"ph": "X"`) in order of time. The
-/// OS process is the process; each CPU is a thread of it. An event is a step: called as its thread is, with the thread's number and the system
-/// call at the step's end among its arguments.
+/// The timeline so far, in the Chrome trace event format: a JSON array of complete events
+/// (`"ph": "X"`) in order of time. The OS process is the process; each CPU is a thread of it. An
+/// event is a step: called as its thread is, with the thread's number and the system call at the
+/// step's end among its arguments.
 ///
-/// A step begins where the one before ended, so that what the scheduler does in between counts as the step's.
+/// A step begins where the one before ended, so that what the scheduler does in between counts as
+/// the step's.
 pub fn timeline_json() -> String {
     let mut spans = Vec::new();
     for part in &SPANS {

@@ -67,7 +67,7 @@ pub use selvedge_io::{
 };
 #[doc(inline)]
 pub use selvedge_sched::{
-    Failure, Handle, Spawned, WorkStealing, block_on, priority, set_deadline, set_priority, work_stealing,
+    Failure, Handle, Spawned, WorkStealing, block_on, set_deadline, set_priority, work_stealing,
 };
 #[doc(inline)]
 pub use selvedge_scope as scope;
@@ -148,6 +148,34 @@ pub fn run_local<F: Future + 'static>(main: F) -> Result<F::Output, RunError> {
     refuse_within("run_local()");
     let _seeing = seeing();
     selvedge_core::round_robin_with(&mut EventLoop::new()?, main)
+}
+
+/// Runs `main` and the threads it creates on this OS thread, the urgent ones first, until `main`
+/// has ended; returns its result. The threads that are left are cancelled. See
+/// [`selvedge_sched::priority`] for levels and ageing.
+///
+/// # Errors
+/// See [`RunError`]; a deadlock above all.
+///
+/// # Panics
+/// As [`run`].
+///
+/// # Examples
+/// ```
+/// use selvedge::{EventLoop, priority, set_priority, spawn_local, yield_now};
+///
+/// let ended = priority(&mut EventLoop::new()?, async {
+///     let urgent = spawn_local(async { set_priority(0).await });
+///     yield_now().await;
+///     urgent.await.is_ok()
+/// })?;
+/// assert!(ended);
+/// # Ok::<(), selvedge::RunError>(())
+/// ```
+pub fn priority<F: Future + 'static>(events: &mut impl Events, main: F) -> Result<F::Output, RunError> {
+    refuse_within("priority()");
+    let _seeing = seeing();
+    selvedge_sched::priority(events, main)
 }
 
 /// Runs `main(worker)` on each of `workers` OS threads, with a scheduler and an event loop for

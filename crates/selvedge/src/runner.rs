@@ -238,7 +238,8 @@ mod tests {
         let runner = Runner::new().workers(2).name("loom");
         let name = runner.run(async {
             loop {
-                // More threads than a worker claims at once, each of which holds its worker: the other worker takes some.
+                // More threads than a worker claims at once, each of which holds its worker: the
+                // other worker takes some.
                 let name = || {
                     std::thread::sleep(std::time::Duration::from_millis(1));
                     std::thread::current().name().map(str::to_string)

@@ -3,11 +3,12 @@
 //!
 //! `SELVEDGE_RUNS` is how many processes run each program.
 
+use selvedge::sync::{Mutex, wait_blocking, wait_blocking_for};
 use selvedge::{EventLoop, Handle, MVar, block_on, blocking, fs, pipe, time};
 use std::future::Future;
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Runs a program under a scheduler; the error is the message.
@@ -23,7 +24,7 @@ fn run_local(program: Program) -> Result<(), String> {
 }
 
 fn per_core(program: Program) -> Result<(), String> {
-    let program = Mutex::new(Some(program));
+    let program = std::sync::Mutex::new(Some(program));
     let first = || program.lock().unwrap().take();
     let main = |_| {
         let program = first();
@@ -119,6 +120,28 @@ async fn from_elsewhere() {
     done.take().await;
 }
 
+/// An OS thread outside gives and takes with the operations that block it.
+async fn blocking_operations() {
+    let (there, back) = (Arc::new(MVar::empty()), Arc::new(MVar::empty()));
+    let (takes, gives) = (there.clone(), back.clone());
+    std::thread::spawn(move || (0..100).for_each(|_| gives.put_blocking(takes.take_blocking() + 1)));
+    for n in 0..100 {
+        there.put(n).await;
+        assert_eq!(back.take().await, n + 1);
+    }
+}
+
+/// An OS thread outside blocks for a moment only.
+async fn blocking_for_a_time() {
+    let given = Arc::new(MVar::empty());
+    let (gives, nothing) = (given.clone(), MVar::<u8>::empty());
+    std::thread::spawn(move || {
+        let taken = wait_blocking_for(Duration::from_millis(20), nothing.take());
+        gives.put_blocking(taken.is_none());
+    });
+    assert!(given.take().await);
+}
+
 /// Nothing will ever come.
 async fn empty() {
     MVar::<()>::empty().take().await;
@@ -137,6 +160,31 @@ async fn empty_with_outside() {
     let there = nothing.clone();
     std::thread::spawn(move || block_on(there.take()));
     nothing.take().await;
+}
+
+/// An OS thread waits for a lock that the main thread holds, and the main thread for that OS thread.
+async fn empty_with_a_blocking_lock() {
+    let (mutex, over) = (Arc::new(Mutex::new(())), Arc::new(MVar::<()>::empty()));
+    let _held = mutex.lock().await;
+    let (locks, ends) = (mutex.clone(), over.clone());
+    std::thread::spawn(move || {
+        drop(locks.lock_blocking());
+        ends.put_blocking(());
+    });
+    over.take().await;
+}
+
+/// An OS thread waits for itself, and the main thread for that OS thread.
+async fn empty_with_a_lock_locked_twice() {
+    let over = Arc::new(MVar::<()>::empty());
+    let ends = over.clone();
+    std::thread::spawn(move || {
+        let mutex = Mutex::new(());
+        let _held = mutex.lock_blocking();
+        drop(wait_blocking(mutex.lock()));
+        ends.put_blocking(());
+    });
+    over.take().await;
 }
 
 /// The last to become idle is an OS thread of the pool.
@@ -160,7 +208,9 @@ fn cases() -> Vec<Case> {
         };
     }
     let mut cases = Vec::from(cases!(false, pool directories two_in_the_pool ending outside from_elsewhere));
+    cases.extend(cases!(false, blocking_operations blocking_for_a_time));
     cases.extend(cases!(true, empty empty_after_pool empty_with_outside empty_with_a_late_pool));
+    cases.extend(cases!(true, empty_with_a_blocking_lock empty_with_a_lock_locked_twice));
     cases
 }
 

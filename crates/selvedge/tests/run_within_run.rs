@@ -1,5 +1,6 @@
 //! A program that is started within a thread of another says what to do instead.
 
+use selvedge::NoEvents;
 use std::any::Any;
 use std::panic::catch_unwind;
 
@@ -14,6 +15,10 @@ fn a_program_within_a_thread_is_refused() {
         [
             ("run()", message(catch_unwind(|| selvedge::run(async {}).unwrap()))),
             ("run_local()", message(catch_unwind(|| selvedge::run_local(async {}).unwrap()))),
+            (
+                "priority()",
+                message(catch_unwind(|| selvedge::priority(&mut NoEvents::new(), async {}).unwrap())),
+            ),
             ("per_core()", message(catch_unwind(|| drop(selvedge::per_core(1, |_| async {}).unwrap())))),
         ]
     };

@@ -3,7 +3,7 @@
 //! The programs of users call it.
 
 use crate::blocking::wait_blocking;
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::fmt;
 
 /// A place where threads wait until a given number of them have come. Then all go on, and the
@@ -61,24 +61,22 @@ impl Passed {
 }
 
 impl Barrier {
-    /// A barrier for this many threads. With 0 or 1, no thread waits.
-    pub fn new(size: usize) -> Self {
-        Barrier::sized(size)
+    constant! {
+        /// A barrier for this many threads. With 0 or 1, no thread waits.
+        pub fn new(size: usize) -> Self {
+            Barrier { queue: WaitQueue::shared(Party { size, waiting: 0 }, 0) }
+        }
     }
 }
 
 impl Barrier<Local> {
     /// A barrier that stays on its OS thread.
     pub fn new_local(size: usize) -> Self {
-        Barrier::sized(size)
+        Barrier { queue: WaitQueue::new(Party { size, waiting: 0 }) }
     }
 }
 
 impl<M: Mode> Barrier<M> {
-    fn sized(size: usize) -> Self {
-        Barrier { queue: WaitQueue::new(Party { size, waiting: 0 }) }
-    }
-
     /// Waits until all threads have come.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Passed> {

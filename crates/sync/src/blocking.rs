@@ -3,10 +3,7 @@
 //!
 //! All blocking operations of this crate end here when they must wait.
 
-use crate::bell::Bell;
-use selvedge_core::in_thread;
-use std::pin::pin;
-use std::task::{Context, Poll};
+use selvedge_core::{in_thread, run_blocking};
 use std::time::{Duration, Instant};
 
 /// Runs a future on this OS thread, which sleeps while the future waits. The future may be any wait
@@ -30,8 +27,8 @@ use std::time::{Duration, Instant};
 /// ```
 ///
 /// # Complexity
-/// The first call on an OS thread allocates its bell. The OS thread polls the bell for a few
-/// microseconds before it sleeps. A waker makes a system call only if the OS thread sleeps.
+/// The first call on an OS thread allocates. The OS thread polls for a few microseconds whether it
+/// was woken before it sleeps. A waker makes a system call only if the OS thread sleeps.
 #[track_caller]
 pub fn wait_blocking<F: Future>(future: F) -> F::Output {
     run(future, None).unwrap_or_else(|| unreachable!("there was no time limit"))
@@ -59,18 +56,7 @@ pub fn wait_blocking_for<F: Future>(limit: Duration, future: F) -> Option<F::Out
 #[track_caller]
 fn run<F: Future>(future: F, until: Option<Instant>) -> Option<F::Output> {
     refuse_within_step();
-    Bell::with(|bell| {
-        let mut future = pin!(future);
-        let mut context = Context::from_waker(bell.waker());
-        loop {
-            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-                return Some(output);
-            }
-            if !bell.hear(until) {
-                return None;
-            }
-        }
-    })
+    run_blocking(future, until)
 }
 
 /// Refuses a blocking operation within a step.

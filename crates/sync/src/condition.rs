@@ -3,6 +3,7 @@
 //!
 //! The programs of users call it together with a [`Mutex`](crate::Mutex).
 
+use crate::BlockingGuard;
 use crate::blocking::wait_blocking;
 use crate::mutex::Guard;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
@@ -135,11 +136,13 @@ impl<M: Mode> Condition<M> {
     /// # Panics
     /// When it is called within a step of a Selvedge thread.
     #[track_caller]
-    pub fn wait_blocking<'a, T, N: Mode>(&self, guard: Guard<'a, T, N>) -> Guard<'a, T, N> {
-        let mutex = guard.mutex;
-        let guard = wait_blocking(self.wait_at(guard, Location::caller()));
-        mutex.locked_by_os_thread();
-        guard
+    pub fn wait_blocking<'a, T, N: Mode>(
+        &self,
+        guard: BlockingGuard<Guard<'a, T, N>>,
+    ) -> BlockingGuard<Guard<'a, T, N>> {
+        let guard = wait_blocking(self.wait_at(guard.into_inner(), Location::caller()));
+        guard.mutex.locked_by_os_thread();
+        BlockingGuard::new(guard)
     }
 
     /// Lets the thread go on that has waited longest. If no thread waits, the notification is not

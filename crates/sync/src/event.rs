@@ -179,12 +179,14 @@ impl<M: Mode> fmt::Debug for Event<M> {
 }
 
 impl Latch {
-    /// A latch with the number `count`, at most 2^31 - 1.
-    ///
-    /// # Panics
-    /// When `count` is larger.
-    pub fn new(count: u32) -> Self {
-        Latch::counting(count)
+    constant! {
+        /// A latch with the number `count`, at most 2^31 - 1.
+        ///
+        /// # Panics
+        /// When `count` is larger.
+        pub fn new(count: u32) -> Self {
+            Latch { count: Countdown { queue: WaitQueue::shared((), checked(count)) } }
+        }
     }
 }
 
@@ -194,16 +196,17 @@ impl Latch<Local> {
     /// # Panics
     /// As [`Latch::new`].
     pub fn new_local(count: u32) -> Self {
-        Latch::counting(count)
+        Latch { count: Countdown::new(checked(count)) }
     }
 }
 
-impl<M: Mode> Latch<M> {
-    fn counting(count: u32) -> Self {
-        assert!(count >> 31 == 0, "a latch counts down from 2^31 - 1 at most");
-        Latch { count: Countdown::new(count) }
-    }
+/// A latch's number.
+const fn checked(count: u32) -> u32 {
+    assert!(count >> 31 == 0, "a latch counts down from 2^31 - 1 at most");
+    count
+}
 
+impl<M: Mode> Latch<M> {
     /// Counts down by one. At 0 it changes nothing.
     pub fn count_down(&self) {
         self.count.change(|left| left.saturating_sub(1));

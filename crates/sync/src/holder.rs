@@ -2,10 +2,11 @@
 //! its holder.
 //!
 //! [`Mutex`](crate::Mutex), [`RwLock`](crate::RwLock), [`OnceCell`](crate::OnceCell) and
-//! [`Promise`](crate::Promise) keep a [`OwnerRecord`]. They use it for two things: to refuse a thread
-//! that would wait for itself ([`check`], [`refuse_recursion`]), and to tell an observer for which
-//! thread the running thread waits ([`telling`]).
+//! [`Promise`](crate::Promise) keep a [`OwnerRecord`]. They use it for two things: to refuse a caller
+//! that would wait for itself ([`OwnerRecord::refuse`], [`OwnerRecord::refuse_os_thread`]), and to
+//! tell an observer for which thread the running thread waits ([`telling`]).
 
+use crate::Owner;
 use selvedge_core::{is_lent_here, observe, this_thread};
 use std::cell::Cell;
 use std::fmt;
@@ -16,8 +17,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// The thread that has locked something.
 ///
 /// It names the thread that *locked*. A guard that has been passed to another thread unlocks all
-/// the same. If the guard outlives the thread that has locked, and a later thread gets the same
-/// number, that later thread is taken for the holder.
+/// the same. If the guard outlives the thread that has locked, a later thread may have the same
+/// number. So the name is for reports; no operation is refused because of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Holder {
@@ -47,39 +48,50 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A thread has asked for a lock that it holds already, with an operation that checks this.
+/// A lock was asked for on behalf of the [`Owner`](crate::Owner) that holds it, or by the OS thread
+/// that does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recursion(pub(crate) Holder);
+pub struct Recursion(Option<Holder>);
 
 impl Recursion {
-    /// The thread that holds the lock and has asked for it again.
-    pub fn holder(&self) -> Holder {
+    /// The thread that has locked, as far as it is known: see [`Holder`].
+    pub fn holder(&self) -> Option<Holder> {
         self.0
     }
 }
 
 impl fmt::Display for Recursion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} would wait for itself: it has locked this already", self.0)
+        f.write_str("the caller would wait for itself: ")?;
+        match self.0 {
+            Some(holder @ Holder::OsThread(_)) => write!(f, "{holder} has locked this already"),
+            Some(holder) => write!(f, "its owner has locked this already, in {holder}"),
+            None => f.write_str("its owner has locked this already"),
+        }
     }
 }
 
 impl std::error::Error for Recursion {}
 
-/// The record of one lock: 0 for no holder or an unknown one, the number of a thread, or [`OS`] and
-/// the number of an OS thread; with [`MAY_MOVE`] if the guard can move.
+/// The record of one lock. Bits 0 to 31 are the number of a thread, or with [`OS`] of an OS thread;
+/// 0 is no holder or an unknown one. The upper bits are the number of the [`Owner`] for which the
+/// lock is held; 0 is none.
 ///
 /// The locker writes the record after it has locked, and the record is cleared before the lock is
-/// released. So a thread that reads its own number here has written it, or an earlier thread with
-/// the same number has written it and has passed the guard on. All accesses are Relaxed, because a
-/// thread decides on its own number alone.
+/// released. All accesses are Relaxed, because a reader decides on a value alone that only the
+/// holder of the lock has written:
+/// - An OS thread that reads its own number with [`STAYS`] has written it, and its guard is still
+///   there, because that guard cannot leave the OS thread.
+/// - Whoever reads the number of its owner shares the owner with the locker, and the guard is still
+///   there: numbers of owners are not used again.
 #[derive(Debug, Default)]
 pub(crate) struct OwnerRecord(AtomicU64);
 
 /// This bit distinguishes the number of an OS thread from the number of a thread.
 const OS: u64 = 1 << 32;
-/// Another thread may have the guard by now. The record names the locker, and refuses no thread.
-const MAY_MOVE: u64 = 1 << 33;
+/// The guard cannot leave the OS thread that has locked.
+const STAYS: u64 = 1 << 33;
+const OWNER_SHIFT: u32 = u64::BITS - Owner::BITS;
 
 impl OwnerRecord {
     /// The record of a free lock.
@@ -92,18 +104,43 @@ impl OwnerRecord {
         self.0.store(me.map_or(0, Holder::to_bits), Ordering::Relaxed);
     }
 
-    /// As [`set`](OwnerRecord::set), for a guard that is made to be passed on.
-    pub(crate) fn set_of_movable(&self, me: Option<Holder>) {
-        self.0.store(me.map_or(0, |me| me.to_bits() | MAY_MOVE), Ordering::Relaxed);
+    /// As [`set`](OwnerRecord::set), for a guard that stays on its OS thread.
+    #[inline]
+    pub(crate) fn set_staying(&self, me: Option<Holder>) {
+        self.0.store(me.map_or(0, |me| me.to_bits() | STAYS), Ordering::Relaxed);
     }
 
-    /// Whether `me` has locked, with a guard that does not move.
-    fn is_held_by(&self, me: Holder) -> bool {
-        self.0.load(Ordering::Relaxed) == me.to_bits()
+    /// The guard may leave its OS thread from now on.
+    pub(crate) fn may_move(&self) {
+        self.0.fetch_and(!STAYS, Ordering::Relaxed);
+    }
+
+    /// Adds the owner for which the lock is held.
+    pub(crate) fn add_owner(&self, owner: &Owner) {
+        self.0.fetch_or(u64::from(owner.number()) << OWNER_SHIFT, Ordering::Relaxed);
+    }
+
+    /// # Errors
+    /// When the lock is held for this owner.
+    pub(crate) fn refuse(&self, owner: &Owner) -> Result<(), Recursion> {
+        let holder = self.0.load(Ordering::Relaxed) >> OWNER_SHIFT;
+        match owner.number() != 0 && holder == u64::from(owner.number()) {
+            true => Err(Recursion(self.get())),
+            false => Ok(()),
+        }
+    }
+
+    /// # Panics
+    /// When this OS thread has a guard of the lock that stays with it.
+    #[track_caller]
+    pub(crate) fn refuse_os_thread(&self, me: Option<Holder>) {
+        if me.is_some_and(|me| self.0.load(Ordering::Relaxed) == me.to_bits() | STAYS) {
+            panic!("{}", Recursion(me));
+        }
     }
 
     pub(crate) fn get(&self) -> Option<Holder> {
-        match self.0.load(Ordering::Relaxed) & !MAY_MOVE {
+        match self.0.load(Ordering::Relaxed) & (OS | u64::from(u32::MAX)) {
             0 => None,
             id if id & OS != 0 => Some(Holder::OsThread(id as u32)),
             id => Some(Holder::Thread(id as u32)),
@@ -176,22 +213,4 @@ pub(crate) fn os_thread() -> Option<Holder> {
 fn next_os_thread() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-/// Panics instead of letting a thread wait for itself.
-///
-/// # Panics
-/// When `me` is the recorded holder.
-#[track_caller]
-pub(crate) fn refuse_recursion(record: &OwnerRecord, me: Option<Holder>) {
-    if let Err(recursion) = check(record, me) {
-        panic!("{recursion}");
-    }
-}
-
-pub(crate) fn check(record: &OwnerRecord, me: Option<Holder>) -> Result<(), Recursion> {
-    match me {
-        Some(me) if record.is_held_by(me) => Err(Recursion(me)),
-        _ => Ok(()),
-    }
 }

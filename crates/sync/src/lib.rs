@@ -38,8 +38,8 @@
 //! so on make objects that stay on one OS thread and use no atomic operation.
 
 mod barrier;
-mod bell;
 mod blocking;
+mod blocking_guard;
 mod bounded_fifo;
 mod broadcast;
 mod condition;
@@ -50,6 +50,7 @@ mod mutex;
 mod mvar;
 mod once_cell;
 mod one_shot;
+mod owner;
 mod promise;
 mod rw_lock;
 mod semaphore;
@@ -57,6 +58,9 @@ mod watch;
 
 pub use barrier::{Barrier, Passed};
 pub use blocking::{wait_blocking, wait_blocking_for};
+pub use blocking_guard::BlockingGuard;
+#[doc(hidden)]
+pub use blocking_guard::Recorded;
 pub use bounded_fifo::{BoundedFifo, Closed, Putter, Taker, TryPutError, TryTakeError};
 pub use broadcast::{Broadcaster, ListenError, Listener, TryListenError, broadcast, broadcast_local};
 pub use condition::Condition;
@@ -67,6 +71,7 @@ pub use mutex::{Guard, Mutex, OwnedGuard};
 pub use mvar::MVar;
 pub use once_cell::OnceCell;
 pub use one_shot::{NoReply, Replier, Reply, one_shot, one_shot_local};
+pub use owner::Owner;
 pub use promise::{Broken, Fulfiller, Promise};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use selvedge_core::{Local, Shared};

@@ -11,10 +11,10 @@
 //! the first waiter when that waiter has tried again in vain; then the next unlock hands the mutex
 //! over.
 
-use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, OwnerRecord, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant};
+use crate::{BlockingGuard, Owner};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, insist};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -40,8 +40,8 @@ use std::sync::Arc;
 /// 3. A thread that asks for a mutex which it holds itself waits for itself. [`lock`](Mutex::lock)
 ///    allows that, because the guard may be in another branch of the same thread's `join!`, and the
 ///    mutex cannot tell the branches of a thread apart. The scheduler's deadlock report names the
-///    line. [`checked_lock`](Mutex::checked_lock) gives an error instead, and
-///    [`lock_blocking`](Mutex::lock_blocking) panics. [`holder`](Mutex::holder) names the holder.
+///    line. [`checked_lock`](Mutex::checked_lock) gives an error instead to an [`Owner`] that has a
+///    guard, and [`lock_blocking`](Mutex::lock_blocking) panics on an OS thread that has one. [`holder`](Mutex::holder) names the holder.
 /// 4. Dropping a `lock()` that waits removes it from the queue. If the mutex had been handed to
 ///    that `lock()`, the mutex goes on to the next waiter.
 ///
@@ -89,7 +89,7 @@ use std::sync::Arc;
 pub struct Mutex<T, M: Mode = Shared> {
     /// Its word is [`LOCKED`], [`WAITED`], [`NUDGED`] and [`PROMISED`].
     queue: WaitQueue<(), (), M>,
-    holder: OwnerRecord,
+    pub(crate) holder: OwnerRecord,
     value: UnsafeCell<T>,
 }
 
@@ -173,32 +173,36 @@ impl<T, M: Mode> Mutex<T, M> {
         self.holder.told("which holds the mutex", self.queue.wait_at::<AcquireMutex>((), place))
     }
 
-    /// Locks the mutex, unless this thread holds it already.
+    /// Locks it on behalf of an owner, unless it is locked on behalf of this owner already.
     ///
     /// # Errors
-    /// When the running thread has locked the mutex, other than with
-    /// [`lock_owned`](Mutex::lock_owned). All branches of a `join!` are one thread.
+    /// When a guard that was made on behalf of this owner is still there, wherever that guard is.
     ///
     /// # Examples
     /// ```
     /// use selvedge::round_robin;
-    /// use selvedge::sync::Mutex;
+    /// use selvedge::sync::{Mutex, Owner};
     ///
     /// round_robin(async {
-    ///     let mutex = Mutex::new_local(());
-    ///     let guard = mutex.checked_lock().await.unwrap();
-    ///     assert!(mutex.checked_lock().await.is_err(), "it would wait for itself");
+    ///     let (mutex, me) = (Mutex::new_local(()), Owner::new());
+    ///     let guard = mutex.checked_lock(&me).await.unwrap();
+    ///     assert!(mutex.checked_lock(&me).await.is_err(), "it would wait for itself");
     ///     drop(guard);
-    ///     assert!(mutex.checked_lock().await.is_ok());
+    ///     assert!(mutex.checked_lock(&me).await.is_ok());
     /// })?;
     /// # Ok::<(), selvedge::RunError>(())
     /// ```
     #[track_caller]
-    pub fn checked_lock(&self) -> impl Future<Output = Result<Guard<'_, T, M>, Recursion>> {
+    pub fn checked_lock<'a>(
+        &'a self,
+        owner: &'a Owner,
+    ) -> impl Future<Output = Result<Guard<'a, T, M>, Recursion>> {
         let place = Location::caller();
         async move {
-            holder::check(&self.holder, holder::thread())?;
-            Ok(self.lock_at(place).await)
+            self.holder.refuse(owner)?;
+            let guard = self.lock_at(place).await;
+            self.holder.add_owner(owner);
+            Ok(guard)
         }
     }
 
@@ -211,41 +215,41 @@ impl<T, M: Mode> Mutex<T, M> {
     /// Locks the mutex, and blocks this OS thread while it waits.
     ///
     /// # Panics
-    /// When it is called within a step of a Selvedge thread. When this OS thread has locked the
-    /// mutex already, because it would wait for itself.
+    /// When it is called within a step of a Selvedge thread. When this OS thread has a
+    /// [`BlockingGuard`] of the mutex already, because it would wait for itself.
     ///
     /// # Complexity
     /// As [`lock`](Mutex::lock). The OS thread polls the mutex for a few microseconds before it
     /// queues, and for a few more before it sleeps.
     #[inline]
     #[track_caller]
-    pub fn lock_blocking(&self) -> Guard<'_, T, M> {
+    pub fn lock_blocking(&self) -> BlockingGuard<Guard<'_, T, M>> {
         refuse_within_step();
         let me = holder::os_thread();
         if !self.queue.replace(0, LOCKED) {
             self.lock_blocking_late(me, Location::caller());
         }
-        self.guard(me)
+        self.holder.set_staying(me);
+        BlockingGuard::new(Guard { mutex: self, _value: PhantomData })
     }
 
     #[inline(never)]
     #[track_caller]
     fn lock_blocking_late(&self, me: Option<Holder>, place: &'static Location<'static>) {
-        holder::refuse_recursion(&self.holder, me);
+        self.holder.refuse_os_thread(me);
         if !insist(|| self.queue.exchange(|word| AcquireMutex::pass(word, &())).is_ok()) {
             wait_blocking(self.acquire(place));
         }
     }
 
     /// Locks the mutex with a guard that owns a handle of the mutex and borrows nothing. Such a
-    /// guard may go to another thread. Therefore [`checked_lock`](Mutex::checked_lock) waits for
-    /// this guard, whichever thread has locked.
+    /// guard may outlive every borrow of the mutex.
     #[track_caller]
     pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedGuard<T, M>> {
         let place = Location::caller();
         async move {
             self.acquire(place).await;
-            self.holder.set_of_movable(holder::thread());
+            self.holder.set(holder::thread());
             OwnedGuard { mutex: self, _value: PhantomData }
         }
     }
@@ -274,7 +278,7 @@ impl<T, M: Mode> Mutex<T, M> {
     /// Records this OS thread as the holder. `Condition::wait_blocking` calls it, because its wait
     /// locks with `lock_at`, which records only the number of a Selvedge thread.
     pub(crate) fn locked_by_os_thread(&self) {
-        self.holder.set(holder::os_thread());
+        self.holder.set_staying(holder::os_thread());
     }
 
     #[inline(always)]

@@ -5,10 +5,10 @@
 //! of readers, and the bits [`WRITTEN`] and [`WAITED`]. While there is no waiter, a thread locks
 //! and unlocks by one exchange of this word. All other changes happen under the lock of the queue.
 
-use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, OwnerRecord, Recursion};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, observe};
+use crate::{BlockingGuard, Owner};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, insist, observe};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,7 +27,8 @@ use std::panic::Location;
 /// As with a [`Mutex`](crate::Mutex): dropping a guard unlocks; a panic or a cancellation of the
 /// holder unlocks and does not poison. [`read`](RwLock::read) and [`write`](RwLock::write) let a
 /// thread wait for itself. [`checked_read`](RwLock::checked_read) and
-/// [`checked_write`](RwLock::checked_write) give it an error if it holds the lock to write. The
+/// [`checked_write`](RwLock::checked_write) give an error to an [`Owner`] that holds the lock to
+/// write. The
 /// lock counts its readers and does not record them. Only while the program is
 /// [observed](selvedge_core::observe) the lock records one of its readers, so that a dump can name
 /// a thread.
@@ -61,7 +62,7 @@ use std::panic::Location;
 pub struct RwLock<T, M: Mode = Shared> {
     /// Its word is the number of readers, [`WRITTEN`] and [`WAITED`].
     queue: WaitQueue<(), Wish, M>,
-    writer: OwnerRecord,
+    pub(crate) writer: OwnerRecord,
     /// A thread that holds the lock to read. It is recorded only while the program is observed, for
     /// the observer.
     reader: OwnerRecord,
@@ -89,7 +90,7 @@ pub struct ReadGuard<'a, T, M: Mode = Shared> {
 /// Holds an [`RwLock`] to write until it is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct WriteGuard<'a, T, M: Mode = Shared> {
-    lock: &'a RwLock<T, M>,
+    pub(crate) lock: &'a RwLock<T, M>,
     _value: PhantomData<&'a mut T>,
 }
 
@@ -156,31 +157,40 @@ impl<T, M: Mode> RwLock<T, M> {
         holder::telling(tell, self.queue.wait_at::<AcquireLock>(wish, place))
     }
 
-    /// Locks it to read, unless this thread holds it to write.
+    /// Locks it to read, unless it is locked to write on behalf of this owner.
     ///
     /// # Errors
-    /// When the running thread has locked it to write. All branches of a `join!` are one thread.
+    /// When a guard that [`checked_write`](RwLock::checked_write) made on behalf of this owner is still there,
+    /// wherever that guard is.
     #[track_caller]
-    pub fn checked_read(&self) -> impl Future<Output = Result<ReadGuard<'_, T, M>, Recursion>> {
+    pub fn checked_read<'a>(
+        &'a self,
+        owner: &'a Owner,
+    ) -> impl Future<Output = Result<ReadGuard<'a, T, M>, Recursion>> {
         let place = Location::caller();
         async move {
-            holder::check(&self.writer, holder::thread())?;
+            self.writer.refuse(owner)?;
             self.acquire(Wish::Read, place).await;
             Ok(self.read_guard())
         }
     }
 
-    /// Locks it to write, unless this thread holds it to write already.
+    /// Locks it to write on behalf of an owner, unless it is locked to write on behalf of this owner already.
     ///
     /// # Errors
     /// As [`checked_read`](RwLock::checked_read).
     #[track_caller]
-    pub fn checked_write(&self) -> impl Future<Output = Result<WriteGuard<'_, T, M>, Recursion>> {
+    pub fn checked_write<'a>(
+        &'a self,
+        owner: &'a Owner,
+    ) -> impl Future<Output = Result<WriteGuard<'a, T, M>, Recursion>> {
         let place = Location::caller();
         async move {
-            holder::check(&self.writer, holder::thread())?;
+            self.writer.refuse(owner)?;
             self.acquire(Wish::Write, place).await;
-            Ok(self.write_guard(holder::thread()))
+            let guard = self.write_guard(holder::thread());
+            self.writer.add_owner(owner);
+            Ok(guard)
         }
     }
 
@@ -199,8 +209,8 @@ impl<T, M: Mode> RwLock<T, M> {
     /// Locks it to read, and blocks this OS thread while it waits.
     ///
     /// # Panics
-    /// When it is called within a step of a Selvedge thread. When this OS thread holds it to write,
-    /// because it would wait for itself.
+    /// When it is called within a step of a Selvedge thread. When this OS thread has a
+    /// [`BlockingGuard`] of it, because it would wait for itself.
     ///
     /// # Complexity
     /// As [`read`](RwLock::read). The OS thread polls the lock for a few microseconds before it
@@ -221,9 +231,10 @@ impl<T, M: Mode> RwLock<T, M> {
     /// As [`read_blocking`](RwLock::read_blocking).
     #[inline]
     #[track_caller]
-    pub fn write_blocking(&self) -> WriteGuard<'_, T, M> {
+    pub fn write_blocking(&self) -> BlockingGuard<WriteGuard<'_, T, M>> {
         self.acquire_blocking(Wish::Write);
-        self.write_guard(holder::os_thread())
+        self.writer.set_staying(holder::os_thread());
+        BlockingGuard::new(WriteGuard { lock: self, _value: PhantomData })
     }
 
     #[inline(always)]
@@ -238,7 +249,7 @@ impl<T, M: Mode> RwLock<T, M> {
     #[inline(never)]
     #[track_caller]
     fn acquire_blocking_late(&self, wish: Wish, place: &'static Location<'static>) {
-        holder::refuse_recursion(&self.writer, holder::os_thread());
+        self.writer.refuse_os_thread(holder::os_thread());
         if !insist(|| self.queue.exchange(|word| wish.added(word)).is_ok()) {
             wait_blocking(self.acquire(wish, place));
         }
@@ -318,12 +329,12 @@ impl<'a, T, M: Mode> WriteGuard<'a, T, M> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::sync::{RwLock, WriteGuard};
+    /// use selvedge::sync::{BlockingGuard, RwLock};
     ///
     /// let lock = RwLock::new(1);
     /// let mut writer = lock.write_blocking();
     /// *writer = 2;
-    /// let reader = WriteGuard::downgrade(writer);
+    /// let reader = BlockingGuard::downgrade(writer);
     /// assert_eq!((*reader, *lock.read_blocking()), (2, 2));
     /// ```
     pub fn downgrade(writer: WriteGuard<'a, T, M>) -> ReadGuard<'a, T, M> {

@@ -5,9 +5,8 @@
 //! number of free permits, and the bit [`WAITED`]. While there is no waiter, a thread acquires and
 //! releases by one exchange of this word. All other changes happen under the lock of the queue.
 
-use crate::bell::insist;
 use crate::blocking::{refuse_within_step, wait_blocking};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting, constant};
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting, constant, insist};
 use std::fmt;
 use std::mem;
 use std::ops::Deref;

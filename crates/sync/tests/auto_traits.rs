@@ -91,7 +91,8 @@ fn waits_move_with_their_threads() {
     fn moves<T: Send>(_: T) {}
     let (mutex, lock, semaphore) = (Mutex::new(0), RwLock::new(0), Semaphore::new(1));
     moves(mutex.lock());
-    moves(mutex.checked_lock());
+    let owner = Owner::new();
+    moves(mutex.checked_lock(&owner));
     moves(lock.read());
     moves(lock.write());
     moves(semaphore.acquire());

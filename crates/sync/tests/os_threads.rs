@@ -51,7 +51,7 @@ fn a_rw_lock_guards_a_pair() {
                 let mut pair = lock.write_blocking();
                 pair.0 += 1;
                 pair.1 += 1;
-                let pair = WriteGuard::downgrade(pair);
+                let pair = BlockingGuard::downgrade(pair);
                 assert_eq!(pair.0, pair.1);
             } else if let Some(pair) = wait_blocking_for(impatience(round), lock.read()) {
                 assert_eq!(pair.0, pair.1);

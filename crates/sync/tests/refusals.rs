@@ -45,7 +45,7 @@ fn an_os_thread_that_would_wait_for_itself() {
     let guard = lock.write_blocking();
     assert!(panic_of(|| drop(lock.read_blocking())).contains("wait for itself"));
     assert!(panic_of(|| drop(lock.write_blocking())).contains("wait for itself"));
-    let guard = WriteGuard::downgrade(guard);
+    let guard = BlockingGuard::downgrade(guard);
     drop(lock.read_blocking());
     drop(guard);
 }
@@ -54,25 +54,28 @@ fn an_os_thread_that_would_wait_for_itself() {
 fn a_thread_that_would_wait_for_itself() {
     round_robin(async {
         let mutex = Rc::new(Mutex::new_local(()));
-        let guard = mutex.checked_lock().await.unwrap();
-        let recursion = mutex.checked_lock().await.expect_err("it holds it");
-        assert_eq!(Some(recursion.holder()), mutex.holder());
-        assert_eq!(format!("{:?}", mutex), format!("Mutex(locked by {})", recursion.holder()));
-        // A thread that is not the holder waits.
+        let me = Owner::new();
+        let guard = mutex.checked_lock(&me).await.unwrap();
+        let recursion = mutex.checked_lock(&me).await.expect_err("it holds it");
+        let holder = recursion.holder().expect("it is one of our threads");
+        assert_eq!(recursion.holder(), mutex.holder());
+        assert_eq!(format!("{:?}", mutex), format!("Mutex(locked by {holder})"));
+        assert!(recursion.to_string().contains("wait for itself"), "{recursion}");
+        // A thread that is not the owner waits.
         let theirs = mutex.clone();
-        let other = spawn_local(async move { theirs.checked_lock().await.is_ok() });
+        let other = spawn_local(async move { theirs.checked_lock(&Owner::new()).await.is_ok() });
         yield_now().await;
         drop(guard);
         assert_eq!(mutex.holder(), None);
-        assert!(mutex.checked_lock().await.is_ok());
+        assert!(mutex.checked_lock(&me).await.is_ok());
         assert!(other.await.unwrap());
 
         let lock = RwLock::new_local(());
-        let guard = lock.checked_write().await.unwrap();
-        assert!(lock.checked_read().await.is_err() && lock.checked_write().await.is_err());
-        assert_eq!(lock.writer(), Some(recursion.holder()));
+        let guard = lock.checked_write(&me).await.unwrap();
+        assert!(lock.checked_read(&me).await.is_err() && lock.checked_write(&me).await.is_err());
+        assert_eq!(lock.writer(), recursion.holder());
         drop(guard);
-        assert!(lock.checked_read().await.is_ok());
+        assert!(lock.checked_read(&me).await.is_ok());
     })
     .unwrap();
 }
@@ -86,7 +89,7 @@ fn a_guard_that_is_made_to_be_passed_on_is_waited_for() {
         match keeps {
             true => (Some(mutex.lock_owned().await), me, true),
             false => {
-                let locked = mutex.checked_lock().await.is_ok();
+                let locked = mutex.checked_lock(&Owner::new()).await.is_ok();
                 (None, me, locked)
             }
         }
@@ -103,6 +106,54 @@ fn a_guard_that_is_made_to_be_passed_on_is_waited_for() {
         assert!(locked, "a thread that has never locked it");
     })
     .unwrap();
+}
+
+#[test]
+fn a_guard_that_has_been_passed_on_is_waited_for() {
+    round_robin(async {
+        let mutex: &'static Mutex<u8> = Box::leak(Box::new(Mutex::new(0)));
+        let me = Owner::new();
+        let guard = mutex.lock().await;
+        let other = spawn_local(async move {
+            yield_now().await;
+            drop(guard);
+        });
+        assert!(mutex.checked_lock(&me).await.is_ok(), "the guard is with another thread");
+        other.await.unwrap();
+    })
+    .unwrap();
+}
+
+#[test]
+fn two_branches_with_owners_of_their_own_wait_for_each_other() {
+    round_robin(async {
+        let mutex = Mutex::new_local(0);
+        let add = || async {
+            let me = Owner::new();
+            let mut sum = mutex.checked_lock(&me).await.expect("another branch holds it");
+            yield_now().await;
+            *sum += 1;
+        };
+        futures::join!(add(), add(), add());
+        assert_eq!(mutex.into_inner(), 3);
+    })
+    .unwrap();
+}
+
+#[test]
+fn an_os_thread_waits_for_a_guard_that_it_has_passed_on() {
+    let (mutex, lock) = (Mutex::new(0), RwLock::new(0));
+    std::thread::scope(|scope| {
+        let guard = BlockingGuard::into_movable(mutex.lock_blocking());
+        let writer = BlockingGuard::into_movable(lock.write_blocking());
+        scope.spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            drop((guard, writer));
+        });
+        *mutex.lock_blocking() += 1;
+        drop(lock.read_blocking());
+    });
+    assert_eq!(mutex.into_inner(), 1);
 }
 
 #[test]

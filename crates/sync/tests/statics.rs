@@ -1,7 +1,9 @@
 //! Objects in statics: they are made at compile time, and all threads share them.
 
 use selvedge_core::{round_robin, spawn};
-use selvedge_sync::{BoundedFifo, Condition, Event, Fifo, MVar, Mutex, OnceCell, RwLock, Semaphore};
+use selvedge_sync::{
+    Barrier, BoundedFifo, Condition, Event, Fifo, Latch, MVar, Mutex, OnceCell, RwLock, Semaphore,
+};
 
 static COUNT: Mutex<u32> = Mutex::new(0);
 static NAMES: RwLock<Vec<&str>> = RwLock::new(Vec::new());
@@ -12,6 +14,8 @@ static WORDS: Fifo<&str> = Fifo::new();
 static FEW: BoundedFifo<u8> = BoundedFifo::new(1);
 static FULL: MVar<u8> = MVar::new(7);
 static EMPTY: MVar<u8> = MVar::empty();
+static MET: Barrier = Barrier::new(2);
+static LEFT: Latch = Latch::new(10);
 static ONCE: OnceCell<String> = OnceCell::new();
 
 #[test]
@@ -25,10 +29,14 @@ fn threads_share_what_is_static() {
                     *COUNT.lock().await += number;
                     NAMES.write().await.push("warp");
                     CHANGED.notify_one();
+                    LEFT.count_down();
                 })
             })
             .collect();
         STARTED.set();
+        let meets = spawn(MET.wait());
+        assert_ne!(MET.wait().await.is_leader(), meets.await.unwrap().is_leader(), "one leads");
+        LEFT.wait().await;
         for thread in threads {
             thread.await.unwrap();
         }
