@@ -205,7 +205,7 @@ impl<T, const N: usize> Deque<T, N> {
         if self.tail == self.limit && self.room() == 0 {
             return Err(item);
         }
-        let (ring, tail): (&Ring<T, N>, u32) = (&self.ring, self.tail);
+        let (ring, tail): (&RingBuffer<T, N>, u32) = (&self.ring, self.tail);
         // SAFETY: the tail is less than a ring's length behind the oldest slot in use (`limit`, set
         // by `room`), so this slot is the owner's and empty.
         unsafe { ring.write(tail, item) };
