@@ -31,7 +31,7 @@ pub(crate) struct Paths(Vec<PathBuf>);
 impl Drop for Paths {
     fn drop(&mut self) {
         for path in &self.0 {
-            // Somebody else may have removed it.
+            // Another program may have removed it.
             let _ = std::fs::remove_file(path);
         }
     }

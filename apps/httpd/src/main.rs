@@ -82,7 +82,7 @@ fn serve(options: &Options) -> Result<(), Refusal> {
     let signals = signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1])?;
     for url in &bound.urls {
         let line = format!("Serving {} at {url}", server.tree.path().display());
-        // Nobody may be there to read it, which is no reason not to serve.
+        // An error says that the stream has no reader. The server serves all the same.
         let _ = match options.log {
             Log::Stdout => writeln!(std::io::stderr(), "{line}"),
             Log::Off | Log::File(_) => writeln!(std::io::stdout(), "{line}"),

@@ -206,7 +206,7 @@ fn symbolic_links_lead_nowhere_else() {
     symlink(site.path(), at("absolute-root")).unwrap();
     let name = site.path().file_name().unwrap();
     symlink(Path::new("..").join(name).join("ten.txt"), at("out-and-in")).unwrap();
-    // A directory whose name begins as the root's does.
+    // A directory with a name that begins as the root's name does.
     let beside = site.path().with_file_name(format!("{}-beside", name.display()));
     fs::create_dir(&beside).unwrap();
     fs::write(beside.join("secret"), "secret").unwrap();
@@ -246,8 +246,8 @@ fn symbolic_links_lead_nowhere_else() {
     fs::remove_dir_all(beside).unwrap();
 }
 
-/// A directory without an index is there, and says that it shows nothing; so does one whose index
-/// is no file.
+/// A directory without an index is there, and says that it shows nothing; so does one in which the
+/// index is no file.
 #[test]
 fn directories_without_an_index() {
     let site = site();
@@ -340,7 +340,7 @@ fn more_files_than_the_cache_holds() {
     assert!(server.descriptors() < 1100, "{}", server.descriptors());
 }
 
-/// Files whose pages are not in memory come from the disk, by way of the blocking pool.
+/// Files with pages that are not in memory come from the disk, by way of the blocking pool.
 #[test]
 fn cold_files_are_sent_whole() {
     let site = site();

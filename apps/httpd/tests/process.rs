@@ -107,7 +107,7 @@ fn unix_sockets() {
         stream.read_to_string(&mut reply).unwrap();
         assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("0123456789"));
     }
-    // Somebody serves there.
+    // A server serves there.
     let dir = site.path().to_str().unwrap();
     let second = output(&[dir, "--listen", &listen]);
     assert_eq!(second.status.code(), Some(1));
@@ -454,7 +454,7 @@ fn addresses() {
     }
 }
 
-/// Who may connect to a Unix socket is said by an option.
+/// An option says which users may connect to a Unix socket.
 #[test]
 fn the_mode_of_a_unix_socket() {
     use std::os::unix::fs::PermissionsExt;

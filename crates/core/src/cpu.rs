@@ -1157,13 +1157,18 @@ impl CpuInner {
         self.base.header(key).set_head(head & !STATE | OVER);
     }
 
-    /// Wakes a foreign joiner of the running thread, which has ended and has marked its block.
-    /// Meanwhile no thread counts as the running one, because the foreign code may look.
-    #[cold]
+    /// Tells the joiner of the running thread, which has ended and has marked its block. A panic of
+    /// foreign code ends in here, because the step would take it for one of the thread's own.
+    /// While foreign code wakes the joiner, no thread counts as the running one.
     #[inline(never)]
-    pub(crate) fn tell_foreign(&self, joiner: Waker) {
-        let key = self.step.running.swap(0, Ordering::Relaxed);
-        thread::quietly(|| joiner.wake());
+    pub(crate) fn tell_in_step(&self, joiner: Waker) {
+        let key = self.step.running.load(Ordering::Relaxed);
+        thread::quietly(|| {
+            if let Err(foreign) = waker::fire_here(joiner) {
+                self.step.running.store(0, Ordering::Relaxed);
+                foreign.wake();
+            }
+        });
         self.step.running.store(key, Ordering::Relaxed);
     }
 

@@ -10,7 +10,7 @@ use crate::trace::Trace;
 use crate::{Cpu, Deadlock, Quiet, directory, quiet};
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A source of events that a scheduler drives: an event loop.
@@ -48,8 +48,26 @@ pub trait Events {
     /// other code uses the [`unparker`](Cpu::unparker) of the CPU.
     fn unparker(&self) -> Arc<dyn Unpark>;
 
+    /// By what another OS thread serves those that wait in it, while its own OS thread is in a long step.
+    /// `None`, as by default, if only its own OS thread can serve them.
+    fn relief(&self) -> Option<Weak<dyn Relief>> {
+        None
+    }
+
     /// Tells the observer of the program the lengths of its queues, by name.
     fn lengths(&self, _say: &mut Lengths<'_>) {}
+}
+
+/// What another OS thread does for an event source whose own OS thread is busy.
+pub trait Relief: fmt::Debug + Send + Sync {
+    /// Looks for events without waiting, and wakes the threads that they concern by
+    /// [`Cpu::wake`] of `cpu`; so those that may move run there. The threads that its own OS thread has
+    /// given to it as they are go on when that OS thread polls. How many were woken; none if its own OS
+    /// thread works on the source at the moment.
+    ///
+    /// # Errors
+    /// If the system's event interface fails.
+    fn relieve(&self, cpu: &mut Cpu) -> io::Result<usize>;
 }
 
 /// Wakes an OS thread that waits in [`Events::poll`]. If no OS thread is waiting, the next poll
@@ -205,6 +223,29 @@ impl Cpu {
     ///   and checks again, four times a second in the end.) In a group one CPU reports it, or
     ///   several do, when all of them sleep.
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
+        self.poll_or_wait(events, idle, None)
+    }
+
+    /// As [`poll`](Cpu::poll) of a scheduler that is idle and waits at most `limit`, if there is one. It
+    /// may return sooner.
+    ///
+    /// # Errors
+    /// As for [`poll`](Cpu::poll).
+    pub fn poll_for<E: Events + ?Sized>(
+        &mut self,
+        events: &mut E,
+        limit: Option<Duration>,
+    ) -> Result<bool, RunError> {
+        self.poll_or_wait(events, true, limit)
+    }
+
+    #[inline]
+    fn poll_or_wait<E: Events + ?Sized>(
+        &mut self,
+        events: &mut E,
+        idle: bool,
+        limit: Option<Duration>,
+    ) -> Result<bool, RunError> {
         if self.turn() {
             self.survey_all(events);
         }
@@ -221,7 +262,7 @@ impl Cpu {
             return Ok(true);
         }
         if events.armed() > 0 {
-            self.sleep(events, |cpu, events| Ok(events.poll(cpu, None)?))?;
+            self.sleep(events, |cpu, events| Ok(events.poll(cpu, limit)?))?;
             return Ok(true);
         }
         let alone = self.inner().members.is_none();
@@ -249,7 +290,8 @@ impl Cpu {
             let suspicious = members.is_none_or(|members| members.all_asleep_but(entry));
             let suspicion = cpu.inner().suspicion.get();
             cpu.inner().suspicion.set(SUSPICION_MAX.min(2 * suspicion));
-            Ok(events.poll(cpu, suspicious.then_some(suspicion))?)
+            let suspicion = suspicious.then_some(suspicion);
+            Ok(events.poll(cpu, limit.into_iter().chain(suspicion).min())?)
         })?;
         Ok(true)
     }

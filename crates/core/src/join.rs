@@ -501,9 +501,7 @@ impl<F: Future + 'static, const MAIN: bool> Joinable<F, MAIN> {
         match unsafe { (*body).cell.meeting.end() } {
             Joiner::None => Polled::Told,
             Joiner::Waits(joiner) => {
-                if let Err(foreign) = waker::fire_here(joiner) {
-                    cpu.tell_foreign(foreign);
-                }
+                cpu.tell_in_step(joiner);
                 Polled::Told
             }
             Joiner::Gone => {
@@ -621,14 +619,11 @@ impl<T> JoinHandle<T> {
         let direct = direct(cx);
         let waker = || direct.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
         let waits = self.cell().meeting.join(waker());
-        if waits {
-            if let Some(cpu) = direct {
-                cpu.tell(|observer| observer.waits_for(self.key.get(), "which it joins"));
-                let here =
-                    cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
-                // The handle may move before it is dropped; the cell does not.
-                cpu.ask_block(self.cell.as_ptr(), Place::join(self.key), here);
-            }
+        if waits && let Some(cpu) = direct {
+            cpu.tell(|observer| observer.waits_for(self.key.get(), "which it joins"));
+            let here = cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
+            // The handle may move before it is dropped; the cell does not.
+            cpu.ask_block(self.cell.as_ptr(), Place::join(self.key), here);
         }
         waits
     }

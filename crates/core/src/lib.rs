@@ -45,6 +45,7 @@ macro_rules! constant {
 mod alarm;
 mod arena;
 mod around;
+mod biased;
 mod birth;
 mod blocking;
 pub mod budget;
@@ -88,6 +89,7 @@ pub use alarm::{Alarm, Bell, GivenUp};
 pub use arena::{ArenaFull, Unavailable};
 #[doc(hidden)]
 pub use around::{Around, around, exchange_around};
+pub use biased::{Guest, Inside, Outside, Owner, Visit, biased};
 pub use birth::{Adopt, Birth, adopter};
 #[doc(hidden)]
 pub use blocking::{insist, run_blocking};
@@ -96,7 +98,7 @@ pub use cpu::Cpu;
 #[doc(hidden)]
 pub use cpu::{is_lent_here, running_cpu};
 pub use deadlock::Deadlock;
-pub use events::{Events, NoEvents, RunError, Unpark};
+pub use events::{Events, NoEvents, Relief, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 #[doc(hidden)]
@@ -122,7 +124,7 @@ pub use readiness::{
     SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
 };
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
-pub use run_queue::RunQueue;
+pub use run_queue::{RunQueue, SendQueue};
 #[doc(hidden)]
 pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
 #[doc(hidden)]

@@ -6,15 +6,15 @@ pub(crate) use loom::{
     cell::{MutPtr, UnsafeCell},
     lazy_static,
     sync::{
-        Mutex,
-        atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     thread_local,
 };
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
-    Mutex,
-    atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 
 /// The cell of `std`, with loom's way to reach the value.

@@ -1,7 +1,7 @@
 //! [`RunQueue`]: a first-in, first-out queue of threads, linked through their own headers.
 
 use crate::arena::{self, Base, Key};
-use crate::thread::Thread;
+use crate::thread::{SendThread, Thread};
 use std::marker::PhantomData;
 
 /// Threads that are ready to run, in order. The queue takes no memory of its own: any number of
@@ -117,5 +117,55 @@ impl Drop for RunQueue {
 impl Extend<Thread> for RunQueue {
     fn extend<I: IntoIterator<Item = Thread>>(&mut self, threads: I) {
         threads.into_iter().for_each(|t| self.push(t));
+    }
+}
+
+/// A [`RunQueue`] of threads that may move, which may therefore move itself.
+///
+/// # Complexity
+/// As of a [`RunQueue`].
+#[derive(Debug, Default)]
+pub struct SendQueue(RunQueue);
+
+// SAFETY: `push` is the only way in, and takes threads that may run, and be dropped, on any OS thread
+// of their group. The queue is their owner, and nothing else of it depends on the OS thread.
+unsafe impl Send for SendQueue {}
+
+impl SendQueue {
+    /// An empty queue.
+    pub const fn new() -> SendQueue {
+        SendQueue(RunQueue::new())
+    }
+
+    /// Adds a thread at the end.
+    #[inline(always)]
+    pub fn push(&mut self, thread: SendThread) {
+        self.0.push(thread.into_thread());
+    }
+
+    /// Takes the first thread.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<SendThread> {
+        // A thread that may move stays one.
+        self.0.pop().and_then(|thread| thread.into_send().ok())
+    }
+
+    /// Moves all threads of another queue to the end of this one, in their order.
+    pub fn append(&mut self, other: &mut SendQueue) {
+        self.0.append(&mut other.0);
+    }
+
+    /// How many threads are in it.
+    ///
+    /// # Complexity
+    /// Looks at each.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether no thread is in it.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }

@@ -180,7 +180,6 @@ struct List<P> {
 }
 
 /// One word to look at, for what is hardly ever there.
-#[expect(clippy::box_collection, reason = "see above")]
 type Others = Option<Box<Vec<Waker>>>;
 type Granted = (Waker, Others);
 

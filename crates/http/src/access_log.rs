@@ -49,7 +49,7 @@ const FLUSH_AFTER: Duration = Duration::from_millis(800);
 ///
 /// # Paper
 /// \[Mighty\] "Logging": block buffering used as "multi-line" buffering, a message is never split;
-/// the open problem is a logger whose cost is near nginx's.
+/// the open problem is a logger with a cost near nginx's.
 ///
 /// # Differences
 /// 1. A buffer per worker instead of one behind a lock; its writing happens off the event loop.
@@ -150,11 +150,11 @@ fn append(path: &Path) -> io::Result<File> {
 #[derive(Debug)]
 pub(crate) struct WorkerLog {
     file: Arc<LogFile>,
-    state: RefCell<State>,
+    state: RefCell<Buffers>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Buffers {
     lines: Lines,
     /// Full buffers, the oldest first.
     full: VecDeque<Lines>,
@@ -200,7 +200,7 @@ impl WorkerLog {
     }
 
     #[cold]
-    fn begin(self: &Rc<WorkerLog>, state: &mut State) {
+    fn begin(self: &Rc<WorkerLog>, state: &mut Buffers) {
         if state.lines.room() == 0 {
             state.lines = state.spare.take().unwrap_or_else(|| Lines::with_room(BUFFER_BYTES + LINE_BYTES));
         }
@@ -218,7 +218,7 @@ impl WorkerLog {
 
     /// Puts the lines where the writer finds them, and starts it if it does not run.
     #[cold]
-    fn hand_over(self: &Rc<WorkerLog>, state: &mut State) {
+    fn hand_over(self: &Rc<WorkerLog>, state: &mut Buffers) {
         if state.lines.is_empty() {
             return;
         }

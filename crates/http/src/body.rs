@@ -9,21 +9,21 @@
 //! token with a token or a quoted string) and trailer fields are checked for form and dropped.
 //!
 //! ```text
-//!            digit            CR            LF, size > 0      size bytes        CR          LF
-//!   Size ───────────▶ Size ───────▶ SizeLf ───────────▶ Data ───────────▶ DataCr ───▶ DataLf ───▶ Size
+//!            digit            CR            LF, size > 0      size bytes        CR      LF
+//!   Size ───────────▶ Size ───────▶ SizeLf ───────────▶ Data ───────────▶ DataCr ─▶ DataLf ─▶ Size
 //!    │ ";" / SP                        │ LF, size = 0
-//!    ▼                                 ▼         tchar           ":"            CR             LF
-//!   extensions                     Trailer ───────────▶ Name ─────────▶ Value ──────▶ ValueLf ──────▶ Trailer
+//!    ▼                                 ▼         tchar           ":"         CR         LF
+//!   extensions                     Trailer ───────────▶ Name ───────▶ Value ──▶ ValueLf ─▶ Trailer
 //!    │ CR                              │ CR
 //!    ▼                                 ▼          LF
 //!   SizeLf                           EndLf ───────────▶ Done
 //!
 //!   extensions, with SP in each state but within words:
-//!         ";"           tchar            "="            tchar
-//!   Pad ──────▶ Extension ───▶ ExtensionName ───▶ ExtensionValue ───▶ ExtensionToken ──";"──▶ Extension
-//!                                  │ ";"                 │ DQUOTE          DQUOTE
-//!                                  ▼                     ▼
-//!                              Extension               Quoted ───────────▶ QuotedEnd ──";"──▶ Extension
+//!         ";"        tchar            "="            tchar
+//!   Pad ───▶ Extension ───▶ ExtensionName ───▶ ExtensionValue ───▶ ExtensionToken ─";"─▶ Extension
+//!                               │ ";"                 │ DQUOTE          DQUOTE
+//!                               ▼                     ▼
+//!                           Extension               Quoted ───────────▶ QuotedEnd ─";"─▶ Extension
 //! ```
 
 use crate::status::Status;

@@ -130,7 +130,7 @@ enum Comparison {
     Weak,
 }
 
-/// Whether a field whose lines are `lines` is `*` or lists a tag that matches `etag`. What is
+/// Whether a field with the lines `lines` is `*` or lists a tag that matches `etag`. What is
 /// malformed matches nothing.
 fn any_matches<'b>(lines: impl Iterator<Item = &'b [u8]>, etag: &ETag, comparison: Comparison) -> bool {
     let ours = etag.tag();
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(ETag::of_file(0, (0, 0), 0, 9).as_bytes(), b"\"0-0-0-0\"");
     }
 
-    /// Files of one length whose times of modification are alike are told apart.
+    /// Files of one length with equal times of modification are told apart.
     #[test]
     fn tags_tell_files_apart() {
         let one = ETag::of_file(7, (MODIFIED as i64, 5), 612, MODIFIED + 9);

@@ -1,5 +1,5 @@
-//! Dates: the coarse clock whose two printed forms are made once a second, and the reading of HTTP
-//! dates.
+//! Dates: the coarse clock with two printed forms that are made once a second, and the reading of
+//! HTTP dates.
 
 use selvedge_core::Time;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

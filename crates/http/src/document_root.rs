@@ -35,7 +35,7 @@ const INDEX: &[u8] = b"index.html";
 /// How often a look-up is repeated if it fails because a file was renamed meanwhile.
 const RACES_MAX: u32 = 8;
 
-/// The path of a directory whose files are served.
+/// The path of a directory with the files that are served.
 ///
 /// It is opened anew for look-ups that come later, so that a directory put in its place, or a
 /// symbolic link turned to another one, is seen.

@@ -43,7 +43,7 @@ pub(crate) type Name = Vec<u8>;
 pub(crate) type LookedUp = (Name, Result<Found, Missed>);
 
 /// What the name of a request was found to be.
-enum Target {
+enum Resource {
     File(Rc<CachedFile>),
     Directory,
 }
@@ -85,7 +85,7 @@ impl Files {
         request: &Request<'_>,
         terms: &Terms<'_>,
         found: &mut Option<Box<LookedUp>>,
-    ) -> Result<Target, Missed> {
+    ) -> Result<Resource, Missed> {
         let now = terms.now;
         // The usual path is the name of a cached file. Then there is nothing to decode in the path.
         if let Some((_, name)) = request.path.split_first()
@@ -93,13 +93,13 @@ impl Files {
             && file.is_plain()
             && file.is_unchanged()
         {
-            return Ok(Target::File(file.clone()));
+            return Ok(Resource::File(file.clone()));
         }
         target::resolve(request.path, &mut self.name).map_err(Missed::Refused)?;
         if let Some(file) = self.cache.fresh(&self.name, now)
             && file.is_unchanged()
         {
-            return Ok(Target::File(file.clone()));
+            return Ok(Resource::File(file.clone()));
         }
         let name = std::mem::take(&mut self.name);
         let found = found.take().filter(|found| found.0 == name).map(|found| found.1);
@@ -116,7 +116,7 @@ impl Files {
         name: &[u8],
         terms: &Terms<'_>,
         found: Option<Result<Found, Missed>>,
-    ) -> Result<Target, Missed> {
+    ) -> Result<Resource, Missed> {
         let now = terms.now;
         let seen = match found {
             Some(found) => found.map(|found| (Seen::Found(found), now + self.validity)),
@@ -131,17 +131,17 @@ impl Files {
         match seen {
             Ok((Seen::Unchanged(file), until)) => {
                 file.refresh(until);
-                Ok(Target::File(file))
+                Ok(Resource::File(file))
             }
             Ok((Seen::Found(Found::File(file)), until)) => {
                 let file = Rc::new(CachedFile::new(name, file, terms.clock.second()));
                 file.refresh(until);
                 self.cache.insert(file.clone());
-                Ok(Target::File(file))
+                Ok(Resource::File(file))
             }
             Ok((Seen::Found(Found::Directory), _)) => {
                 self.cache.remove(name);
-                Ok(Target::Directory)
+                Ok(Resource::Directory)
             }
             Err(missed) => {
                 if missed != Missed::Cold {
@@ -193,8 +193,8 @@ impl Handler for Files {
             return Handled::Reply(self.page(status, request, terms, out));
         }
         Handled::Reply(match self.find(request, terms, found) {
-            Ok(Target::File(file)) => answer_with(file, request, terms, out),
-            Ok(Target::Directory) => redirect(&self.name, request, terms, out),
+            Ok(Resource::File(file)) => answer_with(file, request, terms, out),
+            Ok(Resource::Directory) => redirect(&self.name, request, terms, out),
             Err(Missed::Refused(status)) => self.page(status, request, terms, out),
             Err(Missed::Cold) => return Handled::Search(std::mem::take(&mut self.name)),
         })

@@ -1,7 +1,7 @@
 //! The access log: one line for each request in Apache's combined format, written into a buffer.
 //!
 //! ```text
-//! 192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 612 "https://example.org/" "curl/8.5.0"
+//! 192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 612 "-" "curl/8.5.0"
 //! ```
 //!
 //! The worker's log (`access_log.rs`) owns a [`Lines`] and puts a [`Line`] into it for each
@@ -69,7 +69,8 @@ const FIXED_BYTES: usize = 128;
 /// lines.put(&line, &Clock::at(971_186_136));
 /// assert_eq!(
 ///     lines.as_bytes(),
-///     b"192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] \"GET / HTTP/1.1\" 200 612 \"-\" \"curl/8.5.0\"\n"
+///     b"192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] \
+///     \"GET / HTTP/1.1\" 200 612 \"-\" \"curl/8.5.0\"\n"
 /// );
 /// ```
 #[derive(Clone, Debug, Default)]

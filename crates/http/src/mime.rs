@@ -3,7 +3,7 @@
 //! Text kinds carry `charset=utf-8`; the JSON and XML kinds say their encoding themselves. Source
 //! code is `text/plain`, so that a browser shows it (`.ts` is TypeScript here, not an MPEG stream).
 
-/// The type of a file whose extension is not in the table, or that has none.
+/// The type of a file that has no extension, or one that is not in the table.
 pub const DEFAULT: &str = "application/octet-stream";
 
 /// The longest extension in the table.

@@ -64,7 +64,8 @@ impl RangeSet {
     /// ```
     /// use selvedge::http::range::{RangeSet, Resolved, Span};
     /// let set = RangeSet::parse(b"bytes=0-1,-3").unwrap();
-    /// assert_eq!(set.resolve(10), Resolved::Many(vec![Span { start: 0, end: 2 }, Span { start: 7, end: 10 }]));
+    /// let spans = vec![Span { start: 0, end: 2 }, Span { start: 7, end: 10 }];
+    /// assert_eq!(set.resolve(10), Resolved::Many(spans));
     /// assert_eq!(RangeSet::parse(b"bytes=5-2"), None);
     /// ```
     pub fn parse(field: &[u8]) -> Option<RangeSet> {

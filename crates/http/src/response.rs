@@ -60,9 +60,10 @@ impl Persistence {
 /// ```
 /// use selvedge::http::{date::Clock, response::{Persistence, Writer}, status::Status};
 /// let mut out = Vec::new();
-/// Writer::begin(Status::OK, &Clock::at(784_111_777), &mut out).number("Content-Length", 0).end(Persistence::Implied);
-/// assert_eq!(out, b"HTTP/1.1 200 OK\r\nServer: selvedge\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
-///     Content-Length: 0\r\n\r\n");
+/// let head = Writer::begin(Status::OK, &Clock::at(784_111_777), &mut out);
+/// head.number("Content-Length", 0).end(Persistence::Implied);
+/// assert_eq!(out, b"HTTP/1.1 200 OK\r\nServer: selvedge\r\n\
+///     Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n");
 /// ```
 #[derive(Debug)]
 #[must_use = "a head is complete only after `end`"]
@@ -85,12 +86,12 @@ impl<'o> Writer<'o> {
         self.field_with(name, |out| out.extend_from_slice(value))
     }
 
-    /// Writes a field whose value is a number.
+    /// Writes a field with a number as its value.
     pub fn number(self, name: &str, value: u64) -> Writer<'o> {
         self.field_with(name, |out| put_number(value, out))
     }
 
-    /// Writes a field whose value `put` appends.
+    /// Writes a field with the value that `put` appends.
     pub fn field_with(self, name: &str, put: impl FnOnce(&mut Vec<u8>)) -> Writer<'o> {
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b": ");

@@ -19,7 +19,7 @@ const WELL_KNOWN: &[u8] = b".well-known";
 
 /// Resolves `path`, which starts with `/`, into `name`: relative to the root, decoded, without
 /// leading `/` and without any component that is empty, `.`, `..` or hidden. A path that ends in
-/// `/` (or in `.` or `..`) names a directory; its name ends in `/`, but for the root, whose name is
+/// `/` (or in `.` or `..`) names a directory; its name ends in `/`, but the name of the root is
 /// empty.
 ///
 /// `name` is cleared first. After an error its content is unspecified.

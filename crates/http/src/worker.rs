@@ -1,7 +1,7 @@
 //! The things that all connections of one worker share: settings, clock, log and handler.
 //!
-//! `Site` owns a [`Worker`]; each connection borrows its [`State`] for the time of one call that
-//! does not wait.
+//! `Site` owns a [`Worker`]; each connection borrows its [`WorkerState`] for the time of one call
+//! that does not wait.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,12 +16,12 @@ use crate::date::{self, Clock};
 /// The settings of a worker, its state, and whether it ends.
 pub(crate) struct Worker<H> {
     pub(crate) config: Config,
-    pub(crate) state: RefCell<State<H>>,
+    pub(crate) state: RefCell<WorkerState<H>>,
     draining: Cell<bool>,
 }
 
 /// The part of a worker that requests change.
-pub(crate) struct State<H> {
+pub(crate) struct WorkerState<H> {
     pub(crate) clock: Clock,
     /// The time from which on the clock is wrong.
     clock_due: Time,
@@ -31,7 +31,7 @@ pub(crate) struct State<H> {
 
 impl<H> Worker<H> {
     pub(crate) fn new(config: Config, log: Option<Rc<WorkerLog>>, handler: H) -> Worker<H> {
-        let state = State { clock: Clock::now(), clock_due: Time::default(), log, handler };
+        let state = WorkerState { clock: Clock::now(), clock_due: Time::default(), log, handler };
         Worker { config, state: RefCell::new(state), draining: Cell::new(false) }
     }
 
@@ -47,7 +47,7 @@ impl<H> Worker<H> {
     }
 }
 
-impl<H> State<H> {
+impl<H> WorkerState<H> {
     /// Sets the clock, if the second may have changed since it was set.
     #[inline]
     pub(crate) fn tell_time(&mut self, now: Time) {

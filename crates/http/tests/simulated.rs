@@ -32,7 +32,7 @@ fn site() -> Disk {
     disk
 }
 
-/// The tree in a world whose disk may fail.
+/// The tree in a world with a disk that may fail.
 fn tree() -> DocumentRoot {
     (0..100).find_map(|_| DocumentRoot::new("/srv/www").ok()).expect("it can be opened some time")
 }

@@ -25,16 +25,17 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use selvedge_core::observe::Lengths;
 use selvedge_core::{
-    Cpu, Detached, Events, Interest, Readiness, Request, Thread, Time, Trace, Unpark, VirtualClock, Wait,
+    Cpu, Detached, Events, Guest, Interest, Owner, Readiness, Relief, Request, Thread, Time, Trace, Unpark,
+    VirtualClock, Wait, biased,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::io;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
 use std::num::NonZeroU16;
 use std::os::fd::{AsFd, RawFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -64,7 +65,8 @@ use std::time::Duration;
 ///    thread goes from the kernel's event to its next step without a queue between OS threads.
 #[derive(Debug)]
 pub struct EventLoop {
-    driver: Driver<Waiter>,
+    table: RefCell<Owner<Table>>,
+    relief: Arc<Visitor>,
     disk: Disk,
     caller: Arc<Caller>,
     batch: Box<[MaybeUninit<epoll::Event>; BATCH]>,
@@ -100,6 +102,81 @@ impl Waiter {
     }
 }
 
+/// What waits in an event loop for descriptors and points in time.
+///
+/// The loop works on it within its own operations. In between another OS thread may be a guest, which
+/// takes the events that there are and wakes the wakers ([`Relief`]).
+#[derive(Debug)]
+struct Table {
+    driver: Driver<Waiter>,
+    /// Threads that a guest would resume, but that stay on the OS thread of the loop.
+    homebound: Vec<Thread>,
+    /// A guest has taken events since the loop was told what calls have found drained.
+    visited: bool,
+}
+
+// SAFETY: a guest, which is on another OS thread, moves threads from `driver` to `homebound`, and does
+// nothing else with them (see `relieve`). `EventLoop::drop` leaves none of them behind.
+unsafe impl Send for Table {}
+
+impl Table {
+    /// Takes over what calls of this OS thread have found drained.
+    ///
+    /// An event that a guest has taken may be younger than such a call. Then all of that is forgotten, which
+    /// costs a call that fails, at most (see [`found_drained`]).
+    #[inline]
+    fn take_drained(&mut self) {
+        let visited = mem::take(&mut self.visited);
+        drained(|fd, interest, by| {
+            if !visited {
+                self.driver.drained(fd, interest, by);
+            }
+        });
+    }
+
+    /// Drops all that wait.
+    fn clear(&mut self) {
+        self.driver.clear();
+        self.homebound.clear();
+    }
+}
+
+/// How many events a guest takes at most: it is to be short.
+const VISIT_BATCH: usize = 64;
+
+/// Another OS thread's end of the table.
+#[derive(Debug)]
+struct Visitor(Guest<Table>);
+
+impl Relief for Visitor {
+    fn relieve(&self, cpu: &mut Cpu) -> io::Result<usize> {
+        let Some(mut table) = self.0.visit() else { return Ok(0) };
+        let Table { driver, homebound, visited } = &mut *table;
+        let mut batch = [MaybeUninit::uninit(); VISIT_BATCH];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let events = match sys::epoll_wait(driver.epoll(), &mut batch, Some(&now)) {
+            Err(Errno::INTR) => &[],
+            events => events?,
+        };
+        *visited = true;
+        let mut woken = Vec::new();
+        let mut resume = |waiter| match waiter {
+            Waiter::Waker(waker) => woken.push(waker),
+            Waiter::Thread(thread) => homebound.push(thread),
+        };
+        // A call of the loop may be taken as well: the loop does not sleep, and knows it by the caller's state.
+        for &event in events.iter().filter(|event| event.data.u64() != UNPARK) {
+            driver.event(event, &mut resume);
+        }
+        driver.expire(Time::now(), resume);
+        // A foreign waker may do anything, and the loop must not wait for that.
+        drop(table);
+        let count = woken.len();
+        woken.into_iter().for_each(|waker| cpu.wake(waker));
+        Ok(count)
+    }
+}
+
 thread_local! {
     /// The number of this OS thread's event loop, if it has one.
     static HERE: Cell<Option<LoopId>> = const { Cell::new(None) };
@@ -119,6 +196,7 @@ thread_local! {
 /// call meanwhile. The loop is told of the note before its next `epoll_wait` and before a thread
 /// waits. (`DRAINED` has few places. If a note is lost, a later wait goes on at once because of an
 /// old edge, and makes one call that fails.)
+/// An edge that a guest has collected may be younger: see `Table::take_drained`.
 #[inline]
 pub(crate) fn found_drained(fd: RawFd, interest: Interest, by: Drained) {
     DRAINED.with(|drained| {
@@ -254,27 +332,31 @@ impl EventLoop {
         let driver = Driver::new()?;
         let caller = Arc::new(Caller::new()?);
         driver.add_unpark(&*caller)?;
+        let (table, relief) = biased(Table { driver, homebound: Vec::new(), visited: false });
+        let (table, relief) = (RefCell::new(table), Arc::new(Visitor(relief)));
         let disk = Disk::new(disk, caller.clone());
         let batch = Box::new([MaybeUninit::uninit(); BATCH]);
         let id = LoopId::take().ok_or_else(|| io::Error::other("there are 65,535 event loops already"))?;
         HERE.set(Some(id));
-        Ok(EventLoop { driver, disk, caller, batch, linger: Linger::default(), _local: PhantomData })
+        Ok(EventLoop { table, relief, disk, caller, batch, linger: Linger::default(), _local: PhantomData })
     }
 }
 
 impl EventLoop {
     #[inline]
     fn wait(&mut self, cpu: &mut Cpu, waiter: Waiter, readiness: Readiness) {
-        drained(|fd, interest, by| self.driver.drained(fd, interest, by));
+        let mut table = self.table.get_mut().enter();
+        table.take_drained();
         if readiness.fresh {
             note_fresh(readiness.fd);
         }
-        self.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
+        table.driver.wait(waiter, readiness, cpu.now(), |w| w.resume(cpu));
     }
 
     /// Looks for events for a moment, if [`Linger`] expects to find some. True if there was one.
     fn linger(&mut self, cpu: &mut Cpu) -> io::Result<bool> {
-        let waits_for_peers = self.driver.waiting() > 0 && self.disk.awaited() == 0;
+        let waiting = self.table.get_mut().enter().driver.waiting();
+        let waits_for_peers = waiting > 0 && self.disk.awaited() == 0;
         // The comparison with `until` needs a clock that moves on its own. With a virtual clock the
         // moment would never end.
         if !waits_for_peers || VirtualClock::now().is_some() || !self.linger.is_due() {
@@ -299,14 +381,17 @@ impl EventLoop {
     /// Looks for events once, and waits for an event at most `timeout`. True if there was an event,
     /// or if a deadline or a sleep was due.
     fn look(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<bool> {
-        self.driver.tidy();
+        let mut table = self.table.get_mut().enter();
+        let mut found = !table.homebound.is_empty();
+        table.homebound.drain(..).for_each(|thread| cpu.make_ready(thread));
+        table.driver.tidy();
         let mut wait = timeout.map(|t| t.min(WAIT_MAX));
-        if self.driver.resolve() {
-            // Perhaps all sleepers have given up, and nothing is left to wait for.
+        if found || table.driver.resolve() {
+            // A thread is ready already; or perhaps all sleepers have given up, and nothing is left to wait for.
             wait = Some(Duration::ZERO);
         }
         if wait != Some(Duration::ZERO)
-            && let Some(next) = self.driver.next()
+            && let Some(next) = table.driver.next()
         {
             let left = next.since(Time::now()).min(WAIT_MAX);
             wait = Some(wait.map_or(left, |wait| wait.min(left)));
@@ -315,8 +400,8 @@ impl EventLoop {
         if !asleep {
             wait = Some(Duration::ZERO);
         }
-        let others = self.driver.waiting() > 0;
-        let look = match self.disk.turn(cpu, wait, self.driver.epoll().as_fd(), others)? {
+        let others = table.driver.waiting() > 0;
+        let look = match self.disk.turn(cpu, wait, table.driver.epoll().as_fd(), others)? {
             disk::Wait::Whole => true,
             look => {
                 wait = Some(Duration::ZERO);
@@ -327,9 +412,9 @@ impl EventLoop {
             .map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
         // The notes are told only here, after the disk's turn, because that turn may wake a foreign
         // waker, and the waker's code may make calls that add notes.
-        drained(|fd, interest, by| self.driver.drained(fd, interest, by));
+        table.take_drained();
         let taken = match look {
-            true => sys::epoll_wait(self.driver.epoll(), &mut self.batch[..], timespec.as_ref()),
+            true => sys::epoll_wait(table.driver.epoll(), &mut self.batch[..], timespec.as_ref()),
             false => Ok(&[][..]),
         };
         if asleep {
@@ -341,23 +426,24 @@ impl EventLoop {
             Err(Errno::INTR) => &[],
             Err(error) => return Err(error.into()),
         };
-        let mut found = !events.is_empty();
+        found |= !events.is_empty();
         for &event in events {
             if event.data.u64() != UNPARK {
-                self.driver.event(event, |w| w.resume(cpu));
+                table.driver.event(event, |w| w.resume(cpu));
             }
         }
-        self.driver.expire(cpu.now(), |w| {
+        table.driver.expire(cpu.now(), |w| {
             found = true;
             w.resume(cpu);
         });
-        self.driver.left().clear();
+        table.driver.left().clear();
         Ok(found)
     }
 }
 
 impl Drop for EventLoop {
     fn drop(&mut self) {
+        self.table.get_mut().enter().clear();
         if let Some(id) = HERE.take() {
             id.give_back();
         }
@@ -390,14 +476,15 @@ impl Events for EventLoop {
             }
             Trace::Sleep(sleep) => {
                 let until = sleep.until();
-                self.driver.sleep(Waiter::Thread(sleep.into_thread()), until);
+                let mut table = self.table.get_mut().enter();
+                table.driver.sleep(Waiter::Thread(sleep.into_thread()), until);
             }
             Trace::Any => {
                 while let Some(Detached { request, waker }) = cpu.detached() {
                     let waiter = Waiter::Waker(waker);
                     match request {
                         Request::Wait(readiness) => self.wait(cpu, waiter, readiness),
-                        Request::Sleep(alarm) => self.driver.set(waiter, alarm),
+                        Request::Sleep(alarm) => self.table.get_mut().enter().driver.set(waiter, alarm),
                         Request::Call(call) => return Err(Trace::Call(call)),
                         _ => {}
                     }
@@ -422,20 +509,27 @@ impl Events for EventLoop {
     }
 
     fn cancel_all(&mut self, _: &mut Cpu) {
-        self.driver.clear();
+        self.table.get_mut().enter().clear();
         self.disk.cancel_all();
     }
 
     fn armed(&self) -> usize {
-        self.driver.armed() + self.disk.awaited()
+        let mut table = self.table.borrow_mut();
+        let table = table.enter();
+        table.driver.armed() + table.homebound.len() + self.disk.awaited()
     }
 
     fn unparker(&self) -> Arc<dyn Unpark> {
         self.caller.clone()
     }
 
+    fn relief(&self) -> Option<Weak<dyn Relief>> {
+        let relief: Arc<dyn Relief> = self.relief.clone();
+        Some(Arc::downgrade(&relief))
+    }
+
     fn lengths(&self, say: &mut Lengths<'_>) {
-        self.driver.lengths(say);
+        self.table.borrow_mut().enter().driver.lengths(say);
         let (queued, begun) = self.disk.lengths();
         say("disk_queued", queued);
         say("disk_begun", begun);

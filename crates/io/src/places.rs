@@ -7,7 +7,9 @@
 //! comes, and takes the descriptor out again when its edges find no waiter there
 //! ([`Driver`](crate::epoll::Driver)). No loop touches the set or the table of another loop, so the
 //! loops need no agreement. (Listeners with several handles are the exception: see
-//! [`exclusive`](crate::exclusive).)
+//! [`exclusive`](crate::exclusive).) While the OS thread of a loop is in a long step, another OS
+//! thread may take events from the loop's set to the loop's table, as a guest that keeps the loop
+//! out meanwhile. The table changes as if the loop had polled.
 //!
 //! There is one thing that a loop cannot tell by itself: whether the entry that its table has under
 //! a number is about the present file, or about an earlier file that had the same number. A

@@ -205,12 +205,13 @@ impl<T, const N: usize> Deque<T, N> {
         if self.tail == self.limit && self.room() == 0 {
             return Err(item);
         }
+        let (ring, tail): (&Ring<T, N>, u32) = (&self.ring, self.tail);
         // SAFETY: the tail is less than a ring's length behind the oldest slot in use (`limit`, set
         // by `room`), so this slot is the owner's and empty.
-        unsafe { self.ring.write(self.tail, item) };
-        self.tail = self.tail.wrapping_add(1);
+        unsafe { ring.write(tail, item) };
+        self.tail = tail.wrapping_add(1);
         // Release: a thief that sees the new tail sees the item.
-        self.ring.tail.0.store(self.tail, Ordering::Release);
+        ring.tail.0.store(tail.wrapping_add(1), Ordering::Release);
         Ok(())
     }
 

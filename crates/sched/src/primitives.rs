@@ -6,13 +6,13 @@ pub(crate) use loom::{
     cell::UnsafeCell,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
 };
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
 
 /// std's cell with loom's interface, so that loom sees every access.

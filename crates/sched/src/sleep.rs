@@ -2,7 +2,7 @@
 //!
 //! # The parts
 //! Each worker has queues that only it reaches (what it has claimed, what does not fit its ring, what must stay with it) and
-//! a ring from which others steal. There is one [`Injector`] for what comes from outside, and a list of letters, which are what one worker has
+//! a ring from which others steal. (While it is in a long step another worker takes some of the former: see the watcher, below.) There is one [`Injector`] for what comes from outside, and a list of letters, which are what one worker has
 //! sent to another. A worker is in one of three states:
 //!
 //! ```text
@@ -61,6 +61,23 @@
 //! and without fences F may overlook what a ring's worker has just pushed. Then the worker of that ring, who is awake, wakes a sleeper at its
 //! next claim, a bounded number of steps later: a delay, and no loss. That is the price for a push that is a plain store.
 //!
+//! # Who watches
+//! A worker in a long step serves nobody. Another worker must notice that, be it that all others sleep.
+//! So one of the sleepers is the **watcher**: it sleeps for a limited time, and looks at the others
+//! each time (`work_stealing.rs` says at what, and what it does then). `Sleepers::watcher` names it.
+//! - **W1.** A worker that has fallen asleep becomes the watcher in [`watches`](Crew::watches), if there
+//!   is none. If all workers sleep, and have done nothing for some time, it does not: then nobody
+//!   watches, and an idle program uses no CPU.
+//! - **W2.** A watcher that wakes up is the watcher no more, from [`wake_up`](Crew::wake_up) on.
+//! - **W3.** A worker that wakes up, and finds in [`call_watcher`](Crew::call_watcher) that there is no
+//!   watcher, makes the longest sleeper the watcher and unparks it. The sleeper wakes up (W2), finds
+//!   nothing to do, and falls asleep as the watcher (W1).
+//!
+//! *While one worker is awake and another sleeps, there is a watcher, or one is about to be.* Three
+//! changes could end that, all of them under the lock. Let the watcher wake up: then it is awake itself
+//! and does W3. Let a worker wake up while there is no watcher: it does W3. Let the watcher's last look
+//! find all asleep (W1): then no worker is awake, and whichever wakes up does W3.
+//!
 //! # How many search
 //! None while no other works: then there is nothing to steal, and what comes from outside wakes a sleeper. Otherwise at most half of the
 //! workers. A worker that may not search goes to sleep, and is woken by whoever finds more than one can do. Waking goes on one by one,
@@ -69,7 +86,7 @@
 //!
 //! `tests/loom_sleep.rs` checks this with models of two and three workers.
 
-use crate::primitives::{AtomicUsize, Mutex, Ordering};
+use crate::primitives::{AtomicBool, AtomicUsize, Mutex, Ordering};
 use crate::{Deque, Injector, Stealer};
 
 /// What the workers of a multi-core scheduler share: their rings of items `T`, an injector of `J`, and the list of the sleepers.
@@ -92,14 +109,30 @@ pub struct Crew<T, J, const N: usize = { crate::deque::SLOTS }> {
     asleep: AtomicUsize,
     /// How many letters there are.
     letters: AtomicUsize,
+    /// Whether some sleep and none of them is the watcher. Written under the lock.
+    unwatched: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Sleepers<T> {
-    /// The workers that sleep; the last one has slept shortest.
+    /// The workers that sleep; the last one has slept shortest. The watcher is the first of them.
     list: Vec<usize>,
+    /// The sleeper that looks after those in long steps.
+    watcher: Option<usize>,
     /// What one worker has sent to another, and to which.
     letters: Vec<(usize, T)>,
+}
+
+impl<T> Sleepers<T> {
+    fn new(workers: usize) -> Sleepers<T> {
+        Sleepers { list: Vec::with_capacity(workers), watcher: None, letters: Vec::new() }
+    }
+
+    /// Takes a worker out of the list, if it is in there.
+    fn remove(&mut self, worker: usize) -> bool {
+        let at = self.list.iter().position(|&sleeper| sleeper == worker);
+        at.map(|at| self.list.remove(at)).is_some()
+    }
 }
 
 impl<T, J, const N: usize> Crew<T, J, N> {
@@ -109,10 +142,11 @@ impl<T, J, const N: usize> Crew<T, J, N> {
         let crew = Crew {
             rings: deques.iter().map(Deque::stealer).collect(),
             injector: Injector::new(),
-            sleepers: Mutex::new(Sleepers { list: Vec::with_capacity(workers), letters: Vec::new() }),
+            sleepers: Mutex::new(Sleepers::new(workers)),
             searching: AtomicUsize::new(0),
             asleep: AtomicUsize::new(0),
             letters: AtomicUsize::new(0),
+            unwatched: AtomicBool::new(false),
         };
         (crew, deques)
     }
@@ -204,12 +238,44 @@ impl<T, J, const N: usize> Crew<T, J, N> {
 
     /// A worker is awake again, for whatever reason. True if another has woken it: then it is a searcher.
     pub fn wake_up(&self, me: usize) -> bool {
-        self.with_sleepers(|sleepers| match sleepers.list.iter().position(|&sleeper| sleeper == me) {
-            Some(at) => {
-                sleepers.list.remove(at);
-                false
+        self.with_sleepers(|sleepers| {
+            sleepers.watcher.take_if(|watcher| *watcher == me);
+            !sleepers.remove(me)
+        })
+    }
+
+    /// A worker that has fallen asleep asks whether it is the watcher (step W1): then it is to sleep for
+    /// a limited time. `quiet` says that it has seen no other worker make a turn for some time.
+    pub fn watches(&self, me: usize, quiet: bool) -> bool {
+        self.with_sleepers(|sleepers| {
+            sleepers.watcher.take_if(|watcher| *watcher == me);
+            let all_asleep = sleepers.list.len() == self.workers();
+            if sleepers.watcher.is_some() || quiet && all_asleep {
+                return false;
             }
-            None => true,
+            // Unless it was called meanwhile.
+            let asleep = sleepers.remove(me);
+            if asleep {
+                sleepers.list.insert(0, me);
+                sleepers.watcher = Some(me);
+            }
+            asleep
+        })
+    }
+
+    /// A worker that is awake sees to it that there is a watcher (step W3). The worker to unpark, if any.
+    #[must_use = "the worker must be unparked"]
+    #[inline]
+    pub fn call_watcher(&self) -> Option<usize> {
+        if !self.unwatched.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.with_sleepers(|sleepers| {
+            if sleepers.watcher.is_none() {
+                sleepers.watcher = sleepers.list.first().copied();
+                return sleepers.watcher;
+            }
+            None
         })
     }
 
@@ -263,6 +329,7 @@ impl<T, J, const N: usize> Crew<T, J, N> {
             return None;
         }
         let called = sleepers.list.pop()?;
+        sleepers.watcher.take_if(|watcher| *watcher == called);
         self.searching.store(1, Ordering::Relaxed);
         Some(called)
     }
@@ -276,6 +343,8 @@ impl<T, J, const N: usize> Crew<T, J, N> {
         let result = work(&mut sleepers);
         self.asleep.store(sleepers.list.len(), Ordering::Relaxed);
         self.letters.store(sleepers.letters.len(), Ordering::Relaxed);
+        let unwatched = sleepers.watcher.is_none() && !sleepers.list.is_empty();
+        self.unwatched.store(unwatched, Ordering::Relaxed);
         result
     }
 }

@@ -1,10 +1,13 @@
 //! Several workers on the same threads: each has its own, and takes from the others when it has none.
 
-use crate::{Crew, Deque, Failure, Handle};
+mod desk;
+
+use crate::{Crew, Failure, Handle};
+use desk::{Desk, Lookout, Seat};
 use selvedge_core::observe::Note;
 use selvedge_core::{
-    Adopt, Birth, Cpu, Deadlock, Events, Group, JoinError, JoinHandle, RunError, RunQueue, SendThread,
-    Thread, ThreadInfo, Time, Trace, Unpark, quietly,
+    Adopt, Birth, Cpu, Deadlock, Events, Group, Inside, JoinError, JoinHandle, Owner, RunError, RunQueue,
+    SendThread, Thread, ThreadInfo, Time, Trace, Unpark, quietly,
 };
 use std::any::Any;
 use std::fmt;
@@ -81,8 +84,12 @@ where
 /// - Threads on two workers that keep waking each other through the kernel, over a pipe or a socket, are brought together on one, and
 ///   then stay there. Where every worker has enough to do that is the only reason for a ready thread to move.
 /// - The event source is looked at after 256 steps, or when 200 µs have passed, whatever is ready; a thread that always is
-///   starves neither other threads nor the event source. (A single step that takes longer keeps its worker; what that worker has
-///   ready goes to others.)
+///   starves neither other threads nor the event source.
+/// - A single step that takes longer keeps its worker. What that worker had ready when the step began goes
+///   to others: what is in its queue at once, and the rest within some 20 ms (not where the kernel has no
+///   membarrier(2)). So do those that wait for a descriptor or a point in time in the worker's event loop, once
+///   that has come. The threads of [`spawn_local`](selvedge_core::spawn_local), those that the step itself
+///   makes ready, and those that wait for a disk operation of the worker's ring, wait for the end of the step.
 ///
 /// # Examples
 /// A program with work that comes from an ordinary OS thread:
@@ -107,7 +114,7 @@ where
 /// ```
 pub struct WorkStealing {
     shared: Arc<Shared>,
-    deques: Vec<Deque<SendThread>>,
+    desks: Vec<Owner<Desk>>,
     /// What the workers' OS threads are called, but for their numbers.
     name: String,
 }
@@ -120,9 +127,11 @@ impl WorkStealing {
         let workers = if workers == 0 { available() } else { workers };
         let (crew, deques) = Crew::new(workers);
         let unparkers = (0..workers).map(|_| OnceLock::new()).collect();
+        let (seats, desks): (Vec<_>, Vec<_>) = deques.into_iter().map(Seat::new).unzip();
         let (stopped, deadlocked) = (AtomicBool::new(false), AtomicBool::new(false));
-        let shared = Shared { crew, unparkers, stopped, deadlocked, starting: Mutex::new(()) };
-        WorkStealing { shared: Arc::new(shared), deques, name: "worker".to_string() }
+        let shared =
+            Shared { crew, seats: seats.into(), unparkers, stopped, deadlocked, starting: Mutex::new(()) };
+        WorkStealing { shared: Arc::new(shared), desks, name: "worker".to_string() }
     }
 
     /// Has the workers' OS threads be called `name-1`, `name-2` and so on, and not `worker-1`. The OS thread that calls
@@ -155,8 +164,8 @@ impl WorkStealing {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let deques = std::mem::take(&mut self.deques);
-        let workers = deques.len();
+        let desks = std::mem::take(&mut self.desks);
+        let workers = desks.len();
         let crew = Start {
             shared: &self.shared,
             group: &Group::new(),
@@ -165,14 +174,14 @@ impl WorkStealing {
             all_looked: &Together::new(workers),
         };
         let (ended, main) = std::thread::scope(|scope| {
-            let mut deques = deques.into_iter().enumerate();
-            let (_, first) = deques.next().expect("there is a worker");
-            let started: Vec<_> = deques
-                .map(|(me, deque)| {
+            let mut desks = desks.into_iter().enumerate();
+            let (_, first) = desks.next().expect("there is a worker");
+            let started: Vec<_> = desks
+                .map(|(me, desk)| {
                     let name = format!("{}-{me}", self.name);
                     let started = std::thread::Builder::new()
                         .name(name)
-                        .spawn_scoped(scope, move || crew.work(me, deque));
+                        .spawn_scoped(scope, move || crew.work(me, desk));
                     started.inspect_err(|_| crew.is_missing())
                 })
                 .collect();
@@ -212,6 +221,7 @@ impl fmt::Debug for WorkStealing {
 /// What workers and handles share.
 struct Shared {
     crew: Crew<SendThread, Birth>,
+    seats: Box<[Seat]>,
     /// How to wake each worker; known before it first sleeps.
     unparkers: Box<[OnceLock<Arc<dyn Unpark>>]>,
     stopped: AtomicBool,
@@ -368,20 +378,21 @@ where
         self.all_looked.arrive();
     }
 
-    fn work(self, me: usize, deque: Deque<SendThread>) -> Ended {
-        self.work_with(me, deque, |_| Ok(()))
+    fn work(self, me: usize, desk: Owner<Desk>) -> Ended {
+        self.work_with(me, desk, |_| Ok(()))
     }
 
     /// A worker's life; it begins with `first`.
     fn work_with(
         self,
         me: usize,
-        deque: Deque<SendThread>,
+        mut desk: Owner<Desk>,
         first: impl FnOnce(&mut Cpu) -> Result<(), RunError>,
     ) -> Ended {
+        let desk = desk.enter();
         let mut worker = None;
         let result = catch_unwind(AssertUnwindSafe(|| {
-            let worker = worker.insert(Worker::new(self, me, deque)?);
+            let worker = worker.insert(Worker::new(self, me, desk)?);
             worker.cpu.adopts_by(self.shared.clone());
             first(&mut worker.cpu)?;
             worker.run()
@@ -464,15 +475,13 @@ struct Worker<'a, E> {
     /// The thread that was woken alone, and how many such ran in a row.
     lifo: Option<Thread>,
     lifo_run: u32,
-    /// Ready threads that may move; those for which the ring has no room, behind them.
-    deque: Deque<SendThread>,
-    overflow: RunQueue,
+    /// Ready threads that may move.
+    desk: Inside<'a, Desk>,
     /// Ready threads that stay.
     local: RunQueue,
-    /// Threads that waited for the end of one that has been claimed together with others: they run when those have. And those of them
-    /// that run before the next claim.
-    joiners: RunQueue,
-    due: RunQueue,
+    /// Threads that stay, and waited for the end of a thread that was claimed together with others: they
+    /// are ready when the others have run.
+    local_joiners: RunQueue,
     /// Whether there was a claim since joiners became due.
     is_batch_over: bool,
     /// Whether it is the local threads' turn.
@@ -487,10 +496,14 @@ struct Worker<'a, E> {
     searches: u32,
     /// When to look for threads that are woken from elsewhere.
     strays: Strays,
+    /// Looks after workers in long steps.
+    lookout: Lookout,
+    /// Whether this worker was the watcher until now, and nothing has come.
+    has_watched: bool,
 }
 
 impl<'a, E: Events> Worker<'a, E> {
-    fn new<M>(start: Start<'a, M>, me: usize, deque: Deque<SendThread>) -> Result<Self, RunError>
+    fn new<M>(start: Start<'a, M>, me: usize, desk: Inside<'a, Desk>) -> Result<Self, RunError>
     where
         M: Fn(usize) -> io::Result<E>,
     {
@@ -498,6 +511,7 @@ impl<'a, E: Events> Worker<'a, E> {
         let events = (start.events)(me)?;
         let shared: &Shared = start.shared;
         shared.enlist(me, cpu.unparker());
+        events.relief().into_iter().for_each(|relief| shared.seats[me].set_relief(relief));
         Ok(Worker {
             me,
             shared,
@@ -506,11 +520,9 @@ impl<'a, E: Events> Worker<'a, E> {
             events,
             lifo: None,
             lifo_run: 0,
-            deque,
-            overflow: RunQueue::new(),
+            desk,
             local: RunQueue::new(),
-            joiners: RunQueue::new(),
-            due: RunQueue::new(),
+            local_joiners: RunQueue::new(),
             is_batch_over: false,
             turn_is_local: false,
             is_searching: false,
@@ -518,6 +530,8 @@ impl<'a, E: Events> Worker<'a, E> {
             victim: me + 1,
             searches: SEARCHES_MAX,
             strays: Strays::new(),
+            lookout: Lookout::new(me, shared.crew.workers()),
+            has_watched: false,
         })
     }
 
@@ -542,6 +556,8 @@ impl<'a, E: Events> Worker<'a, E> {
     fn turn(&mut self) -> Result<(), RunError> {
         self.cpu.tick();
         let begun = self.cpu.now();
+        self.shared.seats[self.me].count_turn();
+        self.has_watched = false;
         let mut steps = 0;
         'turn: while !self.shared.is_stopped() {
             for _ in 0..self.steps_per_look {
@@ -562,6 +578,9 @@ impl<'a, E: Events> Worker<'a, E> {
         self.survey();
         // The event source itself may have made one ready, as the last thread's request was submitted.
         self.take_woken(false);
+        if self.workers > 1 && self.lookout.is_due(begun) {
+            self.look_out();
+        }
         // Alone and with nothing to run, this worker sleeps in the event source at once.
         if self.is_ready() || !self.shared.crew.is_alone() {
             self.cpu.poll(&mut self.events, false)?;
@@ -577,11 +596,8 @@ impl<'a, E: Events> Worker<'a, E> {
     fn survey(&self) {
         self.cpu.survey(|say| {
             let alone = usize::from(self.lifo.is_some());
-            say(
-                "ready",
-                alone + self.deque.len() + self.overflow.len() + self.joiners.len() + self.due.len(),
-            );
-            say("local", self.local.len());
+            say("ready", alone + self.desk.len());
+            say("local", self.local.len() + self.local_joiners.len());
             if self.me == 0 {
                 say("injector", self.shared.crew.injector().len());
             }
@@ -619,25 +635,32 @@ impl<'a, E: Events> Worker<'a, E> {
 
     #[inline(always)]
     fn step(&mut self, thread: Thread) -> Result<(), RunError> {
+        // A step may be long.
+        let away = self.desk.leave();
         let node = thread.step(&mut self.cpu);
-        if let Trace::Ret = node {
-            // Nothing is in it: forgotten, as below, it spares a look for what to drop.
-            std::mem::forget(node);
-            self.take_woken(true);
-            return Ok(());
-        }
-        // Before the thread itself, which may have let them go first.
-        self.take_woken(false);
+        drop(away);
         match node {
+            // What the step has made ready comes before the thread itself, which may have let it go first.
             Trace::Yield(thread) => {
+                self.take_woken(false);
                 self.enqueue(thread);
                 Ok(())
             }
+            // Nothing is in these two: forgotten, they spare a look for what to drop.
             node @ Trace::Blocked => {
                 std::mem::forget(node);
+                self.take_woken(false);
                 Ok(())
             }
-            node => self.serve(node),
+            node @ Trace::Ret => {
+                std::mem::forget(node);
+                self.take_woken(true);
+                Ok(())
+            }
+            node => {
+                self.take_woken(false);
+                self.serve(node)
+            }
         }
     }
 
@@ -648,7 +671,12 @@ impl<'a, E: Events> Worker<'a, E> {
                 self.enqueue(child);
                 self.enqueue(parent);
             }
-            Trace::Nbio(action) => self.enqueue(action.perform()),
+            Trace::Nbio(action) => {
+                let away = self.desk.leave();
+                let thread = action.perform();
+                drop(away);
+                self.enqueue(thread);
+            }
             Trace::Panic(panic) => panic.report(),
             request => self.events.submit(&mut self.cpu, request)?,
         }
@@ -658,7 +686,9 @@ impl<'a, E: Events> Worker<'a, E> {
     /// The thread to run next.
     #[inline]
     fn next(&mut self) -> Option<Thread> {
-        if let Some(thread) = self.lifo.take() {
+        if self.lifo.is_some()
+            && let Some(thread) = self.lifo.take()
+        {
             self.lifo_run += 1;
             if self.lifo_run <= LIFO_MAX || !self.is_ready() {
                 self.offer();
@@ -667,19 +697,19 @@ impl<'a, E: Events> Worker<'a, E> {
             self.enqueue(thread);
         }
         self.lifo_run = 0;
-        self.turn_is_local = !self.turn_is_local;
-        if self.turn_is_local
-            && let Some(thread) = self.local.pop()
-        {
-            self.offer();
-            return Some(thread);
+        if !self.local.is_empty() {
+            self.turn_is_local = !self.turn_is_local;
+            if self.turn_is_local {
+                self.offer();
+                return self.local.pop();
+            }
         }
         self.next_mobile().or_else(|| self.local.pop())
     }
 
     #[inline]
     fn next_mobile(&mut self) -> Option<Thread> {
-        if let Some(thread) = self.deque.take() {
+        if let Some(thread) = self.desk.deque.take() {
             return Some(thread.into_thread());
         }
         self.next_of_batch()
@@ -690,42 +720,37 @@ impl<'a, E: Events> Worker<'a, E> {
     #[inline(never)]
     fn next_of_batch(&mut self) -> Option<Thread> {
         if std::mem::take(&mut self.is_batch_over) {
-            self.due.append(&mut self.joiners);
+            let Desk { due, joiners, .. } = &mut *self.desk;
+            due.append(joiners);
+            self.local.append(&mut self.local_joiners);
         }
-        if let Some(joiner) = self.due.pop() {
+        if let Some(joiner) = self.desk.due.pop() {
             self.offer();
-            return Some(joiner);
+            return Some(joiner.into_thread());
         }
         self.is_batch_over = true;
         let first = self.claim();
         if first.is_none() {
-            return self.joiners.pop();
+            let joiner = self.desk.joiners.pop();
+            return joiner.map(SendThread::into_thread).or_else(|| self.local_joiners.pop());
         }
         first
     }
 
     fn claim(&mut self) -> Option<Thread> {
-        if !self.overflow.is_empty() {
-            let overflow = &mut self.overflow;
-            self.deque.push_from(|| overflow.pop().and_then(|thread| thread.into_send().ok()), REFILL);
-        }
-        let claim = self.deque.claim(self.workers);
+        self.desk.refill(REFILL);
+        let claim = self.desk.deque.claim(self.workers);
         if claim.wanted && claim.left > 0 {
             self.shared.unpark(self.shared.crew.surplus(self.me));
         }
-        self.deque.take().map(SendThread::into_thread)
+        self.desk.deque.take().map(SendThread::into_thread)
     }
 
     /// Puts a thread behind those that are ready.
     #[inline]
     fn enqueue(&mut self, thread: Thread) {
         match thread.into_send() {
-            Ok(thread) if self.overflow.is_empty() => {
-                if let Err(thread) = self.deque.push(thread) {
-                    self.overflow.push(thread.into_thread());
-                }
-            }
-            Ok(thread) => self.overflow.push(thread.into_thread()),
+            Ok(thread) => self.desk.push(thread),
             Err(thread) => self.local.push(thread),
         }
     }
@@ -738,7 +763,10 @@ impl<'a, E: Events> Worker<'a, E> {
     fn take_woken(&mut self, at_an_end: bool) {
         let Some(first) = self.cpu.woken() else { return };
         match self.cpu.woken() {
-            None if at_an_end && self.deque.claimed() > 0 => self.joiners.push(first),
+            None if at_an_end && self.desk.deque.claimed() > 0 => match first.into_send() {
+                Ok(joiner) => self.desk.joiners.push(joiner),
+                Err(joiner) => self.local_joiners.push(joiner),
+            },
             None if self.lifo.is_none() => self.lifo = Some(first),
             second => self.take_several(first, second),
         }
@@ -757,7 +785,8 @@ impl<'a, E: Events> Worker<'a, E> {
     /// Wakes a sleeper if there is something to steal here, and this worker has other things to do first. (A claim does the same.)
     #[inline]
     fn offer(&self) {
-        if self.deque.is_wanted() && self.deque.len() > self.deque.claimed() {
+        let deque = &self.desk.deque;
+        if deque.is_wanted() && deque.len() > deque.claimed() {
             self.shared.unpark(self.shared.crew.surplus(self.me));
         }
     }
@@ -781,21 +810,19 @@ impl<'a, E: Events> Worker<'a, E> {
 
     fn is_ready(&self) -> bool {
         self.lifo.is_some()
-            || !self.deque.is_empty()
-            || !self.overflow.is_empty()
+            || !self.desk.is_empty()
             || !self.local.is_empty()
-            || !self.joiners.is_empty()
-            || !self.due.is_empty()
+            || !self.local_joiners.is_empty()
     }
 
     /// Searches, or sleeps; returns when there may be something to do.
     #[cold]
     fn idle(&mut self) -> Result<(), RunError> {
         let crew = &self.shared.crew;
-        if !self.is_searching {
+        if !self.is_searching && !self.has_watched {
             self.is_searching = crew.search();
         }
-        if self.is_searching && self.search() {
+        if self.is_searching && self.search() || self.workers > 1 && self.look_out() {
             return Ok(());
         }
         if !crew.fall_asleep(self.me, self.is_searching) {
@@ -803,9 +830,21 @@ impl<'a, E: Events> Worker<'a, E> {
             return Ok(());
         }
         self.survey();
-        let polled = self.cpu.poll(&mut self.events, true);
+        let watches = self.workers > 1 && crew.watches(self.me, self.lookout.is_quiet());
+        let polled = self.cpu.poll_for(&mut self.events, watches.then(|| self.lookout.tick()));
         self.is_searching = crew.wake_up(self.me);
+        self.shared.unpark(crew.call_watcher());
+        self.has_watched = watches && !self.is_searching;
         polled.map(drop)
+    }
+
+    /// Takes over what waits behind the long steps of others; true if there is something to run.
+    fn look_out(&mut self) -> bool {
+        let moved = self.lookout.look(&self.shared.seats, &mut self.desk, &mut self.cpu);
+        if moved > 0 {
+            self.cpu.note(Note::Stole(moved));
+        }
+        moved > 0
     }
 
     /// Looks for something to do; true if there may be something.
@@ -813,8 +852,8 @@ impl<'a, E: Events> Worker<'a, E> {
         let crew = &self.shared.crew;
         for search in 1..=self.searches {
             self.victim = self.victim.wrapping_add(1);
-            if let Some(thread) = crew.steal(self.me, &mut self.deque, self.victim) {
-                self.cpu.note(Note::Stole(1 + self.deque.len()));
+            if let Some(thread) = crew.steal(self.me, &mut self.desk.deque, self.victim) {
+                self.cpu.note(Note::Stole(1 + self.desk.deque.len()));
                 self.lifo = Some(thread.into_thread());
                 self.searches = (2 * search).min(SEARCHES_MAX);
                 return true;
@@ -834,24 +873,13 @@ impl<'a, E: Events> Worker<'a, E> {
 
     /// The worker's threads are cancelled. No worker runs a step any more.
     fn end(self) {
-        let Worker {
-            mut cpu,
-            mut events,
-            lifo,
-            mut deque,
-            mut overflow,
-            mut local,
-            mut joiners,
-            mut due,
-            shared,
-            ..
-        } = self;
+        let Worker { mut cpu, mut events, lifo, mut desk, mut local, mut local_joiners, shared, .. } = self;
         events.cancel_all(&mut cpu);
         shared.crew.letters(|_| true).into_iter().for_each(|thread| cpu.make_ready(thread.into_thread()));
         // The CPU cancels what it has: so destructors find themselves on a CPU.
         lifo.into_iter().for_each(|thread| cpu.make_ready(thread));
-        std::iter::from_fn(|| deque.pop()).for_each(|thread| cpu.make_ready(thread.into_thread()));
-        for queue in [&mut overflow, &mut local, &mut joiners, &mut due] {
+        std::iter::from_fn(|| desk.pop()).for_each(|thread| cpu.make_ready(thread.into_thread()));
+        for queue in [&mut local, &mut local_joiners] {
             std::iter::from_fn(|| queue.pop()).for_each(|thread| cpu.make_ready(thread));
         }
         drop(cpu);

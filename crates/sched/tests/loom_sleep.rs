@@ -138,3 +138,30 @@ fn what_is_sent_to_a_worker_that_does_not_look_is_found_by_who_would_sleep() {
         assert_eq!(sleeper.join().unwrap(), 7);
     });
 }
+
+#[test]
+fn a_worker_that_wakes_up_where_all_slept_has_another_watch() {
+    model(3, || {
+        let (shared, _deques) = Shared::new(2);
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                loop {
+                    assert!(shared.crew.fall_asleep(1, false));
+                    if shared.crew.watches(1, true) {
+                        // It would sleep for a limited time.
+                        return;
+                    }
+                    shared.parked[1].wait();
+                    assert!(!shared.crew.wake_up(1), "there is nothing to search for");
+                }
+            })
+        };
+        assert!(shared.crew.fall_asleep(0, false));
+        shared.crew.watches(0, true);
+        // Something has come; what follows may be a long step.
+        assert!(!shared.crew.wake_up(0));
+        shared.unpark(shared.crew.call_watcher());
+        other.join().unwrap();
+    });
+}

@@ -3,18 +3,18 @@
 mod naps;
 
 use naps::Naps;
-use selvedge_core::{JoinError, NoEvents, fork, sleep, spawn, spawn_local, yield_now};
+use selvedge_core::{JoinError, JoinHandle, NoEvents, fork, sleep, spawn, spawn_local, yield_now};
 use selvedge_sched::{Handle, WorkStealing, block_on, per_core, round_robin, work_stealing};
-use selvedge_sync::{Fifo, MVar};
+use selvedge_sync::{Event, Fifo, MVar};
 use std::collections::HashSet;
 use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn run<F>(workers: usize, main: F) -> F::Output
 where
@@ -48,6 +48,95 @@ fn long_steps_run_on_all_workers_at_once() {
                 }
             });
         }
+    }
+}
+
+/// A step that ends when others have done `done`, and panics if they do not come to it.
+fn last_until(done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the others wait for the end of this step");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Spawns threads that wait for `start`, and returns when all of them do.
+async fn spawn_waiting<F>(start: &Arc<Event>, bodies: impl IntoIterator<Item = F>) -> Vec<JoinHandle<()>>
+where
+    F: FnOnce() + Send + 'static,
+{
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let mut handles = Vec::new();
+    for body in bodies {
+        let (start, here) = (start.clone(), waiting.clone());
+        handles.push(spawn(async move {
+            here.fetch_add(1, Ordering::SeqCst);
+            start.wait().await;
+            body();
+        }));
+        while waiting.load(Ordering::SeqCst) < handles.len() {
+            yield_now().await;
+        }
+    }
+    // The other worker falls asleep.
+    sleep(Duration::from_millis(5)).await;
+    handles
+}
+
+/// Wakes a thread and `others` behind it, all at once on one of two workers. The thread's step does
+/// not end before all others have run.
+fn wake_behind_a_long_step(others: usize) {
+    run(2, async move {
+        let (start, served) = (Arc::new(Event::new()), Arc::new(AtomicUsize::new(0)));
+        let bodies = (0..=others).map(|i| {
+            let served = served.clone();
+            move || match i {
+                0 => last_until(|| served.load(Ordering::SeqCst) == others),
+                _ => drop(served.fetch_add(1, Ordering::SeqCst)),
+            }
+        });
+        let threads = spawn_waiting(&start, bodies).await;
+        start.set();
+        for thread in threads {
+            thread.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_does_not_fit_the_ring_of_a_worker_in_a_long_step_is_served_by_another() {
+    wake_behind_a_long_step(if cfg!(miri) { 1050 } else { 3000 });
+}
+
+#[test]
+fn what_a_worker_in_a_long_step_has_claimed_is_served_by_another() {
+    for _ in 0..if cfg!(miri) { 1 } else { 10 } {
+        wake_behind_a_long_step(40);
+    }
+}
+
+#[test]
+fn who_waits_for_a_thread_that_was_claimed_before_a_long_step_is_served_by_another() {
+    for _ in 0..if cfg!(miri) { 1 } else { 10 } {
+        run(2, async {
+            let (start, joined) = (Arc::new(Event::new()), Arc::new(AtomicBool::new(false)));
+            // The first ends, and so makes main ready; the second is claimed with it.
+            let bodies = (0..40).map(|i| {
+                let joined = joined.clone();
+                move || {
+                    if i == 1 {
+                        last_until(|| joined.load(Ordering::SeqCst));
+                    }
+                }
+            });
+            let mut threads = spawn_waiting(&start, bodies).await.into_iter();
+            start.set();
+            threads.next().unwrap().await.unwrap();
+            joined.store(true, Ordering::SeqCst);
+            for thread in threads {
+                thread.await.unwrap();
+            }
+        });
     }
 }
 

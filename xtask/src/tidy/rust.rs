@@ -3,7 +3,7 @@
 
 /// A line of source, taken apart.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Line<'a> {
+pub(super) struct SourceLine<'a> {
     /// The code of the line. A string literal is reduced to its quotes.
     pub(super) code: String,
     /// The comment of the line with its mark; empty where there is none.
@@ -22,12 +22,12 @@ enum Scan {
 }
 
 /// Every line of a file, its code told apart from its comment.
-pub(super) fn lines(source: &str) -> Vec<Line<'_>> {
+pub(super) fn lines(source: &str) -> Vec<SourceLine<'_>> {
     let mut scan = Scan::Code;
     source.lines().map(|line| split(line, &mut scan)).collect()
 }
 
-fn split<'a>(line: &'a str, scan: &mut Scan) -> Line<'a> {
+fn split<'a>(line: &'a str, scan: &mut Scan) -> SourceLine<'a> {
     let mut code = String::new();
     let mut comment = if matches!(scan, Scan::Block(_)) { line } else { "" };
     let mut rest = line;
@@ -83,7 +83,7 @@ fn split<'a>(line: &'a str, scan: &mut Scan) -> Line<'a> {
         }
         rest = &rest[taken..];
     }
-    Line { code, comment }
+    SourceLine { code, comment }
 }
 
 /// The length of the character literal that `text` begins with, or of the quote of a lifetime.

@@ -1,7 +1,8 @@
 //! `selvedge-load`: a client for load tests, on the threads that the server runs on.
 //!
 //! # Paper
-//! [LZ07 §5.2]: the multithreaded client, each of whose threads repeatedly asks for a file chosen at random.
+//! [LZ07 §5.2]: the multithreaded client, in which each thread repeatedly asks for a file
+//! chosen at random.
 #![forbid(unsafe_code)]
 
 #[path = "../load/mod.rs"]

@@ -1,4 +1,4 @@
-//! Latencies in buckets whose width grows with them.
+//! Latencies in buckets, of which the width grows with the latency.
 
 /// Buckets per doubling: the error of a percentile is below 1/64 of it.
 const STEPS: u64 = 64;

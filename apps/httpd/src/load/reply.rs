@@ -66,9 +66,9 @@ pub(crate) struct Replies {
     /// The pages asked for, in order; those before `answered` have been answered.
     asked: Vec<u32>,
     answered: usize,
-    /// The beginning of a head whose end has not come yet.
+    /// The beginning of a head of which the end has not come yet.
     partial: Vec<u8>,
-    /// The reply whose body is being received, and what is missing of it.
+    /// The reply of which the body is being received, and what is missing of it.
     body: Option<(Reply, u64)>,
     close: bool,
 }

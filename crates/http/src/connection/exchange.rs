@@ -25,7 +25,7 @@ use crate::range::{Parts, Span};
 use crate::request::{self, Method};
 use crate::response::Persistence;
 use crate::status::Status;
-use crate::worker::{State, Worker};
+use crate::worker::{Worker, WorkerState};
 
 /// Replies are sent when they have grown to this, also if more requests are there.
 const OUT_BYTES: usize = 64 << 10;
@@ -232,7 +232,7 @@ impl<H: Handler> Exchange<H> {
                     let body = Decoder::new(request.framing, worker.config.limits.body_bytes);
                     let willing = body.is_ok() && !worker.is_draining();
                     let persistence = Persistence::of(&request, willing);
-                    let State { clock, handler, .. } = state;
+                    let WorkerState { clock, handler, .. } = state;
                     let out = &mut self.out.bytes;
                     let handled = match &body {
                         Ok(_) => {
@@ -273,7 +273,7 @@ impl<H: Handler> Exchange<H> {
 
     /// Answers a request that could not be parsed or did not come.
     #[cold]
-    fn refuse(&mut self, status: Status, state: &State<H>) {
+    fn refuse(&mut self, status: Status, state: &WorkerState<H>) {
         let unread = &self.input[self.start..];
         let method = request::first_method(unread);
         let reply = refusal(status, method, Persistence::Close, &state.clock, &mut self.out.bytes);
@@ -285,7 +285,7 @@ impl<H: Handler> Exchange<H> {
 
     /// Logs the requests that have been answered, each with its content that is gone.
     #[inline]
-    fn log(&mut self, client: &Client, state: &State<H>) {
+    fn log(&mut self, client: &Client, state: &WorkerState<H>) {
         if let Some(log) = &state.log {
             self.unlogged.log(client, &self.input, self.out.gone, log, &state.clock);
         }

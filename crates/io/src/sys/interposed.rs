@@ -1,10 +1,10 @@
 //! The interposition point: what stands between the functions of [`sys`](super) and the real
 //! kernel.
 //!
-//! Three things can stand there, and [`INTERPOSED`] says whether any of them does:
+//! Three things can stand there, and `INTERPOSED` says whether any of them does:
 //!
 //! - a **simulated kernel**, which [`install`] gives to one OS thread;
-//! - **faults**, a function that [`ask`] registers for the process (`faults.rs`);
+//! - **faults**, a function that `ask` registers for the process (`faults.rs`);
 //! - the **count** of the calls (`calls.rs`), which changes no call.
 //!
 //! The module is public for `selvedge-sim`, which installs its kernel here, and hidden because
