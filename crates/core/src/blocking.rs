@@ -1,10 +1,10 @@
 //! Waiting for one future on an ordinary OS thread: [`run_blocking`], which `sync`'s
 //! `wait_blocking` and `sched`'s `block_on` call; and [`insist`], a short loop of attempts.
 //!
-//! The OS thread polls its future with the waker of a `Sleeper`, and sleeps in it while the future
-//! is pending. Before it sleeps it looks at the [`Parker`] for a few microseconds, because that is
-//! shorter than falling asleep and being woken. So a waker makes a system call only for an OS
-//! thread that really sleeps.
+//! The OS thread polls its future with the waker of a `BlockedThread`, and sleeps in it while the
+//! future is pending. Before it sleeps it looks at the [`Parker`] for a few microseconds, because
+//! that is shorter than falling asleep and being woken. So a waker makes a system call only for an
+//! OS thread that really sleeps.
 //!
 //! An OS thread that sleeps without a time limit is quiet (`quiet.rs`): it waits for neither the
 //! kernel nor the clock. A future that does wait for the kernel has registered with an OS thread
@@ -15,7 +15,7 @@
 //! `sync`'s `tests/loom_blocking.rs` checks it.
 
 #[cfg(not(loom))]
-use crate::Quiet;
+use crate::Quiet as Declared;
 use crate::parker::Parker;
 use std::cell::Cell;
 use std::pin::pin;
@@ -26,11 +26,11 @@ use std::time::Instant;
 #[cfg(loom)]
 use loom::{sync::Notify, thread::yield_now, thread_local};
 #[cfg(not(loom))]
-use std::thread::{Thread, current, park, park_timeout};
+use std::thread::{Thread as ParkToken, current, park, park_timeout};
 
 /// A model has a ledger of its own, or none.
 #[cfg(loom)]
-type Quiet = ();
+type Declared = ();
 
 /// The number of attempts of an OS thread before it queues or sleeps: they take a few microseconds.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 100 };
@@ -50,28 +50,28 @@ pub fn insist(mut attempt: impl FnMut() -> bool) -> bool {
 }
 
 /// The parker of an OS thread that waits for a future, with the handle that ends its sleep.
-struct Sleeper {
-    parker: Parker<Quiet>,
-    owner: Thread,
+struct BlockedThread {
+    parker: Parker<Declared>,
+    owner: ParkToken,
 }
 
-impl Wake for Sleeper {
+impl Wake for BlockedThread {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if self.parker.rouse(Parker::<Quiet>::CALLED) {
+        if self.parker.rouse(Parker::<Declared>::CALLED) {
             self.owner.unpark();
         }
     }
 }
 
-impl Sleeper {
+impl BlockedThread {
     /// Waits until the waker is woken, or returns at once if it was woken since the last `hear`.
     /// `false` if it is not woken by the time `until`.
     fn hear(&self, until: Option<Instant>) -> bool {
-        if !insist(|| self.parker.has(Parker::<Quiet>::CALLED)) {
+        if !insist(|| self.parker.has(Parker::<Declared>::CALLED)) {
             if !self.parker.sleep() {
                 return true;
             }
@@ -87,24 +87,24 @@ impl Sleeper {
 }
 
 #[cfg(not(loom))]
-fn declaration() -> Quiet {
-    Quiet::new()
+fn declaration() -> Declared {
+    Declared::new()
 }
 
 #[cfg(loom)]
-fn declaration() -> Quiet {}
+fn declaration() -> Declared {}
 
 /// A sleeper with its waker, which an OS thread keeps from one wait to the next.
-type Kept = Box<(Arc<Sleeper>, Waker)>;
+type KeptThread = Box<(Arc<BlockedThread>, Waker)>;
 
 #[cfg(not(loom))]
-thread_local!(static KEPT: Cell<Option<Kept>> = const { Cell::new(None) });
+thread_local!(static KEPT: Cell<Option<KeptThread>> = const { Cell::new(None) });
 #[cfg(loom)]
-thread_local!(static KEPT: Cell<Option<Kept>> = Cell::new(None));
+thread_local!(static KEPT: Cell<Option<KeptThread>> = Cell::new(None));
 
 #[cold]
-fn sleeper() -> Kept {
-    let sleeper = Arc::new(Sleeper { parker: Parker::default(), owner: current() });
+fn sleeper() -> KeptThread {
+    let sleeper = Arc::new(BlockedThread { parker: Parker::default(), owner: current() });
     let waker = Waker::from(sleeper.clone());
     Box::new((sleeper, waker))
 }
@@ -142,7 +142,7 @@ pub fn run_blocking<F: Future>(future: F, until: Option<Instant>) -> Option<F::O
 /// Sleeps until another OS thread unparks this one; it may return early. `false`, without
 /// a sleep, if the time `until` has passed.
 #[cfg(not(loom))]
-fn nap(_: &Thread, until: Option<Instant>) -> bool {
+fn nap(_: &ParkToken, until: Option<Instant>) -> bool {
     let Some(until) = until else {
         park();
         return true;
@@ -156,7 +156,7 @@ fn nap(_: &Thread, until: Option<Instant>) -> bool {
 
 /// In a model every time limit has passed as soon as another thread has run.
 #[cfg(loom)]
-fn nap(owner: &Thread, until: Option<Instant>) -> bool {
+fn nap(owner: &ParkToken, until: Option<Instant>) -> bool {
     match until {
         None => owner.0.wait(),
         Some(_) => yield_now(),
@@ -167,16 +167,16 @@ fn nap(owner: &Thread, until: Option<Instant>) -> bool {
 /// The token of an OS thread in a model. Loom's own `unpark` leaves no token for a thread that is
 /// blocked elsewhere, but wakes that thread there.
 #[cfg(loom)]
-struct Thread(Notify);
+struct ParkToken(Notify);
 
 #[cfg(loom)]
-impl Thread {
+impl ParkToken {
     fn unpark(&self) {
         self.0.notify();
     }
 }
 
 #[cfg(loom)]
-fn current() -> Thread {
-    Thread(Notify::new())
+fn current() -> ParkToken {
+    ParkToken(Notify::new())
 }

@@ -1,10 +1,10 @@
-//! The holder of a lock: [`Holder`], which names a thread, and [`OwnerRecord`], in which a lock keeps
-//! its holder.
+//! The holder of a lock: [`Holder`], which names a thread, and [`OwnerRecord`], in which a lock
+//! keeps its holder.
 //!
 //! [`Mutex`](crate::Mutex), [`RwLock`](crate::RwLock), [`OnceCell`](crate::OnceCell) and
-//! [`Promise`](crate::Promise) keep a [`OwnerRecord`]. They use it for two things: to refuse a caller
-//! that would wait for itself ([`OwnerRecord::refuse`], [`OwnerRecord::refuse_os_thread`]), and to
-//! tell an observer for which thread the running thread waits ([`telling`]).
+//! [`Promise`](crate::Promise) keep a [`OwnerRecord`]. They use it for two things: to refuse a
+//! caller that would wait for itself ([`OwnerRecord::refuse`], [`OwnerRecord::refuse_os_thread`]),
+//! and to tell an observer for which thread the running thread waits ([`telling`]).
 
 use crate::Owner;
 use selvedge_core::{is_lent_here, observe, this_thread};

@@ -41,7 +41,8 @@ use std::sync::Arc;
 ///    allows that, because the guard may be in another branch of the same thread's `join!`, and the
 ///    mutex cannot tell the branches of a thread apart. The scheduler's deadlock report names the
 ///    line. [`checked_lock`](Mutex::checked_lock) gives an error instead to an [`Owner`] that has a
-///    guard, and [`lock_blocking`](Mutex::lock_blocking) panics on an OS thread that has one. [`holder`](Mutex::holder) names the holder.
+///    guard, and [`lock_blocking`](Mutex::lock_blocking) panics on an OS thread that has one.
+///    [`holder`](Mutex::holder) names the holder.
 /// 4. Dropping a `lock()` that waits removes it from the queue. If the mutex had been handed to
 ///    that `lock()`, the mutex goes on to the next waiter.
 ///

@@ -165,8 +165,8 @@ impl<T, M: Mode> Drop for Reply<T, M> {
     fn drop(&mut self) {
         let value = self.shared.with(|state, queue| {
             state.is_unwanted = true;
-            // Every waiter is in `unwanted`, of which one replier may have several futures: no taker
-            // is left, because it would borrow `self`.
+            // Every waiter is in `unwanted`, of which one replier may have several futures: no
+            // taker is left, because it would borrow `self`.
             while !queue.is_empty() {
                 queue.grant();
             }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// a `join!`.
 ///
 /// A lock that is held on behalf of an owner is refused to that owner. What the owner stands for is
-/// up to the program: whoever has a reference to it may lock and ask on its behalf. If a guard is
+/// up to the program: all code with a reference to it may lock and ask on its behalf. If a guard is
 /// passed to another thread for good, its owner is best passed along.
 ///
 /// # Complexity

@@ -160,8 +160,8 @@ impl<T, M: Mode> RwLock<T, M> {
     /// Locks it to read, unless it is locked to write on behalf of this owner.
     ///
     /// # Errors
-    /// When a guard that [`checked_write`](RwLock::checked_write) made on behalf of this owner is still there,
-    /// wherever that guard is.
+    /// When a guard that [`checked_write`](RwLock::checked_write) made on behalf of this owner is
+    /// still there, wherever that guard is.
     #[track_caller]
     pub fn checked_read<'a>(
         &'a self,
@@ -175,7 +175,8 @@ impl<T, M: Mode> RwLock<T, M> {
         }
     }
 
-    /// Locks it to write on behalf of an owner, unless it is locked to write on behalf of this owner already.
+    /// Locks it to write on behalf of an owner, unless it is locked to write on behalf of this
+    /// owner already.
     ///
     /// # Errors
     /// As [`checked_read`](RwLock::checked_read).

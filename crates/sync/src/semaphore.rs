@@ -1,5 +1,5 @@
-//! The semaphore: [`Semaphore`], its permits, and [`AcquirePermits`], the role in which a thread waits for
-//! permits.
+//! The semaphore: [`Semaphore`], its permits, and [`AcquirePermits`], the role in which a thread
+//! waits for permits.
 //!
 //! The programs of users call it. The state of a semaphore is the word of its [`WaitQueue`]: the
 //! number of free permits, and the bit [`WAITED`]. While there is no waiter, a thread acquires and
