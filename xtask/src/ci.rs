@@ -270,8 +270,8 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
     ci.run(invocation)
 }
 
-/// Every primitive under 10,000 seeds and in every order of its threads, and programs on a network in
-/// many orders of its arrivals. An optimized build takes some minutes for that.
+/// Every primitive under 10,000 seeds and in every order of its threads, and programs on a network
+/// in many orders of its arrivals. An optimized build takes some minutes for that.
 fn every_order(ci: &mut Ci) -> Result<(), String> {
     let words = ["test", "--profile", soak::CHECKED, "--package", "selvedge-sim", "--locked"];
     ci.cargo(10, &[&words[..], &["--test", "primitives", "--test", "every_order"]].concat())
