@@ -63,7 +63,7 @@ use tree::{From, Last, Tree};
 /// let ended = ended?;
 /// ended.output?;
 /// assert_eq!(ended.disk.read("/copy")?, b"hello");
-/// // Nobody has synced it.
+/// // The program has not synced it.
 /// assert!((0..20).any(|seed| ended.disk.after_crash(seed).read("/copy").is_err()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

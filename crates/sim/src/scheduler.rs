@@ -69,7 +69,7 @@ pub use time::VirtualTime;
 ///         yield_now().await;
 ///         counter.set(seen + 1);
 ///     };
-///     let threads = [spawn_local(add_one(counter.clone())), spawn_local(add_one(counter.clone()))];
+///     let threads = [(), ()].map(|()| spawn_local(add_one(counter.clone())));
 ///     for thread in threads {
 ///         thread.await.unwrap();
 ///     }

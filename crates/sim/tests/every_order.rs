@@ -3,8 +3,8 @@
 //!
 //! The conditions are [prompt](Conditions::prompt), so all that was sent is due at once. A program
 //! that `every_order` checks has at most 1,146 orders, and runs in each of them. A program that
-//! `many_orders` checks has more than 200,000 orders: it runs in the first orders of the search, and
-//! in orders that seeds determine.
+//! `many_orders` checks has more than 200,000 orders: it runs in the first orders of the search,
+//! and in orders that seeds determine.
 
 use selvedge_core::{JoinError, sleep, spawn_local, yield_now};
 use selvedge_io::net::{TcpListener, TcpStream, UdpSocket, UnixStream};

@@ -1,4 +1,5 @@
-//! The deterministic scheduler: the same seed is the same run, every order is met, and what fails can be seen again.
+//! The deterministic scheduler: the same seed is the same run, every order is met, and what fails
+//! can be seen again.
 
 use selvedge_core::{Time, fork_local, park, sleep, spawn_local, yield_now};
 use selvedge_sim::{Explorer, Simulation, VirtualTime, Why, each_seed, simulated};
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Threads that yield, sleep, fork and join, and note who did what.
+/// Threads that yield, sleep, fork and join, and note each step.
 async fn busy(noted: Rc<RefCell<Vec<u32>>>) -> u32 {
     let threads: Vec<_> = (0..8)
         .map(|i| {

@@ -74,7 +74,7 @@ impl Kernel {
         self.pipes[pipe as usize].as_mut()
     }
 
-    /// Opens an end of a FIFO, whose file has been opened.
+    /// Opens an end of a FIFO. Its file is open already.
     pub(super) fn open_fifo(&mut self, ino: Ino, reads: bool, writes: bool) -> Result<RawFd> {
         let pipe = match self.fifos.get(&ino) {
             Some(&pipe) => pipe,

@@ -120,7 +120,8 @@ impl Pct {
         chosen
     }
 
-    /// The index of the ready thread with the highest priority. Draws the priorities of new threads.
+    /// The index of the ready thread with the highest priority. Draws the priorities of new
+    /// threads.
     fn highest(&mut self, ready: &[Ready]) -> usize {
         let (mut highest, mut at) = (0, 0);
         for (i, (_, number)) in ready.iter().enumerate() {

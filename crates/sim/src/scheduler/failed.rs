@@ -35,12 +35,12 @@ pub enum Why {
 }
 
 impl Failed {
-    /// A run whose order a seed determined.
+    /// A run in the order that a seed determined.
     pub(super) fn with_seed(why: Why, steps: u64, seed: u64) -> Failed {
         Failed { why, steps, seed: Some(seed), choices: Vec::new() }
     }
 
-    /// A run whose choices were given. `made` has each choice that it made.
+    /// A run with given choices. `made` has each choice that it made.
     pub(super) fn in_schedule(why: Why, steps: u64, made: &[(u32, u32)]) -> Failed {
         // A replay makes choice 0 where no choice is given, so the zeros at the end are left out.
         let len = made.iter().rposition(|made| made.0 > 0).map_or(0, |last| last + 1);

@@ -46,7 +46,7 @@ impl Random {
         parts > 0 && self.below(1_000_000) < u64::from(parts)
     }
 
-    /// Another generator, whose numbers are independent of the numbers of this one.
+    /// Another generator. Its numbers are independent of the numbers of this one.
     pub fn branch(&mut self) -> Random {
         Random(self.bits())
     }

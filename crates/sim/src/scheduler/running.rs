@@ -17,7 +17,7 @@ const STEP: Duration = Duration::from_micros(1);
 /// While threads are ready, the run polls the event source after so many steps at most.
 const STEPS_BETWEEN_POLLS_MAX: u64 = 16;
 
-/// The events of a simulated kernel that are due, in a run whose choices are given: the scheduler
+/// The events of a simulated kernel that are due, in a run with given choices: the scheduler
 /// chooses their order too. In other runs the kernel lets them happen when the event source is
 /// polled, in the order of their times.
 pub(crate) trait Arrivals {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// The event source of simulated programs whose threads wait for each other and for time, but for
-/// no descriptor. A poll that would wait moves the [virtual clock](VirtualClock) on instead.
+/// The event source of simulated programs with threads that wait for each other and for time, but
+/// for no descriptor. A poll that would wait moves the [virtual clock](VirtualClock) on instead.
 #[derive(Debug, Default)]
 pub struct VirtualTime {
     sleepers: BTreeMap<(Time, u64), Sleeper>,
