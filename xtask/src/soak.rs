@@ -1,5 +1,5 @@
-//! `cargo xtask soak SECONDS` and `cargo xtask stress SECONDS`: the checks that find more the longer
-//! they run, which the ordinary tests leave out. `soak` is the list of a night.
+//! `cargo xtask soak SECONDS` and `cargo xtask stress SECONDS`: the checks that find more the
+//! longer they run, which the ordinary tests leave out. `soak` is the list of a night.
 
 use std::time::Duration;
 

@@ -54,7 +54,8 @@ use std::pin::pin;
 ///     });
 ///
 ///     let client = connect(&address).await?;
-///     client.write_all(b"GET /loom HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
+///     let request = b"GET /loom HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+///     client.write_all(request).await?;
 ///     assert!(client.read_to_end().await?.ends_with(b"hello from /loom"));
 ///     let _ = stop.reply(());
 ///     server.await.unwrap()

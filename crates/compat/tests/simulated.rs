@@ -1,4 +1,5 @@
-//! hyper, which knows nothing of it, on a simulated network that delays, cuts and loses: under many seeds.
+//! hyper, which knows nothing of it, on a simulated network that delays, cuts and loses: under many
+//! seeds.
 #![cfg(feature = "hyper")]
 
 mod common;

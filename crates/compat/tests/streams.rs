@@ -1,4 +1,5 @@
-//! Our streams behind the traits of `futures-io` and of tokio, under our scheduler and under tokio's.
+//! Our streams behind the traits of `futures-io` and of tokio, under our scheduler and under
+//! tokio's.
 #![cfg(all(feature = "futures-io", feature = "tokio"))]
 
 mod common;
@@ -17,8 +18,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Both ends send a lot at once, each through its own two halves, so that reads and writes of one stream wait in the same
-/// step, and every write fills the socket.
+/// Both ends send a lot at once, each through its own two halves, so that reads and writes of one
+/// stream wait in the same step, and every write fills the socket.
 async fn cross(one: TcpStream, other: TcpStream) {
     let bytes = noise(3_000_000);
     let (one, other) = (Arc::new(one), Arc::new(other));
@@ -158,7 +159,8 @@ fn a_poll_for_other_reasons_does_not_prevent_the_wake_up() {
         let writer = async move {
             sleep(ms(30)).await;
             other.write_all(b"!").await.unwrap();
-            // It stays open for longer than the test may take: the end must not be what wakes the reader.
+            // It stays open for longer than the test may take: the end must not be what wakes the
+            // reader.
             sleep(ms(100_000)).await;
         };
         drop(spawn_local(writer));
@@ -282,7 +284,8 @@ fn pipes_in_one_direction_each() {
     run_on_tokio(through());
 }
 
-/// The same adapters in threads that move between workers, each of which has an event loop of its own.
+/// The same adapters in threads that move between workers, each of which has an event loop of its
+/// own.
 #[test]
 fn streams_that_move_between_workers() {
     let main = async {

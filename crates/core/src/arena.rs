@@ -1,19 +1,22 @@
 //! The address space in which all threads live, and the blocks cut from it.
 //!
-//! One region of at most 32 GiB is reserved at the first use. It is addressed in granules of 8 bytes by 32-bit
-//! [`Key`]s, so that a link between threads is 4 bytes. The region is cut into chunks; a chunk holds blocks of
-//! one size for the life of the process, and belongs to one CPU at a time. A CPU takes one chunk for its first threads of a size, and
-//! then twice as many in a row as it has of that size, 16 at most:
+//! One region of at most 32 GiB is reserved at the first use. It is addressed in granules of 8
+//! bytes by 32-bit [`Key`]s, so that a link between threads is 4 bytes. The region is cut into
+//! chunks; a chunk holds blocks of one size for the life of the process, and belongs to one CPU at
+//! a time. A CPU takes one chunk for its first threads of a size, and then twice as many in a row
+//! as it has of that size, 16 at most:
 //!
-//! - **A key, once handed out, is for ever the address of a block header.** Memory is never unmapped and a chunk
-//!   never changes its block size, so a stale key finds a header: of a free block, or of another thread.
-//! - **Only a chunk's owner cuts blocks from it and has its free list.** A block freed elsewhere goes onto the
-//!   chunk's own lock-free list, which the owner takes over when it runs dry. When the owner goes, the chunk waits until
-//!   all blocks that were held then are freed too, and only then finds another.
+//! - **A key, once handed out, is for ever the address of a block header.** Memory is never
+//!   unmapped and a chunk never changes its block size, so a stale key finds a header: of a free
+//!   block, or of another thread.
+//! - **Only a chunk's owner cuts blocks from it and has its free list.** A block freed elsewhere
+//!   goes onto the chunk's own lock-free list, which the owner takes over when it runs dry. When
+//!   the owner goes, the chunk waits until all blocks that were held then are freed too, and only
+//!   then finds another.
 //!
-//! Fresh memory reads as zeros, and a zero head word means "free": walking a chunk finds the live threads. A header is two
-//! atomic words, so that a stale key, on whatever OS thread, reads something and no more; who may write them is said in
-//! [`thread`](crate::thread).
+//! Fresh memory reads as zeros, and a zero head word means "free": walking a chunk finds the live
+//! threads. A header is two atomic words, so that a stale key, on whatever OS thread, reads
+//! something and no more; who may write them is said in [`thread`](crate::thread).
 
 use crate::freed::FreedList;
 use crate::thread::{FREE, Header};
@@ -25,10 +28,12 @@ use std::sync::{Mutex, OnceLock};
 
 /// Bytes per granule: the unit of keys and of block sizes.
 pub(crate) const GRANULE: usize = 8;
-/// The largest block, in granules; a larger future goes to the heap and its block holds the pointer.
+/// The largest block, in granules; a larger future goes to the heap and its block holds the
+/// pointer.
 pub(crate) const GRANULES_MAX: usize = if cfg!(miri) { 63 } else { 511 };
 
-/// log2 of the chunk size in granules: 64 KiB; small under Miri, so that chunk changes happen in tests.
+/// log2 of the chunk size in granules: 64 KiB; small under Miri, so that chunk changes happen in
+/// tests.
 const CHUNK_SHIFT: u32 = if cfg!(miri) { 11 } else { 13 };
 const CHUNK_GRANULES: u32 = 1 << CHUNK_SHIFT;
 const CHUNK_BYTES: usize = CHUNK_GRANULES as usize * GRANULE;
@@ -36,8 +41,8 @@ const CHUNK_BYTES: usize = CHUNK_GRANULES as usize * GRANULE;
 const CHUNKS_MAX: usize = if cfg!(miri) { 256 } else { (1 << (32 - CHUNK_SHIFT)) - 1 };
 /// The most chunks that are taken at once: 1 MiB.
 const RUN_MAX: u32 = if cfg!(miri) { 4 } else { 16 };
-/// From so many runs of one size on (4 GiB), further ones ask for huge pages: fewer page faults, and what may be
-/// touched in vain no longer counts.
+/// From so many runs of one size on (4 GiB), further ones ask for huge pages: fewer page faults,
+/// and what may be touched in vain no longer counts.
 const RUNS_BEFORE_HUGE_PAGES: usize = 4096;
 /// Reserved behind the last chunk, for the advice on huge pages: 4 MiB.
 const SPARE_CHUNKS: usize = (4 << 20) / CHUNK_BYTES;
@@ -53,12 +58,12 @@ const NOBODY: u32 = u32::MAX;
 /// The address of a thread's block: its offset from the arena's base in granules. Never 0.
 pub(crate) type Key = NonZeroU32;
 
-/// Who owns each chunk: the complement of its CPU's number, so that 0 stands for `NOBODY` and the table takes no room in the
-/// program's file; and in the upper half that CPU's group (0 for none). One more than are handed out, so that whatever
-/// the key no bound need be checked.
+/// Who owns each chunk: the complement of its CPU's number, so that 0 stands for `NOBODY` and the
+/// table takes no room in the program's file; and in the upper half that CPU's group (0 for none).
+/// One more than are handed out, so that whatever the key no bound need be checked.
 static OWNERS: [AtomicU64; CHUNKS_MAX + 1] = [const { AtomicU64::new(0) }; CHUNKS_MAX + 1];
-/// Heads of each chunk's list of blocks freed by others than the owner, linked through the headers. Apart from the owners, which
-/// every wake-up reads.
+/// Heads of each chunk's list of blocks freed by others than the owner, linked through the headers.
+/// Apart from the owners, which every wake-up reads.
 static FREED_ELSEWHERE: [FreedList; CHUNKS_MAX + 1] = [const { FreedList::new() }; CHUNKS_MAX + 1];
 static BASE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static CENTRAL: OnceLock<Result<Mutex<Central>, Unavailable>> = OnceLock::new();
@@ -92,7 +97,8 @@ impl Abandoned {
     }
 }
 
-/// Chunks in a row with blocks of one size: the part that has been handed out at least once, and how far they reach.
+/// Chunks in a row with blocks of one size: the part that has been handed out at least once, and
+/// how far they reach.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     chunk: u32,
@@ -168,20 +174,21 @@ impl Base {
         Base(BASE.load(Ordering::Relaxed))
     }
 
-    /// So many bytes behind the start of the block at `key`. The result points into the arena whatever the key, unless it is beyond the
-    /// end of the last block.
+    /// So many bytes behind the start of the block at `key`. The result points into the arena
+    /// whatever the key, unless it is beyond the end of the last block.
     #[inline(always)]
     fn at(self, key: Key, bytes: usize) -> *mut u8 {
-        // SAFETY: keys are made only in `Slab`, from chunks inside the reservation that starts at BASE (which is set
-        // before the first chunk is handed out and never changes), so the offset stays inside one mapping.
+        // SAFETY: keys are made only in `Slab`, from chunks inside the reservation that starts at
+        // BASE (which is set before the first chunk is handed out and never changes), so the offset
+        // stays inside one mapping.
         unsafe { self.0.add(key.get() as usize * GRANULE + bytes) }
     }
 
     /// The header at `key`.
     #[inline(always)]
     pub(crate) fn header(self, key: Key) -> &'static Header {
-        // SAFETY: a key is the address of a header for ever; the memory is never unmapped, and nothing but the atomic words of a
-        // header ever lies there.
+        // SAFETY: a key is the address of a header for ever; the memory is never unmapped, and
+        // nothing but the atomic words of a header ever lies there.
         unsafe { &*self.at(key, 0).cast() }
     }
 
@@ -204,8 +211,9 @@ pub(crate) fn body(key: Key) -> *mut u8 {
     Base::get().body(key)
 }
 
-/// Fetches what lies some way behind a block into the cache. Threads mostly queue in the order in which they were created, so
-/// that this is what will be popped about a hundred turns later: with a hundred million threads a switch stays as fast as with a thousand.
+/// Fetches what lies some way behind a block into the cache. Threads mostly queue in the order in
+/// which they were created, so that this is what will be popped about a hundred turns later: with a
+/// hundred million threads a switch stays as fast as with a thousand.
 #[inline(always)]
 pub(crate) fn prefetch_behind(base: Base, key: Key) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -268,7 +276,8 @@ fn reserve() -> Result<Central, Unavailable> {
 fn map(bytes: usize) -> Result<*mut u8, String> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
+    // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of
+    // ours.
     unsafe {
         mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE | MapFlags::NORESERVE)
     }
@@ -276,13 +285,15 @@ fn map(bytes: usize) -> Result<*mut u8, String> {
     .map_err(|e| format!("mmap of {} MiB: {e}", bytes >> 20))
 }
 
-/// Asks for huge pages under a chunk and its neighbour. They are a matter of speed: a refusal is none of ours.
+/// Asks for huge pages under a chunk and its neighbour. They are a matter of speed: a refusal is
+/// none of ours.
 #[cfg(not(miri))]
 fn advise_huge_pages(chunk: u32) {
     const HUGE: usize = 2 << 20;
     let base = BASE.load(Ordering::Relaxed);
     let start = (base.addr() + chunk as usize * CHUNK_BYTES).next_multiple_of(HUGE) - base.addr();
-    // SAFETY: the range lies in our reservation, which has spare chunks behind the last; advice changes no content.
+    // SAFETY: the range lies in our reservation, which has spare chunks behind the last; advice
+    // changes no content.
     let _ = unsafe { rustix::mm::madvise(base.add(start).cast(), HUGE, rustix::mm::Advice::LinuxHugepage) };
 }
 
@@ -299,7 +310,8 @@ fn map(bytes: usize) -> Result<*mut u8, String> {
 /// Gives back a block whose chunk belongs to another CPU, or to none.
 ///
 /// # Safety
-/// The block at `key` holds nothing that still needs dropping, and the caller gives up its right to it.
+/// The block at `key` holds nothing that still needs dropping, and the caller gives up its right to
+/// it.
 #[cold]
 pub(crate) unsafe fn free_elsewhere(key: Key) {
     header(key).set_head(FREE);
@@ -407,8 +419,8 @@ impl Slab {
     /// Takes back a block of this CPU.
     ///
     /// # Safety
-    /// `key` came from [`alloc`](Self::alloc) with the same `granules`, lies in a chunk of this CPU, holds nothing
-    /// that still needs dropping, and is not used again by the caller.
+    /// `key` came from [`alloc`](Self::alloc) with the same `granules`, lies in a chunk of this
+    /// CPU, holds nothing that still needs dropping, and is not used again by the caller.
     #[inline(always)]
     pub(crate) unsafe fn free(&mut self, base: Base, key: Key, granules: usize) {
         // The mask, which changes nothing, spares the check of the bound.
@@ -446,7 +458,8 @@ impl Drop for Slab {
             for span in full.into_iter().chain(current) {
                 let used = (span.next - span.first) as usize / granules;
                 let below = |key: u32| free_here.partition_point(|&free| free < key);
-                // What others have freed meanwhile, or do so now, is counted by the next OS thread that looks into the lists.
+                // What others have freed meanwhile, or do so now, is counted by the next OS thread
+                // that looks into the lists.
                 let held = used - (below(span.limit) - below(span.first));
                 span.set_owner(0);
                 central.abandoned.entry(granules).or_default().push(Abandoned { span, held });

@@ -11,8 +11,8 @@
 //!   which begins only while the owner is outside. The flag `visited` says that a visit goes on, or
 //!   is being tried. Guests exclude one another by the mutex `guests`.
 //! - A **light fence** keeps the compiler from moving a load before a store. It is no instruction.
-//! - A **heavy fence** is membarrier(2): the kernel has each running OS thread of the process pass a
-//!   full fence between the begin and the end of the call.
+//! - A **heavy fence** is membarrier(2): the kernel has each running OS thread of the process pass
+//!   a full fence between the begin and the end of the call.
 //!
 //! # Protocol
 //! The owner:

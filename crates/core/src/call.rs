@@ -1,4 +1,5 @@
-//! The program's own system calls: a request type, its reply type, and a scheduler that interprets them.
+//! The program's own system calls: a request type, its reply type, and a scheduler that interprets
+//! them.
 
 use crate::Cpu;
 use crate::cpu::{Ask, current, direct, retract};
@@ -91,7 +92,8 @@ impl<C: Syscall> Future for Calling<C> {
         if let Some(shared) = &self.shared {
             let take = || of(&shared.reply).take();
             let reply = take().or_else(|| {
-                // Woken for something else. A reply from another OS thread that came before the waker is found after it.
+                // Woken for something else. A reply from another OS thread that came before the
+                // waker is found after it.
                 let waker = waker::tame(cx.waker().clone());
                 let replaced = of(&shared.waker).replace(waker);
                 drop(replaced);
@@ -229,9 +231,11 @@ impl<C: Syscall> AnyExchange for Exchange<C> {
     }
 }
 
-/// A system call of the program's own, as the scheduler gets it: the request and the right to answer it.
+/// A system call of the program's own, as the scheduler gets it: the request and the right to
+/// answer it.
 ///
-/// Dropping it cancels the caller; one that made the call within a `join!` or the like waits on, for the other things.
+/// Dropping it cancels the caller; one that made the call within a `join!` or the like waits on,
+/// for the other things.
 pub struct Call {
     name: &'static str,
     exchange: Arc<dyn AnyExchange>,
@@ -296,8 +300,8 @@ pub struct Answer<C: Syscall> {
 impl<C: Syscall> Answer<C> {
     /// Answers, and returns the thread to go on with.
     ///
-    /// `None` if the caller made the call within a `join!` or the like: it has been woken, and comes through
-    /// [`Cpu::woken`](crate::Cpu::woken).
+    /// `None` if the caller made the call within a `join!` or the like: it has been woken, and
+    /// comes through [`Cpu::woken`](crate::Cpu::woken).
     pub fn reply(self, reply: C::Reply) -> Option<Thread> {
         *of(&self.exchange.reply) = Some(reply);
         let waker = of(&self.exchange.waker).take();

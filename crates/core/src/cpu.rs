@@ -55,8 +55,9 @@ pub(crate) enum Ask {
     Block(Place),
 }
 
-/// Where the running step's request lies, or that the thread has ended. The kind is a word of its own, which is all that most steps write
-/// and read: reading at once what was written in parts would wait for the stores.
+/// Where the running step's request lies, or that the thread has ended. The kind is a word of its
+/// own, which is all that most steps write and read: reading at once what was written in parts
+/// would wait for the stores.
 #[derive(Debug)]
 struct Slot {
     kind: Cell<Stop>,
@@ -64,12 +65,14 @@ struct Slot {
     word: Cell<u32>,
     readiness: Cell<Readiness>,
     until: Cell<Time>,
-    /// The leaf future that filled the slot: it alone may empty it. An address that is its own for as long as it lives: where it is
-    /// pinned, or something on the heap that it owns. (A leaf that is `Unpin` and has moved asks again, or ends, when polled.)
+    /// The leaf future that filled the slot: it alone may empty it. An address that is its own for
+    /// as long as it lives: where it is pinned, or something on the heap that it owns. (A leaf that
+    /// is `Unpin` and has moved asks again, or ends, when polled.)
     asker: Cell<*const ()>,
 }
 
-/// How a step has stopped: at which request, which is the kind of what the slot holds; or with the thread's end.
+/// How a step has stopped: at which request, which is the kind of what the slot holds; or with the
+/// thread's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stop {
@@ -228,7 +231,8 @@ const SHARED: u8 = 2;
 const SPILLED: u8 = 4;
 /// The CPU has an observer, who is told of every step. Kept from step to step.
 const OBSERVED: u8 = 8;
-/// The step has used up a refill of its [budget](crate::budget). It says nothing of how the step ends.
+/// The step has used up a refill of its [budget](crate::budget). It says nothing of how the step
+/// ends.
 const TIRED: u8 = 16;
 /// The step is within one of another CPU.
 const NESTED: u8 = 32;
@@ -240,8 +244,9 @@ const SHIELDED: u8 = 64;
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) id: u32,
-    /// The key of the thread that runs, or ran last: between steps [`CURRENT`] is another CPU or none. It is 0 between the steps of a CPU
-    /// that has an observer, because an OS thread that looks from elsewhere does not see `CURRENT`.
+    /// The key of the thread that runs, or ran last: between steps [`CURRENT`] is another CPU or
+    /// none. It is 0 between the steps of a CPU that has an observer, because an OS thread that
+    /// looks from elsewhere does not see `CURRENT`.
     pub(crate) running: AtomicU32,
     flags: AtomicU8,
     /// How many threads the CPU keeps that only its own threads can resume; and how many that
@@ -272,9 +277,10 @@ impl Step {
     }
 }
 
-/// What lies behind a [`Cpu`], in a place that its [entry](Entry) has for ever. Who has borrowed a lent waker may go on using it, and
-/// with it `step`, when the CPU is gone: a poll on a stack that nobody ever comes back to does not end. So the step is there from the
-/// place's first CPU on, and the next one with this number has it too; the rest comes and goes with each.
+/// What lies behind a [`Cpu`], in a place that its [entry](Entry) has for ever. Who has borrowed a
+/// lent waker may go on using it, and with it `step`, when the CPU is gone: a poll on a stack that
+/// nobody ever comes back to does not end. So the step is there from the place's first CPU on, and
+/// the next one with this number has it too; the rest comes and goes with each.
 #[repr(C)]
 pub(crate) struct CpuInner {
     pub(crate) step: Step,
@@ -294,7 +300,8 @@ impl Deref for CpuInner {
 #[derive(Debug)]
 pub(crate) struct Room(*mut CpuInner);
 
-// SAFETY: it is an address. What lies there belongs to the CPU of that number, but for the step, which is atomic.
+// SAFETY: it is an address. What lies there belongs to the CPU of that number, but for the step,
+// which is atomic.
 unsafe impl Send for Room {}
 // SAFETY: as above.
 unsafe impl Sync for Room {}
@@ -360,11 +367,13 @@ pub(crate) struct Own {
     pub(crate) observing: Cell<u32>,
 }
 
-/// A processor for threads: it runs their steps, keeps those that wait for one another, and holds their memory.
+/// A processor for threads: it runs their steps, keeps those that wait for one another, and holds
+/// their memory.
 ///
-/// A scheduler has one on each of its OS threads. It [creates](Cpu::thread) threads, [steps](Thread::step) them, and looks
-/// after each step for those that were [woken](Cpu::woken). A CPU stays on one OS thread, and so do its threads, which therefore
-/// need not be `Send`; only on a CPU of a [`Group`] are there others, that move.
+/// A scheduler has one on each of its OS threads. It [creates](Cpu::thread) threads,
+/// [steps](Thread::step) them, and looks after each step for those that were [woken](Cpu::woken). A
+/// CPU stays on one OS thread, and so do its threads, which therefore need not be `Send`; only on a
+/// CPU of a [`Group`] are there others, that move.
 ///
 /// Dropping it cancels the threads that it keeps.
 ///
@@ -418,8 +427,9 @@ impl Cpu {
         let (id, entry) = directory::enter(members.clone())?;
         let slab = Slab::new(id, group).inspect_err(|_| directory::leave(id))?;
         let inner = entry.room(id).0;
-        // SAFETY: the room is that of our number, which nobody else has, and the last one who had it has dropped what was his own. The step
-        // is there, and is reached by reference only. The waker refers to it, and is lent out during steps.
+        // SAFETY: the room is that of our number, which nobody else has, and the last one who had
+        // it has dropped what was his own. The step is there, and is reached by reference only. The
+        // waker refers to it, and is lent out during steps.
         unsafe {
             // Whoever has outlived the last CPU may have left something.
             (*inner).step.flags.store(0, Ordering::Relaxed);
@@ -450,7 +460,8 @@ impl Cpu {
                 observing: Cell::new(0),
             });
             let cpu = Cpu { inner: NonNull::new_unchecked(inner) };
-            // One that is made while the OS thread's variables go is not known; nobody comes back to its waker then.
+            // One that is made while the OS thread's variables go is not known; nobody comes back
+            // to its waker then.
             let _ = LIVING.try_with(|living| living.borrow_mut().push(inner));
             let _ = cpu.turn();
             budget::begin();
@@ -473,7 +484,8 @@ impl Cpu {
         self.inner().forked(future, 0)
     }
 
-    /// As [`thread`](Cpu::thread); if the CPU is of a [`Group`], the thread may move among its CPUs.
+    /// As [`thread`](Cpu::thread); if the CPU is of a [`Group`], the thread may move among its
+    /// CPUs.
     ///
     /// # Errors
     /// If no room is left in the arena.
@@ -523,11 +535,12 @@ impl Cpu {
         self.inner().end_of_step()
     }
 
-    /// The next thread that was made ready by others: created by [`spawn`](crate::spawn), handed a value, woken by a waker
-    /// or given back by an event source. In the order in which they became ready.
+    /// The next thread that was made ready by others: created by [`spawn`](crate::spawn), handed a
+    /// value, woken by a waker or given back by an event source. In the order in which they became
+    /// ready.
     ///
-    /// Threads that were woken on other OS threads are taken in when there is no other, and by [`poll`](Cpu::poll) and
-    /// [`tick`](Cpu::tick): a scheduler calls one of these now and then.
+    /// Threads that were woken on other OS threads are taken in when there is no other, and by
+    /// [`poll`](Cpu::poll) and [`tick`](Cpu::tick): a scheduler calls one of these now and then.
     #[inline(always)]
     pub fn woken(&mut self) -> Option<Thread> {
         let cpu = self.inner();
@@ -561,15 +574,16 @@ impl Cpu {
         unsafe { !(*self.inner().woken.get()).is_empty() }
     }
 
-    /// Puts a thread behind those already [woken](Cpu::woken). An event source returns threads this way; a scheduler may use
-    /// it as its ready queue.
+    /// Puts a thread behind those already [woken](Cpu::woken). An event source returns threads this
+    /// way; a scheduler may use it as its ready queue.
     #[inline(always)]
     pub fn make_ready(&mut self, thread: Thread) {
         self.inner().push_woken(thread);
     }
 
-    /// Wakes a waker; shorter than [`Waker::wake`] if it belongs to a thread that may run on this CPU, which is then the next
-    /// [woken](Cpu::woken) here. If a foreign one panics, that ends here, after the panic hook has reported it.
+    /// Wakes a waker; shorter than [`Waker::wake`] if it belongs to a thread that may run on this
+    /// CPU, which is then the next [woken](Cpu::woken) here. If a foreign one panics, that ends
+    /// here, after the panic hook has reported it.
     pub fn wake(&mut self, waker: Waker) {
         match waker::key_of(&waker) {
             Some((id, key)) => waker::resume(Some(self.inner()), id, key),
@@ -577,8 +591,8 @@ impl Cpu {
         }
     }
 
-    /// Takes a thread into the CPU's keeping, and returns the waker that makes it ready again: for event sources that would rather hold
-    /// a waker than the thread.
+    /// Takes a thread into the CPU's keeping, and returns the waker that makes it ready again: for
+    /// event sources that would rather hold a waker than the thread.
     ///
     /// # Errors
     /// Gives the thread back if it has been woken since its step: it is to run again.
@@ -598,7 +612,8 @@ impl Cpu {
         Ok(waker::of(cpu.step.id, key.get()))
     }
 
-    /// The next request made on behalf of a waker; to be asked after [`Trace::Any`] until there is none.
+    /// The next request made on behalf of a waker; to be asked after [`Trace::Any`] until there is
+    /// none.
     pub fn detached(&mut self) -> Option<Detached> {
         self.inner().spilled.borrow_mut().pop_front()
     }
@@ -613,8 +628,8 @@ impl Cpu {
         self.inner().spilled.borrow_mut().push_back(detached);
     }
 
-    /// How many threads the CPU keeps because they wait for other threads or behind wakers. For a CPU of a [`Group`]: how many the
-    /// group keeps, exact when no other CPU of it runs a step.
+    /// How many threads the CPU keeps because they wait for other threads or behind wakers. For a
+    /// CPU of a [`Group`]: how many the group keeps, exact when no other CPU of it runs a step.
     pub fn waiting(&self) -> usize {
         match &self.inner().members {
             Some(members) => members.waiting(),
@@ -627,7 +642,8 @@ impl Cpu {
         self.inner().step.in_state(WAITING_HERE).get() as usize
     }
 
-    /// Reads the clock for [`now`](crate::now) in the steps to come. An event source calls it once per turn.
+    /// Reads the clock for [`now`](crate::now) in the steps to come. An event source calls it once
+    /// per turn.
     pub fn tick(&mut self) {
         self.inner().now.set(Time::now());
         self.take_mail();
@@ -654,8 +670,9 @@ impl Cpu {
 
 /// The next thread of a CPU that had none until mail came.
 ///
-/// It takes the address of what is behind the `Cpu`, which its caller has borrowed for this: a scheduler's loop can go on as if its `Cpu`
-/// had been given to no function, and need not read it again.
+/// It takes the address of what is behind the `Cpu`, which its caller has borrowed for this: a
+/// scheduler's loop can go on as if its `Cpu` had been given to no function, and need not read it
+/// again.
 #[cold]
 #[inline(never)]
 fn woken_elsewhere(cpu: NonNull<CpuInner>) -> Option<Thread> {
@@ -690,7 +707,8 @@ impl Drop for Cpu {
         thread::quietly(|| drop(unborn));
         loop {
             cpu.open_inbox();
-            // SAFETY: the queue is touched on this OS thread alone, and the borrow ends before anything is dropped.
+            // SAFETY: the queue is touched on this OS thread alone, and the borrow ends before
+            // anything is dropped.
             let woken = std::mem::take(unsafe { &mut *cpu.woken.get() });
             let spilled = std::mem::take(&mut *cpu.spilled.borrow_mut());
             let kept: Vec<u32> =
@@ -711,7 +729,8 @@ impl Drop for Cpu {
         leave(outer);
         observe::leave(&cpu.step);
         let id = cpu.step.id;
-        // SAFETY: written by `new`; no step runs (it would borrow self), so that nobody refers to it. The step stays.
+        // SAFETY: written by `new`; no step runs (it would borrow self), so that nobody refers to
+        // it. The step stays.
         unsafe { (&raw mut (*self.inner.as_ptr()).own).drop_in_place() };
         directory::leave(id);
     }
@@ -871,7 +890,8 @@ impl CpuInner {
         self.group != 0 && arena::group(key) == self.group && arena::header(key).head() & MOBILE != 0
     }
 
-    /// Lets another thread know that `key` is to run: wakes it if it waits, marks it if it is running.
+    /// Lets another thread know that `key` is to run: wakes it if it waits, marks it if it is
+    /// running.
     #[inline(always)]
     pub(crate) fn resume(&self, key: Key) {
         if let Some(thread) = self.release(key) {
@@ -908,7 +928,8 @@ impl CpuInner {
         true
     }
 
-    /// Takes a thread that waits, if it is one, out of the CPU's keeping or the group's. A stale key is no harm.
+    /// Takes a thread that waits, if it is one, out of the CPU's keeping or the group's. A stale
+    /// key is no harm.
     #[inline(always)]
     fn release(&self, key: Key) -> Option<Thread> {
         let head = self.base.header(key).head();
@@ -965,7 +986,8 @@ impl CpuInner {
     /// Takes a pending thread into the CPU's keeping.
     #[inline(always)]
     fn keep(&self, key: Key, head: u32, state: u32, place: Place) {
-        // Only the owner of its chunk could ever release it, and might be doing so on another OS thread.
+        // Only the owner of its chunk could ever release it, and might be doing so on another OS
+        // thread.
         if !self.owns(key) {
             // SAFETY: called at the end of a step, when the thread is held by us.
             strayed(unsafe { Thread::from_key(key) });
@@ -982,7 +1004,8 @@ impl CpuInner {
         header.set_head(head & !STATE | state);
     }
 
-    /// Lets go of a pending mobile thread, until somebody wakes it; false if that has happened, and it must run again.
+    /// Lets go of a pending mobile thread, until somebody wakes it; false if that has happened, and
+    /// it must run again.
     #[inline(always)]
     fn keep_mobile(&self, key: Key, head: u32, place: Place) -> bool {
         if arena::group(key) != self.group {
@@ -1001,7 +1024,8 @@ impl CpuInner {
         parked
     }
 
-    /// Whether the thread at `joiner` waits here, for the end of the thread at `key` and nothing else.
+    /// Whether the thread at `joiner` waits here, for the end of the thread at `key` and nothing
+    /// else.
     pub(crate) fn joins_here(&self, joiner: Key, key: Key) -> bool {
         let header = arena::header(joiner);
         arena::owner(joiner) == self.step.id
@@ -1019,7 +1043,8 @@ impl CpuInner {
         if head & (MOBILE | STATE) != MOBILE | WAITING {
             return Some(ThreadInfo::of(key, head, header.link()));
         }
-        // Another CPU may be about to run it, and to queue it through its link. Who holds it may read that.
+        // Another CPU may be about to run it, and to queue it through its link. Who holds it may
+        // read that.
         match self.release_mobile(key, head) {
             Some(thread) => {
                 let (key, place) = (thread.into_key(), Place(header.link()));
@@ -1094,8 +1119,9 @@ impl CpuInner {
         free
     }
 
-    /// Fills the request slot for a leaf future that is polled with the running thread's own context; false if it is not, or if that cannot
-    /// be told at once, or if another leaf has filled the slot in this step.
+    /// Fills the request slot for a leaf future that is polled with the running thread's own
+    /// context; false if it is not, or if that cannot be told at once, or if another leaf has
+    /// filled the slot in this step.
     #[inline(always)]
     pub(crate) fn ask_with<T>(cx: &Context<'_>, leaf: *const T, ask: Ask) -> bool {
         CpuInner::of(cx).is_some_and(|cpu| cpu.ask(leaf, ask))
@@ -1172,7 +1198,8 @@ impl CpuInner {
         self.step.running.store(key, Ordering::Relaxed);
     }
 
-    /// Marks the running step as one that has used up a refill of its [budget](crate::budget). Whether it was marked already.
+    /// Marks the running step as one that has used up a refill of its [budget](crate::budget).
+    /// Whether it was marked already.
     pub(crate) fn tire(&self) -> bool {
         self.step.flags.fetch_or(TIRED, Ordering::Relaxed) & TIRED != 0
     }
@@ -1226,7 +1253,8 @@ impl CpuInner {
         &self.entry.given_up
     }
 
-    /// The running thread's own waker, for a queue that says so with [`ask_block`](CpuInner::ask_block).
+    /// The running thread's own waker, for a queue that says so with
+    /// [`ask_block`](CpuInner::ask_block).
     #[inline(always)]
     pub(crate) fn keyed_waker(&self) -> Waker {
         waker::of(self.step.id, self.step.running.load(Ordering::Relaxed))
@@ -1374,7 +1402,8 @@ impl CpuInner {
         // SAFETY: pending, and held by us. Nothing of ours runs foreign code until it is passed on.
         let hand_over = || unsafe { Thread::from_key(key) };
         // Once a waker for it is with others, or with an event source, it can be woken at any time.
-        // So it can when it waits in a queue, but was woken in this very step and goes on to something else.
+        // So it can when it waits in a queue, but was woken in this very step and goes on to
+        // something else.
         let detaching = flags != 0
             && matches!(ask, Ask::Wait(_) | Ask::Sleep(_) | Ask::Call | Ask::Block(_) | Ask::BlockHere(_));
         // A mobile thread can be woken at any time anyway.
@@ -1387,7 +1416,8 @@ impl CpuInner {
         let head = if sticky { head | STICKY } else { head };
         let alone = flags == 0 && !sticky && head & (MOBILE | CANCELLABLE) == 0;
         match ask {
-            // While no observer looks on, `step` has dealt with it. Of a thread that can be cancelled see [`Thread::is_cancellable`].
+            // While no observer looks on, `step` has dealt with it. Of a thread that can be
+            // cancelled see [`Thread::is_cancellable`].
             Ask::Wait(readiness) if flags == 0 && !sticky && !mobile => {
                 return Trace::Wait(Wait::new(hand_over(), readiness));
             }
@@ -1409,8 +1439,8 @@ impl CpuInner {
             Ask::Yield if flags & SPILLED == 0 => return Trace::Yield(hand_over()),
             _ => {}
         }
-        // The thread waits for several things, or can be woken by others: its request goes to the event source
-        // with a waker, and the thread stays here.
+        // The thread waits for several things, or can be woken by others: its request goes to the
+        // event source with a waker, and the thread stays here.
         let mut runnable = flags & NOTIFIED != 0;
         let mut place = Place::UNKNOWN;
         match ask {
@@ -1507,7 +1537,8 @@ impl CpuInner {
             (_, Ask::Block(place) | Ask::BlockHere(place)) => End::of_place(place),
             (_, Ask::Nothing) => End::of_request(self.spilled.borrow().back().map(|d| &d.request)),
         };
-        // Who waits in a queue or for an event, and has given its waker away besides, waits for that too.
+        // Who waits in a queue or for an event, and has given its waker away besides, waits for
+        // that too.
         let several = flags & SPILLED != 0 || flags & SHARED != 0 && !matches!(ask, Ask::Nothing);
         let ended = Ended { thread: ThreadId(key), end, several };
         self.tell(|observer| observer.ended(ended));
@@ -1517,7 +1548,8 @@ impl CpuInner {
     fn also_any(&self, end: Trace) -> Trace {
         match end {
             Trace::Ret => Trace::Any,
-            // The panic is reported first; the requests come with the next step, or when the scheduler is idle.
+            // The panic is reported first; the requests come with the next step, or when the
+            // scheduler is idle.
             end => {
                 self.step.flags.fetch_or(SPILLED, Ordering::Relaxed);
                 end
@@ -1579,7 +1611,8 @@ fn leave(outer: *const CpuInner) {
     }
 }
 
-/// `outer` was kept on the stack, which may be one that was left in the middle of a step and comes back to life when that CPU is gone.
+/// `outer` was kept on the stack, which may be one that was left in the middle of a step and comes
+/// back to life when that CPU is gone.
 #[cold]
 fn leave_nested(outer: *const CpuInner) {
     CURRENT.set(if lives(outer) { outer } else { ptr::null() });
@@ -1590,8 +1623,9 @@ fn lives(cpu: *const CpuInner) -> bool {
     LIVING.try_with(|living| living.borrow().contains(&cpu)).unwrap_or(false)
 }
 
-/// Which CPU is running a step on this OS thread, to be compared: null between steps. Code that leaves its stack for another one must see
-/// to it that this is then as it was when the stack was entered, because a step ends on the stack that it began on.
+/// Which CPU is running a step on this OS thread, to be compared: null between steps. Code that
+/// leaves its stack for another one must see to it that this is then as it was when the stack was
+/// entered, because a step ends on the stack that it began on.
 #[inline(always)]
 pub fn running_cpu() -> *const () {
     CURRENT.get().cast()
@@ -1600,12 +1634,14 @@ pub fn running_cpu() -> *const () {
 /// The CPU that is running a step on this OS thread.
 #[inline(always)]
 pub(crate) fn current<'a>() -> Option<&'a CpuInner> {
-    // SAFETY: it is null, or a CPU that lives on this OS thread: `step` and `drop` set it to their own CPU, `leave` to one that it has
-    // found in `LIVING`, and `drop` sets it to another before its CPU goes. Callers use it within the same step.
+    // SAFETY: it is null, or a CPU that lives on this OS thread: `step` and `drop` set it to their
+    // own CPU, `leave` to one that it has found in `LIVING`, and `drop` sets it to another before
+    // its CPU goes. Callers use it within the same step.
     unsafe { CURRENT.get().as_ref() }
 }
 
-/// The CPU, if `cx` is the very context of its running step, so that a request in the slot is the thread's own.
+/// The CPU, if `cx` is the very context of its running step, so that a request in the slot is the
+/// thread's own.
 #[inline(always)]
 pub(crate) fn direct<'a>(cx: &Context<'_>) -> Option<&'a CpuInner> {
     // The waker itself, or else a copy of it.
@@ -1618,8 +1654,8 @@ fn direct_by_copy<'a>(waker: &Waker) -> Option<&'a CpuInner> {
     current().filter(|cpu| waker.data() == ptr::from_ref(*cpu).cast() && waker::is_lent(waker))
 }
 
-/// Whether `waker` is the one that a CPU on this OS thread lends to its steps. Such a waker lives no longer than its CPU, so that who
-/// comes back to one must ask.
+/// Whether `waker` is the one that a CPU on this OS thread lends to its steps. Such a waker lives
+/// no longer than its CPU, so that who comes back to one must ask.
 pub fn is_lent_here(waker: &Waker) -> bool {
     waker::is_lent(waker) && lives(waker.data().cast())
 }

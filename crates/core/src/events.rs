@@ -48,8 +48,8 @@ pub trait Events {
     /// other code uses the [`unparker`](Cpu::unparker) of the CPU.
     fn unparker(&self) -> Arc<dyn Unpark>;
 
-    /// By what another OS thread serves those that wait in it, while its own OS thread is in a long step.
-    /// `None`, as by default, if only its own OS thread can serve them.
+    /// By what another OS thread serves those that wait in it, while its own OS thread is in a long
+    /// step. `None`, as by default, if only its own OS thread can serve them.
     fn relief(&self) -> Option<Weak<dyn Relief>> {
         None
     }
@@ -61,9 +61,9 @@ pub trait Events {
 /// What another OS thread does for an event source whose own OS thread is busy.
 pub trait Relief: fmt::Debug + Send + Sync {
     /// Looks for events without waiting, and wakes the threads that they concern by
-    /// [`Cpu::wake`] of `cpu`; so those that may move run there. The threads that its own OS thread has
-    /// given to it as they are go on when that OS thread polls. How many were woken; none if its own OS
-    /// thread works on the source at the moment.
+    /// [`Cpu::wake`] of `cpu`; so those that may move run there. The threads that its own OS thread
+    /// has given to it as they are go on when that OS thread polls. How many were woken; none if
+    /// its own OS thread works on the source at the moment.
     ///
     /// # Errors
     /// If the system's event interface fails.
@@ -226,8 +226,8 @@ impl Cpu {
         self.poll_or_wait(events, idle, None)
     }
 
-    /// As [`poll`](Cpu::poll) of a scheduler that is idle and waits at most `limit`, if there is one. It
-    /// may return sooner.
+    /// As [`poll`](Cpu::poll) of a scheduler that is idle and waits at most `limit`, if there is
+    /// one. It may return sooner.
     ///
     /// # Errors
     /// As for [`poll`](Cpu::poll).

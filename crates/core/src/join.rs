@@ -1,20 +1,22 @@
 //! Threads with a result, and the handles that wait for it.
 //!
-//! Such a thread is still one block: before its future lies a [`Cell`](JoinCell) for the result, which the handle
-//! reaches. The block goes when both the thread and the handle are gone.
+//! Such a thread is still one block: before its future lies a [`Cell`](JoinCell) for the result,
+//! which the handle reaches. The block goes when both the thread and the handle are gone.
 //!
-//! Thread and handle may be on different OS threads. All that passes between them passes through one word of the cell, which each
-//! exchanges as a whole:
+//! Thread and handle may be on different OS threads. All that passes between them passes through
+//! one word of the cell, which each exchanges as a whole:
 //!
 //! ```text
 //!            handle: who awaits              handle: dropped
-//!   NOBODY ─────────────────▶ a joiner ───────────────────────▶ GONE ── thread ends: it frees the block
+//!   NOBODY ─────────────────▶ a joiner ───────────────────────▶ GONE ── thread ends: frees block
 //!      │                         │
 //!      └── thread ends ──────────┴──▶ OVER ── handle takes the result; dropped, it frees the block
 //! ```
 //!
-//! Whoever finds the other's last word there frees the block; whoever finds a joiner there has it. The result is written before the
-//! exchange to OVER (Release), and read after it was seen (Acquire); OVER stays, so that who has seen it exchanges nothing. `tests/loom_join.rs` checks it.
+//! Whoever finds the other's last word there frees the block; whoever finds a joiner there has it.
+//! The result is written before the exchange to OVER (Release), and read after it was seen
+//! (Acquire); OVER stays, so that who has seen it exchanges nothing. `tests/loom_join.rs` checks
+//! it.
 
 use crate::arena::{self, Key};
 use crate::budget;
@@ -144,8 +146,8 @@ impl Meeting {
     }
 }
 
-/// A keyed waker as its two numbers, with the lowest bit set, which is left over since a CPU's number is small; any other in a box, whose
-/// address is a multiple of 8.
+/// A keyed waker as its two numbers, with the lowest bit set, which is left over since a CPU's
+/// number is small; any other in a box, whose address is a multiple of 8.
 fn word_of(waker: Waker) -> u64 {
     match waker::key_of(&waker) {
         Some((id, key)) => u64::from(id) << 33 | u64::from(key.get()) << 1 | 1,
@@ -168,15 +170,18 @@ fn waker_of(word: u64) -> Option<Waker> {
         word if let Some((id, key)) = keyed(word) => Some(waker::of(id, key.get())),
         boxed => {
             let boxed = std::ptr::with_exposed_provenance_mut::<Waker>(boxed as usize);
-            // SAFETY: made in `word_of` from a box, and exchanged out of the cell (or never put there), so that it is ours alone.
+            // SAFETY: made in `word_of` from a box, and exchanged out of the cell (or never put
+            // there), so that it is ours alone.
             Some(*unsafe { Box::from_raw(boxed) })
         }
     }
 }
 
-/// A joinable thread's body. The cell comes first, so that a handle finds it without knowing the future.
+/// A joinable thread's body. The cell comes first, so that a handle finds it without knowing the
+/// future.
 ///
-/// That of a program's main thread is named so, because the type of its future says no more than where the program begins.
+/// That of a program's main thread is named so, because the type of its future says no more than
+/// where the program begins.
 #[repr(C)]
 struct Joinable<F: Future, const MAIN: bool> {
     cell: JoinCell<F::Output>,
@@ -205,11 +210,12 @@ impl std::error::Error for JoinError {}
 
 /// Creates a thread that runs `future`, and returns a handle to wait for its result.
 ///
-/// The thread is ready at once, behind those that are ready already; dropping the handle lets it run on unobserved. Its
-/// block holds the result beside the future: 8 + 16 + the sizes of both, rounded up to 8.
+/// The thread is ready at once, behind those that are ready already; dropping the handle lets it
+/// run on unobserved. Its block holds the result beside the future: 8 + 16 + the sizes of both,
+/// rounded up to 8.
 ///
-/// On a CPU of a [`Group`](crate::Group) the thread may move among the group's; under other schedulers it stays where it was created. A
-/// future that is not `Send` goes to [`spawn_local`].
+/// On a CPU of a [`Group`](crate::Group) the thread may move among the group's; under other
+/// schedulers it stays where it was created. A future that is not `Send` goes to [`spawn_local`].
 ///
 /// # Panics
 /// Outside of a thread of ours, and if the arena is full: see [`try_spawn`].
@@ -311,7 +317,8 @@ impl Cpu {
         create_joinable::<true, F>(cpu, future, cpu.mobility() | CANCELLABLE)
     }
 
-    /// As [`spawn_local`](Cpu::spawn_local), for the main thread of a program, which reports call "main".
+    /// As [`spawn_local`](Cpu::spawn_local), for the main thread of a program, which reports call
+    /// "main".
     ///
     /// # Errors
     /// If the arena is full.
@@ -342,8 +349,8 @@ impl<T> JoinCell<T> {
         JoinCell { meeting: Meeting::default(), flags: AtomicU8::new(0), result: UnsafeCell::new(None) }
     }
 
-    /// The thread is over: leaves the result for the handle, if there is one. The joiner is told when the block is marked, since
-    /// from then on the block may go.
+    /// The thread is over: leaves the result for the handle, if there is one. The joiner is told
+    /// when the block is marked, since from then on the block may go.
     #[inline(always)]
     fn conclude(&self, result: Result<T, JoinError>) -> Polled {
         if self.meeting.is_alone() {
@@ -400,8 +407,8 @@ impl<T> JoinCell<T> {
 impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
     #[inline]
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled {
-        // SAFETY: the body is live and pinned, says the caller. The future is touched by its thread alone; the cell is shared
-        // with the handle, by reference only.
+        // SAFETY: the body is live and pinned, says the caller. The future is touched by its thread
+        // alone; the cell is shared with the handle, by reference only.
         let (cell, future) = unsafe { (&(*body).cell, (*body).future.as_mut_ptr()) };
         if cell.is_cancelled() {
             // SAFETY: live and not being polled; afterwards it is over.
@@ -426,7 +433,8 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
     }
 
     unsafe fn panicked(body: *mut Self, cpu: &CpuInner, payload: Payload) -> Polled {
-        // SAFETY: live and not polled again, says the caller; the cell is live until both thread and handle are gone.
+        // SAFETY: live and not polled again, says the caller; the cell is live until both thread
+        // and handle are gone.
         let cell = unsafe {
             drop_quietly((*body).future.as_mut_ptr());
             &(*body).cell
@@ -443,7 +451,8 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
     }
 
     unsafe fn tell(body: *mut Self) -> bool {
-        // SAFETY: over, and kept for the handle, which has not seen so yet. The borrow ends with the exchange.
+        // SAFETY: over, and kept for the handle, which has not seen so yet. The borrow ends with
+        // the exchange.
         match unsafe { (*body).cell.meeting.end() } {
             Joiner::None => false,
             Joiner::Waits(joiner) => {
@@ -515,7 +524,8 @@ impl<F: Future + 'static, const MAIN: bool> Joinable<F, MAIN> {
 
 /// The right to wait for a thread's result: a future of `Result<T, JoinError>`.
 ///
-/// Dropping it lets the thread run on. It may be awaited under any executor, on any OS thread if `T` is `Send`.
+/// Dropping it lets the thread run on. It may be awaited under any executor, on any OS thread if
+/// `T` is `Send`.
 ///
 /// # Panics
 /// When awaited again after it has returned the result.
@@ -526,7 +536,8 @@ pub struct JoinHandle<T> {
     _result: PhantomData<T>,
 }
 
-// SAFETY: thread and handle share the cell's atomic words, and pass the result, a T, from one to the other.
+// SAFETY: thread and handle share the cell's atomic words, and pass the result, a T, from one to
+// the other.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 // SAFETY: by reference one can only read and set atomic words.
 unsafe impl<T: Send> Sync for JoinHandle<T> {}
@@ -536,7 +547,8 @@ impl<T> Unpin for JoinHandle<T> {}
 impl<T> JoinHandle<T> {
     #[inline(always)]
     fn cell(&self) -> &JoinCell<T> {
-        // SAFETY: the block is kept until the handle goes; what others change in the cell meanwhile is atomic.
+        // SAFETY: the block is kept until the handle goes; what others change in the cell meanwhile
+        // is atomic.
         unsafe { self.cell.as_ref() }
     }
 
@@ -545,9 +557,10 @@ impl<T> JoinHandle<T> {
         self.cell().meeting.is_over()
     }
 
-    /// Declares that the handle stays on the OS thread that it is on, and is used there alone. A scheduler of one's own says so of the
-    /// one of its main thread: who holds a handle may cancel, so that of one that may be anywhere it is not known whether nothing can
-    /// wake its thread any more; a deadlock is then reported only when no other OS thread of the process is awake.
+    /// Declares that the handle stays on the OS thread that it is on, and is used there alone. A
+    /// scheduler of one's own says so of the one of its main thread: who holds a handle may cancel,
+    /// so that of one that may be anywhere it is not known whether nothing can wake its thread any
+    /// more; a deadlock is then reported only when no other OS thread of the process is awake.
     pub fn stays(&self) {
         self.cell().flags.fetch_or(HERE, Ordering::Relaxed);
     }
@@ -558,11 +571,12 @@ impl<T> JoinHandle<T> {
         self.is_finished().then(|| unsafe { (*self.cell().result.get()).take() }).flatten()
     }
 
-    /// Cancels the thread: whatever it waits for, it does not run on, and its destructors run. Who joins it is told
-    /// [`JoinError::Cancelled`], unless it has come to its end before.
+    /// Cancels the thread: whatever it waits for, it does not run on, and its destructors run. Who
+    /// joins it is told [`JoinError::Cancelled`], unless it has come to its end before.
     ///
-    /// It happens when the scheduler next comes to the thread, which is made ready. A thread that is running finishes its step; one
-    /// within a [`shield`](crate::shield()) leaves that first. To wait until the destructors have run, await the handle.
+    /// It happens when the scheduler next comes to the thread, which is made ready. A thread that
+    /// is running finishes its step; one within a [`shield`](crate::shield()) leaves that first. To
+    /// wait until the destructors have run, await the handle.
     ///
     /// # Examples
     /// ```
@@ -655,10 +669,11 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Runs `future` where the thread cannot be [cancelled](JoinHandle::cancel): a cancellation takes effect when it has ended.
+/// Runs `future` where the thread cannot be [cancelled](JoinHandle::cancel): a cancellation takes
+/// effect when it has ended.
 ///
-/// For a section that must not be left half-way. It does not protect from being dropped: by a combinator around it, or with
-/// the scheduler.
+/// For a section that must not be left half-way. It does not protect from being dropped: by a
+/// combinator around it, or with the scheduler.
 ///
 /// # Examples
 /// ```

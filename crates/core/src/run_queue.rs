@@ -127,8 +127,8 @@ impl Extend<Thread> for RunQueue {
 #[derive(Debug, Default)]
 pub struct SendQueue(RunQueue);
 
-// SAFETY: `push` is the only way in, and takes threads that may run, and be dropped, on any OS thread
-// of their group. The queue is their owner, and nothing else of it depends on the OS thread.
+// SAFETY: `push` is the only way in, and takes threads that may run, and be dropped, on any OS
+// thread of their group. The queue is their owner, and nothing else of it depends on the OS thread.
 unsafe impl Send for SendQueue {}
 
 impl SendQueue {

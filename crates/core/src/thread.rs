@@ -4,12 +4,15 @@
 //!        ┌───────────── head ─────────────┬──────── link ────────┐
 //!        │ offset of the vtable   │ state │ next key / wait site │  future ...
 //!        └────────────────────────────────┴──────────────────────┘
-//! bits     31                 4   3    0    32                     8 + round_up_8(size of the future) bytes in all
+//! bits     31                 4   3    0    32
 //! ```
 //!
-//! The offset is taken from [`ANCHOR`], so that the pointer to the vtable fits in 27 bits (vtables are aligned to
-//! 32). A vtable of another image (a program with this crate in a shared library) is too far away, and has a copy near the anchor:
-//! see [`far`](crate::far). The state bits name the thread's owner:
+//! A thread takes 8 + round_up_8(size of the future) bytes in all.
+//!
+//! The offset is taken from [`ANCHOR`], so that the pointer to the vtable fits in 27 bits (vtables
+//! are aligned to 32). A vtable of another image (a program with this crate in a shared library) is
+//! too far away, and has a copy near the anchor: see [`far`](crate::far). The state bits name the
+//! thread's owner:
 //!
 //! | bits | name | meaning | set by | link holds |
 //! |---|---|---|---|---|
@@ -22,13 +25,16 @@
 //! | 3 | mobile | it may run on any CPU of its group | creation | |
 //! | 4 | cancellable | a join handle may cancel it, so that an event source gets its waker, not the thread | creation | |
 //!
-//! A thread stays sticky for its life. Copies of its waker are two numbers, which nobody counts, and one may lie anywhere for any time:
-//! in a list of wakers that the thread's future has left in an earlier step, say. To end it earlier they would have to carry a number of
-//! times that the thread was cloned for, with no bits left in the pointer, or be counted, with an atomic operation and an owner for each.
-//! A wake-up that comes while an event source has the thread itself would be lost.
+//! A thread stays sticky for its life. Copies of its waker are two numbers, which nobody counts,
+//! and one may lie anywhere for any time: in a list of wakers that the thread's future has left in
+//! an earlier step, say. To end it earlier they would have to carry a number of times that the
+//! thread was cloned for, with no bits left in the pointer, or be counted, with an atomic operation
+//! and an owner for each. A wake-up that comes while an event source has the thread itself would be
+//! lost.
 //!
-//! A thread that is not mobile is touched on its CPU's OS thread alone; its words are atomic only so that a stale key may be looked at.
-//! The head of a mobile one changes by the protocol in [`state`](crate::state), its link belongs to whoever owns the thread.
+//! A thread that is not mobile is touched on its CPU's OS thread alone; its words are atomic only
+//! so that a stale key may be looked at. The head of a mobile one changes by the protocol in
+//! [`state`](crate::state), its link belongs to whoever owns the thread.
 
 use crate::arena::{self, GRANULE, GRANULES_MAX, Key};
 use crate::cpu::CpuInner;
@@ -59,7 +65,8 @@ impl Header {
         self.head.load(Ordering::Relaxed)
     }
 
-    /// For who owns the thread or the free block, unless the thread is mobile and may be woken meanwhile.
+    /// For who owns the thread or the free block, unless the thread is mobile and may be woken
+    /// meanwhile.
     #[inline(always)]
     pub(crate) fn set_head(&self, head: u32) {
         self.head.store(head, Ordering::Relaxed);
@@ -95,13 +102,15 @@ const TAGS: u32 = 0b1_1111;
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 pub(crate) struct VTable {
-    /// Runs the future until it is pending or over; drops it when over, and says so in the CPU's slot. It may unwind.
+    /// Runs the future until it is pending or over; drops it when over, and says so in the CPU's
+    /// slot. It may unwind.
     poll: unsafe fn(*mut u8, &CpuInner),
     /// Drops the future, whose poll has unwound.
     panicked: unsafe fn(*mut u8, &CpuInner, Payload) -> Polled,
     /// Drops the future.
     cancel: unsafe fn(*mut u8) -> Polled,
-    /// Tells the joiner of a thread that is over, once its block is marked so; whether nobody needs the block any more.
+    /// Tells the joiner of a thread that is over, once its block is marked so; whether nobody needs
+    /// the block any more.
     tell: unsafe fn(*mut u8) -> bool,
     /// Drops what is left for the join handle of a thread that is over.
     release: unsafe fn(*mut u8),
@@ -156,7 +165,8 @@ pub(crate) fn vtable_of_nothing(granules: u16) -> VTable {
     VTable { granules, ..ANCHOR }
 }
 
-/// The distance of a static object from the anchor, if 32 bits hold it: always within one executable.
+/// The distance of a static object from the anchor, if 32 bits hold it: always within one
+/// executable.
 pub(crate) fn offset<T>(object: &'static T) -> Option<u32> {
     let distance =
         (&raw const *object).expose_provenance().wrapping_sub((&raw const ANCHOR).expose_provenance());
@@ -169,21 +179,22 @@ pub(crate) fn offset<T>(object: &'static T) -> Option<u32> {
 /// `offset` is what [`offset`] returned for an object of this type.
 pub(crate) unsafe fn at_offset<T>(offset: u32) -> &'static T {
     let address = (&raw const ANCHOR).addr().wrapping_add(offset as i32 as usize);
-    // SAFETY: the caller promises that a static T lies there; its provenance was exposed by `offset`.
+    // SAFETY: the caller promises that a static T lies there; its provenance was exposed by
+    // `offset`.
     unsafe { &*std::ptr::with_exposed_provenance::<T>(address) }
 }
 
 pub(crate) fn vtable(head: u32) -> &'static VTable {
-    // SAFETY: a live header's head is made in `create`, from the offset of a vtable and tags in the low 5 bits,
-    // which the alignment of vtables keeps free.
+    // SAFETY: a live header's head is made in `create`, from the offset of a vtable and tags in the
+    // low 5 bits, which the alignment of vtables keeps free.
     unsafe { at_offset(head & !TAGS) }
 }
 
 /// How a kind of thread lives in its block.
 pub(crate) trait Body: 'static {
     /// # Safety
-    /// `body` is live, pinned, and polled by no other caller; it is over when the result says so. If this unwinds,
-    /// [`panicked`](Body::panicked) is to be called.
+    /// `body` is live, pinned, and polled by no other caller; it is over when the result says so.
+    /// If this unwinds, [`panicked`](Body::panicked) is to be called.
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled;
 
     /// Ends it after its poll has unwound.
@@ -198,8 +209,9 @@ pub(crate) trait Body: 'static {
     /// `body` is live and not being polled; it is over afterwards.
     unsafe fn cancel(body: *mut Self) -> Polled;
 
-    /// Tells the joiner. If there is none any more, drops what is left and returns true: the block is the caller's to free. Else
-    /// the handle may release the body at any time, and this may run any code.
+    /// Tells the joiner. If there is none any more, drops what is left and returns true: the block
+    /// is the caller's to free. Else the handle may release the body at any time, and this may run
+    /// any code.
     ///
     /// # Safety
     /// `body` is over, `Untold`, and its block is marked as over; this is called once.
@@ -269,7 +281,8 @@ impl<F: Future<Output = ()> + 'static> Body for Forked<F> {
 /// Polls a future and drops it if it returns.
 ///
 /// # Safety
-/// The future is live, pinned, and exclusively the caller's; unless the result is `None` or this unwinds it is dropped.
+/// The future is live, pinned, and exclusively the caller's; unless the result is `None` or this
+/// unwinds it is dropped.
 #[inline(always)]
 pub(crate) unsafe fn poll_to_end<F: Future>(future: *mut F, cx: &mut Context<'_>) -> Option<F::Output> {
     // SAFETY: pinned and exclusively ours by this function's contract.
@@ -292,8 +305,8 @@ pub(crate) unsafe fn drop_quietly<T>(value: *mut T) {
     quietly(|| unsafe { value.drop_in_place() });
 }
 
-/// Runs code that is not ours, as that of a foreign waker, where nothing may unwind; a panic ends there, after the panic hook has
-/// reported it.
+/// Runs code that is not ours, as that of a foreign waker, where nothing may unwind; a panic ends
+/// there, after the panic hook has reported it.
 pub fn quietly(code: impl FnOnce()) {
     let Err(payload) = catch_unwind(AssertUnwindSafe(code)) else { return };
     // Its destructor may panic too.
@@ -424,7 +437,8 @@ fn place<B: Body>(cpu: &CpuInner, body: impl FnOnce() -> B, tags: u32) -> Result
     let head = offset(vtable).unwrap_or_else(|| far::offset(vtable));
     let base = cpu.base;
     let key = cpu.alloc(granules_of::<B>())?;
-    // SAFETY: the block is fresh from our slab, large enough (granules_of) and aligned (fits), and only ours.
+    // SAFETY: the block is fresh from our slab, large enough (granules_of) and aligned (fits), and
+    // only ours.
     unsafe { base.body(key).cast::<B>().write(body()) };
     base.header(key).set_head(head | OWNED | tags);
     Ok(key)
@@ -458,11 +472,13 @@ const fn granules_of<B>() -> usize {
 
 /// A thread: an owned, one-shot continuation.
 ///
-/// It is what is left to do of an `async fn` that has stopped at a system call. [`step`](Thread::step) runs it to
-/// its next one and returns the [`Trace`] node for it, which owns what is left then. It cannot be resumed twice,
-/// and dropping it cancels it: its destructors run, nothing else of it does.
+/// It is what is left to do of an `async fn` that has stopped at a system call.
+/// [`step`](Thread::step) runs it to its next one and returns the [`Trace`] node for it, which owns
+/// what is left then. It cannot be resumed twice, and dropping it cancels it: its destructors run,
+/// nothing else of it does.
 ///
-/// A handle is 4 bytes; the thread is one block of 8 bytes plus the size of its future, rounded up to 8.
+/// A handle is 4 bytes; the thread is one block of 8 bytes plus the size of its future, rounded up
+/// to 8.
 ///
 /// # Paper
 /// [LZ07 §3.1, Figure 4], [Del §6] (one-shot continuations).
@@ -487,28 +503,31 @@ const _: () = assert!(size_of::<Option<Thread>>() == 4);
 const _: () = assert!(size_of::<Header>() == 8);
 
 impl Thread {
-    /// Bytes that a thread running `F` takes in the arena: 8 + the size of the future rounded up to 8.
+    /// Bytes that a thread running `F` takes in the arena: 8 + the size of the future rounded up
+    /// to 8.
     ///
-    /// A future beyond 4,080 bytes, or one aligned to more than 8, lives on the heap; its thread takes 16 bytes here
-    /// besides. This is the size for [`fork`](crate::fork) and [`Cpu::thread`]; [`spawn`](crate::spawn) adds the result.
+    /// A future beyond 4,080 bytes, or one aligned to more than 8, lives on the heap; its thread
+    /// takes 16 bytes here besides. This is the size for [`fork`](crate::fork) and [`Cpu::thread`];
+    /// [`spawn`](crate::spawn) adds the result.
     pub const fn size_of<F>() -> usize {
         if fits::<F>() { granules_of::<F>() * GRANULE } else { size_of::<Header>() + size_of::<Heap<F>>() }
     }
 
     /// Runs the thread to its next system call. A step of a thread that yields takes 4-5 ns.
     ///
-    /// A panic in it ends this thread alone: it becomes [`Trace::Panic`], or reaches the thread's joiner.
+    /// A panic in it ends this thread alone: it becomes [`Trace::Panic`], or reaches the thread's
+    /// joiner.
     ///
     /// # Panics
-    /// If a CPU created the thread that is neither this one nor, for a thread that may move, of its group, when this one would have to
-    /// keep it (in a debug build: always). It is cancelled.
+    /// If a CPU created the thread that is neither this one nor, for a thread that may move, of its
+    /// group, when this one would have to keep it (in a debug build: always). It is cancelled.
     #[inline(always)]
     pub fn step(self, cpu: &mut Cpu) -> Trace {
         cpu.step(self)
     }
 
-    /// The number of the thread, by which a scheduler may keep what it knows of it. It stays the same for the thread's life; a later
-    /// thread may have it again.
+    /// The number of the thread, by which a scheduler may keep what it knows of it. It stays the
+    /// same for the thread's life; a later thread may have it again.
     #[inline(always)]
     pub fn id(&self) -> u32 {
         self.key.get()
@@ -525,8 +544,9 @@ impl Thread {
         (vtable(arena::header(self.key).head()).name)()
     }
 
-    /// Whether a join handle can cancel it while it waits. An event source that is handed such a thread gives it into the CPU's
-    /// [keeping](Cpu::keep) and holds the waker: one that holds the thread itself makes a cancellation wait for the event.
+    /// Whether a join handle can cancel it while it waits. An event source that is handed such a
+    /// thread gives it into the CPU's [keeping](Cpu::keep) and holds the waker: one that holds the
+    /// thread itself makes a cancellation wait for the event.
     #[inline(always)]
     pub fn is_cancellable(&self) -> bool {
         arena::header(self.key).head() & CANCELLABLE != 0
@@ -560,8 +580,9 @@ impl Drop for Thread {
 }
 
 impl Thread {
-    /// The thread in a form that may go to another OS thread, if it may run there: if it was created by
-    /// [`spawn`](crate::spawn), [`fork`](crate::fork) or [`Cpu::send_thread`] on a CPU of a [`Group`](crate::Group).
+    /// The thread in a form that may go to another OS thread, if it may run there: if it was
+    /// created by [`spawn`](crate::spawn), [`fork`](crate::fork) or [`Cpu::send_thread`] on a CPU
+    /// of a [`Group`](crate::Group).
     ///
     /// # Errors
     /// Gives the thread back if it belongs to one CPU.
@@ -591,7 +612,8 @@ impl SendThread {
         unsafe { Thread::from_key(self.into_key()) }
     }
 
-    /// The number of the thread, as [`Thread::id`], in the place of the handle: for queues that hold words.
+    /// The number of the thread, as [`Thread::id`], in the place of the handle: for queues that
+    /// hold words.
     #[inline(always)]
     pub fn into_raw(self) -> NonZeroU32 {
         self.into_key()
@@ -616,7 +638,8 @@ impl SendThread {
 
 impl Drop for SendThread {
     fn drop(&mut self) {
-        // SAFETY: the handle owned the thread, and is gone. Its future is Send, so that it may be dropped on any OS thread.
+        // SAFETY: the handle owned the thread, and is gone. Its future is Send, so that it may be
+        // dropped on any OS thread.
         unsafe { cancel(self.key) }
     }
 }
@@ -652,7 +675,8 @@ pub(crate) unsafe fn cancel(key: Key) {
     }
 }
 
-/// The end of a thread that is joined: marks its block, tells the joiner, and frees the block if nobody needs it.
+/// The end of a thread that is joined: marks its block, tells the joiner, and frees the block if
+/// nobody needs it.
 ///
 /// # Safety
 /// The thread was owned by the caller and has just ended as `Untold`.
@@ -692,14 +716,16 @@ pub(crate) unsafe fn release(key: Key) {
 /// What the thread at `key` knows of its handle.
 ///
 /// # Safety
-/// The thread is live, not running, and stays so meanwhile: it is in the keeping of a CPU on this OS thread.
+/// The thread is live, not running, and stays so meanwhile: it is in the keeping of a CPU on this
+/// OS thread.
 pub(crate) unsafe fn handle(key: Key) -> Handle {
     let vtable = vtable(arena::header(key).head());
     // SAFETY: the vtable is that of the body in this block.
     unsafe { (vtable.handle)(body_of(key)) }
 }
 
-/// Polls the thread that `head` and `body` belong to, which is the one that `cpu` runs; contains a panic in it.
+/// Polls the thread that `head` and `body` belong to, which is the one that `cpu` runs; contains a
+/// panic in it.
 ///
 /// # Safety
 /// The thread is live, in its step, and held by `cpu`, which goes by what is in its slot then.

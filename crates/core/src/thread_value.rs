@@ -38,7 +38,8 @@ use std::thread::LocalKey;
 /// }
 ///
 /// let logs = selvedge::run(async {
-///     let requests: Vec<_> = (0..3).map(|number| spawn(REQUEST.with_value(number, log()))).collect();
+///     let spawn_one = |number| spawn(REQUEST.with_value(number, log()));
+///     let requests: Vec<_> = (0..3).map(spawn_one).collect();
 ///     let mut logs = Vec::new();
 ///     for request in requests {
 ///         logs.push(request.await.unwrap());

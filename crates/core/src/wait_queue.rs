@@ -1,12 +1,13 @@
 //! The wait queue: the one queue of things to be resumed, under everything that blocks.
 //!
-//! A blocking object is a [`WaitQueue`]: a state, and the queue of those who wait for it to change, under one lock.
-//! What an object does is a [`Role`]: how it tries, what it has got when it is granted, and how a grant that was never collected is
-//! passed on. The unsafe part, an intrusive list through pinned futures, is in this file alone; `MVar` and the rest of
-//! `selvedge-sync` are safe code on top.
+//! A blocking object is a [`WaitQueue`]: a state, and the queue of those who wait for it to change,
+//! under one lock. What an object does is a [`Role`]: how it tries, what it has got when it is
+//! granted, and how a grant that was never collected is passed on. The unsafe part, an intrusive
+//! list through pinned futures, is in this file alone; `MVar` and the rest of `selvedge-sync` are
+//! safe code on top.
 //!
-//! A waiting future is in one of four states. Its node may be touched by others only while it is **queued**, and only
-//! under the lock:
+//! A waiting future is in one of four states. Its node may be touched by others only while it is
+//! **queued**, and only under the lock:
 //!
 //! ```text
 //!            enqueue (owner, lock)          grant (other, lock)           poll (owner)
@@ -17,9 +18,9 @@
 //!                                     └ unlink ▶ done
 //! ```
 //!
-//! The step from queued to granted is a Release store, after which the granter does not touch the node again; the owner's
-//! Acquire load of it makes payload and node its own without taking the lock. `tests/loom_wait_queue.rs` checks
-//! it.
+//! The step from queued to granted is a Release store, after which the granter does not touch the
+//! node again; the owner's Acquire load of it makes payload and node its own without taking the
+//! lock. `tests/loom_wait_queue.rs` checks it.
 
 use crate::budget;
 use crate::cpu::{CpuInner, current, direct};
@@ -49,7 +50,8 @@ pub trait Mode: sealed::Sealed + 'static {
     const LOCAL: bool;
 }
 
-/// The object stays on one OS thread: it is neither `Send` nor `Sync`, and costs no atomic operation.
+/// The object stays on one OS thread: it is neither `Send` nor `Sync`, and costs no atomic
+/// operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Local {
     _stays: PhantomData<*mut ()>,
@@ -76,10 +78,11 @@ mod sealed {
     impl Sealed for super::Shared {}
 }
 
-/// One way to wait for an object with state `S`, whose queue holds payloads `P`: taking from an MVar, putting into it.
+/// One way to wait for an object with state `S`, whose queue holds payloads `P`: taking from an
+/// MVar, putting into it.
 ///
-/// All functions run under the object's lock. They must not call code of the object's user (a destructor, say, or a `Debug`)
-/// that could come back to the object: see [`WaitQueue::with`].
+/// All functions run under the object's lock. They must not call code of the object's user (a
+/// destructor, say, or a `Debug`) that could come back to the object: see [`WaitQueue::with`].
 pub trait Role<S, P> {
     /// What the waiter gets.
     type Output;
@@ -87,8 +90,9 @@ pub trait Role<S, P> {
     /// Whether [`pass`](Role::pass) may let somebody in.
     const PASSES: bool = false;
 
-    /// Whether each [`attempt`](Role::attempt) may succeed, and so is paid for from the [budget](crate::budget) of the step. False where
-    /// none ever does: then the first poll surely puts the waiter into the queue.
+    /// Whether each [`attempt`](Role::attempt) may succeed, and so is paid for from the
+    /// [budget](crate::budget) of the step. False where none ever does: then the first poll surely
+    /// puts the waiter into the queue.
     const IS_PAID: bool = true;
 
     /// Whether the compiler puts the first poll into the code that awaits. That code then calls no
@@ -96,11 +100,13 @@ pub trait Role<S, P> {
     /// [`attempt`](Role::attempt) of some ten instructions.
     const IS_SHORT: bool = false;
 
-    /// The word that one who passes mostly finds, if there is such a one: then it is exchanged without having been looked at.
+    /// The word that one who passes mostly finds, if there is such a one: then it is exchanged
+    /// without having been looked at.
     const USUAL: Option<u32> = None;
 
-    /// The object's word when one with this payload has got what it waits for without the lock, if `word` says that it can: it is then
-    /// exchanged for that, and the waiter goes on as if it had been granted.
+    /// The object's word when one with this payload has got what it waits for without the lock, if
+    /// `word` says that it can: it is then exchanged for that, and the waiter goes on as if it had
+    /// been granted.
     #[inline(always)]
     fn pass(word: u32, payload: &P) -> Option<u32> {
         let _ = (word, payload);
@@ -116,16 +122,17 @@ pub trait Role<S, P> {
     /// The waiter was granted it but is gone: pass it on, or back to the state.
     fn abandoned(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P);
 
-    /// Tries again, for the [first](Queue::front) in the queue when it is polled although it has been granted nothing: because of
-    /// [`Queue::nudge`], or for no reason. With `Some` it leaves the queue, and [`withdrawn`](Role::withdrawn) is called.
+    /// Tries again, for the [first](Queue::front) in the queue when it is polled although it has
+    /// been granted nothing: because of [`Queue::nudge`], or for no reason. With `Some` it leaves
+    /// the queue, and [`withdrawn`](Role::withdrawn) is called.
     #[inline(always)]
     fn retry(state: &mut S, queue: &mut Queue<'_, P>) -> Option<Self::Output> {
         let _ = (state, queue);
         None
     }
 
-    /// The waiter has left the queue, where it was `first` or not, without having been granted anything. Those behind it may now have
-    /// what they wait for.
+    /// The waiter has left the queue, where it was `first` or not, without having been granted
+    /// anything. Those behind it may now have what they wait for.
     #[inline(always)]
     fn withdrawn(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P, first: bool) {
         let _ = (state, queue, payload, first);
@@ -135,8 +142,8 @@ pub trait Role<S, P> {
 /// A state and the queue of those who wait for it to change, under one lock.
 ///
 /// # Paper
-/// One structure for the queue of the mutex in [LZ07 §4.3], the waiting reader and writer of an MVar in [Del §4.1], and the
-/// blocking queue of a black hole in [HMP05 §4.2.1].
+/// One structure for the queue of the mutex in [LZ07 §4.3], the waiting reader and writer of an
+/// MVar in [Del §4.1], and the blocking queue of a black hole in [HMP05 §4.2.1].
 ///
 /// # Differences
 /// 1. What waits is a thread of ours, or whatever polls the future elsewhere and has a waker.
@@ -144,9 +151,10 @@ pub trait Role<S, P> {
 /// 3. A waiter may give up at any time, in O(1): by being dropped.
 ///
 /// # The word
-/// Beside its state an object has a word of 31 bits, which is under the lock too ([`Queue::word`]) and may also be changed
-/// without it, in one atomic operation, as long as nobody holds it ([`exchange`](WaitQueue::exchange)). An object that keeps
-/// there whether it is free and whether anybody waits needs the lock only when somebody does ([`Role::pass`]).
+/// Beside its state an object has a word of 31 bits, which is under the lock too ([`Queue::word`])
+/// and may also be changed without it, in one atomic operation, as long as nobody holds it
+/// ([`exchange`](WaitQueue::exchange)). An object that keeps there whether it is free and whether
+/// anybody waits needs the lock only when somebody does ([`Role::pass`]).
 pub struct WaitQueue<S, P, M: Mode = Shared> {
     inner: M::Lock<(S, List<P>)>,
     _mode: PhantomData<M>,
@@ -154,8 +162,8 @@ pub struct WaitQueue<S, P, M: Mode = Shared> {
 
 /// The list of those who wait, in the order of their arrival. Reached only under the object's lock.
 ///
-/// It is a borrowed handle, not the list itself, so that safe code cannot exchange the lists of two objects: their nodes
-/// would then lie under the wrong locks.
+/// It is a borrowed handle, not the list itself, so that safe code cannot exchange the lists of two
+/// objects: their nodes would then lie under the wrong locks.
 /// ```compile_fail
 /// # use selvedge::{Local, WaitQueue};
 /// let (a, b) = (WaitQueue::<(), (), Local>::new(()), WaitQueue::<(), (), Local>::new(()));
@@ -183,11 +191,13 @@ struct List<P> {
 type Others = Option<Box<Vec<Waker>>>;
 type Granted = (Waker, Others);
 
-// SAFETY: the list leads to nodes in futures that may have been created on other OS threads; it reaches them under the object's
-// lock alone, and what it moves between OS threads are payloads of type P and wakers, which are Send.
+// SAFETY: the list leads to nodes in futures that may have been created on other OS threads; it
+// reaches them under the object's lock alone, and what it moves between OS threads are payloads of
+// type P and wakers, which are Send.
 unsafe impl<P: Send> Send for List<P> {}
 
-/// One waiter. Its links are written when it is queued: who need not wait does not pay for them. It lies in its future, pinned, for as long as it is in a list.
+/// One waiter. Its links are written when it is queued: who need not wait does not pay for them. It
+/// lies in its future, pinned, for as long as it is in a list.
 struct Node<P> {
     state: AtomicU8,
     /// Where in the program it waits. (Beside the links, so that a waiter is no constant, of which
@@ -237,23 +247,27 @@ impl<P> Queue<'_, P> {
     /// The payload of the first waiter.
     #[inline(always)]
     pub fn front(&mut self) -> Option<&mut P> {
-        // SAFETY: nodes in the list are live, since their futures unlink them before they go; we are under the lock
-        // (the queue is reached in no other way), so nobody else touches the payload while `self` is borrowed.
+        // SAFETY: nodes in the list are live, since their futures unlink them before they go; we
+        // are under the lock (the queue is reached in no other way), so nobody else touches the
+        // payload while `self` is borrowed.
         self.list.first.map(|first| unsafe { &mut *(*first.as_ptr()).payload.get() })
     }
 
-    /// Has the first waiter look again ([`Role::retry`]) once the lock has been released; it keeps its place. Nothing if nobody waits.
+    /// Has the first waiter look again ([`Role::retry`]) once the lock has been released; it keeps
+    /// its place. Nothing if nobody waits.
     pub fn nudge(&mut self) {
         if let Some(first) = self.list.first {
-            // It is moved, not cloned, because a foreign clone is code that may come back to the object. The waiter registers another one
-            // when it looks; until then the one that is fired now stands for a grant too.
-            // SAFETY: as in `front`; the links of a node in the list are written.
+            // It is moved, not cloned, because a foreign clone is code that may come back to the
+            // object. The waiter registers another one when it looks; until then the one that is
+            // fired now stands for a grant too. SAFETY: as in `front`; the links of a node in the
+            // list are written.
             let waiter = unsafe { replace(&mut (*Node::links(first)).waiter, Waiter::nothing()) };
             self.resume(waiter);
         }
     }
 
-    /// Grants the first waiter what it waits for; it is resumed when the lock has been released. Nothing if nobody waits.
+    /// Grants the first waiter what it waits for; it is resumed when the lock has been released.
+    /// Nothing if nobody waits.
     #[inline(always)]
     pub fn grant(&mut self) {
         if let Some(first) = self.list.first {
@@ -383,17 +397,19 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
         WaitQueue { inner: M::Lock::new((state, List::new()), word), _mode: PhantomData }
     }
 
-    /// The word, without the lock: out of date as soon as it is there. What was done under the lock before it became that is seen.
+    /// The word, without the lock: out of date as soon as it is there. What was done under the lock
+    /// before it became that is seen.
     #[inline(always)]
     pub fn word(&self) -> u32 {
         self.inner.word()
     }
 
-    /// Exchanges the word, without the lock, for what `change` makes of it, and gives the old one. `change` may be called
-    /// several times.
+    /// Exchanges the word, without the lock, for what `change` makes of it, and gives the old one.
+    /// `change` may be called several times.
     ///
     /// # Errors
-    /// The word, if `change` makes nothing of it; `None` if somebody holds the lock: then [`with`](WaitQueue::with) is the way.
+    /// The word, if `change` makes nothing of it; `None` if somebody holds the lock: then
+    /// [`with`](WaitQueue::with) is the way.
     ///
     /// # Complexity
     /// One atomic operation; for a [`Local`] object none.
@@ -402,7 +418,8 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
         self.inner.exchange(None, change)
     }
 
-    /// Exchanges the word, without the lock, for `new` if it is `usual`; it is not looked at before. Tells whether it was.
+    /// Exchanges the word, without the lock, for `new` if it is `usual`; it is not looked at
+    /// before. Tells whether it was.
     ///
     /// # Complexity
     /// As [`exchange`](WaitQueue::exchange), without the load.
@@ -419,8 +436,8 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     ///
     /// # Panics
     /// If it is reached from within an operation on the same [`Local`] object. If it is a
-    /// [`Waiting`] that is dropped there, the process is aborted, because `f` may have borrowed what
-    /// would then be freed.
+    /// [`Waiting`] that is dropped there, the process is aborted, because `f` may have borrowed
+    /// what would then be freed.
     #[inline(always)]
     pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<'_, P>) -> T) -> T {
         let mut guard = self.inner.enter();
@@ -436,8 +453,8 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
 
     /// Waits in a role: tries, and if that fails queues until it is granted.
     ///
-    /// Dropping the future gives up: a queued waiter leaves the queue, a granted one passes the grant on. While it waits,
-    /// the thread is listed with the place of the caller.
+    /// Dropping the future gives up: a queued waiter leaves the queue, a granted one passes the
+    /// grant on. While it waits, the thread is listed with the place of the caller.
     ///
     /// # Complexity
     /// One critical section to try, none to collect a grant, one to give up.
@@ -486,8 +503,9 @@ fn fire(first: Waker, others: Others) {
     }
 }
 
-/// A foreign waker has panicked. That goes on to the caller, unless the caller unwinds already: it may be a destructor, from which a second
-/// panic would abort the process. The panic hook has reported it.
+/// A foreign waker has panicked. That goes on to the caller, unless the caller unwinds already: it
+/// may be a destructor, from which a second panic would abort the process. The panic hook has
+/// reported it.
 #[cold]
 fn pass_on(panic: Box<dyn Any + Send>) {
     match std::thread::panicking() {
@@ -496,7 +514,8 @@ fn pass_on(panic: Box<dyn Any + Send>) {
     }
 }
 
-/// Without the state, because its `Debug` and the writer are code of the object's user, which must not run under the lock.
+/// Without the state, because its `Debug` and the writer are code of the object's user, which must
+/// not run under the lock.
 impl<S, P, M: Mode> fmt::Debug for WaitQueue<S, P, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waited_for = self.inner.enter().parts().0.1.first.is_some();
@@ -512,9 +531,11 @@ impl<P> fmt::Debug for Queue<'_, P> {
 
 /// The future of one who waits, created by [`WaitQueue::wait`].
 ///
-/// A future that has several things to wait for and polls them itself, with its own context, polls each of them in every step, as
-/// `select` and `join` do. In a thread that was forked and stays on one CPU a step that polls a wait for the world alone goes to the
-/// event source as a whole, so that what a queue grants meanwhile, to a wait that was polled in an earlier step, is seen after it.
+/// A future that has several things to wait for and polls them itself, with its own context, polls
+/// each of them in every step, as `select` and `join` do. In a thread that was forked and stays on
+/// one CPU a step that polls a wait for the world alone goes to the event source as a whole, so
+/// that what a queue grants meanwhile, to a wait that was polled in an earlier step, is seen after
+/// it.
 ///
 /// It must not be dropped within an operation on its own object: see [`WaitQueue::with`].
 #[must_use = "nothing happens until it is awaited"]
@@ -525,8 +546,8 @@ pub struct Waiting<'a, S, P, R: Role<S, P>, M: Mode> {
     _pinned: PhantomPinned,
 }
 
-// SAFETY: it is the reference to the queue and the payload that decide: the node's links are reached under the queue's lock only, and
-// for a `Local` queue the reference is not Send.
+// SAFETY: it is the reference to the queue and the payload that decide: the node's links are
+// reached under the queue's lock only, and for a `Local` queue the reference is not Send.
 unsafe impl<S, P: Send, R: Role<S, P>, M: Mode> Send for Waiting<'_, S, P, R, M> where WaitQueue<S, P, M>: Sync
 {}
 
@@ -596,7 +617,8 @@ impl<'a> Polls<'a> {
     }
 }
 
-/// How often one who could not pass looks again before he queues, if others on other OS threads may be about to let him in.
+/// How often one who could not pass looks again before he queues, if others on other OS threads may
+/// be about to let him in.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 8 };
 
 impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
@@ -638,7 +660,8 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         let fires = queue.fires;
         let Some(output) = output else {
             let (waiter, cpu) = polls.into_waiter();
-            // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under the lock.
+            // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under
+            // the lock.
             unsafe { list.push(NonNull::from(&this.node), waiter) };
             let granted = if fires { list.take_granted() } else { None };
             drop(guard);
@@ -702,7 +725,8 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                         return Err(None);
                     }
                     let (waiter, cpu) = polls.take().expect("made above").into_waiter();
-                    // SAFETY: the node is queued, so that its links are written, and we are under the lock.
+                    // SAFETY: the node is queued, so that its links are written, and we are under
+                    // the lock.
                     replaced = Some(unsafe { replace(&mut (*Node::links(node)).waiter, waiter) });
                     Ok(cpu)
                 });
@@ -730,7 +754,8 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
     #[inline(always)]
     fn collect(&self) -> R::Output {
         self.node.state.store(DONE, Ordering::Relaxed);
-        // SAFETY: granted, as seen with Acquire or under the lock: the node is the owner's alone again.
+        // SAFETY: granted, as seen with Acquire or under the lock: the node is the owner's alone
+        // again.
         R::granted(unsafe { &mut *self.node.payload.get() })
     }
 
@@ -750,12 +775,14 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                     Some((&raw const (*Node::links(node)).waiter).read())
                 }
             } else {
-                // SAFETY: granted under this lock, which we hold: the node is the owner's alone again.
+                // SAFETY: granted under this lock, which we hold: the node is the owner's alone
+                // again.
                 R::abandoned(state, queue, unsafe { &mut *self.node.payload.get() });
                 None
             }
         });
-        // A foreign one may panic as it is dropped, and this may be a destructor of one that unwinds.
+        // A foreign one may panic as it is dropped, and this may be a destructor of one that
+        // unwinds.
         if let Some(waiter) = waiter {
             quietly(|| drop(waiter));
         }

@@ -7,8 +7,11 @@
 //!
 //! ```text
 //!   header: base of the landing pads, types' format and end, format and length of the call sites
-//!   call sites: start, length, landing pad, action        by address; one that is not listed must not unwind
-//!   actions: which of the types, where the next action is  > 0: catches that type; 0: runs destructors; < 0: refuses
+//!   call sites: start, length, landing pad, action         by address; a call that is not listed
+//!                                                          must not unwind
+//!   actions: which of the types, where the next action is  > 0: catches that type
+//!                                                          = 0: runs destructors
+//!                                                          < 0: refuses
 //!   types: ... third, second, first                        null: any
 //! ```
 

@@ -1,4 +1,5 @@
-//! A thread that waits within a poll keeps the poll's context, and with it a waker that its CPU has only lent.
+//! A thread that waits within a poll keeps the poll's context, and with it a waker that its CPU has
+//! only lent.
 
 use selvedge_core::{Cpu, Thread, Trace};
 use selvedge_direct::{direct, wait, yield_now};
@@ -17,7 +18,8 @@ impl Drop for WakesWhenDropped<'_> {
     }
 }
 
-/// A thread that yields in the middle of a poll, and notes when it is unwound. What it leaves when it is not is no memory of the heap's.
+/// A thread that yields in the middle of a poll, and notes when it is unwound. What it leaves when
+/// it is not is no memory of the heap's.
 fn yields_within_a_poll(cpu: &mut Cpu, unwound: &'static AtomicBool) -> Thread {
     let thread = cpu.thread(direct(move || {
         wait(poll_fn(|cx| {

@@ -1,4 +1,5 @@
-//! What must not be mixed up when a stack is left in the middle of something and another one is entered.
+//! What must not be mixed up when a stack is left in the middle of something and another one is
+//! entered.
 
 use selvedge_core::{
     Cpu, JoinError, Local, Trace, WaitQueue, around, exchange_around, in_thread, round_robin, spawn_local,

@@ -172,7 +172,8 @@ impl Drop for Mark {
     }
 }
 
-/// The thread runs again for a wake-up that is meant for the poll around the wait in which it stands.
+/// The thread runs again for a wake-up that is meant for the poll around the wait in which it
+/// stands.
 #[test]
 fn a_poll_that_was_woken_while_the_stack_was_left_within_it_comes_again() {
     let ended = round_robin(async {
@@ -542,7 +543,8 @@ fn its_size_is_a_few_words() {
 fn stacks_are_used_again() {
     fn here() -> usize {
         let stack_pointer: usize;
-        // SAFETY: reads a register. (Under the address sanitizer, the address of a local variable says nothing.)
+        // SAFETY: reads a register. (Under the address sanitizer, the address of a local variable
+        // says nothing.)
         unsafe { std::arch::asm!("mov {}, rsp", out(reg) stack_pointer, options(nomem, nostack)) };
         stack_pointer
     }

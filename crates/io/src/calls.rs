@@ -1,5 +1,6 @@
 //! The counts of system calls: how often each kind is called, and how long the calls take. The
-//! [system-call layer](crate::sys) counts through [`Counting`]; programs read the counts by [`counted`].
+//! [system-call layer](crate::sys) counts through [`Counting`]; programs read the counts by
+//! [`counted`].
 //!
 //! Each OS thread counts in a table of its own, with plain stores, and other OS threads read the
 //! table. Reading the processor's clock twice costs more than all other parts, up to 40 ns on a

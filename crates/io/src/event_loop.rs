@@ -104,8 +104,8 @@ impl Waiter {
 
 /// What waits in an event loop for descriptors and points in time.
 ///
-/// The loop works on it within its own operations. In between another OS thread may be a guest, which
-/// takes the events that there are and wakes the wakers ([`Relief`]).
+/// The loop works on it within its own operations. In between another OS thread may be a guest,
+/// which takes the events that there are and wakes the wakers ([`Relief`]).
 #[derive(Debug)]
 struct Table {
     driver: Driver<Waiter>,
@@ -115,15 +115,15 @@ struct Table {
     visited: bool,
 }
 
-// SAFETY: a guest, which is on another OS thread, moves threads from `driver` to `homebound`, and does
-// nothing else with them (see `relieve`). `EventLoop::drop` leaves none of them behind.
+// SAFETY: a guest, which is on another OS thread, moves threads from `driver` to `homebound`, and
+// does nothing else with them (see `relieve`). `EventLoop::drop` leaves none of them behind.
 unsafe impl Send for Table {}
 
 impl Table {
     /// Takes over what calls of this OS thread have found drained.
     ///
-    /// An event that a guest has taken may be younger than such a call. Then all of that is forgotten, which
-    /// costs a call that fails, at most (see [`found_drained`]).
+    /// An event that a guest has taken may be younger than such a call. Then all of that is
+    /// forgotten, which costs a call that fails, at most (see [`found_drained`]).
     #[inline]
     fn take_drained(&mut self) {
         let visited = mem::take(&mut self.visited);
@@ -164,7 +164,8 @@ impl Relief for Visitor {
             Waiter::Waker(waker) => woken.push(waker),
             Waiter::Thread(thread) => homebound.push(thread),
         };
-        // A call of the loop may be taken as well: the loop does not sleep, and knows it by the caller's state.
+        // A call of the loop may be taken as well: the loop does not sleep, and knows it by the
+        // caller's state.
         for &event in events.iter().filter(|event| event.data.u64() != UNPARK) {
             driver.event(event, &mut resume);
         }
@@ -387,7 +388,8 @@ impl EventLoop {
         table.driver.tidy();
         let mut wait = timeout.map(|t| t.min(WAIT_MAX));
         if found || table.driver.resolve() {
-            // A thread is ready already; or perhaps all sleepers have given up, and nothing is left to wait for.
+            // A thread is ready already; or perhaps all sleepers have given up, and nothing is left
+            // to wait for.
             wait = Some(Duration::ZERO);
         }
         if wait != Some(Duration::ZERO)

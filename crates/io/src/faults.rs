@@ -66,7 +66,9 @@ static EVERYWHERE: Mutex<Option<InstalledFaults>> = Mutex::new(None);
 /// use selvedge::net::TcpListener;
 /// use selvedge::sim::{Call, Fault, Faults};
 ///
-/// let faults = Faults::here(|call, nth| (call == Call::Listen && nth == 0).then_some(Fault::Errno(98)));
+/// let faults = Faults::here(|call, nth| {
+///     (call == Call::Listen && nth == 0).then_some(Fault::Errno(98))
+/// });
 /// let error = TcpListener::bind("127.0.0.1:0".parse()?).unwrap_err();
 /// assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
 /// drop(faults);

@@ -3,7 +3,8 @@
 //!
 //! A function calls the real kernel, unless something stands before it:
 //!
-//! - [faults](crate::faults) make a call fail, be interrupted, or transfer less than it was asked to;
+//! - [faults](crate::faults) make a call fail, be interrupted, or transfer less than it was asked
+//!   to;
 //! - a simulated kernel has sockets, an epoll set, a network and files of its own. It belongs to an
 //!   OS thread, and its descriptors have numbers that no descriptor of the real kernel has;
 //! - the count of the calls, if a program [asks for it](crate::calls).
@@ -261,8 +262,8 @@ impl From<Fd> for OwnedFd {
 impl AsFd for Fd {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: a real descriptor is open until `self` is dropped, because `From<OwnedFd>` took it
-        // over. `Fd::simulated` has checked that a simulated number is no file's and not -1.
+        // SAFETY: a real descriptor is open until `self` is dropped, because `From<OwnedFd>` took
+        // it over. `Fd::simulated` has checked that a simulated number is no file's and not -1.
         unsafe { BorrowedFd::borrow_raw(self.0) }
     }
 }

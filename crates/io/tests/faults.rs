@@ -1,6 +1,6 @@
-//! Every system call of the system-call layer is made to fail with every error that it can return, is
-//! interrupted, and is cut short where the call may come back short. In every case nothing leaks,
-//! nothing hangs, nothing panics, and no caller with a wrong result is told that its call
+//! Every system call of the system-call layer is made to fail with every error that it can return,
+//! is interrupted, and is cut short where the call may come back short. In every case nothing
+//! leaks, nothing hangs, nothing panics, and no caller with a wrong result is told that its call
 //! succeeded.
 
 use libc::*;

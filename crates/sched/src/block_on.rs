@@ -8,8 +8,8 @@ use std::future::Future;
 /// Ordinary code uses it to wait for threads: to join a thread that a [`Handle`](crate::Handle) has
 /// spawned, or to take from an MVar. It runs no threads itself.
 ///
-/// While the OS thread sleeps it counts as [quiet](selvedge_core::Quiet): if it and all other OS threads wait for
-/// one another, a scheduler reports the deadlock.
+/// While the OS thread sleeps it counts as [quiet](selvedge_core::Quiet): if it and all other OS
+/// threads wait for one another, a scheduler reports the deadlock.
 ///
 /// # Panics
 /// If it is called within a thread. The OS thread then belongs to a worker. While it sleeps, none

@@ -36,7 +36,8 @@ impl Handle {
     ///
     /// round_robin(async {
     ///     let here = Handle::current().expect("within a thread");
-    ///     let outside = std::thread::spawn(move || block_on(here.spawn(async { 6 * 7 })).unwrap());
+    ///     let outside =
+    ///         std::thread::spawn(move || block_on(here.spawn(async { 6 * 7 })).unwrap());
     ///     while !outside.is_finished() {
     ///         selvedge::yield_now().await;
     ///     }

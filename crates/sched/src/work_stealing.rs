@@ -1,4 +1,5 @@
-//! Several workers on the same threads: each has its own, and takes from the others when it has none.
+//! Several workers on the same threads: each has its own, and takes from the others when it has
+//! none.
 
 mod desk;
 
@@ -19,17 +20,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
-/// Runs `main` and the threads it creates on several OS threads, the calling one among them, until `main` has ended;
-/// returns its result. The threads that are left are cancelled.
+/// Runs `main` and the threads it creates on several OS threads, the calling one among them, until
+/// `main` has ended; returns its result. The threads that are left are cancelled.
 ///
-/// `workers` is how many OS threads; 0 stands for as many as the machine runs at once. Each has a CPU and an event source, which
-/// `events(worker)` makes on the worker's OS thread.
+/// `workers` is how many OS threads; 0 stands for as many as the machine runs at once. Each has a
+/// CPU and an event source, which `events(worker)` makes on the worker's OS thread.
 ///
 /// It is [`WorkStealing`] in one call; see there how threads are shared out.
 ///
 /// # Errors
-/// The first worker that fails stops the others. A deadlock of all workers is a failure: no thread is ready, nothing is awaited from
-/// outside, and no other OS thread of the process could wake one.
+/// The first worker that fails stops the others. A deadlock of all workers is a failure: no thread
+/// is ready, nothing is awaited from outside, and no other OS thread of the process could wake one.
 ///
 /// # Panics
 /// If `main` panics, with its payload.
@@ -38,8 +39,8 @@ use std::time::Duration;
 /// [LZ07 §4.4, Figure 17]: several `worker_main` loops. [HMP05 §2.2]: many threads on few OS threads, one for each processor.
 ///
 /// # Differences
-/// 1. Each worker has a queue of its own, and an event loop of its own; the paper's share one queue, and the event loops are OS
-///    threads besides.
+/// 1. Each worker has a queue of its own, and an event loop of its own; the paper's share one
+///    queue, and the event loops are OS threads besides.
 ///
 /// # Examples
 /// ```
@@ -72,24 +73,28 @@ where
 
 /// A scheduler whose workers take threads from one another.
 ///
-/// - A thread created by [`spawn`](selvedge_core::spawn) or [`fork`](selvedge_core::fork) is ready on the worker where it was created or
-///   woken. A worker that has nothing to do takes half of what another has ready; if nobody has anything, it sleeps
-///   in its event source. A thread of [`spawn_local`](selvedge_core::spawn_local) stays on its worker.
+/// - A thread created by [`spawn`](selvedge_core::spawn) or [`fork`](selvedge_core::fork) is ready
+///   on the worker where it was created or woken. A worker that has nothing to do takes half of
+///   what another has ready; if nobody has anything, it sleeps in its event source. A thread of
+///   [`spawn_local`](selvedge_core::spawn_local) stays on its worker.
 /// - What a step makes ready is offered to the others when the step ends.
-/// - A thread that is woken alone runs next on the same worker, before those that were ready already, but only three times in a row
-///   while others are ready there. One that is woken alone by the last step of a thread, for whose end it most likely waits, lets those run
-///   before that the worker has taken out of its queue already, 15 at most: it may then find that all its children have ended, and need not
-///   wait for each. Until then it is offered to nobody else.
-///   All others are served first come, first served; local ones and those that may move, in turn.
-/// - Threads on two workers that keep waking each other through the kernel, over a pipe or a socket, are brought together on one, and
-///   then stay there. Where every worker has enough to do that is the only reason for a ready thread to move.
-/// - The event source is looked at after 256 steps, or when 200 µs have passed, whatever is ready; a thread that always is
-///   starves neither other threads nor the event source.
-/// - A single step that takes longer keeps its worker. What that worker had ready when the step began goes
-///   to others: what is in its queue at once, and the rest within some 20 ms (not where the kernel has no
-///   membarrier(2)). So do those that wait for a descriptor or a point in time in the worker's event loop, once
-///   that has come. The threads of [`spawn_local`](selvedge_core::spawn_local), those that the step itself
-///   makes ready, and those that wait for a disk operation of the worker's ring, wait for the end of the step.
+/// - A thread that is woken alone runs next on the same worker, before those that were ready
+///   already, but only three times in a row while others are ready there. One that is woken alone
+///   by the last step of a thread, for whose end it most likely waits, lets those run before that
+///   the worker has taken out of its queue already, 15 at most: it may then find that all its
+///   children have ended, and need not wait for each. Until then it is offered to nobody else. All
+///   others are served first come, first served; local ones and those that may move, in turn.
+/// - Threads on two workers that keep waking each other through the kernel, over a pipe or a
+///   socket, are brought together on one, and then stay there. Where every worker has enough to do
+///   that is the only reason for a ready thread to move.
+/// - The event source is looked at after 256 steps, or when 200 µs have passed, whatever is ready;
+///   a thread that always is starves neither other threads nor the event source.
+/// - A single step that takes longer keeps its worker. What that worker had ready when the step
+///   began goes to others: what is in its queue at once, and the rest within some 20 ms (not where
+///   the kernel has no membarrier(2)). So do those that wait for a descriptor or a point in time in
+///   the worker's event loop, once that has come. The threads of
+///   [`spawn_local`](selvedge_core::spawn_local), those that the step itself makes ready, and those
+///   that wait for a disk operation of the worker's ring, wait for the end of the step.
 ///
 /// # Examples
 /// A program with work that comes from an ordinary OS thread:
@@ -120,8 +125,8 @@ pub struct WorkStealing {
 }
 
 impl WorkStealing {
-    /// A scheduler of `workers` workers, or of as many as the machine runs at once if that is 0. They start with
-    /// [`run`](WorkStealing::run).
+    /// A scheduler of `workers` workers, or of as many as the machine runs at once if that is 0.
+    /// They start with [`run`](WorkStealing::run).
     pub fn new(workers: usize) -> WorkStealing {
         let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let workers = if workers == 0 { available() } else { workers };
@@ -134,20 +139,22 @@ impl WorkStealing {
         WorkStealing { shared: Arc::new(shared), desks, name: "worker".to_string() }
     }
 
-    /// Has the workers' OS threads be called `name-1`, `name-2` and so on, and not `worker-1`. The OS thread that calls
-    /// [`run`](WorkStealing::run) keeps its name.
+    /// Has the workers' OS threads be called `name-1`, `name-2` and so on, and not `worker-1`. The
+    /// OS thread that calls [`run`](WorkStealing::run) keeps its name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> WorkStealing {
         self.name = name.into();
         self
     }
 
-    /// A handle to spawn threads from elsewhere. What is spawned before the scheduler runs waits for it.
+    /// A handle to spawn threads from elsewhere. What is spawned before the scheduler runs waits
+    /// for it.
     pub fn handle(&self) -> Handle {
         Handle::new(self.shared.clone())
     }
 
-    /// Runs `main` and the threads it creates until `main` has ended; returns its result. The calling OS thread is worker 0.
+    /// Runs `main` and the threads it creates until `main` has ended; returns its result. The
+    /// calling OS thread is worker 0.
     ///
     /// # Errors
     /// See [`work_stealing`].
@@ -227,8 +234,8 @@ struct Shared {
     stopped: AtomicBool,
     /// A worker has found that all wait for one another.
     deadlocked: AtomicBool,
-    /// Orders the start of a worker and the stop of all: either the stop finds the worker's unparker, or the worker finds that it is
-    /// to stop.
+    /// Orders the start of a worker and the stop of all: either the stop finds the worker's
+    /// unparker, or the worker finds that it is to stop.
     starting: Mutex<()>,
 }
 
@@ -425,8 +432,8 @@ const STEPS_PER_LOOK_MAX: u32 = 64;
 const TURN_MAX: Duration = Duration::from_micros(200);
 /// How many steps in a row go to threads that were woken alone, while others are ready.
 const LIFO_MAX: u32 = 3;
-/// How many threads of those that did not fit the ring are moved to it at each claim: more than are claimed, and so few that what is
-/// fetched into the cache for one moved later is there by then.
+/// How many threads of those that did not fit the ring are moved to it at each claim: more than are
+/// claimed, and so few that what is fetched into the cache for one moved later is there by then.
 const REFILL: usize = 24;
 /// How many threads from outside are created at once.
 const BIRTHS_MAX: usize = 64;
@@ -436,14 +443,18 @@ const SPINS: u32 = 32;
 
 /// When a worker looks for strays.
 ///
-/// Two threads that talk to each other through the kernel, by a pipe or a socket, may be on two workers, each of which wakes the other's
-/// thread with every message. If both have enough else to do neither ever runs out of work, and so nothing is stolen, and the two
-/// remain apart; yet each message costs what it costs two processors to share its lines and a lock of the kernel. Nobody tells a worker who it was that
-/// made a descriptor ready. But if nothing has run here since the event source was looked at, it was somebody else. So a worker looks
-/// twice in a row now and then, and sends those that the second look has woken to another worker: to the one where their
-/// partners run, if there are two workers, and otherwise maybe. Two that have come together are not found again, and so stay.
+/// Two threads that talk to each other through the kernel, by a pipe or a socket, may be on two
+/// workers, each of which wakes the other's thread with every message. If both have enough else to
+/// do neither ever runs out of work, and so nothing is stolen, and the two remain apart; yet each
+/// message costs what it costs two processors to share its lines and a lock of the kernel. Nobody
+/// tells a worker who it was that made a descriptor ready. But if nothing has run here since the
+/// event source was looked at, it was somebody else. So a worker looks twice in a row now and then,
+/// and sends those that the second look has woken to another worker: to the one where their
+/// partners run, if there are two workers, and otherwise maybe. Two that have come together are not
+/// found again, and so stay.
 ///
-/// A thread that is woken by another process is a stray as well, and wanders to no avail. Where that is common the looks become rare.
+/// A thread that is woken by another process is a stray as well, and wanders to no avail. Where
+/// that is common the looks become rare.
 struct Strays {
     /// Turns until the next look, and how many there are from one look to the next.
     turns_left: u32,
@@ -479,8 +490,8 @@ struct Worker<'a, E> {
     desk: Inside<'a, Desk>,
     /// Ready threads that stay.
     local: RunQueue,
-    /// Threads that stay, and waited for the end of a thread that was claimed together with others: they
-    /// are ready when the others have run.
+    /// Threads that stay, and waited for the end of a thread that was claimed together with others:
+    /// they are ready when the others have run.
     local_joiners: RunQueue,
     /// Whether there was a claim since joiners became due.
     is_batch_over: bool,
@@ -491,8 +502,8 @@ struct Worker<'a, E> {
     steps_per_look: u32,
     /// Where the next search begins.
     victim: usize,
-    /// How often the next one goes through all rings: twice as often as the last had to that found something, half as often as one that
-    /// found nothing.
+    /// How often the next one goes through all rings: twice as often as the last had to that found
+    /// something, half as often as one that found nothing.
     searches: u32,
     /// When to look for threads that are woken from elsewhere.
     strays: Strays,
@@ -576,7 +587,8 @@ impl<'a, E: Events> Worker<'a, E> {
             }
         }
         self.survey();
-        // The event source itself may have made one ready, as the last thread's request was submitted.
+        // The event source itself may have made one ready, as the last thread's request was
+        // submitted.
         self.take_woken(false);
         if self.workers > 1 && self.lookout.is_due(begun) {
             self.look_out();
@@ -640,7 +652,8 @@ impl<'a, E: Events> Worker<'a, E> {
         let node = thread.step(&mut self.cpu);
         drop(away);
         match node {
-            // What the step has made ready comes before the thread itself, which may have let it go first.
+            // What the step has made ready comes before the thread itself, which may have let it go
+            // first.
             Trace::Yield(thread) => {
                 self.take_woken(false);
                 self.enqueue(thread);
@@ -664,7 +677,8 @@ impl<'a, E: Events> Worker<'a, E> {
         }
     }
 
-    /// Acts on a node that is none of those with which most steps end: `Yield`, `Blocked` and `Ret`.
+    /// Acts on a node that is none of those with which most steps end: `Yield`, `Blocked` and
+    /// `Ret`.
     fn serve(&mut self, node: Trace) -> Result<(), RunError> {
         match node {
             Trace::Fork { child, parent } => {
@@ -715,8 +729,9 @@ impl<'a, E: Events> Worker<'a, E> {
         self.next_of_batch()
     }
 
-    /// The next thread when all that were claimed have run: first those who waited for their ends, then the next that are claimed. Who
-    /// waits for the end of one that runs in between has his turn after those, so that joiners starve nobody.
+    /// The next thread when all that were claimed have run: first those who waited for their ends,
+    /// then the next that are claimed. Who waits for the end of one that runs in between has his
+    /// turn after those, so that joiners starve nobody.
     #[inline(never)]
     fn next_of_batch(&mut self) -> Option<Thread> {
         if std::mem::take(&mut self.is_batch_over) {
@@ -757,8 +772,8 @@ impl<'a, E: Events> Worker<'a, E> {
 
     /// Takes in what has become ready, and offers it to the others if it is more than one thread.
     ///
-    /// After the end of a thread that is most likely the one that waits for it: it may find the ends of several threads if it lets those
-    /// run that are claimed already.
+    /// After the end of a thread that is most likely the one that waits for it: it may find the
+    /// ends of several threads if it lets those run that are claimed already.
     #[inline(always)]
     fn take_woken(&mut self, at_an_end: bool) {
         let Some(first) = self.cpu.woken() else { return };
@@ -782,7 +797,8 @@ impl<'a, E: Events> Worker<'a, E> {
         self.offer();
     }
 
-    /// Wakes a sleeper if there is something to steal here, and this worker has other things to do first. (A claim does the same.)
+    /// Wakes a sleeper if there is something to steal here, and this worker has other things to do
+    /// first. (A claim does the same.)
     #[inline]
     fn offer(&self) {
         let deque = &self.desk.deque;

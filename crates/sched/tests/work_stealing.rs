@@ -370,7 +370,8 @@ fn block_refused() -> u32 {
 
 #[test]
 fn schedulers_side_by_side_hand_work_to_each_other() {
-    // A client under round robin, in a worker pool's neighbourhood, with a stage in two more of their own.
+    // A client under round robin, in a worker pool's neighbourhood, with a stage in two more of
+    // their own.
     let rounds = if cfg!(miri) { 3 } else { 200 };
     let pool = WorkStealing::new(2);
     let there = pool.handle();

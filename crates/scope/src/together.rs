@@ -36,7 +36,8 @@ pub fn join<T: Join>(futures: T) -> Joining<T> {
 ///
 /// let both = try_join((async { "20".parse::<u32>() }, async { "22".parse::<u32>() }));
 /// assert_eq!(round_robin(both)?, Ok((20, 22)));
-/// let failed = try_join((std::future::pending::<Result<(), _>>(), async { "two".parse::<u32>() }));
+/// let endless = std::future::pending::<Result<(), _>>();
+/// let failed = try_join((endless, async { "two".parse::<u32>() }));
 /// assert!(round_robin(failed)?.is_err());
 /// # Ok::<(), selvedge::RunError>(())
 /// ```

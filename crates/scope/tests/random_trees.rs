@@ -1,5 +1,5 @@
-//! Random trees of scopes, with children that end well, throw, are shielded or never end, cancelled at a random step: whatever
-//! happens, when a scope has returned none of those below it is left.
+//! Random trees of scopes, with children that end well, throw, are shielded or never end, cancelled
+//! at a random step: whatever happens, when a scope has returned none of those below it is left.
 
 use proptest::prelude::*;
 use selvedge_core::*;

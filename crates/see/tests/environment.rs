@@ -1,4 +1,5 @@
-//! A program that is seen because an environment variable says so. It is this test program, started again.
+//! A program that is seen because an environment variable says so. It is this test program, started
+//! again.
 
 use selvedge_core::{round_robin_with, sleep, spawn_local};
 use selvedge_io::EventLoop;

@@ -1,5 +1,6 @@
-//! What is a deadlock and what is none, as fresh processes see it. Each program runs in processes of its own, because the first
-//! moments of a process are what is hard, and because libtest's own OS thread would keep every deadlock from being told.
+//! What is a deadlock and what is none, as fresh processes see it. Each program runs in processes
+//! of its own, because the first moments of a process are what is hard, and because libtest's own
+//! OS thread would keep every deadlock from being told.
 //!
 //! `SELVEDGE_RUNS` is how many processes run each program.
 
@@ -77,7 +78,8 @@ async fn ending() {
 
 /// An OS thread outside waits for a pipe, and then gives something.
 async fn outside() {
-    block_on_elsewhere(time::sleep(Duration::from_millis(1))); // its event loop has begun, and idles
+    // its event loop has begun, and idles
+    block_on_elsewhere(time::sleep(Duration::from_millis(1)));
     let (reader, mut writer) = std::io::pipe().unwrap();
     let reader = pipe::Receiver::from_fd(reader.into()).unwrap();
     let given = Arc::new(MVar::empty());
@@ -162,7 +164,8 @@ async fn empty_with_outside() {
     nothing.take().await;
 }
 
-/// An OS thread waits for a lock that the main thread holds, and the main thread for that OS thread.
+/// An OS thread waits for a lock that the main thread holds, and the main thread for that OS
+/// thread.
 async fn empty_with_a_blocking_lock() {
     let (mutex, over) = (Arc::new(Mutex::new(())), Arc::new(MVar::<()>::empty()));
     let _held = mutex.lock().await;

@@ -1,4 +1,5 @@
-//! A bare wait is the first thing of all that this process asks for, on a foreign executor. (A file of its own: it must be the first.)
+//! A bare wait is the first thing of all that this process asks for, on a foreign executor. (A file
+//! of its own: it must be the first.)
 
 use std::io::Write;
 use std::os::fd::AsFd;

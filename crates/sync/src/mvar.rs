@@ -5,18 +5,19 @@ use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// A variable that is either empty or holds a value: a channel of capacity one, and a lock around what it holds.
+/// A variable that is either empty or holds a value: a channel of capacity one, and a lock around
+/// what it holds.
 ///
-/// [`take`](MVar::take) waits for a value and leaves the variable empty; [`put`](MVar::put) waits until it is empty. Who has waited longest is
-/// served first, and is handed the value directly.
+/// [`take`](MVar::take) waits for a value and leaves the variable empty; [`put`](MVar::put) waits
+/// until it is empty. Who has waited longest is served first, and is handed the value directly.
 ///
 /// # Paper
 /// [Del §2.2], [LZ07 §4.3].
 ///
 /// # Differences
 /// 1. Any number of threads may wait on either side; in [Del §4.1] a second one fails.
-/// 2. A waiter may give up. A value that had been handed to it goes to the next who waits, or back in front of the
-///    variable's present value.
+/// 2. A waiter may give up. A value that had been handed to it goes to the next who waits, or back
+///    in front of the variable's present value.
 ///
 /// # Examples
 /// ```
@@ -39,10 +40,12 @@ pub struct MVar<T, M: Mode = Shared> {
     queue: WaitQueue<State<T>, Option<T>, M>,
 }
 
-/// While it is empty, those in the queue wait to take; while it is full, to put. So one queue serves both.
+/// While it is empty, those in the queue wait to take; while it is full, to put. So one queue
+/// serves both.
 struct State<T> {
     value: Option<T>,
-    /// Values that were handed to a taker which then gave up; older than `value`. There only while `value` is too.
+    /// Values that were handed to a taker which then gave up; older than `value`. There only while
+    /// `value` is too.
     #[expect(clippy::box_collection, reason = "one word, for what is hardly ever there")]
     returned: Option<Box<VecDeque<T>>>,
 }
@@ -87,7 +90,8 @@ impl<T, M: Mode> MVar<T, M> {
         self.queue.wait::<Take>(None)
     }
 
-    /// Puts a value, waiting until the variable is empty if need be. Dropping the future while it waits drops the value.
+    /// Puts a value, waiting until the variable is empty if need be. Dropping the future while it
+    /// waits drops the value.
     #[inline(always)]
     #[track_caller]
     pub fn put(&self, value: T) -> impl Future<Output = ()> {
@@ -160,7 +164,8 @@ impl<T> State<T> {
         if self.value.is_some() {
             return None;
         }
-        // Taken apart and put together: copied whole, the option would be read before its parts are written back.
+        // Taken apart and put together: copied whole, the option would be read before its parts are
+        // written back.
         if let Some(moved) = value.take() {
             match queue.is_empty() {
                 true => self.value = Some(moved),

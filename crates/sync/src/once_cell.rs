@@ -142,7 +142,8 @@ impl<T, M: Mode> OnceCell<T, M> {
     /// use selvedge::sync::{OnceCell, wait_blocking};
     ///
     /// let cell = OnceCell::<u32>::new();
-    /// assert_eq!(wait_blocking(cell.get_or_try_init(|| async { Err("not today") })), Err("not today"));
+    /// let refused = wait_blocking(cell.get_or_try_init(|| async { Err("not today") }));
+    /// assert_eq!(refused, Err("not today"));
     /// assert_eq!(wait_blocking(cell.get_or_try_init(|| async { Ok::<_, &str>(3) })), Ok(&3));
     /// ```
     #[track_caller]

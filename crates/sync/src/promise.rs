@@ -45,7 +45,9 @@ use std::sync::{Arc, OnceLock};
 ///     let mut readers = vec![];
 ///     for _ in 0..3 {
 ///         let promise = promise.clone();
-///         readers.push(spawn_local(async move { promise.claim().await.map(|text: &String| text.len()) }));
+///         readers.push(spawn_local(async move {
+///             promise.claim().await.map(|text: &String| text.len())
+///         }));
 ///     }
 ///     fulfiller.fulfil("weft".to_string());
 ///     let mut lengths = vec![];

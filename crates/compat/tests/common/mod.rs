@@ -12,7 +12,8 @@ pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// Runs `main` in a scheduler with an event loop of its own. A test that hangs fails after a minute.
+/// Runs `main` in a scheduler with an event loop of its own. A test that hangs fails after a
+/// minute.
 pub(crate) fn run<F: Future + 'static>(main: F) -> F::Output {
     let main = async { selvedge_io::time::timeout(ms(60_000), main).await.expect("the test hangs") };
     round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()

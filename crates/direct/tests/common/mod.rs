@@ -1,4 +1,5 @@
-//! An MVar on the wait queue alone, for one OS thread: while it is empty takers wait in the queue, while it is full putters.
+//! An MVar on the wait queue alone, for one OS thread: while it is empty takers wait in the queue,
+//! while it is full putters.
 
 use selvedge_core::{Local, Queue, Role, WaitQueue};
 use std::rc::Rc;

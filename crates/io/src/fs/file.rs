@@ -16,9 +16,10 @@ use std::task::{Context, Poll, ready};
 
 /// An open file. Clones share it; it has no position of its own: every access says where.
 ///
-/// The descriptor is closed when the last clone is dropped and no operation is under way; in threads that have an event loop, aside,
-/// since the last reference to a file that is no longer in any directory takes as long to close as its blocks take to be
-/// given back. To learn whether everything has been written, [`sync_all`](Self::sync_all).
+/// The descriptor is closed when the last clone is dropped and no operation is under way; in
+/// threads that have an event loop, aside, since the last reference to a file that is no longer in
+/// any directory takes as long to close as its blocks take to be given back. To learn whether
+/// everything has been written, [`sync_all`](Self::sync_all).
 ///
 /// # Examples
 /// ```
@@ -81,8 +82,9 @@ impl File {
         Ok(self.metadata().await?.len())
     }
 
-    /// Reads what there is from `offset` on into `buffer`, at most as much as its length; returns how much, which is 0 at the
-    /// file's end only, and the buffer. Less than asked for is no sign of the end.
+    /// Reads what there is from `offset` on into `buffer`, at most as much as its length; returns
+    /// how much, which is 0 at the file's end only, and the buffer. Less than asked for is no sign
+    /// of the end.
     ///
     /// # Errors
     /// With the path in the message. The buffer comes back in any case.
@@ -114,8 +116,8 @@ impl File {
 
     /// Reads up to `length` bytes from `offset` on. There are fewer at the file's end, if at all.
     ///
-    /// The buffer is a recycled one, which the operation gets only when the disk has come to it: a thread that waits
-    /// for its turn holds no buffer. This is the call for very many threads.
+    /// The buffer is a recycled one, which the operation gets only when the disk has come to it: a
+    /// thread that waits for its turn holds no buffer. This is the call for very many threads.
     ///
     /// # Errors
     /// With the path in the message.
@@ -134,7 +136,8 @@ impl File {
     /// Writes at `offset` from the beginning of `buffer`; returns how much, and the buffer.
     ///
     /// # Errors
-    /// With the path in the message: no room, not opened for writing. The buffer comes back in any case.
+    /// With the path in the message: no room, not opened for writing. The buffer comes back in any
+    /// case.
     pub async fn write_at<B: Buffer>(&self, buffer: B, offset: u64) -> (io::Result<usize>, B) {
         let transfer = self.transfer(buffer, 0, offset);
         let (written, transfer) = transferred(OperationFuture::new(Operation::Write(transfer)).await);
@@ -163,7 +166,8 @@ impl File {
         (Ok(()), B::from_bytes(transfer.bytes))
     }
 
-    /// Makes the file so long: what is behind the end is lost, and what it grows by is zeros. It is done on the blocking pool.
+    /// Makes the file so long: what is behind the end is lost, and what it grows by is zeros. It is
+    /// done on the blocking pool.
     ///
     /// # Errors
     /// With the path in the message: not opened for writing, longer than the file system can.
@@ -172,8 +176,9 @@ impl File {
         made(move || sys::truncate(&*file, len)).await.map_err(at("set the length of", self.path()))
     }
 
-    /// Waits until everything written to the file is on the disk, with all that is known of the file. Its name is not part of that: it is
-    /// on the disk when the directory that it is in was opened and synced so.
+    /// Waits until everything written to the file is on the disk, with all that is known of the
+    /// file. Its name is not part of that: it is on the disk when the directory that it is in was
+    /// opened and synced so.
     ///
     /// # Errors
     /// With the path in the message: something written earlier did not get there.
@@ -181,7 +186,8 @@ impl File {
         self.sync(false).await
     }
 
-    /// Waits until everything written to the file is on the disk, with as much as is needed to read it again.
+    /// Waits until everything written to the file is on the disk, with as much as is needed to read
+    /// it again.
     ///
     /// # Errors
     /// As for [`sync_all`](Self::sync_all).

@@ -13,10 +13,10 @@ pub use crate::sys::Status as FileStatus;
 
 /// An open file or directory, and the calls on it that an OS thread makes itself.
 ///
-/// Each method is one system call. A call that has to wait for the disk blocks the OS thread, so make
-/// it in [`blocking`](crate::blocking); or give it the flag with which it fails in place of waiting:
-/// [`ResolveFlags::CACHED`] for a look-up, [`read_cached_at`](Self::read_cached_at) for a read.
-/// [`File`](super::File) has the operations that a thread awaits.
+/// Each method is one system call. A call that has to wait for the disk blocks the OS thread, so
+/// make it in [`blocking`](crate::blocking); or give it the flag with which it fails in place of
+/// waiting: [`ResolveFlags::CACHED`] for a look-up, [`read_cached_at`](Self::read_cached_at) for a
+/// read. [`File`](super::File) has the operations that a thread awaits.
 ///
 /// Dropping the handle closes the file.
 #[derive(Debug)]
@@ -31,11 +31,12 @@ impl Handle {
         sys::open(directory, path, flags, Mode::empty()).map(Handle)
     }
 
-    /// As [`open`](Self::open), for a path that leads to a file within the bounds that `resolve` names.
+    /// As [`open`](Self::open), for a path that leads to a file within the bounds that `resolve`
+    /// names.
     ///
     /// # Errors
-    /// Those of `openat2`. With [`ResolveFlags::CACHED`], `EAGAIN` if the look-up has to wait for the
-    /// disk.
+    /// Those of `openat2`. With [`ResolveFlags::CACHED`], `EAGAIN` if the look-up has to wait for
+    /// the disk.
     pub fn open_within(
         directory: impl AsFd,
         path: impl Arg,
@@ -78,8 +79,8 @@ impl Handle {
         sys::duplicate(&self.0).map(Handle)
     }
 
-    /// The absolute path of the open file at `file`, without symbolic links, as `/proc` names it. The
-    /// path of a file that was removed does not lead to that file.
+    /// The absolute path of the open file at `file`, without symbolic links, as `/proc` names it.
+    /// The path of a file that was removed does not lead to that file.
     ///
     /// # Errors
     /// Those of `readlink`: `ENOENT` without `/proc` and in a simulated world.

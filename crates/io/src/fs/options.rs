@@ -7,7 +7,8 @@ use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::path::PathBuf;
 
-/// How a file is to be opened: as [`std::fs::OpenOptions`], and with [`direct`](Self::direct) access.
+/// How a file is to be opened: as [`std::fs::OpenOptions`], and with [`direct`](Self::direct)
+/// access.
 ///
 /// # Examples
 /// ```
@@ -15,7 +16,8 @@ use std::path::PathBuf;
 /// use selvedge::fs::File;
 ///
 /// let directory = tempfile::tempdir()?;
-/// let log = File::options().write(true).create_new(true).open(directory.path().join("log")).await?;
+/// let path = directory.path().join("log");
+/// let log = File::options().write(true).create_new(true).open(path).await?;
 /// let (written, _) = log.write_at(b"begun\n".to_vec(), 0).await;
 /// assert_eq!(written?, 6);
 /// # std::io::Result::Ok(()) }).unwrap();
@@ -91,8 +93,9 @@ impl OpenOptions {
         self
     }
 
-    /// Whether transfers bypass the page cache. Then the file system wants offset, length and the buffer's address to be multiples
-    /// of the disk's block size, 512 to 4096 bytes: [`AlignedBuf`](super::AlignedBuf) has such addresses.
+    /// Whether transfers bypass the page cache. Then the file system wants offset, length and the
+    /// buffer's address to be multiples of the disk's block size, 512 to 4096 bytes:
+    /// [`AlignedBuf`](super::AlignedBuf) has such addresses.
     #[doc(alias = "O_DIRECT")]
     pub fn direct(mut self, direct: bool) -> OpenOptions {
         self.direct = direct;
@@ -114,7 +117,8 @@ impl OpenOptions {
     /// Opens a file so. The opening of a FIFO does not wait for its other side.
     ///
     /// # Errors
-    /// With the path in the message: not there, there already, not permitted, no descriptors left; nothing allowed.
+    /// With the path in the message: not there, there already, not permitted, no descriptors left;
+    /// nothing allowed.
     #[doc(alias = "sys_file_open")]
     pub async fn open(&self, path: impl Into<PathBuf>) -> io::Result<File> {
         let path = path.into();

@@ -1,7 +1,9 @@
-//! Memory that a ring has told the kernel of: transfers with buffers in it spare the kernel looking their pages up.
+//! Memory that a ring has told the kernel of: transfers with buffers in it spare the kernel looking
+//! their pages up.
 //!
-//! A region is 1 MiB, aligned to its size, so that a buffer's address tells its region. Its first page is the header, the
-//! others are buffers. It is freed when the ring has let go of it and the last buffer has come back, from whatever OS thread.
+//! A region is 1 MiB, aligned to its size, so that a buffer's address tells its region. Its first
+//! page is the header, the others are buffers. It is freed when the ring has let go of it and the
+//! last buffer has come back, from whatever OS thread.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;

@@ -281,8 +281,8 @@ impl Stream {
     }
 
     /// Sends at most `count` bytes of `file` from `offset` on without waiting for the socket, moves
-    /// `offset` behind them, and returns their number; 0 at the end of the file. The calling OS thread
-    /// waits for pages of the file that are not in memory.
+    /// `offset` behind them, and returns their number; 0 at the end of the file. The calling OS
+    /// thread waits for pages of the file that are not in memory.
     ///
     /// # Errors
     /// Those of `sendfile`, `WouldBlock` among them.
@@ -291,8 +291,9 @@ impl Stream {
         Ok(sys::send_file(&self.io, file, offset, count)?)
     }
 
-    /// The number of bytes that were written and that the other end has not acknowledged: of a broken
-    /// connection, the bytes that are lost. For a Unix socket it is the memory that these bytes take.
+    /// The number of bytes that were written and that the other end has not acknowledged: of a
+    /// broken connection, the bytes that are lost. For a Unix socket it is the memory that these
+    /// bytes take.
     ///
     /// # Errors
     /// Those of `ioctl`.

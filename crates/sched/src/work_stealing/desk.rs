@@ -166,8 +166,9 @@ impl Lookout {
         self.looked.since(self.moved) >= QUIET
     }
 
-    /// Looks at the others, and moves to `mine` what lies on the desks of those in long steps, and to `cpu`
-    /// the threads for which there is an event. How many threads can run now that could not.
+    /// Looks at the others, and moves to `mine` what lies on the desks of those in long steps, and
+    /// to `cpu` the threads for which there is an event. How many threads can run now that could
+    /// not.
     pub(super) fn look(&mut self, seats: &[Seat], mine: &mut Desk, cpu: &mut Cpu) -> usize {
         self.looked = Time::now();
         self.is_long = false;
