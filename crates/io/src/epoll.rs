@@ -7,9 +7,9 @@
 
 use crate::exclusive;
 use crate::readiness::{Crowd, Drained, Entry, Ready, Wait, Wakes};
-use crate::sleepers::Sleepers;
 use crate::sys::{self, Fd};
-use crate::wheel::{Tick, TimerKey, Wheel};
+use crate::timer::sleepers::SleeperWheel;
+use crate::timer::wheel::{Tick, TimerKey, Wheel};
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::io::Errno;
 use selvedge_core::observe::Lengths;
@@ -44,7 +44,7 @@ pub(crate) struct Driver<W> {
     /// The timers for the deadlines of the descriptors; the payload is the entry's index.
     wheel: Wheel<usize>,
     waiting: usize,
-    sleepers: Sleepers<W>,
+    sleepers: SleeperWheel<W>,
 }
 
 /// The last tick that has come at `now`: rounded down. A tick of the wheel is a millisecond on the
@@ -63,7 +63,7 @@ impl<W: Wakes> Driver<W> {
         let epoll = Arc::new(sys::epoll_create()?);
         let now = tick(Time::now());
         let (entries, crowds) = (Vec::new(), HashMap::new());
-        let (wheel, sleepers) = (Wheel::new(now), Sleepers::new(now));
+        let (wheel, sleepers) = (Wheel::new(now), SleeperWheel::new(now));
         Ok(Driver { epoll, entries, crowds, wheel, waiting: 0, sleepers })
     }
 
@@ -245,7 +245,7 @@ impl<W: Wakes> Driver<W> {
         }
         self.crowds.clear();
         let now = tick(Time::now());
-        (self.wheel, self.sleepers, self.waiting) = (Wheel::new(now), Sleepers::new(now), 0);
+        (self.wheel, self.sleepers, self.waiting) = (Wheel::new(now), SleeperWheel::new(now), 0);
     }
 
     /// Resumes the members that `take` takes out of a descriptor's crowd.

@@ -59,7 +59,6 @@ pub mod faults;
 pub mod fs;
 mod global;
 pub mod io;
-mod levels;
 mod linger;
 pub mod net;
 pub mod nonblocking;
@@ -70,15 +69,15 @@ pub mod process;
 mod readiness;
 mod shorts;
 pub mod signal;
-mod sleepers;
 pub mod stdio;
 pub mod sys;
 pub mod time;
+mod timer;
 mod unpark;
 mod uring;
-pub mod wheel;
 
 pub use event_loop::EventLoop;
 #[doc(inline)]
 pub use nonblocking::NonBlocking;
 pub use pool::blocking;
+pub use timer::wheel;

@@ -49,7 +49,7 @@
 //!
 //! This file makes no system calls and knows no threads, because the waiter's type is a parameter.
 
-use crate::wheel::TimerKey;
+use crate::timer::wheel::TimerKey;
 use selvedge_core::{Deadline, Interest, Readiness, Time};
 use std::os::fd::RawFd;
 
