@@ -1,6 +1,6 @@
-//! The slot that a tick belongs to, and the set of occupied slots. The [wheel](super::wheel) and the
-//! [wheel of the sleepers](super::sleepers) share this file, and each keeps its own content of the
-//! slots. The head of [`wheel`](super::wheel) has the picture.
+//! The slot that a tick belongs to, and the set of occupied slots. The [wheel](super::wheel) and
+//! the [wheel of the sleepers](super::sleepers) share this file, and each keeps its own content of
+//! the slots. The head of [`wheel`](super::wheel) has the picture.
 
 use super::wheel::Tick;
 
