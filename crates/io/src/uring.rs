@@ -12,7 +12,7 @@
 //! that the memory to which an operation refers stays where it is until the operation's outcome is
 //! told.
 
-use crate::fs::operation::{Operation, Outcome, STAT_MASK};
+use crate::fs::operation::{Operation, RawOutcome, STAT_MASK};
 use crate::fs::region::Region;
 use crate::sys::{self, Call};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
@@ -319,7 +319,7 @@ impl Ring {
     }
 
     /// Tells the outcomes that have come in. True if the watched descriptor has become readable.
-    pub(crate) fn outcomes(&mut self, mut told: impl FnMut(u64, Outcome)) -> bool {
+    pub(crate) fn outcomes(&mut self, mut told: impl FnMut(u64, RawOutcome)) -> bool {
         let mut readable = false;
         for entry in self.ring.completion() {
             match entry.user_data() {

@@ -165,19 +165,19 @@ impl fmt::Debug for AlignedBuf {
 /// What can be passed to [`File::read_at`](super::File::read_at) and
 /// [`File::write_at`](super::File::write_at): bytes with an owner and a fixed address. The
 /// operation owns them until it is over.
-pub trait Buffer: sealed::Sealed + Send + 'static {}
+pub trait Buffer: sealed::BytesOwner + Send + 'static {}
 
 impl Buffer for Vec<u8> {}
 impl Buffer for AlignedBuf {}
 
 mod sealed {
     #[expect(unnameable_types, reason = "so that no other crate implements it")]
-    pub trait Sealed {
+    pub trait BytesOwner {
         fn into_bytes(self) -> super::Bytes;
         fn from_bytes(bytes: super::Bytes) -> Self;
     }
 }
-pub(super) use sealed::Sealed;
+pub(super) use sealed::BytesOwner;
 
 /// A buffer of any kind, as an operation holds it.
 #[derive(Debug)]
@@ -224,7 +224,7 @@ impl Bytes {
     }
 }
 
-impl Sealed for Vec<u8> {
+impl BytesOwner for Vec<u8> {
     fn into_bytes(self) -> Bytes {
         Bytes::Vec(self)
     }
@@ -237,7 +237,7 @@ impl Sealed for Vec<u8> {
     }
 }
 
-impl Sealed for AlignedBuf {
+impl BytesOwner for AlignedBuf {
     fn into_bytes(self) -> Bytes {
         Bytes::Aligned(self)
     }

@@ -68,7 +68,7 @@ pub use position::Position;
 pub use tree::{copy, create_dir_all, remove_dir_all};
 
 use crate::error::doing;
-use operation::{Operation, Outcome, Stat, c_path};
+use operation::{Operation, RawOutcome, Stat, c_path};
 use queue::OperationFuture;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -154,7 +154,7 @@ pub async fn write(path: impl Into<PathBuf>, content: impl AsRef<[u8]>) -> io::R
 }
 
 /// What an operation came to, as a result.
-fn result(outcome: Outcome) -> io::Result<usize> {
+fn result(outcome: RawOutcome) -> io::Result<usize> {
     usize::try_from(outcome).map_err(|_| io::Error::from_raw_os_error(-outcome))
 }
 

@@ -95,7 +95,7 @@ impl fmt::Debug for Stat {
 }
 
 /// What an operation came to: a number of bytes, or 0, or the negated number of an error.
-pub(crate) type Outcome = i32;
+pub(crate) type RawOutcome = i32;
 
 /// The most that one transfer moves; the rest is another's.
 const TRANSFER_MAX: usize = 0x7fff_f000;
@@ -156,13 +156,13 @@ pub(super) fn c_path(path: &Path) -> std::io::Result<CString> {
 }
 
 /// Does what a signal may have interrupted until it is done.
-fn retry(call: impl FnMut() -> Result<usize, Errno>) -> Outcome {
-    retry_on_intr(call).map_or_else(|error| -error.raw_os_error(), |n| n as Outcome)
+fn retry(call: impl FnMut() -> Result<usize, Errno>) -> RawOutcome {
+    retry_on_intr(call).map_or_else(|error| -error.raw_os_error(), |n| n as RawOutcome)
 }
 
 impl Operation {
     /// Performs it here and now, however long it takes.
-    pub(super) fn perform(&mut self) -> Outcome {
+    pub(super) fn perform(&mut self) -> RawOutcome {
         match self {
             Operation::Read(Transfer { file, bytes, offset, start }) => {
                 retry(|| sys::pread(&*file, part(bytes, *start), *offset))
@@ -238,7 +238,7 @@ impl Operation {
     }
 
     /// Performs a read of what is in memory already; `None` if it would have to wait for the disk.
-    pub(super) fn perform_cached(&mut self) -> Option<Outcome> {
+    pub(super) fn perform_cached(&mut self) -> Option<RawOutcome> {
         let Operation::Read(Transfer { file, bytes, offset, start }) = self else { return None };
         // A direct read would wait for the disk whatever the flag says.
         if file.direct {
@@ -248,7 +248,7 @@ impl Operation {
         let wanted = part.len();
         match sys::pread_cached(&*file, part, *offset) {
             // Short, it may be the end of the file, or of what is in memory.
-            Ok(n) if n == wanted || n == 0 => Some(n as Outcome),
+            Ok(n) if n == wanted || n == 0 => Some(n as RawOutcome),
             _ => None,
         }
     }

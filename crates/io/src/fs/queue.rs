@@ -29,7 +29,7 @@
 //! [`File::read`](super::File::read) comes with `begin`.
 
 use super::disk;
-use super::operation::{Operation, Outcome};
+use super::operation::{Operation, RawOutcome};
 use crate::pool::Lane;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
@@ -66,7 +66,7 @@ struct OperationSlot {
     turn: u32,
     /// The next in the list that it is in: of those that wait, or of the free.
     next: u32,
-    outcome: Outcome,
+    outcome: RawOutcome,
     operation: Option<Operation>,
     waker: Option<Waker>,
 }
@@ -226,7 +226,7 @@ impl QueueState {
     }
 
     /// Tells the outcome of what has begun.
-    pub(crate) fn complete(&mut self, ticket: Ticket, outcome: Outcome) -> Completed {
+    pub(crate) fn complete(&mut self, ticket: Ticket, outcome: RawOutcome) -> Completed {
         let slot = &mut self.slots[ticket.slot as usize];
         debug_assert_eq!(slot.turn, ticket.turn);
         match slot.stage {
@@ -414,7 +414,7 @@ impl OperationQueue {
     }
 
     /// The outcome, if it is there; else the waker replaces the one before.
-    fn take(&self, index: u32, waker: &Waker) -> Option<(Outcome, Operation)> {
+    fn take(&self, index: u32, waker: &Waker) -> Option<(RawOutcome, Operation)> {
         let mut state = self.lock();
         let slot = &mut state.slots[index as usize];
         if slot.stage == Stage::Done {
@@ -536,7 +536,7 @@ impl OperationFuture {
 impl Unpin for OperationFuture {}
 
 impl Future for OperationFuture {
-    type Output = (Outcome, Operation);
+    type Output = (RawOutcome, Operation);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Progress::Sent(queue, slot) = &self.0 {
