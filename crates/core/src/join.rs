@@ -456,9 +456,12 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
         match unsafe { (*body).cell.meeting.end() } {
             Joiner::None => false,
             Joiner::Waits(joiner) => {
-                if let Err(foreign) = waker::fire_here(joiner) {
-                    quietly(|| foreign.wake());
-                }
+                // A foreign waker may panic, and so may the `Unpark` of the joiner's event source.
+                quietly(|| {
+                    if let Err(foreign) = waker::fire_here(joiner) {
+                        foreign.wake();
+                    }
+                });
                 false
             }
             Joiner::Gone => {
