@@ -108,7 +108,7 @@ pub use group::Group;
 pub use inbox::Inbox;
 pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_spawn};
 #[doc(hidden)]
-pub use join::{Joiner, Meeting};
+pub use join::{JoinState, Joiner};
 pub use lock::{Guard, LocalGuard, LocalLock, Lock, WordGuard, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};

@@ -1,6 +1,6 @@
-//! Join handles with foreign code behind them: a foreign waker, or the `Unpark` of the joiner's event
-//! source. The code runs at the end of the thread that is joined. Whatever that code does, the CPU
-//! goes on.
+//! Join handles with foreign code behind them: a foreign waker, or the `Unpark` of the joiner's
+//! event source. The code runs at the end of the thread that is joined. Whatever that code does,
+//! the CPU goes on.
 
 use selvedge_core::*;
 use std::cell::{Cell, RefCell};
@@ -157,7 +157,8 @@ impl Events for RunsOther {
 }
 
 /// Joins a thread of one CPU from a thread of another one, which sleeps in an event source with a
-/// [`BombUnpark`]. Gives the result that the joiner has, and how often the joined thread was dropped.
+/// [`BombUnpark`]. Gives the result that the joiner has, and how often the joined thread was
+/// dropped.
 fn joined_from_a_sleeping_cpu(
     ends: impl Future<Output = ()> + 'static,
 ) -> (Option<Result<[u64; 4], JoinError>>, u32) {
