@@ -371,7 +371,7 @@ impl<T> JoinCell<T> {
         // SAFETY: the thread calls this once, at its end. The handle reads the result only after it
         // has seen FINISHED, which the thread stores later.
         unsafe { self.result.get().write(Some(result)) };
-        Polled::Untold
+        Polled::JoinerPending
     }
 
     #[inline(never)]
@@ -438,9 +438,10 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
             };
         };
         match cell.conclude(Ok(output)) {
-            Polled::Untold if cpu.ends_plainly() => {
-                cpu.mark_over();
-                // SAFETY: `conclude` has written the result, and `mark_over` has marked the block.
+            Polled::JoinerPending if cpu.ends_plainly() => {
+                cpu.mark_finished();
+                // SAFETY: `conclude` has written the result, and `mark_finished` has marked the
+                // block.
                 unsafe { Self::tell_in_step(body, cpu) }
             }
             polled => polled,
@@ -529,10 +530,10 @@ impl<F: Future + 'static, const MAIN: bool> Joinable<F, MAIN> {
     unsafe fn tell_in_step(body: *mut Self, cpu: &CpuInner) -> Polled {
         // SAFETY: as in `tell`.
         match unsafe { (*body).cell.state.finish() } {
-            Joiner::None => Polled::Told,
+            Joiner::None => Polled::JoinerTold,
             Joiner::Waiting(joiner) => {
                 cpu.tell_in_step(joiner);
-                Polled::Told
+                Polled::JoinerTold
             }
             Joiner::HandleGone => {
                 // SAFETY: as in `tell`.

@@ -3,7 +3,7 @@
 
 use crate::arena::{self, Key};
 use crate::observe::{Seen, ThreadId};
-use crate::thread::{self, FREE, OVER, STATE, WAITING, WAITING_HERE};
+use crate::thread::{self, FINISHED, FREE, STATE, WAITING, WAITING_HERE};
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl ThreadInfo {
         let head = arena::header(key).head();
         // The link is not read, because the thread's owner may be about to use it for something
         // else.
-        (head != FREE && head & STATE != OVER).then(|| ThreadInfo::of(key, head, Place::UNKNOWN.0))
+        (head != FREE && head & STATE != FINISHED).then(|| ThreadInfo::of(key, head, Place::UNKNOWN.0))
     }
 
     /// The number of the thread. A later thread may have the same number.
