@@ -82,6 +82,12 @@ impl<T: AsFd> NonBlocking<T> {
     /// Takes over a descriptor that is in non-blocking mode already.
     pub(crate) fn assume(io: T) -> NonBlocking<T> {
         crate::global::install();
+        NonBlocking::unserved(io)
+    }
+
+    /// As [`assume`](Self::assume), for a caller that calls [`install`](crate::global::install)
+    /// before the first wait.
+    pub(crate) fn unserved(io: T) -> NonBlocking<T> {
         NonBlocking {
             io,
             places: Places::default(),
