@@ -82,6 +82,12 @@ impl<T: AsFd> NonBlocking<T> {
     /// Takes over a descriptor that is in non-blocking mode already.
     pub(crate) fn assume(io: T) -> NonBlocking<T> {
         fallback::install();
+        NonBlocking::unserved(io)
+    }
+
+    /// As [`assume`](Self::assume), for a caller that calls [`install`](crate::reactor::fallback::install)
+    /// before the first wait.
+    pub(crate) fn unserved(io: T) -> NonBlocking<T> {
         NonBlocking {
             io,
             registrations: Registrations::default(),

@@ -174,8 +174,8 @@ impl<W: Wakes> Reactor<W> {
     /// `waiter` sleeps until the alarm's time, or until it gives up.
     #[inline]
     pub(crate) fn set(&mut self, waiter: W, alarm: Alarm) {
-        let (until, bell) = alarm.into_parts();
-        self.sleepers.add(tick_at(until), waiter, Some(bell));
+        let (until, flag) = alarm.into_parts();
+        self.sleepers.add(tick_at(until), waiter, Some(flag));
         self.sleepers.tidy();
     }
 

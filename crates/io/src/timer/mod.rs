@@ -9,7 +9,7 @@
 //! There are two wheels because a node that can be taken out by a key costs each timer its links,
 //! and firing it costs a walk through memory. A connection moves its deadline on all the time, so
 //! the deadline needs a key. A sleep needs none, because the event loop and the future that sleeps
-//! share a [`Bell`](selvedge_core::Bell); and there may be millions of sleeps.
+//! share a [`CancelFlag`](selvedge_core::CancelFlag); and there may be millions of sleeps.
 
 mod levels;
 pub(crate) mod sleepers;

@@ -1,11 +1,11 @@
 //! The sleepers of an event loop, ordered by the tick at which they are due: [`SleeperWheel`], made
 //! for millions of sleeps.
 //!
-//! Vocabulary. A *sleeper* is a waiter with its tick and, if it can give up, its [`Bell`]. A
-//! sleeper *has given up* when its `Bell` is no longer wanted. Sleepers that have given up are
-//! *counted* in a `GivenUp` counter.
+//! Vocabulary. A *sleeper* is a waiter with its tick and, if it can give up, its [`CancelFlag`]. A
+//! sleeper *has given up* when its `CancelFlag` is cancelled. Sleepers that have given up are
+//! *counted* in a `CancelCount` counter.
 //!
-//! No sleeper can be taken out by a key. A sleeper gives up through its [`Bell`], on whatever OS
+//! No sleeper can be taken out by a key. A sleeper gives up through its [`CancelFlag`], on whatever OS
 //! thread, and giving up costs nothing more. The entry that a given-up sleeper leaves here is
 //! skipped when it is due. It is cleared away earlier when the given-up sleepers are more than the
 //! wanted ones. So a slot is a plain vector: setting a timer appends to the vector, firing reads it
@@ -13,7 +13,7 @@
 
 use super::levels::{LEVELS, Levels, SLOTS, Slots};
 use super::wheel::Tick;
-use selvedge_core::{Bell, GivenUp};
+use selvedge_core::{CancelCount, CancelFlag};
 use std::mem;
 
 /// The capacity, in sleepers, that an emptied slot keeps.
@@ -25,13 +25,13 @@ const GIVEN_UP_MAX: usize = 32;
 struct Sleeper<W> {
     tick: Tick,
     waiter: W,
-    /// The bell of a sleeper that can give up.
-    bell: Option<Bell>,
+    /// The flag of a sleeper that can give up.
+    flag: Option<CancelFlag>,
 }
 
 impl<W> Sleeper<W> {
     fn has_given_up(&self) -> bool {
-        self.bell.as_ref().is_some_and(|bell| !bell.is_wanted())
+        self.flag.as_ref().is_some_and(|flag| flag.is_cancelled())
     }
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct SleeperWheel<W> {
 #[derive(Debug, Default)]
 struct GoneCount {
     /// The counter of the sleepers here.
-    counter: Option<&'static GivenUp>,
+    counter: Option<&'static CancelCount>,
     /// How much of the counter belongs to sleepers that are not here.
     others: usize,
     /// The counter's value when the present round of looking over began.
@@ -66,10 +66,10 @@ impl GoneCount {
         self.counter.map_or(0, |counter| counter.count().wrapping_sub(self.others))
     }
 
-    /// A sleeper with this bell comes.
+    /// A sleeper with this flag comes.
     #[inline]
-    fn know(&mut self, bell: &Bell) {
-        if let Some(counter) = bell.counter()
+    fn know(&mut self, flag: &CancelFlag) {
+        if let Some(counter) = flag.counter()
             && self.counter.is_none_or(|known| !std::ptr::eq(known, counter))
         {
             // This count starts at the new counter's value, so the sleepers of the old counter are
@@ -132,17 +132,17 @@ impl<W> SleeperWheel<W> {
 
     /// Adds a sleeper. A tick that has passed is due at once.
     #[inline]
-    pub(crate) fn add(&mut self, tick: Tick, waiter: W, bell: Option<Bell>) {
-        if let Some(bell) = &bell {
-            self.given_up.know(bell);
-            if !bell.is_wanted() {
+    pub(crate) fn add(&mut self, tick: Tick, waiter: W, flag: Option<CancelFlag>) {
+        if let Some(flag) = &flag {
+            self.given_up.know(flag);
+            if flag.is_cancelled() {
                 self.given_up.one_less();
                 return self.left.push(waiter);
             }
         }
         self.len += 1;
         let tick = self.levels.not_passed(tick);
-        self.place(Sleeper { tick, waiter, bell });
+        self.place(Sleeper { tick, waiter, flag });
     }
 
     /// Moves to `now`, and passes the waiters that are due to `wake`: in the order of their ticks,
@@ -161,9 +161,9 @@ impl<W> SleeperWheel<W> {
                         self.given_up.one_less();
                         self.left.push(sleeper.waiter);
                     } else {
-                        // The bell is dropped before the waiter is woken, because dropping it ends
+                        // The flag is dropped before the waiter is woken, because dropping it ends
                         // the sleep. A task that is polled too early would ask for its sleep again.
-                        drop(sleeper.bell);
+                        drop(sleeper.flag);
                         wake(sleeper.waiter);
                     }
                 }
@@ -285,9 +285,9 @@ mod tests {
 
     type Asked = Pin<Box<selvedge_core::SleepUntil>>;
 
-    /// A sleep that a thread has asked for outside of any loop, and the bell that its event source
+    /// A sleep that a thread has asked for outside of any loop, and the flag that its event source
     /// gets. All sleeps count in one counter.
-    fn asked() -> (Asked, Bell) {
+    fn asked() -> (Asked, CancelFlag) {
         use selvedge_core::{Cpu, Request, Time};
         let mut cpu = Cpu::new().unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -307,8 +307,8 @@ mod tests {
         let mut waiting = Vec::new();
         let mut most = 0;
         for n in 0..10_000u32 {
-            let (asked, bell) = asked();
-            sleepers.add(Tick(u64::from(n * 7919 % 60_000)), n, Some(bell));
+            let (asked, flag) = asked();
+            sleepers.add(Tick(u64::from(n * 7919 % 60_000)), n, Some(flag));
             sleepers.tidy();
             sleepers.left().clear();
             // One sleeper in ten stays wanted.
@@ -329,8 +329,8 @@ mod tests {
         let mut sleepers = SleeperWheel::new(Tick(0));
         let all: Vec<_> = (0..10)
             .map(|n| {
-                let (asked, bell) = asked();
-                sleepers.add(Tick(u64::from(n) << 20), n, Some(bell));
+                let (asked, flag) = asked();
+                sleepers.add(Tick(u64::from(n) << 20), n, Some(flag));
                 asked
             })
             .collect();

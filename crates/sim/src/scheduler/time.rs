@@ -68,7 +68,7 @@ impl Events for VirtualTime {
     /// None.
     fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
         let limit = timeout.map(|timeout| Time::now() + timeout);
-        self.sleepers.retain(|_, s| !matches!(s, VirtualSleeper::Waker(_, alarm) if !alarm.is_wanted()));
+        self.sleepers.retain(|_, s| !matches!(s, VirtualSleeper::Waker(_, alarm) if alarm.is_cancelled()));
         let first = self.sleepers.keys().next().map(|(until, _)| *until);
         if let Some(until) = first.into_iter().chain(limit).min()
             && VirtualClock::now().is_some()
@@ -81,7 +81,7 @@ impl Events for VirtualTime {
         {
             match entry.remove() {
                 VirtualSleeper::Thread(thread) => cpu.make_ready(thread),
-                VirtualSleeper::Waker(waker, alarm) if alarm.is_wanted() => cpu.wake(waker),
+                VirtualSleeper::Waker(waker, alarm) if !alarm.is_cancelled() => cpu.wake(waker),
                 VirtualSleeper::Waker(..) => {}
             }
         }
