@@ -85,8 +85,8 @@ impl<T: AsFd> NonBlocking<T> {
         NonBlocking::unserved(io)
     }
 
-    /// As [`assume`](Self::assume), for a caller that calls [`install`](crate::reactor::fallback::install)
-    /// before the first wait.
+    /// As [`assume`](Self::assume), for a caller that calls
+    /// [`install`](crate::reactor::fallback::install) before the first wait.
     pub(crate) fn unserved(io: T) -> NonBlocking<T> {
         NonBlocking {
             io,

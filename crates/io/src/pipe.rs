@@ -17,12 +17,12 @@
 //! ```
 
 use crate::NonBlocking;
-use crate::errand::told;
 use crate::error::doing;
 use crate::nonblocking::PollState;
 use crate::pool::Lane;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
+use crate::wait_reason::with_reason;
 use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
 use selvedge_core::{Interest, Time};
@@ -263,7 +263,7 @@ fn opening(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 /// Opens an end of a FIFO on the blocking pool.
 async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
     let name: Arc<str> = path.to_string_lossy().into();
-    let errand = || Errand { call: "open", object: Object::Name(name.clone()) };
+    let reason = || Errand { call: "open", object: Object::Name(name.clone()) };
     let opened = Lane::Files.run(move || {
         let fd = sys::open_fifo(&path, write)?;
         match rustix::fs::FileType::from_raw_mode(sys::status(&fd)?.mode) {
@@ -271,5 +271,5 @@ async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a FIFO")),
         }
     });
-    Ok(NonBlocking::assume(told(errand, opened).await.map_err(io::Error::from).flatten()?))
+    Ok(NonBlocking::assume(with_reason(reason, opened).await.map_err(io::Error::from).flatten()?))
 }

@@ -26,13 +26,13 @@
 //! ```
 
 use crate::NonBlocking;
-use crate::errand::told;
 use crate::error::doing;
 use crate::pipe::{Receiver, Sender};
 use crate::pool::Lane;
 use crate::signal::Signal;
 use crate::sys::{self, Fd};
 use crate::time::{sleep, timeout};
+use crate::wait_reason::with_reason;
 use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
 use selvedge_scope::join;
@@ -146,8 +146,8 @@ impl Command {
             let child = sys::start(&mut command).map(|child| Child::of(child, kill_on_drop));
             (command, child)
         });
-        let errand = || Errand { call: "start", object: Object::Name(program.clone()) };
-        let (command, child) = told(errand, started).await?;
+        let reason = || Errand { call: "start", object: Object::Name(program.clone()) };
+        let (command, child) = with_reason(reason, started).await?;
         self.command = command;
         let mut child = child.map_err(self.starting())?;
         child.connect().map_err(self.starting())?;
@@ -248,9 +248,9 @@ impl Child {
                 return Ok(status);
             }
             match &self.pidfd {
-                Some(pidfd) => told(|| ending(id), pidfd.readable()).await?,
+                Some(pidfd) => with_reason(|| ending(id), pidfd.readable()).await?,
                 None => {
-                    told(|| ending(id), sleep(pause)).await;
+                    with_reason(|| ending(id), sleep(pause)).await;
                     pause = (2 * pause).min(LOOKS.1);
                 }
             }
@@ -356,7 +356,7 @@ impl Child {
     }
 }
 
-/// The errand of a thread that waits for the end of a child.
+/// The reason of the wait of a thread that waits for the end of a child.
 fn ending(child: u32) -> Errand {
     Errand { call: "end", object: Object::Process(child) }
 }

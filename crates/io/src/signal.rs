@@ -23,8 +23,8 @@
 //! installation. That handler cannot know ours, so no circle arises.
 
 use crate::NonBlocking;
-use crate::errand::told;
 use crate::sys::{self, Action, Fd};
+use crate::wait_reason::with_reason;
 use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
 use std::fmt;
@@ -204,15 +204,15 @@ impl Signals {
             if let Some(signal) = self.try_next() {
                 return Ok(signal);
             }
-            let errand = || Errand { call: "get", object: Object::Name(self.names().into()) };
+            let reason = || Errand { call: "get", object: Object::Name(self.names().into()) };
             match &self.source {
                 Source::Process { eventfd, .. } => {
                     let read = |eventfd: &Fd| Ok(sys::read(eventfd, &mut [0; 8])?);
-                    told(errand, eventfd.read_with(read)).await?;
+                    with_reason(reason, eventfd.read_with(read)).await?;
                 }
                 Source::Simulated(subscription) => {
                     let take = |subscription: &Fd| Ok(sys::take_simulated_signal(subscription)?);
-                    return Ok(Signal(told(errand, subscription.read_with(take)).await? as i32));
+                    return Ok(Signal(with_reason(reason, subscription.read_with(take)).await? as i32));
                 }
             }
         }

@@ -201,7 +201,7 @@ impl Operation {
     }
 
     /// The operation's kind and object, for the observer.
-    pub(super) fn errand(&self) -> Errand {
+    pub(super) fn reason(&self) -> Errand {
         let path = |path: &CString| Object::Name(path.to_string_lossy().into());
         let part = |transfer: &Transfer| Object::Part {
             fd: transfer.file.as_fd().as_raw_fd(),

@@ -431,7 +431,7 @@ impl OperationQueue {
         // Each poll tells the observer the reason of the wait again. While the pool has the
         // operation, the queue does not know its kind.
         observe::waits_on(|| match &slot.operation {
-            Some(operation) => operation.errand(),
+            Some(operation) => operation.reason(),
             None => Errand { call: "finish a disk operation", object: Object::None },
         });
         drop(state);
@@ -576,7 +576,7 @@ impl Future for OperationFuture {
             }
             budget::refund(budget::CALL);
         }
-        observe::waits_on(|| operation.errand());
+        observe::waits_on(|| operation.reason());
         let (slot, listed) = queue.submit(operation, Some(cx.waker().clone()));
         self.0 = Progress::Sent(queue, slot);
         disk::asked(listed);
