@@ -7,8 +7,9 @@
 //! # The recipe
 //!
 //! 1. **System call and node.** A thread awaits [`blocking`]`(f)`. The request holds `f`; the
-//!    thread waits behind its [`Waker`] ([`Trace::Blocked`](selvedge_core::Trace::Blocked)), so the
-//!    same call serves threads of a foreign executor.
+//!    thread waits behind its [`Waker`](std::task::Waker)
+//!    ([`Trace::Blocked`](selvedge_core::Trace::Blocked)), so the same call serves threads of a
+//!    foreign executor.
 //! 2. **Interpret and register.** The request puts `f` and a cell for its answer into the pool's
 //!    queue. When the queue is full, the request waits in line for room, so a pool that cannot keep
 //!    up slows its callers down.
