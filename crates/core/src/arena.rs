@@ -16,10 +16,10 @@
 //!
 //! Fresh memory reads as zeros, and a zero head word means "free": walking a chunk finds the live
 //! threads. A header is two atomic words, so that a stale key, on whatever OS thread, reads
-//! something and no more; who may write them is said in [`thread`](crate::thread).
+//! something and no more; who may write them is said in [`header`](crate::header).
 
 use crate::freed::FreedList;
-use crate::thread::{FREE, Header};
+use crate::header::{FREE, Header};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Range;

@@ -5,7 +5,7 @@
 //! hand a [`Birth`] to the [`Adopt`] that [`adopter`] has given them.
 
 use crate::directory::{self, Entry};
-use crate::thread::quietly;
+use crate::quietly::quietly;
 use crate::{Cpu, cpu};
 use std::fmt;
 use std::sync::Arc;

@@ -5,9 +5,9 @@
 
 use crate::directory::Entry;
 use crate::observe::Lengths;
-use crate::thread::{self, Handle};
 use crate::trace::Trace;
-use crate::{Cpu, Deadlock, Quiet, directory, quiet};
+use crate::vtable::Handle;
+use crate::{Cpu, Deadlock, Quiet, body, directory, quiet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -324,7 +324,7 @@ impl Cpu {
             let key = waits.thread().0;
             // SAFETY: `threads` has listed the thread as one that waits here, and it stays in this
             // CPU's keeping, because only this OS thread could resume it.
-            match unsafe { thread::handle(key) } {
+            match unsafe { body::handle(key) } {
                 Handle::None => false,
                 Handle::AwaitedBy(id, joiner) => !(id == cpu.step.id && cpu.joins_here(joiner, key)),
                 Handle::Anywhere => true,

@@ -19,14 +19,15 @@
 //! it.
 
 use crate::arena::{self, Key};
+use crate::body::{self, Body, poll_to_end};
 use crate::budget;
 use crate::cpu::{CpuInner, create_ready, current, direct, retract};
 use crate::exception::Exception;
+use crate::header::{CANCELLABLE, MOBILE};
 use crate::place::Place;
 use crate::primitives::{AtomicU64, Ordering};
-use crate::thread::{
-    self, Body, CANCELLABLE, Handle, MOBILE, Payload, Polled, drop_quietly, poll_to_end, quietly,
-};
+use crate::quietly::{drop_quietly, quietly};
+use crate::vtable::{Handle, Payload, Polled};
 use crate::{ArenaFull, Cpu, waker};
 use std::any::type_name;
 use std::cell::UnsafeCell;
@@ -623,7 +624,7 @@ impl<T> JoinHandle<T> {
         retract(self.cell.as_ptr());
         if self.cell().meeting.leave() {
             // SAFETY: the thread is over and left its block to the handle, which is gone.
-            unsafe { thread::release(self.key) };
+            unsafe { body::release(self.key) };
         }
     }
 
@@ -656,7 +657,7 @@ impl<T> Drop for JoinHandle<T> {
             // SAFETY: the thread is over and left its block to the handle, which is gone. The cell,
             // which lies at the block's start and not on the heap, has nothing to drop but the
             // result.
-            unsafe { thread::free(cpu, self.key) };
+            unsafe { body::free(cpu, self.key) };
             return;
         }
         self.leave();

@@ -48,6 +48,7 @@ mod around;
 mod biased;
 mod birth;
 mod blocking;
+mod body;
 pub mod budget;
 mod call;
 mod cpu;
@@ -59,6 +60,7 @@ mod far;
 mod fork;
 mod freed;
 mod group;
+mod header;
 mod inbox;
 mod join;
 mod keys;
@@ -71,6 +73,7 @@ mod per_process;
 mod place;
 mod primitives;
 mod quiet;
+mod quietly;
 mod readiness;
 mod round_robin;
 mod run_queue;
@@ -79,6 +82,7 @@ mod thread;
 mod thread_value;
 mod time;
 mod trace;
+mod vtable;
 mod wait_queue;
 mod waker;
 mod yield_now;
@@ -120,6 +124,8 @@ pub use place::ThreadInfo;
 #[doc(hidden)]
 pub use quiet::Ledger;
 pub use quiet::Quiet;
+#[doc(hidden)]
+pub use quietly::quietly;
 pub use readiness::{
     SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
 };
@@ -127,8 +133,6 @@ pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::{RunQueue, SendQueue};
 #[doc(hidden)]
 pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
-#[doc(hidden)]
-pub use thread::quietly;
 pub use thread::{SendThread, Thread};
 pub use thread_value::{ThreadValue, WithValue};
 pub use time::{Deadline, Time, VirtualClock};

@@ -2,8 +2,9 @@
 //! ([`ThreadInfo`]).
 
 use crate::arena::{self, Key};
+use crate::header::{FREE, OVER, STATE, WAITING, WAITING_HERE};
 use crate::observe::{Seen, ThreadId};
-use crate::thread::{self, FREE, OVER, STATE, WAITING, WAITING_HERE};
+use crate::vtable::{self, vtable};
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ impl Place {
 
     #[inline(always)]
     pub(crate) fn of(location: &'static Location<'static>) -> Place {
-        match thread::offset(location) {
+        match vtable::offset(location) {
             Some(offset) => Place(offset),
             None => Place::far(),
         }
@@ -46,7 +47,7 @@ impl Place {
     pub(crate) fn location(self) -> Option<&'static Location<'static>> {
         // SAFETY: any other Place was made by `of`, from a Location. (No location lies at the
         // anchor itself, so its offset is not 0.)
-        (self != Place::UNKNOWN && !self.is_join()).then(|| unsafe { thread::at_offset(self.0) })
+        (self != Place::UNKNOWN && !self.is_join()).then(|| unsafe { vtable::at_offset(self.0) })
     }
 }
 
@@ -66,7 +67,7 @@ impl ThreadInfo {
         let state = head & STATE;
         let waiting = state == WAITING || state == WAITING_HERE;
         let place = if waiting { Place(link) } else { Place::UNKNOWN };
-        ThreadInfo { key, name: (thread::vtable(head).name)(), state, place, seen: None }
+        ThreadInfo { key, name: (vtable(head).name)(), state, place, seen: None }
     }
 
     /// The description of the thread at `key` that can be given on any OS thread. `None` if there

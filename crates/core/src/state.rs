@@ -39,7 +39,7 @@
 //! thread. It changes this head only if it is the head of a live mobile thread. Then it wakes that
 //! thread without cause, which futures must bear. `tests/loom_state.rs` checks the protocol.
 
-use crate::thread::{MOBILE, NOTED, OWNED, STATE, WAITING};
+use crate::header::{MOBILE, NOTED, OWNED, STATE, WAITING};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// An atomic word: the one of std, or in a model the one of loom.

@@ -27,7 +27,7 @@ use crate::cpu::{CpuInner, current, direct};
 use crate::lock::{Guard, LocalLock, Lock, WordLock};
 use crate::place::Place;
 use crate::primitives::{AtomicU8, Ordering};
-use crate::thread::quietly;
+use crate::quietly::quietly;
 use crate::waker::{self, Waiter};
 use std::any::Any;
 use std::cell::UnsafeCell;

@@ -13,7 +13,8 @@
 use crate::arena::{self, Key};
 use crate::cpu::{CpuInner, Step, current};
 use crate::directory;
-use crate::thread::{MOBILE, quietly};
+use crate::header::MOBILE;
+use crate::quietly::quietly;
 use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! thread.
 
 use crate::cpu::{Ask, CpuInner, direct, retract};
-use crate::thread::quietly;
+use crate::quietly::quietly;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
