@@ -4,9 +4,10 @@
 //! [`Adopt`] is the way to a scheduler, and [`Door`] is the way to a single CPU. The crates above
 //! hand a [`Birth`] to the [`Adopt`] that [`adopter`] has given them.
 
+use crate::Cpu;
+use crate::cpu::inner;
 use crate::directory::{self, Entry};
 use crate::quietly::quietly;
-use crate::{Cpu, cpu};
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ pub trait Adopt: fmt::Debug + Send + Sync {
 
 /// The scheduler of the running thread. `None` outside a thread.
 pub fn adopter() -> Option<Arc<dyn Adopt>> {
-    cpu::current().map(|cpu| cpu.adopter())
+    inner::current().map(|cpu| cpu.adopter())
 }
 
 /// The births that other OS threads have asked of a CPU.

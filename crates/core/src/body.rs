@@ -3,7 +3,7 @@
 
 use crate::ArenaFull;
 use crate::arena::{self, GRANULE, GRANULES_MAX, Key};
-use crate::cpu::CpuInner;
+use crate::cpu::inner::CpuInner;
 use crate::far;
 use crate::header::{Header, OVER, OWNED, STATE};
 use crate::quietly::drop_quietly;
@@ -220,6 +220,32 @@ pub(crate) fn create<B: Body>(
         // SAFETY: it was just created, and holds the pointer to a body that is there.
         Ok((key, unsafe { (*cpu.base.body(key).cast::<Heap<B>>()).0 }))
     }
+}
+
+impl CpuInner {
+    #[inline(always)]
+    pub(crate) fn forked<F: Future<Output = ()> + 'static>(
+        &self,
+        future: F,
+        tags: u32,
+    ) -> Result<Thread, ArenaFull> {
+        let (key, _) = create(self, || forked(future), tags)?;
+        // SAFETY: just created and ours.
+        Ok(unsafe { Thread::from_key(key) })
+    }
+}
+
+/// Creates a thread in the running CPU and makes it ready.
+#[inline(always)]
+pub(crate) fn create_ready<B: Body>(
+    cpu: &CpuInner,
+    body: impl FnOnce() -> B,
+    tags: u32,
+) -> Result<(Key, *mut B), ArenaFull> {
+    let (key, body) = create(cpu, body, tags)?;
+    // SAFETY: just created and ours.
+    cpu.push_woken(unsafe { Thread::from_key(key) });
+    Ok((key, body))
 }
 
 /// Places a body in a block of the CPU's slab. If there is no block left, `body` is not called.

@@ -2,7 +2,9 @@
 //! them.
 
 use crate::Cpu;
-use crate::cpu::{Ask, current, direct, retract};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::current;
+use crate::cpu::slot::Ask;
 use crate::thread::Thread;
 use crate::trace::{Detached, Request, Trace};
 use crate::waker;

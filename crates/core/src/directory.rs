@@ -5,12 +5,12 @@
 
 use crate::alarm::GivenUp;
 use crate::birth::Births;
-use crate::cpu::Room;
+use crate::cpu::step::CpuMemory;
 use crate::group::Members;
 use crate::inbox::Inbox;
 use crate::{Unavailable, Unpark};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 const CPUS_MAX: usize = 4096;
@@ -28,28 +28,8 @@ pub(crate) struct Entry {
     unpark: Mutex<Option<Arc<dyn Unpark>>>,
     in_use: AtomicBool,
     births: Mutex<Births>,
-    /// The place of the CPU in memory. Like the entry, it is never freed.
-    room: OnceLock<Room>,
-}
-
-/// A number that one OS thread changes and others may read.
-#[derive(Debug, Default)]
-pub(crate) struct Count(AtomicIsize);
-
-impl Count {
-    #[inline(always)]
-    pub(crate) fn add(&self, n: isize) {
-        self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(&self) -> isize {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
+    /// The memory of the CPU. Like the entry, it is never freed.
+    pub(crate) memory: OnceLock<CpuMemory>,
 }
 
 /// Null if no CPU has had this number yet. Otherwise the entry was leaked by `enter`, and the
@@ -154,14 +134,9 @@ pub(crate) fn call_one() {
 }
 
 impl Entry {
-    /// The place for the CPU with this number, which belongs to the entry.
-    pub(crate) fn room(&self, id: u32) -> &Room {
-        self.room.get_or_init(|| Room::new(id))
-    }
-
     /// The number of threads that the CPU keeps. In a group it is the CPU's share of the sum.
     pub(crate) fn waiting(&self) -> isize {
-        self.room.get().map_or(0, |room| room.step().waiting())
+        self.memory.get().map_or(0, |memory| memory.step().waiting())
     }
 
     pub(crate) fn births(&self) -> MutexGuard<'_, Births> {

@@ -19,9 +19,10 @@
 //! it.
 
 use crate::arena::{self, Key};
-use crate::body::{self, Body, poll_to_end};
+use crate::body::{self, Body, create_ready, poll_to_end};
 use crate::budget;
-use crate::cpu::{CpuInner, create_ready, current, direct, retract};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::{CpuInner, current};
 use crate::exception::Exception;
 use crate::header::{CANCELLABLE, MOBILE};
 use crate::place::Place;

@@ -100,7 +100,9 @@ pub use blocking::{insist, run_blocking};
 pub use call::{Answer, Call, Calling, Syscall, call};
 pub use cpu::Cpu;
 #[doc(hidden)]
-pub use cpu::{is_lent_here, running_cpu};
+pub use cpu::ask::is_lent_here;
+#[doc(hidden)]
+pub use cpu::inner::running_cpu;
 pub use deadlock::Deadlock;
 pub use events::{Events, NoEvents, Relief, RunError, Unpark};
 pub use exception::{Catch, Exception, Panic, catch, throw};

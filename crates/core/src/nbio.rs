@@ -1,7 +1,8 @@
 //! The system call that performs a non-blocking action ([`nbio`]).
 
 use crate::budget;
-use crate::cpu::{Ask, direct, retract};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::slot::Ask;
 use crate::thread::Thread;
 use std::fmt;
 use std::future::Future;

@@ -7,7 +7,8 @@
 //! end of the step checks all of them.
 
 use crate::arena::Key;
-use crate::cpu::{Step, current};
+use crate::cpu::inner::current;
+use crate::cpu::step::Step;
 use crate::place::{Place, ThreadInfo};
 use crate::trace::{Readiness, Request};
 use crate::{Cpu, Events, Time, directory};

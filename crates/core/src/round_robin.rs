@@ -1,6 +1,6 @@
 //! The reference scheduler: [`round_robin`], in a form that can be read as a whole.
 
-use crate::cpu::Brief;
+use crate::cpu::run::Brief;
 use crate::{Cpu, Events, JoinError, NoEvents, RunError, Trace};
 use std::future::Future;
 

@@ -1,7 +1,7 @@
 //! The owner of a mobile thread: the protocol on the head word of the thread ([`park`], [`wake`],
 //! [`heed`]).
 //!
-//! `cpu.rs` calls it. A thread that stays on one CPU is passed about on one OS thread, and its
+//! `cpu/keep.rs` calls it. A thread that stays on one CPU is passed about on one OS thread, and its
 //! state is a plain note. A **mobile** thread can be woken on any OS thread while it runs on
 //! another. So its state changes hands by atomic exchange. A **waker** is here any OS thread that
 //! calls [`wake`]:

@@ -23,7 +23,8 @@
 //! lock. `tests/loom_wait_queue.rs` checks it.
 
 use crate::budget;
-use crate::cpu::{CpuInner, current, direct};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::{CpuInner, current};
 use crate::lock::{Guard, LocalLock, Lock, WordLock};
 use crate::place::Place;
 use crate::primitives::{AtomicU8, Ordering};
@@ -761,7 +762,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
 
     #[cold]
     fn give_up(&self) {
-        crate::cpu::retract(&raw const self.node);
+        retract(&raw const self.node);
         self.queue.inner.before_last();
         let node = NonNull::from(&self.node);
         let waiter = self.queue.with(|state, queue| {
