@@ -411,8 +411,8 @@ impl Thread {
     /// to 8.
     ///
     /// A future beyond 4,080 bytes, or one aligned to more than 8, lives on the heap; its thread
-    /// takes 16 bytes here besides. This is the size for [`fork`](crate::fork) and [`Cpu::thread`];
-    /// [`spawn`](crate::spawn) adds the result.
+    /// takes 16 bytes here besides. This is the size for [`fork`](crate::fork) and
+    /// [`Cpu::thread`](crate::Cpu::thread); [`spawn`](crate::spawn) adds the result.
     pub const fn size_of<F>() -> usize {
         if fits::<F>() { granules_of::<F>() * GRANULE } else { size_of::<Header>() + size_of::<Heap<F>>() }
     }

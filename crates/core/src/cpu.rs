@@ -17,16 +17,18 @@ pub(crate) mod step;
 pub use inner::Cpu;
 
 use crate::arena::{self, Base, Key, Slab};
+use crate::birth::Door;
 use crate::budget;
 use crate::directory;
 use crate::events::SUSPICION_MIN;
 use crate::group::Members;
 use crate::header::{MOBILE, WAITING, WAITING_HERE};
-use crate::observe::{self, Note};
-use crate::place::Place;
+use crate::observe;
+use crate::observer::Note;
 use crate::quietly::quietly;
 use crate::thread::Thread;
 use crate::trace::Detached;
+use crate::wait_site::WaitSite;
 use crate::waker;
 use crate::{ArenaFull, Group, RunQueue, ThreadInfo, Time, Unavailable};
 use inner::{CURRENT, CpuInner, LIVING, Own, leave};
@@ -91,6 +93,7 @@ impl Cpu {
                 members,
                 entry,
                 unparker: Cell::new(ptr::null()),
+                door: Arc::new(Door::to(entry)),
                 adopter: RefCell::new(None),
                 suspicion: Cell::new(SUSPICION_MIN),
                 observer: RefCell::new(None),
@@ -199,8 +202,8 @@ impl Cpu {
         let key = thread.into_key();
         let head = arena::header(key).head();
         if head & MOBILE == 0 {
-            cpu.keep(key, head, WAITING, Place::UNKNOWN);
-        } else if !cpu.keep_mobile(key, head, Place::UNKNOWN) {
+            cpu.keep(key, head, WAITING, WaitSite::UNKNOWN);
+        } else if !cpu.keep_mobile(key, head, WaitSite::UNKNOWN) {
             // SAFETY: the handle owned the thread, and `keep_mobile` has not given it up.
             return Err(unsafe { Thread::from_key(key) });
         }
@@ -293,7 +296,7 @@ impl Drop for Cpu {
         cpu.step.running.store(0, Ordering::Relaxed);
         // Destructors may wake and create threads. The next round cancels those.
         let outer = CURRENT.replace(self.inner.as_ptr());
-        let unborn = cpu.entry.births().close();
+        let unborn = cpu.door.close();
         quietly(|| drop(unborn));
         loop {
             cpu.open_inbox();

@@ -4,14 +4,15 @@
 //! an earlier one again.
 
 use crate::alarm::GivenUp;
-use crate::birth::Births;
+use crate::arena::Unavailable;
 use crate::cpu::step::CpuMemory;
 use crate::group::Members;
 use crate::inbox::Inbox;
-use crate::{Unavailable, Unpark};
+use crate::quiet::Quiet;
+use crate::unpark::Unpark;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 const CPUS_MAX: usize = 4096;
 
@@ -27,7 +28,6 @@ pub(crate) struct Entry {
     /// on.
     unpark: Mutex<Option<Arc<dyn Unpark>>>,
     in_use: AtomicBool,
-    births: Mutex<Births>,
     /// The memory of the CPU. Like the entry, it is never freed.
     pub(crate) memory: OnceLock<CpuMemory>,
 }
@@ -133,14 +133,21 @@ pub(crate) fn call_one() {
     }
 }
 
+impl Quiet {
+    /// One more OS thread is quiet from now on. If it may have been the last active one, a
+    /// scheduler checks for a deadlock.
+    #[expect(clippy::new_without_default, reason = "it is a declaration, not a value")]
+    pub fn new() -> Quiet {
+        let quiet = Quiet::of_scheduler();
+        call_one();
+        quiet
+    }
+}
+
 impl Entry {
     /// The number of threads that the CPU keeps. In a group it is the CPU's share of the sum.
     pub(crate) fn waiting(&self) -> isize {
         self.memory.get().map_or(0, |memory| memory.step().waiting())
-    }
-
-    pub(crate) fn births(&self) -> MutexGuard<'_, Births> {
-        self.births.lock().expect("no panic under this lock")
     }
 
     fn unpark(&self) {

@@ -4,8 +4,9 @@
 //! The event loops of `selvedge-io` implement [`Events`]. The schedulers call [`Cpu::poll`].
 
 use crate::directory::Entry;
-use crate::observe::Lengths;
+use crate::observer::Lengths;
 use crate::trace::Trace;
+use crate::unpark::Unpark;
 use crate::vtable::Handle;
 use crate::{Cpu, Deadlock, Quiet, body, directory, quiet};
 use std::fmt;
@@ -68,13 +69,6 @@ pub trait Relief: fmt::Debug + Send + Sync {
     /// # Errors
     /// If the system's event interface fails.
     fn relieve(&self, cpu: &mut Cpu) -> io::Result<usize>;
-}
-
-/// Wakes an OS thread that waits in [`Events::poll`]. If no OS thread is waiting, the next poll
-/// returns at once.
-pub trait Unpark: fmt::Debug + Send + Sync {
-    /// Makes the poll return.
-    fn unpark(&self);
 }
 
 /// The event source for threads that wait only for one another and for foreign wakers.
@@ -247,7 +241,7 @@ impl Cpu {
         limit: Option<Duration>,
     ) -> Result<bool, RunError> {
         if self.turn() {
-            self.survey_all(events);
+            self.survey_all(|say| events.lengths(say));
         }
         if self.has_woken() || !idle {
             self.inner().suspicion.set(SUSPICION_MIN);

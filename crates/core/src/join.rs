@@ -25,10 +25,10 @@ use crate::cpu::ask::{direct, retract};
 use crate::cpu::inner::{CpuInner, current};
 use crate::exception::Exception;
 use crate::header::{CANCELLABLE, MOBILE};
-use crate::place::Place;
 use crate::primitives::{AtomicU64, Ordering};
 use crate::quietly::{drop_quietly, quietly};
 use crate::vtable::{Handle, Payload, Polled};
+use crate::wait_site::WaitSite;
 use crate::{ArenaFull, Cpu, waker};
 use std::any::type_name;
 use std::cell::UnsafeCell;
@@ -639,7 +639,7 @@ impl<T> JoinHandle<T> {
             cpu.tell(|observer| observer.waits_for(self.key.get(), "which it joins"));
             let here = cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
             // The handle may move before it is dropped; the cell does not.
-            cpu.ask_block(self.cell.as_ptr(), Place::join(self.key), here);
+            cpu.ask_block(self.cell.as_ptr(), WaitSite::join(self.key), here);
         }
         waits
     }

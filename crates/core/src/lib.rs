@@ -51,6 +51,7 @@ mod blocking;
 mod body;
 pub mod budget;
 mod call;
+mod calling;
 mod cpu;
 mod deadlock;
 mod directory;
@@ -67,10 +68,11 @@ mod keys;
 mod lock;
 mod nbio;
 pub mod observe;
+mod observer;
 mod park;
 mod parker;
 mod per_process;
-mod place;
+mod performing;
 mod primitives;
 mod quiet;
 mod quietly;
@@ -79,11 +81,14 @@ mod round_robin;
 mod run_queue;
 mod state;
 mod thread;
+mod thread_info;
 mod thread_value;
 mod time;
 mod trace;
+mod unpark;
 mod vtable;
 mod wait_queue;
+mod wait_site;
 mod waker;
 mod yield_now;
 
@@ -97,14 +102,15 @@ pub use biased::{Guest, Inside, Outside, Owner, Visit, biased};
 pub use birth::{Adopt, Birth, adopter};
 #[doc(hidden)]
 pub use blocking::{insist, run_blocking};
-pub use call::{Answer, Call, Calling, Syscall, call};
+pub use call::{Answer, Call, Syscall};
+pub use calling::{Calling, call};
 pub use cpu::Cpu;
 #[doc(hidden)]
 pub use cpu::ask::is_lent_here;
 #[doc(hidden)]
 pub use cpu::inner::running_cpu;
 pub use deadlock::Deadlock;
-pub use events::{Events, NoEvents, Relief, RunError, Unpark};
+pub use events::{Events, NoEvents, Relief, RunError};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 #[doc(hidden)]
@@ -116,13 +122,13 @@ pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_sp
 #[doc(hidden)]
 pub use join::{Joiner, Meeting};
 pub use lock::{Guard, LocalGuard, LocalLock, Lock, WordGuard, WordLock};
-pub use nbio::{Nbio, Performing, nbio};
+pub use nbio::Nbio;
 pub use park::{Park, park};
 #[doc(hidden)]
 pub use parker::Parker;
 #[doc(hidden)]
 pub use per_process::PerProcess;
-pub use place::ThreadInfo;
+pub use performing::{Performing, nbio};
 #[doc(hidden)]
 pub use quiet::Ledger;
 pub use quiet::Quiet;
@@ -136,8 +142,10 @@ pub use run_queue::{RunQueue, SendQueue};
 #[doc(hidden)]
 pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
 pub use thread::{SendThread, Thread};
+pub use thread_info::ThreadInfo;
 pub use thread_value::{ThreadValue, WithValue};
 pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
+pub use unpark::Unpark;
 pub use wait_queue::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 pub use yield_now::{Exit, YieldNow, exit, yield_now};

@@ -2,7 +2,7 @@
 
 use crate::arena::{self, Key};
 use crate::header::{CANCELLABLE, MOBILE};
-use crate::observe::ThreadId;
+use crate::thread_info::ThreadId;
 use crate::vtable::vtable;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;

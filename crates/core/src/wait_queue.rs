@@ -26,9 +26,9 @@ use crate::budget;
 use crate::cpu::ask::{direct, retract};
 use crate::cpu::inner::{CpuInner, current};
 use crate::lock::{Guard, LocalLock, Lock, WordLock};
-use crate::place::Place;
 use crate::primitives::{AtomicU8, Ordering};
 use crate::quietly::quietly;
+use crate::wait_site::WaitSite;
 use crate::waker::{self, Waiter};
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -748,7 +748,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
     #[inline(always)]
     fn block(&self, cpu: Option<&CpuInner>) {
         if let Some(cpu) = cpu {
-            cpu.ask_block(&raw const self.node, Place::of(self.node.place), M::LOCAL);
+            cpu.ask_block(&raw const self.node, WaitSite::of(self.node.place), M::LOCAL);
         }
     }
 

@@ -5,11 +5,11 @@ use super::inner::{CpuInner, current, lives};
 use super::slot::{Ask, Stop};
 use super::step::{SHIELDED, SPILLED, TIRED};
 use crate::alarm::Alarm;
-use crate::place::Place;
 use crate::quietly::quietly;
 use crate::thread::Thread;
 use crate::trace::{Detached, Request};
 use crate::vtable::Polled;
+use crate::wait_site::WaitSite;
 use crate::waker::{self, Waiter};
 use crate::{Call, Nbio};
 use std::ptr;
@@ -39,8 +39,8 @@ impl CpuInner {
     /// Says that the running thread waits in a queue. The owner of the queue has a key or waker to
     /// resume it.
     #[inline(always)]
-    pub(crate) fn ask_block<T>(&self, leaf: *const T, place: Place, here: bool) {
-        if !self.ask(leaf, if here { Ask::BlockHere(place) } else { Ask::Block(place) }) {
+    pub(crate) fn ask_block<T>(&self, leaf: *const T, site: WaitSite, here: bool) {
+        if !self.ask(leaf, if here { Ask::BlockHere(site) } else { Ask::Block(site) }) {
             self.step.share();
         }
     }

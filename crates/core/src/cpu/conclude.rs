@@ -8,12 +8,13 @@ use crate::Panic;
 use crate::arena::{self, Key};
 use crate::body;
 use crate::header::{CANCELLABLE, MOBILE, OVER, STATE, STICKY, WAITING, WAITING_HERE};
-use crate::observe::{End, Ended, ThreadId};
-use crate::place::Place;
+use crate::observer::{End, Ended};
 use crate::quietly::quietly;
 use crate::thread::Thread;
+use crate::thread_info::ThreadId;
 use crate::trace::{Detached, Request, Sleep, Trace, Wait};
 use crate::vtable::{Polled, vtable};
+use crate::wait_site::WaitSite;
 use crate::waker;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -78,7 +79,7 @@ impl CpuInner {
         // The thread waits for several things, or other code can wake it. So its request goes to
         // the event source with a waker, and the thread stays here.
         let mut runnable = flags & NOTIFIED != 0;
-        let mut place = Place::UNKNOWN;
+        let mut site = WaitSite::UNKNOWN;
         match ask {
             Ask::Wait(readiness) => self.detach(key, Request::Wait(readiness)),
             Ask::Sleep(_) => {
@@ -100,7 +101,7 @@ impl CpuInner {
                 runnable = true;
             }
             Ask::Yield => runnable = true,
-            Ask::Block(at) | Ask::BlockHere(at) => place = at,
+            Ask::Block(at) | Ask::BlockHere(at) => site = at,
             Ask::Nothing | Ask::Exit => {}
         }
         let any = !self.spilled.borrow().is_empty();
@@ -110,7 +111,7 @@ impl CpuInner {
             }
             self.push_woken(hand_over());
         } else if mobile {
-            if !self.keep_mobile(key, head, place) {
+            if !self.keep_mobile(key, head, site) {
                 if !any {
                     return Trace::Yield(hand_over());
                 }
@@ -119,7 +120,7 @@ impl CpuInner {
         } else {
             let state =
                 if matches!(ask, Ask::BlockHere(_)) && !sticky && !any { WAITING_HERE } else { WAITING };
-            self.keep(key, head, state, place);
+            self.keep(key, head, state, site);
         }
         if any { Trace::Any } else { Trace::Blocked }
     }
@@ -141,7 +142,7 @@ impl CpuInner {
                 self.call.set(call);
                 End::Call(name)
             }
-            (_, Ask::Block(place) | Ask::BlockHere(place)) => End::of_place(place),
+            (_, Ask::Block(site) | Ask::BlockHere(site)) => End::of_site(site),
             (_, Ask::Nothing) => End::of_request(self.spilled.borrow().back().map(|d| &d.request)),
         };
         // A thread that waits in a queue or for an event, and has also given its waker away, waits

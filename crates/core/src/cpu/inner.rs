@@ -4,16 +4,21 @@
 use super::slot::Slot;
 use super::step::{CpuMemory, OBSERVED, Step};
 use crate::alarm::{Alarm, GivenUp};
-use crate::arena::{self, Base, Key, Slab};
+use crate::arena::{self, ArenaFull, Base, Key, Slab};
 use crate::birth::{Adopt, Door};
+use crate::call::Call;
 use crate::directory::Entry;
 use crate::group::Members;
 use crate::header::MOBILE;
-use crate::observe::{Observer, Seen, ThreadId};
+use crate::nbio::Nbio;
+use crate::observer::Observer;
+use crate::run_queue::RunQueue;
 use crate::thread::Thread;
+use crate::thread_info::{Seen, ThreadId};
+use crate::time::Time;
 use crate::trace::Detached;
+use crate::unpark::Unpark;
 use crate::vtable::Polled;
-use crate::{ArenaFull, Call, Nbio, RunQueue, Time, Unpark};
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::VecDeque;
@@ -74,7 +79,7 @@ pub(crate) struct Own {
     pub(super) id_above: u64,
     /// The word by which the arena marks a chunk of this CPU.
     pub(super) owner: u64,
-    /// The tag of new threads whose futures are `Send`.
+    /// The tag of new threads with a `Send` future.
     pub(super) mobility: u32,
     /// The number of its group, 0 without one; and the group.
     pub(super) group: u32,
@@ -82,6 +87,8 @@ pub(crate) struct Own {
     pub(crate) entry: &'static Entry,
     /// The address of the unparker that the entry has.
     pub(super) unparker: Cell<*const ()>,
+    /// The way by which threads come from elsewhere, if the scheduler has not named another.
+    pub(crate) door: Arc<Door>,
     /// The scheduler that takes threads from elsewhere. It is set at the first question for it.
     pub(super) adopter: RefCell<Option<Arc<dyn Adopt>>>,
     /// The time that the CPU sleeps before it looks for a deadlock again.
@@ -226,7 +233,7 @@ impl CpuInner {
         self.group != 0 && arena::group(key) == self.group && arena::header(key).head() & MOBILE != 0
     }
 
-    /// The tag of a new thread whose future is `Send`.
+    /// The tag of a new thread with a `Send` future.
     #[inline(always)]
     pub(crate) fn mobility(&self) -> u32 {
         self.mobility
@@ -284,7 +291,7 @@ impl CpuInner {
     /// another one.
     pub(crate) fn adopter(&self) -> Arc<dyn Adopt> {
         let mut adopter = self.adopter.borrow_mut();
-        adopter.get_or_insert_with(|| Arc::new(Door::to(self.entry))).clone()
+        adopter.get_or_insert_with(|| self.door.clone()).clone()
     }
 
     pub(crate) fn set_adopter(&self, adopter: Arc<dyn Adopt>) {

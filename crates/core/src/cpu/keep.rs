@@ -3,9 +3,9 @@
 use super::inner::CpuInner;
 use crate::arena::{self, Key};
 use crate::header::{FREE, MOBILE, OVER, OWNED, STATE, WAITING, WAITING_HERE};
-use crate::place::Place;
 use crate::state::{self, Woken};
 use crate::thread::Thread;
+use crate::wait_site::WaitSite;
 use crate::{ThreadInfo, directory};
 
 impl CpuInner {
@@ -98,35 +98,35 @@ impl CpuInner {
 
     /// Takes a pending thread into the CPU's keeping.
     #[inline(always)]
-    pub(super) fn keep(&self, key: Key, head: u32, state: u32, place: Place) {
+    pub(super) fn keep(&self, key: Key, head: u32, state: u32, site: WaitSite) {
         // Only the owner of its chunk could ever release it. That CPU may be at work on another OS
         // thread.
         if !self.owns(key) {
             // SAFETY: the caller holds the thread, and gives it up.
             strayed(unsafe { Thread::from_key(key) });
         }
-        self.keep_own(key, head, state, place);
+        self.keep_own(key, head, state, site);
     }
 
     /// As [`keep`](CpuInner::keep), of a thread in a chunk of this CPU.
     #[inline(always)]
-    pub(super) fn keep_own(&self, key: Key, head: u32, state: u32, place: Place) {
+    pub(super) fn keep_own(&self, key: Key, head: u32, state: u32, site: WaitSite) {
         self.step.in_state(state).add(1);
         let header = self.base.header(key);
-        header.set_link(place.0);
+        header.set_link(site.0);
         header.set_head(head & !STATE | state);
     }
 
     /// Gives up a pending mobile thread until a waker resumes it. False if it was woken already, so
     /// that it must run again.
     #[inline(always)]
-    pub(super) fn keep_mobile(&self, key: Key, head: u32, place: Place) -> bool {
+    pub(super) fn keep_mobile(&self, key: Key, head: u32, site: WaitSite) -> bool {
         if arena::group(key) != self.group {
             // SAFETY: the caller holds the thread, and gives it up.
             strayed(unsafe { Thread::from_key(key) });
         }
         let header = arena::header(key);
-        header.set_link(place.0);
+        header.set_link(site.0);
         // It is counted first, because another OS thread may resume it before `park` returns.
         self.step.in_state(WAITING).add(1);
         let parked = state::park(&header.head, head);
@@ -143,7 +143,7 @@ impl CpuInner {
         let header = arena::header(joiner);
         arena::owner(joiner) == self.step.id
             && header.head() & STATE == WAITING_HERE
-            && header.link() == Place::join(key).0
+            && header.link() == WaitSite::join(key).0
     }
 
     /// The description of the thread at `key`, which lies in a chunk of this CPU.
@@ -160,9 +160,9 @@ impl CpuInner {
         // owner of the thread may read the link, so this takes the thread first.
         match self.release_mobile(key, head) {
             Some(thread) => {
-                let (key, place) = (thread.into_key(), Place(header.link()));
-                let info = ThreadInfo::of(key, head, place.0);
-                if !self.keep_mobile(key, head, place) {
+                let (key, site) = (thread.into_key(), WaitSite(header.link()));
+                let info = ThreadInfo::of(key, head, site.0);
+                if !self.keep_mobile(key, head, site) {
                     // SAFETY: `keep_mobile` has failed, so the thread is still ours.
                     self.push_woken(unsafe { Thread::from_key(key) });
                 }

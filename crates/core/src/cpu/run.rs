@@ -7,10 +7,10 @@ use super::step::NESTED;
 use crate::arena::Key;
 use crate::body;
 use crate::header::{MOBILE, NOTED, STICKY};
-use crate::place::Place;
 use crate::thread::Thread;
 use crate::trace::{Trace, Wait};
 use crate::vtable::vtable;
+use crate::wait_site::WaitSite;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
@@ -150,7 +150,7 @@ impl CpuInner {
             let head = self.base.header(key).head();
             if head & (STICKY | MOBILE) == 0 && self.owns(key) {
                 slot.kind.set(Stop::Nothing);
-                self.keep_own(key, head, stop as u32, Place(slot.word.get()));
+                self.keep_own(key, head, stop as u32, WaitSite(slot.word.get()));
                 return Brief::Blocked;
             }
         } else if stop == Stop::Done {
@@ -187,7 +187,7 @@ impl CpuInner {
         self.step.flags.fetch_or(NESTED, Ordering::Relaxed);
     }
 
-    /// The key and the head of the thread whose step has just ended.
+    /// The key and the head of the thread that has just made its step.
     #[inline(always)]
     pub(super) fn stopped(&self) -> (Key, u32) {
         // SAFETY: `run` has put a key there, and no code clears it before the end of the step.
@@ -247,7 +247,7 @@ impl CpuInner {
         let usual = self.step.flags.load(Ordering::Relaxed) == 0;
         if usual && stop == Stop::Block && head & MOBILE != 0 {
             self.slot.kind.set(Stop::Nothing);
-            return match self.keep_mobile(key, head, Place(self.slot.word.get())) {
+            return match self.keep_mobile(key, head, WaitSite(self.slot.word.get())) {
                 true => Trace::Blocked,
                 // SAFETY: it is pending and held here; it goes to the handle.
                 false => Trace::Yield(unsafe { Thread::from_key(key) }),

@@ -3,9 +3,9 @@
 use crate::Time;
 use crate::arena::Key;
 use crate::header::{WAITING, WAITING_HERE};
-use crate::place::Place;
 use crate::trace::Readiness;
 use crate::vtable::Polled;
+use crate::wait_site::WaitSite;
 use std::cell::Cell;
 use std::ptr;
 
@@ -22,9 +22,9 @@ pub(crate) enum Ask {
     Call,
     Exit,
     /// The thread waits in a queue that only threads of this CPU reach.
-    BlockHere(Place),
+    BlockHere(WaitSite),
     /// The thread waits in a queue that other OS threads reach too.
-    Block(Place),
+    Block(WaitSite),
 }
 
 /// The request of the running step, or the end of its thread. The kind is a word of its own. Most
@@ -33,7 +33,7 @@ pub(crate) enum Ask {
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) kind: Cell<Stop>,
-    /// The child's key, or the place.
+    /// The child's key, or the wait site.
     pub(super) word: Cell<u32>,
     pub(super) readiness: Cell<Readiness>,
     until: Cell<Time>,
@@ -117,12 +117,12 @@ impl Slot {
             }
             Ask::Call => Stop::Call,
             Ask::Exit => Stop::Exit,
-            Ask::BlockHere(place) => {
-                self.word.set(place.0);
+            Ask::BlockHere(site) => {
+                self.word.set(site.0);
                 Stop::BlockHere
             }
-            Ask::Block(place) => {
-                self.word.set(place.0);
+            Ask::Block(site) => {
+                self.word.set(site.0);
                 Stop::Block
             }
         });
@@ -139,8 +139,8 @@ impl Slot {
             Stop::Sleep => Ask::Sleep(self.until.get()),
             Stop::Call => Ask::Call,
             Stop::Exit => Ask::Exit,
-            Stop::BlockHere => Ask::BlockHere(Place(self.word.get())),
-            Stop::Block => Ask::Block(Place(self.word.get())),
+            Stop::BlockHere => Ask::BlockHere(WaitSite(self.word.get())),
+            Stop::Block => Ask::Block(WaitSite(self.word.get())),
             Stop::Done | Stop::Told | Stop::Untold | Stop::Panicked => Ask::Nothing,
         }
     }
