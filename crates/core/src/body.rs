@@ -5,7 +5,7 @@ use crate::ArenaFull;
 use crate::arena::{self, GRANULE, GRANULES_MAX, Key};
 use crate::cpu::inner::CpuInner;
 use crate::far;
-use crate::header::{Header, OVER, OWNED, STATE};
+use crate::header::{FINISHED, Header, OWNED, STATE};
 use crate::quietly::drop_quietly;
 use crate::thread::Thread;
 use crate::vtable::{self, CpuAddress, Handle, Payload, Polled, VTable, vtable};
@@ -41,7 +41,7 @@ pub(crate) trait Body: 'static {
     /// time. This may run any code.
     ///
     /// # Safety
-    /// `body` is over, `Untold`, and its block is marked as over; this is called once.
+    /// `body` is over, `JoinerPending`, and its block is marked as over; this is called once.
     unsafe fn tell(body: *mut Self) -> bool;
 
     /// Drops the rest that was left for the join handle.
@@ -157,7 +157,7 @@ impl<B: Body> Body for Heap<B> {
         // SAFETY: as above.
         unsafe {
             let ended = B::panicked((*body).0, cpu, payload);
-            if ended != Polled::Untold {
+            if ended != Polled::JoinerPending {
                 (*body).free();
             }
             ended
@@ -320,7 +320,7 @@ unsafe fn cancel<B: Body>(key: Key) {
     match unsafe { B::cancel(body_of(key)) } {
         // SAFETY: the body is dropped, and the block was the caller's.
         Polled::Done => unsafe { CpuInner::free(key, granules_of::<B>()) },
-        // SAFETY: the thread ended as untold.
+        // SAFETY: the thread ended as `JoinerPending`.
         _ => unsafe { conclude(key, head, vtable(head)) },
     }
 }
@@ -329,9 +329,9 @@ unsafe fn cancel<B: Body>(key: Key) {
 /// the join handle is gone.
 ///
 /// # Safety
-/// The thread was owned by the caller and has just ended as `Untold`.
+/// The thread was owned by the caller and has just ended as `JoinerPending`.
 pub(crate) unsafe fn conclude(key: Key, head: u32, vtable: &VTable) {
-    arena::header(key).set_head(head & !STATE | OVER);
+    arena::header(key).set_head(head & !STATE | FINISHED);
     // SAFETY: the vtable is that of the body in this block, which is marked.
     if unsafe { (vtable.tell)(body_of(key)) } {
         // SAFETY: `tell` has said that the block is ours to free.

@@ -15,9 +15,9 @@
 //! | 0-1 = 0 | owned | a [`Thread`] handle or a run queue has it, or it is running | `resume`, creation | next key in a run queue |
 //! | 0-1 = 1 | waiting here | its CPU keeps it; only threads of the same CPU can resume it | end of a step | where it waits |
 //! | 0-1 = 2 | waiting | its CPU keeps it; any thread or waker may resume it | end of a step | where it waits |
-//! | 0-1 = 3 | over | the future is gone, a join handle still needs the block | end of a step, cancellation | nothing |
+//! | 0-1 = 3 | finished | the future is gone, a join handle still needs the block | end of a step, cancellation | nothing |
 //! | 2 | sticky | a waker for it was once cloned, so that it can be woken at any time | end of a step | |
-//! | 2 | noted | the same bit of a mobile thread: it was woken while it was owned | a waker | |
+//! | 2 | notified | the same bit of a mobile thread: it was woken while it was owned | a waker | |
 //! | 3 | mobile | it may run on any CPU of its group | creation | |
 //! | 4 | cancellable | a join handle may cancel it, so that an event source gets its waker, not the thread | creation | |
 //!
@@ -75,9 +75,9 @@ pub(crate) const STATE: u32 = 0b11;
 pub(crate) const OWNED: u32 = 0;
 pub(crate) const WAITING_HERE: u32 = 1;
 pub(crate) const WAITING: u32 = 2;
-pub(crate) const OVER: u32 = 3;
+pub(crate) const FINISHED: u32 = 3;
 pub(crate) const STICKY: u32 = 0b100;
-pub(crate) const NOTED: u32 = 0b100;
+pub(crate) const NOTIFIED: u32 = 0b100;
 pub(crate) const MOBILE: u32 = 0b1000;
 pub(crate) const CANCELLABLE: u32 = 0b1_0000;
 /// All bits that are not part of the offset.

@@ -93,8 +93,8 @@ mod waker;
 mod yield_now;
 
 #[doc(hidden)]
-pub use alarm::Asker;
-pub use alarm::{Alarm, Bell, GivenUp};
+pub use alarm::SleepHandle;
+pub use alarm::{Alarm, CancelCount, CancelFlag};
 pub use arena::{ArenaFull, Unavailable};
 #[doc(hidden)]
 pub use around::{Around, around, exchange_around};
@@ -120,7 +120,7 @@ pub use group::Group;
 pub use inbox::Inbox;
 pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_spawn};
 #[doc(hidden)]
-pub use join::{Joiner, Meeting};
+pub use join::{JoinState, Joiner};
 pub use lock::{Guard, LocalGuard, LocalLock, Lock, WordGuard, WordLock};
 pub use nbio::Nbio;
 pub use park::{Park, park};
@@ -140,7 +140,7 @@ pub use readiness::{
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::{RunQueue, SendQueue};
 #[doc(hidden)]
-pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
+pub use state::{Woken, Word, park as park_state, take_notification, wake as wake_state};
 pub use thread::{SendThread, Thread};
 pub use thread_info::ThreadInfo;
 pub use thread_value::{ThreadValue, WithValue};

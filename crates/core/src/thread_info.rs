@@ -1,7 +1,7 @@
 //! The public description of a thread ([`ThreadInfo`]) and its identity ([`ThreadId`]).
 
 use crate::arena::{self, Key};
-use crate::header::{FREE, OVER, STATE, WAITING, WAITING_HERE};
+use crate::header::{FINISHED, FREE, STATE, WAITING, WAITING_HERE};
 use crate::vtable::vtable;
 use crate::wait_site::WaitSite;
 use std::fmt;
@@ -77,7 +77,7 @@ impl ThreadInfo {
         let head = arena::header(key).head();
         // The link is not read, because the thread's owner may be about to use it for something
         // else.
-        (head != FREE && head & STATE != OVER).then(|| ThreadInfo::of(key, head, WaitSite::UNKNOWN.0))
+        (head != FREE && head & STATE != FINISHED).then(|| ThreadInfo::of(key, head, WaitSite::UNKNOWN.0))
     }
 
     /// The number of the thread. A later thread may have the same number.

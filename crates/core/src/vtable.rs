@@ -44,9 +44,9 @@ pub(crate) enum Polled {
     Pending,
     Done,
     /// Over, and its joiner has been told: the block is the handle's, and may be gone.
-    Told,
+    JoinerTold,
     /// Over, and its joiner is still to be told, by [`VTable::tell`] after the block is marked.
-    Untold,
+    JoinerPending,
     /// Over by a panic. The CPU has the payload.
     Panicked,
 }

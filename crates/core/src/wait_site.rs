@@ -31,8 +31,8 @@ impl WaitSite {
         }
     }
 
-    /// That of a location in another image. (A function, so that the compiler branches, and does
-    /// not compute both.)
+    /// The site of a location in another image: unknown. It is a function, so that the compiler
+    /// branches and does not compute both sites.
     #[cold]
     #[inline(never)]
     fn far() -> WaitSite {
@@ -40,8 +40,8 @@ impl WaitSite {
     }
 
     pub(crate) fn location(self) -> Option<&'static Location<'static>> {
-        // SAFETY: `of` has made any other value, from a Location. (No location lies at the
-        // anchor itself, so its offset is not 0.)
+        // SAFETY: a site that is neither unknown nor a join was made by `of`, from the offset of a
+        // location. (No location lies at the anchor itself, so no such offset is 0.)
         (self != WaitSite::UNKNOWN && !self.is_join()).then(|| unsafe { vtable::at_offset(self.0) })
     }
 }

@@ -130,8 +130,8 @@ impl CpuInner {
         self.slot.kind.set(match polled {
             Polled::Pending => return,
             Polled::Done => Stop::Done,
-            Polled::Told => Stop::Told,
-            Polled::Untold => Stop::Untold,
+            Polled::JoinerTold => Stop::JoinerTold,
+            Polled::JoinerPending => Stop::JoinerPending,
             Polled::Panicked => Stop::Panicked,
         });
     }

@@ -7,7 +7,7 @@ use super::step::{NOTIFIED, OBSERVED, SHARED, SHIELDED, SPILLED, TIRED};
 use crate::Panic;
 use crate::arena::{self, Key};
 use crate::body;
-use crate::header::{CANCELLABLE, MOBILE, OVER, STATE, STICKY, WAITING, WAITING_HERE};
+use crate::header::{CANCELLABLE, FINISHED, MOBILE, STATE, STICKY, WAITING, WAITING_HERE};
 use crate::observer::{End, Ended};
 use crate::quietly::quietly;
 use crate::thread::Thread;
@@ -129,7 +129,7 @@ impl CpuInner {
     fn tell_end(&self, key: Key, polled: Polled, ask: Ask, flags: u8) {
         let end = match (polled, ask) {
             (Polled::Panicked, _) => End::Panic,
-            (Polled::Done | Polled::Told | Polled::Untold, _) | (_, Ask::Exit) => End::Return,
+            (Polled::Done | Polled::JoinerTold | Polled::JoinerPending, _) | (_, Ask::Exit) => End::Return,
             (_, Ask::Fork(child)) => End::Fork(ThreadId(child)),
             (_, Ask::Nbio) => End::Nbio,
             (_, Ask::Yield) => End::Yield,
@@ -180,12 +180,12 @@ impl CpuInner {
                 leave(outer);
                 Trace::Ret
             }
-            Polled::Untold => {
-                // SAFETY: it was held here, and `Untold` says that it has just ended.
+            Polled::JoinerPending => {
+                // SAFETY: it was held here, and `JoinerPending` says that it has just ended.
                 unsafe { self.tell_joiner(key, head) };
                 Trace::Ret
             }
-            Polled::Told => Trace::Ret,
+            Polled::JoinerTold => Trace::Ret,
             Polled::Done | Polled::Panicked => {
                 // SAFETY: `polled` says that the body is dropped. The block was held here.
                 unsafe { self.free_block(key, vtable.granules as usize) };
@@ -200,7 +200,7 @@ impl CpuInner {
     /// The end of a thread that is joined.
     ///
     /// # Safety
-    /// The caller held the thread, which has just ended as `Untold`.
+    /// The caller held the thread, which has just ended as `JoinerPending`.
     pub(super) unsafe fn tell_joiner(&self, key: Key, head: u32) {
         // While this CPU is the current one, a joiner of this CPU is woken here, not by mail.
         let outer = CURRENT.replace(self);
@@ -212,9 +212,9 @@ impl CpuInner {
     /// Marks the block of the running thread, which has just ended. After that its joiner may be
     /// told.
     #[inline(always)]
-    pub(crate) fn mark_over(&self) {
+    pub(crate) fn mark_finished(&self) {
         let (key, head) = self.stopped();
-        self.base.header(key).set_head(head & !STATE | OVER);
+        self.base.header(key).set_head(head & !STATE | FINISHED);
     }
 
     /// Tells the joiner of the running thread, which has ended and has marked its block. A panic of

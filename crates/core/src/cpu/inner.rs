@@ -3,7 +3,7 @@
 
 use super::slot::Slot;
 use super::step::{CpuMemory, OBSERVED, Step};
-use crate::alarm::{Alarm, GivenUp};
+use crate::alarm::{Alarm, CancelCount};
 use crate::arena::{self, ArenaFull, Base, Key, Slab};
 use crate::birth::{Adopt, Door};
 use crate::call::Call;
@@ -262,8 +262,8 @@ impl CpuInner {
     }
 
     /// The count of the sleeps that were asked for here and given up.
-    pub(crate) fn given_up(&self) -> &'static GivenUp {
-        &self.entry.given_up
+    pub(crate) fn cancel_count(&self) -> &'static CancelCount {
+        &self.entry.cancel_count
     }
 
     #[cold]

@@ -2,7 +2,7 @@
 
 use super::inner::CpuInner;
 use crate::arena::{self, Key};
-use crate::header::{FREE, MOBILE, OVER, OWNED, STATE, WAITING, WAITING_HERE};
+use crate::header::{FINISHED, FREE, MOBILE, OWNED, STATE, WAITING, WAITING_HERE};
 use crate::state::{self, Woken};
 use crate::thread::Thread;
 use crate::wait_site::WaitSite;
@@ -132,7 +132,7 @@ impl CpuInner {
         let parked = state::park(&header.head, head);
         if !parked {
             self.step.in_state(WAITING).add(-1);
-            state::heed(&header.head);
+            state::take_notification(&header.head);
         }
         parked
     }
@@ -150,7 +150,7 @@ impl CpuInner {
     pub(super) fn look_at(&self, key: Key) -> Option<ThreadInfo> {
         let header = arena::header(key);
         let head = header.head();
-        if head == FREE || head & STATE == OVER {
+        if head == FREE || head & STATE == FINISHED {
             return None;
         }
         if head & (MOBILE | STATE) != MOBILE | WAITING {

@@ -6,7 +6,7 @@ use super::slot::Stop;
 use super::step::NESTED;
 use crate::arena::Key;
 use crate::body;
-use crate::header::{MOBILE, NOTED, STICKY};
+use crate::header::{MOBILE, NOTIFIED, STICKY};
 use crate::thread::Thread;
 use crate::trace::{Trace, Wait};
 use crate::vtable::vtable;
@@ -164,7 +164,7 @@ impl CpuInner {
                 }
                 return Brief::Ret;
             }
-        } else if stop == Stop::Told {
+        } else if stop == Stop::JoinerTold {
             slot.kind.set(Stop::Nothing);
             return Brief::Ret;
         } else if stop == Stop::Fork {
@@ -203,7 +203,7 @@ impl CpuInner {
         let slot = &self.slot;
         if self.step.flags.load(Ordering::Relaxed) == 0 {
             match slot.kind.get() {
-                Stop::Untold => {
+                Stop::JoinerPending => {
                     slot.kind.set(Stop::Nothing);
                     return self.end_joined(key, head);
                 }
@@ -224,7 +224,7 @@ impl CpuInner {
     fn end_joined(&self, key: Key, head: u32) -> Trace {
         // The code that is told may look at the CPU.
         self.step.running.store(0, Ordering::Relaxed);
-        // SAFETY: it was held here, and `Untold` says that it has just ended.
+        // SAFETY: it was held here, and `JoinerPending` says that it has just ended.
         unsafe { self.tell_joiner(key, head) };
         Trace::Ret
     }
@@ -239,7 +239,7 @@ impl CpuInner {
         let (key, mut head) = self.stopped();
         if head & MOBILE != 0 {
             // `park` finds a wake-up that has come since.
-            head &= !NOTED;
+            head &= !NOTIFIED;
         }
         // Destructors and observers may look at the CPU.
         self.step.running.store(0, Ordering::Relaxed);

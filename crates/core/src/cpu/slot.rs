@@ -59,8 +59,8 @@ pub(super) enum Stop {
     Call,
     Exit,
     Done,
-    Told,
-    Untold,
+    JoinerTold,
+    JoinerPending,
     Panicked,
 }
 
@@ -73,8 +73,8 @@ impl Stop {
     pub(super) fn polled(self) -> Polled {
         match self {
             Stop::Done => Polled::Done,
-            Stop::Told => Polled::Told,
-            Stop::Untold => Polled::Untold,
+            Stop::JoinerTold => Polled::JoinerTold,
+            Stop::JoinerPending => Polled::JoinerPending,
             Stop::Panicked => Polled::Panicked,
             _ => Polled::Pending,
         }
@@ -141,7 +141,7 @@ impl Slot {
             Stop::Exit => Ask::Exit,
             Stop::BlockHere => Ask::BlockHere(WaitSite(self.word.get())),
             Stop::Block => Ask::Block(WaitSite(self.word.get())),
-            Stop::Done | Stop::Told | Stop::Untold | Stop::Panicked => Ask::Nothing,
+            Stop::Done | Stop::JoinerTold | Stop::JoinerPending | Stop::Panicked => Ask::Nothing,
         }
     }
 }
