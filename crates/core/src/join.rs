@@ -473,11 +473,7 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
             Joiner::None => false,
             Joiner::Waiting(joiner) => {
                 // A foreign waker may panic, and so may the `Unpark` of the joiner's event source.
-                quietly(|| {
-                    if let Err(foreign) = waker::fire_here(joiner) {
-                        foreign.wake();
-                    }
-                });
+                quietly(|| joiner.wake());
                 false
             }
             Joiner::HandleGone => {
