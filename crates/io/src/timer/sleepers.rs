@@ -1,25 +1,18 @@
-//! The sleepers of an event loop, ordered by the tick at which they are due: the second wheel of
-//! the loop, made for millions of sleeps. [`Driver`](crate::epoll::Driver) keeps one beside its
-//! [wheel](crate::wheel).
+//! The sleepers of an event loop, ordered by the tick at which they are due: [`SleeperWheel`], made
+//! for millions of sleeps.
 //!
 //! Vocabulary. A *sleeper* is a waiter with its tick and, if it can give up, its [`CancelFlag`]. A
 //! sleeper *has given up* when its `CancelFlag` is cancelled. Sleepers that have given up are
 //! *counted* in a `CancelCount` counter.
 //!
-//! This wheel differs from the other one because no sleeper can be taken out by a key. A sleeper
-//! gives up through its [`CancelFlag`], on whatever OS thread, and giving up costs nothing more.
-//! The entry that a given-up sleeper leaves here is skipped when it is due. It is cleared away
-//! earlier when the given-up sleepers are more than the wanted ones. So a slot is a plain vector:
-//! setting a timer appends to the vector, firing reads it from end to end, and neither looks at any
-//! other timer.
-//!
-//! Both wheels share [`Levels`] and `Slots`. There are two wheels because a node that can be taken
-//! out by a key costs each timer its links, and firing it costs a walk through memory. A deadline
-//! that is moved on all the time, for example a connection's deadline, stays in the wheel. A sleep
-//! comes here, because there may be millions of sleeps.
+//! No sleeper can be taken out by a key. A sleeper gives up through its [`CancelFlag`], on whatever OS
+//! thread, and giving up costs nothing more. The entry that a given-up sleeper leaves here is
+//! skipped when it is due. It is cleared away earlier when the given-up sleepers are more than the
+//! wanted ones. So a slot is a plain vector: setting a timer appends to the vector, firing reads it
+//! from end to end, and neither looks at any other timer.
 
-use crate::levels::{LEVELS, Levels, SLOTS, Slots};
-use crate::wheel::Tick;
+use super::levels::{LEVELS, Levels, SLOTS, Slots};
+use super::wheel::Tick;
 use selvedge_core::{CancelCount, CancelFlag};
 use std::mem;
 
@@ -44,7 +37,7 @@ impl<W> Sleeper<W> {
 
 /// Sleepers of type `W`, with an estimate of how many of them have given up.
 #[derive(Debug)]
-pub(crate) struct Sleepers<W> {
+pub(crate) struct SleeperWheel<W> {
     levels: Levels,
     slots: Box<Slots<Vec<Sleeper<W>>>>,
     len: usize,
@@ -106,9 +99,9 @@ impl GoneCount {
     }
 }
 
-impl<W> Sleepers<W> {
-    pub(crate) fn new(now: Tick) -> Sleepers<W> {
-        Sleepers {
+impl<W> SleeperWheel<W> {
+    pub(crate) fn new(now: Tick) -> SleeperWheel<W> {
+        SleeperWheel {
             levels: Levels::new(now),
             slots: Box::new([const { [const { Vec::new() }; SLOTS] }; LEVELS]),
             len: 0,
@@ -261,7 +254,7 @@ mod tests {
     use std::pin::Pin;
     use std::task::{Context, Waker};
 
-    fn drain(sleepers: &mut Sleepers<u32>, now: u64) -> Vec<u32> {
+    fn drain(sleepers: &mut SleeperWheel<u32>, now: u64) -> Vec<u32> {
         let mut woken = Vec::new();
         sleepers.expire(Tick(now), |w| woken.push(w));
         woken
@@ -274,7 +267,7 @@ mod tests {
             ops in prop::collection::vec((0..3u8, prop_oneof![0..3u64, 0..130u64, 0..5_000u64, 0..1u64 << 40]), 1..200),
         ) {
             let mut now = u64::from(start);
-            let (mut sleepers, mut wheel) = (Sleepers::new(Tick(now)), Wheel::new(Tick(now)));
+            let (mut sleepers, mut wheel) = (SleeperWheel::new(Tick(now)), Wheel::new(Tick(now)));
             for (id, (op, span)) in (0u32..).zip(ops) {
                 if op < 2 {
                     sleepers.add(Tick(now + span), id, None);
@@ -310,7 +303,7 @@ mod tests {
 
     #[test]
     fn sleepers_that_give_up_are_cleared_away_when_they_are_as_many_as_the_others() {
-        let mut sleepers = Sleepers::new(Tick(0));
+        let mut sleepers = SleeperWheel::new(Tick(0));
         let mut waiting = Vec::new();
         let mut most = 0;
         for n in 0..10_000u32 {
@@ -333,7 +326,7 @@ mod tests {
 
     #[test]
     fn when_all_have_given_up_no_sleeper_is_left() {
-        let mut sleepers = Sleepers::new(Tick(0));
+        let mut sleepers = SleeperWheel::new(Tick(0));
         let all: Vec<_> = (0..10)
             .map(|n| {
                 let (asked, flag) = asked();
