@@ -230,7 +230,7 @@ impl std::error::Error for JoinError {}
 /// schedulers it stays where it was created. A future that is not `Send` goes to [`spawn_local`].
 ///
 /// # Panics
-/// Outside of a thread of ours, and if the arena is full: see [`try_spawn`].
+/// Outside of a Selvedge thread, and if the arena is full: see [`try_spawn`].
 ///
 /// # Paper
 /// [Del §2.1] `spawn`; [HMP05 §2.1] `forkIO`.
@@ -274,7 +274,7 @@ pub fn spawn_local<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
 /// If the arena is full.
 ///
 /// # Panics
-/// Outside of a thread of ours.
+/// Outside of a Selvedge thread.
 #[inline]
 pub fn try_spawn<F>(future: F) -> Result<JoinHandle<F::Output>, ArenaFull>
 where
@@ -287,7 +287,7 @@ where
 
 #[inline(always)]
 fn here<'a>() -> &'a CpuInner {
-    current().expect("spawn() needs a thread of ours to be called in")
+    current().expect("spawn() must be called within a Selvedge thread")
 }
 
 impl Cpu {
