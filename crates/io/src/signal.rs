@@ -133,7 +133,7 @@ pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
         mask |= signal.bit().ok_or_else(text)?;
     }
     if let Some(subscription) = sys::simulated_signals(mask) {
-        return Ok(Signals { source: Source::Simulated(NonBlocking::assume(subscription?)), mask });
+        return Ok(Signals { source: Source::Simulated(NonBlocking::unserved(subscription?)), mask });
     }
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(slot) = (0..SUBSCRIPTIONS_MAX).find(|&i| !table.taken[i]) else {
@@ -162,7 +162,7 @@ pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
         }
     }
     table.taken[slot] = true;
-    Ok(Signals { source: Source::Process { slot, eventfd: NonBlocking::assume(eventfd) }, mask })
+    Ok(Signals { source: Source::Process { slot, eventfd: NonBlocking::unserved(eventfd) }, mask })
 }
 
 /// A subscription to signals, created by [`signals`].
@@ -197,6 +197,9 @@ impl Signals {
     /// # Errors
     /// Only if the eventfd cannot be read, which does not happen.
     pub async fn next(&mut self) -> io::Result<Signal> {
+        // Here and not in `signals`, because `selvedge-see` subscribes in every program and never
+        // awaits: so a program without waits has no such loop linked into it.
+        crate::reactor::fallback::install();
         loop {
             if let Some(signal) = self.try_next() {
                 return Ok(signal);
