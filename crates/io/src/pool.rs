@@ -38,9 +38,10 @@ use std::time::Duration;
 /// Runs `f` on an OS thread of the process's blocking pool and returns what it returned.
 ///
 /// The pool has at most 64 OS threads and 1,024 jobs in its queue; beyond that the caller waits for
-/// room. (What this crate itself has OS threads do, files above all, goes by others, and does not
-/// wait behind `f`.) Dropping the future before `f` has started removes the job; afterwards `f`
-/// runs to its end and its result is dropped.
+/// room. A `selvedge::Runner` and [`Pool::set_limits`] change these bounds. (What this crate itself
+/// has OS threads do, files above all, goes by others, and does not wait behind `f`.) Dropping the
+/// future before `f` has started removes the job; afterwards `f` runs to its end and its result is
+/// dropped.
 ///
 /// # Errors
 ///
@@ -155,7 +156,7 @@ impl Lane {
 }
 
 /// The bounds of a [`Pool`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most OS threads at once.
     pub threads_max: NonZeroUsize,
@@ -189,8 +190,39 @@ pub struct Pool {
 impl Pool {
     /// A pool that starts its first OS thread with its first job.
     pub fn new(limits: Limits) -> Pool {
-        let state = Mutex::new(PoolState::default());
-        Pool { shared: Arc::new(PoolShared { limits, state, work: Condvar::new() }) }
+        let state = Mutex::new(PoolState { limits, ..PoolState::default() });
+        Pool { shared: Arc::new(PoolShared { state, work: Condvar::new() }) }
+    }
+
+    /// The pool's bounds now.
+    pub fn limits(&self) -> Limits {
+        lock(&self.shared.state).limits
+    }
+
+    /// Sets other bounds. With fewer OS threads than there are, those in surplus leave when they
+    /// have no job or have ended their job. Jobs that are in the queue stay there when the queue
+    /// becomes shorter.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::pool::{self, Limits};
+    ///
+    /// let limits = Limits { threads_max: 8.try_into().unwrap(), ..pool::shared().limits() };
+    /// pool::shared().set_limits(limits);
+    /// assert_eq!(pool::shared().limits(), limits);
+    /// ```
+    pub fn set_limits(&self, limits: Limits) {
+        let mut state = lock(&self.shared.state);
+        state.limits = limits;
+        // Jobs that wait for an OS thread may have one now. If none can be started, the OS threads
+        // that there are come to them later.
+        let waiting = state.jobs.len().saturating_sub(state.idle);
+        let _ = (0..waiting).try_for_each(|_| self.shared.start_thread(&mut state));
+        let room = limits.queue_max.get().saturating_sub(state.jobs.len()).min(state.line.len());
+        let next: Vec<_> = state.line.drain(..room).collect();
+        drop(state);
+        self.shared.work.notify_all();
+        next.into_iter().for_each(|next| wake_next(Some(next)));
     }
 
     /// Runs `f` on an OS thread of this pool. As [`blocking`] otherwise.
@@ -246,14 +278,15 @@ impl Drop for Pool {
 
 #[derive(Debug)]
 struct PoolShared {
-    limits: Limits,
     state: Mutex<PoolState>,
-    /// Signalled when a job comes in while an OS thread is idle, and when the pool closes.
+    /// Signalled when a job comes in while an OS thread is idle, when the pool closes, and when its
+    /// bounds change.
     work: Condvar,
 }
 
 #[derive(Default)]
 struct PoolState {
+    limits: Limits,
     jobs: VecDeque<Job>,
     /// Callers that wait for room in `jobs`, each with its ticket; tickets ascend.
     line: VecDeque<(u64, Waker)>,
@@ -271,6 +304,7 @@ struct PoolState {
 impl fmt::Debug for PoolState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PoolState {
+            limits,
             jobs,
             line,
             next_ticket: _,
@@ -282,6 +316,7 @@ impl fmt::Debug for PoolState {
             closed,
         } = self;
         f.debug_struct("State")
+            .field("limits", limits)
             .field("jobs", &jobs.len())
             .field("line", &line.len())
             .field("threads", threads)
@@ -299,6 +334,12 @@ impl PoolState {
     fn settle(&mut self) {
         let quiet = if self.closed { 0 } else { self.idle.saturating_sub(self.jobs.len()) };
         self.quiet.resize_with(quiet, Quiet::new);
+    }
+
+    /// The caller that has waited longest, if there is room for its job.
+    fn next_in_line(&mut self) -> Option<(u64, Waker)> {
+        let has_room = self.jobs.len() < self.limits.queue_max.get();
+        if has_room { self.line.pop_front() } else { None }
     }
 
     /// Where in line a ticket stands.
@@ -322,18 +363,11 @@ impl PoolShared {
     /// there is none, with the job, which is to be dropped when the lock is released: it is code of
     /// the caller's.
     fn submit(self: &Arc<PoolShared>, state: &mut PoolState, job: Job) -> Result<(), (std::io::Error, Job)> {
-        if state.jobs.len() >= state.idle && state.threads < self.limits.threads_max.get() {
-            let shared = self.clone();
-            let started =
-                std::thread::Builder::new().name("selvedge-pool".into()).spawn(move || shared.work());
-            match started {
-                Ok(_) => {
-                    state.threads += 1;
-                    state.threads_most = state.threads_most.max(state.threads);
-                }
-                Err(_) if state.threads > 0 => {} // the others will come to it
-                Err(error) => return Err((error, job)),
-            }
+        if state.jobs.len() >= state.idle
+            && let Err(error) = self.start_thread(state)
+            && state.threads == 0
+        {
+            return Err((error, job));
         }
         state.jobs.push_back(job);
         state.settle();
@@ -341,12 +375,28 @@ impl PoolShared {
         Ok(())
     }
 
+    /// Starts one more OS thread, if there may be one more.
+    fn start_thread(self: &Arc<PoolShared>, state: &mut PoolState) -> std::io::Result<()> {
+        if state.threads < state.limits.threads_max.get() {
+            let shared = self.clone();
+            std::thread::Builder::new().name("selvedge-pool".into()).spawn(move || shared.work())?;
+            state.threads += 1;
+            state.threads_most = state.threads_most.max(state.threads);
+        }
+        Ok(())
+    }
+
     /// The event loop of this source: what every OS thread of the pool does.
     fn work(&self) {
         let mut state = lock(&self.state);
         loop {
+            if state.threads > state.limits.threads_max.get() {
+                // Another takes the job that this OS thread may have been woken for.
+                self.work.notify_one();
+                break;
+            }
             if let Some(job) = state.jobs.pop_front() {
-                let next = state.line.pop_front();
+                let next = state.next_in_line();
                 state.taken += 1;
                 state.settle();
                 drop(state);
@@ -360,9 +410,12 @@ impl PoolShared {
             }
             state.idle += 1;
             state.settle();
+            let limits = state.limits;
+            let stays =
+                |state: &mut PoolState| state.jobs.is_empty() && !state.closed && state.limits == limits;
             let (woken, timeout) = self
                 .work
-                .wait_timeout_while(state, self.limits.idle, |s| s.jobs.is_empty() && !s.closed)
+                .wait_timeout_while(state, limits.idle, stays)
                 .unwrap_or_else(PoisonError::into_inner);
             state = woken;
             state.idle -= 1;
@@ -500,7 +553,7 @@ where
                     JobStage::Unsent(f) | JobStage::InLine(f, _) => f,
                     _ => unreachable!("matched above"),
                 };
-                if state.jobs.len() >= this.pool.limits.queue_max.get() {
+                if state.jobs.len() >= state.limits.queue_max.get() {
                     let ticket = state.next_ticket;
                     state.next_ticket += 1;
                     state.line.push_back((ticket, waker));
@@ -564,7 +617,7 @@ impl<T, F> Drop for Blocking<T, F> {
                     Ok(i) => state.line.remove(i),
                     Err(_) => None,
                 };
-                let next = if gone.is_none() { state.line.pop_front() } else { None };
+                let next = if gone.is_none() { state.next_in_line() } else { None };
                 drop(state);
                 drop(gone);
                 wake_next(next);
@@ -577,7 +630,7 @@ impl<T, F> Drop for Blocking<T, F> {
                 let unstarted =
                     state.jobs.iter().position(|job| job.id == id).and_then(|i| state.jobs.remove(i));
                 state.settle();
-                let next = if unstarted.is_some() { state.line.pop_front() } else { None };
+                let next = if unstarted.is_some() { state.next_in_line() } else { None };
                 drop(state);
                 drop(unstarted);
                 wake_next(next);
@@ -683,6 +736,71 @@ mod tests {
             assert!(start.elapsed() < Duration::from_secs(10), "{what}");
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn with_more_os_threads_allowed_jobs_that_wait_begin() {
+        let pool = pool(1, 1);
+        let (all, ended) = (Arc::new(std::sync::Barrier::new(3)), Arc::new(AtomicUsize::new(0)));
+        // Each job waits for the two others, so that one OS thread alone never ends any.
+        let mut jobs: Vec<_> = (0..3)
+            .map(|_| {
+                let (all, ended) = (all.clone(), ended.clone());
+                pool.run(move || {
+                    all.wait();
+                    ended.fetch_add(1, SeqCst);
+                })
+            })
+            .collect();
+        assert!(poll_once(&mut jobs[0]).is_pending());
+        eventually("the first job is taken", || pool.load().taken == 1);
+        assert!(jobs.iter_mut().all(|job| poll_once(job).is_pending()));
+        let load = pool.load();
+        assert_eq!((load.threads, load.queued, load.in_line), (1, 1, 1));
+        let [threads_max, queue_max] = [3, 2].map(|n| NonZeroUsize::new(n).unwrap());
+        pool.set_limits(Limits { threads_max, queue_max, ..pool.limits() });
+        block_on(join_all(jobs)).into_iter().for_each(|ended| ended.unwrap());
+        assert_eq!(ended.load(SeqCst), 3);
+    }
+
+    #[test]
+    fn with_fewer_os_threads_allowed_those_in_surplus_leave() {
+        let idle = Duration::from_secs(3600);
+        let pool = pool(4, 8);
+        pool.set_limits(Limits { idle, ..pool.limits() });
+        let all = Arc::new(std::sync::Barrier::new(4));
+        let meet = (0..4).map(|_| {
+            let all = all.clone();
+            pool.run(move || all.wait().is_leader())
+        });
+        let leaders = block_on(join_all(meet)).into_iter().filter(|leads| *leads.as_ref().unwrap());
+        assert_eq!(leaders.count(), 1);
+        eventually("all four are idle", || pool.load().idle == 4);
+        pool.set_limits(Limits { threads_max: NonZeroUsize::MIN, ..pool.limits() });
+        eventually("three have left", || pool.threads() == 1);
+        assert_eq!(block_on(pool.run(|| 42)).unwrap(), 42);
+        assert_eq!(pool.threads(), 1);
+        // And the last one when it may not stay for an hour any more.
+        pool.set_limits(Limits { idle: Duration::from_millis(1), ..pool.limits() });
+        eventually("the last one has left", || pool.threads() == 0);
+    }
+
+    #[test]
+    fn a_shorter_queue_lets_every_job_and_caller_through() {
+        let pool = pool(1, 8);
+        let (go, gate) = mpsc::channel::<()>();
+        let first = pool.run(move || gate.recv().unwrap());
+        let mut jobs: Vec<_> = (0..12).map(|i| pool.run(move || i)).collect();
+        let mut first = Box::pin(first);
+        assert!(poll_once(&mut first).is_pending());
+        eventually("the first job is taken", || pool.load().taken == 1);
+        assert!(jobs.iter_mut().all(|job| poll_once(job).is_pending()));
+        pool.set_limits(Limits { queue_max: NonZeroUsize::MIN, ..pool.limits() });
+        assert_eq!((pool.load().queued, pool.load().in_line), (8, 4));
+        go.send(()).unwrap();
+        let answers = block_on(join_all(jobs));
+        assert!(answers.into_iter().map(Result::unwrap).eq(0..12));
+        block_on(first).unwrap();
     }
 
     #[test]
