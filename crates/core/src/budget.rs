@@ -119,13 +119,14 @@ pub fn suffices(price: u32) -> bool {
     left >= 0
 }
 
-/// Whether something is left for an operation that is [charged](charge_one) when it has succeeded.
+/// Whether the count lasts for one operation. If the operation succeeds, the caller
+/// [charges](charge_one) for it.
 #[inline(always)]
 pub(crate) fn is_left() -> bool {
     cfg!(loom) || LEFT.get() > 0
 }
 
-/// Takes the price of an operation off for which something was [left](is_left).
+/// Subtracts the price of one operation, which has succeeded. [`is_left`] was true before it.
 #[inline(always)]
 pub(crate) fn charge_one() {
     if !cfg!(loom) {

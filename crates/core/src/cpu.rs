@@ -1,6 +1,6 @@
 //! The CPU: what a scheduler has one of for each OS thread it runs threads on.
 
-use crate::alarm::{Alarm, GivenUp};
+use crate::alarm::{Alarm, CancelCount};
 use crate::arena::{self, Base, Key, Slab};
 use crate::birth::{Adopt, Door};
 use crate::budget;
@@ -11,7 +11,7 @@ use crate::observe::{self, End, Ended, Note, Observer, Seen, ThreadId};
 use crate::place::Place;
 use crate::state::{self, Woken};
 use crate::thread::{
-    self, Body, CANCELLABLE, FREE, MOBILE, NOTED, OVER, OWNED, Polled, STATE, STICKY, Thread, WAITING,
+    self, Body, CANCELLABLE, FINISHED, FREE, MOBILE, OWNED, Polled, STATE, STICKY, Thread, WAITING,
     WAITING_HERE, create,
 };
 use crate::trace::{Detached, Readiness, Request, Sleep, Trace, Wait};
@@ -88,8 +88,8 @@ pub(crate) enum Stop {
     Call,
     Exit,
     Done,
-    Told,
-    Untold,
+    JoinerTold,
+    JoinerPending,
     Panicked,
 }
 
@@ -102,8 +102,8 @@ impl Stop {
     fn polled(self) -> Polled {
         match self {
             Stop::Done => Polled::Done,
-            Stop::Told => Polled::Told,
-            Stop::Untold => Polled::Untold,
+            Stop::JoinerTold => Polled::JoinerTold,
+            Stop::JoinerPending => Polled::JoinerPending,
             Stop::Panicked => Polled::Panicked,
             _ => Polled::Pending,
         }
@@ -218,7 +218,7 @@ impl Slot {
             Stop::Exit => Ask::Exit,
             Stop::BlockHere => Ask::BlockHere(Place(self.word.get())),
             Stop::Block => Ask::Block(Place(self.word.get())),
-            Stop::Done | Stop::Told | Stop::Untold | Stop::Panicked => Ask::Nothing,
+            Stop::Done | Stop::JoinerTold | Stop::JoinerPending | Stop::Panicked => Ask::Nothing,
         }
     }
 }
@@ -784,7 +784,7 @@ impl CpuInner {
                 }
                 return Brief::Ret;
             }
-        } else if stop == Stop::Told {
+        } else if stop == Stop::JoinerTold {
             slot.kind.set(Stop::Nothing);
             return Brief::Ret;
         } else if stop == Stop::Fork {
@@ -1019,7 +1019,7 @@ impl CpuInner {
         let parked = state::park(&header.head, head);
         if !parked {
             self.step.in_state(WAITING).add(-1);
-            state::heed(&header.head);
+            state::take_notification(&header.head);
         }
         parked
     }
@@ -1037,7 +1037,7 @@ impl CpuInner {
     fn look_at(&self, key: Key) -> Option<ThreadInfo> {
         let header = arena::header(key);
         let head = header.head();
-        if head == FREE || head & STATE == OVER {
+        if head == FREE || head & STATE == FINISHED {
             return None;
         }
         if head & (MOBILE | STATE) != MOBILE | WAITING {
@@ -1178,9 +1178,9 @@ impl CpuInner {
     /// Marks the block of the running thread, which has just ended: from then on its joiner may be
     /// told.
     #[inline(always)]
-    pub(crate) fn mark_over(&self) {
+    pub(crate) fn mark_finished(&self) {
         let (key, head) = self.stopped();
-        self.base.header(key).set_head(head & !STATE | OVER);
+        self.base.header(key).set_head(head & !STATE | FINISHED);
     }
 
     /// Tells the joiner of the running thread, which has ended and has marked its block. A panic of
@@ -1249,8 +1249,8 @@ impl CpuInner {
     }
 
     /// Where those who ask here for a sleep count that they gave it up.
-    pub(crate) fn given_up(&self) -> &'static GivenUp {
-        &self.entry.given_up
+    pub(crate) fn cancel_count(&self) -> &'static CancelCount {
+        &self.entry.cancel_count
     }
 
     /// The running thread's own waker, for a queue that says so with
@@ -1282,8 +1282,8 @@ impl CpuInner {
         self.slot.kind.set(match polled {
             Polled::Pending => return,
             Polled::Done => Stop::Done,
-            Polled::Told => Stop::Told,
-            Polled::Untold => Stop::Untold,
+            Polled::JoinerTold => Stop::JoinerTold,
+            Polled::JoinerPending => Stop::JoinerPending,
             Polled::Panicked => Stop::Panicked,
         });
     }
@@ -1323,7 +1323,7 @@ impl CpuInner {
         let slot = &self.slot;
         if self.step.flags.load(Ordering::Relaxed) == 0 {
             match slot.kind.get() {
-                Stop::Untold => {
+                Stop::JoinerPending => {
                     slot.kind.set(Stop::Nothing);
                     return self.end_joined(key, head);
                 }
@@ -1359,7 +1359,7 @@ impl CpuInner {
         let (key, mut head) = self.stopped();
         if head & MOBILE != 0 {
             // What it has been woken for since is for `park` to find.
-            head &= !NOTED;
+            head &= !thread::NOTIFIED;
         }
         // Destructors and observers may look.
         self.step.running.store(0, Ordering::Relaxed);
@@ -1521,7 +1521,7 @@ impl CpuInner {
     fn tell_end(&self, key: Key, polled: Polled, ask: Ask, flags: u8) {
         let end = match (polled, ask) {
             (Polled::Panicked, _) => End::Panic,
-            (Polled::Done | Polled::Told | Polled::Untold, _) | (_, Ask::Exit) => End::Return,
+            (Polled::Done | Polled::JoinerTold | Polled::JoinerPending, _) | (_, Ask::Exit) => End::Return,
             (_, Ask::Fork(child)) => End::Fork(ThreadId(child)),
             (_, Ask::Nbio) => End::Nbio,
             (_, Ask::Yield) => End::Yield,
@@ -1564,7 +1564,7 @@ impl CpuInner {
     /// The end of a thread that is joined.
     ///
     /// # Safety
-    /// The thread was held by the caller and has just ended as `Untold`.
+    /// The thread was held by the caller and has just ended as `JoinerPending`.
     unsafe fn tell_joiner(&self, key: Key, head: u32) {
         // So that a joiner of ours is woken here, and not by mail.
         let outer = CURRENT.replace(self);
@@ -1584,12 +1584,12 @@ impl CpuInner {
                 leave(outer);
                 Trace::Ret
             }
-            Polled::Untold => {
+            Polled::JoinerPending => {
                 // SAFETY: it was held by us, and has just ended.
                 unsafe { self.tell_joiner(key, head) };
                 Trace::Ret
             }
-            Polled::Told => Trace::Ret,
+            Polled::JoinerTold => Trace::Ret,
             Polled::Done | Polled::Panicked => {
                 // SAFETY: the body is dropped, and the block was held by us.
                 unsafe { self.free_block(key, vtable.granules as usize) };

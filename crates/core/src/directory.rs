@@ -3,7 +3,7 @@
 //! Entries are never freed, so a waker may look one up at any time. A later CPU uses the number of
 //! an earlier one again.
 
-use crate::alarm::GivenUp;
+use crate::alarm::CancelCount;
 use crate::birth::Births;
 use crate::cpu::Room;
 use crate::group::Members;
@@ -20,7 +20,7 @@ const CPUS_MAX: usize = 4096;
 #[repr(align(128))]
 pub(crate) struct Entry {
     pub(crate) inbox: Inbox,
-    pub(crate) given_up: GivenUp,
+    pub(crate) cancel_count: CancelCount,
     /// The group the CPU belongs to.
     group: Mutex<Option<Arc<Members>>>,
     /// The handle that wakes the CPU's OS thread when it sleeps. It is known from the first sleep

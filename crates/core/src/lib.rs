@@ -84,8 +84,8 @@ mod waker;
 mod yield_now;
 
 #[doc(hidden)]
-pub use alarm::Asker;
-pub use alarm::{Alarm, Bell, GivenUp};
+pub use alarm::SleepHandle;
+pub use alarm::{Alarm, CancelCount, CancelFlag};
 pub use arena::{ArenaFull, Unavailable};
 #[doc(hidden)]
 pub use around::{Around, around, exchange_around};
@@ -108,7 +108,7 @@ pub use group::Group;
 pub use inbox::Inbox;
 pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_spawn};
 #[doc(hidden)]
-pub use join::{Joiner, Meeting};
+pub use join::{JoinState, Joiner};
 pub use lock::{Guard, LocalGuard, LocalLock, Lock, WordGuard, WordLock};
 pub use nbio::{Nbio, Performing, nbio};
 pub use park::{Park, park};
@@ -126,7 +126,7 @@ pub use readiness::{
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::{RunQueue, SendQueue};
 #[doc(hidden)]
-pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
+pub use state::{Woken, Word, park as park_state, take_notification, wake as wake_state};
 #[doc(hidden)]
 pub use thread::quietly;
 pub use thread::{SendThread, Thread};

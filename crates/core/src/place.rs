@@ -3,7 +3,7 @@
 
 use crate::arena::{self, Key};
 use crate::observe::{Seen, ThreadId};
-use crate::thread::{self, FREE, OVER, STATE, WAITING, WAITING_HERE};
+use crate::thread::{self, FINISHED, FREE, STATE, WAITING, WAITING_HERE};
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ impl Place {
         }
     }
 
-    /// That of a location in another image. (A function, so that the compiler branches, and does
-    /// not compute both.)
+    /// The place of a location in another image: unknown. It is a function, so that the compiler
+    /// branches and does not compute both places.
     #[cold]
     #[inline(never)]
     fn far() -> Place {
@@ -44,8 +44,8 @@ impl Place {
     }
 
     pub(crate) fn location(self) -> Option<&'static Location<'static>> {
-        // SAFETY: any other Place was made by `of`, from a Location. (No location lies at the
-        // anchor itself, so its offset is not 0.)
+        // SAFETY: a Place that is neither unknown nor a join was made by `of`, from the offset of a
+        // Location. (No location lies at the anchor itself, so no such offset is 0.)
         (self != Place::UNKNOWN && !self.is_join()).then(|| unsafe { thread::at_offset(self.0) })
     }
 }
@@ -75,7 +75,7 @@ impl ThreadInfo {
         let head = arena::header(key).head();
         // The link is not read, because the thread's owner may be about to use it for something
         // else.
-        (head != FREE && head & STATE != OVER).then(|| ThreadInfo::of(key, head, Place::UNKNOWN.0))
+        (head != FREE && head & STATE != FINISHED).then(|| ThreadInfo::of(key, head, Place::UNKNOWN.0))
     }
 
     /// The number of the thread. A later thread may have the same number.

@@ -91,9 +91,9 @@ pub(crate) const STATE: u32 = 0b11;
 pub(crate) const OWNED: u32 = 0;
 pub(crate) const WAITING_HERE: u32 = 1;
 pub(crate) const WAITING: u32 = 2;
-pub(crate) const OVER: u32 = 3;
+pub(crate) const FINISHED: u32 = 3;
 pub(crate) const STICKY: u32 = 0b100;
-pub(crate) const NOTED: u32 = 0b100;
+pub(crate) const NOTIFIED: u32 = 0b100;
 pub(crate) const MOBILE: u32 = 0b1000;
 pub(crate) const CANCELLABLE: u32 = 0b1_0000;
 const TAGS: u32 = 0b1_1111;
@@ -129,9 +129,9 @@ pub(crate) enum Polled {
     Pending,
     Done,
     /// Over, and its joiner has been told: the block is the handle's, and may be gone.
-    Told,
+    JoinerTold,
     /// Over, and its joiner is still to be told: by [`tell`], when the block is marked.
-    Untold,
+    JoinerPending,
     /// Over by a panic whose payload is with the CPU.
     Panicked,
 }
@@ -214,7 +214,7 @@ pub(crate) trait Body: 'static {
     /// any code.
     ///
     /// # Safety
-    /// `body` is over, `Untold`, and its block is marked as over; this is called once.
+    /// `body` is over, `JoinerPending`, and its block is marked as over; this is called once.
     unsafe fn tell(body: *mut Self) -> bool;
 
     /// Drops what is left for the join handle.
@@ -348,7 +348,7 @@ impl<B: Body> Body for Heap<B> {
         // SAFETY: as above.
         unsafe {
             let ended = B::panicked((*body).0, cpu, payload);
-            if ended != Polled::Untold {
+            if ended != Polled::JoinerPending {
                 (*body).free();
             }
             ended
@@ -679,9 +679,9 @@ pub(crate) unsafe fn cancel(key: Key) {
 /// nobody needs it.
 ///
 /// # Safety
-/// The thread was owned by the caller and has just ended as `Untold`.
+/// The thread was owned by the caller and has just ended as `JoinerPending`.
 pub(crate) unsafe fn conclude(key: Key, head: u32, vtable: &VTable) {
-    arena::header(key).set_head(head & !STATE | OVER);
+    arena::header(key).set_head(head & !STATE | FINISHED);
     // SAFETY: the vtable is that of the body in this block, which is marked.
     if unsafe { (vtable.tell)(body_of(key)) } {
         // SAFETY: nobody else needs the block.

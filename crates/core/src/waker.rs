@@ -30,7 +30,7 @@ static LENT: RawWakerVTable = RawWakerVTable::new(
         step.share();
         raw(step.id, step.running.load(std::sync::atomic::Ordering::Relaxed))
     },
-    // SAFETY: as above.
+    // SAFETY: the data of a lent waker is the address of a CpuInner, as above.
     |cpu| unsafe { step_of(cpu) }.notify(),
     // SAFETY: as above.
     |cpu| unsafe { step_of(cpu) }.notify(),
@@ -105,12 +105,12 @@ pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
     Some((id, Key::new(key)?))
 }
 
-/// What is to be resumed when it has got what it waits for.
+/// The thread or task that a queue resumes after it has granted it something.
 pub(crate) enum Waiter {
-    /// A thread of ours, and the number of the CPU that ran it when it began to wait: the data of a
-    /// keyed waker.
+    /// A Selvedge thread, as the data of a keyed waker: the thread's key, and the number of the CPU
+    /// that ran it when it began to wait.
     Ours(u64),
-    /// Whatever has this waker.
+    /// A task of a foreign executor, or a thread behind the waker of a combinator.
     Foreign(Waker),
 }
 
@@ -119,7 +119,7 @@ const _: () = assert!(size_of::<Waiter>() == size_of::<Waker>());
 /// The key in the data of a [`Waiter`].
 ///
 /// # Safety
-/// The waiter was made of a key.
+/// The data is of a [`Waiter::Ours`], so it was made of a key.
 #[inline(always)]
 pub(crate) unsafe fn key_in(data: u64) -> Key {
     // SAFETY: the caller's contract.
@@ -141,13 +141,17 @@ impl Waiter {
         }
     }
 
-    /// Nothing is resumed.
+    /// A waiter that resumes nothing.
     pub(crate) fn nothing() -> Waiter {
         Waiter::Foreign(Waker::noop().clone())
     }
 }
 
-/// Wakes a keyed waker, which runs no code of the program; gives any other waker back.
+/// Wakes a keyed waker. For a thread of this CPU that runs no code of the program; for a thread of
+/// a CPU that sleeps it runs the [`Unpark`](crate::Unpark) of the event source there.
+///
+/// # Errors
+/// Gives any other waker back.
 #[inline(always)]
 pub(crate) fn fire_here(waker: Waker) -> Result<(), Waker> {
     match (key_of(&waker), current()) {

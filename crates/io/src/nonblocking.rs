@@ -1,8 +1,7 @@
 //! Descriptors that threads can wait for, and how a blocking call is made of non-blocking ones.
 
-use crate::event_loop::{self, Fresh, LoopId};
-use crate::places::Places;
-use crate::readiness::Drained;
+use crate::reactor::drained::{self, Drained};
+use crate::reactor::{Fresh, LoopId, Registrations, fallback};
 use crate::shorts::Shorts;
 use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd, budget};
 use std::fmt;
@@ -43,7 +42,7 @@ use std::task::{Context, Poll, ready};
 /// 2. A wait may end by a deadline.
 pub struct NonBlocking<T> {
     io: T,
-    places: Places,
+    registrations: Registrations,
     // All of these are advice, and right in the end whatever is read: relaxed atomics.
     read_drained: AtomicBool,
     write_drained: AtomicBool,
@@ -62,7 +61,7 @@ pub struct NonBlocking<T> {
 /// # Paper
 /// [LZ07 Figure 10] `sys_epoll_wait`.
 pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> impl Future<Output = ()> {
-    crate::global::install();
+    fallback::install();
     selvedge_core::wait(fd, interest)
 }
 
@@ -81,16 +80,16 @@ impl<T: AsFd> NonBlocking<T> {
 
     /// Takes over a descriptor that is in non-blocking mode already.
     pub(crate) fn assume(io: T) -> NonBlocking<T> {
-        crate::global::install();
+        fallback::install();
         NonBlocking::unserved(io)
     }
 
-    /// As [`assume`](Self::assume), for a caller that calls [`install`](crate::global::install)
+    /// As [`assume`](Self::assume), for a caller that calls [`install`](crate::reactor::fallback::install)
     /// before the first wait.
     pub(crate) fn unserved(io: T) -> NonBlocking<T> {
         NonBlocking {
             io,
-            places: Places::default(),
+            registrations: Registrations::default(),
             read_drained: AtomicBool::new(false),
             write_drained: AtomicBool::new(false),
             shorts: Shorts::ProveNothing,
@@ -190,7 +189,7 @@ impl<T: AsFd> NonBlocking<T> {
 
     #[inline]
     fn found_drained(&self, direction: Interest, by: Drained) {
-        event_loop::found_drained(self.io.as_fd().as_raw_fd(), direction, by);
+        drained::note(self.io.as_fd().as_raw_fd(), direction, by);
         if direction.contains(Interest::READ) {
             self.read_drained.store(true, Relaxed);
         }
@@ -208,7 +207,7 @@ impl<T: AsFd> NonBlocking<T> {
             return;
         }
         if read == 0 {
-            event_loop::found_drained(self.io.as_fd().as_raw_fd(), Interest::READ, Drained::Nothing);
+            drained::note(self.io.as_fd().as_raw_fd(), Interest::READ, Drained::Nothing);
         } else if self.shorts != Shorts::ProveNothing && !cut {
             self.drained(Interest::READ);
         }
@@ -318,7 +317,7 @@ impl<T> NonBlocking<T> {
     #[inline]
     fn left(&self, interest: Interest, fresh: Option<Fresh>) {
         if let Some(at) = fresh.and_then(Fresh::served) {
-            self.places.add(at);
+            self.registrations.add(at);
         }
         self.is_drained(interest).store(false, Relaxed);
     }
@@ -448,7 +447,7 @@ impl<T: AsFd> NonBlocking<T> {
         let deadline = self.deadline(interest)?;
         let fd = self.io.as_fd().as_raw_fd();
         let here = LoopId::here();
-        let fresh = !here.is_some_and(|here| self.places.have(here));
+        let fresh = !here.is_some_and(|here| self.registrations.have(here));
         Ok((
             WaitFd::new(Readiness { fd, deadline, interest, fresh }),
             here.filter(|_| fresh).map(|here| Fresh::at(here, fd)),

@@ -199,7 +199,7 @@ impl Signals {
     pub async fn next(&mut self) -> io::Result<Signal> {
         // Here and not in `signals`, because `selvedge-see` subscribes in every program and never
         // awaits: so a program without waits has no such loop linked into it.
-        crate::global::install();
+        crate::reactor::fallback::install();
         loop {
             if let Some(signal) = self.try_next() {
                 return Ok(signal);

@@ -89,7 +89,7 @@ pub(super) fn asked(listed: usize) {
 
 /// The disk side of an event loop.
 #[derive(Debug)]
-pub(crate) struct Disk {
+pub(crate) struct DiskSide {
     queue: Arc<OperationQueue>,
     carrier: Rc<RefCell<Carrier>>,
     /// Kept for its memory.
@@ -98,7 +98,7 @@ pub(crate) struct Disk {
 
 /// What is left of an event loop's wait once its disk side has had its turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub(crate) enum WaitLeft {
     /// All of it: nothing is going on with the disk.
     Whole,
     /// Nothing of it, and the epoll set has nothing to tell either.
@@ -107,14 +107,14 @@ pub(crate) enum Wait {
     Look,
 }
 
-impl Disk {
+impl DiskSide {
     /// The disk side of the event loop of the calling OS thread.
-    pub(crate) fn new(driver: Driver, unparker: Arc<dyn Unpark>) -> Disk {
+    pub(crate) fn new(driver: Driver, unparker: Arc<dyn Unpark>) -> DiskSide {
         // Besides operations the ring takes cancellations and the watch.
-        Disk::with(driver, unparker, DEPTH, 2 * DEPTH as u32)
+        DiskSide::with(driver, unparker, DEPTH, 2 * DEPTH as u32)
     }
 
-    fn with(driver: Driver, unparker: Arc<dyn Unpark>, depth: usize, entries: u32) -> Disk {
+    fn with(driver: Driver, unparker: Arc<dyn Unpark>, depth: usize, entries: u32) -> DiskSide {
         let performer = match driver {
             Driver::Ring => Performer::Loop,
             Driver::Pool => Performer::Pool,
@@ -125,7 +125,7 @@ impl Disk {
         let carrier = Rc::new(RefCell::new(carrier));
         // When the OS thread's variables go, nothing is handed over early.
         drop(HERE.try_with(|here| here.replace(Some(carrier.clone()))));
-        Disk { queue, carrier, woken: Vec::new() }
+        DiskSide { queue, carrier, woken: Vec::new() }
     }
 
     /// How many operations a thread or task waits for.
@@ -151,7 +151,7 @@ impl Disk {
         wait: Option<Duration>,
         epoll: BorrowedFd<'_>,
         others: bool,
-    ) -> io::Result<Wait> {
+    ) -> io::Result<WaitLeft> {
         let look = self.carrier.borrow_mut().turn(wait, epoll, others, &mut self.woken)?;
         for waker in self.woken.drain(..) {
             cpu.wake(waker);
@@ -166,23 +166,23 @@ impl Disk {
 }
 
 impl Carrier {
-    /// As [`Disk::turn`], but puts the wakers to be called into `woken`.
+    /// As [`DiskSide::turn`], but puts the wakers to be called into `woken`.
     fn turn(
         &mut self,
         wait: Option<Duration>,
         epoll: BorrowedFd<'_>,
         others: bool,
         woken: &mut Vec<Waker>,
-    ) -> io::Result<Wait> {
+    ) -> io::Result<WaitLeft> {
         if self.ring.is_none() && !self.open() {
-            return Ok(Wait::Whole);
+            return Ok(WaitLeft::Whole);
         }
         self.push(wait == Some(Duration::ZERO));
-        let Some(ring) = &mut self.ring else { return Ok(Wait::Whole) };
+        let Some(ring) = &mut self.ring else { return Ok(WaitLeft::Whole) };
         if ring.pending() == 0 && self.told.is_empty() {
             // With nothing under way this hands over cancellations that came too late, at most.
             ring.enter()?;
-            return Ok(Wait::Whole);
+            return Ok(WaitLeft::Whole);
         }
         if wait == Some(Duration::ZERO) || !self.told.is_empty() || !ring.has_room() {
             ring.enter()?;
@@ -192,7 +192,7 @@ impl Carrier {
             ring.wait(batch, wait)?;
         }
         let readable = self.take_in(woken);
-        Ok(if readable || others { Wait::Look } else { Wait::Over })
+        Ok(if readable || others { WaitLeft::Look } else { WaitLeft::Over })
     }
 
     /// Makes the ring, if there is something to do for it. If there is none to be had, the pool
@@ -319,7 +319,7 @@ const BATCHES: usize = 16;
 /// it for final.
 const FAILURES_MAX: u32 = 10;
 
-impl Drop for Disk {
+impl Drop for DiskSide {
     /// The kernel may still be writing into buffers: this waits until it has done with them.
     /// Threads elsewhere that wait for an operation get their answers, those that had not begun
     /// from the pool.
@@ -363,7 +363,7 @@ mod tests {
     use std::rc::Rc;
 
     /// Runs threads that read each block of a file with its number in every byte, until all have.
-    fn read_all(disk: &mut Disk, threads: u8) {
+    fn read_all(disk: &mut DiskSide, threads: u8) {
         let mut file = tempfile::tempfile().unwrap();
         (0..threads).for_each(|i| file.write_all(&[i; 4096]).unwrap());
         let file = Arc::new(Opened::new(OwnedFd::from(file).into(), "blocks".into(), false));
@@ -397,9 +397,9 @@ mod tests {
 
     #[test]
     fn what_several_threads_ask_for_goes_to_the_kernel_before_the_turn_is_over() {
-        let mut disk = Disk::with(Driver::Ring, unparker(), 4, 8);
+        let mut disk = DiskSide::with(Driver::Ring, unparker(), 4, 8);
         read_all(&mut disk, 1); // makes the ring
-        let under_way = |disk: &Disk| disk.carrier.borrow().ring.as_ref().unwrap().pending();
+        let under_way = |disk: &DiskSide| disk.carrier.borrow().ring.as_ref().unwrap().pending();
         let file =
             Arc::new(Opened::new(OwnedFd::from(tempfile::tempfile().unwrap()).into(), "empty".into(), false));
         let mut cpu = Cpu::new().unwrap();
@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn a_ring_that_is_much_too_small_only_takes_longer() {
         // Two go in at once, four come out at once; the kernel keeps the others.
-        let mut disk = Disk::with(Driver::Ring, unparker(), 64, 2);
+        let mut disk = DiskSide::with(Driver::Ring, unparker(), 64, 2);
         read_all(&mut disk, 200);
         assert!(disk.carrier.borrow().ring.is_some());
     }
@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn without_a_ring_the_pool_does_it() {
         // No ring has so many entries: this kernel has none for us.
-        let mut disk = Disk::with(Driver::Ring, unparker(), 64, u32::MAX);
+        let mut disk = DiskSide::with(Driver::Ring, unparker(), 64, u32::MAX);
         read_all(&mut disk, 200);
         assert!(disk.carrier.borrow().ring.is_none());
         read_all(&mut disk, 5);

@@ -1,60 +1,17 @@
 //! The state that an event loop keeps for each descriptor: the table behind readiness waits.
-//! [`Driver`](crate::epoll::Driver) keeps one [`Entry`] per descriptor, and a [`Crowd`] beside it
-//! where more than two waiters wait.
-//!
-//! Vocabulary. A *waiter* is a value of type `W`: a thread or a waker. An *edge* is one report of
-//! the kernel that a descriptor has become ready in a direction. A descriptor is *drained* in a
-//! direction when a call in that direction has just come back short or has found nothing. A *stray*
-//! is an edge that finds no waiter in the entry.
-//!
-//! The loop registers each descriptor with epoll once, edge-triggered, for both directions. The
-//! kernel reports an edge once, so the table must not lose it: the edge resumes the waiter, and the
-//! table keeps it as a *ready bit*.
-//!
-//! ```text
-//!                        wait                               event
-//!   without a waiter ──────────────> with a waiter ────────────────────> resumed, bit set
-//!          │  event                                                        │
-//!          └────────> bit set <────────────────────────────────────────────┘
-//!                        │ wait: clears the bit, goes on at once
-//!                        │ a call has found it drained: clears the bit
-//! ```
-//!
-//! The table sets the bit even if the edge resumes a waiter, because that waiter may have given up
-//! meanwhile: the table resumes a waker, its time-out may have passed or its thread may be
-//! cancelled, and the table is not told of that. A call that finds the descriptor drained clears
-//! the bit: the loop collected the edge before that call, and the call could take everything that
-//! the edge told of ([`found_drained`](crate::event_loop::found_drained)). So in the usual case,
-//! where a call comes back short or fails and its thread then waits, the kept bit causes no call in
-//! vain.
-//!
-//! A descriptor may get one stray after the other, for example because its threads have gone to
-//! another loop. Each stray costs a wake-up of the loop. So the driver takes such a descriptor out
-//! of the epoll set ([`idle`](Entry::idle)). The next wait for the descriptor registers it again,
-//! and registering reports the readiness of that moment.
-//!
-//! One rule keeps the end of a stream from being lost. A reader takes a short read as "nothing
-//! left" and waits before it reads again. When data and the end come together in one event, that
-//! wait would last for ever. So an event that tells of an end (hang-up, error, the peer's shutdown)
-//! sets an *end bit* too. Only a wait clears the end bit, and that wait goes on at once. The ready
-//! bit lets the reader read the data, up to a short read. The end bit is for the read after the
-//! short read, which finds the end. A read at the end never blocks, so the end bit costs one call
-//! at most.
-//!
-//! Another rule keeps the data behind urgent data from being lost. A read ends at the urgent mark:
-//! it comes back short and leaves data behind (see [`shorts`](crate::shorts)). From the first event
-//! on that tells of urgent data, each edge sets a third bit, *left*. Only a call that has found
-//! nothing clears *left*: a call that fails, or a call that finds the end. Neither a short read nor
-//! a wait that goes on clears it.
+//! [`Reactor`](super::epoll::Reactor) keeps one [`DescriptorState`] per descriptor, and a [`Crowd`]
+//! beside it where more than two waiters wait. The head of [`reactor`](super) has the vocabulary
+//! and says why each bit is there.
 //!
 //! This file makes no system calls and knows no threads, because the waiter's type is a parameter.
 
-use crate::wheel::TimerKey;
+use super::drained::Drained;
+use crate::timer::wheel::TimerKey;
 use selvedge_core::{Deadline, Interest, Readiness, Time};
 use std::os::fd::RawFd;
 
 /// The directions in which an event makes a descriptor ready, and the further facts that the event
-/// tells.
+/// reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) read: bool,
@@ -84,7 +41,7 @@ const CROWDED: u16 = 32;
 const READ_END: u16 = 64;
 /// An end came: the write that finds it is still to be done.
 const WRITE_END: u16 = 128;
-/// An event has told of urgent data since the registration.
+/// An event has reported urgent data since the registration.
 const URGENT: u16 = 256;
 /// An edge came after `URGENT` was set, and since that edge no call has found nothing to read.
 const READ_LEFT: u16 = 512;
@@ -95,15 +52,15 @@ const STRAYS_MAX: u8 = 2;
 
 /// One descriptor.
 #[derive(Debug)]
-pub(crate) struct Entry<W> {
+pub(crate) struct DescriptorState<W> {
     reader: Option<W>,
     writer: Option<W>,
     reader_by: Deadline,
     writer_by: Deadline,
     /// The timer for both deadlines; it is due at the earlier of them or before.
     pub(crate) timer: Option<TimerKey>,
-    /// Counts the registrations of this descriptor number, so that the driver can tell an event of
-    /// an earlier file.
+    /// Counts the registrations of this descriptor number, so that the reactor can recognise an
+    /// event of an earlier file.
     pub(crate) generation: u32,
     /// The descriptor's number, while the descriptor is registered.
     pub(crate) fd: RawFd,
@@ -112,10 +69,10 @@ pub(crate) struct Entry<W> {
     strays: u8,
 }
 
-impl<W> Default for Entry<W> {
-    fn default() -> Entry<W> {
+impl<W> Default for DescriptorState<W> {
+    fn default() -> DescriptorState<W> {
         let never = Deadline::NEVER;
-        Entry {
+        DescriptorState {
             reader: None,
             writer: None,
             reader_by: never,
@@ -136,15 +93,6 @@ fn bits(interest: Interest) -> u16 {
     read | write
 }
 
-/// The result of a call that shows that a descriptor is drained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Drained {
-    /// The call came back short.
-    Short,
-    /// The call found nothing: it failed, or it found the end.
-    Nothing,
-}
-
 /// A waiter of the table.
 pub(crate) trait Wakes {
     /// Whether resuming `newer` makes resuming `self` unnecessary, because both are wakers of the
@@ -154,7 +102,7 @@ pub(crate) trait Wakes {
 
 /// How a wait begins.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Wait<W> {
+pub(crate) enum WaitStart<W> {
     /// The descriptor is ready: the waiter goes on at once.
     Over(W),
     /// The waiter stands in the entry. `again` is true if it has replaced its own earlier waiter.
@@ -163,7 +111,7 @@ pub(crate) enum Wait<W> {
     Taken(W),
 }
 
-impl<W: Wakes> Entry<W> {
+impl<W: Wakes> DescriptorState<W> {
     pub(crate) fn registered(&self) -> bool {
         self.state & REGISTERED != 0
     }
@@ -181,7 +129,7 @@ impl<W: Wakes> Entry<W> {
         self.state &= !(EITHER | CROWDED);
     }
 
-    /// The driver has put the descriptor into the epoll set.
+    /// The reactor has put the descriptor into the epoll set.
     pub(crate) fn set_registered(&mut self, fd: RawFd) {
         self.fd = fd;
         self.state |= REGISTERED;
@@ -192,12 +140,12 @@ impl<W: Wakes> Entry<W> {
         self.state |= REGISTERED | ALWAYS;
     }
 
-    /// The driver has taken the descriptor out of the epoll set.
+    /// The reactor has taken the descriptor out of the epoll set.
     pub(crate) fn set_unregistered(&mut self) {
         self.state &= !REGISTERED;
     }
 
-    /// Whether the last edges were strays, `STRAYS_MAX` of them or more. The driver may then take
+    /// Whether the last edges were strays, `STRAYS_MAX` of them or more. The reactor may then take
     /// the descriptor out of the epoll set.
     pub(crate) fn idle(&self) -> bool {
         self.strays >= STRAYS_MAX && self.state & (REGISTERED | CROWDED) == REGISTERED
@@ -213,22 +161,22 @@ impl<W: Wakes> Entry<W> {
     }
 
     /// `waiter` begins to wait.
-    pub(crate) fn wait(&mut self, waiter: W, readiness: Readiness) -> Wait<W> {
+    pub(crate) fn wait(&mut self, waiter: W, readiness: Readiness) -> WaitStart<W> {
         let read = readiness.interest.contains(Interest::READ);
         let write = readiness.interest.contains(Interest::WRITE);
         self.strays = 0;
         let wanted = bits(readiness.interest);
         if self.state & (wanted | ALWAYS) != 0 {
             self.state &= !wanted;
-            return Wait::Over(waiter);
+            return WaitStart::Over(waiter);
         }
         if read && self.state & READ_LEFT != 0 {
-            return Wait::Over(waiter);
+            return WaitStart::Over(waiter);
         }
         let ends = if read { READ_END } else { 0 } | if write { WRITE_END } else { 0 };
         if self.state & ends != 0 {
             self.state &= !ends;
-            return Wait::Over(waiter);
+            return WaitStart::Over(waiter);
         }
         // A waiter for both directions stands in the reader's place and is resumed by either
         // direction.
@@ -242,14 +190,14 @@ impl<W: Wakes> Entry<W> {
             && !before.is_replaced_by(&waiter)
         {
             self.state |= CROWDED;
-            return Wait::Taken(waiter);
+            return WaitStart::Taken(waiter);
         }
         let again = place.replace(waiter).is_some();
         *by = readiness.deadline;
         if reads {
             self.state = if write { self.state | EITHER } else { self.state & !EITHER };
         }
-        Wait::Begun { again }
+        WaitStart::Begun { again }
     }
 
     /// Whether a crowd may exist besides the waiters in the entry.
@@ -257,7 +205,7 @@ impl<W: Wakes> Entry<W> {
         self.state & CROWDED != 0
     }
 
-    /// The driver has removed the crowd.
+    /// The reactor has removed the crowd.
     pub(crate) fn set_uncrowded(&mut self) {
         self.state &= !CROWDED;
     }
@@ -294,9 +242,10 @@ impl<W: Wakes> Entry<W> {
     }
 }
 
-/// The waiters for a descriptor besides the one reader and the one writer of its [`Entry`]: several
-/// threads that accept from one listener, for example. An event resumes every member that it
-/// concerns, and each of them tries its call. The table need not know which of them succeeds.
+/// The waiters for a descriptor besides the one reader and the one writer of its
+/// [`DescriptorState`]: several threads that accept from one listener, for example. An event
+/// resumes every member that it concerns, and each of them tries its call. The table need not know
+/// which of them succeeds.
 #[derive(Debug)]
 pub(crate) struct Crowd<W> {
     members: Vec<(W, Interest, Deadline)>,
@@ -374,13 +323,13 @@ mod tests {
     }
 
     /// Whether the wait goes on at once.
-    fn at_once<W>(wait: Wait<W>) -> bool {
-        matches!(wait, Wait::Over(_))
+    fn at_once<W>(wait: WaitStart<W>) -> bool {
+        matches!(wait, WaitStart::Over(_))
     }
 
     #[test]
     fn an_edge_without_a_waiter_is_kept_once() {
-        let mut entry = Entry::default();
+        let mut entry = DescriptorState::default();
         assert_eq!([entry.event(READ), entry.event(READ)], [[None; 2]; 2]);
         assert!(at_once(entry.wait('a', for_(Interest::READ))));
         assert!(!at_once(entry.wait('b', for_(Interest::READ))));
@@ -392,7 +341,7 @@ mod tests {
     #[test]
     fn who_finds_it_drained_uses_up_the_edges_of_that_direction() {
         for resumes in [false, true] {
-            let mut entry = Entry::default();
+            let mut entry = DescriptorState::default();
             assert!(!resumes || !at_once(entry.wait('a', for_(Interest::READ | Interest::WRITE))));
             entry.event(HANG_UP);
             entry.drained(Interest::READ, Drained::Short);
@@ -406,15 +355,15 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_is_idle_when_edges_come_and_nobody_has_waited_in_between() {
-        let mut entry = Entry::default();
+    fn a_descriptor_is_idle_when_edges_come_and_no_waiter_has_come_in_between() {
+        let mut entry = DescriptorState::default();
         entry.set_registered(7);
         for _ in 0..3 {
             assert!(!at_once(entry.wait('a', for_(Interest::READ))));
             assert_eq!(entry.event(WRITE), [None, None]);
             assert_eq!(entry.event(READ), [Some('a'), None]);
             entry.event(READ);
-            assert!(!entry.idle(), "the next edge may find somebody again");
+            assert!(!entry.idle(), "the next edge may find a waiter again");
             entry.drained(Interest::READ | Interest::WRITE, Drained::Short);
         }
         entry.event(READ);
@@ -426,7 +375,7 @@ mod tests {
 
     #[test]
     fn directions_are_apart() {
-        let mut entry = Entry::default();
+        let mut entry = DescriptorState::default();
         assert!(!at_once(entry.wait('r', for_(Interest::READ))));
         assert!(!at_once(entry.wait('w', for_(Interest::WRITE))));
         assert_eq!(entry.event(WRITE), [None, Some('w')]);
@@ -439,7 +388,7 @@ mod tests {
     #[test]
     fn a_waiter_for_either_direction_is_resumed_by_both() {
         for ready in [READ, WRITE] {
-            let mut entry = Entry::default();
+            let mut entry = DescriptorState::default();
             assert!(!at_once(entry.wait('a', for_(Interest::READ | Interest::WRITE))));
             assert_eq!(entry.event(ready), [Some('a'), None]);
             entry.drained(Interest::READ | Interest::WRITE, Drained::Short);
@@ -450,7 +399,7 @@ mod tests {
 
     #[test]
     fn after_the_end_there_is_one_more_read_to_do() {
-        let mut entry = Entry::default();
+        let mut entry = DescriptorState::default();
         assert!(!at_once(entry.wait('a', for_(Interest::READ))));
         assert_eq!(entry.event(DATA_AND_END), [Some('a'), None]);
         entry.drained(Interest::READ, Drained::Short); // a short read
@@ -459,8 +408,8 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_nobody_waited_for_is_not_used_up_by_reading_what_came_before_it() {
-        let mut entry = Entry::default();
+    fn an_end_without_a_waiter_is_not_used_up_by_reading_what_came_before_it() {
+        let mut entry = DescriptorState::default();
         assert_eq!(entry.event(DATA_AND_END), [None, None]);
         assert!(
             at_once(entry.wait('a', for_(Interest::READ))),
@@ -472,7 +421,7 @@ mod tests {
 
     #[test]
     fn what_urgent_data_may_have_left_is_waited_for_only_when_a_call_has_found_nothing() {
-        let mut entry = Entry::default();
+        let mut entry = DescriptorState::default();
         assert_eq!(entry.event(Ready { urgent: true, ..READ }), [None, None]);
         for _ in 0..3 {
             entry.drained(Interest::READ, Drained::Short);
@@ -493,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_hang_up_resumes_both() {
-        let mut entry = Entry::default();
+        let mut entry = DescriptorState::default();
         assert!(!at_once(entry.wait('r', for_(Interest::READ))));
         assert!(!at_once(entry.wait('w', for_(Interest::WRITE))));
         assert_eq!(entry.event(HANG_UP), [Some('r'), Some('w')]);
@@ -502,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_file_never_waits() {
-        let mut entry = Entry::default();
+        let mut entry = DescriptorState::default();
         entry.set_always_ready();
         for _ in 0..3 {
             assert!(at_once(entry.wait('a', for_(Interest::READ))));
@@ -513,7 +462,7 @@ mod tests {
 
     #[test]
     fn a_new_file_has_nothing_of_the_old_one() {
-        let mut entry = Entry::default();
+        let mut entry = DescriptorState::default();
         entry.set_registered(7);
         assert!(!at_once(entry.wait('a', for_(Interest::READ))));
         entry.event(WRITE);
@@ -526,11 +475,11 @@ mod tests {
 
     #[test]
     fn one_task_that_waits_again_is_not_resumed_for_it_and_another_is_not_displaced() {
-        let mut entry = Entry::default();
-        assert_eq!(entry.wait('a', for_(Interest::READ)), Wait::Begun { again: false });
-        assert_eq!(entry.wait('a', for_(Interest::READ)), Wait::Begun { again: true });
+        let mut entry = DescriptorState::default();
+        assert_eq!(entry.wait('a', for_(Interest::READ)), WaitStart::Begun { again: false });
+        assert_eq!(entry.wait('a', for_(Interest::READ)), WaitStart::Begun { again: true });
         assert!(!entry.crowded());
-        assert_eq!(entry.wait('b', for_(Interest::READ)), Wait::Taken('b'));
+        assert_eq!(entry.wait('b', for_(Interest::READ)), WaitStart::Taken('b'));
         assert!(entry.crowded());
         assert_eq!(entry.event(READ), [Some('a'), None]);
     }
@@ -562,7 +511,7 @@ mod tests {
     fn deadlines_expire_one_by_one() {
         let ms = Duration::from_millis;
         let start = Time::from_nanos(1_000_000_000);
-        let mut entry = Entry::default();
+        let mut entry = DescriptorState::default();
         entry.wait('r', until(Interest::READ, Deadline::after(start, ms(10))));
         entry.wait('w', until(Interest::WRITE, Deadline::after(start, ms(20))));
         assert_eq!(entry.expire(start + ms(5)), ([None, None], Some(start + ms(10))));

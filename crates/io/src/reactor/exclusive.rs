@@ -3,13 +3,13 @@
 //!
 //! A wait does not say how its descriptor is to be registered, because almost all descriptors are
 //! registered alike. The few exceptions are noted in this file while they are open.
-//! [`Driver`](crate::epoll::Driver) looks a descriptor up here when it registers the descriptor.
+//! [`Reactor`](super::epoll::Reactor) looks a descriptor up here when it registers the descriptor.
 //!
 //! A loop that the kernel wakes for a connection keeps the connection from the other loops. So a
 //! descriptor may be registered in this way only in a loop in which a thread will accept. A
 //! descriptor is registered with `EPOLLEXCLUSIVE` in one loop only, the first. When the
 //! descriptor's threads go to other loops, those loops register it like any other descriptor. The
-//! kernel then tells them of each connection, even if it tells the first loop as well. When the
+//! kernel then wakes them for each connection, even if it wakes the first loop as well. When the
 //! descriptor is closed, [`Exclusive`] takes it out of the first loop's set, because it would
 //! otherwise stay there as long as the socket has other descriptors.
 

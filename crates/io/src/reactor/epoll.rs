@@ -1,15 +1,16 @@
-//! [`Driver`]: an epoll set with its table and its timers, which the two event loops of this crate
-//! share.
+//! [`Reactor`]: an epoll set with its table and its timers. The two event loops of this crate share
+//! this type.
 //!
 //! [`EventLoop`](crate::EventLoop) drives one inside a scheduler, where the waiters are threads.
-//! [`global`](crate::global) drives another for futures on foreign executors, where the waiters are
-//! wakers.
+//! [`fallback`](super::fallback) drives another for futures on foreign executors, where the waiters
+//! are wakers.
 
-use crate::exclusive;
-use crate::readiness::{Crowd, Drained, Entry, Ready, Wait, Wakes};
-use crate::sleepers::Sleepers;
+use super::drained::Drained;
+use super::exclusive;
+use super::readiness::{Crowd, DescriptorState, Ready, WaitStart, Wakes};
 use crate::sys::{self, Fd};
-use crate::wheel::{Tick, TimerKey, Wheel};
+use crate::timer::sleepers::SleeperWheel;
+use crate::timer::wheel::{Tick, TimerKey, Wheel};
 use rustix::event::epoll::{Event, EventFlags};
 use rustix::io::Errno;
 use selvedge_core::observe::Lengths;
@@ -33,18 +34,18 @@ const WITHOUT_KERNEL: Duration = Duration::from_millis(10);
 /// An epoll set, the table of its descriptors and the wheel of its timers. The waiters are of type
 /// `W`. A function with a parameter `resume` calls it with each waiter that must go on.
 #[derive(Debug)]
-pub(crate) struct Driver<W> {
+pub(crate) struct Reactor<W> {
     /// The owner of the table shares it with the OS thread that waits in it, if that is another OS
     /// thread.
     epoll: Arc<Fd>,
     /// The entry of each descriptor, by the descriptor's [`sys::index`].
-    entries: Vec<Entry<W>>,
+    entries: Vec<DescriptorState<W>>,
     /// The crowds, by the same index; only for entries that are `crowded`.
     crowds: HashMap<usize, Crowd<W>>,
     /// The timers for the deadlines of the descriptors; the payload is the entry's index.
     wheel: Wheel<usize>,
     waiting: usize,
-    sleepers: Sleepers<W>,
+    sleepers: SleeperWheel<W>,
 }
 
 /// The last tick that has come at `now`: rounded down. A tick of the wheel is a millisecond on the
@@ -58,13 +59,13 @@ fn tick_at(until: Time) -> Tick {
     Tick(until.as_nanos().div_ceil(Tick::RESOLUTION.as_nanos() as u64))
 }
 
-impl<W: Wakes> Driver<W> {
-    pub(crate) fn new() -> io::Result<Driver<W>> {
+impl<W: Wakes> Reactor<W> {
+    pub(crate) fn new() -> io::Result<Reactor<W>> {
         let epoll = Arc::new(sys::epoll_create()?);
         let now = tick(Time::now());
         let (entries, crowds) = (Vec::new(), HashMap::new());
-        let (wheel, sleepers) = (Wheel::new(now), Sleepers::new(now));
-        Ok(Driver { epoll, entries, crowds, wheel, waiting: 0, sleepers })
+        let (wheel, sleepers) = (Wheel::new(now), SleeperWheel::new(now));
+        Ok(Reactor { epoll, entries, crowds, wheel, waiting: 0, sleepers })
     }
 
     pub(crate) fn epoll(&self) -> &Arc<Fd> {
@@ -135,7 +136,7 @@ impl<W: Wakes> Driver<W> {
             return resume(waiter); // not a descriptor: the call that follows reports the error
         };
         if index >= self.entries.len() {
-            self.entries.resize_with((index + 1).next_power_of_two().max(64), Entry::default);
+            self.entries.resize_with((index + 1).next_power_of_two().max(64), DescriptorState::default);
         }
         if !self.entries[index].registered() || readiness.fresh && !self.recognise(index, readiness.fd) {
             for earlier in self.entries[index].renew().into_iter().flatten() {
@@ -152,9 +153,9 @@ impl<W: Wakes> Driver<W> {
         }
         let entry = &mut self.entries[index];
         match entry.wait(waiter, readiness) {
-            Wait::Over(waiter) => return resume(waiter),
-            Wait::Begun { again } => self.waiting += usize::from(!again),
-            Wait::Taken(waiter) => {
+            WaitStart::Over(waiter) => return resume(waiter),
+            WaitStart::Begun { again } => self.waiting += usize::from(!again),
+            WaitStart::Taken(waiter) => {
                 let replaced = self.crowds.entry(index).or_insert_with(Crowd::new).join(waiter, readiness);
                 self.waiting += usize::from(replaced.is_none());
             }
@@ -173,8 +174,8 @@ impl<W: Wakes> Driver<W> {
     /// `waiter` sleeps until the alarm's time, or until it gives up.
     #[inline]
     pub(crate) fn set(&mut self, waiter: W, alarm: Alarm) {
-        let (until, bell) = alarm.into_parts();
-        self.sleepers.add(tick_at(until), waiter, Some(bell));
+        let (until, flag) = alarm.into_parts();
+        self.sleepers.add(tick_at(until), waiter, Some(flag));
         self.sleepers.tidy();
     }
 
@@ -245,7 +246,7 @@ impl<W: Wakes> Driver<W> {
         }
         self.crowds.clear();
         let now = tick(Time::now());
-        (self.wheel, self.sleepers, self.waiting) = (Wheel::new(now), Sleepers::new(now), 0);
+        (self.wheel, self.sleepers, self.waiting) = (Wheel::new(now), SleeperWheel::new(now), 0);
     }
 
     /// Resumes the members that `take` takes out of a descriptor's crowd.
@@ -291,8 +292,8 @@ impl<W: Wakes> Driver<W> {
         let entry = &mut self.entries[index];
         // SAFETY: `register` put the number into the set while it was open. If the descriptor has
         // been closed, the call below fails. If another file has the number now, that file is not
-        // in this set: its registration would have begun a new generation (`Entry::renew`), and
-        // `event` would have returned before.
+        // in this set: its registration would have begun a new generation
+        // (`DescriptorState::renew`), and `event` would have returned before.
         let borrowed = unsafe { BorrowedFd::borrow_raw(entry.fd) };
         let _ = sys::epoll_delete(&self.epoll, borrowed);
         entry.set_unregistered();
@@ -321,7 +322,7 @@ impl<W: Wakes> Driver<W> {
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         match sys::epoll_modify(&self.epoll, borrowed, data, flags) {
             Ok(()) => true,
-            // The kernel refuses to change an exclusive registration, so the driver makes a new
+            // The kernel refuses to change an exclusive registration, so the reactor makes a new
             // one.
             Err(Errno::INVAL) if sys::epoll_delete(&self.epoll, borrowed).is_ok() => {
                 self.entries[index].set_unregistered();
@@ -376,95 +377,95 @@ mod tests {
     }
 
     /// The events that are ready now.
-    fn events<W: Wakes>(driver: &Driver<W>) -> Vec<Event> {
+    fn events<W: Wakes>(reactor: &Reactor<W>) -> Vec<Event> {
         let mut events = Vec::with_capacity(10);
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        epoll::wait(driver.epoll(), rustix::buffer::spare_capacity(&mut events), Some(&now)).unwrap();
+        epoll::wait(reactor.epoll(), rustix::buffer::spare_capacity(&mut events), Some(&now)).unwrap();
         events
     }
 
     #[test]
-    fn an_event_of_an_earlier_file_resumes_nobody() {
-        let mut driver = Driver::new().unwrap();
+    fn an_event_of_an_earlier_file_resumes_no_waiter() {
+        let mut reactor = Reactor::new().unwrap();
         let now = Time::now();
         let (mut reader, writer) = rustix::pipe::pipe().unwrap();
-        driver.wait("old", read(&reader, true), now, |_| panic!("nothing is there"));
+        reactor.wait("old", read(&reader, true), now, |_| panic!("nothing is there"));
         rustix::io::write(&writer, b"x").unwrap();
-        let event = events(&driver)[0];
+        let event = events(&reactor)[0];
         // Between the event and its delivery another file gets the number. The old file is still
         // open under another number.
         let elsewhere = reader.try_clone().unwrap();
         let (new_reader, new_writer) = rustix::pipe::pipe().unwrap();
         rustix::io::dup2(&new_reader, &mut reader).unwrap();
         let mut resumed = Vec::new();
-        driver.wait("new", read(&reader, true), now, |w| resumed.push(w));
+        reactor.wait("new", read(&reader, true), now, |w| resumed.push(w));
         assert_eq!(resumed, ["old"]);
-        driver.event(event, |w| panic!("{w} is resumed by a stale event"));
+        reactor.event(event, |w| panic!("{w} is resumed by a stale event"));
         rustix::io::write(&writer, b"x").unwrap();
-        for event in events(&driver) {
-            driver.event(event, |w| panic!("{w} is resumed by the old file"));
+        for event in events(&reactor) {
+            reactor.event(event, |w| panic!("{w} is resumed by the old file"));
         }
-        assert_eq!(driver.armed(), 1);
+        assert_eq!(reactor.armed(), 1);
         rustix::io::write(&new_writer, b"x").unwrap();
-        let event = events(&driver).into_iter().find(|event| event.data.u64() >> 32 == 2).unwrap();
-        driver.event(event, |w| resumed.push(w));
+        let event = events(&reactor).into_iter().find(|event| event.data.u64() >> 32 == 2).unwrap();
+        reactor.event(event, |w| resumed.push(w));
         assert_eq!(resumed, ["old", "new"]);
-        assert_eq!(driver.armed(), 0);
+        assert_eq!(reactor.armed(), 0);
         drop(elsewhere);
     }
 
     #[test]
-    fn a_fresh_wait_for_the_same_file_resumes_nobody_and_loses_nothing() {
-        let mut driver = Driver::new().unwrap();
+    fn a_fresh_wait_for_the_same_file_resumes_no_waiter_and_loses_nothing() {
+        let mut reactor = Reactor::new().unwrap();
         let now = Time::now();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         for waiter in ["one", "other", "one", "other"] {
-            driver.wait(waiter, read(&reader, true), now, |w| panic!("{w} is resumed"));
+            reactor.wait(waiter, read(&reader, true), now, |w| panic!("{w} is resumed"));
         }
-        assert_eq!(driver.armed(), 2);
+        assert_eq!(reactor.armed(), 2);
         rustix::io::write(&writer, b"x").unwrap();
-        let event = events(&driver)[0];
+        let event = events(&reactor)[0];
         let mut resumed = Vec::new();
-        driver.event(event, |w| resumed.push(w));
-        assert_eq!((resumed.as_slice(), driver.armed()), (["one", "other"].as_slice(), 0));
+        reactor.event(event, |w| resumed.push(w));
+        assert_eq!((resumed.as_slice(), reactor.armed()), (["one", "other"].as_slice(), 0));
         // That edge is kept, and another fresh wait makes the kernel report it once more.
-        driver.wait("one", read(&reader, true), now, |w| resumed.push(w));
-        assert_eq!((resumed.len(), events(&driver).len()), (3, 1));
+        reactor.wait("one", read(&reader, true), now, |w| resumed.push(w));
+        assert_eq!((resumed.len(), events(&reactor).len()), (3, 1));
     }
 
     #[test]
     fn what_the_kernel_does_not_register_is_tried_again_and_again_but_not_at_once() {
-        let mut driver = Driver::new().unwrap();
+        let mut reactor = Reactor::new().unwrap();
         let now = Time::now();
         // An epoll set cannot watch itself: the kernel answers EINVAL, as it answers ENOSPC when
         // watches have run out.
-        let itself = driver.epoll().clone();
+        let itself = reactor.epoll().clone();
         for _ in 0..2 {
-            driver.wait("waiter", read(&*itself, true), now, |_| panic!("it would spin"));
-            assert_eq!(driver.armed(), 1);
-            driver.expire(now + (WITHOUT_KERNEL - Duration::from_millis(1)), |_| panic!("too early"));
+            reactor.wait("waiter", read(&*itself, true), now, |_| panic!("it would spin"));
+            assert_eq!(reactor.armed(), 1);
+            reactor.expire(now + (WITHOUT_KERNEL - Duration::from_millis(1)), |_| panic!("too early"));
             let mut resumed = Vec::new();
-            driver.expire(now + WITHOUT_KERNEL + Duration::from_millis(1), |w| resumed.push(w));
-            assert_eq!((resumed.as_slice(), driver.armed()), (["waiter"].as_slice(), 0));
+            reactor.expire(now + WITHOUT_KERNEL + Duration::from_millis(1), |w| resumed.push(w));
+            assert_eq!((resumed.as_slice(), reactor.armed()), (["waiter"].as_slice(), 0));
         }
     }
 
     #[test]
     fn one_timer_serves_all_deadlines_of_a_descriptor() {
-        let mut driver = Driver::new().unwrap();
+        let mut reactor = Reactor::new().unwrap();
         let now = Time::now();
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
         for i in 0..100 {
             let deadline = Deadline::after(now, Duration::from_millis(1000 + i));
-            driver.wait("waiter", Readiness { deadline, ..read(&reader, false) }, now, |_| {
+            reactor.wait("waiter", Readiness { deadline, ..read(&reader, false) }, now, |_| {
                 panic!("nothing is there")
             });
         }
-        assert_eq!((driver.wheel.len(), driver.armed()), (1, 1));
-        driver.expire(now + Duration::from_millis(1050), |_| panic!("the deadline has moved on"));
-        assert_eq!(driver.wheel.len(), 1);
+        assert_eq!((reactor.wheel.len(), reactor.armed()), (1, 1));
+        reactor.expire(now + Duration::from_millis(1050), |_| panic!("the deadline has moved on"));
+        assert_eq!(reactor.wheel.len(), 1);
         let mut resumed = 0;
-        driver.expire(now + Duration::from_millis(1101), |_| resumed += 1);
-        assert_eq!((resumed, driver.wheel.len(), driver.armed()), (1, 0, 0));
+        reactor.expire(now + Duration::from_millis(1101), |_| resumed += 1);
+        assert_eq!((resumed, reactor.wheel.len(), reactor.armed()), (1, 0, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! A worker's ring of ready threads, from which other workers steal. `work_stealing` gives one
-//! [`Deque`] to each worker, and [`Crew`](crate::Crew) holds the [`Stealer`]s.
+//! [`RunRing`] to each worker, and [`IdleWorkers`](crate::IdleWorkers) holds the [`Stealer`]s.
 //!
-//! Vocabulary. The *owner* is the worker that holds the `Deque`. A *thief* is a worker that takes
+//! Vocabulary. The *owner* is the worker that holds the `RunRing`. A *thief* is a worker that takes
 //! items through a `Stealer`. To *claim* items is to move `real` over them by an exchange of the
 //! head: the items then belong to the owner, which takes them one by one. To *steal* items is to
 //! move `real` over them for a thief.
@@ -20,20 +20,20 @@
 //!  head:  │ wanted: 1 │ (unused) │ stolen: 16 │ real: 32 │      tail: │ 32 │
 //! ```
 //!
-//! 1. [`push`](Deque::push) (owner) writes the slot at the tail, then moves the tail with a Release
-//!    store. It makes no read-modify-write.
-//! 2. [`claim`](Deque::claim) (owner) moves `real` over the owner's share of the free items, 16
-//!    items at most, by one exchange of the head. [`take`](Deque::take) then takes those items one
-//!    by one and touches no shared word. For a long queue, the owner pays for a claim once in 16
-//!    items. For a short queue, the shares of the other workers stay free, so that they can steal
-//!    them.
+//! 1. [`push`](RunRing::push) (owner) writes the slot at the tail, then moves the tail with a
+//!    Release store. It makes no read-modify-write.
+//! 2. [`claim`](RunRing::claim) (owner) moves `real` over the owner's share of the free items, 16
+//!    items at most, by one exchange of the head. [`take`](RunRing::take) then takes those items
+//!    one by one and touches no shared word. For a long queue, the owner pays for a claim once in
+//!    16 items. For a short queue, the shares of the other workers stay free, so that they can
+//!    steal them.
 //! 3. [`steal_into`](Stealer::steal_into) (thief) moves `real` over half of the free items and
 //!    writes their number to `stolen`, by one exchange. It copies the items, and then clears
 //!    `stolen`. While `stolen` is not 0, no other thief begins. The owner may go on claiming, and
 //!    then adds the number of claimed items to `stolen`. It does not write to slots that lie so far
 //!    back.
-//! 4. [`want`](Stealer::want) and [`satisfied`](Stealer::satisfied) set and clear the `wanted`
-//!    mark; see the [protocol of the sleepers](crate::Crew).
+//! 4. [`mark_wanted`](Stealer::mark_wanted) and [`clear_wanted`](Stealer::clear_wanted) set and
+//!    clear the `wanted` mark; see the [protocol of the idle workers](crate::IdleWorkers).
 //!
 //! **Every slot has one user at a time.** A free slot, between `real` and the tail, has no user. An
 //! exchange of the head moves `real`, so the worker that makes it becomes the only user of the
@@ -43,7 +43,7 @@
 //! with Acquire after a thief's Release. The thief sees the items that the owner wrote, because the
 //! owner stores the tail with Release and the thief loads it with Acquire. A stale `real` makes the
 //! exchange fail. The exchange could succeed wrongly only if 2^32 items went through the ring
-//! between a thief's load and its exchange. `tests/loom_deque.rs` checks all of this.
+//! between a thief's load and its exchange. `tests/loom_run_ring.rs` checks all of this.
 
 use crate::primitives::{Arc, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use std::fmt;
@@ -140,9 +140,9 @@ impl<T, const N: usize> RingBuffer<T, N> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::sched::Deque;
+/// use selvedge::sched::RunRing;
 ///
-/// let (mut mine, mut yours) = (Deque::<u32>::new(), Deque::<u32>::new());
+/// let (mut mine, mut yours) = (RunRing::<u32>::new(), RunRing::<u32>::new());
 /// for item in 0..10 {
 ///     mine.push(item).unwrap();
 /// }
@@ -150,7 +150,7 @@ impl<T, const N: usize> RingBuffer<T, N> {
 /// assert_eq!((mine.len(), yours.len()), (5, 4));
 /// assert_eq!(mine.pop(), Some(5));
 /// ```
-pub struct Deque<T, const N: usize = SLOTS> {
+pub struct RunRing<T, const N: usize = SLOTS> {
     ring: Arc<RingBuffer<T, N>>,
     /// The same value as the ring's tail.
     tail: u32,
@@ -162,10 +162,10 @@ pub struct Deque<T, const N: usize = SLOTS> {
     limit: u32,
 }
 
-/// The result of a [`claim`](Deque::claim).
+/// The result of a [`claim`](RunRing::claim).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// The number of items that the owner has claimed, to take with [`Deque::take`].
+    /// The number of items that the owner has claimed, to take with [`RunRing::take`].
     pub taken: u32,
     /// The number of items that were left in the ring.
     pub left: u32,
@@ -173,13 +173,13 @@ pub struct Claim {
     pub wanted: bool,
 }
 
-impl<T, const N: usize> Default for Deque<T, N> {
+impl<T, const N: usize> Default for RunRing<T, N> {
     fn default() -> Self {
-        Deque::new()
+        RunRing::new()
     }
 }
 
-impl<T, const N: usize> Deque<T, N> {
+impl<T, const N: usize> RunRing<T, N> {
     /// An empty ring.
     pub fn new() -> Self {
         const { assert!(N.is_power_of_two() && N <= 1 << 15, "indices are masked; `stolen` has 16 bits") };
@@ -188,7 +188,7 @@ impl<T, const N: usize> Deque<T, N> {
             tail: Apart(AtomicU32::new(0)),
             slots: std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
         };
-        Deque { ring: Arc::new(ring), tail: 0, next: 0, claimed: 0, limit: N as u32 }
+        RunRing { ring: Arc::new(ring), tail: 0, next: 0, claimed: 0, limit: N as u32 }
     }
 
     /// The thieves' end.
@@ -262,9 +262,9 @@ impl<T, const N: usize> Deque<T, N> {
     /// claims one worker's share of the free items for `workers` workers, at least one item and at
     /// most 16.
     ///
-    /// The call takes part in the [protocol of the sleepers](crate::Crew): it sees a mark that a
-    /// worker set before, and a worker that sets the mark later sees the items that have been
-    /// pushed until now.
+    /// The call takes part in the [protocol of the idle workers](crate::IdleWorkers): it sees a
+    /// mark that a worker set before, and a worker that sets the mark later sees the items that
+    /// have been pushed until now.
     pub fn claim(&mut self, workers: u32) -> Claim {
         debug_assert_eq!(self.next, self.claimed, "claimed items are taken before there is another claim");
         let word = &self.ring.head.0;
@@ -314,26 +314,26 @@ impl<T, const N: usize> Deque<T, N> {
     }
 
     /// Whether the ring bears the mark of a worker that went to sleep. This is a hint;
-    /// [`claim`](Deque::claim) knows for certain.
+    /// [`claim`](RunRing::claim) knows for certain.
     #[inline(always)]
     pub fn is_wanted(&self) -> bool {
         RingHead(self.ring.head.0.load(Ordering::Relaxed)).is_wanted()
     }
 }
 
-impl<T, const N: usize> Drop for Deque<T, N> {
+impl<T, const N: usize> Drop for RunRing<T, N> {
     fn drop(&mut self) {
         while self.pop().is_some() {}
     }
 }
 
-impl<T, const N: usize> fmt::Debug for Deque<T, N> {
+impl<T, const N: usize> fmt::Debug for RunRing<T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deque").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("RunRing").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
-/// The thieves' end of a [`Deque`].
+/// The thieves' end of a [`RunRing`].
 pub struct Stealer<T, const N: usize = SLOTS> {
     ring: Arc<RingBuffer<T, N>>,
 }
@@ -350,7 +350,7 @@ impl<T, const N: usize> Stealer<T, N> {
     ///
     /// # Complexity
     /// Two atomic read-modify-writes, and a copy of the items.
-    pub fn steal_into(&self, thief: &mut Deque<T, N>) -> Option<T> {
+    pub fn steal_into(&self, thief: &mut RunRing<T, N>) -> Option<T> {
         // The first item is returned and needs no room.
         let room = thief.room() + 1;
         let word = &self.ring.head.0;
@@ -393,12 +393,12 @@ impl<T, const N: usize> Stealer<T, N> {
 
     /// Marks the ring, because a worker that would steal from it goes to sleep. After this call the
     /// worker sees the items that the owner pushed before its last claim.
-    pub fn want(&self) {
+    pub fn mark_wanted(&self) {
         self.ring.head.0.fetch_or(WANTED, Ordering::AcqRel);
     }
 
     /// Clears the mark, because no worker sleeps.
-    pub fn satisfied(&self) {
+    pub fn clear_wanted(&self) {
         self.ring.head.0.fetch_and(!WANTED, Ordering::AcqRel);
     }
 }
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_gives_the_item_back_and_takes_it_when_there_is_room() {
-        let mut ring = Deque::<u32, 4>::new();
+        let mut ring = RunRing::<u32, 4>::new();
         (0..4).for_each(|i| ring.push(i).unwrap());
         assert_eq!(ring.push(4), Err(4));
         assert_eq!(ring.pop(), Some(0));
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn of_a_long_queue_a_batch_is_claimed_and_of_a_short_one_a_share() {
-        let mut ring = Deque::<u32>::new();
+        let mut ring = RunRing::<u32>::new();
         (0..200).for_each(|i| ring.push(i).unwrap());
         assert_eq!(ring.claim(4), Claim { taken: 16, left: 184, wanted: false });
         (0..16).for_each(|i| assert_eq!(ring.take(), Some(i)));
@@ -439,20 +439,20 @@ mod tests {
 
     #[test]
     fn a_mark_is_seen_by_the_next_claim_and_stays_until_it_is_taken_away() {
-        let mut ring = Deque::<u32>::new();
-        ring.stealer().want();
+        let mut ring = RunRing::<u32>::new();
+        ring.stealer().mark_wanted();
         (0..3).for_each(|i| ring.push(i).unwrap());
         assert_eq!(ring.pop(), Some(0));
         assert!(ring.is_wanted());
         assert_eq!(ring.claim(2), Claim { taken: 1, left: 1, wanted: true });
-        ring.stealer().satisfied();
+        ring.stealer().clear_wanted();
         assert!(!ring.is_wanted());
     }
 
     #[test]
     fn what_is_left_is_dropped_with_the_owner() {
         let item = std::rc::Rc::new(());
-        let mut ring = Deque::<_, 8>::new();
+        let mut ring = RunRing::<_, 8>::new();
         (0..7).for_each(|_| ring.push(item.clone()).unwrap());
         ring.claim(1);
         let thieves = ring.stealer();
@@ -488,7 +488,7 @@ mod tests {
         #[test]
         fn it_is_a_bounded_queue_of_which_half_can_be_moved(ops in proptest::collection::vec(op(), 1..60)) {
             const N: usize = 16;
-            let (mut ring, mut thief) = (Deque::<Box<u32>, N>::new(), Deque::<Box<u32>, N>::new());
+            let (mut ring, mut thief) = (RunRing::<Box<u32>, N>::new(), RunRing::<Box<u32>, N>::new());
             let (mut model, mut stolen) = (VecDeque::new(), VecDeque::new());
             // Claimed items cannot be stolen. While claimed items are left, the slots of stolen
             // items behind them are holes.

@@ -1,5 +1,5 @@
 //! The decision whether an event loop looks for events for a moment before it sleeps.
-//! [`EventLoop`](crate::EventLoop) holds one [`Linger`].
+//! [`EventLoop`](crate::EventLoop) holds one [`BusyPoll`].
 //!
 //! Falling asleep and being woken take longer than many peers on the same machine take to answer.
 //! So a loop without work looks again for a moment that is about as long as a sleep and a wake-up
@@ -16,13 +16,13 @@ const SLEEPS_MAX: u32 = 256;
 
 /// Decides whether the loop looks for a [`MOMENT`] before it sleeps.
 #[derive(Debug, Default)]
-pub(crate) struct Linger {
+pub(crate) struct BusyPoll {
     /// The number of sleeps until the next attempt. `sleeps` is that number after the last miss.
     sleeps_left: u32,
     sleeps: u32,
 }
 
-impl Linger {
+impl BusyPoll {
     /// The loop is about to sleep. True if it must look for a [`MOMENT`] first.
     #[inline]
     pub(crate) fn is_due(&mut self) -> bool {
@@ -44,12 +44,12 @@ mod tests {
 
     #[test]
     fn attempts_become_rare_while_nothing_is_found() {
-        let mut linger = Linger::default();
+        let mut busy_poll = BusyPoll::default();
         let mut attempts = 0;
         for _ in 0..10_000 {
-            if linger.is_due() {
+            if busy_poll.is_due() {
                 attempts += 1;
-                linger.looked(false);
+                busy_poll.looked(false);
             }
         }
         assert!((30..60).contains(&attempts), "{attempts}");
@@ -57,16 +57,16 @@ mod tests {
 
     #[test]
     fn a_hit_is_followed_by_an_attempt() {
-        let mut linger = Linger::default();
+        let mut busy_poll = BusyPoll::default();
         for _ in 0..100 {
-            if linger.is_due() {
-                linger.looked(false);
+            if busy_poll.is_due() {
+                busy_poll.looked(false);
             }
         }
-        while !linger.is_due() {}
-        linger.looked(true);
-        assert!(linger.is_due());
-        linger.looked(true);
-        assert!(linger.is_due());
+        while !busy_poll.is_due() {}
+        busy_poll.looked(true);
+        assert!(busy_poll.is_due());
+        busy_poll.looked(true);
+        assert!(busy_poll.is_due());
     }
 }

@@ -1,5 +1,5 @@
 //! The object that ends an event loop's wait from another OS thread.
-//! [`EventLoop`](crate::EventLoop) and the loop for foreign executors each hold a [`Caller`].
+//! [`EventLoop`](crate::EventLoop) and the loop for foreign executors each hold a [`Unparker`].
 
 use crate::sys;
 use selvedge_core::{Parker, Quiet, Unpark};
@@ -10,18 +10,18 @@ const CALLED: u8 = Parker::<Quiet>::CALLED;
 
 /// A [`Parker`] with an eventfd, which is written to only while the loop really waits.
 ///
-/// A call before [`fall_asleep`](Caller::fall_asleep) makes that return `false`, and a call after
+/// A call before [`fall_asleep`](Unparker::fall_asleep) makes that return `false`, and a call after
 /// it ends the wait: `core`'s `parker.rs` has the argument that no call is lost.
 #[derive(Debug)]
-pub(crate) struct Caller {
+pub(crate) struct Unparker {
     parker: Parker,
     eventfd: OwnedFd,
 }
 
-impl Caller {
-    pub(crate) fn new() -> io::Result<Caller> {
+impl Unparker {
+    pub(crate) fn new() -> io::Result<Unparker> {
         let eventfd = sys::eventfd()?;
-        Ok(Caller { parker: Parker::default(), eventfd })
+        Ok(Unparker { parker: Parker::default(), eventfd })
     }
 
     /// The loop wants to wait. False if an `unpark` has come before; then the loop must not wait.
@@ -40,13 +40,13 @@ impl Caller {
     }
 }
 
-impl AsFd for Caller {
+impl AsFd for Unparker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.eventfd.as_fd()
     }
 }
 
-impl Unpark for Caller {
+impl Unpark for Unparker {
     fn unpark(&self) {
         if self.parker.rouse(CALLED) {
             let _counting = sys::counting(sys::Call::Write);
@@ -61,23 +61,23 @@ impl Unpark for Caller {
 mod tests {
     use super::*;
 
-    fn written(caller: &Caller) -> bool {
-        rustix::io::read(&caller.eventfd, &mut [0; 8]).is_ok()
+    fn written(unparker: &Unparker) -> bool {
+        rustix::io::read(&unparker.eventfd, &mut [0; 8]).is_ok()
     }
 
     #[test]
     fn a_call_writes_only_to_a_sleeper_and_only_once() {
-        let caller = Caller::new().unwrap();
-        caller.unpark();
-        assert!(!written(&caller));
-        assert!(!caller.fall_asleep(), "a call while awake is not lost");
-        assert!(caller.fall_asleep());
-        caller.unpark();
-        caller.unpark();
-        assert!(written(&caller));
-        caller.wake_up();
-        assert!(caller.fall_asleep());
-        caller.wake_up();
-        assert!(!written(&caller));
+        let unparker = Unparker::new().unwrap();
+        unparker.unpark();
+        assert!(!written(&unparker));
+        assert!(!unparker.fall_asleep(), "a call while awake is not lost");
+        assert!(unparker.fall_asleep());
+        unparker.unpark();
+        unparker.unpark();
+        assert!(written(&unparker));
+        unparker.wake_up();
+        assert!(unparker.fall_asleep());
+        unparker.wake_up();
+        assert!(!written(&unparker));
     }
 }

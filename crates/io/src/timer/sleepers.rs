@@ -1,26 +1,19 @@
-//! The sleepers of an event loop, ordered by the tick at which they are due: the second wheel of
-//! the loop, made for millions of sleeps. [`Driver`](crate::epoll::Driver) keeps one beside its
-//! [wheel](crate::wheel).
+//! The sleepers of an event loop, ordered by the tick at which they are due: [`SleeperWheel`], made
+//! for millions of sleeps.
 //!
-//! Vocabulary. A *sleeper* is a waiter with its tick and, if it can give up, its [`Bell`]. A
-//! sleeper *has given up* when its `Bell` is no longer wanted. Sleepers that have given up are
-//! *counted* in a `GivenUp` counter.
+//! Vocabulary. A *sleeper* is a waiter with its tick and, if it can give up, its [`CancelFlag`]. A
+//! sleeper *has given up* when its `CancelFlag` is cancelled. Sleepers that have given up are
+//! *counted* in a `CancelCount` counter.
 //!
-//! This wheel differs from the other one because no sleeper can be taken out by a key. A sleeper
-//! gives up through its [`Bell`], on whatever OS thread, and giving up costs nothing more. The
-//! entry that a given-up sleeper leaves here is skipped when it is due. It is cleared away earlier
-//! when the given-up sleepers are more than the wanted ones. So a slot is a plain vector: setting a
-//! timer appends to the vector, firing reads it from end to end, and neither looks at any other
-//! timer.
-//!
-//! Both wheels share [`Levels`] and `Slots`. There are two wheels because a node that can be taken
-//! out by a key costs each timer its links, and firing it costs a walk through memory. A deadline
-//! that is moved on all the time, for example a connection's deadline, stays in the wheel. A sleep
-//! comes here, because there may be millions of sleeps.
+//! No sleeper can be taken out by a key. A sleeper gives up through its [`CancelFlag`], on whatever OS
+//! thread, and giving up costs nothing more. The entry that a given-up sleeper leaves here is
+//! skipped when it is due. It is cleared away earlier when the given-up sleepers are more than the
+//! wanted ones. So a slot is a plain vector: setting a timer appends to the vector, firing reads it
+//! from end to end, and neither looks at any other timer.
 
-use crate::levels::{LEVELS, Levels, SLOTS, Slots};
-use crate::wheel::Tick;
-use selvedge_core::{Bell, GivenUp};
+use super::levels::{LEVELS, Levels, SLOTS, Slots};
+use super::wheel::Tick;
+use selvedge_core::{CancelCount, CancelFlag};
 use std::mem;
 
 /// The capacity, in sleepers, that an emptied slot keeps.
@@ -32,19 +25,19 @@ const GIVEN_UP_MAX: usize = 32;
 struct Sleeper<W> {
     tick: Tick,
     waiter: W,
-    /// The bell of a sleeper that can give up.
-    bell: Option<Bell>,
+    /// The flag of a sleeper that can give up.
+    flag: Option<CancelFlag>,
 }
 
 impl<W> Sleeper<W> {
     fn has_given_up(&self) -> bool {
-        self.bell.as_ref().is_some_and(|bell| !bell.is_wanted())
+        self.flag.as_ref().is_some_and(|flag| flag.is_cancelled())
     }
 }
 
 /// Sleepers of type `W`, with an estimate of how many of them have given up.
 #[derive(Debug)]
-pub(crate) struct Sleepers<W> {
+pub(crate) struct SleeperWheel<W> {
     levels: Levels,
     slots: Box<Slots<Vec<Sleeper<W>>>>,
     len: usize,
@@ -60,7 +53,7 @@ pub(crate) struct Sleepers<W> {
 #[derive(Debug, Default)]
 struct GoneCount {
     /// The counter of the sleepers here.
-    counter: Option<&'static GivenUp>,
+    counter: Option<&'static CancelCount>,
     /// How much of the counter belongs to sleepers that are not here.
     others: usize,
     /// The counter's value when the present round of looking over began.
@@ -73,10 +66,10 @@ impl GoneCount {
         self.counter.map_or(0, |counter| counter.count().wrapping_sub(self.others))
     }
 
-    /// A sleeper with this bell comes.
+    /// A sleeper with this flag comes.
     #[inline]
-    fn know(&mut self, bell: &Bell) {
-        if let Some(counter) = bell.counter()
+    fn know(&mut self, flag: &CancelFlag) {
+        if let Some(counter) = flag.counter()
             && self.counter.is_none_or(|known| !std::ptr::eq(known, counter))
         {
             // This count starts at the new counter's value, so the sleepers of the old counter are
@@ -106,9 +99,9 @@ impl GoneCount {
     }
 }
 
-impl<W> Sleepers<W> {
-    pub(crate) fn new(now: Tick) -> Sleepers<W> {
-        Sleepers {
+impl<W> SleeperWheel<W> {
+    pub(crate) fn new(now: Tick) -> SleeperWheel<W> {
+        SleeperWheel {
             levels: Levels::new(now),
             slots: Box::new([const { [const { Vec::new() }; SLOTS] }; LEVELS]),
             len: 0,
@@ -139,17 +132,17 @@ impl<W> Sleepers<W> {
 
     /// Adds a sleeper. A tick that has passed is due at once.
     #[inline]
-    pub(crate) fn add(&mut self, tick: Tick, waiter: W, bell: Option<Bell>) {
-        if let Some(bell) = &bell {
-            self.given_up.know(bell);
-            if !bell.is_wanted() {
+    pub(crate) fn add(&mut self, tick: Tick, waiter: W, flag: Option<CancelFlag>) {
+        if let Some(flag) = &flag {
+            self.given_up.know(flag);
+            if flag.is_cancelled() {
                 self.given_up.one_less();
                 return self.left.push(waiter);
             }
         }
         self.len += 1;
         let tick = self.levels.not_passed(tick);
-        self.place(Sleeper { tick, waiter, bell });
+        self.place(Sleeper { tick, waiter, flag });
     }
 
     /// Moves to `now`, and passes the waiters that are due to `wake`: in the order of their ticks,
@@ -168,9 +161,9 @@ impl<W> Sleepers<W> {
                         self.given_up.one_less();
                         self.left.push(sleeper.waiter);
                     } else {
-                        // The bell is dropped before the waiter is woken, because dropping it ends
+                        // The flag is dropped before the waiter is woken, because dropping it ends
                         // the sleep. A task that is polled too early would ask for its sleep again.
-                        drop(sleeper.bell);
+                        drop(sleeper.flag);
                         wake(sleeper.waiter);
                     }
                 }
@@ -261,7 +254,7 @@ mod tests {
     use std::pin::Pin;
     use std::task::{Context, Waker};
 
-    fn drain(sleepers: &mut Sleepers<u32>, now: u64) -> Vec<u32> {
+    fn drain(sleepers: &mut SleeperWheel<u32>, now: u64) -> Vec<u32> {
         let mut woken = Vec::new();
         sleepers.expire(Tick(now), |w| woken.push(w));
         woken
@@ -274,7 +267,7 @@ mod tests {
             ops in prop::collection::vec((0..3u8, prop_oneof![0..3u64, 0..130u64, 0..5_000u64, 0..1u64 << 40]), 1..200),
         ) {
             let mut now = u64::from(start);
-            let (mut sleepers, mut wheel) = (Sleepers::new(Tick(now)), Wheel::new(Tick(now)));
+            let (mut sleepers, mut wheel) = (SleeperWheel::new(Tick(now)), Wheel::new(Tick(now)));
             for (id, (op, span)) in (0u32..).zip(ops) {
                 if op < 2 {
                     sleepers.add(Tick(now + span), id, None);
@@ -292,9 +285,9 @@ mod tests {
 
     type Asked = Pin<Box<selvedge_core::SleepUntil>>;
 
-    /// A sleep that a thread has asked for outside of any loop, and the bell that its event source
+    /// A sleep that a thread has asked for outside of any loop, and the flag that its event source
     /// gets. All sleeps count in one counter.
-    fn asked() -> (Asked, Bell) {
+    fn asked() -> (Asked, CancelFlag) {
         use selvedge_core::{Cpu, Request, Time};
         let mut cpu = Cpu::new().unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -310,12 +303,12 @@ mod tests {
 
     #[test]
     fn sleepers_that_give_up_are_cleared_away_when_they_are_as_many_as_the_others() {
-        let mut sleepers = Sleepers::new(Tick(0));
+        let mut sleepers = SleeperWheel::new(Tick(0));
         let mut waiting = Vec::new();
         let mut most = 0;
         for n in 0..10_000u32 {
-            let (asked, bell) = asked();
-            sleepers.add(Tick(u64::from(n * 7919 % 60_000)), n, Some(bell));
+            let (asked, flag) = asked();
+            sleepers.add(Tick(u64::from(n * 7919 % 60_000)), n, Some(flag));
             sleepers.tidy();
             sleepers.left().clear();
             // One sleeper in ten stays wanted.
@@ -333,11 +326,11 @@ mod tests {
 
     #[test]
     fn when_all_have_given_up_no_sleeper_is_left() {
-        let mut sleepers = Sleepers::new(Tick(0));
+        let mut sleepers = SleeperWheel::new(Tick(0));
         let all: Vec<_> = (0..10)
             .map(|n| {
-                let (asked, bell) = asked();
-                sleepers.add(Tick(u64::from(n) << 20), n, Some(bell));
+                let (asked, flag) = asked();
+                sleepers.add(Tick(u64::from(n) << 20), n, Some(flag));
                 asked
             })
             .collect();

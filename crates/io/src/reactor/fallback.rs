@@ -6,10 +6,10 @@
 //! request starts an OS thread with an epoll set and a timer wheel of its own. A request goes into
 //! the loop's table under a lock, and the loop answers it through the request's waker.
 
-use crate::epoll::{BATCH, Driver, UNPARK};
-use crate::readiness::Wakes;
+use super::epoll::{BATCH, Reactor, UNPARK};
+use super::readiness::Wakes;
+use super::unparker::Unparker;
 use crate::sys::{self, Fd};
-use crate::unpark::Caller;
 use rustix::event::Timespec;
 use rustix::io::Errno;
 use selvedge_core::{PerProcess, Quiet, Request, Time, Unpark, quietly, set_fallback};
@@ -30,17 +30,17 @@ pub(crate) fn install() {
 
 /// The loop, once it has started. It never ends. The child of a `fork(2)` starts another loop,
 /// because the child does not have the loop's OS thread.
-static GLOBAL: PerProcess<Mutex<Option<&'static Global>>> = PerProcess::new();
+static FALLBACK: PerProcess<Mutex<Option<&'static FallbackLoop>>> = PerProcess::new();
 
 #[derive(Debug)]
-struct Global {
+struct FallbackLoop {
     state: Mutex<FallbackState>,
-    caller: Caller,
+    unparker: Unparker,
 }
 
 #[derive(Debug)]
 struct FallbackState {
-    driver: Driver<Waker>,
+    reactor: Reactor<Waker>,
     /// Present while the loop's OS thread waits and no request is open. A new request removes it.
     quiet: Option<Quiet>,
 }
@@ -57,12 +57,12 @@ const WITHOUT_LOOP: Duration = Duration::from_millis(10);
 
 /// Takes a request from outside any scheduler.
 fn serve(request: Request, waker: Waker) {
-    let global = {
-        let mut global = lock(GLOBAL.get(Mutex::default));
-        global.or_else(|| Global::start().inspect(|new| *global = Some(new)).ok())
+    let fallback = {
+        let mut fallback = lock(FALLBACK.get(Mutex::default));
+        fallback.or_else(|| FallbackLoop::start().inspect(|new| *fallback = Some(new)).ok())
     };
-    match global {
-        Some(global) => global.submit(request, waker),
+    match fallback {
+        Some(fallback) => fallback.submit(request, waker),
         None => {
             std::thread::sleep(WITHOUT_LOOP);
             waker.wake();
@@ -70,43 +70,45 @@ fn serve(request: Request, waker: Waker) {
     }
 }
 
-impl Global {
-    fn start() -> io::Result<&'static Global> {
-        let (driver, caller) = (Driver::new()?, Caller::new()?);
-        driver.add_unpark(&caller)?;
-        let epoll = driver.epoll().clone();
-        let global = Global { state: Mutex::new(FallbackState { driver, quiet: None }), caller };
-        let (sender, receiver) = channel::<&'static Global>();
-        let run = move || receiver.recv().into_iter().for_each(|global| global.run(&epoll));
+impl FallbackLoop {
+    fn start() -> io::Result<&'static FallbackLoop> {
+        let (reactor, unparker) = (Reactor::new()?, Unparker::new()?);
+        reactor.add_unpark(&unparker)?;
+        let epoll = reactor.epoll().clone();
+        let fallback = FallbackLoop { state: Mutex::new(FallbackState { reactor, quiet: None }), unparker };
+        let (sender, receiver) = channel::<&'static FallbackLoop>();
+        let run = move || receiver.recv().into_iter().for_each(|fallback| fallback.run(&epoll));
         std::thread::Builder::new().name("selvedge-io".into()).spawn(run)?;
         // The value is leaked only here, after the OS thread has started. Without its OS thread,
         // the value is dropped.
-        let global: &'static Global = Box::leak(Box::new(global));
-        sender.send(global).expect("its OS thread waits for it");
-        Ok(global)
+        let fallback: &'static FallbackLoop = Box::leak(Box::new(fallback));
+        sender.send(fallback).expect("its OS thread waits for it");
+        Ok(fallback)
     }
 
     fn submit(&self, request: Request, waker: Waker) {
         let mut state = lock(&self.state);
-        let driver = &mut state.driver;
-        let before = driver.next();
+        let reactor = &mut state.reactor;
+        let before = reactor.next();
         // `submit` wakes these wakers after it has released the lock, like `run`. There is more
         // than one waker only when a descriptor is new.
         let mut ready = Vec::new();
         match request {
-            Request::Wait(readiness) => driver.wait(waker, readiness, Time::now(), |waker| ready.push(waker)),
-            Request::Sleep(alarm) => driver.set(waker, alarm),
+            Request::Wait(readiness) => {
+                reactor.wait(waker, readiness, Time::now(), |waker| ready.push(waker))
+            }
+            Request::Sleep(alarm) => reactor.set(waker, alarm),
             other => panic!("{other:?} was asked outside of a Selvedge thread, where no scheduler serves it"),
         }
-        let left = std::mem::take(driver.left());
-        let sooner = driver.next().is_some_and(|next| before.is_none_or(|before| next < before));
-        if driver.armed() > 0 {
+        let left = std::mem::take(reactor.left());
+        let sooner = reactor.next().is_some_and(|next| before.is_none_or(|before| next < before));
+        if reactor.armed() > 0 {
             state.quiet = None;
         }
         drop(state);
         drop(left);
         if sooner {
-            self.caller.unpark();
+            self.unparker.unpark();
         }
         for waker in ready {
             waker.wake();
@@ -119,14 +121,14 @@ impl Global {
         loop {
             let next = {
                 let mut state = lock(&self.state);
-                let driver = &mut state.driver;
-                driver.tidy();
-                driver.resolve();
-                let (armed, next) = (driver.armed(), driver.next());
+                let reactor = &mut state.reactor;
+                reactor.tidy();
+                reactor.resolve();
+                let (armed, next) = (reactor.armed(), reactor.next());
                 state.quiet = (armed == 0).then(Quiet::new);
                 next
             };
-            let asleep = self.caller.fall_asleep();
+            let asleep = self.unparker.fall_asleep();
             let wait = match (asleep, next) {
                 (false, _) => Some(Duration::ZERO),
                 (true, next) => next.map(|next| next.since(Time::now())),
@@ -134,7 +136,7 @@ impl Global {
             let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
             let taken = sys::epoll_wait(epoll, &mut batch[..], wait.as_ref());
             if asleep {
-                self.caller.wake_up();
+                self.unparker.wake_up();
             }
             let events = match taken {
                 Ok(events) => events,
@@ -143,14 +145,14 @@ impl Global {
             };
             let mut state = lock(&self.state);
             state.quiet = None;
-            let driver = &mut state.driver;
+            let reactor = &mut state.reactor;
             for &event in events {
                 if event.data.u64() != UNPARK {
-                    driver.event(event, |waker| ready.push(waker));
+                    reactor.event(event, |waker| ready.push(waker));
                 }
             }
-            driver.expire(Time::now(), |waker| ready.push(waker));
-            let left = std::mem::take(driver.left());
+            reactor.expire(Time::now(), |waker| ready.push(waker));
+            let left = std::mem::take(reactor.left());
             drop(state);
             quietly(|| drop(left));
             // The wakers are woken without the lock, because waking may poll the future at once,

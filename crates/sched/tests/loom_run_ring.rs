@@ -3,17 +3,17 @@
 #![cfg(loom)]
 
 use loom::thread;
-use selvedge_sched::{Deque, Stealer};
+use selvedge_sched::{RunRing, Stealer};
 
 type Item = Box<u32>;
 
-fn all<const N: usize>(mut ring: Deque<Item, N>) -> Vec<u32> {
+fn all<const N: usize>(mut ring: RunRing<Item, N>) -> Vec<u32> {
     std::iter::from_fn(|| ring.pop()).map(|item| *item).collect()
 }
 
 fn steal_once<const N: usize>(victim: Stealer<Item, N>) -> thread::JoinHandle<Vec<u32>> {
     thread::spawn(move || {
-        let mut mine = Deque::<Item, N>::new();
+        let mut mine = RunRing::<Item, N>::new();
         let first = victim.steal_into(&mut mine).map(|item| *item);
         first.into_iter().chain(all(mine)).collect()
     })
@@ -28,7 +28,7 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn the_owner_pushes_and_pops_while_a_thief_steals() {
     model(|| {
-        let mut ring = Deque::<Item, 4>::new();
+        let mut ring = RunRing::<Item, 4>::new();
         ring.push(Box::new(0)).unwrap();
         ring.push(Box::new(1)).unwrap();
         let thief = steal_once(ring.stealer());
@@ -49,7 +49,7 @@ fn the_owner_pushes_and_pops_while_a_thief_steals() {
 #[test]
 fn a_full_ring_is_not_written_to_where_a_thief_still_reads() {
     model(|| {
-        let mut ring = Deque::<Item, 2>::new();
+        let mut ring = RunRing::<Item, 2>::new();
         ring.push(Box::new(0)).unwrap();
         ring.push(Box::new(1)).unwrap();
         let thief = steal_once(ring.stealer());
@@ -70,7 +70,7 @@ fn a_full_ring_is_not_written_to_where_a_thief_still_reads() {
 #[test]
 fn two_thieves_share_what_is_there() {
     model(|| {
-        let mut ring = Deque::<Item, 4>::new();
+        let mut ring = RunRing::<Item, 4>::new();
         (0..4).for_each(|i| ring.push(Box::new(i)).unwrap());
         let thieves = [steal_once(ring.stealer()), steal_once(ring.stealer())];
         let mut seen: Vec<u32> = ring.pop().map(|item| *item).into_iter().collect();
@@ -86,7 +86,7 @@ fn two_thieves_share_what_is_there() {
 #[test]
 fn what_a_claim_has_taken_is_written_over_only_when_it_is_read() {
     model(|| {
-        let mut ring = Deque::<Item, 4>::new();
+        let mut ring = RunRing::<Item, 4>::new();
         (0..4).for_each(|i| ring.push(Box::new(i)).unwrap());
         assert_eq!(ring.claim(2).taken, 2);
         let thief = steal_once(ring.stealer());

@@ -30,7 +30,7 @@
 //! [`next`](Wheel::next) takes two bit scans; [`expire`](Wheel::expire) takes constant amortised
 //! time per timer. Memory: one node per timer, kept for reuse, and 2.8 KiB of slots.
 
-use crate::levels::{LEVELS, Levels, SLOTS, Slots};
+use super::levels::{LEVELS, Levels, SLOTS, Slots};
 use std::time::Duration;
 
 /// The end of a list: no node.

@@ -1,8 +1,8 @@
-//! The slot that a tick belongs to, and the set of occupied slots. The [wheel](crate::wheel) and
-//! the [sleepers](crate::sleepers) share this file; the head of the wheel's module has the picture.
-//! Each of the two keeps its own content of the slots.
+//! The slot that a tick belongs to, and the set of occupied slots. The [wheel](super::wheel) and
+//! the [wheel of the sleepers](super::sleepers) share this file, and each keeps its own content of
+//! the slots. The head of [`wheel`](super::wheel) has the picture.
 
-use crate::wheel::Tick;
+use super::wheel::Tick;
 
 /// The number of a tick's bits that one level decides.
 const LEVEL_BITS: u32 = 6;
