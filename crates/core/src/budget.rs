@@ -23,7 +23,7 @@
 //! one of the bits that send the end of a step through the slow path, which removes the mark. So a
 //! step with few operations pays for no reset.
 
-use crate::cpu::{CpuInner, current};
+use crate::cpu::inner::{CpuInner, current};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::task::{Context, Poll};

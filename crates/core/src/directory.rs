@@ -4,14 +4,15 @@
 //! an earlier one again.
 
 use crate::alarm::CancelCount;
-use crate::birth::Births;
-use crate::cpu::Room;
+use crate::arena::Unavailable;
+use crate::cpu::step::CpuMemory;
 use crate::group::Members;
 use crate::inbox::Inbox;
-use crate::{Unavailable, Unpark};
+use crate::quiet::Quiet;
+use crate::unpark::Unpark;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 const CPUS_MAX: usize = 4096;
 
@@ -27,29 +28,8 @@ pub(crate) struct Entry {
     /// on.
     unpark: Mutex<Option<Arc<dyn Unpark>>>,
     in_use: AtomicBool,
-    births: Mutex<Births>,
-    /// The place of the CPU in memory. Like the entry, it is never freed.
-    room: OnceLock<Room>,
-}
-
-/// A number that one OS thread changes and others may read.
-#[derive(Debug, Default)]
-pub(crate) struct Count(AtomicIsize);
-
-impl Count {
-    #[inline(always)]
-    pub(crate) fn add(&self, n: isize) {
-        self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(&self) -> isize {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
+    /// The memory of the CPU. Like the entry, it is never freed.
+    pub(crate) memory: OnceLock<CpuMemory>,
 }
 
 /// Null if no CPU has had this number yet. Otherwise the entry was leaked by `enter`, and the
@@ -153,19 +133,21 @@ pub(crate) fn call_one() {
     }
 }
 
-impl Entry {
-    /// The place for the CPU with this number, which belongs to the entry.
-    pub(crate) fn room(&self, id: u32) -> &Room {
-        self.room.get_or_init(|| Room::new(id))
+impl Quiet {
+    /// One more OS thread is quiet from now on. If it may have been the last active one, a
+    /// scheduler checks for a deadlock.
+    #[expect(clippy::new_without_default, reason = "it is a declaration, not a value")]
+    pub fn new() -> Quiet {
+        let quiet = Quiet::of_scheduler();
+        call_one();
+        quiet
     }
+}
 
+impl Entry {
     /// The number of threads that the CPU keeps. In a group it is the CPU's share of the sum.
     pub(crate) fn waiting(&self) -> isize {
-        self.room.get().map_or(0, |room| room.step().waiting())
-    }
-
-    pub(crate) fn births(&self) -> MutexGuard<'_, Births> {
-        self.births.lock().expect("no panic under this lock")
+        self.memory.get().map_or(0, |memory| memory.step().waiting())
     }
 
     fn unpark(&self) {

@@ -4,10 +4,11 @@
 //! The event loops of `selvedge-io` implement [`Events`]. The schedulers call [`Cpu::poll`].
 
 use crate::directory::Entry;
-use crate::observe::Lengths;
-use crate::thread::{self, Handle};
+use crate::observer::Lengths;
 use crate::trace::Trace;
-use crate::{Cpu, Deadlock, Quiet, directory, quiet};
+use crate::unpark::Unpark;
+use crate::vtable::Handle;
+use crate::{Cpu, Deadlock, Quiet, body, directory, quiet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -69,13 +70,6 @@ pub trait Relief: fmt::Debug + Send + Sync {
     /// # Errors
     /// If the system's event interface fails.
     fn relieve(&self, cpu: &mut Cpu) -> io::Result<usize>;
-}
-
-/// Wakes an OS thread that waits in [`Events::poll`]. If no OS thread is waiting, the next poll
-/// returns at once.
-pub trait Unpark: fmt::Debug + Send + Sync {
-    /// Makes the poll return.
-    fn unpark(&self);
 }
 
 /// The event source for threads that wait only for one another and for foreign wakers.
@@ -248,7 +242,7 @@ impl Cpu {
         limit: Option<Duration>,
     ) -> Result<bool, RunError> {
         if self.turn() {
-            self.survey_all(events);
+            self.survey_all(|say| events.lengths(say));
         }
         if self.has_woken() || !idle {
             self.inner().suspicion.set(SUSPICION_MIN);
@@ -325,7 +319,7 @@ impl Cpu {
             let key = waits.thread().0;
             // SAFETY: `threads` has listed the thread as one that waits here, and it stays in this
             // CPU's keeping, because only this OS thread could resume it.
-            match unsafe { thread::handle(key) } {
+            match unsafe { body::handle(key) } {
                 Handle::None => false,
                 Handle::AwaitedBy(id, joiner) => !(id == cpu.step.id && cpu.joins_here(joiner, key)),
                 Handle::Anywhere => true,

@@ -29,14 +29,16 @@
 //! `tests/loom_join.rs` checks it.
 
 use crate::arena::{self, Key};
+use crate::body::{self, Body, create_ready, poll_to_end};
 use crate::budget;
-use crate::cpu::{CpuInner, create_ready, current, direct, retract};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::{CpuInner, current};
 use crate::exception::Exception;
-use crate::place::Place;
+use crate::header::{CANCELLABLE, MOBILE};
 use crate::primitives::{AtomicU64, Ordering};
-use crate::thread::{
-    self, Body, CANCELLABLE, Handle, MOBILE, Payload, Polled, drop_quietly, poll_to_end, quietly,
-};
+use crate::quietly::{drop_quietly, quietly};
+use crate::vtable::{Handle, Payload, Polled};
+use crate::wait_site::WaitSite;
 use crate::{ArenaFull, Cpu, waker};
 use std::any::type_name;
 use std::cell::UnsafeCell;
@@ -230,7 +232,7 @@ impl std::error::Error for JoinError {}
 /// schedulers it stays where it was created. A future that is not `Send` goes to [`spawn_local`].
 ///
 /// # Panics
-/// Outside of a thread of ours, and if the arena is full: see [`try_spawn`].
+/// Outside of a Selvedge thread, and if the arena is full: see [`try_spawn`].
 ///
 /// # Paper
 /// [Del §2.1] `spawn`; [HMP05 §2.1] `forkIO`.
@@ -274,7 +276,7 @@ pub fn spawn_local<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
 /// If the arena is full.
 ///
 /// # Panics
-/// Outside of a thread of ours.
+/// Outside of a Selvedge thread.
 #[inline]
 pub fn try_spawn<F>(future: F) -> Result<JoinHandle<F::Output>, ArenaFull>
 where
@@ -287,7 +289,7 @@ where
 
 #[inline(always)]
 fn here<'a>() -> &'a CpuInner {
-    current().expect("spawn() needs a thread of ours to be called in")
+    current().expect("spawn() must be called within a Selvedge thread")
 }
 
 impl Cpu {
@@ -473,11 +475,7 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
             Joiner::None => false,
             Joiner::Waiting(joiner) => {
                 // A foreign waker may panic, and so may the `Unpark` of the joiner's event source.
-                quietly(|| {
-                    if let Err(foreign) = waker::fire_here(joiner) {
-                        foreign.wake();
-                    }
-                });
+                quietly(|| joiner.wake());
                 false
             }
             Joiner::HandleGone => {
@@ -651,7 +649,7 @@ impl<T> JoinHandle<T> {
         if self.cell().state.drop_handle() {
             // SAFETY: `drop_handle` has seen FINISHED, so the thread has left its block to this
             // handle, which is being dropped.
-            unsafe { thread::release(self.key) };
+            unsafe { body::release(self.key) };
         }
     }
 
@@ -665,7 +663,7 @@ impl<T> JoinHandle<T> {
             cpu.tell(|observer| observer.waits_for(self.key.get(), "which it joins"));
             let here = cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
             // The request is known by the address of the cell, because the handle itself may move.
-            cpu.ask_block(self.cell.as_ptr(), Place::join(self.key), here);
+            cpu.ask_block(self.cell.as_ptr(), WaitSite::join(self.key), here);
         }
         waits
     }
@@ -685,7 +683,7 @@ impl<T> Drop for JoinHandle<T> {
             // being dropped. The comparison of addresses shows that the cell lies in the block and
             // not on the heap. Only the result in the cell would need to be dropped, and it is
             // gone.
-            unsafe { thread::free(cpu, self.key) };
+            unsafe { body::free(cpu, self.key) };
             return;
         }
         self.leave();

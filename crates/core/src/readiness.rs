@@ -3,7 +3,9 @@
 
 use crate::alarm::{self, Alarm, SleepHandle};
 use crate::budget;
-use crate::cpu::{Ask, current, direct, retract};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::current;
+use crate::cpu::slot::Ask;
 use crate::time::{Deadline, Time};
 use crate::trace::{Interest, Readiness, Request};
 use crate::waker;

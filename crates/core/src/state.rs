@@ -1,7 +1,7 @@
 //! The owner of a mobile thread: the protocol on the head word of the thread ([`park`], [`wake`],
 //! [`take_notification`]).
 //!
-//! `cpu.rs` calls it. A thread that stays on one CPU is passed about on one OS thread, and its
+//! `cpu/keep.rs` calls it. A thread that stays on one CPU is passed about on one OS thread, and its
 //! state is a plain note. A **mobile** thread can be woken on any OS thread while it runs on
 //! another. So its state changes hands by atomic exchange. A **waker** is here any OS thread that
 //! calls [`wake`]:
@@ -39,7 +39,7 @@
 //! thread. It changes this head only if it is the head of a live mobile thread. Then it wakes that
 //! thread without cause, which futures must bear. `tests/loom_state.rs` checks the protocol.
 
-use crate::thread::{MOBILE, NOTIFIED, OWNED, STATE, WAITING};
+use crate::header::{MOBILE, NOTIFIED, OWNED, STATE, WAITING};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// An atomic word: the one of std, or in a model the one of loom.

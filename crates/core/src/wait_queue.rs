@@ -34,11 +34,12 @@
 //! `tests/loom_wait_queue.rs` checks it.
 
 use crate::budget;
-use crate::cpu::{CpuInner, current, direct};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::{CpuInner, current};
 use crate::lock::{Guard, LocalLock, Lock, WordLock};
-use crate::place::Place;
 use crate::primitives::{AtomicU8, Ordering};
-use crate::thread::quietly;
+use crate::quietly::quietly;
+use crate::wait_site::WaitSite;
 use crate::waker::{self, Waiter};
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -508,16 +509,14 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     }
 }
 
-/// Wakes the wakers of all granted waiters, also if a foreign waker panics. The first panic then
-/// goes on to the caller.
+/// Wakes the wakers of all granted waiters, also if one of them panics: a foreign waker, or the
+/// [`Unpark`](crate::Unpark) of a CPU that sleeps. The first panic then goes on to the caller.
 #[cold]
 #[inline(never)]
 fn fire(first: Waker, others: Others) {
     let mut panicked = None;
     for waker in std::iter::once(first).chain(others.into_iter().flat_map(|others| *others)) {
-        if let Err(foreign) = waker::fire_here(waker)
-            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| foreign.wake()))
-        {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
             panicked.get_or_insert(panic);
         }
     }
@@ -526,7 +525,7 @@ fn fire(first: Waker, others: Others) {
     }
 }
 
-/// Passes the panic of a foreign waker on to the caller, unless this OS thread unwinds already. In
+/// Passes the panic of a waker on to the caller, unless this OS thread unwinds already. In
 /// that case the caller may be a destructor, and a second panic would abort the process. The panic
 /// hook has reported the panic.
 #[cold]
@@ -774,7 +773,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
     #[inline(always)]
     fn block(&self, cpu: Option<&CpuInner>) {
         if let Some(cpu) = cpu {
-            cpu.ask_block(&raw const self.node, Place::of(self.node.place), M::LOCAL);
+            cpu.ask_block(&raw const self.node, WaitSite::of(self.node.place), M::LOCAL);
         }
     }
 
@@ -788,7 +787,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
 
     #[cold]
     fn give_up(&self) {
-        crate::cpu::retract(&raw const self.node);
+        retract(&raw const self.node);
         self.queue.inner.before_last();
         let node = NonNull::from(&self.node);
         let waiter = self.queue.with(|state, queue| {

@@ -11,9 +11,11 @@
 //! same key once too often. That is no harm, because futures must bear being polled without cause.
 
 use crate::arena::{self, Key};
-use crate::cpu::{CpuInner, Step, current};
+use crate::cpu::inner::{CpuInner, current};
+use crate::cpu::step::Step;
 use crate::directory;
-use crate::thread::{MOBILE, quietly};
+use crate::header::MOBILE;
+use crate::quietly::quietly;
 use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
@@ -41,10 +43,10 @@ static LENT: RawWakerVTable = RawWakerVTable::new(
 static KEYED: RawWakerVTable = RawWakerVTable::new(|data| RawWaker::new(data, &KEYED), wake, wake, |_| {});
 
 /// # Safety
-/// `cpu` is the address of a CpuInner; its CPU may be gone. Only `step` is borrowed, which outlives
-/// the CPU and may be shared between OS threads.
+/// `cpu` is the address of a `CpuInner`; its CPU may be gone. Only `step` is borrowed, which
+/// outlives the CPU and may be shared between OS threads.
 unsafe fn step_of<'a>(cpu: *const ()) -> &'a Step {
-    // SAFETY: the caller's contract; `Room::new` has written the step, and never frees it.
+    // SAFETY: the caller's contract; `CpuInner::allocate` has written the step, and never frees it.
     unsafe { &(*cpu.cast::<CpuInner>()).step }
 }
 

@@ -1,53 +1,55 @@
-//! The places at which threads wait ([`Place`]), and the public description of a thread
-//! ([`ThreadInfo`]).
+//! The public description of a thread ([`ThreadInfo`]) and its identity ([`ThreadId`]).
 
 use crate::arena::{self, Key};
-use crate::observe::{Seen, ThreadId};
-use crate::thread::{self, FINISHED, FREE, STATE, WAITING, WAITING_HERE};
+use crate::header::{FINISHED, FREE, STATE, WAITING, WAITING_HERE};
+use crate::vtable::vtable;
+use crate::wait_site::WaitSite;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// The place in the program at which a thread waits, in 4 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(pub(crate) u32);
+/// The identity of a thread while it lives. A later thread may have the same identity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(pub(crate) Key);
 
-impl Place {
-    /// The thread waits behind a waker, or does not wait.
-    pub(crate) const UNKNOWN: Place = Place(0);
-    /// The thread waits at the join handle of the thread `key`. The highest bit of the key is left
-    /// out. The result is odd, and no location lies at an odd address.
-    #[inline(always)]
-    pub(crate) fn join(key: Key) -> Place {
-        Place(key.get() << 1 | 1)
+impl ThreadId {
+    /// The number: [`Thread::id`](crate::Thread::id), [`ThreadInfo::id`].
+    pub fn get(self) -> u32 {
+        self.0.get()
     }
 
-    /// Whether the place is a join handle.
-    pub(crate) fn is_join(self) -> bool {
-        self.0 & 1 == 1
+    /// The facts about the thread that any OS thread can read: its name, and whether it waits, but
+    /// not its place. `None` if it is over.
+    pub fn info(self) -> Option<ThreadInfo> {
+        ThreadInfo::at(self.0)
     }
+}
 
-    #[inline(always)]
-    pub(crate) fn of(location: &'static Location<'static>) -> Place {
-        match thread::offset(location) {
-            Some(offset) => Place(offset),
-            None => Place::far(),
-        }
+impl fmt::Display for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
+}
 
-    /// The place of a location in another image: unknown. It is a function, so that the compiler
-    /// branches and does not compute both places.
-    #[cold]
-    #[inline(never)]
-    fn far() -> Place {
-        Place::UNKNOWN
+impl fmt::Debug for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ThreadId({})", self.0)
     }
+}
 
-    pub(crate) fn location(self) -> Option<&'static Location<'static>> {
-        // SAFETY: a Place that is neither unknown nor a join was made by `of`, from the offset of a
-        // Location. (No location lies at the anchor itself, so no such offset is 0.)
-        (self != Place::UNKNOWN && !self.is_join()).then(|| unsafe { thread::at_offset(self.0) })
-    }
+/// The facts that an observer knows of a waiting thread, for the report of a
+/// [`Deadlock`](crate::Deadlock).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// The name that the thread was given.
+    pub called: Option<Arc<str>>,
+    /// The thing it waits for, in words.
+    pub call: String,
+    /// The time that it has waited.
+    pub since: Duration,
+    /// The only thread that can wake it, and why. See [`waits_for`](crate::observe::waits_for).
+    pub waits_for: Option<(u32, &'static str)>,
 }
 
 /// A thread as its CPU sees it.
@@ -56,7 +58,7 @@ pub struct ThreadInfo {
     key: Key,
     name: &'static str,
     state: u32,
-    place: Place,
+    place: WaitSite,
     seen: Option<Arc<Seen>>,
 }
 
@@ -65,8 +67,8 @@ impl ThreadInfo {
     pub(crate) fn of(key: Key, head: u32, link: u32) -> ThreadInfo {
         let state = head & STATE;
         let waiting = state == WAITING || state == WAITING_HERE;
-        let place = if waiting { Place(link) } else { Place::UNKNOWN };
-        ThreadInfo { key, name: (thread::vtable(head).name)(), state, place, seen: None }
+        let place = if waiting { WaitSite(link) } else { WaitSite::UNKNOWN };
+        ThreadInfo { key, name: (vtable(head).name)(), state, place, seen: None }
     }
 
     /// The description of the thread at `key` that can be given on any OS thread. `None` if there
@@ -75,7 +77,7 @@ impl ThreadInfo {
         let head = arena::header(key).head();
         // The link is not read, because the thread's owner may be about to use it for something
         // else.
-        (head != FREE && head & STATE != FINISHED).then(|| ThreadInfo::of(key, head, Place::UNKNOWN.0))
+        (head != FREE && head & STATE != FINISHED).then(|| ThreadInfo::of(key, head, WaitSite::UNKNOWN.0))
     }
 
     /// The number of the thread. A later thread may have the same number.
