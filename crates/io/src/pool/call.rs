@@ -144,7 +144,7 @@ where
                     JobStage::Unsent(f) | JobStage::InLine(f, _) => f,
                     _ => unreachable!("matched above"),
                 };
-                if state.jobs.len() >= this.pool.limits.queue_max.get() {
+                if state.jobs.len() >= state.limits.queue_max.get() {
                     let ticket = state.next_ticket;
                     state.next_ticket += 1;
                     state.line.push_back((ticket, waker));
@@ -209,7 +209,7 @@ impl<T, F> Drop for Blocking<T, F> {
                     Ok(i) => state.line.remove(i),
                     Err(_) => None,
                 };
-                let next = if gone.is_none() { state.line.pop_front() } else { None };
+                let next = if gone.is_none() { state.next_in_line() } else { None };
                 drop(state);
                 drop(gone);
                 wake_next(next);
@@ -222,7 +222,7 @@ impl<T, F> Drop for Blocking<T, F> {
                 let unstarted =
                     state.jobs.iter().position(|job| job.id == id).and_then(|i| state.jobs.remove(i));
                 state.settle();
-                let next = if unstarted.is_some() { state.line.pop_front() } else { None };
+                let next = if unstarted.is_some() { state.next_in_line() } else { None };
                 drop(state);
                 drop(unstarted);
                 wake_next(next);

@@ -31,7 +31,7 @@ pub use call::Blocking;
 pub(crate) use lane::Lane;
 pub use lost::Lost;
 
-use queue::{PoolShared, PoolState};
+use queue::{PoolShared, PoolState, wake_next};
 use selvedge_core::PerProcess;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -40,9 +40,10 @@ use std::time::Duration;
 /// Runs `f` on an OS thread of the process's blocking pool and returns what it returned.
 ///
 /// The pool has at most 64 OS threads and 1,024 jobs in its queue; beyond that the caller waits for
-/// room. (The calls that this crate itself makes on OS threads, above all on files, have OS threads
-/// of their own, and do not wait behind `f`.) Dropping the future before `f` has started removes
-/// the job; afterwards `f` runs to its end and its result is dropped.
+/// room. A `selvedge::Runner` and [`Pool::set_limits`] change these bounds. (The calls that this
+/// crate itself makes on OS threads, above all on files, have OS threads of their own, and do not
+/// wait behind `f`.) Dropping the future before `f` has started removes the job; afterwards `f`
+/// runs to its end and its result is dropped.
 ///
 /// # Errors
 ///
@@ -114,7 +115,7 @@ pub fn load() -> Load {
 }
 
 /// The bounds of a [`Pool`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most OS threads at once.
     pub threads_max: NonZeroUsize,
@@ -148,8 +149,39 @@ pub struct Pool {
 impl Pool {
     /// A pool that starts its first OS thread with its first job.
     pub fn new(limits: Limits) -> Pool {
-        let state = Mutex::new(PoolState::default());
-        Pool { shared: Arc::new(PoolShared { limits, state, work: Condvar::new() }) }
+        let state = Mutex::new(PoolState::new(limits));
+        Pool { shared: Arc::new(PoolShared { state, work: Condvar::new() }) }
+    }
+
+    /// The pool's bounds now.
+    pub fn limits(&self) -> Limits {
+        lock(&self.shared.state).limits
+    }
+
+    /// Sets other bounds. With fewer OS threads than there are, those in surplus leave when they
+    /// have no job or have ended their job. Jobs that are in the queue stay there when the queue
+    /// becomes shorter.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::pool::{self, Limits};
+    ///
+    /// let limits = Limits { threads_max: 8.try_into().unwrap(), ..pool::shared().limits() };
+    /// pool::shared().set_limits(limits);
+    /// assert_eq!(pool::shared().limits(), limits);
+    /// ```
+    pub fn set_limits(&self, limits: Limits) {
+        let mut state = lock(&self.shared.state);
+        state.limits = limits;
+        // Jobs that wait for an OS thread may have one now. If none can be started, the OS threads
+        // that there are come to them later.
+        let waiting = state.jobs.len().saturating_sub(state.idle);
+        let _ = (0..waiting).try_for_each(|_| self.shared.start_thread(&mut state));
+        let room = limits.queue_max.get().saturating_sub(state.jobs.len()).min(state.line.len());
+        let next: Vec<_> = state.line.drain(..room).collect();
+        drop(state);
+        self.shared.work.notify_all();
+        next.into_iter().for_each(|next| wake_next(Some(next)));
     }
 
     /// Runs `f` on an OS thread of this pool. Otherwise like [`blocking`].
@@ -232,6 +264,71 @@ mod tests {
             assert!(start.elapsed() < Duration::from_secs(10), "{what}");
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn with_more_os_threads_allowed_jobs_that_wait_begin() {
+        let pool = pool(1, 1);
+        let (all, ended) = (Arc::new(std::sync::Barrier::new(3)), Arc::new(AtomicUsize::new(0)));
+        // Each job waits for the two others, so that one OS thread alone never ends any.
+        let mut jobs: Vec<_> = (0..3)
+            .map(|_| {
+                let (all, ended) = (all.clone(), ended.clone());
+                pool.run(move || {
+                    all.wait();
+                    ended.fetch_add(1, SeqCst);
+                })
+            })
+            .collect();
+        assert!(poll_once(&mut jobs[0]).is_pending());
+        eventually("the first job is taken", || pool.load().taken == 1);
+        assert!(jobs.iter_mut().all(|job| poll_once(job).is_pending()));
+        let load = pool.load();
+        assert_eq!((load.threads, load.queued, load.in_line), (1, 1, 1));
+        let [threads_max, queue_max] = [3, 2].map(|n| NonZeroUsize::new(n).unwrap());
+        pool.set_limits(Limits { threads_max, queue_max, ..pool.limits() });
+        block_on(join_all(jobs)).into_iter().for_each(|ended| ended.unwrap());
+        assert_eq!(ended.load(SeqCst), 3);
+    }
+
+    #[test]
+    fn with_fewer_os_threads_allowed_those_in_surplus_leave() {
+        let idle = Duration::from_secs(3600);
+        let pool = pool(4, 8);
+        pool.set_limits(Limits { idle, ..pool.limits() });
+        let all = Arc::new(std::sync::Barrier::new(4));
+        let meet = (0..4).map(|_| {
+            let all = all.clone();
+            pool.run(move || all.wait().is_leader())
+        });
+        let leaders = block_on(join_all(meet)).into_iter().filter(|leads| *leads.as_ref().unwrap());
+        assert_eq!(leaders.count(), 1);
+        eventually("all four are idle", || pool.load().idle == 4);
+        pool.set_limits(Limits { threads_max: NonZeroUsize::MIN, ..pool.limits() });
+        eventually("three have left", || pool.threads() == 1);
+        assert_eq!(block_on(pool.run(|| 42)).unwrap(), 42);
+        assert_eq!(pool.threads(), 1);
+        // And the last one when it may not stay for an hour any more.
+        pool.set_limits(Limits { idle: Duration::from_millis(1), ..pool.limits() });
+        eventually("the last one has left", || pool.threads() == 0);
+    }
+
+    #[test]
+    fn a_shorter_queue_lets_every_job_and_caller_through() {
+        let pool = pool(1, 8);
+        let (go, gate) = mpsc::channel::<()>();
+        let first = pool.run(move || gate.recv().unwrap());
+        let mut jobs: Vec<_> = (0..12).map(|i| pool.run(move || i)).collect();
+        let mut first = Box::pin(first);
+        assert!(poll_once(&mut first).is_pending());
+        eventually("the first job is taken", || pool.load().taken == 1);
+        assert!(jobs.iter_mut().all(|job| poll_once(job).is_pending()));
+        pool.set_limits(Limits { queue_max: NonZeroUsize::MIN, ..pool.limits() });
+        assert_eq!((pool.load().queued, pool.load().in_line), (8, 4));
+        go.send(()).unwrap();
+        let answers = block_on(join_all(jobs));
+        assert!(answers.into_iter().map(Result::unwrap).eq(0..12));
+        block_on(first).unwrap();
     }
 
     #[test]

@@ -9,14 +9,15 @@ use std::task::Waker;
 
 #[derive(Debug)]
 pub(super) struct PoolShared {
-    pub(super) limits: Limits,
     pub(super) state: Mutex<PoolState>,
-    /// Signalled when a job comes in while an OS thread is idle, and when the pool closes.
+    /// Signalled when a job comes in while an OS thread is idle, when the pool closes, and when its
+    /// bounds change.
     pub(super) work: Condvar,
 }
 
 #[derive(Default)]
 pub(super) struct PoolState {
+    pub(super) limits: Limits,
     pub(super) jobs: VecDeque<Job>,
     /// The callers that wait for room in `jobs`, each with its ticket. The tickets ascend.
     pub(super) line: VecDeque<(u64, Waker)>,
@@ -34,6 +35,7 @@ pub(super) struct PoolState {
 impl fmt::Debug for PoolState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PoolState {
+            limits,
             jobs,
             line,
             next_ticket: _,
@@ -45,6 +47,7 @@ impl fmt::Debug for PoolState {
             closed,
         } = self;
         f.debug_struct("State")
+            .field("limits", limits)
             .field("jobs", &jobs.len())
             .field("line", &line.len())
             .field("threads", threads)
@@ -55,6 +58,10 @@ impl fmt::Debug for PoolState {
 }
 
 impl PoolState {
+    pub(super) fn new(limits: Limits) -> PoolState {
+        PoolState { limits, ..PoolState::default() }
+    }
+
     /// Makes the number of quiet OS threads fit. The holder of the lock calls this before it
     /// releases the lock, whenever the number of jobs or of idle OS threads has changed.
     ///
@@ -63,6 +70,12 @@ impl PoolState {
     pub(super) fn settle(&mut self) {
         let quiet = if self.closed { 0 } else { self.idle.saturating_sub(self.jobs.len()) };
         self.quiet.resize_with(quiet, Quiet::new);
+    }
+
+    /// The caller that has waited longest, if there is room for its job.
+    pub(super) fn next_in_line(&mut self) -> Option<(u64, Waker)> {
+        let has_room = self.jobs.len() < self.limits.queue_max.get();
+        if has_room { self.line.pop_front() } else { None }
     }
 
     /// The position of a ticket in the line.
@@ -103,18 +116,11 @@ impl PoolShared {
         state: &mut PoolState,
         job: Job,
     ) -> Result<(), (std::io::Error, Job)> {
-        if state.jobs.len() >= state.idle && state.threads < self.limits.threads_max.get() {
-            let shared = self.clone();
-            let started =
-                std::thread::Builder::new().name("selvedge-pool".into()).spawn(move || shared.work());
-            match started {
-                Ok(_) => {
-                    state.threads += 1;
-                    state.threads_most = state.threads_most.max(state.threads);
-                }
-                Err(_) if state.threads > 0 => {} // these will take the job
-                Err(error) => return Err((error, job)),
-            }
+        if state.jobs.len() >= state.idle
+            && let Err(error) = self.start_thread(state)
+            && state.threads == 0
+        {
+            return Err((error, job));
         }
         state.jobs.push_back(job);
         state.settle();
@@ -122,12 +128,28 @@ impl PoolShared {
         Ok(())
     }
 
+    /// Starts one more OS thread, if there may be one more.
+    pub(super) fn start_thread(self: &Arc<PoolShared>, state: &mut PoolState) -> std::io::Result<()> {
+        if state.threads < state.limits.threads_max.get() {
+            let shared = self.clone();
+            std::thread::Builder::new().name("selvedge-pool".into()).spawn(move || shared.work())?;
+            state.threads += 1;
+            state.threads_most = state.threads_most.max(state.threads);
+        }
+        Ok(())
+    }
+
     /// The event loop of this source: the loop of each OS thread of the pool.
     fn work(&self) {
         let mut state = lock(&self.state);
         loop {
+            if state.threads > state.limits.threads_max.get() {
+                // Another takes the job that this OS thread may have been woken for.
+                self.work.notify_one();
+                break;
+            }
             if let Some(job) = state.jobs.pop_front() {
-                let next = state.line.pop_front();
+                let next = state.next_in_line();
                 state.taken += 1;
                 state.settle();
                 drop(state);
@@ -141,9 +163,12 @@ impl PoolShared {
             }
             state.idle += 1;
             state.settle();
+            let limits = state.limits;
+            let stays =
+                |state: &mut PoolState| state.jobs.is_empty() && !state.closed && state.limits == limits;
             let (woken, timeout) = self
                 .work
-                .wait_timeout_while(state, self.limits.idle, |s| s.jobs.is_empty() && !s.closed)
+                .wait_timeout_while(state, limits.idle, stays)
                 .unwrap_or_else(PoisonError::into_inner);
             state = woken;
             state.idle -= 1;
