@@ -18,7 +18,7 @@
 //!
 //! Fresh memory reads as zeros, and a head word of zero means "free". So a walk over a chunk finds
 //! the live threads. A header is two atomic words, so a stale key can be read on any OS thread. The
-//! rules by which the words are written are in `header.rs`.
+//! rules by which the words are written are at [`Header`].
 
 use crate::freed::FreedList;
 use crate::header::{FREE, Header};

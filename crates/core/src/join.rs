@@ -232,7 +232,7 @@ impl std::error::Error for JoinError {}
 /// schedulers it stays where it was created. A future that is not `Send` goes to [`spawn_local`].
 ///
 /// # Panics
-/// Outside of a thread of ours, and if the arena is full: see [`try_spawn`].
+/// Outside of a Selvedge thread, and if the arena is full: see [`try_spawn`].
 ///
 /// # Paper
 /// [Del §2.1] `spawn`; [HMP05 §2.1] `forkIO`.
@@ -276,7 +276,7 @@ pub fn spawn_local<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
 /// If the arena is full.
 ///
 /// # Panics
-/// Outside of a thread of ours.
+/// Outside of a Selvedge thread.
 #[inline]
 pub fn try_spawn<F>(future: F) -> Result<JoinHandle<F::Output>, ArenaFull>
 where
@@ -289,7 +289,7 @@ where
 
 #[inline(always)]
 fn here<'a>() -> &'a CpuInner {
-    current().expect("spawn() needs a thread of ours to be called in")
+    current().expect("spawn() must be called within a Selvedge thread")
 }
 
 impl Cpu {
@@ -475,11 +475,7 @@ impl<F: Future + 'static, const MAIN: bool> ThreadBody for Joinable<F, MAIN> {
             Joiner::None => false,
             Joiner::Waiting(joiner) => {
                 // A foreign waker may panic, and so may the `Unpark` of the joiner's event source.
-                quietly(|| {
-                    if let Err(foreign) = waker::fire_here(joiner) {
-                        foreign.wake();
-                    }
-                });
+                quietly(|| joiner.wake());
                 false
             }
             Joiner::HandleGone => {

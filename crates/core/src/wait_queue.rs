@@ -509,16 +509,14 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     }
 }
 
-/// Wakes the wakers of all granted waiters, also if a foreign waker panics. The first panic then
-/// goes on to the caller.
+/// Wakes the wakers of all granted waiters, also if one of them panics: a foreign waker, or the
+/// [`Unpark`](crate::Unpark) of a CPU that sleeps. The first panic then goes on to the caller.
 #[cold]
 #[inline(never)]
 fn fire(first: Waker, others: Others) {
     let mut panicked = None;
     for waker in std::iter::once(first).chain(others.into_iter().flat_map(|others| *others)) {
-        if let Err(foreign) = waker::fire_here(waker)
-            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| foreign.wake()))
-        {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
             panicked.get_or_insert(panic);
         }
     }
@@ -527,7 +525,7 @@ fn fire(first: Waker, others: Others) {
     }
 }
 
-/// Passes the panic of a foreign waker on to the caller, unless this OS thread unwinds already. In
+/// Passes the panic of a waker on to the caller, unless this OS thread unwinds already. In
 /// that case the caller may be a destructor, and a second panic would abort the process. The panic
 /// hook has reported the panic.
 #[cold]

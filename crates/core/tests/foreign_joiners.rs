@@ -1,16 +1,12 @@
-//! Join handles with foreign code behind them: a foreign waker, or the `Unpark` of the joiner's
-//! event source. The code runs at the end of the thread that is joined. Whatever that code does,
-//! the CPU goes on.
+//! Join handles that wait behind foreign wakers. The waker's code runs at the end of the thread.
+//! Whatever that code does, the CPU goes on.
 
 use selvedge_core::*;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
 
 thread_local! {
     static HANDLE: RefCell<Option<JoinHandle<[u64; 4]>>> = const { RefCell::new(None) };
@@ -114,105 +110,6 @@ fn a_waker_that_panics_leaves_the_step_and_the_cpu_whole() {
     drop(awaited(Arc::new(Bomb).into()));
     assert!(!in_thread());
     assert!(matches!(HANDLE.take().unwrap().try_join(), Some(Err(JoinError::Cancelled))));
-}
-
-/// An `Unpark` that panics, and counts how often it did.
-#[derive(Debug, Default)]
-struct BombUnpark(AtomicU32);
-
-impl Unpark for BombUnpark {
-    fn unpark(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        std::panic::resume_unwind(Box::new("an unpark that panics"));
-    }
-}
-
-/// The event source of a joiner's CPU. While the joiner's CPU sleeps in it, it runs the threads of
-/// another CPU.
-struct RunsOther {
-    other: Cpu,
-    unpark: Arc<BombUnpark>,
-}
-
-impl Events for RunsOther {
-    fn submit(&mut self, _: &mut Cpu, node: Trace) -> Result<(), Trace> {
-        Err(node)
-    }
-
-    fn poll(&mut self, _: &mut Cpu, _: Option<Duration>) -> std::io::Result<()> {
-        run(&mut self.other);
-        Ok(())
-    }
-
-    /// One, so that the CPU sleeps and looks for no deadlock.
-    fn armed(&self) -> usize {
-        1
-    }
-
-    fn cancel_all(&mut self, _: &mut Cpu) {}
-
-    fn unparker(&self) -> Arc<dyn Unpark> {
-        self.unpark.clone()
-    }
-}
-
-/// Joins a thread of one CPU from a thread of another one, which sleeps in an event source with a
-/// [`BombUnpark`]. Gives the result that the joiner has, and how often the joined thread was
-/// dropped.
-fn joined_from_a_sleeping_cpu(
-    ends: impl Future<Output = ()> + 'static,
-) -> (Option<Result<[u64; 4], JoinError>>, u32) {
-    struct Counts(Rc<Cell<u32>>);
-    impl Drop for Counts {
-        fn drop(&mut self) {
-            self.0.set(self.0.get() + 1);
-        }
-    }
-    let dropped = Rc::new(Cell::new(0));
-    let counts = Counts(dropped.clone());
-    let (mut cpu, mut other) = (Cpu::new().unwrap(), Cpu::new().unwrap());
-    let handle = other.spawn_local(async move {
-        let _counts = counts;
-        ends.await;
-        [7; 4]
-    });
-    let handle = handle.unwrap();
-    let got = Rc::new(RefCell::new(None));
-    let gets = got.clone();
-    let joiner = cpu.spawn_local(async move { *gets.borrow_mut() = Some(handle.await) });
-    drop(joiner.unwrap());
-    run(&mut cpu);
-    assert!(got.borrow().is_none());
-
-    let unpark = Arc::new(BombUnpark::default());
-    let mut events = RunsOther { other, unpark: unpark.clone() };
-    cpu.poll(&mut events, true).unwrap();
-    assert_eq!(unpark.0.load(Ordering::Relaxed), 1, "the joined thread has ended while the CPU slept");
-    assert!(!in_thread());
-    let before = RAN.get();
-    drop(events.other.spawn(work()).unwrap());
-    run(&mut events.other);
-    assert_eq!(RAN.get(), before + 1, "the CPU of the joined thread goes on");
-    assert!(events.other.threads().is_empty(), "{:?}", events.other.threads());
-    run(&mut cpu);
-    assert!(cpu.threads().is_empty(), "{:?}", cpu.threads());
-    (got.take(), dropped.get())
-}
-
-#[test]
-fn an_unpark_that_panics_in_the_last_poll_leaves_the_result_as_it_is() {
-    let (got, dropped) = joined_from_a_sleeping_cpu(yield_now());
-    assert!(matches!(got, Some(Ok([7, 7, 7, 7]))), "{got:?}");
-    assert_eq!(dropped, 1);
-}
-
-#[test]
-fn an_unpark_that_panics_after_an_exit_leaves_the_cpu_whole() {
-    let (got, dropped) = joined_from_a_sleeping_cpu(async {
-        exit().await;
-    });
-    assert!(matches!(got, Some(Err(JoinError::Cancelled))), "{got:?}");
-    assert_eq!(dropped, 1);
 }
 
 #[test]

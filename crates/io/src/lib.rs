@@ -50,7 +50,6 @@
 //! about an atomic swap, on whatever OS thread.
 
 pub mod calls;
-mod errand;
 mod error;
 pub mod faults;
 pub mod fs;
@@ -68,6 +67,7 @@ pub mod sys;
 pub mod time;
 mod timer;
 mod uring;
+mod wait_reason;
 
 #[doc(inline)]
 pub use nonblocking::NonBlocking;

@@ -29,7 +29,7 @@
 //! data left. If the event loop collected that edge before the read, its table keeps that data may
 //! be [left](crate::reactor) until a call has found nothing, and a wait goes on at once. If the
 //! event loop did not, the edge is still to come. An event loop that registers the descriptor later
-//! is told of the mark at that moment, or the mark has been passed. A peer without urgent data
+//! learns of the mark at that moment, or the mark has been passed. A peer without urgent data
 //! costs nothing by this.
 //!
 //! **Writing.** A short write proves that there was no more room, because streams, pipes and

@@ -5,8 +5,8 @@
 //! sleeper *has given up* when its `CancelFlag` is cancelled. Sleepers that have given up are
 //! *counted* in a `CancelCount` counter.
 //!
-//! No sleeper can be taken out by a key. A sleeper gives up through its [`CancelFlag`], on whatever OS
-//! thread, and giving up costs nothing more. The entry that a given-up sleeper leaves here is
+//! No sleeper can be taken out by a key. A sleeper gives up through its [`CancelFlag`], on whatever
+//! OS thread, and giving up costs nothing more. The entry that a given-up sleeper leaves here is
 //! skipped when it is due. It is cleared away earlier when the given-up sleepers are more than the
 //! wanted ones. So a slot is a plain vector: setting a timer appends to the vector, firing reads it
 //! from end to end, and neither looks at any other timer.

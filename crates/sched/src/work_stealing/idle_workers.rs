@@ -72,10 +72,10 @@
 //! value of the change before it. With Acquire and Release, all that a worker did before the
 //! earlier change is visible after the later one. Take a claim C of the pusher that leaves items,
 //! and a sleeper that goes through S1 to S4:
-//! - **S2 before C.** The claim reads the mark, because a mark is cleared only under the lock and
-//!   while the list is empty, which was before S1. So the pusher calls `surplus`, to which S1 is
-//!   visible. Unless a worker searches, `surplus` finds the sleeper in the list, and calls it or
-//!   another one.
+//! - **S2 before C.** A mark is cleared only under the lock and while the list is empty: before S1,
+//!   or after the sleeper was called. Otherwise the claim reads the mark. So the pusher calls
+//!   `surplus`, to which S1 is visible. Unless a worker searches, `surplus` finds the sleeper in
+//!   the list, and calls it or another one.
 //! - **C before S2.** The items that were pushed before C are visible to S3. The sleeper finds
 //!   them, or finds that another worker has taken them.
 //!

@@ -45,7 +45,7 @@
 //! exchange fail. The exchange could succeed wrongly only if 2^32 items went through the ring
 //! between a thief's load and its exchange. `tests/loom_run_ring.rs` checks all of this.
 
-use crate::primitives::{Arc, AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::primitives::{Arc, AtomicU32, AtomicU64, Ordering, SlotCell};
 use std::fmt;
 use std::mem::MaybeUninit;
 
@@ -90,7 +90,7 @@ struct Apart<T>(T);
 struct RingBuffer<T, const N: usize> {
     head: Apart<AtomicU64>,
     tail: Apart<AtomicU32>,
-    slots: [UnsafeCell<MaybeUninit<T>>; N],
+    slots: [SlotCell<MaybeUninit<T>>; N],
 }
 
 // SAFETY: a slot has one user at a time: a worker that made it its own by an exchange of the head,
@@ -101,7 +101,7 @@ unsafe impl<T: Send, const N: usize> Sync for RingBuffer<T, N> {}
 unsafe impl<T: Send, const N: usize> Send for RingBuffer<T, N> {}
 
 impl<T, const N: usize> RingBuffer<T, N> {
-    fn slot(&self, index: u32) -> &UnsafeCell<MaybeUninit<T>> {
+    fn slot(&self, index: u32) -> &SlotCell<MaybeUninit<T>> {
         &self.slots[index as usize & (N - 1)]
     }
 
@@ -186,7 +186,7 @@ impl<T, const N: usize> RunRing<T, N> {
         let ring = RingBuffer {
             head: Apart(AtomicU64::new(0)),
             tail: Apart(AtomicU32::new(0)),
-            slots: std::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
+            slots: std::array::from_fn(|_| SlotCell::new(MaybeUninit::uninit())),
         };
         RunRing { ring: Arc::new(ring), tail: 0, next: 0, claimed: 0, limit: N as u32 }
     }
