@@ -1,5 +1,5 @@
-//! The body of a thread ([`Body`]): its future behind the header, and how it is created, polled,
-//! ended and freed.
+//! The body of a thread ([`ThreadBody`]): its future behind the header, and how it is created,
+//! polled, ended and freed.
 
 use crate::ArenaFull;
 use crate::arena::{self, GRANULE, GRANULES_MAX, Key};
@@ -8,7 +8,7 @@ use crate::far;
 use crate::header::{FINISHED, Header, OWNED, STATE};
 use crate::quietly::drop_quietly;
 use crate::thread::Thread;
-use crate::vtable::{self, CpuAddress, Handle, Payload, Polled, VTable, vtable};
+use crate::vtable::{self, CpuAddress, HandleSite, Payload, Polled, VTable, vtable};
 use std::any::type_name;
 use std::future::Future;
 use std::mem::{MaybeUninit, align_of, size_of};
@@ -18,10 +18,10 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
 /// How a kind of thread lives in its block.
-pub(crate) trait Body: 'static {
+pub(crate) trait ThreadBody: 'static {
     /// # Safety
     /// `body` is live, pinned, and polled by no other caller; it is over when the result says so.
-    /// If this unwinds, [`panicked`](Body::panicked) is to be called.
+    /// If this unwinds, [`panicked`](ThreadBody::panicked) is to be called.
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled;
 
     /// Ends it after its poll has unwound.
@@ -54,8 +54,8 @@ pub(crate) trait Body: 'static {
     ///
     /// # Safety
     /// `body` is live and not being polled.
-    unsafe fn handle(_body: *mut Self) -> Handle {
-        Handle::None
+    unsafe fn handle(_body: *mut Self) -> HandleSite {
+        HandleSite::None
     }
 
     /// The name of the thread's code.
@@ -67,11 +67,11 @@ pub(crate) trait Body: 'static {
 struct Forked<F>(F);
 
 /// The body of a thread without a join handle.
-pub(crate) fn forked<F: Future<Output = ()> + 'static>(future: F) -> impl Body {
+pub(crate) fn forked<F: Future<Output = ()> + 'static>(future: F) -> impl ThreadBody {
     Forked(future)
 }
 
-impl<F: Future<Output = ()> + 'static> Body for Forked<F> {
+impl<F: Future<Output = ()> + 'static> ThreadBody for Forked<F> {
     #[inline]
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, _: &CpuInner) -> Polled {
         // SAFETY: `body` is pinned in its block and exclusively ours, as the caller promises.
@@ -141,7 +141,7 @@ impl<B> Heap<B> {
     }
 }
 
-impl<B: Body> Body for Heap<B> {
+impl<B: ThreadBody> ThreadBody for Heap<B> {
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled {
         // SAFETY: the caller's contract, passed on to the body, which never moves from its box.
         unsafe {
@@ -194,7 +194,7 @@ impl<B: Body> Body for Heap<B> {
         }
     }
 
-    unsafe fn handle(body: *mut Self) -> Handle {
+    unsafe fn handle(body: *mut Self) -> HandleSite {
         // SAFETY: as above.
         unsafe { B::handle((*body).0) }
     }
@@ -207,7 +207,7 @@ impl<B: Body> Body for Heap<B> {
 /// Creates a thread, not yet run, which the caller owns: returns its key and the place of its body.
 /// `body` is called to make the body in that place.
 #[inline(always)]
-pub(crate) fn create<B: Body>(
+pub(crate) fn create<B: ThreadBody>(
     cpu: &CpuInner,
     body: impl FnOnce() -> B,
     tags: u32,
@@ -237,7 +237,7 @@ impl CpuInner {
 
 /// Creates a thread in the running CPU and makes it ready.
 #[inline(always)]
-pub(crate) fn create_ready<B: Body>(
+pub(crate) fn create_ready<B: ThreadBody>(
     cpu: &CpuInner,
     body: impl FnOnce() -> B,
     tags: u32,
@@ -250,7 +250,7 @@ pub(crate) fn create_ready<B: Body>(
 
 /// Places a body in a block of the CPU's slab. If there is no block left, `body` is not called.
 #[inline(always)]
-fn place<B: Body>(cpu: &CpuInner, body: impl FnOnce() -> B, tags: u32) -> Result<Key, ArenaFull> {
+fn place<B: ThreadBody>(cpu: &CpuInner, body: impl FnOnce() -> B, tags: u32) -> Result<Key, ArenaFull> {
     let vtable: &'static VTable = const {
         &VTable {
             // SAFETY: the vtable is stored only in the head of a block that holds a `B`, and `poll`
@@ -281,8 +281,8 @@ fn place<B: Body>(cpu: &CpuInner, body: impl FnOnce() -> B, tags: u32) -> Result
 }
 
 /// # Safety
-/// As for [`Body::poll`].
-unsafe fn poll_body<B: Body>(body: *mut u8, cpu: &CpuInner) {
+/// As for [`ThreadBody::poll`].
+unsafe fn poll_body<B: ThreadBody>(body: *mut u8, cpu: &CpuInner) {
     let mut cx = Context::from_waker(cpu.step_waker());
     // SAFETY: `body` is the live body of the thread being stepped, which the CPU holds exclusively.
     let polled = unsafe { B::poll(body.cast(), &mut cx, cpu) };
@@ -311,7 +311,7 @@ const fn granules_of<B>() -> usize {
 /// # Safety
 /// The thread at `key` has a `B` as its body. It is live, not running, and owned by the caller,
 /// which gives it up.
-unsafe fn cancel<B: Body>(key: Key) {
+unsafe fn cancel<B: ThreadBody>(key: Key) {
     let header = arena::header(key);
     let head = header.head();
     // Whatever its destructors wake, it is not to be resumed.
@@ -368,7 +368,7 @@ pub(crate) unsafe fn release(key: Key) {
 /// # Safety
 /// The thread is live, not running, and stays so meanwhile: it is in the keeping of a CPU on this
 /// OS thread.
-pub(crate) unsafe fn handle(key: Key) -> Handle {
+pub(crate) unsafe fn handle(key: Key) -> HandleSite {
     let vtable = vtable(arena::header(key).head());
     // SAFETY: the vtable is that of the body in this block.
     unsafe { (vtable.handle)(body_of(key)) }
@@ -395,7 +395,7 @@ pub(crate) unsafe fn poll(head: u32, body: *mut u8, cpu: &CpuInner) {
 }
 
 /// # Safety
-/// As for [`Body::panicked`], for the thread that `cpu` runs.
+/// As for [`ThreadBody::panicked`], for the thread that `cpu` runs.
 #[cold]
 #[inline(never)]
 unsafe fn panicked(cpu: &CpuInner, payload: Payload) {

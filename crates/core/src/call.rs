@@ -48,7 +48,7 @@ pub trait Syscall: 'static {
 
 /// The state that the caller and the scheduler share. The request and the reply go through it once
 /// each.
-pub(crate) struct Exchange<C: Syscall> {
+pub(crate) struct CallExchange<C: Syscall> {
     request: Mutex<Option<C>>,
     pub(crate) reply: Mutex<Option<C::Reply>>,
     /// The caller, if it waits for other things too, or may move.
@@ -60,9 +60,9 @@ pub(crate) fn of<T>(cell: &Mutex<T>) -> MutexGuard<'_, T> {
     cell.lock().expect("no panic under this lock")
 }
 
-impl<C: Syscall> Exchange<C> {
-    pub(crate) fn new(request: C) -> Exchange<C> {
-        Exchange { request: Mutex::new(Some(request)), reply: Mutex::new(None), waker: Mutex::new(None) }
+impl<C: Syscall> CallExchange<C> {
+    pub(crate) fn new(request: C) -> CallExchange<C> {
+        CallExchange { request: Mutex::new(Some(request)), reply: Mutex::new(None), waker: Mutex::new(None) }
     }
 }
 
@@ -70,7 +70,7 @@ trait AnyExchange: Any {
     fn set_waker(&self, waker: Waker);
 }
 
-impl<C: Syscall> AnyExchange for Exchange<C> {
+impl<C: Syscall> AnyExchange for CallExchange<C> {
     fn set_waker(&self, waker: Waker) {
         *of(&self.waker) = Some(waker);
     }
@@ -89,14 +89,14 @@ pub struct Call {
 }
 
 impl Call {
-    pub(crate) fn new<C: Syscall>(exchange: Arc<Exchange<C>>) -> Call {
+    pub(crate) fn new<C: Syscall>(exchange: Arc<CallExchange<C>>) -> Call {
         Call { name: type_name::<C>(), exchange, thread: None }
     }
 
     /// Whether it is a call of type `C`.
     pub fn is<C: Syscall>(&self) -> bool {
         let exchange: &dyn Any = &*self.exchange;
-        exchange.is::<Exchange<C>>()
+        exchange.is::<CallExchange<C>>()
     }
 
     /// The request and the right to answer it, if it is a call of type `C`.
@@ -107,7 +107,7 @@ impl Call {
         if !self.is::<C>() {
             return Err(self);
         }
-        let exchange = Arc::into_raw(self.exchange).cast::<Exchange<C>>();
+        let exchange = Arc::into_raw(self.exchange).cast::<CallExchange<C>>();
         // SAFETY: `is` has just found that it is of this type, and it came out of an `Arc`.
         let exchange = unsafe { Arc::from_raw(exchange) };
         let request = of(&exchange.request).take().expect("a call is made once");
@@ -142,7 +142,7 @@ impl fmt::Debug for Call {
 
 /// The right to answer a call, once. Dropping it cancels the caller, as dropping the [`Call`] does.
 pub struct Answer<C: Syscall> {
-    exchange: Arc<Exchange<C>>,
+    exchange: Arc<CallExchange<C>>,
     thread: Option<Thread>,
 }
 

@@ -1,7 +1,7 @@
 //! The program's own system calls as threads make them ([`call`]), and how a scheduler answers all
 //! calls of one type ([`Cpu::answer`]).
 
-use crate::call::{Call, Exchange, Syscall, of};
+use crate::call::{Call, CallExchange, Syscall, of};
 use crate::cpu::ask::{direct, retract};
 use crate::cpu::inner::{Cpu, current};
 use crate::cpu::slot::Ask;
@@ -29,7 +29,7 @@ pub fn call<C: Syscall>(request: C) -> Calling<C> {
 #[must_use = "nothing happens until it is awaited"]
 pub struct Calling<C: Syscall> {
     request: Option<C>,
-    shared: Option<Arc<Exchange<C>>>,
+    shared: Option<Arc<CallExchange<C>>>,
 }
 
 impl<C: Syscall> Unpin for Calling<C> {}
@@ -57,7 +57,7 @@ impl<C: Syscall> Future for Calling<C> {
             };
         }
         let request = self.request.take().expect("a call is not polled after it has ended");
-        let shared = Arc::new(Exchange::new(request));
+        let shared = Arc::new(CallExchange::new(request));
         // The future may move. The exchange does not.
         let leaf = Arc::as_ptr(&shared);
         self.shared = Some(Arc::clone(&shared));

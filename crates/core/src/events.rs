@@ -7,7 +7,7 @@ use crate::directory::Entry;
 use crate::observer::Lengths;
 use crate::trace::Trace;
 use crate::unpark::Unpark;
-use crate::vtable::Handle;
+use crate::vtable::HandleSite;
 use crate::{Cpu, Deadlock, Quiet, body, directory, quiet};
 use std::fmt;
 use std::io;
@@ -320,9 +320,9 @@ impl Cpu {
             // SAFETY: `threads` has listed the thread as one that waits here, and it stays in this
             // CPU's keeping, because only this OS thread could resume it.
             match unsafe { body::handle(key) } {
-                Handle::None => false,
-                Handle::AwaitedBy(id, joiner) => !(id == cpu.step.id && cpu.joins_here(joiner, key)),
-                Handle::Anywhere => true,
+                HandleSite::None => false,
+                HandleSite::AwaitedBy(id, joiner) => !(id == cpu.step.id && cpu.joins_here(joiner, key)),
+                HandleSite::Anywhere => true,
             }
         })
     }

@@ -7,12 +7,12 @@
 //! bits     31                 4   3    0    32
 //! ```
 //!
-//! The offset is that of the thread's vtable: see [`vtable`](crate::vtable), where vtables are
-//! aligned to 32, so that the low 5 bits are free. They hold the state of the thread:
+//! The offset is that of the thread's vtable. Vtables are aligned to 32 (`vtable.rs`), so the low 5
+//! bits are free. They hold the state of the thread:
 //!
 //! | bits | name | meaning | set by | link holds |
 //! |---|---|---|---|---|
-//! | 0-1 = 0 | owned | a [`Thread`] handle or a run queue has it, or it is running | `resume`, creation | next key in a run queue |
+//! | 0-1 = 0 | owned | a [`Thread`](crate::Thread) handle or a run queue has it, or it is running | `resume`, creation | next key in a run queue |
 //! | 0-1 = 1 | waiting here | its CPU keeps it; only threads of the same CPU can resume it | end of a step | where it waits |
 //! | 0-1 = 2 | waiting | its CPU keeps it; any thread or waker may resume it | end of a step | where it waits |
 //! | 0-1 = 3 | finished | the future is gone, a join handle still needs the block | end of a step, cancellation | nothing |

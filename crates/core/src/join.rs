@@ -29,7 +29,7 @@
 //! `tests/loom_join.rs` checks it.
 
 use crate::arena::{self, Key};
-use crate::body::{self, Body, create_ready, poll_to_end};
+use crate::body::{self, ThreadBody, create_ready, poll_to_end};
 use crate::budget;
 use crate::cpu::ask::{direct, retract};
 use crate::cpu::inner::{CpuInner, current};
@@ -37,7 +37,7 @@ use crate::exception::Exception;
 use crate::header::{CANCELLABLE, MOBILE};
 use crate::primitives::{AtomicU64, Ordering};
 use crate::quietly::{drop_quietly, quietly};
-use crate::vtable::{Handle, Payload, Polled};
+use crate::vtable::{HandleSite, Payload, Polled};
 use crate::wait_site::WaitSite;
 use crate::{ArenaFull, Cpu, waker};
 use std::any::type_name;
@@ -394,11 +394,11 @@ impl<T> JoinCell<T> {
         self.flags.load(Ordering::Acquire) & (CANCELLED | SHIELDED) == CANCELLED
     }
 
-    fn handle(&self) -> Handle {
+    fn handle(&self) -> HandleSite {
         if self.state.is_handle_gone() || self.flags.load(Ordering::Relaxed) & STAYS != 0 {
-            return Handle::None;
+            return HandleSite::None;
         }
-        self.state.awaited_by().map_or(Handle::Anywhere, |(id, key)| Handle::AwaitedBy(id, key))
+        self.state.awaited_by().map_or(HandleSite::Anywhere, |(id, key)| HandleSite::AwaitedBy(id, key))
     }
 
     /// Notes whether the thread has stopped within a shield. Tells whether the thread is cancelled
@@ -419,7 +419,7 @@ impl<T> JoinCell<T> {
     }
 }
 
-impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
+impl<F: Future + 'static, const MAIN: bool> ThreadBody for Joinable<F, MAIN> {
     #[inline]
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled {
         // SAFETY: by the caller's contract the body is live and pinned. Only the thread reaches the
@@ -493,7 +493,7 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
         unsafe { drop_quietly(&raw mut (*body).cell) };
     }
 
-    unsafe fn handle(body: *mut Self) -> Handle {
+    unsafe fn handle(body: *mut Self) -> HandleSite {
         // SAFETY: by the caller's contract the body is live. The cell is borrowed by shared
         // reference.
         unsafe { (*body).cell.handle() }
@@ -508,7 +508,7 @@ impl<F: Future + 'static, const MAIN: bool> Joinable<F, MAIN> {
     /// Drops the future, and leaves the result `Cancelled`.
     ///
     /// # Safety
-    /// As for [`cancel`](Body::cancel).
+    /// As for [`cancel`](ThreadBody::cancel).
     #[cold]
     #[inline(never)]
     unsafe fn cancelled(body: *mut Self) -> Polled {
@@ -520,10 +520,10 @@ impl<F: Future + 'static, const MAIN: bool> Joinable<F, MAIN> {
         }
     }
 
-    /// As [`tell`](Body::tell), in the thread's last step.
+    /// As [`tell`](ThreadBody::tell), in the thread's last step.
     ///
     /// # Safety
-    /// As for [`tell`](Body::tell).
+    /// As for [`tell`](ThreadBody::tell).
     #[inline(always)]
     unsafe fn tell_in_step(body: *mut Self, cpu: &CpuInner) -> Polled {
         // SAFETY: as in `tell`.

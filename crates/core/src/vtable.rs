@@ -27,7 +27,7 @@ pub(crate) struct VTable {
     /// Drops the rest that a thread that is over has left to its join handle.
     pub(crate) release: unsafe fn(*mut u8),
     /// The join handle, which could cancel the thread.
-    pub(crate) handle: unsafe fn(*mut u8) -> Handle,
+    pub(crate) handle: unsafe fn(*mut u8) -> HandleSite,
     pub(crate) granules: u16,
     pub(crate) name: fn() -> &'static str,
 }
@@ -53,7 +53,7 @@ pub(crate) enum Polled {
 
 /// What a thread knows of its join handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Handle {
+pub(crate) enum HandleSite {
     /// There is none, or it stays on the thread's OS thread.
     None,
     /// It was awaited last by this thread of CPU `.0`.
@@ -69,7 +69,7 @@ static ANCHOR: VTable = VTable {
     cancel: |_| {},
     tell: |_| true,
     release: |_| {},
-    handle: |_| Handle::None,
+    handle: |_| HandleSite::None,
     granules: 0,
     name: || "",
 };

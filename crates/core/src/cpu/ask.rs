@@ -2,7 +2,7 @@
 //! on behalf of a waker.
 
 use super::inner::{CpuInner, current, lives};
-use super::slot::{Ask, Stop};
+use super::slot::{Ask, SlotKind};
 use super::step::{SHIELDED, SPILLED, TIRED};
 use crate::alarm::Alarm;
 use crate::quietly::quietly;
@@ -129,10 +129,10 @@ impl CpuInner {
         }
         self.slot.kind.set(match polled {
             Polled::Pending => return,
-            Polled::Done => Stop::Done,
-            Polled::JoinerTold => Stop::JoinerTold,
-            Polled::JoinerPending => Stop::JoinerPending,
-            Polled::Panicked => Stop::Panicked,
+            Polled::Done => SlotKind::Done,
+            Polled::JoinerTold => SlotKind::JoinerTold,
+            Polled::JoinerPending => SlotKind::JoinerPending,
+            Polled::Panicked => SlotKind::Panicked,
         });
     }
 

@@ -2,7 +2,7 @@
 
 use super::inner::{CURRENT, Cpu, CpuInner, leave};
 use super::keep::strayed;
-use super::slot::Stop;
+use super::slot::SlotKind;
 use super::step::NESTED;
 use crate::arena::Key;
 use crate::body;
@@ -141,21 +141,21 @@ impl CpuInner {
         // Comparisons in this order, and not a `match`, because the compiler would make a jump
         // through a table of it.
         let stop = slot.kind.get();
-        if stop == Stop::Yield {
-            slot.kind.set(Stop::Nothing);
+        if stop == SlotKind::Yield {
+            slot.kind.set(SlotKind::Nothing);
             // SAFETY: it is pending and held here; it goes to the handle.
             return Brief::Yield(unsafe { Thread::from_key(key) });
         }
         if stop.is_block() {
             let head = self.base.header(key).head();
             if head & (STICKY | MOBILE) == 0 && self.owns(key) {
-                slot.kind.set(Stop::Nothing);
+                slot.kind.set(SlotKind::Nothing);
                 self.keep_own(key, head, stop as u32, WaitSite(slot.word.get()));
                 return Brief::Blocked;
             }
-        } else if stop == Stop::Done {
+        } else if stop == SlotKind::Done {
             if self.owns(key) {
-                slot.kind.set(Stop::Nothing);
+                slot.kind.set(SlotKind::Nothing);
                 // SAFETY: `Done` says that the body is dropped. The block was held here, and lies
                 // in a chunk of this CPU.
                 unsafe {
@@ -164,11 +164,11 @@ impl CpuInner {
                 }
                 return Brief::Ret;
             }
-        } else if stop == Stop::JoinerTold {
-            slot.kind.set(Stop::Nothing);
+        } else if stop == SlotKind::JoinerTold {
+            slot.kind.set(SlotKind::Nothing);
             return Brief::Ret;
-        } else if stop == Stop::Fork {
-            slot.kind.set(Stop::Nothing);
+        } else if stop == SlotKind::Fork {
+            slot.kind.set(SlotKind::Nothing);
             // SAFETY: `Fork` says that the slot owned the child, by the key in it. The parent is
             // held here.
             unsafe {
@@ -203,12 +203,12 @@ impl CpuInner {
         let slot = &self.slot;
         if self.step.flags.load(Ordering::Relaxed) == 0 {
             match slot.kind.get() {
-                Stop::JoinerPending => {
-                    slot.kind.set(Stop::Nothing);
+                SlotKind::JoinerPending => {
+                    slot.kind.set(SlotKind::Nothing);
                     return self.end_joined(key, head);
                 }
-                Stop::Wait if head & (STICKY | MOBILE) == 0 => {
-                    slot.kind.set(Stop::Nothing);
+                SlotKind::Wait if head & (STICKY | MOBILE) == 0 => {
+                    slot.kind.set(SlotKind::Nothing);
                     // SAFETY: it is pending and held here; it goes to the handle.
                     let thread = unsafe { Thread::from_key(key) };
                     return Trace::Wait(Wait::new(thread, slot.readiness.get()));
@@ -245,8 +245,8 @@ impl CpuInner {
         self.step.running.store(0, Ordering::Relaxed);
         let stop = self.slot.kind.get();
         let usual = self.step.flags.load(Ordering::Relaxed) == 0;
-        if usual && stop == Stop::Block && head & MOBILE != 0 {
-            self.slot.kind.set(Stop::Nothing);
+        if usual && stop == SlotKind::Block && head & MOBILE != 0 {
+            self.slot.kind.set(SlotKind::Nothing);
             return match self.keep_mobile(key, head, WaitSite(self.slot.word.get())) {
                 true => Trace::Blocked,
                 // SAFETY: it is pending and held here; it goes to the handle.

@@ -32,7 +32,7 @@ pub(crate) enum Ask {
 /// wait for the stores.)
 #[derive(Debug)]
 pub(super) struct Slot {
-    pub(super) kind: Cell<Stop>,
+    pub(super) kind: Cell<SlotKind>,
     /// The child's key, or the wait site.
     pub(super) word: Cell<u32>,
     pub(super) readiness: Cell<Readiness>,
@@ -46,7 +46,7 @@ pub(super) struct Slot {
 /// The end of a step: the kind of the request in the slot, or the way in which the thread ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Stop {
+pub(super) enum SlotKind {
     Nothing,
     /// The two ways to block have the numbers of the states of the threads that wait so.
     BlockHere = WAITING_HERE as u8,
@@ -64,18 +64,18 @@ pub(super) enum Stop {
     Panicked,
 }
 
-impl Stop {
+impl SlotKind {
     #[inline(always)]
     pub(super) fn is_block(self) -> bool {
-        (self as u8).wrapping_sub(Stop::BlockHere as u8) < 2
+        (self as u8).wrapping_sub(SlotKind::BlockHere as u8) < 2
     }
 
     pub(super) fn polled(self) -> Polled {
         match self {
-            Stop::Done => Polled::Done,
-            Stop::JoinerTold => Polled::JoinerTold,
-            Stop::JoinerPending => Polled::JoinerPending,
-            Stop::Panicked => Polled::Panicked,
+            SlotKind::Done => Polled::Done,
+            SlotKind::JoinerTold => Polled::JoinerTold,
+            SlotKind::JoinerPending => Polled::JoinerPending,
+            SlotKind::Panicked => Polled::Panicked,
             _ => Polled::Pending,
         }
     }
@@ -84,7 +84,7 @@ impl Stop {
 impl Slot {
     pub(super) fn new() -> Slot {
         Slot {
-            kind: Cell::new(Stop::Nothing),
+            kind: Cell::new(SlotKind::Nothing),
             word: Cell::new(0),
             readiness: Cell::new(Readiness::NONE),
             until: Cell::new(Time::default()),
@@ -94,54 +94,56 @@ impl Slot {
 
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
-        self.kind.get() == Stop::Nothing
+        self.kind.get() == SlotKind::Nothing
     }
 
     #[inline(always)]
     pub(super) fn fill(&self, ask: Ask) {
         self.kind.set(match ask {
-            Ask::Nothing => Stop::Nothing,
-            Ask::Yield => Stop::Yield,
+            Ask::Nothing => SlotKind::Nothing,
+            Ask::Yield => SlotKind::Yield,
             Ask::Fork(child) => {
                 self.word.set(child.get());
-                Stop::Fork
+                SlotKind::Fork
             }
-            Ask::Nbio => Stop::Nbio,
+            Ask::Nbio => SlotKind::Nbio,
             Ask::Wait(readiness) => {
                 self.readiness.set(readiness);
-                Stop::Wait
+                SlotKind::Wait
             }
             Ask::Sleep(until) => {
                 self.until.set(until);
-                Stop::Sleep
+                SlotKind::Sleep
             }
-            Ask::Call => Stop::Call,
-            Ask::Exit => Stop::Exit,
+            Ask::Call => SlotKind::Call,
+            Ask::Exit => SlotKind::Exit,
             Ask::BlockHere(site) => {
                 self.word.set(site.0);
-                Stop::BlockHere
+                SlotKind::BlockHere
             }
             Ask::Block(site) => {
                 self.word.set(site.0);
-                Stop::Block
+                SlotKind::Block
             }
         });
     }
 
     #[inline(always)]
     pub(super) fn take(&self) -> Ask {
-        match self.kind.replace(Stop::Nothing) {
-            Stop::Nothing => Ask::Nothing,
-            Stop::Yield => Ask::Yield,
-            Stop::Fork => Ask::Fork(Key::new(self.word.get()).expect("filled with a key")),
-            Stop::Nbio => Ask::Nbio,
-            Stop::Wait => Ask::Wait(self.readiness.get()),
-            Stop::Sleep => Ask::Sleep(self.until.get()),
-            Stop::Call => Ask::Call,
-            Stop::Exit => Ask::Exit,
-            Stop::BlockHere => Ask::BlockHere(WaitSite(self.word.get())),
-            Stop::Block => Ask::Block(WaitSite(self.word.get())),
-            Stop::Done | Stop::JoinerTold | Stop::JoinerPending | Stop::Panicked => Ask::Nothing,
+        match self.kind.replace(SlotKind::Nothing) {
+            SlotKind::Nothing => Ask::Nothing,
+            SlotKind::Yield => Ask::Yield,
+            SlotKind::Fork => Ask::Fork(Key::new(self.word.get()).expect("filled with a key")),
+            SlotKind::Nbio => Ask::Nbio,
+            SlotKind::Wait => Ask::Wait(self.readiness.get()),
+            SlotKind::Sleep => Ask::Sleep(self.until.get()),
+            SlotKind::Call => Ask::Call,
+            SlotKind::Exit => Ask::Exit,
+            SlotKind::BlockHere => Ask::BlockHere(WaitSite(self.word.get())),
+            SlotKind::Block => Ask::Block(WaitSite(self.word.get())),
+            SlotKind::Done | SlotKind::JoinerTold | SlotKind::JoinerPending | SlotKind::Panicked => {
+                Ask::Nothing
+            }
         }
     }
 }
