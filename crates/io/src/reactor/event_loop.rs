@@ -320,8 +320,9 @@ impl Events for EventLoop {
     ///
     /// # Errors
     /// Gives every other node back. A call of the program's own among the requests of a
-    /// [`Trace::Detached`] comes back as a [`Trace::Call`] that wakes its waker itself. The requests
-    /// behind that call are still to be taken: the scheduler submits `Any` again for them.
+    /// [`Trace::Detached`] comes back as a [`Trace::Call`] that wakes its waker itself. The
+    /// requests behind that call are still to be taken: the scheduler submits `Detached` again for
+    /// them.
     #[inline]
     fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace> {
         match node {
