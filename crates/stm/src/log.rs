@@ -3,7 +3,7 @@
 
 use crate::session::{Free, Garbage};
 use crate::var::{Inner, WAITERS};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A variable, and its word as the transaction read it: unlocked, without the bit `WAITERS`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,10 +136,10 @@ impl Log {
         }
     }
 
-    /// The reads, one for each variable.
+    /// The reads, one for each variable, in the order of the reads.
     pub(crate) fn distinct_reads(&mut self) -> &[Read] {
-        self.reads.sort_unstable_by_key(|read| read.inner.addr());
-        self.reads.dedup_by_key(|read| read.inner);
+        let mut variables = HashSet::new();
+        self.reads.retain(|read| variables.insert(read.inner.addr()));
         &self.reads
     }
 
@@ -153,17 +153,20 @@ impl Log {
     #[inline]
     pub(crate) fn clear(&mut self, published: bool) -> Vec<Garbage> {
         let mut nodes = Vec::new();
-        // SAFETY, also below: the node was made by `TVar::write` for this attempt and was not
-        // published, or its entry would have gone; the body's references to it have ended.
-        nodes.extend(self.superseded.drain(..).map(|(node, free)| unsafe { Garbage::new(node, free) }));
+        for (node, free) in self.superseded.drain(..) {
+            // SAFETY: `TVar::write` made the node for this attempt; a published node's entry is not
+            // among these; the body's references to the node have ended.
+            nodes.push(unsafe { Garbage::new(node, free) });
+        }
         for (at, old) in self.undo.drain(..) {
             // SAFETY: as above.
             nodes.extend(self.writes[at].free.map(|free| unsafe { Garbage::new(old, free) }));
         }
         if !published {
-            let writes = self.writes.iter();
-            // SAFETY: as above.
-            nodes.extend(writes.filter_map(|write| Some(unsafe { Garbage::new(write.value, write.free?) })));
+            for write in &self.writes {
+                // SAFETY: as above.
+                nodes.extend(write.free.map(|free| unsafe { Garbage::new(write.value, free) }));
+            }
         }
         self.writes.clear();
         self.reads.clear();

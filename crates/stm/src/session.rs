@@ -87,6 +87,7 @@ pub(crate) struct Session {
 /// All records, and the sessions that no OS thread keeps.
 pub(crate) struct Registry {
     records: Vec<&'static Record>,
+    #[expect(clippy::vec_box, reason = "a session moves between here and its OS threads as a pointer")]
     free: Vec<Box<Session>>,
 }
 

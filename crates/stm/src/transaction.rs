@@ -219,7 +219,7 @@ impl<E: Engine> State<E> {
         // A foreign waker may panic. The panic is reported, and the others are woken all the same.
         woken.iter().for_each(|waiter| quietly(|| waiter.wake()));
         if !self.undone.is_empty() {
-            self.undone.drain(..).for_each(|hook| quietly(hook));
+            self.undone.drain(..).for_each(quietly);
         }
         self.on_abort.clear();
         self.after_commit.drain(..).for_each(|hook| hook());
@@ -243,7 +243,7 @@ impl<E: Engine> Drop for State<E> {
     fn drop(&mut self) {
         if self.session.is_some() {
             drop(self.end(false));
-            self.undone.drain(..).chain(self.on_abort.drain(..)).for_each(|hook| quietly(hook));
+            self.undone.drain(..).chain(self.on_abort.drain(..)).for_each(quietly);
         }
     }
 }

@@ -87,6 +87,9 @@ impl Inner {
     }
 }
 
+/// What a handle stands for: a value, and an engine of which there is none.
+type Owns<T, E> = (T, fn() -> E);
+
 /// A handle to a shared variable of any type, which transactions read and write.
 ///
 /// Clones are handles to the same variable. The value is immutable: a write replaces it, and a read
@@ -121,7 +124,7 @@ impl Inner {
 /// ```
 pub struct TVar<T: Send + Sync + 'static, E: Engine = Versioned> {
     inner: NonNull<Inner>,
-    _value: PhantomData<(Box<T>, fn() -> E)>,
+    _value: PhantomData<Owns<Box<T>, E>>,
 }
 
 /// A handle to a shared word, which transactions read and write: a [`TVar`] whose value lies in the
@@ -148,7 +151,7 @@ pub struct TVar<T: Send + Sync + 'static, E: Engine = Versioned> {
 /// ```
 pub struct TWord<T: Word, E: Engine = Versioned> {
     inner: NonNull<Inner>,
-    _value: PhantomData<(T, fn() -> E)>,
+    _value: PhantomData<Owns<T, E>>,
 }
 
 /// A value of at most a machine word, which [`TWord`] keeps as its bits.

@@ -21,7 +21,7 @@ fn no_attempt_sees_a_state_that_never_was<E: Engine>() {
             let (words, text, done, attempts) = (&words, &text, &done, &attempts);
             scope.spawn(move || {
                 while !done.load(Ordering::Relaxed) {
-                    let look = selvedge_stm::try_atomically_with::<E, (), ()>(|tx| {
+                    let look = selvedge_stm::try_atomically_with::<E, _, _>(|tx| {
                         attempts.fetch_add(1, Ordering::Relaxed);
                         let first = words[0].read(tx)?;
                         for word in words {
@@ -29,7 +29,7 @@ fn no_attempt_sees_a_state_that_never_was<E: Engine>() {
                         }
                         assert_eq!(text.read(tx)?, &first.to_string());
                         match gives_up {
-                            true => Err(selvedge_stm::Abort::Error(())),
+                            true => Err::<(), _>(selvedge_stm::Abort::Error("no")),
                             false => Ok(()),
                         }
                     });
@@ -40,7 +40,8 @@ fn no_attempt_sees_a_state_that_never_was<E: Engine>() {
         for n in 1..=times(30_000) {
             wait_blocking(atomically_with::<E, _>(|tx| {
                 words.iter().for_each(|word| word.write(tx, n));
-                Ok(text.write(tx, n.to_string()))
+                text.write(tx, n.to_string());
+                Ok(())
             }));
         }
         done.store(true, Ordering::Relaxed);
