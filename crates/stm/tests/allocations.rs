@@ -53,7 +53,12 @@ fn a_transaction_of_words_allocates_nothing() {
 #[test]
 fn a_write_of_a_node_allocates_the_node() {
     let var = TVar::new(String::new());
-    let count = allocations_of_1000(|| atomically_blocking(|tx| Ok(var.write(tx, String::new()))));
+    let count = allocations_of_1000(|| {
+        atomically_blocking(|tx| {
+            var.write(tx, String::new());
+            Ok(())
+        });
+    });
     // The node, the list of the replaced nodes, and now and then a list of nodes to free.
     assert!((2000..2100).contains(&count), "{count}");
 }
