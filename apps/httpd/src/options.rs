@@ -18,49 +18,48 @@ Usage: selvedge-httpd [OPTIONS] [DIR]
 
   DIR                    the directory to serve; by default the current one.
                          A request for a directory is answered with its index.html, and with 403 if it
-                         has none. Files and directories whose names begin with a dot are hidden (but
-                         for .well-known). Symbolic links are followed, relative and absolute ones, if
-                         they lead to something below DIR.
+                         has none. Names that begin with a dot are hidden, except .well-known.
+                         Relative and absolute symbolic links are followed if they lead to something
+                         below DIR.
 
 Options:
-  -l, --listen ADDRESS   where to listen; may be given several times. By default 127.0.0.1:8080, which
-                         only this machine can reach.
+  -l, --listen ADDRESS   the address to listen on; may be given several times. By default
+                         127.0.0.1:8080, which only this machine can reach.
                            192.0.2.1:80      an IPv4 address and a port
                            [2001:db8::1]:80  an IPv6 address and a port
                            localhost:8080    a name and a port: all addresses of that name
                            80, :80 or *:80   that port on all addresses of this machine
                            unix:/run/s.sock  a Unix socket
                          Port 0 takes any free port; the one taken is printed.
-      --unix-mode MODE   who may connect to Unix sockets, as for chmod, in octal: 660, say. By default
-                         as the umask says.
+      --unix-mode MODE   the permissions of Unix sockets in octal, as for chmod. With 660 only the
+                         owner and the group of the socket may connect. By default the umask decides.
   -w, --workers N        OS threads that serve, each with a scheduler and an event loop of its own.
                          By default one for each processor.
-      --log FILE         log each request in the combined format: to FILE (appended to; opened anew on
-                         SIGHUP and SIGUSR1), to the standard output with -, or nowhere with off, the
-                         default. The bytes in a line are those of the content that were sent.
-      --validity SECONDS for how long a file is served without looking whether it has changed;
-                         by default 2. Fractions are allowed, as in all options that take seconds.
+      --log FILE         append a line for each request to FILE, in the combined format. FILE is opened
+                         again on SIGHUP and SIGUSR1. - is the standard output; off is no log, the
+                         default. The number of bytes in a line is that of the content that was sent.
+      --validity SECONDS how long a file is served before the server looks whether it has changed; by
+                         default 2. All options that take seconds allow fractions.
       --idle SECONDS     how long a connection may be open without a request; by default 60.
       --head SECONDS     how long the head of a request may take to arrive; by default 10.
       --body SECONDS     how long the body of a request may take to arrive; by default 30.
-      --write SECONDS    how long a client may take no byte of a reply that waits for it; by default 30.
-      --head-bytes N     how long the head of a request may be: 512 to 1048576, by default 16384. Half of
-                         it may be the target.
-      --body-bytes N     how long the body of a request may be, which is read and ignored; by default
-                         1048576.
-      --drain SECONDS    how long requests in flight may take when the server is to stop; by default 10.
+      --write SECONDS    how long a client may leave a reply without taking a byte of it; by default 30.
+      --head-bytes N     the largest head of a request, 512 to 1048576 bytes; by default 16384. The target
+                         may take half of it.
+      --body-bytes N     the largest body of a request in bytes; by default 1048576. The server reads
+                         bodies and ignores them.
+      --drain SECONDS    how long the server waits for requests in flight when it stops; by default 10.
   -h, --help             print this.
   -V, --version          print the version.
 
-When there are as many connections as there are descriptors for (ulimit -n), idle ones are closed in
-favour of new ones.
+When all descriptors (ulimit -n) are in use, the server closes idle connections to make room for new ones.
 
-SIGTERM, SIGQUIT or SIGINT (Ctrl-C) stop the server: it accepts no more, finishes the requests in flight
-and exits with status 0. A second one stops it at once. SIGHUP makes it look anew at every file it serves,
-and open the log anew; SIGUSR1 opens the log anew. It exits with status 1 if it cannot start, and with 2 if
-the command line makes no sense.";
+SIGTERM, SIGQUIT and SIGINT (Ctrl-C) stop the server: it accepts no more connections, finishes the requests
+in flight and exits with status 0. A second such signal stops it at once. After SIGHUP the server looks
+again at every file that it serves, and opens the log again. After SIGUSR1 it opens the log again. Its exit
+status is 1 if it cannot start, and 2 if the command line has an error.";
 
-/// What the command line asks for.
+/// The command line, parsed.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Request {
     Serve(Box<Options>),
@@ -92,7 +91,7 @@ pub(crate) enum Log {
     File(PathBuf),
 }
 
-/// Where to listen.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Address {
     Tcp(SocketAddr),

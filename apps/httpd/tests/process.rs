@@ -454,7 +454,7 @@ fn addresses() {
     }
 }
 
-/// An option says which users may connect to a Unix socket.
+/// `--unix-mode` sets the permissions of a Unix socket.
 #[test]
 fn the_mode_of_a_unix_socket() {
     use std::os::unix::fs::PermissionsExt;

@@ -1,25 +1,27 @@
 //! The address space in which all threads live, and the blocks cut from it.
 //!
-//! One region of at most 32 GiB is reserved at the first use. It is addressed in granules of 8
-//! bytes by 32-bit [`Key`]s, so that a link between threads is 4 bytes. The region is cut into
-//! chunks; a chunk holds blocks of one size for the life of the process, and belongs to one CPU at
-//! a time. A CPU takes one chunk for its first threads of a size, and then twice as many in a row
-//! as it has of that size, 16 at most:
+//! The process reserves one region of at most 32 GiB at its first use. A 32-bit [`Key`] addresses
+//! it in granules of 8 bytes, so a link between threads takes 4 bytes. The region is cut into
+//! chunks. A chunk has blocks of one size for the life of the process, and belongs to one CPU at a
+//! time. For its first threads of a size a CPU takes one chunk. After that it takes several chunks
+//! in a row: twice as many as the time before, and 16 at most.
 //!
-//! - **A key, once handed out, is for ever the address of a block header.** Memory is never
-//!   unmapped and a chunk never changes its block size, so a stale key finds a header: of a free
-//!   block, or of another thread.
-//! - **Only a chunk's owner cuts blocks from it and has its free list.** A block freed elsewhere
-//!   goes onto the chunk's own lock-free list, which the owner takes over when it runs dry. When
-//!   the owner goes, the chunk waits until all blocks that were held then are freed too, and only
-//!   then finds another.
+//! # Two invariants
+//! - **A key that was handed out is the address of a block header for ever.** The arena never
+//!   unmaps memory, and a chunk never changes its block size. So a stale key leads to a header: the
+//!   header of a free block, or of another thread.
+//! - **Only the owner of a chunk cuts blocks from it, and only the owner has its free list.** An
+//!   OS thread that frees a block elsewhere pushes it onto the chunk's own lock-free list
+//!   (`freed.rs`). The owner takes that list over when its free list is empty. When the owner is
+//!   dropped, some blocks of the chunk may still be held. The chunk gets its next owner when all of
+//!   them have been freed.
 //!
-//! Fresh memory reads as zeros, and a zero head word means "free": walking a chunk finds the live
-//! threads. A header is two atomic words, so that a stale key, on whatever OS thread, reads
-//! something and no more; who may write them is said in [`thread`](crate::thread).
+//! Fresh memory reads as zeros, and a head word of zero means "free". So a walk over a chunk finds
+//! the live threads. A header is two atomic words, so a stale key can be read on any OS thread. The
+//! rules by which the words are written are at [`Header`].
 
 use crate::freed::FreedList;
-use crate::thread::{FREE, Header};
+use crate::header::{FREE, Header};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -32,59 +34,63 @@ pub(crate) const GRANULE: usize = 8;
 /// pointer.
 pub(crate) const GRANULES_MAX: usize = if cfg!(miri) { 63 } else { 511 };
 
-/// log2 of the chunk size in granules: 64 KiB; small under Miri, so that chunk changes happen in
-/// tests.
+/// log2 of the chunk size in granules: 64 KiB. Under Miri chunks are small, so that short tests
+/// fill several of them.
 const CHUNK_SHIFT: u32 = if cfg!(miri) { 11 } else { 13 };
 const CHUNK_GRANULES: u32 = 1 << CHUNK_SHIFT;
 const CHUNK_BYTES: usize = CHUNK_GRANULES as usize * GRANULE;
-/// 32 GiB in all, less one chunk, so that the end of the arena still is a 32-bit key.
+/// 32 GiB less one chunk, because the end of the arena must be a 32-bit key too.
 const CHUNKS_MAX: usize = if cfg!(miri) { 256 } else { (1 << (32 - CHUNK_SHIFT)) - 1 };
-/// The most chunks that are taken at once: 1 MiB.
+/// The largest number of chunks that a CPU takes at once: 1 MiB.
 const RUN_MAX: u32 = if cfg!(miri) { 4 } else { 16 };
-/// From so many runs of one size on (4 GiB), further ones ask for huge pages: fewer page faults,
-/// and what may be touched in vain no longer counts.
+/// A CPU with so many runs of one size (4 GiB) asks for huge pages under further runs. They cause
+/// fewer page faults. A huge page that stays mostly unused is small compared with 4 GiB.
 const RUNS_BEFORE_HUGE_PAGES: usize = 4096;
-/// Reserved behind the last chunk, for the advice on huge pages: 4 MiB.
+/// Chunks reserved behind the last one (4 MiB), because [`advise_huge_pages`] may reach beyond it.
 const SPARE_CHUNKS: usize = (4 << 20) / CHUNK_BYTES;
 /// The smallest reservation worth starting with: 16 MiB.
 const CHUNKS_MIN: usize = if cfg!(miri) { 256 } else { (16 << 20) / CHUNK_BYTES };
 
 const _: () = assert!((GRANULES_MAX + 1).is_power_of_two(), "used as a mask");
 
-/// The owner of a chunk that no CPU owns.
+/// The number that [`owner`] gives for a chunk without an owner.
 #[cfg(test)]
-const NOBODY: u32 = u32::MAX;
+const NO_OWNER: u32 = u32::MAX;
 
 /// The address of a thread's block: its offset from the arena's base in granules. Never 0.
 pub(crate) type Key = NonZeroU32;
 
-/// Who owns each chunk: the complement of its CPU's number, so that 0 stands for `NOBODY` and the
-/// table takes no room in the program's file; and in the upper half that CPU's group (0 for none).
-/// One more than are handed out, so that whatever the key no bound need be checked.
+/// The owner of each chunk. The lower half of a word is the complement of the CPU's number. So 0
+/// stands for no owner, and the table takes no room in the program's file. The upper half is the
+/// CPU's group, or 0. The table has one entry more than there are chunks, so any 32-bit key is
+/// within its bounds.
 static OWNERS: [AtomicU64; CHUNKS_MAX + 1] = [const { AtomicU64::new(0) }; CHUNKS_MAX + 1];
-/// Heads of each chunk's list of blocks freed by others than the owner, linked through the headers.
-/// Apart from the owners, which every wake-up reads.
+/// For each chunk, the list of blocks that other OS threads than the owner's have freed. The lists
+/// do not lie beside the owners, because each wake-up reads an owner, and a push onto a list would
+/// take that cache line away.
 static FREED_ELSEWHERE: [FreedList; CHUNKS_MAX + 1] = [const { FreedList::new() }; CHUNKS_MAX + 1];
 static BASE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static CENTRAL: OnceLock<Result<Mutex<Central>, Unavailable>> = OnceLock::new();
 
-/// What all CPUs share: the next unused chunk, and chunks whose owner is gone, by block size.
+/// The state that all CPUs share: the next unused chunk, and by block size the chunks that their
+/// owners have left.
 struct Central {
     next: usize,
     end: usize,
     abandoned: BTreeMap<usize, Vec<Abandoned>>,
 }
 
-/// A chunk that a CPU left behind. It finds a new owner when all its blocks are free.
+/// A span that a CPU has left. It gets a new owner when all its blocks are free.
 #[derive(Debug)]
 struct Abandoned {
     span: Span,
-    /// How many of its blocks were still held when it was last looked at.
+    /// The number of its blocks that were held when it was last checked.
     held: usize,
 }
 
 impl Abandoned {
-    /// Notes what has been freed meanwhile; whether nothing is held any more.
+    /// Counts the blocks that have been freed since the last call. Tells whether none is held any
+    /// more.
     fn is_free(&mut self) -> bool {
         for list in self.span.freed_elsewhere() {
             let mut freed = list.take();
@@ -97,8 +103,8 @@ impl Abandoned {
     }
 }
 
-/// Chunks in a row with blocks of one size: the part that has been handed out at least once, and
-/// how far they reach.
+/// Chunks in a row with blocks of one size. The keys from `first` to `next` have been handed out at
+/// least once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     chunk: u32,
@@ -116,18 +122,19 @@ impl Span {
         self.chunk as usize..(self.chunk + self.chunks) as usize
     }
 
-    /// Has the owner of its chunks be this CPU, with its group in the upper half; 0 is none.
+    /// Stores the owner of its chunks, as a word of [`OWNERS`].
     fn set_owner(&self, owner: u64) {
         OWNERS[self.chunks()].iter().for_each(|chunk| chunk.store(owner, Ordering::Relaxed));
     }
 
-    /// The lists of its blocks that were freed by others than the owner.
+    /// The lists of its blocks that other OS threads than the owner's have freed.
     fn freed_elsewhere(&self) -> &'static [FreedList] {
         &FREED_ELSEWHERE[self.chunks()]
     }
 }
 
-/// There can be no (further) CPU in this process: no address space for threads, or too many CPUs.
+/// The process can have no further CPU, because it has no address space for threads or too many
+/// CPUs.
 #[derive(Debug, Clone)]
 pub struct Unavailable(String);
 
@@ -164,7 +171,7 @@ impl std::fmt::Display for ArenaFull {
 
 impl std::error::Error for ArenaFull {}
 
-/// Where the arena starts.
+/// The address at which the arena starts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Base(*mut u8);
 
@@ -174,25 +181,25 @@ impl Base {
         Base(BASE.load(Ordering::Relaxed))
     }
 
-    /// So many bytes behind the start of the block at `key`. The result points into the arena
-    /// whatever the key, unless it is beyond the end of the last block.
+    /// The address `bytes` behind the start of the block at `key`.
     #[inline(always)]
     fn at(self, key: Key, bytes: usize) -> *mut u8 {
-        // SAFETY: keys are made only in `Slab`, from chunks inside the reservation that starts at
-        // BASE (which is set before the first chunk is handed out and never changes), so the offset
-        // stays inside one mapping.
+        // SAFETY: only `Slab` makes keys, and only of blocks within the reservation that starts at
+        // BASE. `reserve` has set BASE before the first chunk was handed out, and it never changes.
+        // The callers stay within one block. So the offset stays within one mapping.
         unsafe { self.0.add(key.get() as usize * GRANULE + bytes) }
     }
 
     /// The header at `key`.
     #[inline(always)]
     pub(crate) fn header(self, key: Key) -> &'static Header {
-        // SAFETY: a key is the address of a header for ever; the memory is never unmapped, and
-        // nothing but the atomic words of a header ever lies there.
+        // SAFETY: a key is the address of a header for ever, because the arena never unmaps memory
+        // and `take_chunks` gives a chunk one block size for ever. Nothing but the two atomic words
+        // of a header lies there.
         unsafe { &*self.at(key, 0).cast() }
     }
 
-    /// What lies behind the header at `key`: every block is at least a header long.
+    /// The address behind the header at `key`. Each block is at least as long as a header.
     #[inline(always)]
     pub(crate) fn body(self, key: Key) -> *mut u8 {
         self.at(key, size_of::<Header>())
@@ -205,15 +212,15 @@ pub(crate) fn header(key: Key) -> &'static Header {
     Base::get().header(key)
 }
 
-/// What lies behind the header at `key`.
+/// The address behind the header at `key`.
 #[inline(always)]
 pub(crate) fn body(key: Key) -> *mut u8 {
     Base::get().body(key)
 }
 
-/// Fetches what lies some way behind a block into the cache. Threads mostly queue in the order in
-/// which they were created, so that this is what will be popped about a hundred turns later: with a
-/// hundred million threads a switch stays as fast as with a thousand.
+/// Fetches the memory some way behind a block into the cache. Threads mostly queue in the order in
+/// which they were created. So a scheduler pops a thread there about a hundred steps later, and a
+/// switch among a hundred million threads is as fast as among a thousand.
 #[inline(always)]
 pub(crate) fn prefetch_behind(base: Base, key: Key) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -234,18 +241,19 @@ pub(crate) fn owner(key: Key) -> u32 {
     !(OWNERS[(key.get() >> CHUNK_SHIFT) as usize].load(Ordering::Relaxed) as u32)
 }
 
-/// What [`OWNERS`] says of the chunks of a CPU.
+/// The word of [`OWNERS`] for the chunks of a CPU.
 pub(crate) fn owner_word(cpu: u32, group: u32) -> u64 {
     u64::from(group) << 32 | u64::from(!cpu)
 }
 
-/// Whether the chunk that `key` lies in is that of the CPU with this [word](owner_word).
+/// Whether the chunk that `key` lies in belongs to the CPU with this [word](owner_word).
 #[inline(always)]
 pub(crate) fn belongs_to(key: Key, owner: u64) -> bool {
     OWNERS[(key.get() >> CHUNK_SHIFT) as usize].load(Ordering::Relaxed) == owner
 }
 
-/// The group of the CPU that owns the chunk; 0 if it is in none, or nobody owns it.
+/// The group of the CPU that owns the chunk that `key` lies in. 0 if that CPU is in no group, or if
+/// the chunk has no owner.
 #[inline(always)]
 pub(crate) fn group(key: Key) -> u32 {
     (OWNERS[(key.get() >> CHUNK_SHIFT) as usize].load(Ordering::Relaxed) >> 32) as u32
@@ -255,7 +263,7 @@ fn central() -> Result<&'static Mutex<Central>, Unavailable> {
     CENTRAL.get_or_init(|| reserve().map(Mutex::new)).as_ref().map_err(Unavailable::clone)
 }
 
-/// Reserves the address space, or as large a part of it as the system grants.
+/// Reserves the address space. If the system refuses, it tries half of it, and so on.
 fn reserve() -> Result<Central, Unavailable> {
     let mut chunks = CHUNKS_MAX;
     loop {
@@ -276,8 +284,8 @@ fn reserve() -> Result<Central, Unavailable> {
 fn map(bytes: usize) -> Result<*mut u8, String> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of
-    // ours.
+    // SAFETY: the kernel chooses the address of a new private mapping, so the mapping replaces no
+    // other one.
     unsafe {
         mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE | MapFlags::NORESERVE)
     }
@@ -285,15 +293,15 @@ fn map(bytes: usize) -> Result<*mut u8, String> {
     .map_err(|e| format!("mmap of {} MiB: {e}", bytes >> 20))
 }
 
-/// Asks for huge pages under a chunk and its neighbour. They are a matter of speed: a refusal is
-/// none of ours.
+/// Asks for huge pages under a chunk and the memory behind it. A refusal only costs speed, so it is
+/// ignored.
 #[cfg(not(miri))]
 fn advise_huge_pages(chunk: u32) {
     const HUGE: usize = 2 << 20;
     let base = BASE.load(Ordering::Relaxed);
     let start = (base.addr() + chunk as usize * CHUNK_BYTES).next_multiple_of(HUGE) - base.addr();
-    // SAFETY: the range lies in our reservation, which has spare chunks behind the last; advice
-    // changes no content.
+    // SAFETY: the range lies within the reservation, because `reserve` has added SPARE_CHUNKS
+    // behind the last chunk. This advice changes no content of the memory.
     let _ = unsafe { rustix::mm::madvise(base.add(start).cast(), HUGE, rustix::mm::Advice::LinuxHugepage) };
 }
 
@@ -307,24 +315,25 @@ fn map(bytes: usize) -> Result<*mut u8, String> {
     Ok(unsafe { std::alloc::alloc_zeroed(layout) })
 }
 
-/// Gives back a block whose chunk belongs to another CPU, or to none.
+/// Frees a block of a chunk that belongs to another CPU, or to none.
 ///
 /// # Safety
-/// The block at `key` holds nothing that still needs dropping, and the caller gives up its right to
-/// it.
+/// The caller has the block at `key` alone, and gives it up. Nothing in the block needs to be
+/// dropped.
 #[cold]
 pub(crate) unsafe fn free_elsewhere(key: Key) {
     header(key).set_head(FREE);
     FREED_ELSEWHERE[(key.get() >> CHUNK_SHIFT) as usize].push(key, |next| header(key).set_link(next));
 }
 
-/// One CPU's stock of blocks: a free list per size, and the chunks it owns.
+/// The blocks of one CPU: for each size a free list, and the chunks that the CPU owns.
 #[derive(Debug)]
 pub(crate) struct Slab {
-    /// What says in [`OWNERS`] that a chunk is this CPU's.
+    /// The word of this CPU's chunks in [`OWNERS`].
     owner: u64,
+    /// By block size, the first key of the free list, or 0.
     free: [u32; GRANULES_MAX + 1],
-    /// The chunks each size is being cut from; the full ones before them.
+    /// By block size, the span from which blocks are cut, and the spans that are full.
     spans: Vec<(Option<Span>, Vec<Span>)>,
 }
 
@@ -336,13 +345,13 @@ impl Slab {
         Ok(Slab { owner, free: [0; GRANULES_MAX + 1], spans })
     }
 
-    /// A block of `granules` granules, its head word 0.
+    /// A block of `granules` granules. Its head word is 0.
     #[inline(always)]
     pub(crate) fn alloc(&mut self, granules: usize) -> Result<Key, ArenaFull> {
         self.alloc_by(Base::get(), granules)
     }
 
-    /// As [`alloc`](Slab::alloc), for a caller that knows where the arena is.
+    /// As [`alloc`](Slab::alloc), for a caller that has the base address of the arena.
     #[inline(always)]
     pub(crate) fn alloc_by(&mut self, base: Base, granules: usize) -> Result<Key, ArenaFull> {
         match Key::new(self.free[granules]) {
@@ -374,7 +383,8 @@ impl Slab {
         }
     }
 
-    /// Collects what others freed of this size; false if there was nothing.
+    /// Takes over a list of blocks of this size that other OS threads have freed. False if all such
+    /// lists are empty.
     fn take_freed_elsewhere(&mut self, granules: usize) -> bool {
         let (current, full) = &self.spans[granules];
         for list in full.iter().chain(current).flat_map(Span::freed_elsewhere) {
@@ -386,7 +396,7 @@ impl Slab {
         false
     }
 
-    /// Takes over chunks that a dead CPU left of this size, or the next unused ones.
+    /// Takes over a span of this size that a dropped CPU has left, or the next unused chunks.
     fn take_chunks(&mut self, granules: usize) -> Result<(), ArenaFull> {
         let mut central = central().expect("checked in new").lock().expect("no panic under this lock");
         let left = central.abandoned.entry(granules).or_default();
@@ -416,14 +426,15 @@ impl Slab {
         Ok(())
     }
 
-    /// Takes back a block of this CPU.
+    /// Frees a block of a chunk of this CPU.
     ///
     /// # Safety
-    /// `key` came from [`alloc`](Self::alloc) with the same `granules`, lies in a chunk of this
-    /// CPU, holds nothing that still needs dropping, and is not used again by the caller.
+    /// `key` came from an [`alloc`](Self::alloc) with the same `granules`, and lies in a chunk of
+    /// this CPU. The caller has the block alone, and gives it up. Nothing in the block needs to be
+    /// dropped.
     #[inline(always)]
     pub(crate) unsafe fn free(&mut self, base: Base, key: Key, granules: usize) {
-        // The mask, which changes nothing, spares the check of the bound.
+        // The mask changes no size. With it the compiler need not check the bound.
         let free = &mut self.free[granules & GRANULES_MAX];
         let header = base.header(key);
         header.set_head(FREE);
@@ -431,7 +442,8 @@ impl Slab {
         *free = key.get();
     }
 
-    /// Keys of all blocks that were ever handed out, free or not, as `(first, end, step)` ranges.
+    /// The keys of all blocks that were handed out at least once, as ranges `(first, end, step)`.
+    /// Some of the blocks may be free.
     pub(crate) fn ranges(&self) -> Vec<(u32, u32, usize)> {
         let spans = self.spans.iter().enumerate();
         spans
@@ -443,7 +455,7 @@ impl Slab {
 }
 
 impl Drop for Slab {
-    /// Hands the chunks on to the next CPU that needs the size.
+    /// Leaves the chunks to the next CPU that needs blocks of their sizes.
     fn drop(&mut self) {
         let Ok(central) = central() else { return };
         let mut central = central.lock().expect("no panic under this lock");
@@ -458,8 +470,8 @@ impl Drop for Slab {
             for span in full.into_iter().chain(current) {
                 let used = (span.next - span.first) as usize / granules;
                 let below = |key: u32| free_here.partition_point(|&free| free < key);
-                // What others have freed meanwhile, or do so now, is counted by the next OS thread
-                // that looks into the lists.
+                // Blocks that other OS threads have freed count as held here. `Abandoned::is_free`
+                // finds them in the lists, and subtracts them.
                 let held = used - (below(span.limit) - below(span.first));
                 span.set_owner(0);
                 central.abandoned.entry(granules).or_default().push(Abandoned { span, held });
@@ -483,7 +495,7 @@ mod tests {
         assert!(sorted.windows(2).all(|w| w[1].get() - w[0].get() >= 2));
         for &k in &keys {
             assert_eq!(owner(k), 7_000);
-            // SAFETY: just allocated with this size and unused.
+            // SAFETY: `alloc` has given the block of this size above, and nothing uses it.
             unsafe { slab.free(Base::get(), k, 2) };
         }
         assert_eq!(slab.alloc(2).unwrap(), *keys.last().unwrap());
@@ -493,14 +505,14 @@ mod tests {
     fn a_block_freed_elsewhere_is_found_before_a_new_chunk_is_taken() {
         let mut slab = Slab::new(7_001, 0).unwrap();
         let first = slab.alloc(50).unwrap();
-        // SAFETY: just allocated and unused.
+        // SAFETY: `alloc` has given the block above, and nothing uses it.
         unsafe { free_elsewhere(first) };
         let blocks = CHUNK_GRANULES / 50;
         let again = (0..blocks + 1).map(|_| slab.alloc(50).unwrap()).any(|k| k == first);
         assert!(again, "the freed block was not reused before a second chunk was opened");
     }
 
-    /// Bytes of the chunks that a CPU has of one size.
+    /// The bytes of all chunks that a CPU has of one block size.
     fn taken(slab: &Slab, granules: usize) -> usize {
         let (current, full) = &slab.spans[granules];
         full.iter().chain(current).map(|span| span.chunks as usize * CHUNK_BYTES).sum()
@@ -517,24 +529,24 @@ mod tests {
         assert!(taken(&slab, 7) < 2 * used, "{} for {used}", taken(&slab, 7));
         assert_eq!(slab.spans[7].0.unwrap().chunks, RUN_MAX);
         assert!(keys.iter().all(|&key| owner(key) == 7_004));
-        // What is freed elsewhere is found in whichever chunk of a run it lies.
+        // A block that is freed elsewhere is found in each chunk of a run.
         let last = *keys.last().unwrap();
-        // SAFETY: just allocated and unused.
+        // SAFETY: `alloc` has given the block above, and nothing uses it.
         unsafe { free_elsewhere(last) };
         assert!(slab.take_freed_elsewhere(7));
         assert_eq!(slab.alloc(7).unwrap(), last);
         drop(slab);
-        assert!(keys.iter().all(|&key| owner(key) == NOBODY));
+        assert!(keys.iter().all(|&key| owner(key) == NO_OWNER));
     }
 
     #[test]
-    fn chunks_of_a_dead_cpu_serve_the_next() {
+    fn chunks_of_a_dropped_cpu_serve_the_next() {
         let mut slab = Slab::new(7_002, 0).unwrap();
         let key = slab.alloc(61).unwrap();
-        // SAFETY: just allocated and unused.
+        // SAFETY: `alloc` has given the block of this size above, and nothing uses it.
         unsafe { slab.free(Base::get(), key, 61) };
         drop(slab);
-        assert_eq!(owner(key), NOBODY);
+        assert_eq!(owner(key), NO_OWNER);
         let mut slab = Slab::new(7_003, 0).unwrap();
         assert_eq!(slab.alloc(61).unwrap(), key);
     }

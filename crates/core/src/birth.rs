@@ -4,11 +4,11 @@
 //! [`Adopt`] is the way to a scheduler, and [`Door`] is the way to a single CPU. The crates above
 //! hand a [`Birth`] to the [`Adopt`] that [`adopter`] has given them.
 
+use crate::cpu::inner::{Cpu, current};
 use crate::directory::{self, Entry};
-use crate::thread::quietly;
-use crate::{Cpu, cpu};
+use crate::quietly::quietly;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A function that creates a thread on the CPU that it is given. It runs on the OS thread of that
 /// CPU, between two steps.
@@ -29,33 +29,39 @@ pub trait Adopt: fmt::Debug + Send + Sync {
 
 /// The scheduler of the running thread. `None` outside a thread.
 pub fn adopter() -> Option<Arc<dyn Adopt>> {
-    cpu::current().map(|cpu| cpu.adopter())
-}
-
-/// The births that other OS threads have asked of a CPU.
-#[derive(Default)]
-pub(crate) struct Births {
-    /// The number of CPUs that have had this number before, so that a door to an earlier CPU does
-    /// not lead to a later one.
-    life: u64,
-    /// Whether the CPU still takes births.
-    is_open: bool,
-    list: Vec<Birth>,
+    current().map(|cpu| cpu.adopter())
 }
 
 /// The way to one CPU.
 pub(crate) struct Door {
     entry: &'static Entry,
-    life: u64,
+    births: Mutex<Births>,
+}
+
+/// The births that other OS threads have asked of a CPU.
+#[derive(Default)]
+struct Births {
+    /// Whether the CPU is gone, so that it takes no more births.
+    is_closed: bool,
+    list: Vec<Birth>,
 }
 
 impl Door {
-    /// The way to the CPU that has this entry now. It opens the entry, so that births may come from
-    /// now on.
+    /// The way to the CPU that has this entry now.
     pub(crate) fn to(entry: &'static Entry) -> Door {
-        let mut births = entry.births();
-        births.is_open = true;
-        Door { entry, life: births.life }
+        Door { entry, births: Mutex::default() }
+    }
+
+    fn births(&self) -> MutexGuard<'_, Births> {
+        self.births.lock().expect("no panic under this lock")
+    }
+
+    /// Makes the CPU take no more births. The caller drops those that are left, without the lock.
+    #[must_use = "it is foreign code"]
+    pub(crate) fn close(&self) -> Vec<Birth> {
+        let mut births = self.births();
+        births.is_closed = true;
+        std::mem::take(&mut births.list)
     }
 }
 
@@ -67,8 +73,8 @@ impl fmt::Debug for Door {
 
 impl Adopt for Door {
     fn adopt(&self, birth: Birth) -> Result<(), Birth> {
-        let mut births = self.entry.births();
-        if !births.is_open || births.life != self.life {
+        let mut births = self.births();
+        if births.is_closed {
             return Err(birth);
         }
         births.list.push(birth);
@@ -88,21 +94,11 @@ impl Cpu {
     /// Runs the births that were asked for.
     #[cold]
     pub(crate) fn bear(&mut self) {
-        let births = std::mem::take(&mut self.inner().entry.births().list);
+        let births = std::mem::take(&mut self.inner().door.births().list);
         for birth in births {
             // The birth may wake a foreign waker, or drop a future for which there is no room. Both
             // are code of the program, which may panic.
             quietly(|| birth(self));
         }
-    }
-}
-
-impl Births {
-    /// The CPU takes no more births. The caller drops those that are left, without the lock.
-    #[must_use = "it is foreign code"]
-    pub(crate) fn close(&mut self) -> Vec<Birth> {
-        self.is_open = false;
-        self.life += 1;
-        std::mem::take(&mut self.list)
     }
 }

@@ -23,7 +23,7 @@
 //! one of the bits that send the end of a step through the slow path, which removes the mark. So a
 //! step with few operations pays for no reset.
 
-use crate::cpu::{CpuInner, current};
+use crate::cpu::inner::{CpuInner, current};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::task::{Context, Poll};
@@ -119,13 +119,14 @@ pub fn suffices(price: u32) -> bool {
     left >= 0
 }
 
-/// Whether something is left for an operation that is [charged](charge_one) when it has succeeded.
+/// Whether the count lasts for one operation. If the operation succeeds, the caller
+/// [charges](charge_one) for it.
 #[inline(always)]
 pub(crate) fn is_left() -> bool {
     cfg!(loom) || LEFT.get() > 0
 }
 
-/// Takes the price of an operation off for which something was [left](is_left).
+/// Subtracts the price of one operation, which has succeeded. [`is_left`] was true before it.
 #[inline(always)]
 pub(crate) fn charge_one() {
     if !cfg!(loom) {

@@ -55,10 +55,15 @@ impl Deadlock {
 /// assert_eq!(cycles([(1, 2), (2, 3), (3, 2), (4, 4), (5, 6)]), [vec![2, 3], vec![4]]);
 /// ```
 pub fn cycles(waits_for: impl IntoIterator<Item = (u32, u32)>) -> Vec<Vec<u32>> {
-    let next: HashMap<u32, u32> = waits_for.into_iter().collect();
+    let next = &waits_for.into_iter().collect::<HashMap<u32, u32>>();
     // For each visited thread, the first thread of the walk that visited it.
     let mut walked: HashMap<u32, u32> = HashMap::new();
-    let mut found = Vec::new();
+    // Around a cycle, once, from one of its threads.
+    let around = |first: u32| {
+        std::iter::successors(Some(first), move |one| Some(next[one]).filter(|&one| one != first))
+    };
+    // The smallest thread of each cycle.
+    let mut firsts = Vec::new();
     for &start in next.keys() {
         let mut at = start;
         while let Some(&other) = next.get(&at)
@@ -69,15 +74,11 @@ pub fn cycles(waits_for: impl IntoIterator<Item = (u32, u32)>) -> Vec<Vec<u32>> 
         }
         if next.contains_key(&at) && walked.get(&at) == Some(&start) {
             // This walk has come back to a thread that it visited itself.
-            let around = |&one: &u32| Some(next[&one]).filter(|&one| one != at);
-            let mut cycle: Vec<u32> = std::iter::successors(Some(at), around).collect();
-            let smallest = (0..cycle.len()).min_by_key(|&i| cycle[i]).unwrap_or_default();
-            cycle.rotate_left(smallest);
-            found.push(cycle);
+            firsts.extend(around(at).min());
         }
     }
-    found.sort_unstable();
-    found
+    firsts.sort_unstable();
+    firsts.into_iter().map(|first| around(first).collect()).collect()
 }
 
 impl fmt::Display for Deadlock {

@@ -3,15 +3,16 @@
 //! Entries are never freed, so a waker may look one up at any time. A later CPU uses the number of
 //! an earlier one again.
 
-use crate::alarm::GivenUp;
-use crate::birth::Births;
-use crate::cpu::Room;
+use crate::alarm::CancelCount;
+use crate::arena::Unavailable;
+use crate::cpu::step::CpuMemory;
 use crate::group::Members;
 use crate::inbox::Inbox;
-use crate::{Unavailable, Unpark};
+use crate::quiet::Quiet;
+use crate::unpark::Unpark;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 const CPUS_MAX: usize = 4096;
 
@@ -20,36 +21,15 @@ const CPUS_MAX: usize = 4096;
 #[repr(align(128))]
 pub(crate) struct Entry {
     pub(crate) inbox: Inbox,
-    pub(crate) given_up: GivenUp,
+    pub(crate) cancel_count: CancelCount,
     /// The group the CPU belongs to.
     group: Mutex<Option<Arc<Members>>>,
     /// The handle that wakes the CPU's OS thread when it sleeps. It is known from the first sleep
     /// on.
     unpark: Mutex<Option<Arc<dyn Unpark>>>,
     in_use: AtomicBool,
-    births: Mutex<Births>,
-    /// The place of the CPU in memory. Like the entry, it is never freed.
-    room: OnceLock<Room>,
-}
-
-/// A number that one OS thread changes and others may read.
-#[derive(Debug, Default)]
-pub(crate) struct Count(AtomicIsize);
-
-impl Count {
-    #[inline(always)]
-    pub(crate) fn add(&self, n: isize) {
-        self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(&self) -> isize {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
+    /// The memory of the CPU. Like the entry, it is never freed.
+    pub(crate) memory: OnceLock<CpuMemory>,
 }
 
 /// Null if no CPU has had this number yet. Otherwise the entry was leaked by `enter`, and the
@@ -153,19 +133,21 @@ pub(crate) fn call_one() {
     }
 }
 
-impl Entry {
-    /// The place for the CPU with this number, which belongs to the entry.
-    pub(crate) fn room(&self, id: u32) -> &Room {
-        self.room.get_or_init(|| Room::new(id))
+impl Quiet {
+    /// One more OS thread is quiet from now on. If it may have been the last active one, a
+    /// scheduler checks for a deadlock.
+    #[expect(clippy::new_without_default, reason = "it is a declaration, not a value")]
+    pub fn new() -> Quiet {
+        let quiet = Quiet::of_scheduler();
+        call_one();
+        quiet
     }
+}
 
+impl Entry {
     /// The number of threads that the CPU keeps. In a group it is the CPU's share of the sum.
     pub(crate) fn waiting(&self) -> isize {
-        self.room.get().map_or(0, |room| room.step().waiting())
-    }
-
-    pub(crate) fn births(&self) -> MutexGuard<'_, Births> {
-        self.births.lock().expect("no panic under this lock")
+        self.memory.get().map_or(0, |memory| memory.step().waiting())
     }
 
     fn unpark(&self) {

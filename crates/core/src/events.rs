@@ -4,10 +4,11 @@
 //! The event loops of `selvedge-io` implement [`Events`]. The schedulers call [`Cpu::poll`].
 
 use crate::directory::Entry;
-use crate::observe::Lengths;
-use crate::thread::{self, Handle};
+use crate::observer::Lengths;
 use crate::trace::Trace;
-use crate::{Cpu, Deadlock, Quiet, directory, quiet};
+use crate::unpark::Unpark;
+use crate::vtable::HandleSite;
+use crate::{Cpu, Deadlock, Quiet, body, directory, quiet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -48,33 +49,27 @@ pub trait Events {
     /// other code uses the [`unparker`](Cpu::unparker) of the CPU.
     fn unparker(&self) -> Arc<dyn Unpark>;
 
-    /// By what another OS thread serves those that wait in it, while its own OS thread is in a long
-    /// step. `None`, as by default, if only its own OS thread can serve them.
+    /// The handle by which another OS thread serves the threads that wait in this source, while the
+    /// OS thread of the source is in a long step. `None`, the default, if no other OS thread can
+    /// serve them.
     fn relief(&self) -> Option<Weak<dyn Relief>> {
         None
     }
 
-    /// Tells the observer of the program the lengths of its queues, by name.
+    /// Tells the observer of the program the lengths of its queues, with their names.
     fn lengths(&self, _say: &mut Lengths<'_>) {}
 }
 
-/// What another OS thread does for an event source whose own OS thread is busy.
+/// An event source, as another OS thread serves it while the OS thread of the source is busy.
 pub trait Relief: fmt::Debug + Send + Sync {
-    /// Looks for events without waiting, and wakes the threads that they concern by
-    /// [`Cpu::wake`] of `cpu`; so those that may move run there. The threads that its own OS thread
-    /// has given to it as they are go on when that OS thread polls. How many were woken; none if
-    /// its own OS thread works on the source at the moment.
+    /// Looks for events without waiting, and wakes their threads with [`Cpu::wake`] of `cpu`. A
+    /// mobile thread then runs on `cpu`. A thread that was submitted with its trace node goes on
+    /// when the OS thread of the source polls. Gives the number of threads that were woken. It is 0
+    /// if the OS thread of the source works on the source at the moment.
     ///
     /// # Errors
     /// If the system's event interface fails.
     fn relieve(&self, cpu: &mut Cpu) -> io::Result<usize>;
-}
-
-/// Wakes an OS thread that waits in [`Events::poll`]. If no OS thread is waiting, the next poll
-/// returns at once.
-pub trait Unpark: fmt::Debug + Send + Sync {
-    /// Makes the poll return.
-    fn unpark(&self);
 }
 
 /// The event source for threads that wait only for one another and for foreign wakers.
@@ -207,10 +202,10 @@ pub(crate) const SUSPICION_MIN: Duration = Duration::from_millis(1);
 const SUSPICION_MAX: Duration = Duration::from_millis(250);
 
 impl Cpu {
-    /// A scheduler's turn at the event source. It looks for events. If the scheduler is `idle`,
-    /// which means that it has no thread to run but those that [`woken`](Cpu::woken) may return, it
-    /// also waits for one. False when no thread is left. In a [`Group`](crate::Group) the other
-    /// CPUs may have some, so there it is always true.
+    /// A scheduler's turn at the event source. It looks for events. If the scheduler is `idle`, it
+    /// also waits for one: an idle scheduler has no thread to run, except for those that
+    /// [`woken`](Cpu::woken) may return. False when no thread is left. In a [`Group`](crate::Group)
+    /// it is always true, because the other CPUs may have threads.
     ///
     /// Mail ends the wait, for example a wake-up from another OS thread. Unparking the event source
     /// ends it too.
@@ -219,15 +214,15 @@ impl Cpu {
     /// - [`RunError::Io`] if the event source fails.
     /// - [`RunError::Deadlock`] if the scheduler is idle, threads wait for other threads, and
     ///   nothing is left that could wake one: no event is awaited, and every other OS thread of the
-    ///   process is known to be [`Quiet`]. (While the process has active OS threads, `poll` waits,
-    ///   and checks again, four times a second in the end.) In a group one CPU reports it, or
-    ///   several do, when all of them sleep.
+    ///   process is [`Quiet`]. (While the process has active OS threads, `poll` waits and checks
+    ///   again, in the end four times a second.) In a group, one CPU or several report it when all
+    ///   of them sleep.
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
         self.poll_or_wait(events, idle, None)
     }
 
-    /// As [`poll`](Cpu::poll) of a scheduler that is idle and waits at most `limit`, if there is
-    /// one. It may return sooner.
+    /// As [`poll`](Cpu::poll) of an idle scheduler. With a `limit`, it waits at most for that time.
+    /// It may return sooner.
     ///
     /// # Errors
     /// As for [`poll`](Cpu::poll).
@@ -247,7 +242,7 @@ impl Cpu {
         limit: Option<Duration>,
     ) -> Result<bool, RunError> {
         if self.turn() {
-            self.survey_all(events);
+            self.survey_all(|say| events.lengths(say));
         }
         if self.has_woken() || !idle {
             self.inner().suspicion.set(SUSPICION_MIN);
@@ -324,10 +319,10 @@ impl Cpu {
             let key = waits.thread().0;
             // SAFETY: `threads` has listed the thread as one that waits here, and it stays in this
             // CPU's keeping, because only this OS thread could resume it.
-            match unsafe { thread::handle(key) } {
-                Handle::None => false,
-                Handle::AwaitedBy(id, joiner) => !(id == cpu.step.id && cpu.joins_here(joiner, key)),
-                Handle::Anywhere => true,
+            match unsafe { body::handle(key) } {
+                HandleSite::None => false,
+                HandleSite::AwaitedBy(id, joiner) => !(id == cpu.step.id && cpu.joins_here(joiner, key)),
+                HandleSite::Anywhere => true,
             }
         })
     }
@@ -336,15 +331,15 @@ impl Cpu {
     /// CPU is not waiting, its next wait ends at once.
     ///
     /// A scheduler wakes its other CPUs with this handle and not with the [event
-    /// source's](Events::unparker), because the CPU does not notice the latter. The CPU would be
-    /// taken for one that sleeps on, and a deadlock could be reported.
+    /// source's](Events::unparker), because the CPU does not notice the latter. The search for
+    /// deadlocks would count the CPU as asleep, and could report a deadlock that is none.
     pub fn unparker(&self) -> Arc<dyn Unpark> {
         Arc::new(Caller(self.inner().entry))
     }
 }
 
-/// Calls a CPU. When that CPU is gone, this calls a later CPU with the same number, which then
-/// looks for events once more in vain.
+/// Calls a CPU. When that CPU is gone, this calls a later CPU with the same number. That CPU then
+/// looks for events once too often.
 struct Caller(&'static Entry);
 
 impl fmt::Debug for Caller {

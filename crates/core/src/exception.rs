@@ -1,7 +1,7 @@
 //! Exceptions that cross system calls ([`catch`], [`throw`], [`Exception`]), and the end of a
 //! thread by one ([`Panic`]).
 
-use crate::thread::quietly;
+use crate::quietly::quietly;
 use std::any::Any;
 use std::fmt;
 use std::future::Future;

@@ -1,12 +1,12 @@
 //! Copies of vtables that lie too far from the anchor for an offset of 32 bits.
 //!
-//! `thread.rs` calls [`offset`] for such a vtable. When this crate is part of a shared library, the
+//! `body.rs` calls [`offset`] for such a vtable. When this crate is part of a shared library, the
 //! vtable of a future may lie in another image: in the program, or in another library. The system
 //! maps these terabytes away. A copy in a table of this image serves as well, because a vtable is
 //! data that never changes. The table takes no room in the program's file, and no memory before it
 //! is used.
 
-use crate::thread::{self, VTable};
+use crate::vtable::{self, VTable};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -48,7 +48,7 @@ static ADDING: Mutex<()> = Mutex::new(());
 /// If other images have more than 16,384 kinds of threads.
 #[cold]
 pub(crate) fn offset(vtable: &'static VTable) -> u32 {
-    thread::offset(copy(vtable)).expect("the table of copies is in the anchor's image")
+    vtable::offset(copy(vtable)).expect("the table of copies is in the anchor's image")
 }
 
 fn copy(vtable: &'static VTable) -> &'static VTable {
@@ -78,19 +78,19 @@ mod tests {
     /// A vtable in a large allocation, which the system maps far from the program.
     fn far(granules: u16) -> &'static VTable {
         let room: &'static mut [MaybeUninit<VTable>] = Box::leak(Box::new_uninit_slice(64 << 10));
-        room[17].write(thread::vtable_of_nothing(granules))
+        room[17].write(vtable::vtable_of_nothing(granules))
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "its addresses are not those of a system")]
     fn a_far_vtable_is_found_by_an_offset() {
         let (one, other) = (far(3), far(4));
-        if thread::offset(one).is_some() || thread::offset(other).is_some() {
+        if vtable::offset(one).is_some() || vtable::offset(other).is_some() {
             return; // the system has mapped the program near its heap
         }
         for _ in 0..2 {
-            assert_eq!(thread::vtable(offset(one)).granules, 3);
-            assert_eq!(thread::vtable(offset(other)).granules, 4);
+            assert_eq!(vtable::vtable(offset(one)).granules, 3);
+            assert_eq!(vtable::vtable(offset(other)).granules, 4);
         }
         assert_eq!(offset(one), offset(one));
         assert_ne!(offset(one), offset(other));
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn each_vtable_has_one_copy_though_many_os_threads_ask() {
-        let vtable: &'static VTable = Box::leak(Box::new(thread::vtable_of_nothing(5)));
+        let vtable: &'static VTable = Box::leak(Box::new(vtable::vtable_of_nothing(5)));
         let ask = || std::thread::spawn(move || ptr::from_ref(copy(vtable)).addr());
         let copies: Vec<usize> = [ask(), ask(), ask()].map(|asks| asks.join().unwrap()).into();
         assert!(copies.iter().all(|copy| *copy == copies[0]));

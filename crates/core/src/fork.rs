@@ -2,7 +2,9 @@
 //! system call ([`detach`]).
 
 use crate::budget;
-use crate::cpu::{Ask, CpuInner, current, direct, retract};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::{CpuInner, current};
+use crate::cpu::slot::Ask;
 use crate::thread::Thread;
 use std::fmt;
 use std::future::Future;

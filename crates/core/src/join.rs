@@ -1,32 +1,44 @@
-//! Threads with a result, and the handles that wait for it.
+//! Threads with a result ([`spawn`]), and the handles that wait for it ([`JoinHandle`]).
 //!
-//! Such a thread is still one block: before its future lies a [`Cell`](JoinCell) for the result,
-//! which the handle reaches. The block goes when both the thread and the handle are gone.
+//! A joinable thread is one block, like any other thread. A [`JoinCell`] for the result lies in it
+//! before the future. The handle points to the cell. The block is freed when both the thread and
+//! the handle are gone.
 //!
-//! Thread and handle may be on different OS threads. All that passes between them passes through
-//! one word of the cell, which each exchanges as a whole:
+//! # The word of a cell
+//! Thread and handle may be on different OS threads. They meet in one word of the cell, the
+//! [`JoinState`]. Each of them exchanges the word as a whole:
 //!
 //! ```text
-//!            handle: who awaits              handle: dropped
-//!   NOBODY ─────────────────▶ a joiner ───────────────────────▶ GONE ── thread ends: frees block
-//!      │                         │
-//!      └── thread ends ──────────┴──▶ OVER ── handle takes the result; dropped, it frees the block
+//!   the word       set_joiner (handle)   drop_handle (handle)           finish (thread)
+//!   NO_JOINER      a joiner              HANDLE_GONE                    FINISHED
+//!   a joiner       another joiner        HANDLE_GONE, drops the joiner  FINISHED, wakes the joiner
+//!   FINISHED       no exchange           no exchange, frees the block   -
+//!   HANDLE_GONE    -                     -                              FINISHED, frees the block
 //! ```
 //!
-//! Whoever finds the other's last word there frees the block; whoever finds a joiner there has it.
-//! The result is written before the exchange to OVER (Release), and read after it was seen
-//! (Acquire); OVER stays, so that who has seen it exchanges nothing. `tests/loom_join.rs` checks
-//! it.
+//! - **The joiner is told once.** The joiner is a waker in the word. The side that exchanges it out
+//!   of the word owns it. The thread wakes it; the handle drops it, when the handle has another
+//!   waker or is dropped itself.
+//! - **One side frees the block.** FINISHED and HANDLE_GONE are the last words of the two sides.
+//!   The second side to exchange finds the last word of the first one, and frees the block.
+//! - **The handle sees the result.** The thread writes the result before its exchange to FINISHED,
+//!   which is a Release. The handle reads the result only after it has loaded FINISHED with
+//!   Acquire. While there is a handle, FINISHED stays, so a handle that has seen it exchanges
+//!   nothing more.
+//!
+//! `tests/loom_join.rs` checks it.
 
 use crate::arena::{self, Key};
+use crate::body::{self, ThreadBody, create_ready, poll_to_end};
 use crate::budget;
-use crate::cpu::{CpuInner, create_ready, current, direct, retract};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::{CpuInner, current};
 use crate::exception::Exception;
-use crate::place::Place;
+use crate::header::{CANCELLABLE, MOBILE};
 use crate::primitives::{AtomicU64, Ordering};
-use crate::thread::{
-    self, Body, CANCELLABLE, Handle, MOBILE, Payload, Polled, drop_quietly, poll_to_end, quietly,
-};
+use crate::quietly::{drop_quietly, quietly};
+use crate::vtable::{HandleSite, Payload, Polled};
+use crate::wait_site::WaitSite;
 use crate::{ArenaFull, Cpu, waker};
 use std::any::type_name;
 use std::cell::UnsafeCell;
@@ -39,70 +51,74 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU8;
 use std::task::{Context, Poll, Waker, ready};
 
-/// What a joinable thread and its handle share, at the start of the thread's body.
+/// The data that a joinable thread and its handle share, at the start of the thread's body.
 struct JoinCell<T> {
-    meeting: Meeting,
-    /// [`CANCELLED`], [`SHIELDED`] and [`HERE`].
+    state: JoinState,
+    /// [`CANCELLED`], [`SHIELDED`] and [`STAYS`].
     flags: AtomicU8,
-    /// Written once, before the thread says OVER.
+    /// The thread writes it once, before it finishes the state.
     result: UnsafeCell<Option<Result<T, JoinError>>>,
 }
 
-/// The handle has asked for the thread's end.
+/// The handle has cancelled the thread.
 const CANCELLED: u8 = 1;
 /// The thread has last stopped within a [`shield`](crate::shield()).
 const SHIELDED: u8 = 2;
 /// The handle has declared that it stays on its OS thread.
-const HERE: u8 = 4;
+const STAYS: u8 = 4;
 
-/// The word through which a thread and its handle meet.
+/// The word that a thread and its handle exchange: see the head of this file.
 #[derive(Debug)]
 #[doc(hidden)]
-pub struct Meeting(AtomicU64);
+pub struct JoinState(AtomicU64);
 
-/// Whom a thread finds at its end.
+/// The state of the handle when its thread finishes.
 #[derive(Debug)]
 #[doc(hidden)]
 pub enum Joiner {
-    /// The handle, which nobody awaits.
+    /// There is a handle, which no thread or task awaits.
     None,
-    /// Somebody to be told.
-    Waits(Waker),
-    /// No handle any more: the cell is the thread's.
-    Gone,
+    /// The handle is awaited. The thread must wake this waker.
+    Waiting(Waker),
+    /// The handle is gone. The thread has the cell alone.
+    HandleGone,
 }
 
-const NOBODY: u64 = 0;
-const OVER: u64 = 1;
-const GONE: u64 = 2;
+/// There is a handle, and no joiner.
+const NO_JOINER: u64 = 0;
+/// The thread has written its result.
+const FINISHED: u64 = 1;
+/// The handle has been dropped.
+const HANDLE_GONE: u64 = 2;
 
-impl Default for Meeting {
-    fn default() -> Meeting {
-        Meeting(AtomicU64::new(NOBODY))
+impl Default for JoinState {
+    fn default() -> JoinState {
+        JoinState(AtomicU64::new(NO_JOINER))
     }
 }
 
-impl Meeting {
+impl JoinState {
     /// The thread has ended.
     #[inline(always)]
-    pub fn end(&self) -> Joiner {
-        match self.0.swap(OVER, Ordering::AcqRel) {
-            GONE => Joiner::Gone,
-            joiner => waker_of(joiner).map_or(Joiner::None, Joiner::Waits),
+    pub fn finish(&self) -> Joiner {
+        match self.0.swap(FINISHED, Ordering::AcqRel) {
+            HANDLE_GONE => Joiner::HandleGone,
+            joiner => waker_of(joiner).map_or(Joiner::None, Joiner::Waiting),
         }
     }
 
-    /// The handle is dropped. True if the thread is over: the cell is the handle's.
+    /// The handle is dropped. True if the thread has finished, so that the handle has the cell
+    /// alone.
     #[inline(always)]
-    pub fn leave(&self) -> bool {
-        // The thread's last word, which nothing exchanges any more.
-        self.is_over() || self.leave_early()
+    pub fn drop_handle(&self) -> bool {
+        // FINISHED is the thread's last word, and only the handle could exchange it.
+        self.is_finished() || self.drop_handle_early()
     }
 
     #[inline(never)]
-    fn leave_early(&self) -> bool {
-        match self.0.swap(GONE, Ordering::AcqRel) {
-            OVER => true,
+    fn drop_handle_early(&self) -> bool {
+        match self.0.swap(HANDLE_GONE, Ordering::AcqRel) {
+            FINISHED => true,
             joiner => {
                 drop(waker_of(joiner));
                 false
@@ -110,12 +126,12 @@ impl Meeting {
         }
     }
 
-    /// Has `waker` told of the end. False if the thread is over.
-    pub fn join(&self, waker: Waker) -> bool {
+    /// Makes `waker` the joiner, in place of an earlier one. False if the thread has finished.
+    pub fn set_joiner(&self, waker: Waker) -> bool {
         let joiner = word_of(waker);
         let mut now = self.0.load(Ordering::Acquire);
         loop {
-            if now == OVER {
+            if now == FINISHED {
                 drop(waker_of(joiner));
                 return false;
             }
@@ -129,25 +145,26 @@ impl Meeting {
         }
     }
 
-    /// Whether the thread is over.
+    /// Whether the thread has finished.
     #[inline(always)]
-    pub fn is_over(&self) -> bool {
-        self.0.load(Ordering::Acquire) == OVER
+    pub fn is_finished(&self) -> bool {
+        self.0.load(Ordering::Acquire) == FINISHED
     }
 
-    /// The thread of ours that awaits the handle, as CPU and key.
+    /// The Selvedge thread that awaits the handle, as the number of its CPU and its key.
     fn awaited_by(&self) -> Option<(u32, Key)> {
         keyed(self.0.load(Ordering::Acquire))
     }
 
     /// Whether the handle is gone.
-    fn is_alone(&self) -> bool {
-        self.0.load(Ordering::Acquire) == GONE
+    fn is_handle_gone(&self) -> bool {
+        self.0.load(Ordering::Acquire) == HANDLE_GONE
     }
 }
 
-/// A keyed waker as its two numbers, with the lowest bit set, which is left over since a CPU's
-/// number is small; any other in a box, whose address is a multiple of 8.
+/// A waker as a word of a [`JoinState`]. A keyed waker becomes its two numbers, with bit 0 set. Bit
+/// 0 is free, because a CPU's number has less than 31 bits. Any other waker goes into a box, and
+/// the word is the address of the box, a multiple of 8.
 fn word_of(waker: Waker) -> u64 {
     match waker::key_of(&waker) {
         Some((id, key)) => u64::from(id) << 33 | u64::from(key.get()) << 1 | 1,
@@ -155,7 +172,7 @@ fn word_of(waker: Waker) -> u64 {
     }
 }
 
-/// The two numbers of a keyed waker.
+/// The two numbers of the keyed waker in a word. `None` if there is no keyed waker in it.
 fn keyed(word: u64) -> Option<(u32, Key)> {
     if word & 1 == 0 {
         return None;
@@ -163,25 +180,22 @@ fn keyed(word: u64) -> Option<(u32, Key)> {
     Some(((word >> 33) as u32, Key::new((word >> 1) as u32)?))
 }
 
-/// Takes the waker out of a word that is no longer in the cell.
+/// The waker in a word. The caller has exchanged the word out of the cell, or never put it there.
 fn waker_of(word: u64) -> Option<Waker> {
     match word {
-        NOBODY | OVER | GONE => None,
+        NO_JOINER | FINISHED | HANDLE_GONE => None,
         word if let Some((id, key)) = keyed(word) => Some(waker::of(id, key.get())),
         boxed => {
             let boxed = std::ptr::with_exposed_provenance_mut::<Waker>(boxed as usize);
-            // SAFETY: made in `word_of` from a box, and exchanged out of the cell (or never put
-            // there), so that it is ours alone.
+            // SAFETY: `word_of` has made the word of a box. By the contract above the word is not
+            // in the cell any more, so no other call has it.
             Some(*unsafe { Box::from_raw(boxed) })
         }
     }
 }
 
-/// A joinable thread's body. The cell comes first, so that a handle finds it without knowing the
-/// future.
-///
-/// That of a program's main thread is named so, because the type of its future says no more than
-/// where the program begins.
+/// The body of a joinable thread. The cell comes first, because a handle does not know the type of
+/// the future. A program's main thread (`MAIN`) is named "main" and not after its future.
 #[repr(C)]
 struct Joinable<F: Future, const MAIN: bool> {
     cell: JoinCell<F::Output>,
@@ -218,7 +232,7 @@ impl std::error::Error for JoinError {}
 /// schedulers it stays where it was created. A future that is not `Send` goes to [`spawn_local`].
 ///
 /// # Panics
-/// Outside of a thread of ours, and if the arena is full: see [`try_spawn`].
+/// Outside of a Selvedge thread, and if the arena is full: see [`try_spawn`].
 ///
 /// # Paper
 /// [Del §2.1] `spawn`; [HMP05 §2.1] `forkIO`.
@@ -262,7 +276,7 @@ pub fn spawn_local<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
 /// If the arena is full.
 ///
 /// # Panics
-/// Outside of a thread of ours.
+/// Outside of a Selvedge thread.
 #[inline]
 pub fn try_spawn<F>(future: F) -> Result<JoinHandle<F::Output>, ArenaFull>
 where
@@ -275,12 +289,12 @@ where
 
 #[inline(always)]
 fn here<'a>() -> &'a CpuInner {
-    current().expect("spawn() needs a thread of ours to be called in")
+    current().expect("spawn() must be called within a Selvedge thread")
 }
 
 impl Cpu {
-    /// As [`spawn`], from outside: creates a thread with a result and puts it behind those already
-    /// [woken](Cpu::woken).
+    /// As [`spawn`], for a caller outside of any thread. The new thread is queued behind the
+    /// threads that are [woken](Cpu::woken) already.
     ///
     /// # Errors
     /// If the arena is full.
@@ -293,7 +307,7 @@ impl Cpu {
         create_joinable::<false, F>(cpu, future, cpu.mobility() | CANCELLABLE)
     }
 
-    /// As [`spawn_local`], from outside.
+    /// As [`spawn_local`], for a caller outside of any thread.
     ///
     /// # Errors
     /// If the arena is full.
@@ -304,7 +318,7 @@ impl Cpu {
         create_joinable::<false, F>(self.inner(), future, CANCELLABLE)
     }
 
-    /// As [`spawn`](Cpu::spawn), for the main thread of a program, which reports call "main".
+    /// As [`spawn`](Cpu::spawn), for the main thread of a program. Reports name it "main".
     ///
     /// # Errors
     /// If the arena is full.
@@ -317,7 +331,7 @@ impl Cpu {
         create_joinable::<true, F>(cpu, future, cpu.mobility() | CANCELLABLE)
     }
 
-    /// As [`spawn_local`](Cpu::spawn_local), for the main thread of a program, which reports call
+    /// As [`spawn_local`](Cpu::spawn_local), for the main thread of a program. Reports name it
     /// "main".
     ///
     /// # Errors
@@ -338,7 +352,7 @@ fn create_joinable<const MAIN: bool, F: Future + 'static>(
 ) -> Result<JoinHandle<F::Output>, ArenaFull> {
     let body = || Joinable::<F, MAIN> { cell: JoinCell::new(), future: MaybeUninit::new(future) };
     let (key, body) = create_ready(cpu, body, tags)?;
-    // SAFETY: the body was just created; its cell is the first field.
+    // SAFETY: `create_ready` has returned the address of the body that it has written.
     let cell = unsafe { NonNull::new_unchecked(&raw mut (*body).cell) };
     Ok(JoinHandle { key, cell, _result: PhantomData })
 }
@@ -346,26 +360,26 @@ fn create_joinable<const MAIN: bool, F: Future + 'static>(
 impl<T> JoinCell<T> {
     #[inline(always)]
     fn new() -> JoinCell<T> {
-        JoinCell { meeting: Meeting::default(), flags: AtomicU8::new(0), result: UnsafeCell::new(None) }
+        JoinCell { state: JoinState::default(), flags: AtomicU8::new(0), result: UnsafeCell::new(None) }
     }
 
-    /// The thread is over: leaves the result for the handle, if there is one. The joiner is told
-    /// when the block is marked, since from then on the block may go.
+    /// Leaves the result of the thread for the handle, if there is one. The joiner is told later,
+    /// when the block is marked, because the handle may free the block from then on.
     #[inline(always)]
     fn conclude(&self, result: Result<T, JoinError>) -> Polled {
-        if self.meeting.is_alone() {
+        if self.state.is_handle_gone() {
             return Self::conclude_alone(result);
         }
-        // SAFETY: written once, by the thread's end, over a `None`; read by the handle only after
-        // OVER.
+        // SAFETY: the thread calls this once, at its end. The handle reads the result only after it
+        // has seen FINISHED, which the thread stores later.
         unsafe { self.result.get().write(Some(result)) };
-        Polled::Untold
+        Polled::JoinerPending
     }
 
     #[inline(never)]
     fn conclude_alone(result: Result<T, JoinError>) -> Polled {
         let mut result = std::mem::ManuallyDrop::new(result);
-        // SAFETY: it is dropped here, once.
+        // SAFETY: `ManuallyDrop` never drops the result, so it is dropped once, here.
         unsafe { drop_quietly(&raw mut *result) };
         Polled::Done
     }
@@ -380,14 +394,15 @@ impl<T> JoinCell<T> {
         self.flags.load(Ordering::Acquire) & (CANCELLED | SHIELDED) == CANCELLED
     }
 
-    fn handle(&self) -> Handle {
-        if self.meeting.is_alone() || self.flags.load(Ordering::Relaxed) & HERE != 0 {
-            return Handle::None;
+    fn handle(&self) -> HandleSite {
+        if self.state.is_handle_gone() || self.flags.load(Ordering::Relaxed) & STAYS != 0 {
+            return HandleSite::None;
         }
-        self.meeting.awaited_by().map_or(Handle::Anywhere, |(id, key)| Handle::AwaitedBy(id, key))
+        self.state.awaited_by().map_or(HandleSite::Anywhere, |(id, key)| HandleSite::AwaitedBy(id, key))
     }
 
-    /// The thread has stopped, within a shield or not, which is noted. Whether it is cancelled.
+    /// Notes whether the thread has stopped within a shield. Tells whether the thread is cancelled
+    /// now.
     #[inline(always)]
     fn has_stopped(&self, shielded: bool) -> bool {
         let usual = !shielded && self.flags.load(Ordering::Acquire) == 0;
@@ -404,28 +419,31 @@ impl<T> JoinCell<T> {
     }
 }
 
-impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
+impl<F: Future + 'static, const MAIN: bool> ThreadBody for Joinable<F, MAIN> {
     #[inline]
     unsafe fn poll(body: *mut Self, cx: &mut Context<'_>, cpu: &CpuInner) -> Polled {
-        // SAFETY: the body is live and pinned, says the caller. The future is touched by its thread
-        // alone; the cell is shared with the handle, by reference only.
+        // SAFETY: by the caller's contract the body is live and pinned. Only the thread reaches the
+        // future. The handle reaches the cell too, so the cell is borrowed by shared reference.
         let (cell, future) = unsafe { (&(*body).cell, (*body).future.as_mut_ptr()) };
         if cell.is_cancelled() {
-            // SAFETY: live and not being polled; afterwards it is over.
+            // SAFETY: the future is live and not being polled. After this the caller does not poll
+            // it again, because the result is not `Pending`.
             return unsafe { Self::cancelled(body) };
         }
-        // SAFETY: as above; if it is not pending it is over, and not polled again.
+        // SAFETY: the future is live and pinned, as above. If it is not pending, `poll_to_end` has
+        // dropped it, and the caller does not poll it again.
         let Some(output) = (unsafe { poll_to_end(future, cx) }) else {
             return match cell.has_stopped(cpu.is_shielded()) {
-                // SAFETY: pending, hence live and no longer being polled.
+                // SAFETY: the future is pending, so it is live, and its poll has returned.
                 true => unsafe { Self::cancelled(body) },
                 false => Polled::Pending,
             };
         };
         match cell.conclude(Ok(output)) {
-            Polled::Untold if cpu.ends_plainly() => {
-                cpu.mark_over();
-                // SAFETY: it is over, and its block is marked.
+            Polled::JoinerPending if cpu.ends_plainly() => {
+                cpu.mark_finished();
+                // SAFETY: `conclude` has written the result, and `mark_finished` has marked the
+                // block.
                 unsafe { Self::tell_in_step(body, cpu) }
             }
             polled => polled,
@@ -433,13 +451,13 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
     }
 
     unsafe fn panicked(body: *mut Self, cpu: &CpuInner, payload: Payload) -> Polled {
-        // SAFETY: live and not polled again, says the caller; the cell is live until both thread
-        // and handle are gone.
+        // SAFETY: by the caller's contract the future is live and is not polled again. The cell is
+        // live until both thread and handle are gone, and the thread is not.
         let cell = unsafe {
             drop_quietly((*body).future.as_mut_ptr());
             &(*body).cell
         };
-        if cell.meeting.is_alone() {
+        if cell.state.is_handle_gone() {
             return cpu.panicked(payload);
         }
         cell.conclude(Err(JoinError::Panicked(Exception::new(payload))))
@@ -451,18 +469,18 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
     }
 
     unsafe fn tell(body: *mut Self) -> bool {
-        // SAFETY: over, and kept for the handle, which has not seen so yet. The borrow ends with
-        // the exchange.
-        match unsafe { (*body).cell.meeting.end() } {
+        // SAFETY: `conclude` has kept the cell for the handle, which frees it only after the
+        // exchange in `finish`. The borrow of the cell ends with that exchange.
+        match unsafe { (*body).cell.state.finish() } {
             Joiner::None => false,
-            Joiner::Waits(joiner) => {
-                if let Err(foreign) = waker::fire_here(joiner) {
-                    quietly(|| foreign.wake());
-                }
+            Joiner::Waiting(joiner) => {
+                // A foreign waker may panic, and so may the `Unpark` of the joiner's event source.
+                quietly(|| joiner.wake());
                 false
             }
-            Joiner::Gone => {
-                // SAFETY: the handle has gone meanwhile, so that nobody but us reaches the cell.
+            Joiner::HandleGone => {
+                // SAFETY: the handle has been dropped since `conclude`, so this thread has the cell
+                // alone.
                 unsafe { drop_quietly(&raw mut (*body).cell) };
                 true
             }
@@ -470,12 +488,14 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
     }
 
     unsafe fn release(body: *mut Self) {
-        // SAFETY: over, so that only the cell is left; the caller is the handle, and gives it up.
+        // SAFETY: the thread has finished, so only the cell is left of the body. The caller is the
+        // handle, which has the cell alone and gives it up.
         unsafe { drop_quietly(&raw mut (*body).cell) };
     }
 
-    unsafe fn handle(body: *mut Self) -> Handle {
-        // SAFETY: live, says the caller; the cell is shared by reference only.
+    unsafe fn handle(body: *mut Self) -> HandleSite {
+        // SAFETY: by the caller's contract the body is live. The cell is borrowed by shared
+        // reference.
         unsafe { (*body).cell.handle() }
     }
 
@@ -485,36 +505,36 @@ impl<F: Future + 'static, const MAIN: bool> Body for Joinable<F, MAIN> {
 }
 
 impl<F: Future + 'static, const MAIN: bool> Joinable<F, MAIN> {
-    /// Ends it before its time.
+    /// Drops the future, and leaves the result `Cancelled`.
     ///
     /// # Safety
-    /// As for [`cancel`](Body::cancel).
+    /// As for [`cancel`](ThreadBody::cancel).
     #[cold]
     #[inline(never)]
     unsafe fn cancelled(body: *mut Self) -> Polled {
-        // SAFETY: live and not being polled, says the caller; afterwards it is over. The cell is
-        // live until both thread and handle are gone.
+        // SAFETY: by the caller's contract the future is live and is not polled, now or later. The
+        // cell is live until both thread and handle are gone, and the thread is not.
         unsafe {
             drop_quietly((*body).future.as_mut_ptr());
             (*body).cell.conclude(Err(JoinError::Cancelled))
         }
     }
 
-    /// As [`tell`](Body::tell), in the thread's last step.
+    /// As [`tell`](ThreadBody::tell), in the thread's last step.
     ///
     /// # Safety
-    /// As for [`tell`](Body::tell).
+    /// As for [`tell`](ThreadBody::tell).
     #[inline(always)]
     unsafe fn tell_in_step(body: *mut Self, cpu: &CpuInner) -> Polled {
         // SAFETY: as in `tell`.
-        match unsafe { (*body).cell.meeting.end() } {
-            Joiner::None => Polled::Told,
-            Joiner::Waits(joiner) => {
+        match unsafe { (*body).cell.state.finish() } {
+            Joiner::None => Polled::JoinerTold,
+            Joiner::Waiting(joiner) => {
                 cpu.tell_in_step(joiner);
-                Polled::Told
+                Polled::JoinerTold
             }
-            Joiner::Gone => {
-                // SAFETY: the handle has gone meanwhile, so that nothing but this reaches the cell.
+            Joiner::HandleGone => {
+                // SAFETY: as in `tell`.
                 unsafe { drop_quietly(&raw mut (*body).cell) };
                 Polled::Done
             }
@@ -524,22 +544,22 @@ impl<F: Future + 'static, const MAIN: bool> Joinable<F, MAIN> {
 
 /// The right to wait for a thread's result: a future of `Result<T, JoinError>`.
 ///
-/// Dropping it lets the thread run on. It may be awaited under any executor, on any OS thread if
-/// `T` is `Send`.
+/// Dropping it lets the thread run on. It may be awaited under any executor, and on any OS thread
+/// if `T` is `Send`.
 ///
 /// # Panics
 /// When awaited again after it has returned the result.
-#[must_use = "a thread's panic is seen by who awaits its handle; drop it to let the thread run unobserved"]
+#[must_use = "a thread's panic is seen only if its handle is awaited; drop it to let the thread run unobserved"]
 pub struct JoinHandle<T> {
     key: Key,
     cell: NonNull<JoinCell<T>>,
     _result: PhantomData<T>,
 }
 
-// SAFETY: thread and handle share the cell's atomic words, and pass the result, a T, from one to
-// the other.
+// SAFETY: the handle and its thread share the atomic words of the cell. Besides, the result moves
+// from the thread to the handle: a T, which is Send, or an exception, which is Send too.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
-// SAFETY: by reference one can only read and set atomic words.
+// SAFETY: through a shared reference the handle only reads and sets the atomic words of the cell.
 unsafe impl<T: Send> Sync for JoinHandle<T> {}
 
 impl<T> Unpin for JoinHandle<T> {}
@@ -547,36 +567,40 @@ impl<T> Unpin for JoinHandle<T> {}
 impl<T> JoinHandle<T> {
     #[inline(always)]
     fn cell(&self) -> &JoinCell<T> {
-        // SAFETY: the block is kept until the handle goes; what others change in the cell meanwhile
-        // is atomic.
+        // SAFETY: the block is freed only after `drop_handle`, so the cell is live. The thread
+        // writes the result through a raw pointer of `UnsafeCell`, and the other fields are atomic.
         unsafe { self.cell.as_ref() }
     }
 
     /// Whether the thread is over.
     pub fn is_finished(&self) -> bool {
-        self.cell().meeting.is_over()
+        self.cell().state.is_finished()
     }
 
-    /// Declares that the handle stays on the OS thread that it is on, and is used there alone. A
-    /// scheduler of one's own says so of the one of its main thread: who holds a handle may cancel,
-    /// so that of one that may be anywhere it is not known whether nothing can wake its thread any
-    /// more; a deadlock is then reported only when no other OS thread of the process is awake.
+    /// Declares that the handle stays on this OS thread, and is used only here.
+    ///
+    /// A scheduler calls it for the handle of its main thread. An OS thread that has a handle may
+    /// cancel its thread. So while the handle may be elsewhere, the scheduler does not know whether
+    /// its thread can still be woken. It then reports a deadlock only when all other OS threads of
+    /// the process are quiet.
     pub fn stays(&self) {
-        self.cell().flags.fetch_or(HERE, Ordering::Relaxed);
+        self.cell().flags.fetch_or(STAYS, Ordering::Relaxed);
     }
 
-    /// The result, if the thread is over and it has not been taken before.
+    /// The result, if the thread is over and the result has not been taken before.
     pub fn try_join(&mut self) -> Option<Result<T, JoinError>> {
-        // SAFETY: once the thread is over, only the handle reaches the result.
+        // SAFETY: `is_finished` has seen FINISHED, so the thread has written the result and does
+        // not reach it again. `self` is borrowed exclusively.
         self.is_finished().then(|| unsafe { (*self.cell().result.get()).take() }).flatten()
     }
 
-    /// Cancels the thread: whatever it waits for, it does not run on, and its destructors run. Who
-    /// joins it is told [`JoinError::Cancelled`], unless it has come to its end before.
+    /// Cancels the thread. The thread does not run on, even if it waits, and its destructors run.
+    /// The thread that joins it gets [`JoinError::Cancelled`], unless the thread ends by itself
+    /// before.
     ///
-    /// It happens when the scheduler next comes to the thread, which is made ready. A thread that
-    /// is running finishes its step; one within a [`shield`](crate::shield()) leaves that first. To
-    /// wait until the destructors have run, await the handle.
+    /// The thread is made ready, and the cancellation takes effect when the scheduler comes to it.
+    /// A running thread finishes its step. A thread within a [`shield`](crate::shield()) leaves the
+    /// shield first. To wait until the destructors have run, await the handle.
     ///
     /// # Examples
     /// ```
@@ -591,7 +615,7 @@ impl<T> JoinHandle<T> {
     /// ```
     ///
     /// # Complexity
-    /// Constant, as a wake-up.
+    /// As a wake-up: constant.
     #[doc(alias = "abort")]
     pub fn cancel(&self) {
         self.cell().flags.fetch_or(CANCELLED, Ordering::AcqRel);
@@ -610,34 +634,36 @@ impl<T> Future for JoinHandle<T> {
             return Poll::Pending;
         }
         ready!(budget::spend(cx, 1));
-        // SAFETY: the thread is over, and only the handle reaches the result.
+        // SAFETY: the handle has seen FINISHED, in `is_finished` or in `wait`. So the thread has
+        // written the result and does not reach it again. `self` is borrowed exclusively.
         let result = unsafe { (*self.cell.as_ptr()).result.get_mut().take() };
         Poll::Ready(result.expect("a join handle is not polled after it has ended"))
     }
 }
 
 impl<T> JoinHandle<T> {
-    /// The handle is dropped.
+    /// Gives up the handle's part of the cell. The caller is its destructor.
     #[inline(never)]
     fn leave(&mut self) {
         retract(self.cell.as_ptr());
-        if self.cell().meeting.leave() {
-            // SAFETY: the thread is over and left its block to the handle, which is gone.
-            unsafe { thread::release(self.key) };
+        if self.cell().state.drop_handle() {
+            // SAFETY: `drop_handle` has seen FINISHED, so the thread has left its block to this
+            // handle, which is being dropped.
+            unsafe { body::release(self.key) };
         }
     }
 
-    /// Has whatever polls the handle told of the thread's end. False if the thread is over.
+    /// Makes the caller of the handle's `poll` the joiner. False if the thread has finished.
     #[inline(never)]
     fn wait(&self, cx: &mut Context<'_>) -> bool {
         let direct = direct(cx);
         let waker = || direct.map_or_else(|| cx.waker().clone(), |cpu| cpu.keyed_waker());
-        let waits = self.cell().meeting.join(waker());
+        let waits = self.cell().state.set_joiner(waker());
         if waits && let Some(cpu) = direct {
             cpu.tell(|observer| observer.waits_for(self.key.get(), "which it joins"));
             let here = cpu.step.id == arena::owner(self.key) && arena::header(self.key).head() & MOBILE == 0;
-            // The handle may move before it is dropped; the cell does not.
-            cpu.ask_block(self.cell.as_ptr(), Place::join(self.key), here);
+            // The request is known by the address of the cell, because the handle itself may move.
+            cpu.ask_block(self.cell.as_ptr(), WaitSite::join(self.key), here);
         }
         waits
     }
@@ -650,13 +676,14 @@ impl<T> Drop for JoinHandle<T> {
             && cpu.asks_nothing()
             && self.is_finished()
             && ptr::eq(cpu.base.body(self.key), self.cell.as_ptr().cast())
-            // SAFETY: once the thread is over, only the handle reaches the result.
+            // SAFETY: `is_finished` has seen FINISHED, so only the handle reaches the result.
             && unsafe { (*self.cell().result.get()).is_none() }
         {
-            // SAFETY: the thread is over and left its block to the handle, which is gone. The cell,
-            // which lies at the block's start and not on the heap, has nothing to drop but the
-            // result.
-            unsafe { thread::free(cpu, self.key) };
+            // SAFETY: the thread has finished, so it has left its block to this handle, which is
+            // being dropped. The comparison of addresses shows that the cell lies in the block and
+            // not on the heap. Only the result in the cell would need to be dropped, and it is
+            // gone.
+            unsafe { body::free(cpu, self.key) };
             return;
         }
         self.leave();
@@ -669,11 +696,11 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Runs `future` where the thread cannot be [cancelled](JoinHandle::cancel): a cancellation takes
-/// effect when it has ended.
+/// Runs `future`. While it runs, the thread cannot be [cancelled](JoinHandle::cancel): a
+/// cancellation takes effect after it has ended.
 ///
-/// For a section that must not be left half-way. It does not protect from being dropped: by a
-/// combinator around it, or with the scheduler.
+/// It is for a section that must not be left half-way. It does not protect the future from a drop,
+/// by a combinator around it or with the scheduler.
 ///
 /// # Examples
 /// ```
@@ -714,7 +741,7 @@ impl<F: Future> Future for Shield<F> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the future is pinned with the shield; nothing moves out of it.
+        // SAFETY: the future is pinned with the shield, and no code here moves it.
         let polled = unsafe { self.map_unchecked_mut(|shield| &mut shield.future) }.poll(cx);
         if polled.is_pending()
             && let Some(cpu) = current()

@@ -48,8 +48,10 @@ mod around;
 mod biased;
 mod birth;
 mod blocking;
+mod body;
 pub mod budget;
 mod call;
+mod calling;
 mod cpu;
 mod deadlock;
 mod directory;
@@ -59,33 +61,40 @@ mod far;
 mod fork;
 mod freed;
 mod group;
+mod header;
 mod inbox;
 mod join;
 mod keys;
 mod lock;
 mod nbio;
 pub mod observe;
+mod observer;
 mod park;
 mod parker;
 mod per_process;
-mod place;
+mod performing;
 mod primitives;
 mod quiet;
+mod quietly;
 mod readiness;
 mod round_robin;
 mod run_queue;
 mod state;
 mod thread;
+mod thread_info;
 mod thread_value;
 mod time;
 mod trace;
+mod unpark;
+mod vtable;
 mod wait_queue;
+mod wait_site;
 mod waker;
 mod yield_now;
 
 #[doc(hidden)]
-pub use alarm::Asker;
-pub use alarm::{Alarm, Bell, GivenUp};
+pub use alarm::SleepHandle;
+pub use alarm::{Alarm, CancelCount, CancelFlag};
 pub use arena::{ArenaFull, Unavailable};
 #[doc(hidden)]
 pub use around::{Around, around, exchange_around};
@@ -93,12 +102,15 @@ pub use biased::{Guest, Inside, Outside, Owner, Visit, biased};
 pub use birth::{Adopt, Birth, adopter};
 #[doc(hidden)]
 pub use blocking::{insist, run_blocking};
-pub use call::{Answer, Call, Calling, Syscall, call};
+pub use call::{Answer, Call, Syscall};
+pub use calling::{Calling, call};
 pub use cpu::Cpu;
 #[doc(hidden)]
-pub use cpu::{is_lent_here, running_cpu};
+pub use cpu::ask::is_lent_here;
+#[doc(hidden)]
+pub use cpu::inner::running_cpu;
 pub use deadlock::Deadlock;
-pub use events::{Events, NoEvents, Relief, RunError, Unpark};
+pub use events::{Events, NoEvents, Relief, RunError};
 pub use exception::{Catch, Exception, Panic, catch, throw};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 #[doc(hidden)]
@@ -108,30 +120,32 @@ pub use group::Group;
 pub use inbox::Inbox;
 pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_spawn};
 #[doc(hidden)]
-pub use join::{Joiner, Meeting};
+pub use join::{JoinState, Joiner};
 pub use lock::{Guard, LocalGuard, LocalLock, Lock, WordGuard, WordLock};
-pub use nbio::{Nbio, Performing, nbio};
+pub use nbio::Nbio;
 pub use park::{Park, park};
 #[doc(hidden)]
 pub use parker::Parker;
 #[doc(hidden)]
 pub use per_process::PerProcess;
-pub use place::ThreadInfo;
+pub use performing::{Performing, nbio};
 #[doc(hidden)]
 pub use quiet::Ledger;
 pub use quiet::Quiet;
+#[doc(hidden)]
+pub use quietly::quietly;
 pub use readiness::{
     SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
 };
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::{RunQueue, SendQueue};
 #[doc(hidden)]
-pub use state::{Woken, Word, heed, park as park_state, wake as wake_state};
-#[doc(hidden)]
-pub use thread::quietly;
+pub use state::{Woken, Word, park as park_state, take_notification, wake as wake_state};
 pub use thread::{SendThread, Thread};
+pub use thread_info::ThreadInfo;
 pub use thread_value::{ThreadValue, WithValue};
 pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
+pub use unpark::Unpark;
 pub use wait_queue::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
 pub use yield_now::{Exit, YieldNow, exit, yield_now};

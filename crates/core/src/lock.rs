@@ -15,7 +15,7 @@
 //! gets to run under every policy of scheduling. `tests/loom_wait_queue.rs` checks both ways.
 
 use crate::primitives::{AtomicU32, Late, MutPtr, Ordering, Turn, UnsafeCell};
-use crate::thread::quietly;
+use crate::quietly::quietly;
 use std::cell::Cell;
 use std::fmt;
 

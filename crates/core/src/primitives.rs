@@ -33,15 +33,15 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// The way to the value, as long as it is used: loom tells by its life whether two use the value at
-/// once.
+/// A pointer to the value. It lives for as long as its owner uses the value, because loom finds two
+/// users at once by the lives of their pointers.
 #[cfg(not(loom))]
 pub(crate) struct MutPtr<T>(*mut T);
 
 #[cfg(not(loom))]
 impl<T> MutPtr<T> {
     /// # Safety
-    /// As for a dereference of the pointer, which nothing else uses meanwhile.
+    /// The value is live, and while the result lives, no other code reaches the value.
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "as loom has it")]
     pub(crate) unsafe fn deref(&self) -> &mut T {

@@ -62,7 +62,6 @@
 //!
 //! `tests/loom_quiet.rs` checks the steps with models of two and three OS threads.
 
-use crate::directory;
 use crate::per_process::PerProcess;
 use crate::primitives::{AtomicU64, Ordering};
 
@@ -144,15 +143,6 @@ fn ledger() -> &'static Ledger {
 pub struct Quiet(&'static Ledger);
 
 impl Quiet {
-    /// One more OS thread is quiet from now on. If it may have been the last active one, a
-    /// scheduler checks for a deadlock.
-    #[expect(clippy::new_without_default, reason = "it is a declaration, not a value")]
-    pub fn new() -> Quiet {
-        let quiet = Quiet::of_scheduler();
-        directory::call_one();
-        quiet
-    }
-
     /// The OS thread of a scheduler is quiet from now on. The scheduler checks for a deadlock
     /// itself.
     pub(crate) fn of_scheduler() -> Quiet {

@@ -1,9 +1,11 @@
 //! The system calls that wait for the world: [`wait`] for a descriptor, and [`sleep`] for a point
 //! in time.
 
-use crate::alarm::{self, Alarm, Asker};
+use crate::alarm::{self, Alarm, SleepHandle};
 use crate::budget;
-use crate::cpu::{Ask, current, direct, retract};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::current;
+use crate::cpu::slot::Ask;
 use crate::time::{Deadline, Time};
 use crate::trace::{Interest, Readiness, Request};
 use crate::waker;
@@ -132,10 +134,10 @@ pub struct SleepUntil {
 #[derive(Debug)]
 enum Asked {
     Idle,
-    /// The request stands until its alarm is over. While it stands and the same thread or task
+    /// The request stands until its alarm is done. While it stands and the same thread or task
     /// polls, the sleep need not ask again. If the request travels with the thread itself, its
-    /// alarm is over at once. Then, if a scheduler runs the thread too early, the sleep asks again.
-    Stands(WakerId, Asker),
+    /// alarm is done at once. Then, if a scheduler runs the thread too early, the sleep asks again.
+    Stands(WakerId, SleepHandle),
 }
 
 /// The identity of a waker. It is not a clone, because a clone might cost an atomic operation.
@@ -163,7 +165,7 @@ impl SleepUntil {
     }
 
     fn stands_for(&self, waker: &Waker) -> bool {
-        matches!(&self.asked, Asked::Stands(asked, asker) if !asker.is_over() && *asked == WakerId::of(waker))
+        matches!(&self.asked, Asked::Stands(asked, handle) if !handle.is_done() && *asked == WakerId::of(waker))
     }
 }
 
@@ -191,8 +193,8 @@ impl Future for SleepUntil {
                 }
                 this.give_up();
                 if cpu.ask(&raw const *this, Ask::Sleep(until)) {
-                    let (alarm, asker) = Alarm::new(until, cpu.given_up());
-                    this.asked = Asked::Stands(WakerId::of(&cpu.keyed_waker()), asker);
+                    let (alarm, handle) = Alarm::new(until, cpu.cancel_count());
+                    this.asked = Asked::Stands(WakerId::of(&cpu.keyed_waker()), handle);
                     cpu.put_alarm(alarm);
                     return Poll::Pending;
                 }
@@ -204,13 +206,13 @@ impl Future for SleepUntil {
         };
         match spill {
             Some((cpu, waker)) => {
-                let (alarm, asker) = Alarm::new(until, cpu.given_up());
-                this.asked = Asked::Stands(WakerId::of(&waker), asker);
+                let (alarm, handle) = Alarm::new(until, cpu.cancel_count());
+                this.asked = Asked::Stands(WakerId::of(&waker), handle);
                 cpu.spill(Request::Sleep(alarm), waker);
             }
             None => {
-                let (alarm, asker) = Alarm::new(until, &alarm::ELSEWHERE);
-                this.asked = Asked::Stands(WakerId::of(cx.waker()), asker);
+                let (alarm, handle) = Alarm::new(until, &alarm::ELSEWHERE);
+                this.asked = Asked::Stands(WakerId::of(cx.waker()), handle);
                 fall_back(Request::Sleep(alarm), cx.waker().clone());
             }
         }

@@ -1,6 +1,7 @@
-//! The reference scheduler: [`round_robin`], in a form that can be read as a whole.
+//! The reference scheduler: [`round_robin`]. The documentation of [`round_robin_with`] has its loop
+//! in a plain form. The functions here do the same, and enter their CPU once for many steps.
 
-use crate::cpu::Brief;
+use crate::cpu::run::Brief;
 use crate::{Cpu, Events, JoinError, NoEvents, RunError, Trace};
 use std::future::Future;
 
@@ -28,6 +29,53 @@ pub fn round_robin<F: Future + 'static>(main: F) -> Result<F::Output, RunError> 
 ///
 /// # Paper
 /// [LZ07 Figure 13] `worker_main`.
+///
+/// # Differences
+/// 1. The loop ends when `main` has ended. The paper's loop runs for ever.
+/// 2. The loop polls its event source itself, after at most 256 steps. The paper has an OS thread
+///    for each event loop, which writes to the ready queue (Figure 17).
+/// 3. The loop passes each system call that it does not know to the event source. The paper's loop
+///    knows all system calls.
+///
+/// # Examples
+/// The scheduler in its plain form, as a program outside of this crate could have it:
+/// ```
+/// use selvedge::{Cpu, Events, NoEvents, RunError, Trace, fork, nbio, spawn, yield_now};
+///
+/// fn worker_main(cpu: &mut Cpu, events: &mut impl Events) -> Result<(), RunError> {
+///     for _ in 0..256 {
+///         let Some(thread) = cpu.woken() else { break };
+///         match thread.step(cpu) {
+///             Trace::Yield(thread) => cpu.make_ready(thread),
+///             Trace::Blocked | Trace::Ret => {}
+///             Trace::Fork { child, parent } => {
+///                 cpu.make_ready(child);
+///                 cpu.make_ready(parent);
+///             }
+///             Trace::Nbio(action) => cpu.make_ready(action.perform()),
+///             Trace::Panic(panic) => panic.report(),
+///             request => events.submit(cpu, request)?,
+///         }
+///     }
+///     Ok(())
+/// }
+///
+/// let (mut cpu, mut events) = (Cpu::new()?, NoEvents::new());
+/// let mut main = cpu.spawn_local(async {
+///     fork(yield_now()).await;
+///     spawn(async { nbio(|| 6 * 7).await }).await.unwrap()
+/// })?;
+/// let output = loop {
+///     worker_main(&mut cpu, &mut events)?;
+///     if let Some(output) = main.try_join() {
+///         break output;
+///     }
+///     cpu.poll(&mut events, true)?;
+/// };
+/// assert_eq!(output.unwrap(), 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias = "worker_main")]
 pub fn round_robin_with<F: Future + 'static>(
     events: &mut impl Events,
     main: F,
@@ -79,6 +127,9 @@ pub fn round_robin_until<F: Future + 'static>(
 const STEPS_PER_TURN: usize = 256;
 
 /// The steps of one turn: threads run in the order in which they became ready.
+///
+/// This is `worker_main` in the example of [`round_robin_with`]. It enters the CPU once for all
+/// steps, and looks at the brief end of each step instead of a whole [`Trace`].
 ///
 /// # Errors
 /// If a thread makes a request that the event source does not know.

@@ -146,7 +146,7 @@ impl SendQueue {
     /// Takes the first thread.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<SendThread> {
-        // A thread that may move stays one.
+        // Only `SendThread`s were pushed, so `into_send` does not fail.
         self.0.pop().and_then(|thread| thread.into_send().ok())
     }
 
@@ -155,10 +155,10 @@ impl SendQueue {
         self.0.append(&mut other.0);
     }
 
-    /// How many threads are in it.
+    /// The number of threads in it.
     ///
     /// # Complexity
-    /// Looks at each.
+    /// It walks over all threads.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -2,8 +2,12 @@
 //!
 //! [`Thread::step`] makes the nodes; schedulers and event sources act on them.
 
+use crate::alarm::Alarm;
+use crate::call::Call;
+use crate::exception::Panic;
+use crate::nbio::Nbio;
+use crate::thread::Thread;
 use crate::time::{Deadline, Time};
-use crate::{Alarm, Call, Nbio, Panic, Thread};
 use std::ops::BitOr;
 use std::os::fd::RawFd;
 use std::task::Waker;

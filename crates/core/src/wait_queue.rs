@@ -1,16 +1,22 @@
-//! The wait queue: the one queue of things to be resumed, under everything that blocks.
+//! The wait queue: the queue of waiters in every object that blocks.
 //!
-//! A blocking object is a [`WaitQueue`]: a state, and the queue of those who wait for it to change,
-//! under one lock. What an object does is a [`Role`]: how it tries, what it has got when it is
-//! granted, and how a grant that was never collected is passed on. The unsafe part, an intrusive
-//! list through pinned futures, is in this file alone; `MVar` and the rest of `selvedge-sync` are
-//! safe code on top.
+//! A blocking object is a [`WaitQueue`]: a state, and the queue of the waiters for a change of that
+//! state, under one lock. Each operation of the object is a [`Role`]. The role says how the
+//! operation tries, what its result is after a grant, and where a grant goes that its waiter did
+//! not collect. The queue is an intrusive list through pinned futures. All unsafe code for it is in
+//! this file, so `MVar` and the rest of `selvedge-sync` are safe code.
 //!
-//! A waiting future is in one of four states. Its node may be touched by others only while it is
-//! **queued**, and only under the lock:
+//! # Words
+//! A **waiter** is a [`Waiting`] future with its node. Its **owner** is the OS thread that polls or
+//! drops the future. A **granter** is an OS thread that takes the node out of the queue, and
+//! thereby gives the waiter the thing that it waits for.
+//!
+//! # States
+//! A waiter is in one of four states. A granter touches its node only while it is **queued**, and
+//! only under the lock:
 //!
 //! ```text
-//!            enqueue (owner, lock)          grant (other, lock)           poll (owner)
+//!            enqueue (owner, lock)         grant (granter, lock)          poll (owner)
 //!    idle ───────────────────────▶ queued ─────────────────────▶ granted ─────────────▶ done
 //!      │ attempt succeeds             │ drop (owner, lock):          │ drop (owner, lock):
 //!      └──────────▶ done              └ unlink ▶ done                └ abandoned ▶ done
@@ -18,16 +24,22 @@
 //!                                     └ unlink ▶ done
 //! ```
 //!
-//! The step from queued to granted is a Release store, after which the granter does not touch the
-//! node again; the owner's Acquire load of it makes payload and node its own without taking the
-//! lock. `tests/loom_wait_queue.rs` checks it.
+//! # One user at a time
+//! *While a node is idle, granted or done, its owner has it alone.* In these states it is in no
+//! list, and the list is the granter's only way to it. The step from queued to granted is a Release
+//! store, and the granter does not touch the node after it. The owner's Acquire load sees that
+//! store, so the owner may use node and payload without the lock. *While a node is queued, the
+//! holder of the lock has it alone*, except for its state, which is atomic. `drop` takes the node
+//! out of the list under the lock before the future goes, so the list holds only live nodes.
+//! `tests/loom_wait_queue.rs` checks it.
 
 use crate::budget;
-use crate::cpu::{CpuInner, current, direct};
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::{CpuInner, current};
 use crate::lock::{Guard, LocalLock, Lock, WordLock};
-use crate::place::Place;
 use crate::primitives::{AtomicU8, Ordering};
-use crate::thread::quietly;
+use crate::quietly::quietly;
+use crate::wait_site::WaitSite;
 use crate::waker::{self, Waiter};
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -42,11 +54,11 @@ use std::task::{Context, Poll, Waker, ready};
 
 /// Whether an object is shared between OS threads ([`Shared`]) or stays on one ([`Local`]).
 ///
-/// A local object needs no atomic operation; the type checker keeps it on its OS thread.
+/// A local object needs no atomic operation, because the type checker keeps it on its OS thread.
 pub trait Mode: sealed::Sealed + 'static {
     /// The lock around an object of this mode.
     type Lock<T>: Lock<T>;
-    /// Whether only threads of one CPU can reach it.
+    /// Whether the object stays on one OS thread.
     const LOCAL: bool;
 }
 
@@ -78,21 +90,21 @@ mod sealed {
     impl Sealed for super::Shared {}
 }
 
-/// One way to wait for an object with state `S`, whose queue holds payloads `P`: taking from an
-/// MVar, putting into it.
+/// One way to wait for an object with state `S` and a queue of payloads `P`: taking from an MVar,
+/// or putting into it.
 ///
 /// All functions run under the object's lock. They must not call code of the object's user (a
 /// destructor, say, or a `Debug`) that could come back to the object: see [`WaitQueue::with`].
 pub trait Role<S, P> {
-    /// What the waiter gets.
+    /// The result of the wait.
     type Output;
 
-    /// Whether [`pass`](Role::pass) may let somebody in.
+    /// Whether [`pass`](Role::pass) may succeed.
     const PASSES: bool = false;
 
-    /// Whether each [`attempt`](Role::attempt) may succeed, and so is paid for from the
-    /// [budget](crate::budget) of the step. False where none ever does: then the first poll surely
-    /// puts the waiter into the queue.
+    /// Whether an [`attempt`](Role::attempt) may succeed. Then the waiter pays for it from the
+    /// [budget](crate::budget) of the step. False if no attempt ever succeeds, so that the first
+    /// poll always puts the waiter into the queue.
     const IS_PAID: bool = true;
 
     /// Whether the compiler puts the first poll into the code that awaits. That code then calls no
@@ -100,70 +112,73 @@ pub trait Role<S, P> {
     /// [`attempt`](Role::attempt) of some ten instructions.
     const IS_SHORT: bool = false;
 
-    /// The word that one who passes mostly finds, if there is such a one: then it is exchanged
-    /// without having been looked at.
+    /// The word that a waiter mostly finds when it can pass. The first exchange then takes it for
+    /// the word, and does not read the word before.
     const USUAL: Option<u32> = None;
 
-    /// The object's word when one with this payload has got what it waits for without the lock, if
-    /// `word` says that it can: it is then exchanged for that, and the waiter goes on as if it had
-    /// been granted.
+    /// The new word of the object, if a waiter with this payload can succeed without the lock when
+    /// the word is `word`. The waiter then exchanges `word` for the new one, and goes on as after a
+    /// grant. `None` if it cannot.
     #[inline(always)]
     fn pass(word: u32, payload: &P) -> Option<u32> {
         let _ = (word, payload);
         None
     }
 
-    /// Tries without waiting. `None` to wait: `payload` then goes into the queue.
+    /// Tries without waiting. If it returns `None`, the waiter goes into the queue with `payload`.
     fn attempt(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P) -> Option<Self::Output>;
 
-    /// The waiter has been granted what it waits for; `payload` is as the granter left it.
+    /// The result of the wait after a grant. `payload` is as the granter has left it.
     fn granted(payload: &mut P) -> Self::Output;
 
-    /// The waiter was granted it but is gone: pass it on, or back to the state.
+    /// The waiter has been granted the thing that it waits for, but is dropped without collecting
+    /// it. The role passes the thing on to the next waiter, or back to the state.
     fn abandoned(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P);
 
-    /// Tries again, for the [first](Queue::front) in the queue when it is polled although it has
-    /// been granted nothing: because of [`Queue::nudge`], or for no reason. With `Some` it leaves
-    /// the queue, and [`withdrawn`](Role::withdrawn) is called.
+    /// Tries again, for the [first](Queue::front) waiter of the queue. It is called when that
+    /// waiter is polled without a grant: because of [`Queue::nudge`], or for no reason. If it
+    /// returns `Some`, the waiter leaves the queue, and [`withdrawn`](Role::withdrawn) is called.
     #[inline(always)]
     fn retry(state: &mut S, queue: &mut Queue<'_, P>) -> Option<Self::Output> {
         let _ = (state, queue);
         None
     }
 
-    /// The waiter has left the queue, where it was `first` or not, without having been granted
-    /// anything. Those behind it may now have what they wait for.
+    /// The waiter has left the queue without a grant. `first` says whether it was the first one.
+    /// The role may grant to the waiters that were behind it.
     #[inline(always)]
     fn withdrawn(state: &mut S, queue: &mut Queue<'_, P>, payload: &mut P, first: bool) {
         let _ = (state, queue, payload, first);
     }
 }
 
-/// A state and the queue of those who wait for it to change, under one lock.
+/// A state, and the queue of the waiters for a change of it, under one lock.
 ///
 /// # Paper
 /// One structure for the queue of the mutex in [LZ07 §4.3], the waiting reader and writer of an
 /// MVar in [Del §4.1], and the blocking queue of a black hole in [HMP05 §4.2.1].
 ///
 /// # Differences
-/// 1. What waits is a thread of ours, or whatever polls the future elsewhere and has a waker.
-/// 2. Any number may wait; they are served first come, first served.
-/// 3. A waiter may give up at any time, in O(1): by being dropped.
+/// 1. A waiter is a Selvedge thread, or a task of a foreign executor with a waker.
+/// 2. Any number of waiters may wait. They are served first come, first served.
+/// 3. A waiter may give up at any time, in constant time: the program drops its future.
 ///
 /// # The word
-/// Beside its state an object has a word of 31 bits, which is under the lock too ([`Queue::word`])
-/// and may also be changed without it, in one atomic operation, as long as nobody holds it
-/// ([`exchange`](WaitQueue::exchange)). An object that keeps there whether it is free and whether
-/// anybody waits needs the lock only when somebody does ([`Role::pass`]).
+/// Beside its state an object has a word of 31 bits. The holder of the lock may change it
+/// ([`Queue::word`]). While the lock is free, any operation may change it without the lock, in one
+/// atomic operation ([`exchange`](WaitQueue::exchange)). The word may say whether the object is
+/// free and whether it has waiters. Then an operation needs the lock only while there are waiters
+/// ([`Role::pass`]).
 pub struct WaitQueue<S, P, M: Mode = Shared> {
     inner: M::Lock<(S, List<P>)>,
     _mode: PhantomData<M>,
 }
 
-/// The list of those who wait, in the order of their arrival. Reached only under the object's lock.
+/// The list of the waiters, in the order of their arrival. It is reached only under the object's
+/// lock.
 ///
-/// It is a borrowed handle, not the list itself, so that safe code cannot exchange the lists of two
-/// objects: their nodes would then lie under the wrong locks.
+/// It borrows the list, so safe code cannot exchange the lists of two objects. Otherwise a node
+/// could be in the list of an object with another lock.
 /// ```compile_fail
 /// # use selvedge::{Local, WaitQueue};
 /// let (a, b) = (WaitQueue::<(), (), Local>::new(()), WaitQueue::<(), (), Local>::new(()));
@@ -174,51 +189,52 @@ pub struct Queue<'a, P> {
     word: &'a mut u32,
     /// The CPU that runs a step on this OS thread.
     cpu: Option<&'a CpuInner>,
-    /// Whether a waiter is to be resumed once the lock is released.
+    /// Whether a waiter must be resumed after the lock is released.
     fires: bool,
 }
 
 struct List<P> {
     first: Option<NonNull<Node<P>>>,
-    /// The last waiter; of no meaning if there is no first one.
+    /// The last waiter. Without a first waiter it has no meaning.
     last: NonNull<Node<P>>,
-    /// The waiters to be resumed once the lock is released: one of them, and the others.
+    /// One of the waiters that must be resumed after the lock is released, and the others.
     granted: Option<Waker>,
     also_granted: Others,
 }
 
-/// One word to look at, for what is hardly ever there.
+/// It takes one word, because it is hardly ever there.
 type Others = Option<Box<Vec<Waker>>>;
 type Granted = (Waker, Others);
 
-// SAFETY: the list leads to nodes in futures that may have been created on other OS threads; it
-// reaches them under the object's lock alone, and what it moves between OS threads are payloads of
-// type P and wakers, which are Send.
+// SAFETY: the list points to nodes, which lie in futures of other OS threads. It is reached under
+// the object's lock alone (`WaitQueue::inner`), so one OS thread at a time uses these nodes. It
+// moves only payloads of type P, which are Send, and wakers between OS threads.
 unsafe impl<P: Send> Send for List<P> {}
 
-/// One waiter. Its links are written when it is queued: who need not wait does not pay for them. It
-/// lies in its future, pinned, for as long as it is in a list.
+/// One waiter. It lies in its future, which is pinned while the node is in a list. `push` writes
+/// its links, so a future that need not wait does not pay for them.
 struct Node<P> {
     state: AtomicU8,
-    /// Where in the program it waits. (Beside the links, so that a waiter is no constant, of which
-    /// the compiler would write those too.)
+    /// The place in the program at which it waits. It lies beside the links so that a new node is
+    /// no constant. Otherwise the compiler would copy the whole constant, with its unwritten links.
     place: &'static Location<'static>,
-    /// While queued, only reached under the lock; else by the owner alone.
+    /// While the node is queued, the holder of the lock uses them; in other states the owner does.
     links: UnsafeCell<MaybeUninit<Links<P>>>,
     payload: UnsafeCell<P>,
 }
 
 impl<P> Node<P> {
-    /// Where the links are: written when the node is put into a list.
+    /// The address of the links. `push` writes them.
     #[inline(always)]
     fn links(node: NonNull<Node<P>>) -> *mut Links<P> {
-        // SAFETY: nodes are passed around only while they are live; this makes no reference.
+        // SAFETY: the callers pass a node of a list, or their own node, so it is live. Only the
+        // address is computed, and no reference is made.
         unsafe { UnsafeCell::raw_get(&raw const (*node.as_ptr()).links).cast() }
     }
 }
 
 struct Links<P> {
-    /// The waiter before this one; of no meaning in the first node.
+    /// The waiter before this one. In the first node it has no meaning.
     prev: NonNull<Node<P>>,
     next: Option<NonNull<Node<P>>>,
     waiter: Waiter,
@@ -226,7 +242,8 @@ struct Links<P> {
 
 const IDLE: u8 = 0;
 const DONE: u8 = 1;
-/// A node in a list, or granted: its future does not go without [giving up](Waiting::give_up).
+/// Set while the node is queued or granted. Then the drop of its future must
+/// [give up](Waiting::give_up).
 const CONCERNS_OTHERS: u8 = 2;
 const QUEUED: u8 = CONCERNS_OTHERS;
 const GRANTED: u8 = CONCERNS_OTHERS | 1;
@@ -238,7 +255,7 @@ impl<P> Queue<'_, P> {
         self.word
     }
 
-    /// Whether nobody waits.
+    /// Whether there is no waiter.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.list.first.is_none()
@@ -247,27 +264,28 @@ impl<P> Queue<'_, P> {
     /// The payload of the first waiter.
     #[inline(always)]
     pub fn front(&mut self) -> Option<&mut P> {
-        // SAFETY: nodes in the list are live, since their futures unlink them before they go; we
-        // are under the lock (the queue is reached in no other way), so nobody else touches the
-        // payload while `self` is borrowed.
+        // SAFETY: the node is live, because `Waiting::drop` unlinks it before its future goes. A
+        // `Queue` exists only under the lock, and the node is queued. So this borrow of `self` is
+        // the only user of the payload.
         self.list.first.map(|first| unsafe { &mut *(*first.as_ptr()).payload.get() })
     }
 
-    /// Has the first waiter look again ([`Role::retry`]) once the lock has been released; it keeps
-    /// its place. Nothing if nobody waits.
+    /// Resumes the first waiter after the lock is released, so that it tries again
+    /// ([`Role::retry`]). It keeps its place in the queue. Without a waiter this does nothing.
     pub fn nudge(&mut self) {
         if let Some(first) = self.list.first {
-            // It is moved, not cloned, because a foreign clone is code that may come back to the
-            // object. The waiter registers another one when it looks; until then the one that is
-            // fired now stands for a grant too. SAFETY: as in `front`; the links of a node in the
-            // list are written.
+            // The waker is moved and not cloned, because a foreign clone is code that may come back
+            // to the object. The waiter leaves another waker when it is polled. A grant before that
+            // needs no waker, because this one makes the waiter run.
+            // SAFETY: the node is live and under the lock, as in `front`. `push` has written the
+            // links of each node in the list.
             let waiter = unsafe { replace(&mut (*Node::links(first)).waiter, Waiter::nothing()) };
             self.resume(waiter);
         }
     }
 
-    /// Grants the first waiter what it waits for; it is resumed when the lock has been released.
-    /// Nothing if nobody waits.
+    /// Grants the first waiter the thing that it waits for. The waiter is resumed after the lock is
+    /// released. Without a waiter this does nothing.
     #[inline(always)]
     pub fn grant(&mut self) {
         if let Some(first) = self.list.first {
@@ -277,9 +295,10 @@ impl<P> Queue<'_, P> {
 
     #[inline(always)]
     fn grant_first(&mut self, first: NonNull<Node<P>>) {
-        // SAFETY: as in `front`. The waiter is moved out, once: the node leaves the list, of which
-        // it is the first. After the Release store the node is its owner's, and this function does
-        // not touch it again.
+        // SAFETY: the node is live and under the lock, as in `front`, and `push` has written its
+        // links. The `Waiter` is moved out once, because the node leaves the list here and no code
+        // reads the links of a granted node. After the Release store the owner has the node alone,
+        // and this function does not touch it again.
         let waiter = unsafe {
             let links = Node::links(first);
             let waiter = (&raw const (*links).waiter).read();
@@ -288,24 +307,24 @@ impl<P> Queue<'_, P> {
             waiter
         };
         match (&waiter, self.cpu) {
-            // SAFETY: it was made of a thread's key.
+            // SAFETY: `Waiter::of` and `CpuInner::waiter` make the data of `Ours` of a thread's
+            // key.
             (&Waiter::Ours(data), Some(cpu)) if cpu.resume_own(unsafe { waker::key_in(data) }) => {}
             _ => self.resume(waiter),
         }
     }
 
-    /// As [`front`](Queue::front) and [`grant`](Queue::grant): grants the first waiter, with its
-    /// payload as `prepare` leaves it.
+    /// As [`grant`](Queue::grant), after `prepare` has changed the payload of the first waiter.
     #[inline(always)]
     pub fn grant_with(&mut self, prepare: impl FnOnce(&mut P)) {
         if let Some(first) = self.list.first {
-            // SAFETY: as in `front`.
+            // SAFETY: the node is live, queued and under the lock, as in `front`.
             prepare(unsafe { &mut *(*first.as_ptr()).payload.get() });
             self.grant_first(first);
         }
     }
 
-    /// When the lock has been released.
+    /// Resumes the waiter after the lock is released.
     fn resume(&mut self, waiter: Waiter) {
         self.fires = true;
         self.list.resume(waiter);
@@ -319,7 +338,7 @@ impl<P> List<P> {
         }
     }
 
-    /// What is to be [fired](fire) once the lock has been released.
+    /// The wakers that the caller must [fire](fire) after it has released the lock.
     #[inline(always)]
     fn take_granted(&mut self) -> Option<Granted> {
         match self.granted {
@@ -328,7 +347,7 @@ impl<P> List<P> {
         }
     }
 
-    /// Notes what is to be resumed when the lock has been released.
+    /// Notes a waiter that must be resumed after the lock is released.
     #[cold]
     #[inline(never)]
     fn resume(&mut self, waiter: Waiter) {
@@ -339,11 +358,14 @@ impl<P> List<P> {
         }
     }
 
+    /// Adds a node at the end.
+    ///
     /// # Safety
-    /// The node is live, pinned until it is unlinked, and in no list; we are under the lock.
+    /// The node is live, pinned until it is unlinked, and in no list. The caller holds the lock.
     #[inline(always)]
     unsafe fn push(&mut self, node: NonNull<Node<P>>, waiter: Waiter) {
-        // SAFETY: the caller's contract, and nodes in the list are live.
+        // SAFETY: the caller's contract. The last node is live, because each node is unlinked
+        // before its future goes.
         unsafe {
             Node::links(node).write(Links { prev: self.last, next: None, waiter });
             match self.first {
@@ -355,14 +377,15 @@ impl<P> List<P> {
         }
     }
 
-    /// Takes a node out of the list; its waiter stays in it.
+    /// Takes a node out of the list. The links of the node keep its `Waiter`.
     ///
     /// # Safety
-    /// The node is in this list, and we are under the lock.
+    /// The node is in this list, and the caller holds the lock.
     #[inline(always)]
     unsafe fn unlink(&mut self, node: NonNull<Node<P>>) {
-        // SAFETY: the caller's contract; its neighbours are in the list too, hence live. All but
-        // the first node have one before them.
+        // SAFETY: the node is in the list, by the caller's contract, and its neighbours are too. So
+        // all of them are live, and `push` has written their links. `prev` is used only if the node
+        // is not the first one.
         unsafe {
             let (prev, next) = ((*Node::links(node)).prev, (*Node::links(node)).next);
             match self.first == Some(node) {
@@ -387,29 +410,29 @@ impl<S, P> WaitQueue<S, P> {
 }
 
 impl<S, P, M: Mode> WaitQueue<S, P, M> {
-    /// An object in the given state, for which nobody waits.
+    /// An object in the given state, without waiters.
     pub fn new(state: S) -> Self {
         WaitQueue::with_word(state, 0)
     }
 
-    /// The same, with a word: bits 0 to 30.
+    /// As [`new`](WaitQueue::new), with bits 0 to 30 of `word` as the object's word.
     pub fn with_word(state: S, word: u32) -> Self {
         WaitQueue { inner: M::Lock::new((state, List::new()), word), _mode: PhantomData }
     }
 
-    /// The word, without the lock: out of date as soon as it is there. What was done under the lock
-    /// before it became that is seen.
+    /// The word, without the lock. It may be out of date when the caller gets it. The caller sees
+    /// all that was done under the lock before the word got this value.
     #[inline(always)]
     pub fn word(&self) -> u32 {
         self.inner.word()
     }
 
-    /// Exchanges the word, without the lock, for what `change` makes of it, and gives the old one.
+    /// Exchanges the word, without the lock, for the result of `change`; gives the old word.
     /// `change` may be called several times.
     ///
     /// # Errors
-    /// The word, if `change` makes nothing of it; `None` if somebody holds the lock: then
-    /// [`with`](WaitQueue::with) is the way.
+    /// The word, if `change` gives `None`; or `None` if the lock is held. In the latter case the
+    /// caller uses [`with`](WaitQueue::with).
     ///
     /// # Complexity
     /// One atomic operation; for a [`Local`] object none.
@@ -418,8 +441,8 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
         self.inner.exchange(None, change)
     }
 
-    /// Exchanges the word, without the lock, for `new` if it is `usual`; it is not looked at
-    /// before. Tells whether it was.
+    /// Exchanges the word, without the lock, for `new` if it is `usual`. It does not read the word
+    /// before. Tells whether it has exchanged the word.
     ///
     /// # Complexity
     /// As [`exchange`](WaitQueue::exchange), without the load.
@@ -428,16 +451,17 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
         self.inner.exchange(Some(usual), |word| (word == usual).then_some(new)).is_ok()
     }
 
-    /// Works on the state under the lock, then resumes those that `f` has granted something.
+    /// Works on the state under the lock, and then resumes the waiters to which `f` has granted
+    /// something.
     ///
     /// `f` must not run code that could come back to the object: a destructor, a closure or a
     /// `fmt::Write` of the object's user, or a switch to another stack. On a [`Shared`] object such
     /// an operation waits, perhaps for ever.
     ///
     /// # Panics
-    /// If it is reached from within an operation on the same [`Local`] object. If it is a
-    /// [`Waiting`] that is dropped there, the process is aborted, because `f` may have borrowed
-    /// what would then be freed.
+    /// If it is called within an operation on the same [`Local`] object. If a [`Waiting`] of that
+    /// object is dropped there, the process aborts, because `f` may have borrowed the memory that
+    /// the drop would free.
     #[inline(always)]
     pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<'_, P>) -> T) -> T {
         let mut guard = self.inner.enter();
@@ -451,9 +475,9 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
         result
     }
 
-    /// Waits in a role: tries, and if that fails queues until it is granted.
+    /// Waits in a role: the future tries, and if that fails, it queues until it is granted.
     ///
-    /// Dropping the future gives up: a queued waiter leaves the queue, a granted one passes the
+    /// Dropping the future gives up. A queued waiter leaves the queue, and a granted one passes the
     /// grant on. While it waits, the thread is listed with the place of the caller.
     ///
     /// # Complexity
@@ -464,7 +488,7 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
         self.wait_at(payload, Location::caller())
     }
 
-    /// The same on behalf of a caller at `place`, with which the thread is listed while it waits.
+    /// As [`wait`](WaitQueue::wait), on behalf of a caller at `place`.
     #[inline(always)]
     pub fn wait_at<R: Role<S, P>>(
         &self,
@@ -485,16 +509,14 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     }
 }
 
-/// Fires them all, each of which has been granted something: also when a foreign waker panics,
-/// which then goes on to the caller.
+/// Wakes the wakers of all granted waiters, also if one of them panics: a foreign waker, or the
+/// [`Unpark`](crate::Unpark) of a CPU that sleeps. The first panic then goes on to the caller.
 #[cold]
 #[inline(never)]
 fn fire(first: Waker, others: Others) {
     let mut panicked = None;
     for waker in std::iter::once(first).chain(others.into_iter().flat_map(|others| *others)) {
-        if let Err(foreign) = waker::fire_here(waker)
-            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| foreign.wake()))
-        {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
             panicked.get_or_insert(panic);
         }
     }
@@ -503,9 +525,9 @@ fn fire(first: Waker, others: Others) {
     }
 }
 
-/// A foreign waker has panicked. That goes on to the caller, unless the caller unwinds already: it
-/// may be a destructor, from which a second panic would abort the process. The panic hook has
-/// reported it.
+/// Passes the panic of a waker on to the caller, unless this OS thread unwinds already. In
+/// that case the caller may be a destructor, and a second panic would abort the process. The panic
+/// hook has reported the panic.
 #[cold]
 fn pass_on(panic: Box<dyn Any + Send>) {
     match std::thread::panicking() {
@@ -514,8 +536,8 @@ fn pass_on(panic: Box<dyn Any + Send>) {
     }
 }
 
-/// Without the state, because its `Debug` and the writer are code of the object's user, which must
-/// not run under the lock.
+/// It does not write the state, because the state's `Debug` and the writer are code of the object's
+/// user, which must not run under the lock.
 impl<S, P, M: Mode> fmt::Debug for WaitQueue<S, P, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waited_for = self.inner.enter().parts().0.1.first.is_some();
@@ -529,13 +551,13 @@ impl<P> fmt::Debug for Queue<'_, P> {
     }
 }
 
-/// The future of one who waits, created by [`WaitQueue::wait`].
+/// The future of a waiter, created by [`WaitQueue::wait`].
 ///
-/// A future that has several things to wait for and polls them itself, with its own context, polls
-/// each of them in every step, as `select` and `join` do. In a thread that was forked and stays on
-/// one CPU a step that polls a wait for the world alone goes to the event source as a whole, so
-/// that what a queue grants meanwhile, to a wait that was polled in an earlier step, is seen after
-/// it.
+/// A future that polls several waits itself, with its own context, must poll each of them in every
+/// step, as `select` and `join` do. Otherwise the thread may see a grant late. An example is a
+/// thread of [`fork_local`](crate::fork_local) with a step that polls only a wait for an event. The
+/// event source takes the whole thread. The thread then sees a grant to a wait of an earlier step
+/// only after the event.
 ///
 /// It must not be dropped within an operation on its own object: see [`WaitQueue::with`].
 #[must_use = "nothing happens until it is awaited"]
@@ -546,8 +568,10 @@ pub struct Waiting<'a, S, P, R: Role<S, P>, M: Mode> {
     _pinned: PhantomPinned,
 }
 
-// SAFETY: it is the reference to the queue and the payload that decide: the node's links are
-// reached under the queue's lock only, and for a `Local` queue the reference is not Send.
+// SAFETY: the future holds a reference to the queue, which may be sent because the queue is Sync, a
+// payload, which is Send, and a node. The node is used under the lock of the queue while it is
+// queued (see the head of this file), and by its owner alone otherwise. A `Local` queue is not
+// Sync, so its waiters are not Send.
 unsafe impl<S, P: Send, R: Role<S, P>, M: Mode> Send for Waiting<'_, S, P, R, M> where WaitQueue<S, P, M>: Sync
 {}
 
@@ -563,7 +587,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
         }
         if R::PASSES {
             ready!(budget::spend(cx, 1));
-            // SAFETY: the node is idle, hence the owner's alone.
+            // SAFETY: the state is IDLE, so the owner, which polls here, has the node alone.
             let payload = unsafe { &mut *self.node.payload.get() };
             if self.queue.inner.exchange(R::USUAL, |word| R::pass(word, payload)).is_ok() {
                 self.node.state.store(DONE, Ordering::Relaxed);
@@ -580,12 +604,12 @@ impl<S, P, R: Role<S, P>, M: Mode> Future for Waiting<'_, S, P, R, M> {
     }
 }
 
-/// What polls a waiter.
+/// The caller of a waiter's `poll`.
 enum Polls<'a> {
-    /// The thread that this CPU runs, which is to be told that the thread waits.
+    /// The thread that this CPU runs. The CPU must be told when the thread has to wait.
     Here(&'a CpuInner),
-    /// Something else. Its waker is cloned before the lock is taken, because the clone is code that
-    /// may come back to the object.
+    /// A combinator or a foreign executor. Its waker is cloned before the lock is taken, because
+    /// the clone is code that may come back to the object.
     Elsewhere(Waiter),
 }
 
@@ -607,7 +631,7 @@ impl<'a> Polls<'a> {
         }
     }
 
-    /// The waiter for a node's links; and the CPU, if it is to be told.
+    /// The `Waiter` for a node's links, and the CPU if it must be told.
     #[inline(always)]
     fn into_waiter(self) -> (Waiter, Option<&'a CpuInner>) {
         match self {
@@ -617,15 +641,15 @@ impl<'a> Polls<'a> {
     }
 }
 
-/// How often one who could not pass looks again before he queues, if others on other OS threads may
-/// be about to let him in.
+/// The number of further attempts of a waiter that could not pass, before it queues. An OS thread
+/// that holds the object may be about to release it.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 8 };
 
 impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
     #[inline(never)]
     fn attempt_late(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
         if !M::LOCAL && self.node.state.load(Ordering::Relaxed) == IDLE {
-            // SAFETY: the node is idle, hence the owner's alone.
+            // SAFETY: the state is IDLE, so the owner, which polls here, has the node alone.
             let payload = unsafe { &mut *self.node.payload.get() };
             for _ in 0..LOOKS {
                 std::hint::spin_loop();
@@ -638,7 +662,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         self.attempt_with::<true>(cx)
     }
 
-    /// The first attempt of one that waits with any context; `PAID` if its price has been paid
+    /// The first attempt under the lock, with any context. `PAID` says that its price has been paid
     /// already.
     #[inline(never)]
     fn attempt_with<const PAID: bool>(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
@@ -648,20 +672,21 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         self.attempt::<true>(Polls::of(cx))
     }
 
-    /// The first attempt; `PAID` if its price has been paid already.
+    /// The first attempt under the lock. `PAID` says that its price has been paid already.
     #[inline(always)]
     fn attempt<const PAID: bool>(self: Pin<&Self>, polls: Polls<'_>) -> Poll<R::Output> {
         let this = self.get_ref();
         let mut guard = this.queue.inner.enter();
         let ((state, list), word) = guard.parts();
         let mut queue = Queue { list, word, cpu: polls.cpu(), fires: false };
-        // SAFETY: the node is idle, hence the owner's alone.
+        // SAFETY: the callers have found the state IDLE, so the owner, which polls here, has the
+        // node alone.
         let output = R::attempt(state, &mut queue, unsafe { &mut *this.node.payload.get() });
         let fires = queue.fires;
         let Some(output) = output else {
             let (waiter, cpu) = polls.into_waiter();
-            // SAFETY: as above. It is pinned with this future, whose drop unlinks it; we are under
-            // the lock.
+            // SAFETY: the node is idle, so it is in no list. It is pinned with this future, and the
+            // drop of the future unlinks it. `guard` holds the lock.
             unsafe { list.push(NonNull::from(&this.node), waiter) };
             let granted = if fires { list.take_granted() } else { None };
             drop(guard);
@@ -683,12 +708,12 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         if let Some((first, others)) = granted {
             fire(first, others);
         }
-        // Dropped after the lock is released: it may be foreign.
+        // The waker in `polls` may be foreign, so it is dropped after the lock is released.
         drop(polls);
         Poll::Ready(output)
     }
 
-    /// Polls one that was polled before.
+    /// Polls a waiter that is not idle any more.
     #[cold]
     #[inline(never)]
     fn look_again(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<R::Output> {
@@ -697,7 +722,7 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
         match this.node.state.load(Ordering::Acquire) {
             GRANTED => Poll::Ready(this.collect()),
             QUEUED => {
-                // Dropped after the lock is released, both of them: they may be foreign.
+                // Both wakers may be foreign, so they are dropped after the lock is released.
                 let mut polls = Some(Polls::of(cx));
                 let mut replaced = None;
                 let queued = this.queue.with(|state, queue| {
@@ -708,11 +733,12 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                         && let Some(output) = R::retry(state, queue)
                     {
                         if this.node.state.load(Ordering::Relaxed) != QUEUED {
-                            // The role has granted it as well.
+                            // `retry` has granted this waiter as well.
                             return Err(None);
                         }
-                        // SAFETY: the node is queued, and we are under the lock. Out of the list it
-                        // is the owner's alone, and its waiter is moved out, once.
+                        // SAFETY: the state is QUEUED, so the node is in this list, and `with`
+                        // holds the lock. After `unlink` the owner has the node alone. Its `Waiter`
+                        // is moved out once, because the state becomes DONE.
                         unsafe {
                             queue.list.unlink(node);
                             replaced = Some((&raw const (*Node::links(node)).waiter).read());
@@ -725,8 +751,8 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
                         return Err(None);
                     }
                     let (waiter, cpu) = polls.take().expect("made above").into_waiter();
-                    // SAFETY: the node is queued, so that its links are written, and we are under
-                    // the lock.
+                    // SAFETY: the state is QUEUED, so `push` has written the links, and `with`
+                    // holds the lock.
                     replaced = Some(unsafe { replace(&mut (*Node::links(node)).waiter, waiter) });
                     Ok(cpu)
                 });
@@ -747,42 +773,44 @@ impl<S, P, R: Role<S, P>, M: Mode> Waiting<'_, S, P, R, M> {
     #[inline(always)]
     fn block(&self, cpu: Option<&CpuInner>) {
         if let Some(cpu) = cpu {
-            cpu.ask_block(&raw const self.node, Place::of(self.node.place), M::LOCAL);
+            cpu.ask_block(&raw const self.node, WaitSite::of(self.node.place), M::LOCAL);
         }
     }
 
     #[inline(always)]
     fn collect(&self) -> R::Output {
         self.node.state.store(DONE, Ordering::Relaxed);
-        // SAFETY: granted, as seen with Acquire or under the lock: the node is the owner's alone
-        // again.
+        // SAFETY: the callers have found the state GRANTED, with an Acquire load or under the lock.
+        // So the owner, which polls here, has the node alone.
         R::granted(unsafe { &mut *self.node.payload.get() })
     }
 
     #[cold]
     fn give_up(&self) {
-        crate::cpu::retract(&raw const self.node);
+        retract(&raw const self.node);
         self.queue.inner.before_last();
         let node = NonNull::from(&self.node);
         let waiter = self.queue.with(|state, queue| {
             if self.node.state.load(Ordering::Relaxed) == QUEUED {
                 let first = queue.list.first == Some(node);
-                // SAFETY: queued, and we are under the lock. The waiter is moved out, once: the
-                // node is in no list any more, and thus the owner's alone.
+                // SAFETY: the state is QUEUED, so the node is in this list, and `with` holds the
+                // lock. After `unlink` the owner has the node alone. Its `Waiter` is moved out
+                // once, because only `drop` calls this.
                 unsafe {
                     queue.list.unlink(node);
                     R::withdrawn(state, queue, &mut *self.node.payload.get(), first);
                     Some((&raw const (*Node::links(node)).waiter).read())
                 }
             } else {
-                // SAFETY: granted under this lock, which we hold: the node is the owner's alone
-                // again.
+                // SAFETY: `drop` has found the node queued or granted, and it is not queued. So it
+                // is granted, and the owner has it alone. `with` holds the lock under which it was
+                // granted, so the granter's changes are visible.
                 R::abandoned(state, queue, unsafe { &mut *self.node.payload.get() });
                 None
             }
         });
-        // A foreign one may panic as it is dropped, and this may be a destructor of one that
-        // unwinds.
+        // A foreign waker may panic when it is dropped, and this OS thread may be unwinding
+        // already.
         if let Some(waiter) = waiter {
             quietly(|| drop(waiter));
         }

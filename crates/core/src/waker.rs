@@ -11,9 +11,11 @@
 //! same key once too often. That is no harm, because futures must bear being polled without cause.
 
 use crate::arena::{self, Key};
-use crate::cpu::{CpuInner, Step, current};
+use crate::cpu::inner::{CpuInner, current};
+use crate::cpu::step::Step;
 use crate::directory;
-use crate::thread::{MOBILE, quietly};
+use crate::header::MOBILE;
+use crate::quietly::quietly;
 use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
@@ -30,7 +32,7 @@ static LENT: RawWakerVTable = RawWakerVTable::new(
         step.share();
         raw(step.id, step.running.load(std::sync::atomic::Ordering::Relaxed))
     },
-    // SAFETY: as above.
+    // SAFETY: the data of a lent waker is the address of a CpuInner, as above.
     |cpu| unsafe { step_of(cpu) }.notify(),
     // SAFETY: as above.
     |cpu| unsafe { step_of(cpu) }.notify(),
@@ -41,10 +43,10 @@ static LENT: RawWakerVTable = RawWakerVTable::new(
 static KEYED: RawWakerVTable = RawWakerVTable::new(|data| RawWaker::new(data, &KEYED), wake, wake, |_| {});
 
 /// # Safety
-/// `cpu` is the address of a CpuInner; its CPU may be gone. Only `step` is borrowed, which outlives
-/// the CPU and may be shared between OS threads.
+/// `cpu` is the address of a `CpuInner`; its CPU may be gone. Only `step` is borrowed, which
+/// outlives the CPU and may be shared between OS threads.
 unsafe fn step_of<'a>(cpu: *const ()) -> &'a Step {
-    // SAFETY: the caller's contract; `Room::new` has written the step, and never frees it.
+    // SAFETY: the caller's contract; `CpuInner::allocate` has written the step, and never frees it.
     unsafe { &(*cpu.cast::<CpuInner>()).step }
 }
 
@@ -105,12 +107,12 @@ pub(crate) fn key_of(waker: &Waker) -> Option<(u32, Key)> {
     Some((id, Key::new(key)?))
 }
 
-/// What is to be resumed when it has got what it waits for.
+/// The thread or task that a queue resumes after it has granted it something.
 pub(crate) enum Waiter {
-    /// A thread of ours, and the number of the CPU that ran it when it began to wait: the data of a
-    /// keyed waker.
+    /// A Selvedge thread, as the data of a keyed waker: the thread's key, and the number of the CPU
+    /// that ran it when it began to wait.
     Ours(u64),
-    /// Whatever has this waker.
+    /// A task of a foreign executor, or a thread behind the waker of a combinator.
     Foreign(Waker),
 }
 
@@ -119,7 +121,7 @@ const _: () = assert!(size_of::<Waiter>() == size_of::<Waker>());
 /// The key in the data of a [`Waiter`].
 ///
 /// # Safety
-/// The waiter was made of a key.
+/// The data is of a [`Waiter::Ours`], so it was made of a key.
 #[inline(always)]
 pub(crate) unsafe fn key_in(data: u64) -> Key {
     // SAFETY: the caller's contract.
@@ -141,13 +143,17 @@ impl Waiter {
         }
     }
 
-    /// Nothing is resumed.
+    /// A waiter that resumes nothing.
     pub(crate) fn nothing() -> Waiter {
         Waiter::Foreign(Waker::noop().clone())
     }
 }
 
-/// Wakes a keyed waker, which runs no code of the program; gives any other waker back.
+/// Wakes a keyed waker. For a thread of this CPU that runs no code of the program; for a thread of
+/// a CPU that sleeps it runs the [`Unpark`](crate::Unpark) of the event source there.
+///
+/// # Errors
+/// Gives any other waker back.
 #[inline(always)]
 pub(crate) fn fire_here(waker: Waker) -> Result<(), Waker> {
     match (key_of(&waker), current()) {

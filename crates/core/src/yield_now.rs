@@ -1,8 +1,10 @@
 //! The system calls without an answer: [`yield_now`] lets other threads run, and [`exit`] ends the
 //! thread.
 
-use crate::cpu::{Ask, CpuInner, direct, retract};
-use crate::thread::quietly;
+use crate::cpu::ask::{direct, retract};
+use crate::cpu::inner::CpuInner;
+use crate::cpu::slot::Ask;
+use crate::quietly::quietly;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};

@@ -1,43 +1,43 @@
-//! All interleavings of the asker of a sleep and the event source that keeps the alarm, and of the
-//! later users of the bell.
+//! All interleavings of the future that sleeps and the event source that keeps the alarm, and of
+//! the later users of the flag.
 #![cfg(loom)]
 
 use loom::thread;
-use selvedge_core::{Alarm, Asker, GivenUp, Time};
+use selvedge_core::{Alarm, CancelCount, SleepHandle, Time};
 
-fn counter() -> &'static GivenUp {
+fn counter() -> &'static CancelCount {
     Box::leak(Box::default())
 }
 
-fn alarm(counter: &'static GivenUp) -> (Alarm, Asker) {
+fn alarm(counter: &'static CancelCount) -> (Alarm, SleepHandle) {
     Alarm::new(Time::from_nanos(7), counter)
 }
 
 #[test]
-fn both_let_go_and_the_next_alarm_has_a_bell_of_its_own() {
+fn both_let_go_and_the_next_alarm_has_a_flag_of_its_own() {
     loom::model(|| {
         let (first, next) = (counter(), counter());
-        let (ringing, asker) = alarm(first);
+        let (pending, handle) = alarm(first);
         let source = thread::spawn(move || {
-            let gone = !ringing.is_wanted();
-            drop(ringing);
+            let gone = pending.is_cancelled();
+            drop(pending);
             (gone, alarm(next))
         });
-        drop(asker);
+        drop(handle);
         let mine = alarm(next);
         let (gone, theirs) = source.join().unwrap();
-        for (alarm, asker) in [&mine, &theirs] {
-            assert!(alarm.is_wanted() && !asker.is_over(), "a bell that another alarm has too");
+        for (alarm, handle) in [&mine, &theirs] {
+            assert!(!alarm.is_cancelled() && !handle.is_done(), "a flag that another alarm has too");
         }
-        let given_up = first.count();
-        assert!(given_up <= 1 && (!gone || given_up == 1), "counted once if it was given up first");
+        let cancelled = first.count();
+        assert!(cancelled <= 1 && (!gone || cancelled == 1), "counted once if it was cancelled first");
         drop(theirs.1);
         assert_eq!(next.count(), 1);
-        assert!(!theirs.0.is_wanted() && mine.0.is_wanted());
+        assert!(theirs.0.is_cancelled() && !mine.0.is_cancelled());
         drop(mine.0);
-        assert!(mine.1.is_over());
+        assert!(mine.1.is_done());
         drop(mine.1);
-        assert_eq!(next.count(), 1, "what is over is not given up");
+        assert_eq!(next.count(), 1, "an alarm that is done is not cancelled");
     });
 }
 
@@ -45,28 +45,28 @@ fn both_let_go_and_the_next_alarm_has_a_bell_of_its_own() {
 fn a_source_that_looks_finds_the_counter_or_that_no_sleeper_waits() {
     loom::model(|| {
         let first = counter();
-        let (ringing, asker) = alarm(first);
-        let the_bell = asker.bell();
+        let (pending, handle) = alarm(first);
+        let the_flag = handle.flag();
         let asks = thread::spawn(move || {
-            let over = asker.is_over();
-            drop(asker);
-            over
+            let done = handle.is_done();
+            drop(handle);
+            done
         });
-        let (_, bell) = ringing.into_parts();
-        match bell.counter() {
+        let (_, flag) = pending.into_parts();
+        match flag.counter() {
             Some(known) => assert!(std::ptr::eq(known, first)),
-            None => assert!(!bell.is_wanted()),
+            None => assert!(flag.is_cancelled()),
         }
-        drop(bell);
-        let over = asks.join().unwrap();
-        assert!(!over || first.count() == 0, "what has rung was not given up");
+        drop(flag);
+        let done = asks.join().unwrap();
+        assert!(!done || first.count() == 0, "an alarm that has fired was not cancelled");
         assert!(first.count() <= 1);
         let (one, other) = (alarm(first), alarm(first));
-        assert_eq!(one.1.bell(), the_bell, "it has come back");
-        assert_ne!(other.1.bell(), the_bell, "and only once");
+        assert_eq!(one.1.flag(), the_flag, "it has come back");
+        assert_ne!(other.1.flag(), the_flag, "and only once");
         drop(one.1);
-        assert!(other.0.is_wanted());
+        assert!(!other.0.is_cancelled());
         drop(one.0);
-        assert!(other.0.is_wanted() && !other.1.is_over());
+        assert!(!other.0.is_cancelled() && !other.1.is_done());
     });
 }

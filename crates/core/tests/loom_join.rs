@@ -5,16 +5,16 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use selvedge_core::{Joiner, Meeting};
+use selvedge_core::{JoinState, Joiner};
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 static COUNTING: RawWakerVTable = RawWakerVTable::new(
-    |_| unreachable!("the meeting clones no waker"),
+    |_| unreachable!("`JoinState` clones no waker"),
     |data| {
         // SAFETY: the data is from `Arc::into_raw` in `counting`, and waking consumes the waker.
         unsafe { Arc::from_raw(data.cast::<AtomicUsize>()) }.fetch_add(1, Ordering::Relaxed);
     },
-    |_| unreachable!("the meeting wakes by value"),
+    |_| unreachable!("the joiner is woken by value"),
     // SAFETY: as above; dropping consumes the waker.
     |data| drop(unsafe { Arc::from_raw(data.cast::<AtomicUsize>()) }),
 );
@@ -29,41 +29,41 @@ fn counting(count: &Arc<AtomicUsize>) -> Waker {
 #[test]
 fn a_joiner_is_told_or_sees_the_end() {
     loom::model(|| {
-        let (meeting, told) = (Arc::new(Meeting::default()), Arc::new(AtomicUsize::new(0)));
-        let ends = meeting.clone();
+        let (state, told) = (Arc::new(JoinState::default()), Arc::new(AtomicUsize::new(0)));
+        let ends = state.clone();
         let thread = thread::spawn(move || {
-            if let Joiner::Waits(joiner) = ends.end() {
+            if let Joiner::Waiting(joiner) = ends.finish() {
                 joiner.wake();
             }
         });
-        let waits = meeting.join(counting(&told));
+        let waits = state.set_joiner(counting(&told));
         if waits {
             // The handle is polled again with another waker. That waker replaces the first, unless
             // the first has been woken.
-            meeting.join(counting(&told));
+            state.set_joiner(counting(&told));
         }
         thread.join().unwrap();
-        assert!(meeting.is_over());
+        assert!(state.is_finished());
         assert_eq!(told.load(Ordering::Relaxed), usize::from(waits));
-        assert!(meeting.leave());
+        assert!(state.drop_handle());
     });
 }
 
 #[test]
 fn one_of_the_two_frees_the_cell() {
     loom::model(|| {
-        let (meeting, told) = (Arc::new(Meeting::default()), Arc::new(AtomicUsize::new(0)));
-        let ends = meeting.clone();
-        let thread = thread::spawn(move || match ends.end() {
-            Joiner::Waits(joiner) => {
+        let (state, told) = (Arc::new(JoinState::default()), Arc::new(AtomicUsize::new(0)));
+        let ends = state.clone();
+        let thread = thread::spawn(move || match ends.finish() {
+            Joiner::Waiting(joiner) => {
                 joiner.wake();
                 false
             }
             Joiner::None => false,
-            Joiner::Gone => true,
+            Joiner::HandleGone => true,
         });
-        meeting.join(counting(&told));
-        let by_handle = meeting.leave();
+        state.set_joiner(counting(&told));
+        let by_handle = state.drop_handle();
         let by_thread = thread.join().unwrap();
         assert!(by_handle != by_thread);
     });

@@ -5,7 +5,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use loom::thread;
-use selvedge_core::{Woken, Word, heed, park_state, wake_state};
+use selvedge_core::{Woken, Word, park_state, take_notification, wake_state};
 
 struct Head(AtomicU32);
 
@@ -55,7 +55,7 @@ impl Model {
             if park_state(&self.head, OWNED) {
                 return;
             }
-            heed(&self.head);
+            take_notification(&self.head);
         }
     }
 

@@ -1,4 +1,5 @@
-//! Where log lines go: a buffer per worker, a file for all. See [`LogFile`].
+//! The access log on its way to the disk: a buffer for each worker, and one file for all. See
+//! [`LogFile`].
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,14 +19,17 @@ use selvedge_io::time::sleep;
 use crate::date::Clock;
 use crate::log::{Line, Lines};
 
-/// A worker hands over a buffer that holds this much.
+/// A worker hands a buffer over when it has at least so many bytes of lines.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Room behind [`BUFFER_BYTES`] for the line that fills the buffer. A longer line makes the buffer
-/// grow.
-const LINE_BYTES: usize = 4 << 10;
+/// Room behind [`BUFFER_BYTES`] for the lines of the exchange that fills the buffer. If those are
+/// longer, the buffer grows.
+const LAST_LINES_BYTES: usize = 16 << 10;
 
-/// The most full buffers of one worker that wait to be written. The writer may have as many again.
+/// A buffer that has grown beyond this is not used again.
+const ROOM_MAX: usize = 4 * BUFFER_BYTES;
+
+/// The most full buffers of one worker that wait to be written. The writer may have as many more.
 ///
 /// These are 16 MiB. With pipelined requests a worker fills 200 MB a second, and on a machine with
 /// one processor the writer may have to wait tens of milliseconds for its turn.
@@ -98,11 +102,11 @@ impl LogFile {
         LogFile { path, state: Mutex::new(LogState { file, failing: false }), pool }
     }
 
-    /// Opens the file anew, for after it was renamed: what is written from now on goes to the new
-    /// one. It blocks.
+    /// Opens the path again, after the file was renamed. Later lines go to the new file. The call
+    /// blocks.
     ///
     /// # Errors
-    /// With the path in the message; writing goes on in the old file then.
+    /// With the path in the message. Then later lines go to the old file.
     pub fn reopen(&self) -> io::Result<()> {
         if let Some(path) = &self.path {
             let file = append(path)?;
@@ -111,7 +115,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Writes whole lines. A failure is reported once, and again when it is over.
+    /// Writes whole lines. It reports when a failure begins and when the failure is over.
     fn write(&self, lines: &Lines) {
         let mut state = self.lock();
         let name = || self.path.as_ref().map_or("standard output".into(), |path| path.display().to_string());
@@ -133,9 +137,9 @@ impl LogFile {
     }
 }
 
-/// Opens a file to append to. A FIFO is opened for reading too, because opening it for writing
-/// alone waits for a reader, and writing fails when the last reader has gone: so the log waits in
-/// the FIFO for the next one.
+/// Opens a file to append to. A FIFO is opened for reading too, for two reasons. A FIFO that is
+/// opened for writing alone waits for a reader. And writing to it fails when the last reader has
+/// gone. With a reader of our own, the lines wait in the FIFO for the next reader.
 fn append(path: &Path) -> io::Result<File> {
     let is_fifo = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     File::options()
@@ -155,11 +159,14 @@ pub(crate) struct WorkerLog {
 
 #[derive(Debug, Default)]
 struct Buffers {
+    /// The lines that are logged, and behind them the drafts.
     lines: Lines,
+    /// Bytes of the lines that are logged.
+    kept: usize,
     /// Full buffers, the oldest first.
     full: VecDeque<Lines>,
     spare: Option<Lines>,
-    /// The thread that writes them; it may be over.
+    /// The thread that writes full buffers. It may have ended.
     writer: Option<JoinHandle<()>>,
     /// Whether `full` is being emptied.
     writing: bool,
@@ -173,20 +180,34 @@ impl WorkerLog {
         Rc::new(WorkerLog { file, state: RefCell::default() })
     }
 
-    /// Logs one line. Called in a thread.
-    #[inline]
-    pub(crate) fn put(self: &Rc<WorkerLog>, line: &Line<'_>, clock: &Clock) {
+    /// Appends a line that [`keep`](Self::keep) or [`take_back`](Self::take_back) decides about in
+    /// the same step. Called in a thread.
+    #[inline(always)]
+    pub(crate) fn draft(self: &Rc<WorkerLog>, line: &Line<'_>, clock: &Clock) {
         let state = &mut *self.state.borrow_mut();
         if state.lines.is_empty() {
             self.begin(state);
         }
         state.lines.put(line, clock);
-        if state.lines.len() >= BUFFER_BYTES {
+    }
+
+    /// Logs the drafts.
+    #[inline]
+    pub(crate) fn keep(self: &Rc<WorkerLog>) {
+        let state = &mut *self.state.borrow_mut();
+        state.kept = state.lines.len();
+        if state.kept >= BUFFER_BYTES {
             self.hand_over(state);
         }
     }
 
-    /// Writes what there is, and waits until it is written.
+    /// Removes the drafts.
+    pub(crate) fn take_back(&self) {
+        let state = &mut *self.state.borrow_mut();
+        state.lines.truncate(state.kept);
+    }
+
+    /// Has all lines written, and waits until they are.
     pub(crate) async fn flush(self: &Rc<WorkerLog>) {
         let writer = {
             let state = &mut *self.state.borrow_mut();
@@ -202,7 +223,8 @@ impl WorkerLog {
     #[cold]
     fn begin(self: &Rc<WorkerLog>, state: &mut Buffers) {
         if state.lines.room() == 0 {
-            state.lines = state.spare.take().unwrap_or_else(|| Lines::with_room(BUFFER_BYTES + LINE_BYTES));
+            state.lines =
+                state.spare.take().unwrap_or_else(|| Lines::with_room(BUFFER_BYTES + LAST_LINES_BYTES));
         }
         if !state.alarm {
             state.alarm = true;
@@ -216,12 +238,13 @@ impl WorkerLog {
         }
     }
 
-    /// Puts the lines where the writer finds them, and starts it if it does not run.
+    /// Adds the lines to the full buffers, and starts the writer if it does not run.
     #[cold]
     fn hand_over(self: &Rc<WorkerLog>, state: &mut Buffers) {
         if state.lines.is_empty() {
             return;
         }
+        state.kept = 0;
         if state.full.len() >= BACKLOG_MAX {
             state.dropped += state.lines.as_bytes().iter().filter(|&&byte| byte == b'\n').count() as u64;
             state.lines.clear();
@@ -235,7 +258,7 @@ impl WorkerLog {
         }
     }
 
-    /// Writes full buffers, all that there are at a time, until there are none.
+    /// Writes all full buffers with one call on the pool, and repeats that until there are none.
     async fn write(self: Rc<WorkerLog>) {
         loop {
             let (buffers, dropped) = {
@@ -259,7 +282,7 @@ impl WorkerLog {
             }
             let reused = written.ok().and_then(|mut buffers| buffers.pop_back());
             if let Some(mut lines) = reused
-                && lines.room() <= 2 * BUFFER_BYTES
+                && lines.room() <= ROOM_MAX
             {
                 lines.clear();
                 self.state.borrow_mut().spare = Some(lines);

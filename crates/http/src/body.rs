@@ -1,12 +1,13 @@
 //! The framing of a request body: where it ends, and which bytes of it are content.
 //!
-//! The decoder is fed whatever has been read, in pieces of any size, and hands out content as
-//! slices of that input; it buffers nothing. A server that ignores a body calls it and drops the
-//! slices.
+//! The connection gives the bytes that it has read to a [`Decoder`], in pieces of any size. The
+//! decoder returns the content as slices of that input, and has no buffer of its own. A server that
+//! ignores a body drops the slices.
 //!
-//! Chunked coding (RFC 9112 §7.1) is read strictly: `1*16HEXDIG`, lines end in CRLF, white space
-//! only around the `;` and the `=` of an extension, no control bytes. Extensions (a token, or a
-//! token with a token or a quoted string) and trailer fields are checked for form and dropped.
+//! The decoder reads chunked coding (RFC 9112 §7.1) strictly: `1*16HEXDIG`, lines end in CRLF,
+//! white space only around the `;` and the `=` of an extension, no control bytes. It checks the
+//! form of extensions (a token, or a token with a token or a quoted string) and of trailer fields,
+//! and drops them.
 //!
 //! ```text
 //!            digit            CR            LF, size > 0      size bytes        CR      LF
@@ -46,40 +47,40 @@ impl Framing {
     }
 }
 
-/// The most bytes that the chunk extensions and trailer fields of one body may take together;
-/// beyond it 431.
+/// The most bytes that the chunk extensions and trailer fields of one body may take together. A
+/// body with more of them is refused with 431.
 pub const OVERHEAD_BYTES_MAX: u32 = 16 << 10;
 
 /// Decodes one body.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    state: State,
+    state: FramingState,
     /// Content bytes of this body, or of the chunk, that are still to come.
     left: u64,
-    /// Content bytes that further chunks may bring.
+    /// The most content bytes that further chunks may have.
     allowance: u64,
     overhead: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FramingState {
     Length,
-    /// In the digits of a chunk size, of which so many were read.
+    /// In the digits of a chunk size. The number says how many digits have been read.
     Size(u8),
-    /// Before the `;` of an extension.
+    /// In white space before the `;` of an extension.
     Pad,
-    /// Behind that `;`, before the extension's name.
+    /// After that `;`, before the extension's name.
     Extension,
     ExtensionName,
-    /// Behind the name and white space.
+    /// In white space after the name.
     NameEnd,
-    /// Behind the `=`, before the extension's value.
+    /// After the `=`, before the extension's value.
     ExtensionValue,
     ExtensionToken,
     Quoted,
-    /// Behind the `\` in a quoted string.
+    /// After the `\` in a quoted string.
     Escaped,
-    /// Behind the last quote.
+    /// After the closing quote.
     QuotedEnd,
     SizeLf,
     Data,
@@ -93,10 +94,11 @@ enum State {
     Done,
 }
 
-impl State {
-    /// Within an extension or a trailer field.
+impl FramingState {
+    /// Whether the byte that comes next belongs to an extension or a trailer field, and counts
+    /// against [`OVERHEAD_BYTES_MAX`].
     fn is_overhead(self) -> bool {
-        use State::{
+        use FramingState::{
             Escaped, Extension, ExtensionName, ExtensionToken, ExtensionValue, Name, NameEnd, Pad, Quoted,
             QuotedEnd, Value,
         };
@@ -116,15 +118,15 @@ impl State {
     }
 }
 
-/// What [`Decoder::decode`] made of its input.
+/// The part of the input that one call of [`Decoder::decode`] has dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'b> {
     /// Bytes of the input that belong to the body and are dealt with, framing and content.
     pub consumed: usize,
-    /// Content among them; it may be empty.
+    /// The content among these bytes. It may be empty.
     pub content: &'b [u8],
-    /// Whether the body is complete. If it is not and the input was consumed whole, more has to be
-    /// read; if it is not and input is left, call again.
+    /// Whether the body is complete. If it is not, call `decode` again with the rest of the input,
+    /// or with new input if there is no rest.
     pub done: bool,
 }
 
@@ -132,13 +134,13 @@ impl Decoder {
     /// A decoder for a body framed as `framing`, of at most `bytes_max` bytes of content.
     ///
     /// # Errors
-    /// 413 if the length is known to be larger.
+    /// 413 if `framing` has a length, and the length exceeds `bytes_max`.
     pub fn new(framing: Framing, bytes_max: u64) -> Result<Decoder, Status> {
         let (state, left) = match framing {
-            Framing::None | Framing::Length(0) => (State::Done, 0),
+            Framing::None | Framing::Length(0) => (FramingState::Done, 0),
             Framing::Length(length) if length > bytes_max => return Err(Status::CONTENT_TOO_LARGE),
-            Framing::Length(length) => (State::Length, length),
-            Framing::Chunked => (State::Size(0), 0),
+            Framing::Length(length) => (FramingState::Length, length),
+            Framing::Chunked => (FramingState::Size(0), 0),
         };
         Ok(Decoder { state, left, allowance: bytes_max, overhead: 0 })
     }
@@ -146,23 +148,27 @@ impl Decoder {
     /// Whether the body is complete.
     #[inline]
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == FramingState::Done
     }
 
-    /// Takes body bytes from the front of `input`, up to the end of one run of content.
+    /// Takes bytes of the body from the front of `input`. It stops after one run of content.
     ///
     /// # Errors
-    /// 400 for framing that is not exactly as specified, 413 when the content exceeds its limit,
-    /// 431 when extensions and trailers exceed theirs. After an error the connection has to be
-    /// closed.
+    /// 400 if the framing has an error, 413 if the content exceeds its limit, 431 if extensions and
+    /// trailers exceed theirs. After an error the caller must close the connection, because the
+    /// start of the next request is unknown.
     pub fn decode<'b>(&mut self, input: &'b [u8]) -> Result<Piece<'b>, Status> {
         let mut at = 0;
         loop {
-            if let State::Length | State::Data = self.state {
+            if let FramingState::Length | FramingState::Data = self.state {
                 let take = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - at);
                 self.left -= take as u64;
                 if self.left == 0 {
-                    self.state = if self.state == State::Data { State::DataCr } else { State::Done };
+                    self.state = if self.state == FramingState::Data {
+                        FramingState::DataCr
+                    } else {
+                        FramingState::Done
+                    };
                 }
                 let content = &input[at..at + take];
                 return Ok(Piece { consumed: at + take, content, done: self.is_done() });
@@ -176,7 +182,7 @@ impl Decoder {
     }
 
     /// The state after one byte that is not content.
-    fn framing_byte(&mut self, byte: u8) -> Result<State, Status> {
+    fn framing_byte(&mut self, byte: u8) -> Result<FramingState, Status> {
         if self.state.is_overhead() {
             self.overhead += 1;
             if self.overhead > OVERHEAD_BYTES_MAX {
@@ -184,55 +190,66 @@ impl Decoder {
             }
         }
         Ok(match (self.state, byte) {
-            (State::Size(digits), b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 16 => {
+            (FramingState::Size(digits), b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 16 => {
                 let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
                 self.left = self.left << 4 | digit;
-                State::Size(digits + 1)
+                FramingState::Size(digits + 1)
             }
-            (State::Size(1..), b'\r') => State::SizeLf,
-            (State::Size(1..), b';') => State::Extension,
-            (State::Size(1..) | State::Pad, b' ' | b'\t') => State::Pad,
-            (State::Pad, b';') => State::Extension,
-            (State::Extension, b' ' | b'\t') => State::Extension,
-            (State::Extension | State::ExtensionName, byte) if is_tchar(byte) => State::ExtensionName,
-            (State::ExtensionName | State::NameEnd, b' ' | b'\t') => State::NameEnd,
-            (State::ExtensionName | State::NameEnd, b'=') => State::ExtensionValue,
-            (State::ExtensionValue, b' ' | b'\t') => State::ExtensionValue,
-            (State::ExtensionValue, b'"') => State::Quoted,
-            (State::ExtensionValue | State::ExtensionToken, byte) if is_tchar(byte) => State::ExtensionToken,
-            (State::Quoted, b'"') => State::QuotedEnd,
-            (State::Quoted, b'\\') => State::Escaped,
-            (State::Quoted | State::Escaped, byte) if is_text(byte) => State::Quoted,
-            (State::ExtensionToken | State::QuotedEnd, b' ' | b'\t') => State::Pad,
-            (State::ExtensionName | State::NameEnd | State::ExtensionToken | State::QuotedEnd, b';') => {
-                State::Extension
+            (FramingState::Size(1..), b'\r') => FramingState::SizeLf,
+            (FramingState::Size(1..), b';') => FramingState::Extension,
+            (FramingState::Size(1..) | FramingState::Pad, b' ' | b'\t') => FramingState::Pad,
+            (FramingState::Pad, b';') => FramingState::Extension,
+            (FramingState::Extension, b' ' | b'\t') => FramingState::Extension,
+            (FramingState::Extension | FramingState::ExtensionName, byte) if is_tchar(byte) => {
+                FramingState::ExtensionName
             }
-            (State::ExtensionName | State::ExtensionToken | State::QuotedEnd, b'\r') => State::SizeLf,
-            (State::SizeLf, b'\n') if self.left == 0 => State::Trailer,
-            (State::SizeLf, b'\n') => {
+            (FramingState::ExtensionName | FramingState::NameEnd, b' ' | b'\t') => FramingState::NameEnd,
+            (FramingState::ExtensionName | FramingState::NameEnd, b'=') => FramingState::ExtensionValue,
+            (FramingState::ExtensionValue, b' ' | b'\t') => FramingState::ExtensionValue,
+            (FramingState::ExtensionValue, b'"') => FramingState::Quoted,
+            (FramingState::ExtensionValue | FramingState::ExtensionToken, byte) if is_tchar(byte) => {
+                FramingState::ExtensionToken
+            }
+            (FramingState::Quoted, b'"') => FramingState::QuotedEnd,
+            (FramingState::Quoted, b'\\') => FramingState::Escaped,
+            (FramingState::Quoted | FramingState::Escaped, byte) if is_text(byte) => FramingState::Quoted,
+            (FramingState::ExtensionToken | FramingState::QuotedEnd, b' ' | b'\t') => FramingState::Pad,
+            (
+                FramingState::ExtensionName
+                | FramingState::NameEnd
+                | FramingState::ExtensionToken
+                | FramingState::QuotedEnd,
+                b';',
+            ) => FramingState::Extension,
+            (FramingState::ExtensionName | FramingState::ExtensionToken | FramingState::QuotedEnd, b'\r') => {
+                FramingState::SizeLf
+            }
+            (FramingState::SizeLf, b'\n') if self.left == 0 => FramingState::Trailer,
+            (FramingState::SizeLf, b'\n') => {
                 self.allowance = self.allowance.checked_sub(self.left).ok_or(Status::CONTENT_TOO_LARGE)?;
-                State::Data
+                FramingState::Data
             }
-            (State::DataCr, b'\r') => State::DataLf,
-            (State::DataLf, b'\n') => State::Size(0),
-            (State::Trailer, b'\r') => State::EndLf,
-            (State::Trailer | State::Name, byte) if is_tchar(byte) => State::Name,
-            (State::Name, b':') => State::Value,
-            (State::Value, b'\r') => State::ValueLf,
-            (State::Value, byte) if is_text(byte) => State::Value,
-            (State::ValueLf, b'\n') => State::Trailer,
-            (State::EndLf, b'\n') => State::Done,
+            (FramingState::DataCr, b'\r') => FramingState::DataLf,
+            (FramingState::DataLf, b'\n') => FramingState::Size(0),
+            (FramingState::Trailer, b'\r') => FramingState::EndLf,
+            (FramingState::Trailer | FramingState::Name, byte) if is_tchar(byte) => FramingState::Name,
+            (FramingState::Name, b':') => FramingState::Value,
+            (FramingState::Value, b'\r') => FramingState::ValueLf,
+            (FramingState::Value, byte) if is_text(byte) => FramingState::Value,
+            (FramingState::ValueLf, b'\n') => FramingState::Trailer,
+            (FramingState::EndLf, b'\n') => FramingState::Done,
             _ => return Err(Status::BAD_REQUEST),
         })
     }
 }
 
-/// Bytes of a field value or an extension: no control bytes but the tab.
+/// Whether `byte` may stand in a field value or a quoted string: a control byte may not, except the
+/// tab.
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || byte >= b' ' && byte != 0x7f
 }
 
-/// Bytes of a token (RFC 9110 §5.6.2).
+/// Whether `byte` may stand in a token (RFC 9110 §5.6.2).
 pub(crate) fn is_tchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -242,8 +259,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The slow obvious version: the whole body at once, line by line. Gives content and the bytes
-    /// behind the body.
+    /// The slow obvious version reads the whole body at once, line by line. It returns the content,
+    /// and the bytes behind the body.
     fn oracle(input: &[u8]) -> Option<(Vec<u8>, &[u8])> {
         let mut content = Vec::new();
         let mut rest = input;
@@ -315,8 +332,8 @@ mod tests {
         line.iter().all(|&b| is_text(b)).then_some((line, &input[end + 2..]))
     }
 
-    /// Feeds `input` in pieces that end at `cuts`; gives content, unread bytes and whether the body
-    /// was complete.
+    /// Decodes `input` in pieces that end at `cuts`. Returns the content, the unread bytes, and
+    /// whether the body was complete.
     fn run(framing: Framing, input: &[u8], cuts: &[usize]) -> Result<(Vec<u8>, Vec<u8>, bool), Status> {
         let mut decoder = Decoder::new(framing, 1 << 20)?;
         let (mut content, mut start) = (Vec::new(), 0);
@@ -339,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_ends_where_it_says_at_every_split() {
+    fn a_body_with_a_length_ends_there_at_every_split() {
         for cut in 0..=8 {
             let expected = (b"hello".to_vec(), b"GET".to_vec(), true);
             assert_eq!(run(Framing::Length(5), b"helloGET", &[cut]), Ok(expected));
@@ -370,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn loose_chunks_are_refused() {
+    fn chunks_with_an_error_in_the_framing_are_refused() {
         for input in [
             &b"\r\n"[..],
             b"5\nhello\r\n0\r\n\r\n",

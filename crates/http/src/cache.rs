@@ -1,9 +1,10 @@
 //! The files that a worker has looked up lately: status, prebuilt heads, and the content or an open
 //! descriptor.
 //!
-//! Each worker has its own cache, so that a look-up is one hash and no lock. It is bounded in
-//! number and in bytes. The file to leave is found by the second-chance rule: a hand goes round,
-//! takes a file that was not used since it last came by, and takes the mark from one that was.
+//! Each worker has its own cache, so that a look-up is one hash and no lock. The cache has a limit
+//! on the number of files and on the bytes. The second-chance rule selects the file that has to
+//! leave. A hand goes through the files in a circle. A file that was used since the hand passed it
+//! has a mark: the hand removes the mark, and goes on. The first file without a mark leaves.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -12,12 +13,12 @@ use std::rc::Rc;
 use selvedge_core::Time;
 
 use crate::conditional::{ETag, is_settled};
-use crate::document_root::{Body, Identity, OpenedFile};
+use crate::document_root::{Backing, Identity, OpenedFile};
 use crate::mime;
 use crate::representation::Representation;
 use crate::target;
 
-/// What a cached file costs besides its content and its name, roughly.
+/// Roughly the bytes that a cached file takes besides its content and its name.
 const OVERHEAD_BYTES: usize = 1024;
 
 /// The file that stands for its directory, for its type.
@@ -27,18 +28,18 @@ const INDEX: &[u8] = b"index.html";
 #[derive(Debug)]
 pub(crate) struct CachedFile {
     pub(crate) representation: Representation,
-    pub(crate) body: Body,
+    pub(crate) body: Backing,
     pub(crate) identity: Identity,
-    /// What it is called in the cache, and in messages.
+    /// Its name in the cache, and in messages.
     pub(crate) name: Rc<[u8]>,
-    /// Whether the file was left alone long enough for its times to tell of every change.
+    /// Whether each later change of the file gives it another time.
     settled: bool,
-    /// Until when it is served without looking whether it has changed.
+    /// The time until which it is served without a look at the disk.
     fresh_until: Cell<Time>,
-    /// Until when its pages are taken to be in memory.
+    /// The time until which the server assumes that its pages are in memory.
     pub(crate) resident_until: Cell<Time>,
     used: Cell<bool>,
-    /// Whether its name behind a `/` is a path that leads to it.
+    /// Whether a `/` and its name are together a path that resolves to its name.
     plain: bool,
 }
 
@@ -62,45 +63,45 @@ impl CachedFile {
         }
     }
 
-    /// Whether a path that is a `/` and its name leads to it, with nothing to be decoded or
-    /// removed.
+    /// Whether a `/` and its name are together a path that resolves to its name, without a byte to
+    /// decode or a component to remove.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
     }
 
-    /// Whether it may be served at `now` without looking again.
+    /// Whether it may be served at `now` without a look at the disk.
     #[inline]
     fn is_fresh(&self, now: Time) -> bool {
         now < self.fresh_until.get()
     }
 
-    /// Whether head and content still belong together: what is in memory always does, an open file
-    /// may have been written to.
+    /// Whether head and content still belong together. They do if the content is in memory. An open
+    /// file may have been written to.
     #[inline]
     pub(crate) fn is_unchanged(&self) -> bool {
         match &self.body {
-            Body::Memory(_) => true,
-            Body::Open(fd) => Identity::of(fd).is_ok_and(|found| found == Some(self.identity)),
+            Backing::Memory(_) => true,
+            Backing::Open(fd) => Identity::of(fd).is_ok_and(|found| found == Some(self.identity)),
         }
     }
 
-    /// It has just been seen in this state.
+    /// Notes that a look at the disk has just found the file in this state.
     pub(crate) fn refresh(&self, until: Time) {
         self.fresh_until.set(until);
     }
 
     fn bytes(&self) -> usize {
         let content = match &self.body {
-            Body::Memory(content) => content.len(),
-            Body::Open(_) => 0,
+            Backing::Memory(content) => content.len(),
+            Backing::Open(_) => 0,
         };
         content + self.name.len() + OVERHEAD_BYTES
     }
 }
 
 #[derive(Debug)]
-struct Held {
+struct CachedPlace {
     file: Rc<CachedFile>,
     /// Its place in `order`.
     place: usize,
@@ -109,9 +110,9 @@ struct Held {
 /// The cache. Names are as [`target::resolve`](crate::target::resolve) gives them.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    /// Seeded at random for each cache, and quick: the usual request is one look-up and not much
-    /// else.
-    held: HashMap<Rc<[u8]>, Held, foldhash::fast::RandomState>,
+    /// The hash has a random seed for each cache. It is a fast one, because the look-up is a large
+    /// part of the usual request.
+    held: HashMap<Rc<[u8]>, CachedPlace, foldhash::fast::RandomState>,
     order: Vec<Rc<[u8]>>,
     hand: usize,
     bytes: usize,
@@ -124,7 +125,7 @@ impl Cache {
         Cache { held: HashMap::default(), order: Vec::new(), hand: 0, bytes: 0, files_max, bytes_max }
     }
 
-    /// The file called `name`, if it may be served at `now` without looking again.
+    /// The file called `name`, if it may be served at `now` without a look at the disk.
     #[inline]
     pub(crate) fn fresh(&self, name: &[u8], now: Time) -> Option<&Rc<CachedFile>> {
         let file = &self.held.get(name)?.file;
@@ -132,12 +133,12 @@ impl Cache {
         file.is_fresh(now).then_some(file)
     }
 
-    /// The file called `name`, if its times will tell whether it is still the same.
+    /// The file called `name`, if each change since then has given the file another time.
     pub(crate) fn comparable(&self, name: &[u8]) -> Option<&Rc<CachedFile>> {
         self.held.get(name).map(|held| &held.file).filter(|file| file.settled)
     }
 
-    /// Takes in a file, in the place of an earlier one of its name.
+    /// Adds a file. It replaces an earlier file of the same name.
     pub(crate) fn insert(&mut self, file: Rc<CachedFile>) {
         let name = file.name.clone();
         self.remove(&name);
@@ -149,13 +150,13 @@ impl Cache {
             self.evict();
         }
         self.bytes += bytes;
-        self.held.insert(name.clone(), Held { file, place: self.order.len() });
+        self.held.insert(name.clone(), CachedPlace { file, place: self.order.len() });
         self.order.push(name);
     }
 
-    /// Forgets the file called `name`.
+    /// Removes the file called `name`.
     pub(crate) fn remove(&mut self, name: &[u8]) {
-        let Some(Held { file, place }) = self.held.remove(name) else { return };
+        let Some(CachedPlace { file, place }) = self.held.remove(name) else { return };
         self.bytes -= file.bytes();
         self.order.swap_remove(place);
         if let Some(moved) = self.order.get(place)
@@ -165,15 +166,15 @@ impl Cache {
         }
     }
 
-    /// Forgets all files that hold a descriptor. Whether there were any.
+    /// Removes all files that hold a descriptor. Returns whether there were any.
     pub(crate) fn close_files(&mut self) -> bool {
-        let open = |name: &&Rc<[u8]>| matches!(self.held[&name[..]].file.body, Body::Open(_));
+        let open = |name: &&Rc<[u8]>| matches!(self.held[&name[..]].file.body, Backing::Open(_));
         let open: Vec<Rc<[u8]>> = self.order.iter().filter(open).cloned().collect();
         open.iter().for_each(|name| self.remove(name));
         !open.is_empty()
     }
 
-    /// Forgets all files.
+    /// Removes all files.
     pub(crate) fn clear(&mut self) {
         *self = Cache::new(self.files_max, self.bytes_max);
     }
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_stays() {
+    fn a_file_that_is_used_stays() {
         let mut cache = Cache::new(3, 1 << 20);
         for name in ["a", "b", "c"] {
             cache.insert(file(name.as_bytes(), 10, 100));
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_can_be_given_up() {
+    fn files_with_descriptors_can_be_removed() {
         let mut cache = Cache::new(10, 1 << 20);
         cache.insert(file(b"memory", 10, 100));
         cache.insert(file(b"open", 10, 5));

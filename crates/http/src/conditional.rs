@@ -6,7 +6,7 @@ use crate::date;
 use crate::range::RangeSet;
 use crate::request::{Method, Request};
 
-/// The validators of a selected representation: what preconditions are compared with.
+/// The validators of a selected representation. [`evaluate`] compares the preconditions with them.
 #[derive(Clone, Copy, Debug)]
 pub struct Validators {
     /// Its entity tag.
@@ -15,16 +15,17 @@ pub struct Validators {
     pub modified: Option<u64>,
 }
 
-/// An entity tag of ours, made from what the file system keeps of a file: its number, the time of
-/// its last change and its length.
+/// The entity tag of a file. It is made from the file's number, the time of its last change and its
+/// length.
 ///
-/// The time of change (`ctime`) is not what programs set as they like, as the time of modification
-/// is: an archive that is unpacked with all times alike, or two builds that write the same time,
-/// give different tags.
+/// The time of the last change is `ctime`. A program can set the time of modification (`mtime`) to
+/// any value, but not this one. So two versions of a file have different tags even if an archive or
+/// a build gave them the same time of modification.
 ///
-/// A file that was changed within the last second may be changed again without its time changing,
-/// as far as the resolution of the file system's clock goes. Its tag is weak until then: it answers
-/// `If-None-Match`, but no range is combined on its strength.
+/// The clock of a file system is coarse. If a file was changed within the last second, a second
+/// change may leave its time as it is. So its tag is weak until that second is over. A weak tag
+/// matches in `If-None-Match`; it does not match in `If-Range`, because a client that combines
+/// ranges needs the very same bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ETag {
     /// `W/"` and up to 16 + 16 + 8 + 16 digits, three `-`, and `"`.
@@ -52,7 +53,7 @@ impl ETag {
         tag
     }
 
-    /// The tag as it stands in a field.
+    /// The text of the tag in a field.
     pub fn as_bytes(&self) -> &[u8] {
         &self.text[..usize::from(self.len)]
     }
@@ -79,8 +80,8 @@ impl ETag {
     }
 }
 
-/// Whether a file that was last changed in second `changed` was left alone long enough, at `now`,
-/// for that time to tell of every later change.
+/// Whether the second `changed`, in which a file was last changed, is over at `now`. Then each
+/// later change gives the file another time.
 pub(crate) fn is_settled(changed: i64, now: u64) -> bool {
     changed.saturating_add(1) < i64::try_from(now).unwrap_or(i64::MAX)
 }
@@ -123,15 +124,15 @@ impl<'b> Tag<'b> {
     }
 }
 
-/// How the tags of a list are compared with ours.
+/// How two tags are compared (RFC 9110 §8.8.3.2).
 #[derive(Clone, Copy, PartialEq)]
 enum Comparison {
     Strong,
     Weak,
 }
 
-/// Whether a field with the lines `lines` is `*` or lists a tag that matches `etag`. What is
-/// malformed matches nothing.
+/// Whether a field with the lines `lines` is `*`, or lists a tag that matches `etag`. A line is
+/// read up to its first error.
 fn any_matches<'b>(lines: impl Iterator<Item = &'b [u8]>, etag: &ETag, comparison: Comparison) -> bool {
     let ours = etag.tag();
     for line in lines {
@@ -162,7 +163,7 @@ fn any_matches<'b>(lines: impl Iterator<Item = &'b [u8]>, etag: &ETag, compariso
     false
 }
 
-/// What the preconditions of a request allow.
+/// The answer that the preconditions of a request ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Answer with the whole representation.
@@ -178,9 +179,10 @@ pub enum Outcome {
 /// Evaluates the preconditions of a `GET` or `HEAD` request for a representation that exists, in
 /// the order of RFC 9110 §13.2.2. `now` is the Unix second that the answer's `Date` will show.
 ///
-/// Dates that are malformed or given twice are ignored. `Range` is honoured for `GET` only, if it
-/// can be read, and if `If-Range`, where present, is our strong entity tag or exactly our
-/// modification date, which must lie before `now` to be strong.
+/// A date that is malformed or given twice is ignored. A `Range` is ignored unless the method is
+/// `GET` and the field can be read. If there is an `If-Range`, it must be the strong entity tag of
+/// the representation, or exactly its date of modification. That date must lie before `now`,
+/// because otherwise it is not strong.
 pub fn evaluate(request: &Request<'_>, validators: &Validators, now: u64) -> Outcome {
     let later_than = |field: Option<&[u8]>| -> Option<bool> {
         let date = date::parse(field?)?;

@@ -7,31 +7,33 @@ use crate::request::Limits;
 /// How a site is served: limits, times and sizes.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What a request may cost.
+    /// The sizes that a request may have.
     pub limits: Limits,
     /// How long a connection may be open between two requests.
     pub idle: Duration,
-    /// How long a request head may take from its first byte to its last; beyond it 408.
+    /// How long a request head may take from its first byte to its last. After that the client is
+    /// answered with 408.
     pub head: Duration,
-    /// How long a request body may take; beyond it the connection is closed.
+    /// How long a request body may take. After that the connection is closed.
     pub body: Duration,
-    /// How long a client may take no byte of a reply that waits for it; beyond it the connection is
-    /// closed.
+    /// How long a client may leave a reply unread, without taking a byte of it. After that the
+    /// connection is closed.
     pub write: Duration,
-    /// For how long a file is served without looking whether it has changed. A clock of some
-    /// milliseconds tells.
+    /// For how long a file is served before the server looks again whether the file has changed.
+    /// The clock for this is exact to some milliseconds.
     pub validity: Duration,
     /// The most files that one worker keeps.
     pub cache_files: usize,
     /// The most bytes that one worker keeps of files, heads included.
     pub cache_bytes: usize,
-    /// Files up to this many bytes are kept in memory and sent with their heads in one `send`; of
-    /// longer ones the descriptor is kept, and they are sent with `sendfile`. (On Linux 6.18 over
-    /// loopback both cost the same at 8 KB; at 4 KB memory is 7 % cheaper, at 16 KiB `sendfile` is
-    /// 13 %.)
+    /// The largest size of a file that the cache keeps in memory. Such a file is sent with its head
+    /// in one `send`. Of a larger file the cache keeps the descriptor, and the file is sent with
+    /// `sendfile`. (Measured on Linux 6.18 over loopback: at 8 KB both cost the same. At 4 KB
+    /// memory is 7 % cheaper, and at 16 KiB `sendfile` is 13 % cheaper.)
     pub memory_bytes: u64,
-    /// The most connections of one worker. At this number those that have been idle for some time
-    /// are closed in favour of new ones; if there are none, new ones wait in the kernel's queue.
+    /// The most connections of one worker. At this number the worker closes the connections that
+    /// have been idle for longest, to make room for new ones. If no connection is idle, the new
+    /// ones wait in the kernel's queue.
     pub connections: usize,
 }
 

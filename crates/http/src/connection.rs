@@ -38,20 +38,20 @@ use selvedge_io::net::Stream;
 use self::client::Client;
 use self::exchange::{Exchange, Pause};
 use crate::handler::Handler;
-use crate::worker::Worker;
+use crate::worker::WorkerContext;
 
 /// The most exchanges that are kept for reuse; each has buffers of some 30 KiB.
 const EXCHANGES_MAX: usize = 256;
 
 /// The things that the connections of one worker take from: the worker, and exchanges for reuse.
 pub(crate) struct Connecting<H: Handler> {
-    pub(crate) worker: Worker<H>,
+    pub(crate) worker: WorkerContext<H>,
     #[expect(clippy::vec_box, reason = "a thread that holds one is to hold a pointer, not all its fields")]
     exchanges: RefCell<Vec<Box<Exchange<H>>>>,
 }
 
 impl<H: Handler> Connecting<H> {
-    pub(crate) fn new(worker: Worker<H>) -> Connecting<H> {
+    pub(crate) fn new(worker: WorkerContext<H>) -> Connecting<H> {
         Connecting { worker, exchanges: RefCell::default() }
     }
 

@@ -1,5 +1,4 @@
-//! Dates: the coarse clock with two printed forms that are made once a second, and the reading of
-//! HTTP dates.
+//! Dates: a clock that prints the second in two forms once a second, and a reader of HTTP dates.
 
 use selvedge_core::Time;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -86,8 +85,8 @@ impl Clock {
         self.log_field[LOG_AT..].first_chunk().expect("`LOG_FIELD_LEN` leaves room for it")
     }
 
-    /// [`log`](Self::log) with what stands before and behind it in a line of the access log: from
-    /// the space behind the client's address to the quote before the request line.
+    /// [`log`](Self::log) with the text around it in a line of the access log: from the space
+    /// behind the client's address to the quote before the request line.
     #[inline]
     pub(crate) fn log_field(&self) -> &[u8; LOG_FIELD_LEN] {
         &self.log_field

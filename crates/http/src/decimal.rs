@@ -1,49 +1,51 @@
-//! Numbers in decimal, written four digits at a time: for the fields of a head and for a log line.
+//! Numbers in decimal, written three digits at a time: for the fields of a head and for a log line.
 
 /// The most digits that a `u64` has.
 pub(crate) const DIGITS_MAX: usize = 20;
 
-/// The two digits of each number below 100.
-static PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
+/// The three digits of each number below 1000, and behind them how many of them are leading zeros.
+static TRIPLES: [[u8; 4]; 1000] = {
+    let mut triples = [[0; 4]; 1000];
     let mut n = 0;
-    while n < 100 {
-        pairs[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
+    while n < 1000 {
+        let (hundreds, tens, ones) = ((n / 100) as u8, (n / 10 % 10) as u8, (n % 10) as u8);
+        let zeros = (n < 100) as u8 + (n < 10) as u8;
+        triples[n] = [b'0' + hundreds, b'0' + tens, b'0' + ones, zeros];
         n += 1;
     }
-    pairs
+    triples
 };
 
 /// Writes `n` at the start of `out` and returns the number of its digits. The bytes of `out` behind
 /// the digits may be written too.
 ///
 /// # Panics
-/// If `out` is shorter than [`DIGITS_MAX`] and the digits do not fit into it in groups of four.
+/// If `out` is shorter than [`DIGITS_MAX`] and the digits do not fit into it with a byte behind
+/// them.
 #[inline]
 pub(crate) fn put(n: u64, out: &mut [u8]) -> usize {
-    if n >= 10_000 {
+    if n >= 1000 {
         return put_long(n, out);
     }
-    let zeros = u32::from(n < 1000) + u32::from(n < 100) + u32::from(n < 10);
+    let [.., zeros] = TRIPLES[n as usize];
     // The first digit is the lowest byte, so the shift removes leading zeros.
-    let digits = u32::from_le_bytes(four(n)) >> (8 * zeros);
+    let digits = u32::from_le_bytes(TRIPLES[n as usize]) >> (8 * (zeros & 3));
     out[..4].copy_from_slice(&digits.to_le_bytes());
-    4 - zeros as usize
+    usize::from(3 - (zeros & 3))
 }
 
 #[cold]
 fn put_long(n: u64, out: &mut [u8]) -> usize {
-    let at = put(n / 10_000, out);
-    out[at..at + 4].copy_from_slice(&four(n % 10_000));
-    at + 4
+    let at = put(n / 1000, out);
+    out[at..at + 3].copy_from_slice(&three((n % 1000) as u16));
+    at + 3
 }
 
-/// The digits of `n`, which is below 10,000, with leading zeros.
+/// The digits of `n`, which is below 1000, with leading zeros.
 #[inline]
-pub(crate) fn four(n: u64) -> [u8; 4] {
-    let n = n as u32;
-    let ([a, b], [c, d]) = (PAIRS[(n / 100) as usize], PAIRS[(n % 100) as usize]);
-    [a, b, c, d]
+pub(crate) fn three(n: u16) -> [u8; 3] {
+    let [digits @ .., _] = TRIPLES[usize::from(n)];
+    digits
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@
 //! The worker itself makes a look-up first in a way that does not wait for the disk
 //! (`RESOLVE_CACHED`, `RWF_NOWAIT`). With the path and the content in memory this costs some
 //! microseconds, less than the way to another OS thread and back. If the look-up would have to
-//! wait, its result is [`Missed::Cold`], and the connection has it made again on the blocking pool.
+//! wait, its result is [`LookUpError::Cold`], and the connection has it made again on the blocking
+//! pool.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -55,7 +56,7 @@ pub(crate) enum Patience {
 
 /// Why a look-up gave nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum LookUpError {
     /// It would have to wait for the disk.
     Cold,
     /// The status of the reply.
@@ -74,12 +75,12 @@ pub(crate) enum Found {
 #[derive(Debug)]
 pub(crate) struct OpenedFile {
     pub(crate) identity: Identity,
-    pub(crate) body: Body,
+    pub(crate) body: Backing,
 }
 
 /// The content of a file.
 #[derive(Debug)]
-pub(crate) enum Body {
+pub(crate) enum Backing {
     Memory(Box<[u8]>),
     Open(Handle),
 }
@@ -153,7 +154,7 @@ impl DocumentRoot {
         name: &[u8],
         memory_max: u64,
         patience: Patience,
-    ) -> Result<Found, Missed> {
+    ) -> Result<Found, LookUpError> {
         let mut indexed;
         let is_directory = name.is_empty() || name.ends_with(b"/");
         let path = match is_directory {
@@ -174,8 +175,8 @@ impl DocumentRoot {
             let mode = there.status().map_err(missed)?.mode;
             return match (is_directory, FileType::from_raw_mode(mode)) {
                 (false, FileType::Directory) => Ok(Found::Directory),
-                (false, _) => Err(Missed::Refused(Status::NOT_FOUND)),
-                (true, _) => Err(Missed::Refused(Status::FORBIDDEN)),
+                (false, _) => Err(LookUpError::Refused(Status::NOT_FOUND)),
+                (true, _) => Err(LookUpError::Refused(Status::FORBIDDEN)),
             };
         };
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -183,21 +184,21 @@ impl DocumentRoot {
         let opened = Identity::of(&file).map_err(missed)?;
         let Some(identity) = opened.filter(|opened| opened.is_same_file(&identity)) else {
             // Another file was put in its place between the two calls.
-            return Err(Missed::Cold);
+            return Err(LookUpError::Cold);
         };
         let body = match read_whole(&file, identity, memory_max, patience)? {
-            Some(content) => Body::Memory(content),
-            None => Body::Open(file),
+            Some(content) => Backing::Memory(content),
+            None => Backing::Open(file),
         };
         Ok(Found::File(OpenedFile { identity, body }))
     }
 
     /// Why a directory, named with a `/` at its end or not at all, gave nothing when it has no
     /// index.
-    fn without_index(&self, root: BorrowedFd<'_>, name: &[u8], patience: Patience) -> Missed {
+    fn without_index(&self, root: BorrowedFd<'_>, name: &[u8], patience: Patience) -> LookUpError {
         let directory = if name.is_empty() { b"." } else { name };
         match self.open(root, directory, OFlags::PATH | OFlags::DIRECTORY, patience) {
-            Ok(_) => Missed::Refused(Status::FORBIDDEN),
+            Ok(_) => LookUpError::Refused(Status::FORBIDDEN),
             Err(errno) => missed(errno),
         }
     }
@@ -208,7 +209,7 @@ impl DocumentRoot {
         root: BorrowedFd<'_>,
         name: &[u8],
         patience: Patience,
-    ) -> Result<Option<Identity>, Missed> {
+    ) -> Result<Option<Identity>, LookUpError> {
         let indexed;
         let path = match name.is_empty() || name.ends_with(b"/") {
             true => {
@@ -292,7 +293,7 @@ fn read_whole(
     identity: Identity,
     memory_max: u64,
     patience: Patience,
-) -> Result<Option<Box<[u8]>>, Missed> {
+) -> Result<Option<Box<[u8]>>, LookUpError> {
     if identity.len > memory_max {
         return Ok(None);
     }
@@ -308,7 +309,7 @@ fn read_whole(
             Ok(0) => return Ok(None),
             Ok(n) => at += n,
             Err(Errno::INTR) => {}
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Err(Missed::Cold),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Err(LookUpError::Cold),
             Err(errno) => return Err(missed(errno)),
         }
     }
@@ -330,9 +331,9 @@ pub(crate) fn warm(file: &Handle, offset: u64, len: usize) {
     }
 }
 
-fn missed(errno: Errno) -> Missed {
-    Missed::Refused(match errno {
-        Errno::AGAIN => return Missed::Cold,
+fn missed(errno: Errno) -> LookUpError {
+    LookUpError::Refused(match errno {
+        Errno::AGAIN => return LookUpError::Cold,
         Errno::NOENT
         | Errno::NOTDIR
         | Errno::NAMETOOLONG
@@ -366,18 +367,18 @@ mod tests {
         (home, tree)
     }
 
-    fn found(tree: &DocumentRoot, name: &str, patience: Patience) -> Result<String, Missed> {
+    fn found(tree: &DocumentRoot, name: &str, patience: Patience) -> Result<String, LookUpError> {
         let root = tree.root(Patience::Disk).unwrap();
         Ok(match tree.find(root.as_fd(), name.as_bytes(), 100, patience)? {
             Found::Directory => "a directory".into(),
-            Found::File(OpenedFile { body: Body::Memory(content), .. }) => {
+            Found::File(OpenedFile { body: Backing::Memory(content), .. }) => {
                 String::from_utf8(content.into()).unwrap()
             }
             Found::File(_) => "an open file".into(),
         })
     }
 
-    const NOT_FOUND: Result<String, Missed> = Err(Missed::Refused(Status::NOT_FOUND));
+    const NOT_FOUND: Result<String, LookUpError> = Err(LookUpError::Refused(Status::NOT_FOUND));
 
     /// Both ways of looking up agree but for symbolic links, which only one of them follows.
     #[test]
@@ -392,7 +393,7 @@ mod tests {
             assert_eq!(find("deep/er/index.html"), Ok("index".into()));
             assert_eq!(find("deep/er"), Ok("a directory".into()));
             for name in ["", "deep/"] {
-                let refused = Err(Missed::Refused(Status::FORBIDDEN));
+                let refused = Err(LookUpError::Refused(Status::FORBIDDEN));
                 assert_eq!(find(name), refused, "{name} {}", tree.beneath);
             }
             for name in ["none", "none/", "none/file", "file/", "file/more", "outside", "up/secret"] {
@@ -411,7 +412,7 @@ mod tests {
         found(&kernel, "file", Patience::Disk).unwrap();
         assert_eq!(found(&kernel, "file", Patience::None), Ok("content".into()));
         let walking = DocumentRoot { beneath: false, ..kernel };
-        assert_eq!(found(&walking, "file", Patience::None), Err(Missed::Cold), "a walk may wait");
+        assert_eq!(found(&walking, "file", Patience::None), Err(LookUpError::Cold), "a walk may wait");
         assert!(walking.root(Patience::None).is_err());
     }
 

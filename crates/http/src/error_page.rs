@@ -5,23 +5,24 @@ use crate::request::{Method, Request};
 use crate::response::{Persistence, Writer, put_number};
 use crate::status::Status;
 
-/// The methods a file answers, as `Allow` says it.
+/// The methods that a file answers: the value of `Allow`.
 pub const ALLOW: &str = "GET, HEAD, OPTIONS";
 
-/// What a reply needs besides its status.
+/// The field that a reply has besides the usual ones.
 #[derive(Clone, Copy, Debug)]
 pub enum Extra<'a> {
     /// Nothing.
     None,
     /// `Location`, of a redirect.
     Location(&'a [u8]),
-    /// The length of the representation no range of which could be satisfied: `Content-Range: bytes
-    /// */length`.
+    /// `Content-Range: bytes */length`, if no range of the request could be satisfied. The number
+    /// is the length of the representation.
     Length(u64),
 }
 
-/// The status for a request that no file answers, whatever its target: 204 for `OPTIONS`, 405 for
-/// the methods that are known, 501 for others. `None` for `GET` and `HEAD`.
+/// The status for a request with another method than `GET` and `HEAD`: 204 for `OPTIONS`, 405 for
+/// the other methods that the parser knows, 501 for the rest. `None` for `GET` and `HEAD`, which a
+/// file answers.
 pub fn instead_of_file(request: &Request<'_>) -> Option<Status> {
     match request.method {
         Method::Get | Method::Head => None,
@@ -33,9 +34,9 @@ pub fn instead_of_file(request: &Request<'_>) -> Option<Status> {
     }
 }
 
-/// Appends a whole reply with a small page that names `status`; without the page if `method` is
-/// `HEAD`. Pass `GET` as the method of a request that could not be parsed. Returns the bytes of the
-/// page that were appended.
+/// Appends a whole reply with a small page that names `status`. If `method` is `HEAD`, the reply
+/// has no page. Pass `GET` as the method of a request that could not be parsed. Returns the number
+/// of bytes of the page that were appended.
 pub fn put(
     status: Status,
     extra: Extra<'_>,

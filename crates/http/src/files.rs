@@ -14,7 +14,7 @@ use selvedge_io::fs::Handle;
 
 use crate::cache::{Cache, CachedFile};
 use crate::config::Config;
-use crate::document_root::{Body, DocumentRoot, Found, Missed, Patience};
+use crate::document_root::{Backing, DocumentRoot, Found, LookUpError, Patience};
 use crate::error_page::{self, Extra};
 use crate::handler::{Handled, Handler, Reply, Rest, Terms};
 use crate::representation::{Answer, Content};
@@ -37,20 +37,20 @@ pub(crate) struct Files {
 }
 
 /// The name of a file that has to be looked up on the blocking pool.
-pub(crate) type Name = Vec<u8>;
+pub(crate) type FileName = Vec<u8>;
 
 /// A name and the result of its look-up.
-pub(crate) type LookedUp = (Name, Result<Found, Missed>);
+pub(crate) type LookedUp = (FileName, Result<Found, LookUpError>);
 
-/// What the name of a request was found to be.
+/// The result of a look-up for one request.
 enum Resource {
     File(Rc<CachedFile>),
     Directory,
 }
 
-/// What a look at the directory has shown.
-enum Seen {
-    /// The cached file is still what its name stands for.
+/// The result of a look at the directory.
+enum FileState {
+    /// The name still stands for the cached file.
     Unchanged(Rc<CachedFile>),
     Found(Found),
 }
@@ -72,7 +72,7 @@ impl Files {
         &self.directory
     }
 
-    /// Forgets all that is known of the directory.
+    /// Empties the cache and closes the root.
     pub(crate) fn forget(&mut self) {
         self.cache.clear();
         self.root = None;
@@ -85,7 +85,7 @@ impl Files {
         request: &Request<'_>,
         terms: &Terms<'_>,
         found: &mut Option<Box<LookedUp>>,
-    ) -> Result<Resource, Missed> {
+    ) -> Result<Resource, LookUpError> {
         let now = terms.now;
         // The usual path is the name of a cached file. Then there is nothing to decode in the path.
         if let Some((_, name)) = request.path.split_first()
@@ -95,7 +95,7 @@ impl Files {
         {
             return Ok(Resource::File(file.clone()));
         }
-        target::resolve(request.path, &mut self.name).map_err(Missed::Refused)?;
+        target::resolve(request.path, &mut self.name).map_err(LookUpError::Refused)?;
         if let Some(file) = self.cache.fresh(&self.name, now)
             && file.is_unchanged()
         {
@@ -115,36 +115,36 @@ impl Files {
         &mut self,
         name: &[u8],
         terms: &Terms<'_>,
-        found: Option<Result<Found, Missed>>,
-    ) -> Result<Resource, Missed> {
+        found: Option<Result<Found, LookUpError>>,
+    ) -> Result<Resource, LookUpError> {
         let now = terms.now;
         let seen = match found {
-            Some(found) => found.map(|found| (Seen::Found(found), now + self.validity)),
+            Some(found) => found.map(|found| (FileState::Found(found), now + self.validity)),
             None => match self.look(name, now) {
                 // The process has no descriptors left. The cache can do without those of its files.
-                Err(Missed::Refused(Status::SERVICE_UNAVAILABLE)) if self.cache.close_files() => {
+                Err(LookUpError::Refused(Status::SERVICE_UNAVAILABLE)) if self.cache.close_files() => {
                     self.look(name, now)
                 }
                 seen => seen,
             },
         };
         match seen {
-            Ok((Seen::Unchanged(file), until)) => {
+            Ok((FileState::Unchanged(file), until)) => {
                 file.refresh(until);
                 Ok(Resource::File(file))
             }
-            Ok((Seen::Found(Found::File(file)), until)) => {
+            Ok((FileState::Found(Found::File(file)), until)) => {
                 let file = Rc::new(CachedFile::new(name, file, terms.clock.second()));
                 file.refresh(until);
                 self.cache.insert(file.clone());
                 Ok(Resource::File(file))
             }
-            Ok((Seen::Found(Found::Directory), _)) => {
+            Ok((FileState::Found(Found::Directory), _)) => {
                 self.cache.remove(name);
                 Ok(Resource::Directory)
             }
             Err(missed) => {
-                if missed != Missed::Cold {
+                if missed != LookUpError::Cold {
                     self.cache.remove(name);
                 }
                 Err(missed)
@@ -154,7 +154,7 @@ impl Files {
 
     /// Looks at the file that `name` stands for now. Also returns the time until which the result
     /// holds: that of the root below which the file was found.
-    fn look(&mut self, name: &[u8], now: Time) -> Result<(Seen, Time), Missed> {
+    fn look(&mut self, name: &[u8], now: Time) -> Result<(FileState, Time), LookUpError> {
         if self.root.as_ref().is_none_or(|(_, until)| now >= *until) {
             let root = self.directory.root(Patience::None).map_err(missing_root)?;
             self.root = Some((root, now + self.validity));
@@ -163,10 +163,10 @@ impl Files {
         if let Some(file) = self.cache.comparable(name)
             && self.directory.identify(root.as_fd(), name, Patience::None)? == Some(file.identity)
         {
-            return Ok((Seen::Unchanged(file.clone()), *until));
+            return Ok((FileState::Unchanged(file.clone()), *until));
         }
         let found = self.directory.find(root.as_fd(), name, self.memory_bytes, Patience::None)?;
-        Ok((Seen::Found(found), *until))
+        Ok((FileState::Found(found), *until))
     }
 
     /// Answers a request that is not for a file, or not for one that can be served.
@@ -178,7 +178,7 @@ impl Files {
 }
 
 impl Handler for Files {
-    type Search = Name;
+    type Search = FileName;
     type Found = LookedUp;
 
     #[inline]
@@ -188,27 +188,28 @@ impl Handler for Files {
         terms: &Terms<'_>,
         found: &mut Option<Box<LookedUp>>,
         out: &mut Vec<u8>,
-    ) -> Handled<Name> {
+    ) -> Handled<FileName> {
         if let Some(status) = error_page::instead_of_file(request) {
             return Handled::Reply(self.page(status, request, terms, out));
         }
         Handled::Reply(match self.find(request, terms, found) {
             Ok(Resource::File(file)) => answer_with(file, request, terms, out),
             Ok(Resource::Directory) => redirect(&self.name, request, terms, out),
-            Err(Missed::Refused(status)) => self.page(status, request, terms, out),
-            Err(Missed::Cold) => return Handled::Search(std::mem::take(&mut self.name)),
+            Err(LookUpError::Refused(status)) => self.page(status, request, terms, out),
+            Err(LookUpError::Cold) => return Handled::Search(std::mem::take(&mut self.name)),
         })
     }
 
-    fn search(&self, name: Name) -> impl FnOnce() -> Box<LookedUp> + Send + use<> + 'static {
+    fn search(&self, name: FileName) -> impl FnOnce() -> Box<LookedUp> + Send + use<> + 'static {
         let (directory, memory_bytes) = (self.directory.clone(), self.memory_bytes);
         move || {
             let root = directory.root(Patience::Disk).map_err(missing_root);
             let found =
                 root.and_then(|root| directory.find(root.as_fd(), &name, memory_bytes, Patience::Disk));
             let found = match found {
-                // Something below the root is renamed faster than it can be looked up.
-                Err(Missed::Cold) => Err(Missed::Refused(Status::SERVICE_UNAVAILABLE)),
+                // A program renames something below the root again and again, so that each look-up
+                // fails half-way.
+                Err(LookUpError::Cold) => Err(LookUpError::Refused(Status::SERVICE_UNAVAILABLE)),
                 found => found,
             };
             Box::new((name, found))
@@ -228,11 +229,11 @@ fn answer_with(
         file.representation.answer(request, *persistence, clock, out);
     let rest = match (content, &file.body) {
         (Content::Nothing, _) => Rest::Nothing,
-        (Content::Span(span), Body::Memory(content)) => {
+        (Content::Span(span), Backing::Memory(content)) => {
             out.extend_from_slice(&content[span.start as usize..span.end as usize]);
             Rest::Nothing
         }
-        (Content::Span(span), Body::Open(_)) => Rest::Span(file, span),
+        (Content::Span(span), Backing::Open(_)) => Rest::Span(file, span),
         (Content::Parts(parts), _) => Rest::Parts(file, Box::new(parts)),
     };
     Reply { status, content_bytes, rest }
@@ -251,9 +252,9 @@ fn redirect(name: &[u8], request: &Request<'_>, terms: &Terms<'_>, out: &mut Vec
 
 /// The status for a root that cannot be opened. The root may be missing for a moment while it is
 /// replaced, so its absence says nothing about the files in it.
-fn missing_root(errno: Errno) -> Missed {
+fn missing_root(errno: Errno) -> LookUpError {
     match errno {
-        Errno::AGAIN => Missed::Cold,
-        _ => Missed::Refused(Status::SERVICE_UNAVAILABLE),
+        Errno::AGAIN => LookUpError::Cold,
+        _ => LookUpError::Refused(Status::SERVICE_UNAVAILABLE),
     }
 }

@@ -1,5 +1,5 @@
-//! What stands between a connection and the content it serves: a [`Handler`] takes a [`Request`]
-//! and gives a [`Reply`].
+//! The border between a connection and the content that it serves: a [`Handler`] takes a
+//! [`Request`] and gives a [`Reply`].
 //!
 //! `connection` calls a handler for each request that it has parsed, and sends the reply. It knows
 //! the protocol and no directory. `files.rs` has the handler that serves a directory.
@@ -17,7 +17,7 @@ use crate::status::Status;
 
 /// Answers the requests of all connections of one worker.
 pub(crate) trait Handler {
-    /// A question that only calls which wait for the disk can answer.
+    /// A question about the disk. The call that answers it may block.
     type Search;
 
     /// The answer to such a question.
@@ -40,22 +40,22 @@ pub(crate) trait Handler {
     fn search(&self, search: Self::Search) -> impl FnOnce() -> Box<Self::Found> + Send + use<Self> + 'static;
 }
 
-/// What holds for a reply whatever its content is.
+/// The parts of a reply that do not depend on its content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
     /// The time at which the request is answered.
     pub(crate) now: Time,
     /// The date for the reply.
     pub(crate) clock: &'a Clock,
-    /// What the reply says about the connection.
+    /// Whether the connection stays open after the reply.
     pub(crate) persistence: Persistence,
 }
 
-/// What a handler made of a request.
+/// The result of [`Handler::answer`].
 pub(crate) enum Handled<S> {
     /// The reply.
     Reply(Reply),
-    /// Nothing yet: the handler needs the answer to this.
+    /// No reply yet: the handler needs the answer to this question first.
     Search(S),
 }
 

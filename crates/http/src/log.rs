@@ -95,7 +95,7 @@ impl Lines {
     /// # Paper
     /// \[Mighty\] "Logging": IP address and zoned time, no intermediate data between the values and
     /// the buffer.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, line: &Line<'_>, clock: &Clock) {
         let texts = line.request.len() + line.referer.len() + line.user_agent.len();
         let (len, needs_escapes) = write(line, clock, self.spare(FIXED_BYTES + texts), put_clean);
@@ -146,6 +146,11 @@ impl Lines {
     /// Bytes of lines for which there is room in all.
     pub fn room(&self) -> usize {
         self.room.len()
+    }
+
+    /// Removes the lines behind the first `len` bytes.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
     }
 
     /// Removes all lines and keeps the room.
@@ -237,31 +242,31 @@ fn put_front(peer: Option<IpAddr>, clock: &Clock, out: &mut [u8]) -> usize {
 /// Copies `text`. Returns its length, and whether it has a byte that needs an escape.
 #[inline(always)]
 fn put_clean(text: &[u8], out: &mut [u8]) -> (usize, bool) {
-    let out = &mut out[..text.len()];
-    let found = if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
-        let mut found = examine(first) | examine(last);
-        if text.len() <= 32 {
+    let len = text.len();
+    let out = &mut out[..len];
+    let found = match (text.first_chunk(), text.last_chunk()) {
+        (Some(first), Some(last)) if len <= 32 => {
             *window(out, 0) = *first;
-            *window(out, text.len() - 16) = *last;
-        } else {
-            out.copy_from_slice(text);
-            found = text[16..].as_chunks().0.iter().fold(found, |found, chunk| found | examine(chunk));
+            *window(out, len - 16) = *last;
+            examine(first) | examine(last) != u8x16::ZERO
         }
-        found != u8x16::ZERO
-    } else if let (Some(&first), Some(&last)) = (text.first_chunk(), text.last_chunk()) {
-        *window(out, 0) = first;
-        *window(out, text.len() - 8) = last;
-        word_needs_escape(u64::from_ne_bytes(first)) | word_needs_escape(u64::from_ne_bytes(last))
-    } else {
-        put_short(text, out)
+        _ => put_unusual(text, out),
     };
-    (text.len(), found)
+    (len, found)
 }
 
-/// Copies a text of less than eight bytes. Returns whether it has a byte that needs an escape.
+/// Copies a text of another length than 16 to 32 bytes. Returns whether it has a byte that needs an
+/// escape.
 #[inline(never)]
-fn put_short(text: &[u8], out: &mut [u8]) -> bool {
+fn put_unusual(text: &[u8], out: &mut [u8]) -> bool {
     out.copy_from_slice(text);
+    if let Some(last) = text.last_chunk() {
+        let (chunks, _) = text.as_chunks();
+        return chunks.iter().fold(examine(last), |found, chunk| found | examine(chunk)) != u8x16::ZERO;
+    }
+    if let (Some(&first), Some(&last)) = (text.first_chunk(), text.last_chunk()) {
+        return word_needs_escape(u64::from_ne_bytes(first)) | word_needs_escape(u64::from_ne_bytes(last));
+    }
     text.iter().any(|&byte| needs_escape(byte))
 }
 

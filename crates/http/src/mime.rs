@@ -1,16 +1,18 @@
 //! Media types by file name.
 //!
-//! Text kinds carry `charset=utf-8`; the JSON and XML kinds say their encoding themselves. Source
-//! code is `text/plain`, so that a browser shows it (`.ts` is TypeScript here, not an MPEG stream).
+//! The text types have `charset=utf-8`. The JSON and XML types have none, because such a file says
+//! itself how it is encoded. Source code is `text/plain`, so that a browser shows it. So `.ts` is
+//! TypeScript, not an MPEG stream.
 
-/// The type of a file that has no extension, or one that is not in the table.
+/// The type of a file without an extension, and of a file with an extension that is not in the
+/// table.
 pub const DEFAULT: &str = "application/octet-stream";
 
 /// The longest extension in the table.
 const EXTENSION_BYTES_MAX: usize = 11;
 
-/// The media type of the file `name` (a path will do), by its extension, in which case does not
-/// matter. A leading dot makes no extension.
+/// The media type of the file `name`, which may be a path. The extension decides; upper and lower
+/// case are alike. The text behind a leading dot is no extension.
 ///
 /// # Complexity
 /// A binary search; no allocation.

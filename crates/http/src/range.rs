@@ -1,9 +1,10 @@
 //! Byte ranges (RFC 9110 §14): parsing, resolving against a length, and multipart/byteranges.
 //!
-//! **Policy.** A `Range` that cannot be read, or that names more than [`RANGES_MAX`] ranges, is
-//! ignored: the whole representation is sent. Ranges that overlap are merged, and then all are sent
-//! in ascending order; without overlap they are sent as asked for. So no byte is sent twice, and a
-//! reply is never longer than the representation by more than [`RANGES_MAX`] part heads.
+//! **Policy.** The server ignores a `Range` that it cannot read, and one with more than
+//! [`RANGES_MAX`] ranges: it sends the whole representation. If no ranges overlap, it sends them in
+//! the order of the request. If some overlap, it merges those, and sends all ranges in ascending
+//! order. So it sends no byte twice, and a reply is at most [`RANGES_MAX`] part heads longer than
+//! the representation.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -12,7 +13,7 @@ use crate::response::put_number;
 /// The most ranges that one request may name.
 pub const RANGES_MAX: usize = 16;
 
-/// One range as asked for, before the length is known.
+/// One range of a request, before the length of the representation is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spec {
     /// `first-last`, or `first-` with `last` the largest number.
@@ -32,7 +33,7 @@ pub struct RangeSet {
 pub struct Span {
     /// The first byte.
     pub start: u64,
-    /// Behind the last byte.
+    /// The byte after the last one.
     pub end: u64,
 }
 
@@ -53,12 +54,12 @@ pub enum Resolved {
     One(Span),
     /// Send several spans as multipart/byteranges.
     Many(Vec<Span>),
-    /// None can be satisfied: 416.
+    /// No range can be satisfied: send 416.
     NotSatisfiable,
 }
 
 impl RangeSet {
-    /// Reads the value of a `Range` field; `None` if it is to be ignored.
+    /// Reads the value of a `Range` field. `None` if the server must ignore the field.
     ///
     /// # Examples
     /// ```
@@ -87,10 +88,10 @@ impl RangeSet {
         (!specs.is_empty()).then_some(RangeSet { specs })
     }
 
-    /// What is to be sent of a representation of `len` bytes.
+    /// The parts of a representation of `len` bytes that this set selects.
     ///
-    /// Of an empty representation nothing can be named: a suffix of it, which RFC 9110 §14.1.2
-    /// calls satisfiable, is the whole.
+    /// An empty representation has no span. But RFC 9110 §14.1.2 calls a suffix of it satisfiable,
+    /// so a suffix selects the whole of it.
     pub fn resolve(&self, len: u64) -> Resolved {
         if len == 0 && self.specs.iter().any(|spec| matches!(spec, Spec::Suffix { length: 1.. })) {
             return Resolved::Whole;
@@ -138,7 +139,7 @@ impl Spec {
     }
 }
 
-/// `1*DIGIT`; what does not fit counts as the largest number.
+/// Reads `1*DIGIT`. A number that does not fit into a `u64` counts as the largest one.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -156,8 +157,8 @@ pub fn put_content_range(span: Span, len: u64, out: &mut Vec<u8>) {
     put_number(len, out);
 }
 
-/// The body of a multipart/byteranges reply: for each part its head, then the bytes of its span;
-/// then the end.
+/// The body of a multipart/byteranges reply. It has a head and the bytes of a span for each part,
+/// and an end mark.
 #[derive(Clone, Debug)]
 pub struct Parts {
     spans: Vec<Span>,
@@ -171,7 +172,7 @@ impl Parts {
     const BOUNDARY_BYTES: usize = 24;
 
     /// Parts for `spans` of a representation of `len` bytes and type `content_type`. The boundary
-    /// is drawn at random, so that no author of a file can put it there beforehand.
+    /// is random, so that the author of a file cannot know it and write it into the file.
     pub fn new(spans: Vec<Span>, content_type: &'static str, len: u64) -> Parts {
         let mut boundary = *b"selvedge0000000000000000";
         let mut random = RandomState::new().hash_one(len);
@@ -187,12 +188,12 @@ impl Parts {
         &self.spans
     }
 
-    /// What stands between the parts, without its dashes.
+    /// The boundary between the parts, without its dashes.
     pub fn boundary(&self) -> &[u8] {
         &self.boundary
     }
 
-    /// Appends what comes before the bytes of part `index`.
+    /// Appends the head of part `index`, which comes before the bytes of its span.
     ///
     /// # Panics
     /// If there is no such part.
@@ -206,7 +207,7 @@ impl Parts {
         out.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// Appends what comes behind the last part.
+    /// Appends the end mark, which comes behind the last part.
     pub fn put_end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n--");
         out.extend_from_slice(&self.boundary);
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_as_long_as_they_say() {
+    fn content_length_is_the_length_of_the_parts() {
         let parts = Parts::new(vec![span(0, 2), span(995, 1000)], "text/plain; charset=utf-8", 1000);
         let mut body = Vec::new();
         for (index, span) in parts.spans().iter().enumerate() {
@@ -310,8 +311,7 @@ mod tests {
         assert_ne!(parts.boundary(), other.boundary());
     }
 
-    /// The slow obvious version: which bytes of the representation does each range name, as a list
-    /// of byte numbers.
+    /// The slow obvious version: for each range the numbers of the bytes that it names.
     fn oracle(specs: &[(Option<u64>, Option<u64>)], len: u64) -> Vec<Vec<u64>> {
         let named = |&(first, last): &(Option<u64>, Option<u64>)| -> Vec<u64> {
             (0..len)
@@ -337,25 +337,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_the_bytes_the_oracle_names(specs in specs(), len in 1u64..32) {
+        fn the_set_and_the_oracle_name_the_same_bytes(specs in specs(), len in 1u64..32) {
             let text = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
             let list: Vec<String> = specs.iter().map(|&(a, b)| format!("{}-{}", text(a), text(b))).collect();
             let wanted = oracle(&specs, len);
-            let got: Vec<Vec<u64>> = match resolved(&format!("bytes={}", list.join(", ")), len).unwrap() {
+            let found: Vec<Vec<u64>> = match resolved(&format!("bytes={}", list.join(", ")), len).unwrap() {
                 Resolved::One(span) => vec![(span.start..span.end).collect()],
                 Resolved::Many(spans) => spans.iter().map(|span| (span.start..span.end).collect()).collect(),
                 Resolved::NotSatisfiable => vec![],
                 Resolved::Whole => panic!("the representation is not empty"),
             };
-            let (wanted_flat, got_flat) = (wanted.concat(), got.concat());
+            let (wanted_flat, found_flat) = (wanted.concat(), found.concat());
             let distinct: std::collections::BTreeSet<u64> = wanted_flat.iter().copied().collect();
-            // No byte twice, none missing, none that was not asked for.
-            prop_assert_eq!(got_flat.iter().copied().collect::<std::collections::BTreeSet<_>>(), distinct.clone());
-            prop_assert_eq!(got_flat.len(), distinct.len());
+            // Each byte that the request names is sent once, and no other byte.
+            prop_assert_eq!(found_flat.iter().copied().collect::<std::collections::BTreeSet<_>>(), distinct.clone());
+            prop_assert_eq!(found_flat.len(), distinct.len());
             if wanted_flat.len() == distinct.len() {
-                prop_assert_eq!(got, wanted);
+                prop_assert_eq!(found, wanted);
             } else {
-                prop_assert!(got_flat.is_sorted());
+                prop_assert!(found_flat.is_sorted());
             }
         }
 

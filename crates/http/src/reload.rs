@@ -1,5 +1,4 @@
-//! The word that something outside has changed, passed from one OS thread to all others, again and
-//! again.
+//! The signal that files have changed, from one OS thread to all others. It may come many times.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ pub struct Reload {
     requests: Arc<WaitQueue<u64, u64, Shared>>,
 }
 
-/// Waits until there were more requests than it has heard of.
+/// Waits until there were more requests than the waiter has counted.
 enum Newer {}
 
 impl Role<u64, u64> for Newer {
@@ -47,12 +46,12 @@ impl Role<u64, u64> for Newer {
 }
 
 impl Reload {
-    /// A bell that was never rung.
+    /// A bell with no ring yet.
     pub fn new() -> Reload {
         Reload { requests: Arc::new(WaitQueue::new(0)) }
     }
 
-    /// Rings it: all that wait go on.
+    /// Rings the bell. All threads that wait for it go on.
     pub fn request(&self) {
         self.requests.with(|requests, queue| {
             *requests += 1;
@@ -62,8 +61,8 @@ impl Reload {
         });
     }
 
-    /// Waits until it was rung more often than `heard`, and sets `heard` to how often it was rung.
-    /// Several rings before the caller listens are one.
+    /// Waits until the number of rings is greater than `heard`, and then sets `heard` to that
+    /// number. So the caller sees several rings between two calls as one.
     pub async fn requested(&self, heard: &mut u64) {
         self.requests.wait::<Newer>(*heard).await;
         *heard = self.requests.with(|requests, _| *requests);

@@ -1,5 +1,5 @@
-//! A served directory, as one worker serves it: the public type that puts files, connections and
-//! log together, and accepts connections.
+//! A served directory, as one worker serves it. [`Site`] is the public type: it puts files,
+//! connections and log together, and accepts connections.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -22,7 +22,7 @@ use crate::connection::{Connecting, Link};
 use crate::document_root::DocumentRoot;
 use crate::files::Files;
 use crate::stop::Stop;
-use crate::worker::Worker;
+use crate::worker::WorkerContext;
 
 /// A directory and everything that one worker needs to serve it: configuration, cache, buffers,
 /// clock, log, and the list of its connections. It stays on its OS thread, so nothing in it is
@@ -65,7 +65,7 @@ use crate::worker::Worker;
 pub struct Site {
     connecting: Connecting<Files>,
     links: RefCell<Vec<Rc<Link>>>,
-    /// Until when nothing is said about connections that have to wait.
+    /// The time before which the worker does not report again that it is full.
     quiet_until: Cell<Time>,
     /// The number of connections, and the threads that wait until there is none.
     connections: WaitQueue<usize, (), Local>,
@@ -86,21 +86,21 @@ impl Role<usize, ()> for Gone {
     fn abandoned(_: &mut usize, _: &mut Queue<()>, (): &mut ()) {}
 }
 
-/// How long accepting pauses when there are as many connections as may be: when some are being
-/// closed, and when all are in use.
+/// How long a full worker pauses before it looks again for room: the first if it has closed idle
+/// connections, the second if all connections are in use.
 const FULL_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(5));
 
-/// How long connections that are being closed in favour of new ones are waited for before others
-/// are closed.
+/// How long a full worker waits until the connections that it closes have ended. After that it
+/// closes others.
 const CLOSING: Duration = Duration::from_millis(100);
 
-/// One of so many connections is closed at a time when there are as many as may be.
+/// A full worker closes one in so many connections at a time.
 const CLOSED_SHARE: usize = 32;
 
-/// How often it is said that connections have to wait.
+/// The time between two reports that a worker is full.
 const FULL_REPORT: Duration = Duration::from_secs(60);
 
-/// How long connections that were broken off have to end.
+/// How long [`Site::break_off`] waits for the threads of the connections.
 const BROKEN_OFF: Duration = Duration::from_secs(1);
 
 impl Site {
@@ -108,7 +108,7 @@ impl Site {
     pub fn new(directory: DocumentRoot, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
         let files = Files::new(directory, &config);
         Rc::new(Site {
-            connecting: Connecting::new(Worker::new(config, log.map(WorkerLog::new), files)),
+            connecting: Connecting::new(WorkerContext::new(config, log.map(WorkerLog::new), files)),
             links: RefCell::default(),
             quiet_until: Cell::new(Time::default()),
             connections: WaitQueue::new(0),
@@ -119,19 +119,19 @@ impl Site {
         &self.connecting.worker.config
     }
 
-    /// Serves one connection to its end: the body of a connection thread. `peer` is for the log.
-    /// The connection counts from the call on.
+    /// Serves one connection to its end. The future is the body of a connection thread. `peer` is
+    /// the address for the log. The connection counts from the call on, not from the first poll.
     pub fn serve(self: &Rc<Site>, stream: Stream, peer: Option<IpAddr>) -> impl Future<Output = ()> + use<> {
-        // Not an async fn: its arguments would stay in the thread, beside what they became.
+        // Not an `async fn`: that would keep its arguments in the thread, beside `admitted`.
         let admitted = self.admit(stream, peer);
         async move { admitted.link.converse(&admitted.site.connecting).await }
     }
 
-    /// Accepts connections, each with a thread of its own, until `stop` is requested; requests that
-    /// have come in by then, on connections that only the kernel has accepted, are answered too.
+    /// Accepts connections, each with a thread of its own, until `stop` is requested. Then it takes
+    /// over the connections that the kernel has accepted by that time, and returns.
     ///
     /// # Errors
-    /// Only those that waiting does not mend.
+    /// The listener's error, if the listener cannot go on after it.
     pub async fn serve_tcp(self: &Rc<Site>, listener: TcpListener, stop: &Stop) -> io::Result<()> {
         let accept = async || {
             let (stream, peer) = listener.accept().await?;
@@ -143,7 +143,7 @@ impl Site {
     /// As [`serve_tcp`](Self::serve_tcp), for a Unix socket.
     ///
     /// # Errors
-    /// Only those that waiting does not mend.
+    /// The listener's error, if the listener cannot go on after it.
     pub async fn serve_unix(self: &Rc<Site>, listener: UnixListener, stop: &Stop) -> io::Result<()> {
         self.accept_all(async || Ok((listener.accept().await?.into(), None)), stop).await
     }
@@ -158,7 +158,8 @@ impl Site {
             while self.connections() >= self.config().connections && !stop.is_requested() {
                 let closed = self.close_idle();
                 self.report_full(closed > 0);
-                // One that is answered meanwhile goes later.
+                // A connection that is closed while it answers a request ends after the reply, so
+                // the wait has a limit.
                 let (left, until) = (self.connections() - closed, now() + CLOSING);
                 while closed > 0 && self.connections() > left && now() < until {
                     sleep(FULL_PAUSES.0).await;
@@ -169,7 +170,7 @@ impl Site {
             }
             detach_local(self.serve(stream, peer));
         }
-        // What the kernel has accepted has been promised an answer.
+        // The kernel has accepted these connections, so their clients may have sent requests.
         yield_now().await;
         while let Some(accepted) = before(accept(), std::future::ready(())).await {
             let (stream, peer) = accepted?;
@@ -183,10 +184,11 @@ impl Site {
         self.links.borrow().len()
     }
 
-    /// Closes some idle connections: those that have been so for longest. How many.
+    /// Closes the connections that have been idle for longest, one in [`CLOSED_SHARE`] of all.
+    /// Returns how many.
     ///
     /// # Complexity
-    /// One look at every connection, for many that are closed.
+    /// Linear in the number of all connections.
     fn close_idle(&self) -> usize {
         let (links, now) = (self.links.borrow(), now());
         let mut idle: Vec<(Time, &Rc<Link>)> =
@@ -200,7 +202,7 @@ impl Site {
         closed
     }
 
-    /// Says from time to time that a worker has as many connections as it may.
+    /// Reports that the worker is full, once in [`FULL_REPORT`] at most.
     fn report_full(&self, closed: bool) {
         if now() < self.quiet_until.get() {
             return;
@@ -211,38 +213,37 @@ impl Site {
         eprintln!("selvedge: a worker has {most} connections, as many as it may: {then}");
     }
 
-    /// Forgets what is known of the directory, so that the next requests look again at every file
-    /// they ask for.
+    /// Empties the cache, so that the next request for a file looks at the file again.
     pub fn forget(&self) {
         self.connecting.worker.state.borrow_mut().handler.forget();
     }
 
-    /// Breaks off the connections that are left when [`drain`](Self::drain) has taken too long, and
-    /// waits for a moment until their threads have ended, so that their last requests are in the
-    /// log.
+    /// Breaks off the connections that are left. Call it when [`drain`](Self::drain) has taken too
+    /// long. It waits until the threads of the connections have ended, so that their last requests
+    /// are in the log, but for a second at most.
     pub async fn break_off(&self) {
         let links = self.links.borrow().clone();
         links.iter().for_each(|link| link.break_off());
-        // One that waits for the disk may stay.
+        // A thread that waits for the disk may take longer, so the result does not matter.
         let _ = timeout(BROKEN_OFF, self.connections.wait::<Gone>(())).await;
     }
 
-    /// Ends the site gracefully: idle connections are closed, requests in flight are answered and
-    /// their connections then closed; waits until all are gone. Give it a time limit, and [break
-    /// off](Self::break_off) what is left then. What is logged is written by
+    /// Ends the site gracefully. It closes idle connections at once, and each other connection
+    /// after its next reply. It waits until all connections are gone. Give it a time limit, and
+    /// [break off](Self::break_off) the connections that are left then. After it, call
     /// [`flush_log`](Self::flush_log).
     pub async fn drain(&self) {
         self.connecting.worker.begin_draining();
         let links = self.links.borrow().clone();
         for link in links {
-            // An idle connection reads the end of its input, and goes. If a request has come in
-            // meanwhile, that is read before the end.
+            // The thread of an idle connection reads the end of its input, and ends. If a request
+            // has come in meanwhile, the thread reads that before the end.
             link.end_if_idle();
         }
         self.connections.wait::<Gone>(()).await;
     }
 
-    /// Waits until all that has been logged is written.
+    /// Waits until all lines of the log are written.
     pub async fn flush_log(&self) {
         let log = self.connecting.worker.state.borrow().log.clone();
         if let Some(log) = log {
@@ -269,7 +270,8 @@ impl fmt::Debug for Site {
     }
 }
 
-/// A connection's entry in the list, which it leaves whatever ends its thread.
+/// A connection's entry in the list. Its destructor takes the connection out of the list, also if
+/// the thread panics.
 struct Admitted {
     site: Rc<Site>,
     link: Rc<Link>,
@@ -293,7 +295,7 @@ impl Drop for Admitted {
     }
 }
 
-/// The output of `work`, or `None` if `end` comes first; `work` is looked at first.
+/// The output of `work`, or `None` if `end` is ready first. `work` is polled first.
 async fn before<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>) -> Option<T> {
     let (mut work, mut end) = (pin!(work), pin!(end));
     poll_fn(|cx| {
@@ -309,10 +311,10 @@ async fn before<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>)
 mod tests {
     use super::*;
 
-    /// A connection that comes while the site is drained is answered if it has asked for something,
-    /// and not waited for.
+    /// A connection that comes while the site is drained is answered if its request is there. The
+    /// site does not wait for a request on it.
     #[test]
-    fn late_connections() {
+    fn a_late_connection_is_answered_if_its_request_is_there() {
         let text = selvedge_core::round_robin_with(&mut selvedge_io::EventLoop::new().unwrap(), async {
             let site = Site::new(DocumentRoot::new(".").unwrap(), Config::default(), None);
             site.drain().await;

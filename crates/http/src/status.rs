@@ -59,8 +59,7 @@ impl Status {
     /// The three digits of the number.
     #[inline]
     pub(crate) fn digits(self) -> [u8; 3] {
-        let [_, digits @ ..] = decimal::four(self.0.into());
-        digits
+        decimal::three(self.0)
     }
 
     /// Code and reason phrase as they stand in the status line, such as `404 Not Found`.

@@ -1,12 +1,12 @@
-//! The word that the server is to stop, passed from one OS thread to all others.
+//! The signal that the server must stop, from one OS thread to all others.
 
 use std::fmt;
 use std::sync::Arc;
 
 use selvedge_core::{Queue, Role, Shared, WaitQueue};
 
-/// A switch that is thrown once; any number of threads, on any OS threads, wait for it. Clones are
-/// the same switch.
+/// A switch that is thrown once. Any number of threads, on any OS threads, may wait for it. Clones
+/// are the same switch.
 ///
 /// # Examples
 /// ```
@@ -49,7 +49,7 @@ impl Stop {
         Stop { thrown: Arc::new(WaitQueue::new(false)) }
     }
 
-    /// Throws it: all threads that wait go on.
+    /// Throws the switch. All threads that wait for it go on.
     pub fn request(&self) {
         self.thrown.with(|thrown, queue| {
             *thrown = true;

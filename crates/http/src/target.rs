@@ -6,23 +6,23 @@
 //! | `%41` | decoded once |
 //! | `%4`, `%zz` | 400: no percent-encoding |
 //! | `%00` | 400: no name contains it |
-//! | `%2f` | 404: a `/` within a name; no file has such a name |
+//! | `%2f` | 404: it is a `/` within a name, and no file has such a name |
 //! | `\`, `%5c` | an ordinary character of a name |
 //! | `.`, `..`, also encoded | removed as RFC 3986 §5.2.4 says, but `..` above the root is 400 |
 //! | `//` | one `/` |
-//! | `.name` | 404: hidden; only `.well-known` at the top is not (RFC 8615) |
+//! | `.name` | 404, because it is hidden; only `.well-known` at the top is not (RFC 8615) |
 
 use crate::status::Status;
 
-/// The one name with a leading dot that is served, at the top of the tree.
+/// The only name with a leading dot that is not hidden. It must be at the top of the tree.
 const WELL_KNOWN: &[u8] = b".well-known";
 
-/// Resolves `path`, which starts with `/`, into `name`: relative to the root, decoded, without
-/// leading `/` and without any component that is empty, `.`, `..` or hidden. A path that ends in
-/// `/` (or in `.` or `..`) names a directory; its name ends in `/`, but the name of the root is
-/// empty.
+/// Resolves `path`, which starts with `/`, and writes the result to `name`. The result is decoded
+/// and relative to the root. It has no leading `/`, and no component that is empty, `.`, `..` or
+/// hidden. A path that ends in `/`, `.` or `..` names a directory. The name of a directory ends in
+/// `/`, but the name of the root is empty.
 ///
-/// `name` is cleared first. After an error its content is unspecified.
+/// The function clears `name` first. After an error the content of `name` is unspecified.
 ///
 /// # Errors
 /// 400 or 404, as the table of this module says; 400 too if `path` does not start with `/`.
@@ -66,9 +66,9 @@ pub fn resolve(path: &[u8], name: &mut Vec<u8>) -> Result<(), Status> {
     if hidden { Err(Status::NOT_FOUND) } else { Ok(()) }
 }
 
-/// The name that [`resolve`] gives for `path`, where that is all of `path` behind its first `/`:
-/// nothing is encoded, no component is empty or starts with a dot. `None` says nothing about the
-/// path.
+/// The part of `path` behind its first `/`, if [`resolve`] would give just this name: no byte is
+/// encoded, and no component is empty or starts with a dot. After `None` the caller must call
+/// `resolve`, because the path may still be valid.
 ///
 /// # Examples
 /// ```
@@ -114,12 +114,12 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// Appends the absolute path of the directory `name` (as [`resolve`] gives names) to `out`,
-/// percent-encoded, with a `/` at its end, and the query if there is one: what `Location` says when
-/// a directory was asked for without its `/`.
+/// Appends the value of the `Location` for a request that names a directory without the `/` at the
+/// end: the absolute path of the directory `name`, percent-encoded, with the `/`, and the query if
+/// there is one. `name` is as [`resolve`] gives it.
 ///
-/// The result starts with exactly one `/`, so that no browser takes it for the name of another
-/// host.
+/// The value starts with exactly one `/`, because a browser takes a text behind `//` for the name
+/// of a host.
 pub fn directory_location(name: &[u8], query: Option<&[u8]>, out: &mut Vec<u8>) {
     out.push(b'/');
     for &byte in name.strip_suffix(b"/").unwrap_or(name) {
@@ -150,7 +150,8 @@ mod tests {
         Ok(String::from_utf8_lossy(&name).into_owned())
     }
 
-    /// The slow obvious version: decode everything, then walk a stack of names.
+    /// The slow obvious version decodes the whole path, and then goes through it with a stack of
+    /// names.
     fn oracle(path: &[u8]) -> Result<String, u16> {
         let mut stack: Vec<Vec<u8>> = Vec::new();
         let mut directory = false;

@@ -1,7 +1,7 @@
 //! The things that all connections of one worker share: settings, clock, log and handler.
 //!
-//! `Site` owns a [`Worker`]; each connection borrows its [`WorkerState`] for the time of one call
-//! that does not wait.
+//! `Site` owns a [`WorkerContext`]; each connection borrows its [`WorkerState`] for the time of one
+//! call that does not wait.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::date::{self, Clock};
 
 /// The settings of a worker, its state, and whether it ends.
-pub(crate) struct Worker<H> {
+pub(crate) struct WorkerContext<H> {
     pub(crate) config: Config,
     pub(crate) state: RefCell<WorkerState<H>>,
     draining: Cell<bool>,
@@ -29,10 +29,10 @@ pub(crate) struct WorkerState<H> {
     pub(crate) handler: H,
 }
 
-impl<H> Worker<H> {
-    pub(crate) fn new(config: Config, log: Option<Rc<WorkerLog>>, handler: H) -> Worker<H> {
+impl<H> WorkerContext<H> {
+    pub(crate) fn new(config: Config, log: Option<Rc<WorkerLog>>, handler: H) -> WorkerContext<H> {
         let state = WorkerState { clock: Clock::now(), clock_due: Time::default(), log, handler };
-        Worker { config, state: RefCell::new(state), draining: Cell::new(false) }
+        WorkerContext { config, state: RefCell::new(state), draining: Cell::new(false) }
     }
 
     /// Whether each connection is to be closed after the reply at hand.

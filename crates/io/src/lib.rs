@@ -19,7 +19,7 @@
 //! # Adding an event source
 //!
 //! The paper's recipe [LZ07 §4.2] has three steps, and the five sources here follow it. The head of
-//! each file names the part of the file for each step.
+//! each module names the part of the module for each step.
 //!
 //! | step | readiness and time | disk | blocking pool | signals |
 //! |---|---|---|---|---|
@@ -50,35 +50,27 @@
 //! about an atomic swap, on whatever OS thread.
 
 pub mod calls;
-mod epoll;
-mod errand;
 mod error;
-mod event_loop;
-mod exclusive;
 pub mod faults;
 pub mod fs;
-mod global;
 pub mod io;
-mod levels;
-mod linger;
 pub mod net;
 pub mod nonblocking;
 pub mod pipe;
-mod places;
 pub mod pool;
 pub mod process;
-mod readiness;
+mod reactor;
 mod shorts;
 pub mod signal;
-mod sleepers;
 pub mod stdio;
 pub mod sys;
 pub mod time;
-mod unpark;
+mod timer;
 mod uring;
-pub mod wheel;
+mod wait_reason;
 
-pub use event_loop::EventLoop;
 #[doc(inline)]
 pub use nonblocking::NonBlocking;
 pub use pool::blocking;
+pub use reactor::EventLoop;
+pub use timer::wheel;

@@ -1,8 +1,8 @@
-//! Descriptors that threads can wait for, and how a blocking call is made of non-blocking ones.
+//! Descriptors that threads can wait for: [`NonBlocking`] makes a blocking call of non-blocking
+//! ones.
 
-use crate::event_loop::{self, Fresh, LoopId};
-use crate::places::Places;
-use crate::readiness::Drained;
+use crate::reactor::drained::{self, Drained};
+use crate::reactor::{Fresh, LoopId, Registrations, fallback};
 use crate::shorts::Shorts;
 use selvedge_core::{Deadline, Interest, Readiness, Time, WaitFd, budget};
 use std::fmt;
@@ -26,13 +26,13 @@ use std::task::{Context, Poll, ready};
 /// }
 /// ```
 ///
-/// Per direction it keeps a deadline and a note that the descriptor is *drained*. After a call that
-/// would have blocked, or one that [`drained`](Self::drained) was told of, the next one waits
-/// before it tries: the failing call is not made twice.
+/// For each direction it keeps a deadline, and a note that the descriptor is *drained*. The note is
+/// set after a call that would have blocked, and by [`drained`](Self::drained). Then the next call
+/// waits before it tries, so the failing call is not made twice.
 ///
 /// Any number of threads may use it at once; each event resumes all threads that wait for it. Each
-/// call is paid for from the [`budget`] of the step: a thread that never has to wait lets the
-/// others run after 64 calls at most.
+/// call costs a part of the [`budget`] of the step, so a thread that never has to wait lets others
+/// run after 64 calls at most.
 ///
 /// # Paper
 /// [LZ07 Figure 11]: `sock_accept`, a blocking call built from a non-blocking one and `sys_epoll_wait`.
@@ -43,34 +43,34 @@ use std::task::{Context, Poll, ready};
 /// 2. A wait may end by a deadline.
 pub struct NonBlocking<T> {
     io: T,
-    places: Places,
-    // All of these are advice, and right in the end whatever is read: relaxed atomics.
+    registrations: Registrations,
+    // All of these are advice, and a stale value does no harm, so relaxed atomics are enough.
     read_drained: AtomicBool,
     write_drained: AtomicBool,
     shorts: Shorts,
-    /// [`Time`] in nanoseconds; 0 for none.
+    /// A [`Time`] in nanoseconds; 0 means none.
     read_deadline: AtomicU64,
     write_deadline: AtomicU64,
 }
 
 /// Waits until a descriptor is ready, in a thread or on a foreign executor. The answer is a hint:
-/// try, and wait again if it was too early.
+/// the call that follows may find nothing, and then the caller waits again.
 ///
-/// This is the bare system call, for descriptors that are waited for now and then: each wait asks
-/// the kernel for what it knows. A [`NonBlocking`] waits for one many times.
+/// This is the bare system call, for descriptors that a program seldom waits for, because each wait
+/// asks the kernel for the state of the descriptor. For many waits there is [`NonBlocking`].
 ///
 /// # Paper
 /// [LZ07 Figure 10] `sys_epoll_wait`.
 pub fn wait(fd: BorrowedFd<'_>, interest: Interest) -> impl Future<Output = ()> {
-    crate::global::install();
+    fallback::install();
     selvedge_core::wait(fd, interest)
 }
 
 impl<T: AsFd> NonBlocking<T> {
     /// Puts a descriptor into non-blocking mode and takes it over.
     ///
-    /// The mode belongs to the open file, which other descriptors may share: those of a terminal,
-    /// say, with the shell.
+    /// The mode belongs to the open file, which other descriptors may share. For example, a program
+    /// shares its terminal with the shell.
     ///
     /// # Errors
     /// If the kernel refuses the mode.
@@ -81,10 +81,16 @@ impl<T: AsFd> NonBlocking<T> {
 
     /// Takes over a descriptor that is in non-blocking mode already.
     pub(crate) fn assume(io: T) -> NonBlocking<T> {
-        crate::global::install();
+        fallback::install();
+        NonBlocking::unserved(io)
+    }
+
+    /// As [`assume`](Self::assume), for a caller that calls
+    /// [`install`](crate::reactor::fallback::install) before the first wait.
+    pub(crate) fn unserved(io: T) -> NonBlocking<T> {
         NonBlocking {
             io,
-            places: Places::default(),
+            registrations: Registrations::default(),
             read_drained: AtomicBool::new(false),
             write_drained: AtomicBool::new(false),
             shorts: Shorts::ProveNothing,
@@ -93,7 +99,7 @@ impl<T: AsFd> NonBlocking<T> {
         }
     }
 
-    /// Makes a call that may find nothing to read, and waits for as long as it does.
+    /// Makes a call that may find nothing to read, and waits for as long as it finds nothing.
     ///
     /// `call` is repeated while it fails with `WouldBlock` or `Interrupted`.
     ///
@@ -108,8 +114,8 @@ impl<T: AsFd> NonBlocking<T> {
         Repeat { wait: Waiting::new(self, Interest::READ), call, at_once: false }
     }
 
-    /// Makes a call that may find no room to write, and waits for as long as it does. As
-    /// [`read_with`](Self::read_with) otherwise.
+    /// Makes a call that may find no room to write, and waits for as long as it finds none.
+    /// Otherwise like [`read_with`](Self::read_with).
     ///
     /// # Errors
     /// Any other error of `call`; `TimedOut` when the [write deadline](Self::set_write_deadline)
@@ -123,8 +129,8 @@ impl<T: AsFd> NonBlocking<T> {
     }
 
     /// Waits until there may be something to read. It is a hint: the call that follows may find
-    /// nothing after all, above all in a combinator (`select!`, a time-out), where it ends whenever
-    /// it is polled again.
+    /// nothing, above all in a combinator (`select!`, a time-out), where the wait ends whenever it
+    /// is polled again.
     ///
     /// # Errors
     /// `TimedOut` when the [read deadline](Self::set_read_deadline) passes.
@@ -146,20 +152,20 @@ impl<T: AsFd> NonBlocking<T> {
     /// such point. It holds for all waits that begin later, until it is set again.
     ///
     /// A deadline is exact to about a [tick](crate::wheel::Tick::RESOLUTION), and costs no timer
-    /// operation as long as it only ever moves on.
+    /// operation as long as it moves on only.
     #[inline]
     pub fn set_read_deadline(&self, deadline: Option<Time>) {
         self.read_deadline.store(deadline.map_or(0, |t| t.as_nanos().max(1)), Relaxed);
     }
 
-    /// Sets the point in time at which writes fail. As
-    /// [`set_read_deadline`](Self::set_read_deadline) otherwise.
+    /// Sets the point in time at which writes fail. Otherwise like
+    /// [`set_read_deadline`](Self::set_read_deadline).
     #[inline]
     pub fn set_write_deadline(&self, deadline: Option<Time>) {
         self.write_deadline.store(deadline.map_or(0, |t| t.as_nanos().max(1)), Relaxed);
     }
 
-    /// The same descriptor, of which is known what a short read proves.
+    /// The same descriptor, with the knowledge of what a short read of it proves.
     pub(crate) fn with_shorts(self, shorts: Shorts) -> NonBlocking<T> {
         NonBlocking { shorts, ..self }
     }
@@ -170,13 +176,13 @@ impl<T: AsFd> NonBlocking<T> {
     }
 
     /// Notes that nothing is left to read (or no room to write), so that the next call waits first.
-    /// A short write says so. A short read says so of a pipe without packets or of a TCP
-    /// connection, and not of a terminal, of a Unix socket through which descriptors may be passed,
-    /// of a pipe with packets (`O_DIRECT`).
+    /// A short write proves this. A short read proves it for a pipe without packets and for a TCP
+    /// connection; it does not for a terminal, for a Unix socket through which descriptors may be
+    /// passed, or for a pipe with packets (`O_DIRECT`).
     ///
-    /// To be said right after the call that has shown it, before anything is awaited. Saying so
-    /// when it is not true may make the next call wait for ever, since what is there already is not
-    /// reported again.
+    /// Call this right after the call that has shown it, before you await anything. If the note is
+    /// wrong, the next call may wait for ever, because the kernel does not report again the bytes
+    /// that are there already.
     #[inline]
     pub fn drained(&self, direction: Interest) {
         self.found_drained(direction, Drained::Short);
@@ -184,7 +190,7 @@ impl<T: AsFd> NonBlocking<T> {
 
     #[inline]
     fn found_drained(&self, direction: Interest, by: Drained) {
-        event_loop::found_drained(self.io.as_fd().as_raw_fd(), direction, by);
+        drained::note(self.io.as_fd().as_raw_fd(), direction, by);
         if direction.contains(Interest::READ) {
             self.read_drained.store(true, Relaxed);
         }
@@ -193,22 +199,23 @@ impl<T: AsFd> NonBlocking<T> {
         }
     }
 
-    /// Notes what a read of a byte stream tells: one that came back short has emptied it, if that
-    /// is a proof; but at the end there is nothing to wait for. `cut` if the kernel says that
-    /// something came with the bytes.
+    /// Notes what a read of a byte stream proves. A short read has emptied the stream, if the
+    /// descriptor's [`Shorts`] say so. A read at the end has found nothing, but the next call does
+    /// not wait, because the end stays. `cut` says that the kernel has left out descriptors or
+    /// credentials that came with the bytes.
     #[inline]
     pub(crate) fn note_read(&self, read: usize, room: usize, cut: bool) {
         if read == room {
             return;
         }
         if read == 0 {
-            event_loop::found_drained(self.io.as_fd().as_raw_fd(), Interest::READ, Drained::Nothing);
+            drained::note(self.io.as_fd().as_raw_fd(), Interest::READ, Drained::Nothing);
         } else if self.shorts != Shorts::ProveNothing && !cut {
             self.drained(Interest::READ);
         }
     }
 
-    /// Notes what a write to a byte stream tells: one that came back short has filled it.
+    /// Notes what a write to a byte stream proves: a short write has filled the stream.
     #[inline]
     pub(crate) fn note_written(&self, written: usize, length: usize) {
         if written < length {
@@ -216,8 +223,8 @@ impl<T: AsFd> NonBlocking<T> {
         }
     }
 
-    /// Reads from a byte stream by a call that notes what it tells. With no `room` it goes on at
-    /// once.
+    /// Reads from a byte stream by a call that notes what it proves. With no `room` the call is
+    /// made at once.
     #[inline]
     pub(crate) fn read_into<R, C>(&self, room: usize, call: C) -> Repeat<'_, T, C>
     where
@@ -226,8 +233,8 @@ impl<T: AsFd> NonBlocking<T> {
         Repeat { at_once: room == 0, ..self.read_with(call) }
     }
 
-    /// Writes to a byte stream by a call that notes what it tells. With a `length` of 0 it goes on
-    /// at once.
+    /// Writes to a byte stream by a call that notes what it proves. With a `length` of 0 the call
+    /// is made at once.
     #[inline]
     pub(crate) fn write_from<R, C>(&self, length: usize, call: C) -> Repeat<'_, T, C>
     where
@@ -236,8 +243,8 @@ impl<T: AsFd> NonBlocking<T> {
         Repeat { at_once: length == 0, ..self.write_with(call) }
     }
 
-    /// Reads from a byte stream until `buffer` is full, by calls that note what they tell;
-    /// `UnexpectedEof` if it ends before.
+    /// Reads from a byte stream until `buffer` is full, by calls that note what they prove;
+    /// `UnexpectedEof` if the stream ends before.
     #[inline]
     pub(crate) fn read_exact_with(
         &self,
@@ -252,14 +259,15 @@ impl<T: AsFd> NonBlocking<T> {
                 0 => Err(io::ErrorKind::UnexpectedEof.into()),
                 read => {
                     buffer = &mut mem::take(&mut buffer)[read..];
-                    // Again: at once, or after a wait if that read has emptied the stream.
+                    // The call is repeated: at once, or after a wait if that read has emptied the
+                    // stream.
                     if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
                 }
             }
         })
     }
 
-    /// Writes all of `bytes` to a byte stream, by calls that note what they tell.
+    /// Writes all of `bytes` to a byte stream, by calls that note what they prove.
     #[inline]
     pub(crate) fn write_all_with(
         &self,
@@ -282,10 +290,10 @@ impl<T> NonBlocking<T> {
         if interest == Interest::READ { &self.read_drained } else { &self.write_drained }
     }
 
-    /// Whether the write deadline has passed, for callers that wait by other means.
+    /// Checks the write deadline, for callers that wait by other means.
     ///
     /// # Errors
-    /// `TimedOut` when it has.
+    /// `TimedOut` when the deadline has passed.
     pub(crate) fn check_write_deadline(&self) -> io::Result<()> {
         self.deadline(Interest::WRITE).map(drop)
     }
@@ -293,7 +301,7 @@ impl<T> NonBlocking<T> {
     /// The deadline for a wait that begins now.
     ///
     /// # Errors
-    /// `TimedOut` when it has passed.
+    /// `TimedOut` when the deadline has passed.
     #[inline]
     fn deadline(&self, interest: Interest) -> io::Result<Deadline> {
         let at = if interest == Interest::READ { &self.read_deadline } else { &self.write_deadline };
@@ -308,35 +316,35 @@ impl<T> NonBlocking<T> {
         Ok(Deadline::after(now, at.since(now)))
     }
 
-    /// A wait is over or given up, which may have been fresh.
+    /// A wait is over or given up. It may have been fresh.
     #[inline]
     fn left(&self, interest: Interest, fresh: Option<Fresh>) {
         if let Some(at) = fresh.and_then(Fresh::served) {
-            self.places.add(at);
+            self.registrations.add(at);
         }
         self.is_drained(interest).store(false, Relaxed);
     }
 }
 
-/// The wait of a caller that polls instead of awaiting: it keeps one for each direction, from poll
-/// to poll. See [`NonBlocking::poll_read_with`].
+/// The wait of a caller that polls instead of awaiting. Such a caller keeps one for each direction,
+/// from poll to poll. See [`NonBlocking::poll_read_with`].
 ///
-/// It may move between polls, and between tasks: each poll that finds nothing asks for the task
-/// that made it. It belongs to the one descriptor that it was first used with.
+/// It may move between polls, and between tasks: each poll that finds nothing makes the event loop
+/// wake the task that has polled. It belongs to the descriptor that it was first used with.
 #[derive(Debug, Default)]
 pub struct PollState {
-    /// On the heap, because a request is known by its address. Made by the first wait, and used
-    /// again for all others.
+    /// On the heap, because the address of a request identifies it. The first wait makes it, and
+    /// all later waits use it again.
     wait: Option<Box<WaitFd>>,
     waiting: bool,
-    /// Present if the event loop that was asked knew nothing of the descriptor.
+    /// Present if the wait is fresh in the event loop that serves it.
     fresh: Option<Fresh>,
 }
 
 impl<T: AsFd> NonBlocking<T> {
-    /// [`read_with`](Self::read_with) for code that polls, as the traits of other libraries want
-    /// it: `Pending` when there is nothing to read, and the task of `cx` is woken when there may
-    /// be.
+    /// [`read_with`](Self::read_with) for code that polls, for example to implement the traits of
+    /// other libraries. `Pending` when there is nothing to read; the task of `cx` is woken when
+    /// there may be.
     ///
     /// # Errors
     /// As for [`read_with`](Self::read_with).
@@ -396,8 +404,8 @@ impl<T: AsFd> NonBlocking<T> {
                 place => *place = Some(Box::new(wait)),
             }
             state.waiting = true;
-            // The wait may be given up, which nothing tells, after an edge has resumed it that does
-            // not come again. So the next caller tries before it waits.
+            // An edge may resume this wait, and then the caller may give it up without a sign. That
+            // edge does not come again, so the next caller must try before it waits.
             self.is_drained(interest).store(false, Relaxed);
         }
         let wait = state.wait.as_mut().expect("it waits");
@@ -407,8 +415,8 @@ impl<T: AsFd> NonBlocking<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Makes a call, again while it is interrupted; `None` if it would block, or if it has to be
-    /// made again and is to wait before.
+    /// Makes a call, and repeats it while it is interrupted. `None` if the call would block, or if
+    /// it must be repeated after a wait.
     #[inline]
     fn attempt<R>(
         &self,
@@ -436,13 +444,13 @@ impl<T: AsFd> NonBlocking<T> {
         }
     }
 
-    /// A wait that begins now, and whether it is fresh.
+    /// A wait that begins now, and the note of it if it is fresh.
     #[inline]
     fn wait(&self, interest: Interest) -> io::Result<(WaitFd, Option<Fresh>)> {
         let deadline = self.deadline(interest)?;
         let fd = self.io.as_fd().as_raw_fd();
         let here = LoopId::here();
-        let fresh = !here.is_some_and(|here| self.places.have(here));
+        let fresh = !here.is_some_and(|here| self.registrations.have(here));
         Ok((
             WaitFd::new(Readiness { fd, deadline, interest, fresh }),
             here.filter(|_| fresh).map(|here| Fresh::at(here, fd)),
@@ -454,9 +462,9 @@ impl<T: AsFd> NonBlocking<T> {
 #[must_use = "nothing happens until it is awaited"]
 pub struct Waiting<'a, T> {
     of: &'a NonBlocking<T>,
-    /// Present while it waits.
+    /// Present while the future waits.
     wait: Option<WaitFd>,
-    /// Present if the event loop that was asked knew nothing of the descriptor.
+    /// Present if the wait is fresh in the event loop that serves it.
     fresh: Option<Fresh>,
     interest: Interest,
 }
@@ -490,8 +498,8 @@ impl<T: AsFd> Future for Waiting<'_, T> {
 }
 
 impl<T> Drop for Waiting<'_, T> {
-    /// A wait that is given up may have been resumed already, by an edge that does not come again.
-    /// So whatever is next tries before it waits.
+    /// An edge may have resumed a wait that is given up, and that edge does not come again. So the
+    /// next caller must try before it waits.
     #[inline]
     fn drop(&mut self) {
         if self.wait.is_some() {
@@ -506,14 +514,14 @@ impl<T> fmt::Debug for Waiting<'_, T> {
     }
 }
 
-/// The future of [`NonBlocking::read_with`] and [`NonBlocking::write_with`]: a call, tried again
-/// and again.
+/// The future of [`NonBlocking::read_with`] and [`NonBlocking::write_with`]: a call that is
+/// repeated until it does not block.
 #[must_use = "nothing happens until it is awaited"]
 pub struct Repeat<'a, T, C> {
     wait: Waiting<'a, T>,
     call: C,
-    /// The first call is made even if the descriptor is drained, because it has no bytes to wait
-    /// for.
+    /// The first call is made even if the descriptor is drained, because the call has no bytes to
+    /// wait for.
     at_once: bool,
 }
 
@@ -547,13 +555,13 @@ impl<T, C> fmt::Debug for Repeat<'_, T, C> {
 }
 
 impl<T> NonBlocking<T> {
-    /// What it was made of, to make non-blocking calls on directly.
+    /// The inner value, to make non-blocking calls on directly.
     #[inline]
     pub fn get_ref(&self) -> &T {
         &self.io
     }
 
-    /// Gives back what it was made of, still in non-blocking mode.
+    /// Gives back the inner value. Its descriptor stays in non-blocking mode.
     pub fn into_inner(self) -> T {
         self.io
     }

@@ -17,12 +17,12 @@
 //! ```
 
 use crate::NonBlocking;
-use crate::errand::told;
 use crate::error::doing;
 use crate::nonblocking::PollState;
 use crate::pool::Lane;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
+use crate::wait_reason::with_reason;
 use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
 use selvedge_core::{Interest, Time};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A new pipe: what is written to the one end is read from the other.
+/// A new pipe: bytes that are written to one end are read from the other.
 ///
 /// # Errors
 /// If the process has no descriptors left.
@@ -45,21 +45,21 @@ pub fn pipe() -> io::Result<(Sender, Receiver)> {
     Ok((Sender { io: NonBlocking::assume(writer) }, Receiver { io: NonBlocking::assume(reader) }))
 }
 
-/// The end of a pipe that is written to. When the other end is closed, writing fails with
+/// The writing end of a pipe. When the other end is closed, writing fails with
 /// `BrokenPipe`. (Rust programs ignore SIGPIPE from their start.)
 #[derive(Debug)]
 pub struct Sender {
     io: NonBlocking<Fd>,
 }
 
-/// The end of a pipe that is read from.
+/// The reading end of a pipe.
 #[derive(Debug)]
 pub struct Receiver {
     io: NonBlocking<Fd>,
 }
 
-/// How long the opening of a FIFO waits for a reader before it looks again: at first, and at most.
-/// It looks again because the kernel reports no such event.
+/// The pauses while the opening of a FIFO waits for a reader: the first, and the longest. The
+/// opening looks again and again, because the kernel reports no such event.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 impl Sender {
@@ -89,7 +89,7 @@ impl Sender {
         Ok(Sender { io: NonBlocking::new(fd.into())? })
     }
 
-    /// Writes as much of `bytes` as there is room for, but at least one byte, and returns how much.
+    /// Writes as many of `bytes` as there is room for, but at least one byte, and returns how many.
     ///
     /// # Errors
     /// Those of `write`, and `TimedOut` after the [deadline](Self::set_deadline).
@@ -102,7 +102,7 @@ impl Sender {
     /// processes write to the pipe.
     ///
     /// # Errors
-    /// As for [`write`](Self::write); how much was written is not known then.
+    /// As for [`write`](Self::write). After an error the number of written bytes is unknown.
     pub fn write_all(&self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
         self.io.write_all_with(bytes, |bytes| self.try_write(bytes))
     }
@@ -146,14 +146,14 @@ impl Sender {
 }
 
 impl Receiver {
-    /// Opens a FIFO for reading. It does not wait for a writer; the first read does.
+    /// Opens a FIFO for reading. The opening does not wait for a writer; the first read does.
     ///
     /// # Errors
     /// With the path in the message: not there, not permitted, not a FIFO.
     pub async fn open(path: impl Into<PathBuf>) -> io::Result<Receiver> {
         let path = path.into();
         let io = open_fifo(path.clone(), false).await.map_err(opening(&path))?;
-        // Before the first writer has come, a read would find an end.
+        // A read before the first writer has come would find an end.
         io.drained(Interest::READ);
         Ok(Receiver { io })
     }
@@ -166,8 +166,8 @@ impl Receiver {
         Ok(Receiver { io: NonBlocking::new(fd.into())? })
     }
 
-    /// Reads what is there, but at least one byte, into `buffer`, and returns how much; 0 when no
-    /// writer is left (or the buffer has no room).
+    /// Reads the bytes that are there, but at least one byte, into `buffer`, and returns how many;
+    /// 0 when no writer is left (or the buffer has no room).
     ///
     /// # Errors
     /// Those of `read`, and `TimedOut` after the [deadline](Self::set_deadline).
@@ -187,7 +187,7 @@ impl Receiver {
     /// Reads until no writer is left.
     ///
     /// # Errors
-    /// As for [`read`](Self::read); what was read before is lost.
+    /// As for [`read`](Self::read); after an error the bytes that were read are lost.
     pub async fn read_to_end(&self) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
         loop {
@@ -204,7 +204,7 @@ impl Receiver {
     /// Those of `read`, `WouldBlock` among them.
     #[inline]
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // A short read tells nothing: see `shorts`.
+        // A short read proves nothing: see `shorts`.
         Ok(sys::read(&self.io, buffer)?)
     }
 
@@ -263,7 +263,7 @@ fn opening(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 /// Opens an end of a FIFO on the blocking pool.
 async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
     let name: Arc<str> = path.to_string_lossy().into();
-    let errand = || Errand { call: "open", object: Object::Name(name.clone()) };
+    let reason = || Errand { call: "open", object: Object::Name(name.clone()) };
     let opened = Lane::Files.run(move || {
         let fd = sys::open_fifo(&path, write)?;
         match rustix::fs::FileType::from_raw_mode(sys::status(&fd)?.mode) {
@@ -271,5 +271,5 @@ async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a FIFO")),
         }
     });
-    Ok(NonBlocking::assume(told(errand, opened).await.map_err(io::Error::from).flatten()?))
+    Ok(NonBlocking::assume(with_reason(reason, opened).await.map_err(io::Error::from).flatten()?))
 }

@@ -3,13 +3,13 @@
 //! # The recipe
 //!
 //! 1. **System call and node.** [`Child::wait`] waits until the child's pidfd is readable
-//!    ([`Trace::Wait`](selvedge_core::Trace::Wait)); its pipes are waited for as all
-//!    [pipes](crate::pipe) are.
-//! 2. **Interpret and register.** Starting takes as long as `fork` and `exec` do, so that happens
-//!    on the [blocking pool](crate::pool). The pidfd is registered like every descriptor.
+//!    ([`Trace::Wait`](selvedge_core::Trace::Wait)). Threads wait for its pipes as for all
+//!    [pipes](crate::pipe).
+//! 2. **Interpret and register.** Starting takes as long as `fork` and `exec` take, so the
+//!    [blocking pool](crate::pool) starts the child. The pidfd is registered like every descriptor.
 //! 3. **Event loop.** The kernel makes the pidfd readable when the child has ended; the epoll loop
-//!    does the rest. Before Linux 5.3, which has no pidfd, the thread looks every few milliseconds
-//!    instead.
+//!    does the rest. A kernel before Linux 5.3 has no pidfd. There the thread looks every few
+//!    milliseconds instead.
 //!
 //! # Examples
 //! ```
@@ -26,13 +26,13 @@
 //! ```
 
 use crate::NonBlocking;
-use crate::errand::told;
 use crate::error::doing;
 use crate::pipe::{Receiver, Sender};
 use crate::pool::Lane;
 use crate::signal::Signal;
 use crate::sys::{self, Fd};
 use crate::time::{sleep, timeout};
+use crate::wait_reason::with_reason;
 use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
 use selvedge_scope::join;
@@ -47,10 +47,10 @@ use std::time::Duration;
 
 pub use std::process::Output;
 
-/// A program to be started, with its arguments, environment and standard streams:
-/// [`std::process::Command`], started without keeping a worker.
+/// A program to be started, with its arguments, environment and standard streams. It is a
+/// [`std::process::Command`] that starts without blocking a worker.
 ///
-/// Unless said otherwise, the child has the standard streams of this process.
+/// By default the child has the standard streams of this process.
 #[derive(Debug)]
 pub struct Command {
     command: process::Command,
@@ -69,13 +69,13 @@ impl Command {
         self
     }
 
-    /// Adds several.
+    /// Adds several arguments.
     pub fn args(&mut self, arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> &mut Command {
         self.command.args(arguments);
         self
     }
 
-    /// Sets a variable of the child's environment, which otherwise is that of this process.
+    /// Sets a variable of the child's environment. The other variables are those of this process.
     pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Command {
         self.command.env(name, value);
         self
@@ -117,22 +117,22 @@ impl Command {
         self
     }
 
-    /// Whether the child is killed when its [`Child`] is dropped before it has ended; so is one
-    /// that is still being started when that is given up. By default it lives on.
+    /// Whether the child is killed if its [`Child`] is dropped before the child has ended, or if
+    /// the start is given up. By default the child lives on.
     pub fn kill_on_drop(&mut self, yes: bool) -> &mut Command {
         self.kill_on_drop = yes;
         self
     }
 
-    /// Everything else that can be said of a command. (A hook of `pre_exec` runs on an OS thread of
-    /// the blocking pool.)
+    /// The standard library's command, for all other settings. (A hook of `pre_exec` runs on an OS
+    /// thread of the blocking pool.)
     pub fn as_std_mut(&mut self) -> &mut process::Command {
         &mut self.command
     }
 
     /// Starts the program.
     ///
-    /// If this is given up, the command is left without program and arguments, as after
+    /// If the start is given up, the command is left without program and arguments, as after
     /// [`Command::new`]`("")`.
     ///
     /// # Errors
@@ -146,8 +146,8 @@ impl Command {
             let child = sys::start(&mut command).map(|child| Child::of(child, kill_on_drop));
             (command, child)
         });
-        let errand = || Errand { call: "start", object: Object::Name(program.clone()) };
-        let (command, child) = told(errand, started).await?;
+        let reason = || Errand { call: "start", object: Object::Name(program.clone()) };
+        let (command, child) = with_reason(reason, started).await?;
         self.command = command;
         let mut child = child.map_err(self.starting())?;
         child.connect().map_err(self.starting())?;
@@ -185,25 +185,26 @@ impl From<process::Command> for Command {
 
 /// A child process.
 ///
-/// Dropping it does not end the child, unless [told so](Command::kill_on_drop). What is left of one
-/// that ends later is cleared away when another child is started, waited for or dropped.
+/// Dropping it does not end the child, except after [`Command::kill_on_drop`]. The kernel keeps the
+/// status of a child that ends later. This crate clears it away when another child is started,
+/// waited for or dropped.
 #[derive(Debug)]
 pub struct Child {
-    /// Until it is dropped.
+    /// `None` only while this is being dropped.
     child: Option<process::Child>,
-    /// Its end, once it is known.
+    /// The status with which the child has ended, after it is known.
     ended: Option<ExitStatus>,
     pidfd: Option<NonBlocking<Fd>>,
     kill_on_drop: bool,
-    /// Its standard input, if it was to be piped.
+    /// The child's standard input, if it is piped.
     pub stdin: Option<Sender>,
-    /// Its standard output, if it was to be piped.
+    /// The child's standard output, if it is piped.
     pub stdout: Option<Receiver>,
-    /// Its standard error, if it was to be piped.
+    /// The child's standard error, if it is piped.
     pub stderr: Option<Receiver>,
 }
 
-/// How often a child is looked after where there are no pidfds: at first, and at last.
+/// The pause between two looks at a child where there are no pidfds: the first, and the longest.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 impl Child {
@@ -212,7 +213,7 @@ impl Child {
         Child { child: Some(child), ended: None, pidfd: None, kill_on_drop, stdin, stdout, stderr }
     }
 
-    /// Makes its descriptors ours.
+    /// Takes over the descriptors of a started child.
     fn connect(&mut self) -> io::Result<()> {
         let child = self.child.as_mut().expect("not dropped yet");
         self.stdin = child.stdin.take().map(|end| Sender::from_fd(OwnedFd::from(end))).transpose()?;
@@ -220,20 +221,21 @@ impl Child {
         self.stderr = child.stderr.take().map(|end| Receiver::from_fd(OwnedFd::from(end))).transpose()?;
         match sys::process_descriptor(child.id()) {
             Ok(pidfd) => self.pidfd = Some(NonBlocking::assume(pidfd)),
-            // Not in this kernel, or not in this sandbox.
+            // This kernel has no pidfd, or the sandbox forbids it.
             Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
-    /// Its number in the system. It is the child's until its end has been waited for.
+    /// The child's process number. No other process gets it before this process has waited for the
+    /// child's end.
     pub fn id(&self) -> u32 {
         self.child().id()
     }
 
-    /// Waits for its end, and says how it was. Closes its standard input first, so that it does not
-    /// wait for more. Any later call says the same.
+    /// Waits for the child's end, and returns its status. Closes its standard input first, so that
+    /// the child does not wait for more. Later calls return the same status.
     ///
     /// # Errors
     /// Only if other code has waited for the child already, by `waitpid`.
@@ -246,16 +248,16 @@ impl Child {
                 return Ok(status);
             }
             match &self.pidfd {
-                Some(pidfd) => told(|| ending(id), pidfd.readable()).await?,
+                Some(pidfd) => with_reason(|| ending(id), pidfd.readable()).await?,
                 None => {
-                    told(|| ending(id), sleep(pause)).await;
+                    with_reason(|| ending(id), sleep(pause)).await;
                     pause = (2 * pause).min(LOOKS.1);
                 }
             }
         }
     }
 
-    /// How it has ended, if it has.
+    /// The child's status, if it has ended.
     ///
     /// # Errors
     /// As for [`wait`](Self::wait).
@@ -266,8 +268,8 @@ impl Child {
         Ok(self.ended)
     }
 
-    /// Waits for its end and for all that it writes to those of its standard streams that are piped
-    /// and still here.
+    /// Waits for the child's end, and collects all that it writes to its piped standard streams, as
+    /// far as they have not been taken out of this `Child`.
     ///
     /// # Errors
     /// As for [`wait`](Self::wait), and those of reading.
@@ -277,17 +279,17 @@ impl Child {
             Some(receiver) => receiver.read_to_end().await,
             None => Ok(Vec::new()),
         };
-        // The child may not end before both have been read.
+        // The child may end only after both streams have been read.
         self.stdin = None;
         let (stdout, stderr) = join((read(stdout), read(stderr))).await;
         let status = self.wait().await?;
         Ok(Output { status, stdout: stdout?, stderr: stderr? })
     }
 
-    /// Asks it to end (SIGTERM), waits for its end, and kills it (SIGKILL) if it has not ended
-    /// after `grace`. Returns how it has ended.
+    /// Asks the child to end (SIGTERM), waits for its end, and kills it (SIGKILL) if it has not
+    /// ended after `grace`. Returns its status.
     ///
-    /// Its standard input is closed first, which is what many programs end at.
+    /// The child's standard input is closed first, because many programs end when it ends.
     ///
     /// # Errors
     /// As for [`wait`](Self::wait), and if it is not this process's to signal: it has changed its
@@ -316,19 +318,20 @@ impl Child {
         }
     }
 
-    /// Sends it a signal. Nothing happens if it has ended.
+    /// Sends the child a signal. Nothing happens if the child has ended.
     ///
     /// # Errors
-    /// If it is not this process's to signal, or there is no such signal.
+    /// If this process may not signal the child, or there is no such signal.
     pub fn signal(&mut self, signal: Signal) -> io::Result<()> {
-        // Until its end is waited for, which only `try_wait` does, the number is its own.
+        // Only `try_wait` waits for the child's end, and until then the number belongs to the
+        // child.
         match self.try_wait()? {
             Some(_) => Ok(()),
             None => Ok(sys::signal_process(self.id(), signal.as_raw())?),
         }
     }
 
-    /// Kills it (SIGKILL), and waits for its end.
+    /// Kills the child (SIGKILL), and waits for its end.
     ///
     /// # Errors
     /// As for [`wait`](Self::wait).
@@ -337,10 +340,10 @@ impl Child {
         self.wait().await
     }
 
-    /// Kills it (SIGKILL). Nothing happens if it has ended.
+    /// Kills the child (SIGKILL). Nothing happens if it has ended.
     ///
     /// # Errors
-    /// If it is not this process's to kill: it has changed its user.
+    /// If this process may not kill the child, because the child has changed its user.
     pub fn start_kill(&mut self) -> io::Result<()> {
         match self.ended {
             Some(_) => Ok(()),
@@ -353,7 +356,7 @@ impl Child {
     }
 }
 
-/// The errand of a thread that waits for the end of a child.
+/// The reason of the wait of a thread that waits for the end of a child.
 fn ending(child: u32) -> Errand {
     Errand { call: "end", object: Object::Process(child) }
 }

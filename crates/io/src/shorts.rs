@@ -27,9 +27,9 @@
 //! every edge. So an edge with `EPOLLPRI` came before every short read that has left data behind a
 //! mark: the later edge of two, the edge of the mark's arrival and the edge of the arrival of the
 //! data left. If the event loop collected that edge before the read, its table keeps that data may
-//! be [left](crate::readiness) until a call has found nothing, and a wait goes on at once. If the
+//! be [left](crate::reactor) until a call has found nothing, and a wait goes on at once. If the
 //! event loop did not, the edge is still to come. An event loop that registers the descriptor later
-//! is told of the mark at that moment, or the mark has been passed. A peer without urgent data
+//! learns of the mark at that moment, or the mark has been passed. A peer without urgent data
 //! costs nothing by this.
 //!
 //! **Writing.** A short write proves that there was no more room, because streams, pipes and

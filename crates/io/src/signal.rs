@@ -2,9 +2,8 @@
 //!
 //! # The recipe
 //!
-//! 1. **System call and node.** [`Signals::next`] looks whether a signal is pending and otherwise
-//!    waits until the eventfd of its subscription is readable
-//!    ([`Trace::Wait`](selvedge_core::Trace::Wait)).
+//! 1. **System call and node.** [`Signals::next`] takes a pending signal, and otherwise waits until
+//!    the eventfd of its subscription is readable ([`Trace::Wait`](selvedge_core::Trace::Wait)).
 //! 2. **Interpret and register.** [`signals`] installs a handler for each signal and takes a
 //!    subscription: a mask, a set of pending signals and an eventfd. The eventfd is registered like
 //!    every descriptor.
@@ -12,21 +11,20 @@
 //!    pending in each subscription that wants it and writes to its eventfd; the epoll loop does the
 //!    rest.
 //!
-//! No signal is blocked and no OS thread need exist for it, so that signals may be subscribed to at
-//! any time, before or after other OS threads have started, and child processes inherit no signal
-//! mask.
+//! No signal is blocked, and no OS thread exists for signals. So a program may subscribe at any
+//! time, before or after other OS threads have started, and child processes inherit no signal mask.
 //!
 //! # Other libraries' handlers
 //!
-//! A handler that was there first is called by ours, after it. One that another library installs
-//! over ours is left alone: it stays when the last subscription goes. Such a library may call ours
-//! in turn, as what it has found. So from then on ours may be below and above the same handler, and
-//! calls only the one that it found when it was installed for the first time: that one cannot know
-//! ours, and no circle comes about.
+//! Our handler calls the handler that was installed before it, after its own work. If another
+//! library installs a handler over ours, that handler stays when the last subscription is dropped.
+//! Such a handler may call ours, because it has found ours installed. Then our handler may be below
+//! and above the same handler. So our handler calls only the handler that it found at its first
+//! installation. That handler cannot know ours, so no circle arises.
 
 use crate::NonBlocking;
-use crate::errand::told;
 use crate::sys::{self, Action, Fd};
+use crate::wait_reason::with_reason;
 use rustix::io::Errno;
 use selvedge_core::observe::{Errand, Object};
 use std::fmt;
@@ -43,7 +41,7 @@ pub struct Signal(i32);
 impl Signal {
     /// The user pressed Ctrl-C.
     pub const INT: Signal = Signal(libc::SIGINT);
-    /// Please end.
+    /// The request to end.
     pub const TERM: Signal = Signal(libc::SIGTERM);
     /// The terminal is gone; to servers: read the configuration again.
     pub const HUP: Signal = Signal(libc::SIGHUP);
@@ -63,13 +61,13 @@ impl Signal {
         Signal(number)
     }
 
-    /// Its number.
+    /// The signal's number.
     pub const fn as_raw(self) -> i32 {
         self.0
     }
 
-    /// Its bit in a mask; `None` if it cannot be awaited: there is no such signal, it cannot be
-    /// caught, or the faulty instruction behind it would be repeated for ever.
+    /// The signal's bit in a mask. `None` if no thread can await the signal: there is no such
+    /// signal, it cannot be caught, or the faulty instruction behind it would be repeated for ever.
     #[doc(hidden)]
     pub fn bit(self) -> Option<u64> {
         use libc::{SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGTRAP};
@@ -102,13 +100,14 @@ impl fmt::Display for Signal {
     }
 }
 
-/// Subscribes to signals: from now on they are delivered to the [`Signals`] returned, and no longer
-/// do what the kernel does by default. A handler that another library has installed before is
-/// called all the same.
+/// Subscribes to signals. From now on they go to the returned [`Signals`], and the kernel's default
+/// action no longer happens. A handler that another library has installed before is called all the
+/// same.
 ///
-/// When the last subscription to a signal is dropped, the signal does again what it did before the
-/// first; but if another library has installed a handler meanwhile, that stays. (While it is there
-/// no signals come to the subscriptions, unless it calls what it has found.)
+/// When the last subscription to a signal is dropped, the signal has again the action that it had
+/// before the first subscription. But if another library has installed a handler meanwhile, that
+/// handler stays. (While it is installed, signals reach the subscriptions only if it calls the
+/// handler that it has found.)
 ///
 /// # Errors
 /// - `InvalidInput` for a signal that cannot be awaited (SIGKILL, SIGSTOP, faults such as SIGSEGV).
@@ -133,7 +132,7 @@ pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
         mask |= signal.bit().ok_or_else(text)?;
     }
     if let Some(subscription) = sys::simulated_signals(mask) {
-        return Ok(Signals { source: Source::Simulated(NonBlocking::assume(subscription?)), mask });
+        return Ok(Signals { source: Source::Simulated(NonBlocking::unserved(subscription?)), mask });
     }
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(slot) = (0..SUBSCRIPTIONS_MAX).find(|&i| !table.taken[i]) else {
@@ -148,10 +147,11 @@ pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
             subscription.eventfd.store(eventfd.into_raw_fd(), SeqCst);
             copy
         }
-        // SAFETY: this descriptor is never closed.
+        // SAFETY: the eventfd of a subscription is never closed once it is made.
         eventfd => sys::duplicate(unsafe { BorrowedFd::borrow_raw(eventfd) })?,
     };
-    // First the mask, then the handlers: a signal is either what it was before, or delivered.
+    // The mask is set before the handlers are installed, so each signal either has its former
+    // action or is delivered.
     subscription.pending.store(0, SeqCst);
     subscription.mask.store(mask, SeqCst);
     for signal in in_mask(mask) {
@@ -162,14 +162,14 @@ pub fn signals(wanted: &[Signal]) -> io::Result<Signals> {
         }
     }
     table.taken[slot] = true;
-    Ok(Signals { source: Source::Process { slot, eventfd: NonBlocking::assume(eventfd) }, mask })
+    Ok(Signals { source: Source::Process { slot, eventfd: NonBlocking::unserved(eventfd) }, mask })
 }
 
 /// A subscription to signals, created by [`signals`].
 #[derive(Debug)]
 pub struct Signals {
     source: Source,
-    /// Those that it subscribes to.
+    /// The signals of this subscription.
     mask: u64,
 }
 
@@ -179,37 +179,40 @@ enum Source {
         slot: usize,
         eventfd: NonBlocking<Fd>,
     },
-    /// The simulated kernel's, which `selvedge-sim` raises signals in.
+    /// A subscription in a simulated kernel, in which `selvedge-sim` raises signals.
     Simulated(NonBlocking<Fd>),
 }
 
 impl Signals {
-    /// Those that it subscribes to, in words.
+    /// The names of the signals of this subscription.
     fn names(&self) -> String {
         let names = in_mask(self.mask).map(|signal| signal.to_string());
         names.collect::<Vec<_>>().join(" or ")
     }
 
-    /// Waits for the next signal subscribed to. Signals that come in faster than they are awaited
-    /// are merged, each kind into one, as the kernel does too; of several kinds the lowest number
-    /// comes first.
+    /// Waits for the next signal of this subscription. Several signals of one kind that come in
+    /// before the thread awaits them are merged into one, as in the kernel. Of several kinds the
+    /// lowest number comes first.
     ///
     /// # Errors
     /// Only if the eventfd cannot be read, which does not happen.
     pub async fn next(&mut self) -> io::Result<Signal> {
+        // Here and not in `signals`, because `selvedge-see` subscribes in every program and never
+        // awaits: so a program without waits has no such loop linked into it.
+        crate::reactor::fallback::install();
         loop {
             if let Some(signal) = self.try_next() {
                 return Ok(signal);
             }
-            let errand = || Errand { call: "get", object: Object::Name(self.names().into()) };
+            let reason = || Errand { call: "get", object: Object::Name(self.names().into()) };
             match &self.source {
                 Source::Process { eventfd, .. } => {
                     let read = |eventfd: &Fd| Ok(sys::read(eventfd, &mut [0; 8])?);
-                    told(errand, eventfd.read_with(read)).await?;
+                    with_reason(reason, eventfd.read_with(read)).await?;
                 }
                 Source::Simulated(subscription) => {
                     let take = |subscription: &Fd| Ok(sys::take_simulated_signal(subscription)?);
-                    return Ok(Signal(told(errand, subscription.read_with(take)).await? as i32));
+                    return Ok(Signal(with_reason(reason, subscription.read_with(take)).await? as i32));
                 }
             }
         }
@@ -256,9 +259,9 @@ impl Drop for Signals {
 const SUBSCRIPTIONS_MAX: usize = 16;
 const NO_EVENTFD: i32 = -1;
 
-/// What the handler sees of a subscription. It runs between any two instructions of the process, so
-/// this is atomics and a descriptor that, once made, is never closed: a handler that is late must
-/// not write to a descriptor of other code.
+/// The part of a subscription that the handler sees. The handler runs between any two instructions
+/// of the process, so this has only atomics and a descriptor. The descriptor is never closed once
+/// it is made, because a late handler must not write to a descriptor of other code.
 struct SignalMailbox {
     mask: AtomicU64,
     pending: AtomicU64,
@@ -275,9 +278,9 @@ static TABLE: Mutex<HandlerTable> =
 /// The state that only subscribing and unsubscribing use.
 struct HandlerTable {
     taken: [bool; SUBSCRIPTIONS_MAX],
-    /// By signal number: how many subscribe to it, and what it did before.
+    /// By signal number: the number of subscriptions, and the former action.
     handlers: [Option<(usize, Action)>; 65],
-    /// The signals of which another library's handler may know ours, and call it.
+    /// The signals for which another library's handler may know our handler and call it.
     known: u64,
 }
 
@@ -296,7 +299,7 @@ impl HandlerTable {
             let error = io::Error::from(error);
             io::Error::new(error.kind(), format!("{signal}: {error}"))
         };
-        // SAFETY: nothing is changed.
+        // SAFETY: the call installs no handler.
         let before = unsafe { sys::signal_action(signal.0, None) }.map_err(failed)?;
         if self.known & 1 << (signal.0 - 1) == 0 {
             EARLIER[signal.0 as usize].set(&before);
@@ -313,10 +316,11 @@ impl HandlerTable {
         match handler {
             Some((subscriptions @ 2.., _)) => *subscriptions -= 1,
             Some((_, before)) => {
-                // SAFETY: nothing is changed.
+                // SAFETY: the call installs no handler.
                 let now = unsafe { sys::signal_action(signal.0, None) };
                 let is_ours = now.is_ok_and(|now| now.sa_sigaction == ours());
-                // SAFETY: `before` is what sigaction returned for this signal.
+                // SAFETY: `sigaction` returned `before` for this signal, so its handler is as its
+                // flags say.
                 if !is_ours || unsafe { sys::signal_action(signal.0, Some(before)) }.is_err() {
                     self.known |= 1 << (signal.0 - 1);
                 }
@@ -330,7 +334,7 @@ impl HandlerTable {
 /// A handler that was there before ours, as the handler sees it: 0 if there was none.
 struct Earlier {
     handler: AtomicUsize,
-    /// It has the signature for a handler with SA_SIGINFO.
+    /// Whether it has the signature for a handler with SA_SIGINFO.
     takes_info: AtomicBool,
 }
 
@@ -338,7 +342,7 @@ static EARLIER: [Earlier; 65] =
     [const { Earlier { handler: AtomicUsize::new(0), takes_info: AtomicBool::new(false) } }; 65];
 
 impl Earlier {
-    /// Called while ours is not installed.
+    /// Stores the handler. The caller does this while our handler is not installed.
     fn set(&self, action: &Action) {
         let is_none = [libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction);
         self.takes_info.store(action.sa_flags & libc::SA_SIGINFO != 0, SeqCst);
@@ -352,18 +356,20 @@ impl Earlier {
             return;
         }
         if self.takes_info.load(SeqCst) {
-            // SAFETY: `set` has taken it from a sigaction that says that this is its signature.
+            // SAFETY: `set` has taken the handler from a sigaction with SA_SIGINFO, so this is its
+            // signature.
             let handler: WithInfo = unsafe { std::mem::transmute(handler) };
             handler(number, info, context);
         } else {
-            // SAFETY: likewise, for one that says the contrary.
+            // SAFETY: `set` has taken the handler from a sigaction without SA_SIGINFO, so this is
+            // its signature.
             let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
             handler(number);
         }
     }
 }
 
-/// Our handler, as sigaction takes it.
+/// Our handler, in the form that `sigaction` takes.
 fn ours() -> usize {
     handle as extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) as usize
 }
@@ -377,7 +383,8 @@ extern "C" fn handle(number: libc::c_int, info: *mut libc::siginfo_t, context: *
             // SAFETY: a subscription with a mask has an eventfd, which is never closed. (rustix
             // makes the system call itself and does not touch errno.)
             let eventfd = unsafe { BorrowedFd::borrow_raw(subscription.eventfd.load(SeqCst)) };
-            // Only a full counter could refuse, and a full counter is readable.
+            // The write fails only if the counter is full, and then the eventfd is readable
+            // already.
             let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
         }
     }

@@ -17,13 +17,13 @@ use std::time::Duration;
 /// # Paper
 /// The timer of [LZ07 §4.2]'s event sources.
 pub fn sleep(duration: Duration) -> SleepUntil {
-    crate::global::install();
+    crate::reactor::fallback::install();
     selvedge_core::sleep(duration)
 }
 
 /// Waits until a point in time.
 pub fn sleep_until(until: Time) -> SleepUntil {
-    crate::global::install();
+    crate::reactor::fallback::install();
     selvedge_core::sleep_until(until)
 }
 

@@ -8,11 +8,11 @@
 //! pool](crate::pool) does the work.
 //!
 //! The ring does not know the waiters. The caller names an operation by the bits of a number, and
-//! the ring tells the operation's outcome with the same bits. The contract of [`Ring::push`] says
-//! that the memory to which an operation refers stays where it is until the operation's outcome is
-//! told.
+//! the ring reports the operation's outcome with the same bits. The contract of [`Ring::push`] says
+//! that the memory to which an operation refers stays where it is until the ring has reported the
+//! operation's outcome.
 
-use crate::fs::operation::{Operation, Outcome, STAT_MASK};
+use crate::fs::operation::{Operation, RawOutcome, STAT_MASK};
 use crate::fs::region::Region;
 use crate::sys::{self, Call};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
@@ -173,15 +173,15 @@ impl Ring {
     }
 
     /// Puts an operation into the ring; the kernel sees it at the next [`enter`](Self::enter). The
-    /// operation transfers at most `limit` bytes. Its outcome will be told with `bits`.
+    /// operation transfers at most `limit` bytes. The ring will report its outcome with `bits`.
     ///
     /// # Panics
     /// If the ring has no room, or the operation is not [supported](Self::supports).
     ///
     /// # Safety
-    /// Until the outcome has been told, the operation is not dropped, and everything that it owns
-    /// (buffers, paths, descriptors) stays where it is and is not touched. The operation itself may
-    /// move.
+    /// Until the ring has reported the outcome, the operation is not dropped, and everything that
+    /// it owns (buffers, paths, descriptors) stays where it is and is not touched. The operation
+    /// itself may move.
     pub(crate) unsafe fn push(&mut self, operation: &mut Operation, limit: usize, bits: u64) {
         let fd = |fd: BorrowedFd<'_>| Fd(fd.as_raw_fd());
         let entry = match operation {
@@ -238,8 +238,8 @@ impl Ring {
         unsafe { self.push_entry(entry.user_data(bits)) };
     }
 
-    /// Asks the kernel to cancel the operation that was pushed with `bits`. Its outcome will be
-    /// told all the same.
+    /// Asks the kernel to cancel the operation that was pushed with `bits`. The ring reports its
+    /// outcome all the same.
     ///
     /// # Panics
     /// If the ring has no room.
@@ -318,8 +318,9 @@ impl Ring {
         }
     }
 
-    /// Tells the outcomes that have come in. True if the watched descriptor has become readable.
-    pub(crate) fn outcomes(&mut self, mut told: impl FnMut(u64, Outcome)) -> bool {
+    /// Passes the outcomes that have come in to `report`. True if the watched descriptor has become
+    /// readable.
+    pub(crate) fn outcomes(&mut self, mut report: impl FnMut(u64, RawOutcome)) -> bool {
         let mut readable = false;
         for entry in self.ring.completion() {
             match entry.user_data() {
@@ -330,7 +331,7 @@ impl Ring {
                 }
                 bits => {
                     self.pending -= 1;
-                    told(bits, entry.result());
+                    report(bits, entry.result());
                 }
             }
         }

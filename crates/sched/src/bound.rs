@@ -63,13 +63,13 @@ where
     F: Future + 'static,
     F::Output: Send,
 {
-    let (spawned, born) = Spawned::unborn();
+    let (spawned, duty) = Spawned::promised();
     std::thread::Builder::new().name("bound".to_string()).spawn(move || {
         let ended = events().map_err(Into::into).and_then(|mut events| {
             round_robin_with(&mut events, async move {
                 let end = Rc::new(BodyEnd::default());
                 let at_end = EndsWith(end.clone());
-                born.has(spawn_local(async move {
+                duty.created(spawn_local(async move {
                     let _at_end = at_end;
                     make().await
                 }));

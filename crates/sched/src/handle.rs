@@ -84,10 +84,10 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let (spawned, born) = Spawned::unborn();
-        let birth = move |cpu: &mut Cpu| born.spawn(cpu, future);
-        // If the scheduler does not take `birth`, it drops `birth`, and the drop of `born` notes
-        // that in the place.
+        let (spawned, duty) = Spawned::promised();
+        let birth = move |cpu: &mut Cpu| duty.spawn(cpu, future);
+        // If the scheduler does not take `birth`, it drops `birth`, and the drop of `duty` notes
+        // that in the cell.
         drop(self.scheduler.adopt(Box::new(birth)));
         spawned
     }
@@ -96,9 +96,9 @@ impl Handle {
 /// The state of a thread that is to be created elsewhere.
 enum SpawnState<T> {
     /// The thread is not created yet. The waker of the waiter for its result, if there is one.
-    Unborn(Option<Waker>),
+    Promised(Option<Waker>),
     /// The thread is created. Its handle, which the waiter fetches.
-    Born(JoinHandle<T>),
+    Created(JoinHandle<T>),
     /// The thread will never be created; or the waiter has fetched its handle.
     Gone,
 }
@@ -110,13 +110,13 @@ impl<T> SpawnCell<T> {
         self.0.lock().expect("no panic under this lock")
     }
 
-    /// Cancels the thread if it is born. If it is not born, it will never be. Both happen under one
-    /// lock, so that the thread cannot be born in between.
+    /// Cancels the thread if it is created. If it is not, it will never be. Both happen under one
+    /// lock, so that the thread cannot be created in between.
     fn give_up(&self) {
         let mut state = self.state();
         let waiting = match &mut *state {
-            SpawnState::Born(handle) => return handle.cancel(),
-            SpawnState::Unborn(waiting) => waiting.take(),
+            SpawnState::Created(handle) => return handle.cancel(),
+            SpawnState::Promised(waiting) => waiting.take(),
             SpawnState::Gone => return,
         };
         *state = SpawnState::Gone;
@@ -126,12 +126,12 @@ impl<T> SpawnCell<T> {
         }
     }
 
-    /// Notes that the thread is born, or that it never will be. A thread that was given up before
-    /// it was born is cancelled.
+    /// Notes that the thread is created, or that it never will be. A thread that was given up
+    /// before it was created is cancelled.
     fn decide(&self, decided: SpawnState<T>) {
         let mut state = self.state();
-        let SpawnState::Unborn(waiting) = &mut *state else {
-            if let SpawnState::Born(handle) = decided {
+        let SpawnState::Promised(waiting) = &mut *state else {
+            if let SpawnState::Created(handle) = decided {
                 handle.cancel();
             }
             return;
@@ -146,36 +146,36 @@ impl<T> SpawnCell<T> {
 }
 
 /// The duty to create the thread. Dropping it ends the waiter's wait.
-pub(crate) struct Born<T>(Option<Arc<SpawnCell<T>>>);
+pub(crate) struct SpawnDuty<T>(Option<Arc<SpawnCell<T>>>);
 
-impl<T: Send> Born<T> {
+impl<T: Send> SpawnDuty<T> {
     fn spawn<F>(self, cpu: &mut Cpu, future: F)
     where
         F: Future<Output = T> + Send + 'static,
     {
-        if self.0.as_ref().is_some_and(|place| matches!(*place.state(), SpawnState::Gone)) {
+        if self.0.as_ref().is_some_and(|cell| matches!(*cell.state(), SpawnState::Gone)) {
             return;
         }
         match cpu.spawn(future) {
-            Ok(handle) => self.has(handle),
+            Ok(handle) => self.created(handle),
             Err(full) => eprintln!("a thread that was spawned from elsewhere is cancelled: {full}"),
         }
     }
 }
 
-impl<T> Born<T> {
+impl<T> SpawnDuty<T> {
     /// Notes that the thread is created, and its handle.
-    pub(crate) fn has(mut self, handle: JoinHandle<T>) {
-        if let Some(place) = self.0.take() {
-            place.decide(SpawnState::Born(handle));
+    pub(crate) fn created(mut self, handle: JoinHandle<T>) {
+        if let Some(cell) = self.0.take() {
+            cell.decide(SpawnState::Created(handle));
         }
     }
 }
 
-impl<T> Drop for Born<T> {
+impl<T> Drop for SpawnDuty<T> {
     fn drop(&mut self) {
-        if let Some(place) = self.0.take() {
-            place.decide(SpawnState::Gone);
+        if let Some(cell) = self.0.take() {
+            cell.decide(SpawnState::Gone);
         }
     }
 }
@@ -191,17 +191,17 @@ impl<T> Drop for Born<T> {
 /// If it is awaited again after it has returned the result.
 #[must_use = "awaiting the handle tells a panic of the thread; drop it to let the thread run unobserved"]
 pub struct Spawned<T> {
-    place: Arc<SpawnCell<T>>,
-    /// Present after the waiter has fetched it from the place.
+    cell: Arc<SpawnCell<T>>,
+    /// Present after the waiter has fetched it from the cell.
     handle: Option<JoinHandle<T>>,
 }
 
 impl<T> Spawned<T> {
     /// The right to wait for a thread that is to be created, and the duty to create the thread.
-    pub(crate) fn unborn() -> (Spawned<T>, Born<T>) {
-        let place = Arc::new(SpawnCell(Mutex::new(SpawnState::Unborn(None))));
-        let born = Born(Some(place.clone()));
-        (Spawned { place, handle: None }, born)
+    pub(crate) fn promised() -> (Spawned<T>, SpawnDuty<T>) {
+        let cell = Arc::new(SpawnCell(Mutex::new(SpawnState::Promised(None))));
+        let duty = SpawnDuty(Some(cell.clone()));
+        (Spawned { cell, handle: None }, duty)
     }
 
     /// Cancels the thread, like [`JoinHandle::cancel`]. A thread that is not created yet will never
@@ -210,7 +210,7 @@ impl<T> Spawned<T> {
         if let Some(handle) = &self.handle {
             return handle.cancel();
         }
-        self.place.give_up();
+        self.cell.give_up();
     }
 
     /// Whether the thread has ended, or will never be created.
@@ -218,9 +218,9 @@ impl<T> Spawned<T> {
         if let Some(handle) = &self.handle {
             return handle.is_finished();
         }
-        match &*self.place.state() {
-            SpawnState::Unborn(_) => false,
-            SpawnState::Born(handle) => handle.is_finished(),
+        match &*self.cell.state() {
+            SpawnState::Promised(_) => false,
+            SpawnState::Created(handle) => handle.is_finished(),
             SpawnState::Gone => true,
         }
     }
@@ -236,8 +236,8 @@ impl<T> Future for Spawned<T> {
         // The waker is cloned before the lock is taken, because a foreign waker's code may run in
         // the clone.
         let waker = cx.waker().clone();
-        let mut state = self.place.state();
-        if let SpawnState::Unborn(waiting) = &mut *state {
+        let mut state = self.cell.state();
+        if let SpawnState::Promised(waiting) = &mut *state {
             let replaced = waiting.replace(waker);
             drop(state);
             drop(replaced);
@@ -246,7 +246,7 @@ impl<T> Future for Spawned<T> {
         let decided = std::mem::replace(&mut *state, SpawnState::Gone);
         drop(state);
         match decided {
-            SpawnState::Born(handle) => Pin::new(self.handle.insert(handle)).poll(cx),
+            SpawnState::Created(handle) => Pin::new(self.handle.insert(handle)).poll(cx),
             _ => Poll::Ready(Err(JoinError::Cancelled)),
         }
     }

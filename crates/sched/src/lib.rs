@@ -11,7 +11,7 @@
 //! takes work to a scheduler from elsewhere, and [`block_on`] waits for a result in ordinary code.
 //! [`bound`] gives a thread an OS thread of its own.
 //!
-//! [`Deque`], [`Injector`] and [`Crew`] are the parts of [`work_stealing`], for multi-core
+//! [`RunRing`], [`Injector`] and [`IdleWorkers`] are the parts of [`work_stealing`], for multi-core
 //! schedulers of a program's own.
 //!
 //! A scheduler of a program's own is a loop over [`Thread::step`](selvedge_core::Thread::step): see
@@ -20,23 +20,16 @@
 
 mod block_on;
 mod bound;
-#[expect(unsafe_code, reason = "the ring's slots are exclusive by protocol")]
-mod deque;
 mod handle;
-mod injector;
 mod per_core;
 mod primitives;
 mod priority;
-mod sleep;
 mod work_stealing;
 
 pub use block_on::block_on;
 pub use bound::bound;
-pub use deque::{Claim, Deque, Stealer};
 pub use handle::{Handle, Spawned};
-pub use injector::Injector;
 pub use per_core::{Failure, per_core};
 pub use priority::{LEVEL_DEFAULT, LEVEL_MAX, Priority, priority, set_deadline, set_priority};
 pub use selvedge_core::{round_robin, round_robin_with};
-pub use sleep::Crew;
-pub use work_stealing::{WorkStealing, work_stealing};
+pub use work_stealing::{Claim, IdleWorkers, Injector, RunRing, Stealer, WorkStealing, work_stealing};

@@ -77,28 +77,28 @@ where
     F: Future + 'static,
     F::Output: Send,
 {
-    let crew = WorkerGroup::default();
-    let (crew, events, main) = (&crew, &events, &main);
+    let group = WorkerGroup::default();
+    let (group, events, main) = (&group, &events, &main);
     let ended: Vec<_> = std::thread::scope(|scope| {
         let start = |worker: usize| {
-            crew.attendance().present += 1;
+            group.attendance().present += 1;
             let name = format!("worker-{worker}");
             std::thread::Builder::new().name(name).spawn_scoped(scope, move || {
-                let _present = Present(crew);
-                let _on_panic = StopOnPanic(crew);
-                let ended = work(worker, events, main, crew);
+                let _present = Present(group);
+                let _on_panic = StopOnPanic(group);
+                let ended = work(worker, events, main, group);
                 if ended.is_err() {
-                    crew.stop();
+                    group.stop();
                 }
                 ended
             })
         };
         let started: Vec<_> = (0..workers).map(start).collect();
         for _missing in started.iter().filter(|started| started.is_err()) {
-            crew.stop();
-            crew.leave();
+            group.stop();
+            group.leave();
         }
-        crew.waits();
+        group.waits();
         // All workers are joined before any panic goes on.
         started.into_iter().map(|s| s.map(|handle| handle.join())).collect()
     });
@@ -187,13 +187,13 @@ fn work<E: Events, F: Future + 'static>(
     worker: usize,
     events: &(impl Fn(usize) -> io::Result<E> + Sync),
     main: &(impl Fn(usize) -> F + Sync),
-    crew: &WorkerGroup,
+    group: &WorkerGroup,
 ) -> Result<Option<F::Output>, RunError> {
     let mut events = events(worker)?;
     let cpu = Cpu::new()?;
-    crew.enlist(cpu.unparker());
+    group.enlist(cpu.unparker());
     // This check sees a stop that came before `enlist`. A later stop unparks the CPU.
-    round_robin_until(cpu, &mut events, main(worker), || crew.stopped.load(Ordering::SeqCst))
+    round_robin_until(cpu, &mut events, main(worker), || group.stopped.load(Ordering::SeqCst))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 #[cfg(loom)]
 pub(crate) use loom::{
-    cell::UnsafeCell,
+    cell::UnsafeCell as SlotCell,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
@@ -18,12 +18,12 @@ pub(crate) use std::sync::{
 /// std's cell with loom's interface, so that loom sees every access.
 #[cfg(not(loom))]
 #[derive(Debug)]
-pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+pub(crate) struct SlotCell<T>(std::cell::UnsafeCell<T>);
 
 #[cfg(not(loom))]
-impl<T> UnsafeCell<T> {
-    pub(crate) const fn new(value: T) -> UnsafeCell<T> {
-        UnsafeCell(std::cell::UnsafeCell::new(value))
+impl<T> SlotCell<T> {
+    pub(crate) const fn new(value: T) -> SlotCell<T> {
+        SlotCell(std::cell::UnsafeCell::new(value))
     }
 
     /// Gives `work` the content. The caller makes sure that no other user touches the content

@@ -1,4 +1,4 @@
-//! What only several workers on the same threads show.
+//! Tests that need several workers on the same threads.
 
 mod naps;
 
@@ -24,7 +24,7 @@ where
     work_stealing(workers, |_| Ok(Naps::new()), main).unwrap()
 }
 
-/// Steps that do not end before `count` of them run at once: on so many workers.
+/// A step that does not end before `count` of these steps run at once, on so many workers.
 async fn meet(count: usize, here: Arc<AtomicUsize>) {
     here.fetch_add(1, Ordering::SeqCst);
     while here.load(Ordering::SeqCst) < count {
@@ -51,16 +51,16 @@ fn long_steps_run_on_all_workers_at_once() {
     }
 }
 
-/// A step that ends when others have done `done`, and panics if they do not come to it.
+/// A step that ends when `done` returns true, and panics if that takes too long.
 fn last_until(done: impl Fn() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "the others wait for the end of this step");
+        assert!(begun.elapsed() < Duration::from_secs(10), "other threads wait for the end of this step");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Spawns threads that wait for `start`, and returns when all of them do.
+/// Spawns threads that wait for `start`, and returns when all of them wait.
 async fn spawn_waiting<F>(start: &Arc<Event>, bodies: impl IntoIterator<Item = F>) -> Vec<JoinHandle<()>>
 where
     F: FnOnce() + Send + 'static,
@@ -116,11 +116,12 @@ fn what_a_worker_in_a_long_step_has_claimed_is_served_by_another() {
 }
 
 #[test]
-fn who_waits_for_a_thread_that_was_claimed_before_a_long_step_is_served_by_another() {
+fn a_joiner_of_a_thread_that_was_claimed_before_a_long_step_is_served_by_another_worker() {
     for _ in 0..if cfg!(miri) { 1 } else { 10 } {
         run(2, async {
             let (start, joined) = (Arc::new(Event::new()), Arc::new(AtomicBool::new(false)));
-            // The first ends, and so makes main ready; the second is claimed with it.
+            // The end of the first thread makes main ready. The second thread is claimed with the
+            // first.
             let bodies = (0..40).map(|i| {
                 let joined = joined.clone();
                 move || {
@@ -146,7 +147,8 @@ fn a_thread_that_another_has_let_go_first_is_taken_by_a_sleeper() {
         for _ in 0..if cfg!(miri) { 2 } else { 50 } {
             sleep(Duration::from_micros(500)).await;
             let here = Arc::new(AtomicUsize::new(0));
-            // It is woken alone, and runs next; this thread waits behind it, to be stolen.
+            // The new thread is woken alone and runs next. This thread is ready behind it, and can
+            // be stolen.
             let other = spawn(meet(2, here.clone()));
             yield_now().await;
             meet(2, here).await;
@@ -156,7 +158,7 @@ fn a_thread_that_another_has_let_go_first_is_taken_by_a_sleeper() {
 }
 
 #[test]
-fn who_waits_for_a_thread_finds_that_those_taken_out_with_it_have_ended_too() {
+fn a_joiner_of_a_thread_finds_that_those_claimed_with_it_have_ended_too() {
     run(1, async {
         let ended = Arc::new(AtomicUsize::new(0));
         let children: Vec<_> = (0..10)
@@ -220,7 +222,7 @@ fn short_steps_spread_over_the_workers_too() {
         let threads: Vec<_> = (0..100)
             .map(|_| {
                 let seen = seen.clone();
-                // It ends when another worker takes part.
+                // The thread ends when another worker has run one of these threads.
                 spawn(async move {
                     while seen.lock().unwrap().len() < 2 {
                         seen.lock().unwrap().insert(std::thread::current().id());
@@ -291,7 +293,7 @@ fn os_threads_spawn_and_join() {
                         inner.await.unwrap()
                     });
                     sum += if (n + me) % 5 == 0 {
-                        // Joined by a thread there.
+                        // A thread of the scheduler joins it.
                         block_on(handle.spawn(async move { spawned.await.unwrap() })).unwrap()
                     } else {
                         block_on(spawned).unwrap()
@@ -319,10 +321,10 @@ fn os_threads_spawn_and_join() {
 }
 
 #[test]
-fn what_is_spawned_from_elsewhere_can_be_cancelled_before_it_is_born_and_after() {
+fn what_is_spawned_from_elsewhere_can_be_cancelled_before_it_is_created_and_after() {
     let scheduler = WorkStealing::new(1);
     let handle = scheduler.handle();
-    let never = handle.spawn(async { unreachable!("it is cancelled before there is a worker") });
+    let never = handle.spawn(async { unreachable!("it is cancelled before a worker starts") });
     never.cancel();
     let waits = handle.spawn(std::future::pending::<()>());
     let result = scheduler.run(|_| Ok(NoEvents::new()), async move {
@@ -362,7 +364,7 @@ fn a_thread_knows_its_scheduler() {
     assert!(Handle::current().is_none());
 }
 
-/// 22, if `block_on` is refused.
+/// Returns 22 if `block_on` is refused.
 fn block_refused() -> u32 {
     let refused = catch_unwind(|| block_on(std::future::ready(())));
     refused.unwrap_err().downcast_ref::<&str>().map_or(0, |_| 22)
@@ -370,8 +372,8 @@ fn block_refused() -> u32 {
 
 #[test]
 fn schedulers_side_by_side_hand_work_to_each_other() {
-    // A client under round robin, in a worker pool's neighbourhood, with a stage in two more of
-    // their own.
+    // The client runs under round robin, the doubler under `per_core`, and main with the client's
+    // spawned threads under work stealing.
     let rounds = if cfg!(miri) { 3 } else { 200 };
     let pool = WorkStealing::new(2);
     let there = pool.handle();
@@ -444,7 +446,7 @@ fn threads_that_end_main_leave_nothing() {
 }
 
 #[test]
-fn a_foreign_waker_that_panics_takes_along_neither_the_worker_nor_what_is_born_with_its_thread() {
+fn a_foreign_waker_that_panics_harms_neither_the_worker_nor_a_thread_created_beside_its_own() {
     struct Panics;
     impl Wake for Panics {
         fn wake(self: Arc<Self>) {

@@ -1,6 +1,7 @@
 //! How often things have happened.
 
 use crate::json::{self, Json};
+use crate::order::ordered;
 use crate::recorder::{self, SURVEY};
 use selvedge_io::calls::{self, Calls, Tally};
 use selvedge_io::pool::{self, Load};
@@ -171,7 +172,7 @@ pub fn counters() -> Counters {
         let queues = recorder::lock(&seat.lengths).1.clone();
         cpus.push(CpuCounters { cpu: seat.cpu, os_thread: seat.os_thread.clone(), counts, queues });
     }
-    cpus.sort_unstable_by_key(|cpu| cpu.cpu);
+    let cpus = ordered(cpus, |one, other| one.cpu.cmp(&other.cpu));
     let (ready, waiting) = recorder::queues();
     let (calls, os_threads) = calls::counted();
     Counters { total, cpus, ready, waiting, calls, os_threads, pool: pool::load() }
@@ -349,8 +350,9 @@ impl fmt::Display for Counters {
         let Tally { calls, time, .. } = self.calls.total();
         let waits = self.calls.waits;
         write!(f, "\nsystem calls: {calls}, for {time:.1?}; and {waits} that waited for events")?;
-        let mut kinds = self.calls.kinds.clone();
-        kinds.sort_unstable_by_key(|(name, tally)| (std::cmp::Reverse(tally.time), *name));
+        let kinds = ordered(self.calls.kinds.clone(), |(one, of_one), (other, of_other)| {
+            of_other.time.cmp(&of_one.time).then(one.cmp(other))
+        });
         for (name, Tally { calls, time, .. }) in kinds {
             let each = time / u32::try_from(calls).unwrap_or(u32::MAX).max(1);
             write!(f, "\n  {name:<14} {calls:>10}, for {time:>9.1?}: {each:.1?} each")?;

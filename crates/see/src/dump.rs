@@ -3,10 +3,10 @@
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
 use crate::named;
-use crate::recorder::{self, CENSUS, ThreadRecord};
+use crate::order::ordered;
+use crate::recorder::{self, CENSUS, Records, ThreadRecord};
 use selvedge_core::observe::{self, End, Errand, Object, ThreadId};
 use selvedge_core::{Interest, Time};
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -98,7 +98,7 @@ pub enum Doing {
 pub fn dump() -> Dump {
     let unrun = census();
     let now = Time::now();
-    let running = recorder::running();
+    let running = observe::running();
     let mut cpus: Vec<CpuState> = Vec::new();
     for seat in recorder::seats() {
         let asleep = Time::from_nanos(seat.asleep.load(Relaxed));
@@ -106,22 +106,22 @@ pub fn dump() -> Dump {
         cpus.push(CpuState {
             cpu: seat.cpu,
             os_thread: seat.os_thread.clone(),
-            running: running.get(&seat.cpu).map(|thread| thread.get()),
+            running: running.iter().find(|(cpu, _)| *cpu == seat.cpu).map(|(_, thread)| thread.get()),
             since: now.since(if asleep == Time::default() { last } else { asleep }),
             asleep: asleep != Time::default(),
         });
     }
-    cpus.sort_unstable_by_key(|cpu| cpu.cpu);
+    let cpus = ordered(cpus, |one, other| one.cpu.cmp(&other.cpu));
 
-    let mut records: HashMap<ThreadId, ThreadRecord> = HashMap::new();
+    let mut records = Records::default();
     recorder::each(|record| {
-        records.insert(record.thread, record.clone());
+        records.insert(record.thread.get(), record.clone());
     });
     for (thread, cpu) in unrun {
-        records.entry(thread).or_insert_with(|| ThreadRecord::unrun(thread, cpu, Time::default()));
+        records.entry(thread.get()).or_insert_with(|| ThreadRecord::unrun(thread, cpu, Time::default()));
     }
-    for (cpu, thread) in &running {
-        records.entry(*thread).or_insert_with(|| ThreadRecord::unrun(*thread, *cpu, Time::default()));
+    for &(cpu, thread) in &running {
+        records.entry(thread.get()).or_insert_with(|| ThreadRecord::unrun(thread, cpu, Time::default()));
     }
     let mut descriptors = Descriptors::default();
     let mut threads = Vec::new();
@@ -156,7 +156,9 @@ pub fn dump() -> Dump {
             called: record.called,
         });
     }
-    threads.sort_unstable_by_key(|t| (t.doing, std::cmp::Reverse(t.since), t.id));
+    let threads = ordered(threads, |one, other| {
+        one.doing.cmp(&other.doing).then(other.since.cmp(&one.since)).then(one.id.cmp(&other.id))
+    });
     let cycles = observe::cycles(threads.iter().filter_map(|thread| Some((thread.id, thread.waits_for?))));
     Dump { cpus, threads, cycles }
 }

@@ -6,7 +6,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use selvedge_core::Quiet;
 use selvedge_core::observe::{self, ThreadId};
 use selvedge_io::signal::{Signal, Signals, signals};
-use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
@@ -148,7 +147,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 fn help() {
     lock(&ORDERS).get_or_insert_default().helps();
-    let mut watched = HashMap::new();
+    let mut watched = Vec::new();
     loop {
         let (wait, answers) = {
             let mut orders = lock(&ORDERS);
@@ -193,6 +192,7 @@ fn wait_for_signals(limit: Duration) {
 
 /// A step that was seen running.
 struct SeenStep {
+    cpu: u32,
     thread: ThreadId,
     /// How many steps its CPU had made before.
     steps: u64,
@@ -200,21 +200,18 @@ struct SeenStep {
     reported: bool,
 }
 
-fn look(limit: Duration, report: &LongStepAction, watched: &mut HashMap<u32, SeenStep>) {
+fn look(limit: Duration, report: &LongStepAction, watched: &mut Vec<SeenStep>) {
     let running = observe::running();
-    watched.retain(|cpu, _| running.iter().any(|(running, _)| running == cpu));
+    watched.retain(|seen| running.iter().any(|(running, _)| *running == seen.cpu));
     let seats = recorder::seats();
     for (cpu, thread) in running {
         let Some(seat) = seats.iter().find(|seat| seat.cpu == cpu) else { continue };
         let steps = seat.counting.read().steps;
-        let seen = watched
-            .entry(cpu)
-            .and_modify(|seen| {
-                if (seen.thread, seen.steps) != (thread, steps) {
-                    *seen = SeenStep { thread, steps, since: Instant::now(), reported: false };
-                }
-            })
-            .or_insert_with(|| SeenStep { thread, steps, since: Instant::now(), reported: false });
+        watched.retain(|seen| seen.cpu != cpu || (seen.thread, seen.steps) == (thread, steps));
+        if watched.iter().all(|seen| seen.cpu != cpu) {
+            watched.push(SeenStep { cpu, thread, steps, since: Instant::now(), reported: false });
+        }
+        let Some(seen) = watched.iter_mut().find(|seen| seen.cpu == cpu) else { continue };
         let lasts = seen.since.elapsed();
         if lasts >= limit && !seen.reported {
             seen.reported = true;

@@ -64,6 +64,7 @@ mod environment;
 mod helper;
 mod json;
 mod named;
+mod order;
 mod recorder;
 mod timeline;
 

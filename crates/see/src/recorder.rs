@@ -10,7 +10,7 @@ use crate::named;
 use crate::timeline::{self, TimedSpan};
 use selvedge_core::observe::{self, End, Ended, Errand, Note, Observer, Seen, ThreadId};
 use selvedge_core::{Cpu, Interest, Lock, Time, WordLock};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -68,11 +68,11 @@ const CHUNK_SHIFT: u32 = 17;
 static TABLE: [LazyLock<WordLock<Records>>; PARTS] =
     [const { LazyLock::new(|| WordLock::new(Records::default(), 0)) }; PARTS];
 
-type Records = HashMap<u32, ThreadRecord, BuildHasherDefault<Spread>>;
+pub(crate) type Records = HashMap<u32, ThreadRecord, BuildHasherDefault<Spread>>;
 
 /// A hash of one number, quick.
 #[derive(Default)]
-struct Spread(u64);
+pub(crate) struct Spread(u64);
 
 impl Hasher for Spread {
     fn finish(&self) -> u64 {
@@ -361,7 +361,7 @@ pub(crate) fn ask(seats: &[Arc<Seat>], has_answered: impl Fn(&Seat) -> bool) {
     let until = Instant::now() + ANSWER_MAX;
     let here = ThreadId::current();
     for seat in seats {
-        let own = || here.is_some() && running().get(&seat.cpu) == here.as_ref();
+        let own = || here.is_some_and(|here| observe::running().contains(&(seat.cpu, here)));
         while !has_answered(seat) && !own() && Instant::now() < until {
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -380,10 +380,10 @@ pub(crate) fn past_and_seats() -> (Counts, Vec<Arc<Seat>>) {
 
 /// How many threads are ready or running, and how many wait.
 pub(crate) fn queues() -> (usize, usize) {
-    let running: HashSet<ThreadId> = observe::running().into_iter().map(|(_, thread)| thread).collect();
+    let running = observe::running();
     let (mut ready, mut waiting) = (0, 0);
     each(|record| {
-        let waits = record.waits() && !running.contains(&record.thread);
+        let waits = record.waits() && running.iter().all(|(_, thread)| *thread != record.thread);
         *if waits { &mut waiting } else { &mut ready } += 1;
     });
     (ready, waiting)
@@ -407,9 +407,4 @@ pub(crate) fn each(mut f: impl FnMut(&ThreadRecord)) {
 /// What a thread is called, if it has a name.
 pub(crate) fn called(thread: ThreadId) -> Option<Arc<str>> {
     with_part(thread, |records| records.get(&thread.get()).and_then(|record| record.called.clone()))
-}
-
-/// The threads that run steps now, by CPU.
-pub(crate) fn running() -> HashMap<u32, ThreadId> {
-    observe::running().into_iter().collect()
 }

@@ -1,10 +1,11 @@
 //! The timeline: what each CPU did when, in the format that `chrome://tracing` and Perfetto load.
 
 use crate::json;
+use crate::order::ordered;
 use crate::recorder::lock;
 use selvedge_core::Time;
 use selvedge_core::observe::{End, ThreadId};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -67,8 +68,16 @@ pub fn timeline_json() -> String {
     for part in &SPANS {
         spans.extend(lock(part).iter().cloned());
     }
-    spans.sort_by_key(|(cpu, span)| (span.began, *cpu, span.ended));
-    let cpus: BTreeSet<u32> = spans.iter().map(|(cpu, _)| *cpu).collect();
+    let spans = ordered(spans, |(cpu, span), (other_cpu, other)| {
+        span.began.cmp(&other.began).then(cpu.cmp(other_cpu)).then(span.ended.cmp(&other.ended))
+    });
+    let mut cpus: Vec<u32> = Vec::new();
+    for (cpu, _) in &spans {
+        if !cpus.contains(cpu) {
+            cpus.push(*cpu);
+        }
+    }
+    cpus.sort_unstable();
     let process = std::process::id();
     let metadata = cpus.into_iter().map(TraceLine::Cpu);
     let lines = metadata.chain(spans.into_iter().map(|(cpu, span)| TraceLine::Span(cpu, span)));

@@ -4,11 +4,14 @@
 use crate::{refuse_within, seeing};
 use selvedge_core::{Events, round_robin_with};
 use selvedge_io::EventLoop;
+use selvedge_io::pool::{self, Limits};
 use selvedge_sched::{Failure, WorkStealing};
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Runs a program with a main function that may fail, on all cores, and says how the process ends:
 /// the whole of `fn main`.
@@ -55,7 +58,8 @@ where
     }
 }
 
-/// How a program runs: on how many workers, and what their OS threads are called.
+/// How a program runs: on how many workers, what their OS threads are called, and with which bounds
+/// of the blocking pool.
 ///
 /// [`run`](crate::run) is `Runner::new().run(main)`.
 ///
@@ -81,6 +85,8 @@ where
 pub struct Runner {
     workers: Workers,
     name: Option<String>,
+    blocking_threads: Option<NonZeroUsize>,
+    blocking_idle: Option<Duration>,
 }
 
 /// Which OS threads take part.
@@ -152,6 +158,66 @@ impl Runner {
         Runner { name: Some(name.into()), ..self }
     }
 
+    /// At most so many OS threads at once make the calls that threads hand to
+    /// [`blocking`](crate::blocking); further calls wait until one has ended. The default is 64.
+    ///
+    /// The pool belongs to the process and has no OS thread before the first call. So this bound
+    /// holds for every program in the process from the moment when this one starts, and afterwards,
+    /// until another is set. OS threads in surplus leave when they have no call to make. The OS
+    /// threads that open files and look up names for [`fs`](crate::fs) and [`net`](crate::net) are
+    /// apart from this pool, and keep their own bound of 64. The length of the queue is set by
+    /// [`pool::Pool::set_limits`](crate::pool::Pool::set_limits).
+    ///
+    /// # Panics
+    /// With 0, because no call would ever be made.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::{Runner, blocking, pool};
+    /// use std::time::Duration;
+    ///
+    /// let runner = Runner::new().blocking_threads(2).blocking_idle(Duration::from_secs(1));
+    /// let threads = runner.run(async {
+    ///     let calls: Vec<_> = (0..10)
+    ///         .map(|_| selvedge::spawn(blocking(|| std::thread::sleep(Duration::from_millis(1)))))
+    ///         .collect();
+    ///     for call in calls {
+    ///         call.await.unwrap().unwrap();
+    ///     }
+    ///     pool::shared().load().threads_most
+    /// })?;
+    /// assert_eq!(threads, 2);
+    /// # Ok::<(), selvedge::Failure>(())
+    /// ```
+    #[doc(alias = "max_blocking_threads")]
+    #[track_caller]
+    pub fn blocking_threads(self, most: usize) -> Runner {
+        let most = NonZeroUsize::new(most).expect("the blocking pool needs at least one OS thread");
+        Runner { blocking_threads: Some(most), ..self }
+    }
+
+    /// An OS thread of the blocking pool that has had no call to make for so long leaves. The
+    /// default is 5 seconds. As for [`blocking_threads`](Self::blocking_threads), this holds for
+    /// the process until another time is set. With `Duration::ZERO` it leaves at once, with
+    /// `Duration::MAX` never.
+    #[doc(alias = "thread_keep_alive")]
+    pub fn blocking_idle(self, longest: Duration) -> Runner {
+        Runner { blocking_idle: Some(longest), ..self }
+    }
+
+    /// Sets the bounds of the pool that this runner names, and leaves the others as they are.
+    fn limit_pool(&self) {
+        if self.blocking_threads.is_none() && self.blocking_idle.is_none() {
+            return;
+        }
+        let before = pool::shared().limits();
+        pool::shared().set_limits(Limits {
+            threads_max: self.blocking_threads.unwrap_or(before.threads_max),
+            idle: self.blocking_idle.unwrap_or(before.idle),
+            ..before
+        });
+    }
+
     /// Runs `main` and the threads it creates until `main` has ended; returns its result. The
     /// threads that are left are cancelled. The environment variable `SELVEDGE_SEE` is heeded.
     ///
@@ -198,6 +264,7 @@ impl Runner {
     {
         refuse_within("run()");
         let _seeing = seeing();
+        self.limit_pool();
         match self.workers {
             Workers::Stealing(number) => {
                 let mut scheduler = WorkStealing::new(number);

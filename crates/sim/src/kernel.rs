@@ -23,7 +23,7 @@ use crate::digest::Digest;
 use crate::disk::tree::{Ino, Tree};
 use crate::{Conditions, Random};
 use datagrams::Datagrams;
-use files::Opened;
+use files::OpenInode;
 use pipes::{Pipe, PipeEnd};
 use rustix::event::epoll::{Event, EventData, EventFlags};
 use rustix::io::{Errno, Result};
@@ -63,12 +63,12 @@ pub(crate) struct Kernel {
     /// The indices of closed descriptors. The kernel uses the lowest next, as Linux does.
     free: BTreeSet<usize>,
     open: usize,
-    objects: Vec<Option<Object>>,
+    objects: Vec<Option<KernelObject>>,
     epolls: Vec<Id>,
     /// The sockets and listeners that are bound to an address.
-    names: BTreeMap<Name, Vec<Id>>,
+    names: BTreeMap<SocketName, Vec<Id>>,
     /// The datagram sockets that are bound to an address.
-    receivers: BTreeMap<Name, Vec<Id>>,
+    receivers: BTreeMap<SocketName, Vec<Id>>,
     next_port: u16,
     disk: Tree,
     /// The difference between the disk's clock and the world's clock, in nanoseconds.
@@ -76,7 +76,7 @@ pub(crate) struct Kernel {
     pipes: Vec<Option<Pipe>>,
     /// The pipes of the FIFOs that are open.
     fifos: BTreeMap<Ino, Id>,
-    calendar: BinaryHeap<Reverse<Entry>>,
+    calendar: BinaryHeap<Reverse<CalendarEntry>>,
     /// The scheduler chooses which of the due entries happens next, so `epoll_wait` lets none
     /// happen.
     leaves_arrivals: bool,
@@ -86,21 +86,21 @@ pub(crate) struct Kernel {
 }
 
 #[derive(Debug)]
-struct Object {
-    kind: Kind,
+struct KernelObject {
+    kind: ObjectKind,
     /// The numbers of its descriptors.
     numbers: Vec<usize>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ObjectKind {
     Epoll(Epoll),
     /// A socket that is neither connected nor listening yet.
     Socket(Socket),
-    Listener(Listener),
-    Stream(Box<Stream>),
+    Listener(ListeningSocket),
+    Stream(Box<StreamSocket>),
     Datagrams(Box<Datagrams>),
-    File(Opened),
+    File(OpenInode),
     Pipe(PipeEnd),
     Signals(Subscription),
 }
@@ -122,33 +122,33 @@ struct Member {
 #[derive(Debug)]
 struct Socket {
     family: AddressFamily,
-    name: Option<Name>,
+    name: Option<SocketName>,
     shares_port: bool,
     lingers: bool,
 }
 
 /// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Name {
+enum SocketName {
     Internet(SocketAddr),
     Path(Vec<u8>),
     Unnamed,
 }
 
 #[derive(Debug)]
-struct Listener {
-    name: Name,
+struct ListeningSocket {
+    name: SocketName,
     backlog: VecDeque<Id>,
     backlog_max: usize,
     shares_port: bool,
 }
 
 #[derive(Debug)]
-struct Stream {
-    local: Name,
-    remote: Name,
+struct StreamSocket {
+    local: SocketName,
+    remote: SocketName,
     peer: Id,
-    state: State,
+    state: StreamState,
     /// The bytes that have arrived. `read` of them were read already.
     arrived: Vec<u8>,
     read: usize,
@@ -173,7 +173,7 @@ struct Stream {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum StreamState {
     Connecting,
     Connected,
     /// The connection was reset or refused, or never came about.
@@ -181,7 +181,7 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CalendarEntry {
     at: Time,
     /// The order of entries with the same time.
     number: u64,
@@ -214,22 +214,22 @@ enum Happening {
     PipeRoom { pipe: Id },
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
+impl PartialEq for CalendarEntry {
+    fn eq(&self, other: &CalendarEntry) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for Entry {}
+impl Eq for CalendarEntry {}
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
+impl PartialOrd for CalendarEntry {
+    fn partial_cmp(&self, other: &CalendarEntry) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+impl Ord for CalendarEntry {
+    fn cmp(&self, other: &CalendarEntry) -> std::cmp::Ordering {
         (self.at, self.number).cmp(&(other.at, other.number))
     }
 }
@@ -306,24 +306,24 @@ impl Kernel {
         (1 << 31 | self.generation << NUMBER_BITS | number as u32) as RawFd
     }
 
-    fn object(&mut self, id: Id) -> Option<&mut Object> {
+    fn object(&mut self, id: Id) -> Option<&mut KernelObject> {
         self.objects.get_mut(id as usize)?.as_mut()
     }
 
-    fn stream(&mut self, id: Id) -> Option<&mut Stream> {
+    fn stream(&mut self, id: Id) -> Option<&mut StreamSocket> {
         match self.object(id) {
-            Some(Object { kind: Kind::Stream(stream), .. }) => Some(stream),
+            Some(KernelObject { kind: ObjectKind::Stream(stream), .. }) => Some(stream),
             _ => None,
         }
     }
 
-    fn stream_at(&mut self, fd: RawFd) -> Result<(Id, &mut Stream)> {
+    fn stream_at(&mut self, fd: RawFd) -> Result<(Id, &mut StreamSocket)> {
         let id = self.id(fd)?;
         Ok((id, self.stream(id).ok_or(Errno::NOTCONN)?))
     }
 
-    fn add(&mut self, kind: Kind) -> Id {
-        self.objects.push(Some(Object { kind, numbers: Vec::new() }));
+    fn add(&mut self, kind: ObjectKind) -> Id {
+        self.objects.push(Some(KernelObject { kind, numbers: Vec::new() }));
         self.objects.len() as Id - 1
     }
 
@@ -344,7 +344,7 @@ impl Kernel {
         self.raw(number)
     }
 
-    fn forget(&mut self, name: Option<&Name>, id: Id) {
+    fn forget(&mut self, name: Option<&SocketName>, id: Id) {
         if let Some(name) = name
             && let Some(ids) = self.names.get_mut(name)
         {
@@ -367,7 +367,7 @@ impl KernelCalls for Kernel {
         object.numbers.retain(|&n| n != number);
         let last = object.numbers.is_empty();
         for epoll in self.epolls.clone() {
-            if let Some(Object { kind: Kind::Epoll(epoll), .. }) = self.object(epoll) {
+            if let Some(KernelObject { kind: ObjectKind::Epoll(epoll), .. }) = self.object(epoll) {
                 epoll.members.remove(&number);
             }
         }
@@ -375,9 +375,9 @@ impl KernelCalls for Kernel {
             return;
         }
         match self.objects[id as usize].take().map(|object| object.kind) {
-            Some(Kind::Epoll(_)) => self.epolls.retain(|&epoll| epoll != id),
-            Some(Kind::Socket(socket)) => self.forget(socket.name.as_ref(), id),
-            Some(Kind::Listener(listener)) => {
+            Some(ObjectKind::Epoll(_)) => self.epolls.retain(|&epoll| epoll != id),
+            Some(ObjectKind::Socket(socket)) => self.forget(socket.name.as_ref(), id),
+            Some(ObjectKind::Listener(listener)) => {
                 self.forget(Some(&listener.name), id);
                 for waiting in listener.backlog {
                     if let Some(peer) = self.stream(waiting).map(|stream| stream.peer) {
@@ -386,21 +386,21 @@ impl KernelCalls for Kernel {
                     }
                 }
             }
-            Some(Kind::Stream(stream)) => {
+            Some(ObjectKind::Stream(stream)) => {
                 self.forget(Some(&stream.local), id);
                 let unread = stream.unread() > 0;
                 match stream.state {
-                    State::Broken => {}
-                    State::Connected if stream.lingers || unread => self.reset(stream.peer),
-                    State::Connected if stream.write_shut => {}
-                    State::Connected => self.end(stream.peer),
-                    State::Connecting => self.reset(stream.peer),
+                    StreamState::Broken => {}
+                    StreamState::Connected if stream.lingers || unread => self.reset(stream.peer),
+                    StreamState::Connected if stream.write_shut => {}
+                    StreamState::Connected => self.end(stream.peer),
+                    StreamState::Connecting => self.reset(stream.peer),
                 }
             }
-            Some(Kind::Datagrams(socket)) => self.close_datagrams(id, &socket),
-            Some(Kind::File(opened)) => self.close_file(&opened),
-            Some(Kind::Pipe(end)) => self.close_end(id, &end),
-            Some(Kind::Signals(_)) => {}
+            Some(ObjectKind::Datagrams(socket)) => self.close_datagrams(id, &socket),
+            Some(ObjectKind::File(opened)) => self.close_file(&opened),
+            Some(ObjectKind::Pipe(end)) => self.close_end(id, &end),
+            Some(ObjectKind::Signals(_)) => {}
             None => unreachable!("looked up above"),
         }
     }
@@ -417,20 +417,20 @@ impl KernelCalls for Kernel {
     }
 }
 
-impl Name {
-    pub(super) fn of(address: &SocketAddrAny) -> Result<Name> {
+impl SocketName {
+    pub(super) fn of(address: &SocketAddrAny) -> Result<SocketName> {
         if let Ok(address) = SocketAddr::try_from(address.clone()) {
-            return Ok(Name::Internet(address));
+            return Ok(SocketName::Internet(address));
         }
         let unix = SocketAddrUnix::try_from(address.clone()).map_err(|_| Errno::AFNOSUPPORT)?;
-        Ok(unix.path().map_or(Name::Unnamed, |path| Name::Path(path.to_bytes().to_vec())))
+        Ok(unix.path().map_or(SocketName::Unnamed, |path| SocketName::Path(path.to_bytes().to_vec())))
     }
 
     pub(super) fn address(&self) -> Option<SocketAddrAny> {
         match self {
-            Name::Internet(address) => Some((*address).into()),
-            Name::Path(path) => Some(SocketAddrUnix::new(&path[..]).ok()?.into()),
-            Name::Unnamed => Some(SocketAddrUnix::new_unnamed().into()),
+            SocketName::Internet(address) => Some((*address).into()),
+            SocketName::Path(path) => Some(SocketAddrUnix::new(&path[..]).ok()?.into()),
+            SocketName::Unnamed => Some(SocketAddrUnix::new_unnamed().into()),
         }
     }
 }

@@ -74,13 +74,13 @@ fn in_bad_conditions_they_are_lost_and_doubled() {
 }
 
 #[test]
-fn a_connected_socket_hears_its_peer_alone_and_that_nobody_is_there() {
+fn a_connected_socket_receives_from_its_peer_alone_and_learns_that_there_is_no_peer() {
     simulate(0..50, || async {
         let one = UdpSocket::bind(address(1)).unwrap();
         assert_eq!(one.peer_addr().unwrap_err().kind(), ErrorKind::NotConnected);
         one.connect(address(2)).unwrap();
         assert_eq!(one.peer_addr().unwrap(), address(2));
-        one.send(b"anybody?").await.unwrap();
+        one.send(b"a peer?").await.unwrap();
         assert_eq!(one.recv(&mut [0; 9]).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
         let two = UdpSocket::bind(address(2)).unwrap();
         let stranger = UdpSocket::bind(address(3)).unwrap();
@@ -291,7 +291,7 @@ fn the_ends_of_a_fifo_find_each_other() {
 }
 
 #[test]
-fn signals_are_raised_for_those_who_subscribe() {
+fn signals_are_raised_for_their_subscribers() {
     simulate(0..50, || async {
         assert_eq!(raise(Signal::TERM), 0);
         let mut one = signals(&[Signal::TERM, Signal::HUP]).unwrap();

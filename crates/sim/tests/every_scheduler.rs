@@ -47,7 +47,7 @@ under_the_simulated_scheduler! {
     threads_that_yield_all_come_to_their_end
     a_value_goes_round_a_ring
     ten_thousand_threads_wait_and_are_woken
-    a_panic_reaches_who_joins_and_nobody_else
+    a_panic_reaches_the_joiner_and_no_other_thread
     a_cancelled_thread_runs_its_destructors
     a_shielded_thread_is_cancelled_when_it_leaves_the_shield
     what_is_left_when_main_ends_is_cancelled

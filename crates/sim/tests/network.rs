@@ -79,7 +79,7 @@ fn in_good_conditions_all_are_served() {
 }
 
 #[test]
-fn in_bad_conditions_nobody_is_served_something_wrong() {
+fn in_bad_conditions_no_client_is_served_something_wrong() {
     let mut served = 0;
     each_seed(0..300, |seed| {
         let ended = World::new(seed).conditions(Conditions::bad()).run(echoes()).unwrap();
@@ -275,7 +275,7 @@ fn real_files_are_sent_over_simulated_sockets() {
 }
 
 #[test]
-fn a_server_that_nobody_asks_anything_is_a_deadlock() {
+fn a_server_without_clients_is_a_deadlock() {
     let failed = World::new(4).run(echo_server_alone()).unwrap_err();
     assert!(matches!(failed.why(), Why::Deadlock(_)), "{failed}");
     assert!(failed.to_string().contains("SELVEDGE_SEED=4"), "{failed}");

@@ -135,11 +135,11 @@ macro_rules! exclusive {
             }
             came.borrow_mut().retain(|i| went.borrow().contains(i));
             if $first_come {
-                assert_eq!(came, went, "who came first is not served first");
+                assert_eq!(came, went, "operations are not served in the order in which they came");
             } else {
                 came.borrow_mut().sort();
                 went.borrow_mut().sort();
-                assert_eq!(came, went, "somebody is not served, or twice");
+                assert_eq!(came, went, "an operation is not served, or served twice");
             }
             let $lock = &*lock;
             let _usable = $enter.await;

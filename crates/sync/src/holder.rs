@@ -82,8 +82,8 @@ impl std::error::Error for Recursion {}
 /// holder of the lock has written:
 /// - An OS thread that reads its own number with [`STAYS`] has written it, and its guard is still
 ///   there, because that guard cannot leave the OS thread.
-/// - Whoever reads the number of its owner shares the owner with the locker, and the guard is still
-///   there: numbers of owners are not used again.
+/// - Code that reads the number of its own [`Owner`] has that owner in common with the locker. The
+///   guard is still there, because the numbers of owners are not used again.
 #[derive(Debug, Default)]
 pub(crate) struct OwnerRecord(AtomicU64);
 

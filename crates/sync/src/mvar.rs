@@ -9,15 +9,16 @@ use std::fmt;
 /// what it holds.
 ///
 /// [`take`](MVar::take) waits for a value and leaves the variable empty; [`put`](MVar::put) waits
-/// until it is empty. Who has waited longest is served first, and is handed the value directly.
+/// until it is empty. The waiter that has waited longest is served first, and gets the value
+/// directly.
 ///
 /// # Paper
 /// [Del §2.2], [LZ07 §4.3].
 ///
 /// # Differences
 /// 1. Any number of threads may wait on either side; in [Del §4.1] a second one fails.
-/// 2. A waiter may give up. A value that had been handed to it goes to the next who waits, or back
-///    in front of the variable's present value.
+/// 2. A waiter may give up. If it had been handed a value, that value goes to the next waiter, or
+///    back to the variable, in front of the present value.
 ///
 /// # Examples
 /// ```
@@ -40,12 +41,12 @@ pub struct MVar<T, M: Mode = Shared> {
     queue: WaitQueue<State<T>, Option<T>, M>,
 }
 
-/// While it is empty, those in the queue wait to take; while it is full, to put. So one queue
-/// serves both.
+/// While the variable is empty, the waiters in the queue wait to take; while it is full, they wait
+/// to put. So one queue serves both.
 struct State<T> {
     value: Option<T>,
-    /// Values that were handed to a taker which then gave up; older than `value`. There only while
-    /// `value` is too.
+    /// Values that were handed to takers that have given up. They are older than `value`, and there
+    /// are some only while there is a `value`.
     #[expect(clippy::box_collection, reason = "one word, for what is hardly ever there")]
     returned: Option<Box<VecDeque<T>>>,
 }
@@ -101,7 +102,7 @@ impl<T, M: Mode> MVar<T, M> {
     /// Takes the value, blocking this OS thread until there is one.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn take_blocking(&self) -> T {
         wait_blocking(self.take())
@@ -110,7 +111,7 @@ impl<T, M: Mode> MVar<T, M> {
     /// Puts a value, blocking this OS thread until the variable is empty.
     ///
     /// # Panics
-    /// Within a step of one of our threads.
+    /// When it is called within a step of a Selvedge thread.
     #[track_caller]
     pub fn put_blocking(&self, value: T) {
         wait_blocking(self.put(value));
@@ -135,7 +136,7 @@ impl<T, M: Mode> MVar<T, M> {
 }
 
 impl<T> State<T> {
-    /// Takes the oldest value, and lets the first who waits put his.
+    /// Takes the oldest value. If that is `value`, the first waiter puts its own value.
     #[inline(always)]
     fn take(&mut self, queue: &mut Queue<'_, Option<T>>) -> Option<T> {
         if self.returned.is_some() {
@@ -158,14 +159,14 @@ impl<T> State<T> {
     }
 
     /// Moves `value` to the first waiter, or into the empty variable. `None` if the variable is
-    /// full: then `value` stays.
+    /// full; then `value` stays where it is.
     #[inline(always)]
     fn put(&mut self, queue: &mut Queue<'_, Option<T>>, value: &mut Option<T>) -> Option<()> {
         if self.value.is_some() {
             return None;
         }
-        // Taken apart and put together: copied whole, the option would be read before its parts are
-        // written back.
+        // The option is taken apart and put together again. If it were copied as a whole, the
+        // processor would read it before the writes to its parts are done.
         if let Some(moved) = value.take() {
             match queue.is_empty() {
                 true => self.value = Some(moved),
@@ -220,7 +221,7 @@ impl<T> Role<State<T>, Option<T>> for Put {
 
     fn granted(_: &mut Option<T>) {}
 
-    /// The value has been taken: it was put.
+    /// Does nothing, because the granter has taken the value, so the put has happened.
     fn abandoned(_: &mut State<T>, _: &mut Queue<'_, Option<T>>, _: &mut Option<T>) {}
 }
 

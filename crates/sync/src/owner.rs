@@ -1,4 +1,5 @@
-//! [`Owner`]: the identity on behalf of which a lock is taken, for the operations that refuse a recursion.
+//! [`Owner`]: the identity on behalf of which a lock is taken, for the operations that refuse a
+//! recursion.
 //!
 //! `Mutex::checked_lock`, `RwLock::checked_read` and `RwLock::checked_write` take one. A guard may
 //! go to another thread, and a thread's number is used again. So the number of the thread that has
@@ -7,8 +8,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// On behalf of it locks are taken. Mostly there is one for each thread, or one for each branch of
-/// a `join!`.
+/// The identity on behalf of which locks are taken. Most programs make one for each thread, or one
+/// for each branch of a `join!`.
 ///
 /// A lock that is held on behalf of an owner is refused to that owner. What the owner stands for is
 /// up to the program: all code with a reference to it may lock and ask on its behalf. If a guard is

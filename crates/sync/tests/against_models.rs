@@ -44,9 +44,9 @@ fn config() -> ProptestConfig {
 }
 
 #[derive(Default)]
-struct Bell(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         assert!(!self.0.swap(true, Ordering::Relaxed), "woken twice");
     }
@@ -56,12 +56,12 @@ impl Wake for Bell {
 struct Waiter<'a> {
     id: usize,
     future: Pin<Box<dyn Future<Output = Option<u32>> + 'a>>,
-    bell: Arc<Bell>,
+    flag: Arc<WakeFlag>,
 }
 
 /// Polls a new future. Gives its result, or a waiter if the future is pending.
 fn begin<'a>(id: usize, future: impl Future<Output = Option<u32>> + 'a) -> Result<Option<u32>, Waiter<'a>> {
-    let mut waiter = Waiter { id, future: Box::pin(future), bell: Arc::default() };
+    let mut waiter = Waiter { id, future: Box::pin(future), flag: Arc::default() };
     match poll(&mut waiter) {
         Poll::Ready(result) => Ok(result),
         Poll::Pending => Err(waiter),
@@ -69,7 +69,7 @@ fn begin<'a>(id: usize, future: impl Future<Output = Option<u32>> + 'a) -> Resul
 }
 
 fn poll(waiter: &mut Waiter<'_>) -> Poll<Option<u32>> {
-    let waker = Waker::from(waiter.bell.clone());
+    let waker = Waker::from(waiter.flag.clone());
     waiter.future.as_mut().poll(&mut Context::from_waker(&waker))
 }
 
@@ -221,7 +221,7 @@ fn agree(subject: &impl Subject, mut model: Model, ops: Vec<Op>) {
         for waiter in &waiters {
             let served = model.served.iter().any(|(id, _)| *id == waiter.id);
             assert_eq!(
-                waiter.bell.0.load(Ordering::Relaxed),
+                waiter.flag.0.load(Ordering::Relaxed),
                 served,
                 "the served waiter is woken, and no other"
             );

@@ -1,4 +1,4 @@
-//! All interleavings of an OS thread that falls asleep and of OS threads that ring its bell.
+//! All interleavings of an OS thread that falls asleep and of OS threads that wake it.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -55,14 +55,14 @@ fn no_ring_is_lost() {
                 thread::spawn(move || counted.add())
             })
             .collect();
-        // A lost ring would be a deadlock of the model.
+        // A lost wake-up would be a deadlock of the model.
         assert_eq!(wait_blocking(counted.up_to(2)), 2);
         others.into_iter().for_each(|other| other.join().unwrap());
     });
 }
 
 #[test]
-fn a_ring_from_before_does_no_harm() {
+fn a_wake_up_from_before_does_no_harm() {
     model(|| {
         let counted = counted();
         let other = {
@@ -72,7 +72,7 @@ fn a_ring_from_before_does_no_harm() {
                 counted.add();
             })
         };
-        // The second ring may come at any time from here on, also after this wait has been given
+        // The second wake-up may come at any time from here on, also after this wait has been given
         // up.
         let given_up = wait_blocking_for(Duration::ZERO, counted.up_to(1));
         assert!(given_up.is_none_or(|count| count >= 1));

@@ -12,23 +12,23 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};
 
-struct Bell(Notify);
+struct WakeSignal(Notify);
 
-impl Wake for Bell {
+impl Wake for WakeSignal {
     fn wake(self: std::sync::Arc<Self>) {
         self.0.notify();
     }
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let bell = std::sync::Arc::new(Bell(Notify::new()));
-    let waker = Waker::from(bell.clone());
+    let signal = std::sync::Arc::new(WakeSignal(Notify::new()));
+    let waker = Waker::from(signal.clone());
     let mut future = pin!(future);
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
             // A lost wake-up would be a deadlock of the model.
-            Poll::Pending => bell.0.wait(),
+            Poll::Pending => signal.0.wait(),
         }
     }
 }

@@ -289,8 +289,8 @@ fn an_os_thread_has_one_bell_and_another_within_a_wait() {
     });
     assert!(!one.will_wake(inner.borrow().as_ref().unwrap()));
     let next = waker_of(&|| {});
-    assert!(next.will_wake(&one), "bells are allocated for each wait");
-    // The bell is rung for an earlier wait. The next wait polls once more, and sleeps.
+    assert!(next.will_wake(&one), "a waker is allocated for each wait");
+    // The waker is woken for an earlier wait. The next wait polls once more, and sleeps.
     one.wake();
     let never = wait_blocking_for(Duration::from_millis(5), std::future::pending::<()>());
     assert_eq!(never, None);

@@ -18,7 +18,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 const VARS: usize = 3;
-/// The time is short, so that some alarms ring within a step or two.
+/// The time is short, so that some alarms fire within a step or two.
 const NAP: Duration = Duration::from_micros(50);
 
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use selvedge_core::{Time, now};
 
 use super::client::Client;
 use super::outgoing::{Outgoing, aside};
-use super::unlogged::Unlogged;
+use super::unlogged::{Answered, Unlogged};
 use crate::body::Decoder;
 use crate::cache::CachedFile;
 use crate::config::Config;
@@ -25,7 +25,7 @@ use crate::range::{Parts, Span};
 use crate::request::{self, Method};
 use crate::response::Persistence;
 use crate::status::Status;
-use crate::worker::{Worker, WorkerState};
+use crate::worker::{WorkerContext, WorkerState};
 
 /// Replies are sent when they have grown to this, also if more requests are there.
 const OUT_BYTES: usize = 64 << 10;
@@ -62,7 +62,7 @@ pub(crate) struct Exchange<H: Handler> {
 }
 
 /// The task that comes before the next request.
-pub(super) enum Next<S> {
+pub(super) enum NextTask<S> {
     /// All of the input has been dealt with, or its rest is incomplete: send the replies and read.
     Read,
     /// Send the replies.
@@ -88,7 +88,7 @@ pub(super) enum Pause<S> {
     /// A turn of the other threads; there may be more to read already.
     Turn,
     /// The client or the disk, with this task still to be done.
-    Slow(Next<S>),
+    Slow(NextTask<S>),
     /// The client's end, so that the client reads the last reply.
     Linger,
     /// Nothing: the connection is of no more use.
@@ -124,7 +124,7 @@ impl<H: Handler> Exchange<H> {
     }
 
     /// Reads and answers for as long as that goes without waiting.
-    pub(super) fn proceed(&mut self, client: &Client, worker: &Worker<H>) -> Pause<H::Search> {
+    pub(super) fn proceed(&mut self, client: &Client, worker: &WorkerContext<H>) -> Pause<H::Search> {
         if self.reading {
             self.make_room();
             match client.stream.try_read_to_spare(&mut self.input) {
@@ -138,11 +138,16 @@ impl<H: Handler> Exchange<H> {
             self.reading = false;
         }
         loop {
-            let next = self.advance(worker);
-            let (read, close) = (matches!(next, Next::Read), matches!(next, Next::Close));
+            let next = self.advance(client, worker);
+            let (read, close) = (matches!(next, NextTask::Read), matches!(next, NextTask::Close));
             match self.perform(client, next) {
-                Ok(None) => self.log(client, &worker.state.borrow()),
-                Ok(Some(next)) => return Pause::Slow(next),
+                Ok(None) => self.keep_drafts(&worker.state.borrow()),
+                Ok(Some(next)) => {
+                    if let Some(log) = &worker.state.borrow().log {
+                        log.take_back();
+                    }
+                    return Pause::Slow(next);
+                }
                 Err(_) => {
                     self.log_broken(client, worker);
                     return Pause::Over;
@@ -171,14 +176,13 @@ impl<H: Handler> Exchange<H> {
 
     /// Ends a connection on which the rest of a message has taken too long.
     #[cold]
-    pub(super) fn give_up(&mut self, client: &Client, worker: &Worker<H>) {
-        let state = &*worker.state.borrow();
+    pub(super) fn give_up(&mut self, client: &Client, worker: &WorkerContext<H>) {
         if self.body.is_none() {
-            self.refuse(Status::REQUEST_TIMEOUT, state);
+            self.refuse(Status::REQUEST_TIMEOUT, client, &worker.state.borrow());
         }
         // A client that is slow in both directions loses the bytes that do not fit.
         let _ = self.out.send_now(client, false);
-        self.log(client, state);
+        self.log(client, worker);
         let _ = client.stream.shutdown(Shutdown::Write);
     }
 
@@ -196,13 +200,13 @@ impl<H: Handler> Exchange<H> {
     }
 
     /// Answers requests from the input until something else has to be done first.
-    fn advance(&mut self, worker: &Worker<H>) -> Next<H::Search> {
+    fn advance(&mut self, client: &Client, worker: &WorkerContext<H>) -> NextTask<H::Search> {
         let state = &mut *worker.state.borrow_mut();
         let now = now();
         state.tell_time(now);
         loop {
             if self.closing {
-                return Next::Close;
+                return NextTask::Close;
             }
             if let Some(body) = &mut self.body {
                 match body.decode(&self.input[self.start..]) {
@@ -212,7 +216,7 @@ impl<H: Handler> Exchange<H> {
                             self.body = None;
                             self.due = None;
                         } else if self.start == self.input.len() {
-                            return Next::Read;
+                            return NextTask::Read;
                         }
                     }
                     // Its request has been answered; where the next one would start is unknown.
@@ -221,13 +225,13 @@ impl<H: Handler> Exchange<H> {
                 continue;
             }
             if self.start == self.input.len() {
-                return Next::Read;
+                return NextTask::Read;
             }
             if self.out.bytes.len() >= OUT_BYTES {
-                return Next::Flush;
+                return NextTask::Flush;
             }
             match request::parse(&self.input[self.start..], &worker.config.limits) {
-                Ok(None) => return Next::Read,
+                Ok(None) => return NextTask::Read,
                 Ok(Some(request)) => {
                     let body = Decoder::new(request.framing, worker.config.limits.body_bytes);
                     let willing = body.is_ok() && !worker.is_draining();
@@ -245,26 +249,27 @@ impl<H: Handler> Exchange<H> {
                     };
                     let Reply { status, content_bytes, rest } = match handled {
                         Handled::Reply(reply) => reply,
-                        Handled::Search(search) => return Next::Search(search),
+                        Handled::Search(search) => return NextTask::Search(search),
                     };
                     self.closing = !persistence.keeps();
                     self.refused = body.is_err();
                     self.body = body.ok().filter(|body| !body.is_done());
-                    if state.log.is_some() {
+                    if let Some(log) = &state.log {
                         let to_follow = if matches!(rest, Rest::Nothing) { 0 } else { content_bytes };
                         let end = self.out.bytes.len() as u64 + to_follow;
-                        self.unlogged.note(&request, &self.input, status, content_bytes, end);
+                        let answered = Answered { start: self.start, status, content_bytes, end };
+                        self.unlogged.note(answered, &request, client, log, clock);
                     }
                     self.start += request.len;
                     self.due = None;
                     match rest {
                         Rest::Nothing => {}
-                        Rest::Span(file, span) => return Next::File(file, span),
-                        Rest::Parts(file, parts) => return Next::Parts(file, parts),
+                        Rest::Span(file, span) => return NextTask::File(file, span),
+                        Rest::Parts(file, parts) => return NextTask::Parts(file, parts),
                     }
                 }
                 Err(status) => {
-                    self.refuse(status, state);
+                    self.refuse(status, client, state);
                     (self.closing, self.refused) = (true, true);
                 }
             }
@@ -273,21 +278,35 @@ impl<H: Handler> Exchange<H> {
 
     /// Answers a request that could not be parsed or did not come.
     #[cold]
-    fn refuse(&mut self, status: Status, state: &WorkerState<H>) {
+    fn refuse(&mut self, status: Status, client: &Client, state: &WorkerState<H>) {
         let unread = &self.input[self.start..];
         let method = request::first_method(unread);
         let reply = refusal(status, method, Persistence::Close, &state.clock, &mut self.out.bytes);
-        if state.log.is_some() {
-            let (line, end) = (request::first_line(unread), self.out.bytes.len() as u64);
-            self.unlogged.note_line(line, &self.input, status, reply.content_bytes, end);
+        if let Some(log) = &state.log {
+            let (content_bytes, end) = (reply.content_bytes, self.out.bytes.len() as u64);
+            let answered = Answered { start: self.start, status, content_bytes, end };
+            let line = request::first_line(unread);
+            self.unlogged.note_line(answered, line, client.peer(), log, &state.clock);
         }
     }
 
-    /// Logs the requests that have been answered, each with its content that is gone.
+    /// Logs the requests that have been answered, when all their replies are gone. The
+    /// drafts are the lines.
     #[inline]
-    fn log(&mut self, client: &Client, state: &WorkerState<H>) {
+    fn keep_drafts(&mut self, state: &WorkerState<H>) {
         if let Some(log) = &state.log {
-            self.unlogged.log(client, &self.input, self.out.gone, log, &state.clock);
+            self.unlogged.keep(log);
+        }
+        self.out.gone = 0;
+    }
+
+    /// Logs the requests that have been answered, each with its content that is gone.
+    #[cold]
+    fn log(&mut self, client: &Client, worker: &WorkerContext<H>) {
+        let state = worker.state.borrow();
+        if let Some(log) = &state.log {
+            let limits = &worker.config.limits;
+            self.unlogged.log(client.peer(), &self.input, limits, self.out.gone, log, &state.clock);
         }
         self.out.gone = 0;
     }
@@ -295,24 +314,28 @@ impl<H: Handler> Exchange<H> {
     /// As [`log`](Self::log), when the connection is broken or given up. Bytes that the client has
     /// not acknowledged are not gone.
     #[cold]
-    fn log_broken(&mut self, client: &Client, worker: &Worker<H>) {
+    fn log_broken(&mut self, client: &Client, worker: &WorkerContext<H>) {
         let kept = client.stream.unacknowledged().unwrap_or(0);
         self.out.gone = self.out.gone.saturating_sub(kept as u64);
-        self.log(client, &worker.state.borrow());
+        self.log(client, worker);
     }
 
     /// Does the part of `next` that goes at once. Returns the part that is left, for
     /// [`finish`](Self::finish).
     #[inline]
-    fn perform(&mut self, client: &Client, next: Next<H::Search>) -> io::Result<Option<Next<H::Search>>> {
-        let more = matches!(next, Next::File(..));
+    fn perform(
+        &mut self,
+        client: &Client,
+        next: NextTask<H::Search>,
+    ) -> io::Result<Option<NextTask<H::Search>>> {
+        let more = matches!(next, NextTask::File(..));
         let left = match next {
-            Next::Search(_) | Next::Parts(..) => Some(next),
+            NextTask::Search(_) | NextTask::Parts(..) => Some(next),
             next if !self.out.send_now(client, more)? => Some(next),
-            Next::File(file, span) => {
-                self.out.send_file_now(client, &file, span)?.map(|left| Next::File(file, left))
+            NextTask::File(file, span) => {
+                self.out.send_file_now(client, &file, span)?.map(|left| NextTask::File(file, left))
             }
-            Next::Read | Next::Flush | Next::Close => None,
+            NextTask::Read | NextTask::Flush | NextTask::Close => None,
         };
         Ok(left)
     }
@@ -321,13 +344,13 @@ impl<H: Handler> Exchange<H> {
     pub(super) async fn finish(
         &mut self,
         client: &Client,
-        worker: &Worker<H>,
-        next: Next<H::Search>,
+        worker: &WorkerContext<H>,
+        next: NextTask<H::Search>,
     ) -> io::Result<()> {
         let done = self.finish_next(client, worker, next).await;
         worker.state.borrow_mut().tell_time(now());
         match &done {
-            Ok(()) => self.log(client, &worker.state.borrow()),
+            Ok(()) => self.log(client, worker),
             Err(_) => self.log_broken(client, worker),
         }
         done
@@ -336,18 +359,20 @@ impl<H: Handler> Exchange<H> {
     async fn finish_next(
         &mut self,
         client: &Client,
-        worker: &Worker<H>,
-        next: Next<H::Search>,
+        worker: &WorkerContext<H>,
+        next: NextTask<H::Search>,
     ) -> io::Result<()> {
         let patience = worker.config.write;
         match next {
-            Next::Read | Next::Flush | Next::Close => self.out.send(client, patience, false).await,
-            Next::File(file, span) => {
+            NextTask::Read | NextTask::Flush | NextTask::Close => {
+                self.out.send(client, patience, false).await
+            }
+            NextTask::File(file, span) => {
                 self.out.send(client, patience, true).await?;
                 self.out.send_file(client, patience, &file, span).await
             }
-            Next::Parts(file, parts) => self.out.send_parts(client, patience, &file, &parts).await,
-            Next::Search(search) => {
+            NextTask::Parts(file, parts) => self.out.send_parts(client, patience, &file, &parts).await,
+            NextTask::Search(search) => {
                 // Replies that are ready do not wait for the disk.
                 self.out.send(client, patience, false).await?;
                 let call = worker.state.borrow().handler.search(search);

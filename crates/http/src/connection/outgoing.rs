@@ -14,7 +14,7 @@ use selvedge_io::fs::Handle;
 
 use super::client::Client;
 use crate::cache::CachedFile;
-use crate::document_root::{Body, warm};
+use crate::document_root::{Backing, warm};
 use crate::range::{Parts, Span};
 
 /// Room for replies in a new buffer.
@@ -81,7 +81,7 @@ impl Outgoing {
         span: Span,
     ) -> io::Result<Option<Span>> {
         match &file.body {
-            Body::Open(open) if span.len() <= PIECE_BYTES && is_resident(file, open, span) => {
+            Backing::Open(open) if span.len() <= PIECE_BYTES && is_resident(file, open, span) => {
                 self.send_piece(client, file, open, span)
             }
             _ => Ok(Some(span)),
@@ -134,7 +134,7 @@ impl Outgoing {
         file: &CachedFile,
         span: Span,
     ) -> io::Result<()> {
-        let Body::Open(open) = &file.body else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let Backing::Open(open) = &file.body else { return Err(io::ErrorKind::InvalidInput.into()) };
         let mut start = span.start;
         while start < span.end {
             let mut piece = Span { start, end: span.end.min(start + PIECE_BYTES) };
@@ -164,10 +164,10 @@ impl Outgoing {
         for (index, &span) in parts.spans().iter().enumerate() {
             parts.put_part_head(index, &mut self.bytes);
             match &file.body {
-                Body::Memory(content) => {
+                Backing::Memory(content) => {
                     self.bytes.extend_from_slice(&content[span.start as usize..span.end as usize]);
                 }
-                Body::Open(_) => {
+                Backing::Open(_) => {
                     self.send(client, patience, true).await?;
                     self.send_file(client, patience, file, span).await?;
                 }

@@ -1,16 +1,20 @@
-//! Requests that are answered and not logged yet, because their replies are on the way.
+//! Answered requests that are not logged for good yet, because their replies are on the way.
 //!
-//! `Exchange` [notes](Unlogged::note) each request that it answers, and has all of them
-//! [logged](Unlogged::log) when the replies are gone or the connection is broken. Until then the
-//! requests lie in the input of the exchange.
+//! `Exchange` [notes](Unlogged::note) each request that it answers, and the worker's log drafts the
+//! line at once, while the parts of the request are at hand. In the usual case all replies leave
+//! with the next call, and `Exchange` [keeps](Unlogged::keep) the drafts. Otherwise it
+//! [takes them back](WorkerLog::take_back) before another connection can log. It has the requests
+//! [logged](Unlogged::log) when the replies are gone or the connection is broken. For this the
+//! requests are parsed a second time: until then they lie in the input of the exchange.
 
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use super::client::Client;
 use crate::access_log::WorkerLog;
 use crate::date::Clock;
 use crate::log::Line;
-use crate::request::Request;
+use crate::request::{self, Limits, Request};
 use crate::status::Status;
 
 /// The requests, in the order of their replies.
@@ -18,97 +22,91 @@ use crate::status::Status;
 pub(super) struct Unlogged(Vec<Answered>);
 
 /// An answered request.
-struct Answered {
-    line: Place,
-    referer: Place,
-    user_agent: Place,
-    status: Status,
+pub(super) struct Answered {
+    /// Where the request starts in the input.
+    pub(super) start: usize,
+    pub(super) status: Status,
     /// Content of the whole reply.
-    content_bytes: u64,
+    pub(super) content_bytes: u64,
     /// Where the reply ends among the bytes that are gone or to go since the last log.
-    end: u64,
+    pub(super) end: u64,
 }
 
-/// Where a part of a request lies in the input; empty if the request has no such part.
-#[derive(Clone, Copy, Default)]
-struct Place {
-    start: u32,
-    len: u32,
-}
-
-impl Place {
-    /// The place of `part`, which lies in `input`.
+impl Answered {
+    /// The line of this request, which `parsed` is; `first_line` if it could not be parsed.
     #[inline]
-    fn of(part: &[u8], input: &[u8]) -> Place {
-        let start = part.as_ptr().addr() - input.as_ptr().addr();
-        Place { start: start as u32, len: part.len() as u32 }
-    }
-
-    #[inline]
-    fn part(self, input: &[u8]) -> &[u8] {
-        &input[self.start as usize..][..self.len as usize]
+    fn line<'a>(&self, parsed: Option<&Request<'a>>, first_line: &'a [u8], peer: Option<IpAddr>) -> Line<'a> {
+        Line {
+            peer,
+            request: parsed.map_or(first_line, |request| request.line),
+            status: self.status,
+            content_bytes: self.content_bytes,
+            referer: parsed.and_then(|request| request.referer).unwrap_or_default(),
+            user_agent: parsed.and_then(|request| request.user_agent).unwrap_or_default(),
+        }
     }
 }
 
 impl Unlogged {
-    /// Notes a request of `input` and its reply, which ends at `end`.
-    #[inline]
+    /// Notes a request and its reply, and drafts the line.
+    ///
+    /// It is not inlined, because the code around it is a large function in which few registers are
+    /// left.
+    #[inline(never)]
     pub(super) fn note(
         &mut self,
+        answered: Answered,
         request: &Request<'_>,
-        input: &[u8],
-        status: Status,
-        content_bytes: u64,
-        end: u64,
+        client: &Client,
+        log: &Rc<WorkerLog>,
+        clock: &Clock,
     ) {
-        let place = |part| Place::of(part, input);
-        self.0.push(Answered {
-            line: place(request.line),
-            referer: request.referer.map_or(Place::default(), place),
-            user_agent: request.user_agent.map_or(Place::default(), place),
-            status,
-            content_bytes,
-            end,
-        });
+        log.draft(&answered.line(Some(request), b"", client.peer()), clock);
+        self.0.push(answered);
     }
 
-    /// Notes a request that could not be parsed, of which only the first `line` of `input` is
-    /// known.
+    /// Notes a request that could not be parsed, of which only the first line is known, and drafts
+    /// the line.
     pub(super) fn note_line(
         &mut self,
-        line: &[u8],
-        input: &[u8],
-        status: Status,
-        content_bytes: u64,
-        end: u64,
+        answered: Answered,
+        first_line: &[u8],
+        peer: Option<IpAddr>,
+        log: &Rc<WorkerLog>,
+        clock: &Clock,
     ) {
-        let (line, none) = (Place::of(line, input), Place::default());
-        self.0.push(Answered { line, referer: none, user_agent: none, status, content_bytes, end });
+        draft_unusual(&answered.line(None, first_line, peer), log, clock);
+        self.0.push(answered);
+    }
+
+    /// Keeps the drafts: all replies are gone.
+    #[inline]
+    pub(super) fn keep(&mut self, log: &Rc<WorkerLog>) {
+        log.keep();
+        self.0.clear();
     }
 
     /// Logs all of them, each with its content that is among the first `gone` bytes.
-    #[inline]
+    #[cold]
     pub(super) fn log(
         &mut self,
-        client: &Client,
+        peer: Option<IpAddr>,
         input: &[u8],
+        limits: &Limits,
         gone: u64,
         log: &Rc<WorkerLog>,
         clock: &Clock,
     ) {
-        for answered in &self.0 {
+        log.take_back();
+        for answered in self.0.drain(..) {
+            let unread = &input[answered.start..];
+            let parsed = request::parse(unread, limits).ok().flatten();
+            let line = answered.line(parsed.as_ref(), request::first_line(unread), peer);
             let kept = answered.end.saturating_sub(gone);
-            let line = Line {
-                peer: client.peer(),
-                request: answered.line.part(input),
-                status: answered.status,
-                content_bytes: answered.content_bytes.saturating_sub(kept),
-                referer: answered.referer.part(input),
-                user_agent: answered.user_agent.part(input),
-            };
-            log.put(&line, clock);
+            let content_bytes = answered.content_bytes.saturating_sub(kept);
+            draft_unusual(&Line { content_bytes, ..line }, log, clock);
         }
-        self.0.clear();
+        log.keep();
     }
 
     /// Forgets all of them.
@@ -116,4 +114,11 @@ impl Unlogged {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
+}
+
+/// Drafts a line outside the usual case, for which `draft` is compiled into [`Unlogged::note`].
+#[cold]
+#[inline(never)]
+fn draft_unusual(line: &Line<'_>, log: &Rc<WorkerLog>, clock: &Clock) {
+    log.draft(line, clock);
 }

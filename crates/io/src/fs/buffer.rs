@@ -7,11 +7,11 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// A buffer with an address and a capacity that are multiples of [`ALIGNMENT`](Self::ALIGNMENT), as
-/// files opened for [direct](super::OpenOptions::direct) access want it.
+/// A buffer with an address and a capacity that are multiples of [`ALIGNMENT`](Self::ALIGNMENT).
+/// Transfers of files that are opened for [direct](super::OpenOptions::direct) access need it.
 ///
-/// Buffers up to 1 MiB are recycled: each OS thread keeps up to 2 MiB of each size that were
-/// dropped there.
+/// Buffers up to 1 MiB are recycled: each OS thread keeps up to 2 MiB of each size, from the
+/// buffers that were dropped there.
 ///
 /// # Examples
 /// ```
@@ -26,20 +26,20 @@ use std::ptr::NonNull;
 pub struct AlignedBuf {
     start: NonNull<u8>,
     length: u32,
-    /// Its capacity, in units of [`ALIGNMENT`](Self::ALIGNMENT); 0 for a block of a region.
+    /// The capacity, in units of [`ALIGNMENT`](Self::ALIGNMENT); 0 for a block of a region.
     pages: u32,
 }
 
 const _: () = assert!(size_of::<Bytes>() == 24, "a buffer in an operation takes no more than a Vec");
 
-// SAFETY: it owns its bytes, as a Vec does.
+// SAFETY: an `AlignedBuf` alone owns its bytes, like a `Vec`.
 unsafe impl Send for AlignedBuf {}
-// SAFETY: shared, it only lends them for reading.
+// SAFETY: a shared `AlignedBuf` lends its bytes for reading only.
 unsafe impl Sync for AlignedBuf {}
 
 /// The recycled sizes: 4 KiB doubled up to eight times.
 const CLASSES: usize = 9;
-/// How many bytes of each size an OS thread keeps.
+/// The most bytes of each size that an OS thread keeps.
 const KEPT_MAX: usize = 2 << 20;
 
 /// The buffers that an OS thread keeps, by size.
@@ -53,7 +53,8 @@ impl Drop for FreeBuffers {
     fn drop(&mut self) {
         for (class, kept) in self.0.iter().enumerate() {
             for start in kept {
-                // SAFETY: allocated in `recycled` with this layout, and owned by the list.
+                // SAFETY: `recycled` allocated the buffer with this layout, because the list has
+                // only buffers of its class. `AlignedBuf::drop` gave the buffer to the list.
                 unsafe { dealloc(start.as_ptr(), layout(1 << class)) };
             }
         }
@@ -72,20 +73,20 @@ fn layout(pages: u32) -> Layout {
 }
 
 impl AlignedBuf {
-    /// What address and capacity are multiples of: a page.
+    /// The address and the capacity are multiples of this: a page.
     pub const ALIGNMENT: usize = 4096;
 
     /// A buffer of `length` zeros.
     ///
     /// # Panics
-    /// If that is 4 GiB or more.
+    /// If `length` is 4 GiB or more.
     pub fn new(length: usize) -> AlignedBuf {
         let mut buffer = AlignedBuf::recycled(length);
         buffer.fill(0);
         buffer
     }
 
-    /// A buffer with whatever was in it.
+    /// A buffer with bytes of an earlier use, or zeros.
     pub(super) fn recycled(length: usize) -> AlignedBuf {
         let pages = match class(length) {
             Some(class) => 1 << class,
@@ -95,19 +96,19 @@ impl AlignedBuf {
         let kept = class(length as usize)
             .and_then(|class| FREE.try_with(|free| free.borrow_mut().0[class].pop()).ok()?);
         let start = kept.unwrap_or_else(|| {
-            // SAFETY: the size is at least one page.
+            // SAFETY: the size is not zero, because `pages` is at least 1.
             let start = unsafe { alloc_zeroed(layout(pages)) };
             NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout(pages)))
         });
         AlignedBuf { start, length, pages }
     }
 
-    /// How many bytes it has room for.
+    /// The number of bytes that the buffer has room for.
     pub fn capacity(&self) -> usize {
         self.pages.max(1) as usize * AlignedBuf::ALIGNMENT
     }
 
-    /// Makes it shorter, or longer by bytes that were in it before, or zeros.
+    /// Makes the buffer shorter, or longer by bytes that were in it before, or zeros.
     ///
     /// # Panics
     /// If `length` is more than its capacity, or 4 GiB.
@@ -120,7 +121,8 @@ impl AlignedBuf {
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         if self.pages == 0 {
-            // SAFETY: taken from a region, and owned.
+            // SAFETY: `Bytes::come_from` took the buffer from a region, and this `AlignedBuf` alone
+            // owns it.
             return unsafe { region::give_back(self.start) };
         }
         let keep = |class: usize| {
@@ -134,7 +136,8 @@ impl Drop for AlignedBuf {
             })
         };
         if !class(self.capacity()).is_some_and(|class| keep(class) == Ok(true)) {
-            // SAFETY: allocated in `recycled` with this layout, and owned.
+            // SAFETY: `recycled` allocated the buffer with this layout, and this `AlignedBuf` alone
+            // owns it.
             unsafe { dealloc(self.start.as_ptr(), layout(self.pages)) };
         }
     }
@@ -144,14 +147,15 @@ impl Deref for AlignedBuf {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: that many bytes were initialised when they were allocated, and are owned.
+        // SAFETY: all bytes of the capacity were initialised when they were allocated, and `length`
+        // is at most the capacity (`recycled`, `set_len`).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length as usize) }
     }
 }
 
 impl DerefMut for AlignedBuf {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `deref`.
+        // SAFETY: as for `deref`, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length as usize) }
     }
 }
@@ -162,38 +166,38 @@ impl fmt::Debug for AlignedBuf {
     }
 }
 
-/// What can be passed to [`File::read_at`](super::File::read_at) and
-/// [`File::write_at`](super::File::write_at): bytes with an owner and a fixed address. The
-/// operation owns them until it is over.
-pub trait Buffer: sealed::Sealed + Send + 'static {}
+/// A buffer that [`File::read_at`](super::File::read_at) and
+/// [`File::write_at`](super::File::write_at) take: bytes with an owner and a fixed address. The
+/// operation owns the buffer until it is over.
+pub trait Buffer: sealed::BytesOwner + Send + 'static {}
 
 impl Buffer for Vec<u8> {}
 impl Buffer for AlignedBuf {}
 
 mod sealed {
-    #[expect(unnameable_types, reason = "so that no other crate implements it")]
-    pub trait Sealed {
+    #[expect(unnameable_types, reason = "so that no other crate implements the trait")]
+    pub trait BytesOwner {
         fn into_bytes(self) -> super::Bytes;
         fn from_bytes(bytes: super::Bytes) -> Self;
     }
 }
-pub(super) use sealed::Sealed;
+pub(super) use sealed::BytesOwner;
 
-/// A buffer of any kind, as an operation holds it.
+/// A buffer of any kind, in an operation.
 #[derive(Debug)]
 #[expect(unnameable_types, reason = "only the trait above names it, and no other crate uses that trait")]
 pub enum Bytes {
     Vec(Vec<u8>),
     Aligned(AlignedBuf),
-    /// To be taken from the recycled ones when the operation begins: so long.
+    /// A buffer of this length, which the operation takes when it begins.
     ToCome(u32),
 }
 
 const _: () = assert!(region::BLOCK == AlignedBuf::ALIGNMENT);
 
 impl Bytes {
-    /// A buffer that is to come is taken from a region, if it fits into one of its blocks and one
-    /// is in.
+    /// Takes a buffer that is still to come from the region, if the buffer fits into a block and
+    /// the region has one.
     pub(super) fn come_from(&mut self, region: &Region) {
         if let Bytes::ToCome(length) = *self
             && length as usize <= region::BLOCK
@@ -203,7 +207,7 @@ impl Bytes {
         }
     }
 
-    /// How many bytes it has, or will have.
+    /// The number of bytes that the buffer has, or will have.
     pub(super) fn len(&self) -> usize {
         match self {
             Bytes::Vec(bytes) => bytes.len(),
@@ -224,7 +228,7 @@ impl Bytes {
     }
 }
 
-impl Sealed for Vec<u8> {
+impl BytesOwner for Vec<u8> {
     fn into_bytes(self) -> Bytes {
         Bytes::Vec(self)
     }
@@ -237,7 +241,7 @@ impl Sealed for Vec<u8> {
     }
 }
 
-impl Sealed for AlignedBuf {
+impl BytesOwner for AlignedBuf {
     fn into_bytes(self) -> Bytes {
         Bytes::Aligned(self)
     }

@@ -1,5 +1,5 @@
-//! An event loop's part in disk operations: it carries them between the [queue](super::queue) and
-//! the [ring](crate::uring).
+//! An event loop's part in disk operations: [`DiskSide`] carries them between the
+//! [queue](super::queue) and the [ring](crate::uring).
 
 use super::operation::Operation;
 use super::queue::{OperationQueue, Performer, Ticket};
@@ -21,11 +21,10 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Driver {
-    /// Through a ring of the event loop's own (io_uring). Where the kernel has none for this
-    /// process, as `Pool`.
+    /// Through a ring of the event loop (io_uring). Where the kernel has no ring for this process,
+    /// like `Pool`.
     Ring,
-    /// By the [blocking pool](crate::blocking), but for reads of what is in memory, which are done
-    /// at once.
+    /// By the [blocking pool](crate::blocking). Reads of bytes that are in memory are done at once.
     Pool,
 }
 
@@ -36,46 +35,48 @@ impl Default for Driver {
     }
 }
 
-/// The most operations of one event loop that the kernel has at once; the others wait in the queue.
-/// A disk has its full throughput at 128 or before; the others are those that are just being taken
-/// in. What goes beyond the block layer's own queue, often 256, is passed on to OS threads of the
-/// kernel, which costs several times as much.
+/// The most operations of one event loop that the kernel has at once; further operations wait in
+/// the queue. A disk has its full throughput at 128 operations or fewer. The rest covers the
+/// operations that are done and that the loop is just taking in. The kernel passes operations
+/// beyond the queue of its block layer, often 256, to OS threads of its own, which costs several
+/// times as much.
 const DEPTH: usize = 144;
 
-/// With more operations than this done and not yet looked after, a busy event loop begins no new
-/// ones.
+/// If more operations than this are done, and their threads have not taken them yet, a busy event
+/// loop keeps at most one operation in the kernel.
 const UNSEEN_MAX: usize = 1024;
 
-/// So many operations go to the kernel as soon as they are asked for, and do not wait until all
-/// threads of the turn have had their step: the disk has work again while threads still look at
-/// what it has brought. It costs a system call for each so many; with as much under way as there
-/// may be, nothing.
+/// This many operations go to the kernel as soon as threads have asked for them, before all threads
+/// of the turn have had their step. So the disk has work again while threads still handle its last
+/// answers. This costs one system call for each such group, and nothing while the kernel has
+/// [`DEPTH`] operations.
 const EARLY: usize = 2;
 
-/// What carries operations to the kernel and their outcomes back.
+/// Carries operations to the kernel and their outcomes back.
 #[derive(Debug)]
 struct Carrier {
     queue: Arc<OperationQueue>,
     ring: Option<Ring>,
     depth: usize,
-    /// Of the ring, for what is handed over at once.
+    /// The number of entries of the ring, for the operations that are handed over at once.
     entries: u32,
-    /// What has been told and not yet been taken in. Kept for its memory.
-    told: Vec<(Ticket, i32)>,
+    /// The outcomes that the ring has reported and that are not yet taken in. The vector is kept
+    /// for its memory.
+    reported: Vec<(Ticket, i32)>,
 }
 
 thread_local! {
-    /// That of this OS thread's event loop.
+    /// The carrier of this OS thread's event loop.
     static HERE: RefCell<Option<Rc<RefCell<Carrier>>>> = const { RefCell::new(None) };
 }
 
-/// A thread has asked for an operation of this OS thread's event loop, and with it so many wait to
-/// begin.
+/// A thread has asked for an operation of this OS thread's event loop. Now `listed` operations wait
+/// to begin.
 pub(super) fn asked(listed: usize) {
     if listed < EARLY {
         return;
     }
-    // When the OS thread's variables go, the turn hands it over.
+    // While the OS thread's variables are being dropped, the turn hands the operation over.
     let _ = HERE.try_with(|here| {
         // If the carrier is in use, the event loop's own turn has woken the asking thread, and
         // another turn follows.
@@ -89,59 +90,59 @@ pub(super) fn asked(listed: usize) {
 
 /// The disk side of an event loop.
 #[derive(Debug)]
-pub(crate) struct Disk {
+pub(crate) struct DiskSide {
     queue: Arc<OperationQueue>,
     carrier: Rc<RefCell<Carrier>>,
-    /// Kept for its memory.
+    /// The vector is kept for its memory.
     woken: Vec<Waker>,
 }
 
-/// What is left of an event loop's wait once its disk side has had its turn.
+/// The part of an event loop's wait that is left after its disk side has had its turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// All of it: nothing is going on with the disk.
+pub(crate) enum WaitLeft {
+    /// The whole wait, because the disk does nothing.
     Whole,
-    /// Nothing of it, and the epoll set has nothing to tell either.
+    /// Nothing, and the epoll set has no event either.
     Over,
-    /// Nothing of it, but the epoll set is to be looked at.
+    /// Nothing, but the loop must look at the epoll set.
     Look,
 }
 
-impl Disk {
+impl DiskSide {
     /// The disk side of the event loop of the calling OS thread.
-    pub(crate) fn new(driver: Driver, unparker: Arc<dyn Unpark>) -> Disk {
-        // Besides operations the ring takes cancellations and the watch.
-        Disk::with(driver, unparker, DEPTH, 2 * DEPTH as u32)
+    pub(crate) fn new(driver: Driver, unparker: Arc<dyn Unpark>) -> DiskSide {
+        // The ring takes cancellations and the watch beside the operations.
+        DiskSide::with(driver, unparker, DEPTH, 2 * DEPTH as u32)
     }
 
-    fn with(driver: Driver, unparker: Arc<dyn Unpark>, depth: usize, entries: u32) -> Disk {
+    fn with(driver: Driver, unparker: Arc<dyn Unpark>, depth: usize, entries: u32) -> DiskSide {
         let performer = match driver {
             Driver::Ring => Performer::Loop,
             Driver::Pool => Performer::Pool,
         };
         let queue = Arc::new(OperationQueue::new(performer, Some(unparker)));
         OperationQueue::set_here(Some(queue.clone()));
-        let carrier = Carrier { queue: queue.clone(), ring: None, depth, entries, told: Vec::new() };
+        let carrier = Carrier { queue: queue.clone(), ring: None, depth, entries, reported: Vec::new() };
         let carrier = Rc::new(RefCell::new(carrier));
-        // When the OS thread's variables go, nothing is handed over early.
+        // While the OS thread's variables are being dropped, nothing is handed over early.
         drop(HERE.try_with(|here| here.replace(Some(carrier.clone()))));
-        Disk { queue, carrier, woken: Vec::new() }
+        DiskSide { queue, carrier, woken: Vec::new() }
     }
 
-    /// How many operations a thread or task waits for.
+    /// The number of operations that a thread or task waits for.
     pub(crate) fn awaited(&self) -> usize {
         self.queue.awaited()
     }
 
-    /// How many operations wait to be begun, and how many the kernel has.
+    /// The number of operations that wait to begin, and the number that the kernel has.
     pub(crate) fn lengths(&self) -> (usize, usize) {
         (self.queue.lock().listed(), self.carrier.borrow().ring.as_ref().map_or(0, Ring::pending))
     }
 
-    /// One turn: what threads have asked for goes to the kernel, what it has done comes back, and
-    /// if `wait` is not zero this waits so long, or without limit, for something to come, from the
-    /// disk or the epoll set. `others` says whether a thread waits for the epoll set, so that the
-    /// look at it must not be late.
+    /// One turn: hands the operations that threads have asked for to the kernel, and takes in the
+    /// operations that are done. If `wait` is not zero, this waits at most so long, or without
+    /// limit, for an answer of the disk or an event of the epoll set. `others` says whether a
+    /// thread waits for the epoll set, so that the loop must not look at it late.
     ///
     /// # Errors
     /// If the ring is misused.
@@ -151,7 +152,7 @@ impl Disk {
         wait: Option<Duration>,
         epoll: BorrowedFd<'_>,
         others: bool,
-    ) -> io::Result<Wait> {
+    ) -> io::Result<WaitLeft> {
         let look = self.carrier.borrow_mut().turn(wait, epoll, others, &mut self.woken)?;
         for waker in self.woken.drain(..) {
             cpu.wake(waker);
@@ -166,25 +167,26 @@ impl Disk {
 }
 
 impl Carrier {
-    /// As [`Disk::turn`], but puts the wakers to be called into `woken`.
+    /// Like [`DiskSide::turn`], but puts the wakers that the caller must wake into `woken`.
     fn turn(
         &mut self,
         wait: Option<Duration>,
         epoll: BorrowedFd<'_>,
         others: bool,
         woken: &mut Vec<Waker>,
-    ) -> io::Result<Wait> {
+    ) -> io::Result<WaitLeft> {
         if self.ring.is_none() && !self.open() {
-            return Ok(Wait::Whole);
+            return Ok(WaitLeft::Whole);
         }
         self.push(wait == Some(Duration::ZERO));
-        let Some(ring) = &mut self.ring else { return Ok(Wait::Whole) };
-        if ring.pending() == 0 && self.told.is_empty() {
-            // With nothing under way this hands over cancellations that came too late, at most.
+        let Some(ring) = &mut self.ring else { return Ok(WaitLeft::Whole) };
+        if ring.pending() == 0 && self.reported.is_empty() {
+            // The kernel has no operation. So this hands over at most cancellations that came too
+            // late.
             ring.enter()?;
-            return Ok(Wait::Whole);
+            return Ok(WaitLeft::Whole);
         }
-        if wait == Some(Duration::ZERO) || !self.told.is_empty() || !ring.has_room() {
+        if wait == Some(Duration::ZERO) || !self.reported.is_empty() || !ring.has_room() {
             ring.enter()?;
         } else {
             ring.watch(epoll);
@@ -192,11 +194,11 @@ impl Carrier {
             ring.wait(batch, wait)?;
         }
         let readable = self.take_in(woken);
-        Ok(if readable || others { Wait::Look } else { Wait::Over })
+        Ok(if readable || others { WaitLeft::Look } else { WaitLeft::Over })
     }
 
-    /// Makes the ring, if there is something to do for it. If there is none to be had, the pool
-    /// does it.
+    /// Makes the ring, if an operation waits for it. If the kernel gives no ring, the pool performs
+    /// the operations.
     #[cold]
     fn open(&mut self) -> bool {
         {
@@ -212,11 +214,11 @@ impl Carrier {
         self.ring.is_some()
     }
 
-    /// Moves what is to be done from the queue into the ring.
+    /// Moves operations from the queue into the ring.
     ///
-    /// While the scheduler is `busy`, threads may be ready sooner than they come to run, each with
-    /// a buffer. Then the disk may as well wait for them: but never quite, for it is not said that
-    /// they look after what is done.
+    /// While the scheduler is `busy`, the disk may answer threads faster than they get to run, and
+    /// each answer holds a buffer. Then the disk waits for the threads. One operation stays in the
+    /// kernel, because it is not certain that the threads with answers run.
     fn push(&mut self, busy: bool) {
         let Some(ring) = &mut self.ring else { return };
         Carrier::push_cancelled(&self.queue, ring);
@@ -233,11 +235,11 @@ impl Carrier {
                 continue;
             }
             match operation.call().map_or(Ok(usize::MAX), sys::through_ring) {
-                // SAFETY: the queue keeps what has begun until it is completed, which `take_in`
-                // does when the outcome is told; what the operation owns lies on the heap, where it
-                // does not move with the slot.
+                // SAFETY: the queue keeps an operation that has begun until `take_in` completes it,
+                // which happens when the ring reports the outcome. The memory that the operation
+                // owns lies on the heap, so it does not move with the slot.
                 Ok(limit) => unsafe { ring.push(operation, limit, ticket.to_bits()) },
-                Err(errno) => self.told.push((ticket, -errno.raw_os_error())),
+                Err(errno) => self.reported.push((ticket, -errno.raw_os_error())),
             }
         }
         drop(state);
@@ -246,8 +248,8 @@ impl Carrier {
         }
     }
 
-    /// Hands over what has been asked for within a turn of the scheduler, if the disk has room for
-    /// it.
+    /// Hands over the operations that threads have asked for within a turn of the scheduler, if the
+    /// disk has room for them.
     fn push_early(&mut self) {
         let room = |ring: &Ring, depth| ring.pending() + EARLY <= depth;
         if !self.ring.as_ref().is_some_and(|ring| room(ring, self.depth)) {
@@ -255,12 +257,12 @@ impl Carrier {
         }
         self.push(true);
         if let Some(ring) = &mut self.ring {
-            // Were something wrong with it, the event loop would be told in its turn.
+            // If the call fails, the event loop gets the same error in its turn.
             let _ = ring.enter();
         }
     }
 
-    /// Passes to the ring which operations are wanted no more.
+    /// Passes to the ring the operations that are not wanted any more.
     fn push_cancelled(queue: &OperationQueue, ring: &mut Ring) {
         let mut state = queue.lock();
         while ring.has_room()
@@ -270,28 +272,28 @@ impl Carrier {
         }
     }
 
-    /// Takes in the finished operations, and puts the wakers of their waiters into `woken`. Returns
-    /// whether the epoll set has an event to tell.
+    /// Takes in the finished operations, and puts the wakers of their waiters into `woken`. True if
+    /// the epoll set has an event.
     fn take_in(&mut self, woken: &mut Vec<Waker>) -> bool {
         let Some(ring) = &mut self.ring else { return false };
-        let told = &mut self.told;
-        let readable = ring.outcomes(|bits, outcome| told.push((Ticket::from_bits(bits), outcome)));
+        let reported = &mut self.reported;
+        let readable = ring.outcomes(|bits, outcome| reported.push((Ticket::from_bits(bits), outcome)));
         let mut passed_on = Vec::new();
         let mut unwanted = Vec::new();
         let mut state = self.queue.lock();
-        for (ticket, mut outcome) in told.drain(..) {
+        for (ticket, mut outcome) in reported.drain(..) {
             let operation = state.operation(ticket);
             match operation {
                 Operation::Open(_) if outcome >= 0 => {
-                    // SAFETY: the kernel has just opened it for us.
+                    // SAFETY: `outcome` is the descriptor that the kernel has just opened for this
+                    // operation, and nothing else has the number.
                     *operation = Operation::Opened(unsafe { OwnedFd::from_raw_fd(outcome) }.into());
                     outcome = 0;
                 }
-                // The kernel has taken the descriptor back, whatever it says; unless it never came
-                // to it.
+                // The kernel has closed the descriptor, even if it reports an error, unless the
+                // operation was cancelled before it began.
                 Operation::Close(fd) if outcome != -Errno::CANCELED.raw_os_error() => mem::forget(fd.take()),
-                // It has been interrupted; or the file cannot be waited for, of a file system that
-                // only knows calls that block.
+                // The operation was interrupted, or the file system has only calls that block.
                 _ if [Errno::AGAIN, Errno::INTR].map(|e| -e.raw_os_error()).contains(&outcome) => {
                     passed_on.push(ticket);
                     continue;
@@ -311,18 +313,18 @@ impl Carrier {
     }
 }
 
-/// One wait takes in this part of what is under way, if that comes quickly: so that the disk never
-/// runs dry, and a thousand reads are not a thousand system calls.
+/// One wait takes in this part of the operations that the kernel has, if they are done quickly. So
+/// the disk always has work, and a thousand reads take fewer than a thousand system calls.
 const BATCHES: usize = 16;
 
-/// How often in a row the kernel may refuse to be waited for, before an event loop that ends takes
-/// it for final.
+/// How many times in a row the wait of an ending event loop may fail before the loop takes the
+/// failure as final.
 const FAILURES_MAX: u32 = 10;
 
-impl Drop for Disk {
-    /// The kernel may still be writing into buffers: this waits until it has done with them.
-    /// Threads elsewhere that wait for an operation get their answers, those that had not begun
-    /// from the pool.
+impl Drop for DiskSide {
+    /// Waits until the kernel has done with the buffers, because it may still be writing into them.
+    /// Threads of other loops that wait for an operation get their answers; the pool performs the
+    /// operations that had not begun.
     fn drop(&mut self) {
         OperationQueue::set_here(None);
         drop(HERE.try_with(RefCell::take));
@@ -337,7 +339,7 @@ impl Drop for Disk {
                 Ok(()) => failures = 0,
                 Err(_) if failures < FAILURES_MAX => failures += 1,
                 Err(error) => {
-                    // It cannot be told when the buffers are free, nor whether it is safe to go on.
+                    // The loop cannot know when the buffers are free, so no continuation is safe.
                     eprintln!("io_uring_enter: {error}");
                     std::process::abort();
                 }
@@ -363,7 +365,7 @@ mod tests {
     use std::rc::Rc;
 
     /// Runs threads that read each block of a file with its number in every byte, until all have.
-    fn read_all(disk: &mut Disk, threads: u8) {
+    fn read_all(disk: &mut DiskSide, threads: u8) {
         let mut file = tempfile::tempfile().unwrap();
         (0..threads).for_each(|i| file.write_all(&[i; 4096]).unwrap());
         let file = Arc::new(Opened::new(OwnedFd::from(file).into(), "blocks".into(), false));
@@ -397,13 +399,13 @@ mod tests {
 
     #[test]
     fn what_several_threads_ask_for_goes_to_the_kernel_before_the_turn_is_over() {
-        let mut disk = Disk::with(Driver::Ring, unparker(), 4, 8);
+        let mut disk = DiskSide::with(Driver::Ring, unparker(), 4, 8);
         read_all(&mut disk, 1); // makes the ring
-        let under_way = |disk: &Disk| disk.carrier.borrow().ring.as_ref().unwrap().pending();
+        let under_way = |disk: &DiskSide| disk.carrier.borrow().ring.as_ref().unwrap().pending();
         let file =
             Arc::new(Opened::new(OwnedFd::from(tempfile::tempfile().unwrap()).into(), "empty".into(), false));
         let mut cpu = Cpu::new().unwrap();
-        // From the fourth on there is no room for so many at once: those wait for the turn.
+        // From the fourth operation on there is no room for a group. These wait for the turn.
         for expected in [0, 2, 2, 4, 4, 4] {
             let file = file.clone();
             let thread = cpu.thread(async move {
@@ -424,16 +426,16 @@ mod tests {
 
     #[test]
     fn a_ring_that_is_much_too_small_only_takes_longer() {
-        // Two go in at once, four come out at once; the kernel keeps the others.
-        let mut disk = Disk::with(Driver::Ring, unparker(), 64, 2);
+        // Two operations go in at once, and four come out at once. The kernel keeps the others.
+        let mut disk = DiskSide::with(Driver::Ring, unparker(), 64, 2);
         read_all(&mut disk, 200);
         assert!(disk.carrier.borrow().ring.is_some());
     }
 
     #[test]
     fn without_a_ring_the_pool_does_it() {
-        // No ring has so many entries: this kernel has none for us.
-        let mut disk = Disk::with(Driver::Ring, unparker(), 64, u32::MAX);
+        // No ring has so many entries, so the kernel gives none.
+        let mut disk = DiskSide::with(Driver::Ring, unparker(), 64, u32::MAX);
         read_all(&mut disk, 200);
         assert!(disk.carrier.borrow().ring.is_none());
         read_all(&mut disk, 5);

@@ -14,12 +14,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// An open file. Clones share it; it has no position of its own: every access says where.
+/// An open file. Clones share it. It has no position of its own: every access names its offset.
 ///
-/// The descriptor is closed when the last clone is dropped and no operation is under way; in
-/// threads that have an event loop, aside, since the last reference to a file that is no longer in
-/// any directory takes as long to close as its blocks take to be given back. To learn whether
-/// everything has been written, [`sync_all`](Self::sync_all).
+/// The descriptor is closed when the last clone is dropped and no operation is under way. Closing
+/// the last reference to a removed file frees the file's blocks, which may take long. So in a
+/// `Thread` with an event loop the loop's ring or pool closes it. Use [`sync_all`](Self::sync_all)
+/// to learn whether everything has been written.
 ///
 /// # Examples
 /// ```
@@ -61,7 +61,7 @@ impl File {
         OpenOptions::new().write(true).create(true).truncate(true).open(path).await
     }
 
-    /// How else to open one.
+    /// The other ways to open a file.
     pub fn options() -> OpenOptions {
         OpenOptions::new()
     }
@@ -82,8 +82,8 @@ impl File {
         Ok(self.metadata().await?.len())
     }
 
-    /// Reads what there is from `offset` on into `buffer`, at most as much as its length; returns
-    /// how much, which is 0 at the file's end only, and the buffer. Less than asked for is no sign
+    /// Reads from `offset` on into `buffer`, at most as many bytes as its length. Returns the
+    /// number of bytes, which is 0 at the file's end only, and the buffer. A short read is no sign
     /// of the end.
     ///
     /// # Errors
@@ -114,16 +114,16 @@ impl File {
         (Ok(()), B::from_bytes(transfer.bytes))
     }
 
-    /// Reads up to `length` bytes from `offset` on. There are fewer at the file's end, if at all.
+    /// Reads up to `length` bytes from `offset` on; fewer only at the file's end.
     ///
-    /// The buffer is a recycled one, which the operation gets only when the disk has come to it: a
-    /// thread that waits for its turn holds no buffer. This is the call for very many threads.
+    /// The operation takes a recycled buffer when it begins. So a thread that waits for its turn
+    /// holds no buffer. This is the call for very many threads.
     ///
     /// # Errors
     /// With the path in the message.
     ///
     /// # Complexity
-    /// No allocation, as long as buffers come back.
+    /// No allocation, as long as programs drop the buffers.
     ///
     /// # Paper
     /// [LZ07 Figure 15]: `sys_aio_read`.
@@ -133,7 +133,7 @@ impl File {
         Reading { file: self, doing: OperationFuture::new(Operation::Read(transfer)) }
     }
 
-    /// Writes at `offset` from the beginning of `buffer`; returns how much, and the buffer.
+    /// Writes the beginning of `buffer` at `offset`. Returns the number of bytes, and the buffer.
     ///
     /// # Errors
     /// With the path in the message: no room, not opened for writing. The buffer comes back in any
@@ -147,7 +147,7 @@ impl File {
     /// Writes all of `buffer` at `offset`, and returns it.
     ///
     /// # Errors
-    /// As for [`write_at`](Self::write_at); how much was written is not known then.
+    /// As for [`write_at`](Self::write_at). The number of bytes written is not known then.
     pub async fn write_all_at<B: Buffer>(&self, buffer: B, offset: u64) -> (io::Result<()>, B) {
         let mut transfer = self.transfer(buffer, 0, offset);
         let length = transfer.bytes.as_mut_slice().len();
@@ -166,28 +166,28 @@ impl File {
         (Ok(()), B::from_bytes(transfer.bytes))
     }
 
-    /// Makes the file so long: what is behind the end is lost, and what it grows by is zeros. It is
-    /// done on the blocking pool.
+    /// Sets the length of the file. Bytes behind the new end are lost; a file that grows gets
+    /// zeros. The blocking pool makes this call.
     ///
     /// # Errors
-    /// With the path in the message: not opened for writing, longer than the file system can.
+    /// With the path in the message: not opened for writing, longer than the file system allows.
     pub async fn set_len(&self, len: u64) -> io::Result<()> {
         let file = self.opened.clone();
         made(move || sys::truncate(&*file, len)).await.map_err(at("set the length of", self.path()))
     }
 
-    /// Waits until everything written to the file is on the disk, with all that is known of the
-    /// file. Its name is not part of that: it is on the disk when the directory that it is in was
-    /// opened and synced so.
+    /// Waits until everything written to the file is on the disk, with all of its metadata. The
+    /// name is no part of that: to have the name on the disk, open its directory and sync it in the
+    /// same way.
     ///
     /// # Errors
-    /// With the path in the message: something written earlier did not get there.
+    /// With the path in the message: an earlier write did not reach the disk.
     pub async fn sync_all(&self) -> io::Result<()> {
         self.sync(false).await
     }
 
-    /// Waits until everything written to the file is on the disk, with as much as is needed to read
-    /// it again.
+    /// Waits until everything written to the file is on the disk, with the metadata that a reader
+    /// needs.
     ///
     /// # Errors
     /// As for [`sync_all`](Self::sync_all).
@@ -200,7 +200,7 @@ impl File {
         result(outcome).map(drop).map_err(at("sync", self.path()))
     }
 
-    /// The path it was opened by.
+    /// The path by which the file was opened.
     pub fn path(&self) -> &Path {
         &self.opened.path
     }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
 /// The device, number, kind, length and times of an open file.
-pub use crate::sys::Status as FileStatus;
+pub use crate::sys::FileStatus;
 
 /// An open file or directory, and the calls on it that an OS thread makes itself.
 ///

@@ -1,10 +1,10 @@
-//! What a file system knows of a file.
+//! The metadata of a file.
 
 use rustix::fs::{FileType, Statx, StatxTimestamp};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a file system knows of a file beside its content.
+/// The data that a file system keeps about a file beside its content.
 #[derive(Clone)]
 pub struct Metadata {
     stat: Statx,
@@ -15,13 +15,13 @@ impl Metadata {
         Metadata { stat }
     }
 
-    /// Its length in bytes.
+    /// The length in bytes.
     #[expect(clippy::len_without_is_empty, reason = "the length of a file, not of a container")]
     pub fn len(&self) -> u64 {
         self.stat.stx_size
     }
 
-    /// What it is.
+    /// The kind of the file.
     pub fn kind(&self) -> FileKind {
         FileKind::of(FileType::from_raw_mode(self.mode()))
     }
@@ -41,53 +41,53 @@ impl Metadata {
         self.kind() == FileKind::Symlink
     }
 
-    /// Its kind and permissions, as `stat(2)` packs them.
+    /// The kind and the permissions, as `stat(2)` packs them.
     pub fn mode(&self) -> u32 {
         self.stat.stx_mode.into()
     }
 
-    /// The device it is on.
+    /// The device of the file.
     pub fn dev(&self) -> u64 {
         rustix::fs::makedev(self.stat.stx_dev_major, self.stat.stx_dev_minor)
     }
 
-    /// Its number on the device.
+    /// The file's number on the device.
     pub fn ino(&self) -> u64 {
         self.stat.stx_ino
     }
 
-    /// How many names it has.
+    /// The number of names that the file has.
     pub fn nlink(&self) -> u64 {
         self.stat.stx_nlink.into()
     }
 
-    /// Its owner.
+    /// The owner of the file.
     pub fn uid(&self) -> u32 {
         self.stat.stx_uid
     }
 
-    /// Its owner's group.
+    /// The group of the file.
     pub fn gid(&self) -> u32 {
         self.stat.stx_gid
     }
 
-    /// How much room it takes, in units of 512 bytes.
+    /// The room that the file takes, in units of 512 bytes.
     pub fn blocks(&self) -> u64 {
         self.stat.stx_blocks
     }
 
-    /// When its content was last changed.
+    /// The time of the last change of the content.
     pub fn modified(&self) -> SystemTime {
         time(self.stat.stx_mtime)
     }
 
-    /// When its content was last read, as far as the file system keeps account.
+    /// The time of the last read of the content, as far as the file system records it.
     pub fn accessed(&self) -> SystemTime {
         time(self.stat.stx_atime)
     }
 }
 
-/// What a name in a file system is the name of.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileKind {
@@ -101,7 +101,7 @@ pub enum FileKind {
     Fifo,
     /// A Unix socket.
     Socket,
-    /// A device, or what else there may be.
+    /// A device, or any other kind.
     Other,
 }
 

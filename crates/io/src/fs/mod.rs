@@ -1,35 +1,37 @@
-//! Files. Linux offers no readiness for them: an operation is begun, and some time later it is
-//! over.
+//! Files. Linux offers no readiness for them: an operation begins, and some time later it is over.
 //!
 //! # How an operation reaches the disk
 //!
-//! In threads of ours that are scheduled with an [`EventLoop`](crate::EventLoop), through a ring of
-//! that loop (io_uring): what the threads of one turn ask for goes to the kernel two by two, while
-//! they run, and the last of it with the system call that also brings back what is done. Where the
-//! kernel has no rings for the process (an old one, a container that forbids them), and on foreign
-//! executors, reads of what is in memory are answered at once (`preadv2` with `RWF_NOWAIT`), and
-//! all else is done by the [blocking pool](crate::blocking). [`Driver`] and the environment's
-//! `SELVEDGE_IO=epoll` ask for that way. What an operation does is the same on either.
+//! There are two ways. An operation does the same on either.
 //!
-//! What concerns names only ([`rename`] and its like) is done by the blocking pool.
+//! - In a `Thread` that is scheduled with an [`EventLoop`](crate::EventLoop), through a ring of
+//!   that loop (io_uring). The operations that the threads of one turn ask for go to the kernel two
+//!   by two, while the threads run. The last of them go with the system call that also brings back
+//!   the operations that are done.
+//! - Where the kernel has no rings for the process (an old kernel, a container that forbids them),
+//!   and on foreign executors, reads of bytes in memory are answered at once (`preadv2` with
+//!   `RWF_NOWAIT`), and the [blocking pool](crate::blocking) performs all other operations.
+//!   [`Driver`] and the environment's `SELVEDGE_IO=epoll` ask for this way.
+//!
+//! The blocking pool makes the calls that concern names only ([`rename`] and its like).
 //!
 //! # The owner of the buffer
 //!
 //! The operation owns the buffer. The kernel writes into it until the operation is done, whether or
 //! not a thread still waits. So a buffer goes in by value and comes back with the result. When the
-//! future is dropped, an operation that has not begun is taken back; one that has begun is
-//! cancelled if that can be, and its buffer freed when the kernel lets go of it.
+//! future is dropped, an operation that has not begun is taken back. An operation that has begun is
+//! cancelled if the kernel can cancel it, and its buffer is freed when the kernel has done with it.
 //!
 //! # The recipe
 //!
-//! Of [LZ07 §4.2], as the head of [`crate`] tells it:
+//! The recipe of [LZ07 §4.2] that the head of [`crate`] describes:
 //!
 //! 1. **System call and node.** A request gives its operation to the queue of the OS thread's event
-//!    loop, and waits behind its [`Waker`](std::task::Waker), which for our threads is two numbers
-//!    ([`Trace::Blocked`](selvedge_core::Trace::Blocked)): so it may resume on another OS thread
-//!    than it asked on.
-//! 2. **Interpret and register.** `queue.rs`: a slot for the operation, first come, first served,
-//!    some hundred at a time in the kernel.
+//!    loop, and waits behind its [`Waker`](std::task::Waker), which for a `Thread` is two numbers
+//!    ([`Trace::Blocked`](selvedge_core::Trace::Blocked)). So the thread may resume on another OS
+//!    thread.
+//! 2. **Interpret and register.** `queue.rs`: each operation gets a slot and is served in its turn.
+//!    The kernel has up to 144 operations of a loop at a time.
 //! 3. **Event loop.** `disk.rs` and `uring.rs`, driven by [`EventLoop`](crate::EventLoop); or the
 //!    blocking pool.
 //!
@@ -68,7 +70,7 @@ pub use position::Position;
 pub use tree::{copy, create_dir_all, remove_dir_all};
 
 use crate::error::doing;
-use operation::{Operation, Outcome, Stat, c_path};
+use operation::{Operation, RawOutcome, Stat, c_path};
 use queue::OperationFuture;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,7 +84,7 @@ pub async fn metadata(path: impl Into<PathBuf>) -> io::Result<Metadata> {
     status(None, &path, true).await.map_err(at("stat", &path))
 }
 
-/// As [`metadata`], but of a symbolic link itself, not of what it leads to.
+/// Like [`metadata`], but for a symbolic link itself and not for its target.
 ///
 /// # Errors
 /// With the path in the message: not there, not permitted.
@@ -96,10 +98,10 @@ pub async fn symlink_metadata(path: impl Into<PathBuf>) -> io::Result<Metadata> 
 ///
 /// # Errors
 /// With the path in the message: not there, not permitted, a directory; `OutOfMemory` if it is
-/// longer than what there is to hold it.
+/// longer than the memory that is left.
 pub async fn read(path: impl Into<PathBuf>) -> io::Result<Vec<u8>> {
     let file = File::open(path).await?;
-    // A file in /proc has no length that it tells.
+    // A file in /proc reports the length 0.
     let length = file.metadata().await?.len();
     let length = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1).max(READ_MIN);
     let mut content = zeros(length).map_err(at("read", file.path()))?;
@@ -119,14 +121,15 @@ pub async fn read(path: impl Into<PathBuf>) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// So many zeros, if there is memory for them: a file may be said to be as long as one likes.
+/// A vector of zeros, if there is memory for it. The length of a file alone does not show that the
+/// file has so many bytes.
 pub(crate) fn zeros(length: usize) -> io::Result<Vec<u8>> {
     Vec::<u8>::new().try_reserve_exact(length)?;
     // Not in that room: memory that comes from the kernel is zeros already.
     Ok(vec![0; length])
 }
 
-/// What [`read`] tries to read at least.
+/// The fewest bytes that [`read`] asks for.
 const READ_MIN: usize = 512;
 
 /// The whole content of the file at a path, as text.
@@ -142,19 +145,19 @@ pub async fn read_to_string(path: impl Into<PathBuf>) -> io::Result<String> {
 
 /// Makes `content` the whole content of the file at a path, which is created if it is not there.
 ///
-/// The content is copied once, because the operation owns what the kernel reads;
-/// [`File::write_all_at`] takes a buffer that is to be given up for it.
+/// The content is copied once, because the operation owns the memory that the kernel reads.
+/// [`File::write_all_at`] takes over a buffer and copies nothing.
 ///
 /// # Errors
-/// With the path in the message: not permitted, a directory, no room. What the file contains then
-/// is not known.
+/// With the path in the message: not permitted, a directory, no room. The content of the file is
+/// undefined then.
 pub async fn write(path: impl Into<PathBuf>, content: impl AsRef<[u8]>) -> io::Result<()> {
     let content = content.as_ref().to_vec();
     File::create(path).await?.write_all_at(content, 0).await.0
 }
 
-/// What an operation came to, as a result.
-fn result(outcome: Outcome) -> io::Result<usize> {
+/// The outcome of an operation, as a result.
+fn result(outcome: RawOutcome) -> io::Result<usize> {
     usize::try_from(outcome).map_err(|_| io::Error::from_raw_os_error(-outcome))
 }
 

@@ -1,8 +1,8 @@
-//! Names: creating directories, and what becomes of names in them. All of it is done on [OS
-//! threads](crate::pool) of the crate's own.
+//! Names: creating directories, and changing the names in them. [OS threads](crate::pool) of this
+//! crate make these calls.
 //!
-//! A change is there for every program at once. For a crash of the system to find it, too, the
-//! directory has to be [synced](super::File::sync_all).
+//! Every program sees a change at once. The change survives a crash of the system only after the
+//! directory was [synced](super::File::sync_all).
 
 use super::operation::c_path;
 use super::{FileKind, at};
@@ -48,8 +48,8 @@ pub async fn remove_file(path: impl Into<PathBuf>) -> io::Result<()> {
     made(move || sys::remove(&name, false)).await.map_err(at("remove", &path))
 }
 
-/// Gives a file or a directory another name on the same file system. What has had that name before
-/// is replaced: at every moment there is the one or the other.
+/// Gives a file or a directory another name on the same file system. A file that has that name is
+/// replaced; at every moment the name leads to one of the two.
 ///
 /// # Errors
 /// With both paths in the message: not there, on another file system, a directory that is not empty
@@ -104,7 +104,7 @@ pub async fn symlink(target: impl Into<PathBuf>, path: impl Into<PathBuf>) -> io
     made(move || sys::symlink(&to, &name)).await.map_err(of_two("link", &target, &path))
 }
 
-/// What the symbolic link at a path leads to.
+/// The target of the symbolic link at a path.
 ///
 /// # Errors
 /// With the path in the message: not there, no symbolic link, not permitted.
@@ -137,7 +137,7 @@ pub async fn set_permissions(path: impl Into<PathBuf>, mode: u32) -> io::Result<
     made(move || sys::set_mode(&name, mode)).await.map_err(at("set the permissions of", &path))
 }
 
-/// A name in a directory, and what it is the name of.
+/// A name in a directory, and the kind of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirEntry {
     name: OsString,
@@ -150,7 +150,7 @@ impl DirEntry {
         &self.name
     }
 
-    /// What has the name. A symbolic link is not followed.
+    /// The kind of the file with this name. A symbolic link is not followed.
     pub fn kind(&self) -> FileKind {
         self.kind
     }
@@ -166,14 +166,14 @@ impl DirEntry {
     }
 }
 
-/// The names in a directory, sorted, but for `.` and `..`, each with what it is the name of.
+/// The names in a directory, sorted, without `.` and `..`, each with the kind of its file.
 ///
 /// # Errors
 /// With the path in the message: not there, no directory, not permitted.
 ///
 /// # Complexity
-/// The whole directory is read at once, and kept. What has a name costs no further system call on
-/// file systems with directories that tell it, as ext4, xfs, btrfs and tmpfs have.
+/// The whole directory is read at once, and kept. On file systems that keep the kind in the
+/// directory, such as ext4, xfs, btrfs and tmpfs, the kind costs no further system call.
 ///
 /// # Examples
 /// ```
@@ -197,7 +197,7 @@ pub async fn read_dir(path: impl Into<PathBuf>) -> io::Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-/// Makes a call on the blocking pool, again if a signal has interrupted it.
+/// Makes a call on the blocking pool, and repeats it if a signal has interrupted it.
 pub(super) async fn made<T: Send + 'static>(
     call: impl Fn() -> rustix::io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

@@ -12,13 +12,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An open file, its path, and what has to be known of it.
+/// An open file, its path, and its mode.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// There until it is dropped.
+    /// `None` only while this is being dropped.
     fd: Option<Fd>,
     pub(super) path: PathBuf,
-    /// It bypasses the page cache.
+    /// Whether transfers bypass the page cache.
     pub(super) direct: bool,
 }
 
@@ -35,8 +35,8 @@ impl AsFd for Opened {
 }
 
 impl Drop for Opened {
-    /// The last reference to a file may be all that keeps its blocks: giving them back takes as
-    /// long as it takes.
+    /// If this was the last reference to a removed file, closing it frees the file's blocks, which
+    /// may take long.
     fn drop(&mut self) {
         if let Some(fd) = self.fd.take() {
             super::queue::close_aside(fd);
@@ -44,21 +44,21 @@ impl Drop for Opened {
     }
 }
 
-/// What is asked of the kernel, with everything that the kernel reads and writes meanwhile.
+/// A request to the kernel, with all memory that the kernel reads and writes meanwhile.
 #[derive(Debug)]
 pub(crate) enum Operation {
     Read(Transfer),
     Write(Transfer),
     Sync {
         file: Arc<Opened>,
-        /// Without the times and what else a reader does not need.
+        /// Whether the sync leaves out the times and other data that a reader does not need.
         data: bool,
     },
     Open(Box<Open>),
     /// An `Open` that has succeeded. Its descriptor is closed if no future takes it.
     Opened(Fd),
     Stat(Box<Stat>),
-    /// The descriptor is gone once the kernel has got it.
+    /// The descriptor is `None` after the kernel has taken it.
     Close(Option<Fd>),
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Transfer {
     pub(super) file: Arc<Opened>,
     pub(super) bytes: Bytes,
     pub(super) offset: u64,
-    /// Where in the buffer the transfer begins.
+    /// The place in the buffer at which the transfer begins.
     pub(super) start: usize,
 }
 
@@ -94,10 +94,10 @@ impl fmt::Debug for Stat {
     }
 }
 
-/// What an operation came to: a number of bytes, or 0, or the negated number of an error.
-pub(crate) type Outcome = i32;
+/// The outcome of an operation: a number of bytes, or 0, or the negated number of an error.
+pub(crate) type RawOutcome = i32;
 
-/// The most that one transfer moves; the rest is another's.
+/// The most bytes that one transfer moves. Further transfers move the rest.
 const TRANSFER_MAX: usize = 0x7fff_f000;
 
 /// The part of a buffer that is still to be filled or written.
@@ -108,13 +108,13 @@ fn part(bytes: &mut Bytes, start: usize) -> &mut [u8] {
 }
 
 impl Transfer {
-    /// The part of the buffer that is still to be filled or written. Its address does not change
-    /// when this moves.
+    /// The part of the buffer that is still to be filled or written. The address of that part does
+    /// not change when the `Transfer` moves.
     pub(crate) fn part(&mut self) -> &mut [u8] {
         part(&mut self.bytes, self.start)
     }
 
-    /// A buffer that is to come is taken from a region, if there is one in.
+    /// Takes a buffer that is still to come from the region, if the region has a free block.
     pub(crate) fn come_from(&mut self, region: &Region) {
         self.bytes.come_from(region);
     }
@@ -132,7 +132,7 @@ pub(crate) const STAT_MASK: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlag
 
 impl Stat {
     pub(crate) fn new(file: Option<Arc<Opened>>, path: CString, follow: bool) -> Stat {
-        // SAFETY: it consists of numbers.
+        // SAFETY: a `Statx` consists of numbers, for which zeros are valid.
         Stat { file, path, follow, result: unsafe { std::mem::zeroed() } }
     }
 
@@ -149,20 +149,20 @@ impl Stat {
     }
 }
 
-/// The path as the kernel takes it.
+/// The path in the form that the kernel takes.
 pub(super) fn c_path(path: &Path) -> std::io::Result<CString> {
     use std::os::unix::ffi::OsStrExt;
     Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 
-/// Does what a signal may have interrupted until it is done.
-fn retry(call: impl FnMut() -> Result<usize, Errno>) -> Outcome {
-    retry_on_intr(call).map_or_else(|error| -error.raw_os_error(), |n| n as Outcome)
+/// Makes a call again while signals interrupt it.
+fn retry(call: impl FnMut() -> Result<usize, Errno>) -> RawOutcome {
+    retry_on_intr(call).map_or_else(|error| -error.raw_os_error(), |n| n as RawOutcome)
 }
 
 impl Operation {
-    /// Performs it here and now, however long it takes.
-    pub(super) fn perform(&mut self) -> Outcome {
+    /// Performs the operation at once. This may block.
+    pub(super) fn perform(&mut self) -> RawOutcome {
         match self {
             Operation::Read(Transfer { file, bytes, offset, start }) => {
                 retry(|| sys::pread(&*file, part(bytes, *start), *offset))
@@ -201,7 +201,7 @@ impl Operation {
     }
 
     /// The operation's kind and object, for the observer.
-    pub(super) fn errand(&self) -> Errand {
+    pub(super) fn reason(&self) -> Errand {
         let path = |path: &CString| Object::Name(path.to_string_lossy().into());
         let part = |transfer: &Transfer| Object::Part {
             fd: transfer.file.as_fd().as_raw_fd(),
@@ -237,18 +237,19 @@ impl Operation {
         }
     }
 
-    /// Performs a read of what is in memory already; `None` if it would have to wait for the disk.
-    pub(super) fn perform_cached(&mut self) -> Option<Outcome> {
+    /// Performs a read of bytes that are in memory already; `None` if it would have to wait for the
+    /// disk.
+    pub(super) fn perform_cached(&mut self) -> Option<RawOutcome> {
         let Operation::Read(Transfer { file, bytes, offset, start }) = self else { return None };
-        // A direct read would wait for the disk whatever the flag says.
+        // A direct read waits for the disk in spite of the flag.
         if file.direct {
             return None;
         }
         let part = part(bytes, *start);
         let wanted = part.len();
         match sys::pread_cached(&*file, part, *offset) {
-            // Short, it may be the end of the file, or of what is in memory.
-            Ok(n) if n == wanted || n == 0 => Some(n as Outcome),
+            // A short read may be at the end of the file or at the end of the bytes in memory.
+            Ok(n) if n == wanted || n == 0 => Some(n as RawOutcome),
             _ => None,
         }
     }

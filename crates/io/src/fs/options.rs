@@ -42,7 +42,8 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// Nothing is allowed yet: say at least [`read`](Self::read) or [`write`](Self::write).
+    /// Options that allow nothing yet. Call at least [`read`](Self::read) or
+    /// [`write`](Self::write).
     pub fn new() -> OpenOptions {
         OpenOptions {
             read: false,
@@ -57,45 +58,45 @@ impl OpenOptions {
         }
     }
 
-    /// Whether it can be read.
+    /// Whether the file can be read.
     pub fn read(mut self, read: bool) -> OpenOptions {
         self.read = read;
         self
     }
 
-    /// Whether it can be written.
+    /// Whether the file can be written.
     pub fn write(mut self, write: bool) -> OpenOptions {
         self.write = write;
         self
     }
 
-    /// Whether everything is written at the file's end, whatever offset is said.
+    /// Whether every write goes to the file's end, in spite of its offset.
     pub fn append(mut self, append: bool) -> OpenOptions {
         self.append = append;
         self
     }
 
-    /// Whether what is in it is thrown away.
+    /// Whether the file is emptied.
     pub fn truncate(mut self, truncate: bool) -> OpenOptions {
         self.truncate = truncate;
         self
     }
 
-    /// Whether it is created if it is not there.
+    /// Whether the file is created if it does not exist.
     pub fn create(mut self, create: bool) -> OpenOptions {
         self.create = create;
         self
     }
 
-    /// Whether it must not be there, and is created.
+    /// Whether the file is created, and must not exist before.
     pub fn create_new(mut self, create_new: bool) -> OpenOptions {
         self.create_new = create_new;
         self
     }
 
-    /// Whether transfers bypass the page cache. Then the file system wants offset, length and the
-    /// buffer's address to be multiples of the disk's block size, 512 to 4096 bytes:
-    /// [`AlignedBuf`](super::AlignedBuf) has such addresses.
+    /// Whether transfers bypass the page cache. Then offset, length and the buffer's address must
+    /// be multiples of the disk's block size, 512 to 4096 bytes: [`AlignedBuf`](super::AlignedBuf)
+    /// has such addresses.
     #[doc(alias = "O_DIRECT")]
     pub fn direct(mut self, direct: bool) -> OpenOptions {
         self.direct = direct;
@@ -114,7 +115,7 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a file so. The opening of a FIFO does not wait for its other side.
+    /// Opens a file with these options. The opening of a FIFO does not wait for its other side.
     ///
     /// # Errors
     /// With the path in the message: not there, there already, not permitted, no descriptors left;

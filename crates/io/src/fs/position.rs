@@ -4,19 +4,19 @@ use super::File;
 use crate::io::{Read, Write};
 use std::io;
 
-/// How much one read or write moves at most.
+/// The most bytes that one read or write moves.
 const PIECE: usize = 64 << 10;
 
-/// A place in a file, from [`File::stream`] or [`File::stream_from`]: reads and writes go on from
-/// there. Several may be in one file.
+/// A place in a file, from [`File::stream`] or [`File::stream_from`]. Reads and writes go on from
+/// there. A file may have several.
 ///
-/// What is read ahead, a [`BufReader`](crate::io::BufReader) over it keeps. Its own buffer belongs
-/// to the operation under way; it is kept from one to the next, so that none but the first
-/// allocates.
+/// Bytes that are read ahead stay in the [`BufReader`](crate::io::BufReader) around it. Its own
+/// buffer belongs to the operation under way and is used again by the next one, so only the first
+/// operation allocates.
 ///
 /// # Cancellation
-/// A read that is given up does not move the position. Of a write that is given up it is not known
-/// whether it is done, and the position stays before it.
+/// A read that is given up does not move the position. A write that is given up may be done or not,
+/// and the position stays before it.
 ///
 /// # Examples
 /// ```
@@ -33,7 +33,7 @@ const PIECE: usize = 64 << 10;
 pub struct Position {
     file: File,
     offset: u64,
-    /// Kept for its memory.
+    /// The buffer is kept for its memory.
     piece: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl File {
 }
 
 impl Position {
-    /// Where it is, in bytes from the start.
+    /// The position, in bytes from the start.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -63,7 +63,7 @@ impl Position {
         &self.file
     }
 
-    /// With a buffer, to be read by lines and the like.
+    /// The stream with a buffer, to read it by lines, for example.
     pub fn buffered(self) -> crate::io::BufReader<Position> {
         crate::io::BufReader::new(self)
     }

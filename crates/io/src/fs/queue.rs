@@ -1,5 +1,7 @@
-//! The queue of an event loop's disk operations: each from its request to its answer, under either
-//! performer.
+//! The queue of an event loop's disk operations: each operation from its request to its answer.
+//!
+//! The *performer* of an operation is the event loop with its [ring](crate::uring), or the
+//! [blocking pool](crate::pool).
 //!
 //! ```text
 //!            submit            begin              complete          take
@@ -10,26 +12,25 @@
 //!                        └────begin────────────────────────▶ free
 //! ```
 //!
-//! 1. `submit`: the future's first poll gives its operation, buffers and all, to a slot, and the
-//!    slot to the end of the first-come-first-served list.
-//! 2. `begin`: the performer takes the first slot of the list. From here on the kernel may read and
-//!    write the operation's buffers, so that nothing but `complete` drops them.
-//! 3. `complete`: the performer tells the outcome, and wakes the future that waits.
+//! 1. `submit`: the first poll of the future moves the operation, with its buffers, into a slot,
+//!    and appends the slot to the list. The list is served first come, first served.
+//! 2. `begin`: the performer takes the first slot of the list. From then on the kernel may read and
+//!    write the operation's buffers, so only `complete` lets go of them.
+//! 3. `complete`: the performer leaves the outcome in the slot, and wakes the waiting future.
 //! 4. `take`: the future fetches outcome and operation.
-//! 5. `withdraw`: the future is dropped. What has not begun is dropped at once and leaves its slot
-//!    in the list, to be skipped; an operation that has begun belongs to the performer, which is
-//!    asked to cancel it; an operation that is done is dropped.
+//! 5. `withdraw`: the future is dropped. An operation that has not begun is dropped at once, and
+//!    `begin` skips its slot. An operation that has begun belongs to the performer, and the queue
+//!    asks the event loop to cancel it. An operation that is done is dropped.
 //!
-//! Performers are the event loop's [ring](crate::uring) and the [blocking pool](crate::pool). A
-//! future may be polled and dropped on another OS thread than the performer's: everything here is
-//! under one lock, which is never held while a waker is called, an operation is dropped or the
-//! kernel is called.
+//! A future may be polled and dropped on another OS thread than the performer's. So all of this is
+//! under one lock. The holder of the lock wakes no waker, drops no operation and does not call the
+//! kernel.
 //!
-//! A thread that waits costs its slot, 88 bytes, and what its future takes; the buffer of a
-//! [`File::read`](super::File::read) comes with `begin`.
+//! A waiting thread costs its slot of 88 bytes and its future. The buffer of a
+//! [`File::read`](super::File::read) is taken when the operation begins.
 
 use super::disk;
-use super::operation::{Operation, Outcome};
+use super::operation::{Operation, RawOutcome};
 use crate::pool::Lane;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
@@ -64,9 +65,9 @@ struct OperationSlot {
     stage: Stage,
     /// Counts the operations that have had this slot.
     turn: u32,
-    /// The next in the list that it is in: of those that wait, or of the free.
+    /// The next slot in the list of waiting operations, or in the list of free slots.
     next: u32,
-    outcome: Outcome,
+    outcome: RawOutcome,
     operation: Option<Operation>,
     waker: Option<Waker>,
 }
@@ -102,7 +103,7 @@ pub(crate) enum Performer {
 /// See the [module](self).
 pub(crate) struct OperationQueue {
     state: Mutex<QueueState>,
-    /// Of the event loop that performs; `None` if there never was one.
+    /// Wakes the event loop that performs. `None` if the pool has performed from the beginning.
     unparker: Option<Arc<dyn Unpark>>,
 }
 
@@ -112,16 +113,16 @@ pub(crate) struct QueueState {
     free: u32,
     first: u32,
     last: u32,
-    /// In the list.
+    /// The number of slots in the list.
     listed: usize,
-    /// Operations that a future waits for and that the event loop performs.
+    /// The number of operations that a future waits for.
     awaited: usize,
-    /// Done, and not yet taken.
+    /// The number of operations that are done and not yet taken.
     unseen: usize,
     performer: Performer,
-    /// What the event loop has begun and is to cancel.
+    /// The operations that the event loop has begun and must cancel.
     cancel: Vec<Ticket>,
-    /// Jobs of the pool that take from the list.
+    /// The number of jobs of the pool that take operations from the list.
     runners: usize,
 }
 
@@ -166,7 +167,7 @@ impl QueueState {
         slot.operation.take()
     }
 
-    /// The first operation that waits; it is the caller's to perform, and to complete.
+    /// Takes the first operation of the list. The caller performs and completes it.
     pub(crate) fn begin(&mut self) -> Option<Ticket> {
         loop {
             let index = self.first;
@@ -181,7 +182,7 @@ impl QueueState {
             self.listed -= 1;
             match slot.stage {
                 Stage::Queued => slot.stage = Stage::Performed,
-                // No future ever waited for it.
+                // It was submitted without a future.
                 Stage::Orphaned => {}
                 Stage::Withdrawn => {
                     self.set_free(index);
@@ -197,17 +198,17 @@ impl QueueState {
         self.performer
     }
 
-    /// How many wait to begin, with those that will be skipped.
+    /// The number of slots in the list, with those that `begin` will skip.
     pub(crate) fn listed(&self) -> usize {
         self.listed
     }
 
-    /// How many are done, with their buffers, and have not been taken.
+    /// The number of operations that are done and not taken. They still hold their buffers.
     pub(crate) fn unseen(&self) -> usize {
         self.unseen
     }
 
-    /// Whether the event loop has been asked to cancel something.
+    /// The next operation that the event loop must cancel.
     pub(crate) fn take_cancelled(&mut self) -> Option<Ticket> {
         loop {
             let ticket = self.cancel.pop()?;
@@ -218,15 +219,15 @@ impl QueueState {
         }
     }
 
-    /// What has begun and is not complete.
+    /// An operation that has begun and is not complete.
     pub(crate) fn operation(&mut self, ticket: Ticket) -> &mut Operation {
         let slot = &mut self.slots[ticket.slot as usize];
         debug_assert_eq!(slot.turn, ticket.turn);
         slot.operation.as_mut().expect("it is not complete")
     }
 
-    /// Tells the outcome of what has begun.
-    pub(crate) fn complete(&mut self, ticket: Ticket, outcome: Outcome) -> Completed {
+    /// Leaves the outcome of an operation that has begun in its slot.
+    pub(crate) fn complete(&mut self, ticket: Ticket, outcome: RawOutcome) -> Completed {
         let slot = &mut self.slots[ticket.slot as usize];
         debug_assert_eq!(slot.turn, ticket.turn);
         match slot.stage {
@@ -244,7 +245,7 @@ impl QueueState {
     }
 }
 
-/// To be dealt with when the queue is not locked.
+/// The waker to wake and the operation to drop after the queue is unlocked.
 #[derive(Debug)]
 #[must_use = "the waiting thread is to be woken"]
 pub(crate) struct Completed {
@@ -285,24 +286,24 @@ impl OperationQueue {
         OperationQueue { state: Mutex::new(state), unparker }
     }
 
-    /// Makes it the queue of this OS thread; `None` ends that.
+    /// Makes `queue` the queue of this OS thread; with `None` the OS thread has none.
     pub(crate) fn set_here(queue: Option<Arc<OperationQueue>>) {
-        // It may have ended already: an event loop in a variable of the OS thread may be dropped
-        // behind this one.
+        // `HERE` may be gone already, because an event loop in another variable of the OS thread
+        // may be dropped after it.
         drop(HERE.try_with(|here| here.replace(queue)));
     }
 
-    /// The queue for what is asked here: the event loop's if a thread of ours asks, else that of
-    /// foreign executors.
+    /// The queue for the operations that are asked for here: in a `Thread` the queue of the event
+    /// loop, otherwise the queue of foreign executors.
     fn here() -> Arc<OperationQueue> {
-        static GLOBAL: LazyLock<Arc<OperationQueue>> =
+        static FALLBACK: LazyLock<Arc<OperationQueue>> =
             LazyLock::new(|| Arc::new(OperationQueue::new(Performer::Pool, None)));
         let here = match in_thread() {
-            // When the OS thread's variables go, there is only the queue for the rest.
+            // While the OS thread's variables are being dropped, only the other queue is left.
             true => HERE.try_with(|here| here.borrow().clone()).ok().flatten(),
             false => None,
         };
-        here.unwrap_or_else(|| GLOBAL.clone())
+        here.unwrap_or_else(|| FALLBACK.clone())
     }
 
     fn is_here(&self) -> bool {
@@ -311,17 +312,17 @@ impl OperationQueue {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // Nothing panics half-way through a change.
+        // No change of the state panics half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many operations a future waits for.
+    /// The number of operations that a future waits for.
     pub(crate) fn awaited(&self) -> usize {
         self.lock().awaited
     }
 
-    /// The operation's slot, and how many now wait for the event loop to begin them: with a pool
-    /// none do.
+    /// Puts an operation into the list. Returns its slot, and the number of operations that now
+    /// wait for the event loop to begin them, which is 0 if the pool performs.
     fn submit(self: &Arc<OperationQueue>, operation: Operation, waker: Option<Waker>) -> (u32, usize) {
         let mut state = self.lock();
         state.awaited += usize::from(waker.is_some());
@@ -333,7 +334,7 @@ impl OperationQueue {
         (slot, state.listed)
     }
 
-    /// From now on the pool performs what waits and what comes.
+    /// From now on the pool performs the operations, also those in the list.
     pub(crate) fn leave_to_pool(self: &Arc<OperationQueue>) {
         let mut state = self.lock();
         state.performer = Performer::Pool;
@@ -353,7 +354,7 @@ impl OperationQueue {
         if Lane::Files.aside(move || queue.perform_all()).is_ok() {
             return;
         }
-        // There is no OS thread to be had.
+        // No OS thread could be started.
         let mut state = self.lock();
         state.runners -= 1;
         if state.runners > 0 {
@@ -367,7 +368,7 @@ impl OperationQueue {
         failed.into_iter().for_each(Completed::settle);
     }
 
-    /// What an OS thread of the pool does.
+    /// Performs operations until the list is empty, on an OS thread of the pool.
     fn perform_all(&self) {
         let mut state = self.lock();
         while let Some(ticket) = state.begin() {
@@ -378,7 +379,7 @@ impl OperationQueue {
         state.runners -= 1;
     }
 
-    /// Performs what has begun, on an OS thread that may block.
+    /// Performs an operation that has begun, on an OS thread that may block.
     fn perform(&self, ticket: Ticket) {
         let taken = self.lock().slots[ticket.slot as usize].operation.take();
         let mut operation = taken.expect("it is not complete");
@@ -390,7 +391,7 @@ impl OperationQueue {
         completed.settle();
     }
 
-    /// Gives what the event loop has begun, and cannot do, to the pool.
+    /// Passes to the pool an operation that the event loop has begun and cannot perform.
     pub(crate) fn pass_on(self: &Arc<OperationQueue>, ticket: Ticket) {
         let queue = self.clone();
         if Lane::Files.aside(move || queue.perform(ticket)).is_err() {
@@ -399,8 +400,8 @@ impl OperationQueue {
         }
     }
 
-    /// Wakes no future from now on, and begins no operation. A future that still asks is told that
-    /// its operation was cancelled.
+    /// From now on the queue wakes no future and begins no operation. A future that is still polled
+    /// gets the error that its operation was cancelled.
     pub(crate) fn cancel_all(&self) {
         let mut state = self.lock();
         let mut dropped = Vec::new();
@@ -413,8 +414,8 @@ impl OperationQueue {
         drop(dropped);
     }
 
-    /// The outcome, if it is there; else the waker replaces the one before.
-    fn take(&self, index: u32, waker: &Waker) -> Option<(Outcome, Operation)> {
+    /// The outcome, if the operation is done. Otherwise `waker` replaces the earlier waker.
+    fn take(&self, index: u32, waker: &Waker) -> Option<(RawOutcome, Operation)> {
         let mut state = self.lock();
         let slot = &mut state.slots[index as usize];
         if slot.stage == Stage::Done {
@@ -427,9 +428,10 @@ impl OperationQueue {
             Some(former) if former.will_wake(waker) => None,
             _ => slot.waker.replace(waker.clone()),
         };
-        // It is told again what it waits for; while the pool has it, only that it does.
+        // Each poll tells the observer the reason of the wait again. While the pool has the
+        // operation, the queue does not know its kind.
         observe::waits_on(|| match &slot.operation {
-            Some(operation) => operation.errand(),
+            Some(operation) => operation.reason(),
             None => Errand { call: "finish a disk operation", object: Object::None },
         });
         drop(state);
@@ -437,7 +439,7 @@ impl OperationQueue {
         None
     }
 
-    /// The outcome is not wanted any more: its future is dropped.
+    /// The outcome is not wanted any more, because its future is dropped.
     fn withdraw(&self, index: u32) {
         let mut state = self.lock();
         let slot = &mut state.slots[index as usize];
@@ -486,10 +488,11 @@ impl Completed {
     }
 }
 
-/// Closes a descriptor: aside, if a thread of ours would have to wait for it.
+/// Closes a descriptor. In a `Thread` the performer of the queue closes it, because closing may
+/// block.
 pub(super) fn close_aside(fd: Fd) {
     let aside = in_thread() && !fd.is_simulated();
-    // There is none when the OS thread's variables go.
+    // There is no queue while the OS thread's variables are being dropped.
     match HERE.try_with(|here| here.borrow().clone()).ok().flatten().filter(|_| aside) {
         Some(queue) => {
             queue.submit(Operation::Close(Some(fd)), None);
@@ -506,7 +509,8 @@ pub(super) struct OperationFuture(Progress);
 enum Progress {
     Unsent(Operation),
     Sent(Arc<OperationQueue>, u32),
-    /// In a simulation, where the operation is performed in place, when it would be over.
+    /// In a simulation this future performs the operation itself, at the time at which it would be
+    /// over.
     Simulated(Box<Delayed>),
     Over,
 }
@@ -536,7 +540,7 @@ impl OperationFuture {
 impl Unpin for OperationFuture {}
 
 impl Future for OperationFuture {
-    type Output = (Outcome, Operation);
+    type Output = (RawOutcome, Operation);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Progress::Sent(queue, slot) = &self.0 {
@@ -561,7 +565,7 @@ impl Future for OperationFuture {
             return self.poll(cx);
         }
         let queue = OperationQueue::here();
-        // A ring tries that itself.
+        // A ring makes this attempt itself.
         if queue.lock().performer == Performer::Pool {
             if budget::spend_on_call(cx).is_pending() {
                 self.0 = Progress::Unsent(operation);
@@ -572,7 +576,7 @@ impl Future for OperationFuture {
             }
             budget::refund(budget::CALL);
         }
-        observe::waits_on(|| operation.errand());
+        observe::waits_on(|| operation.reason());
         let (slot, listed) = queue.submit(operation, Some(cx.waker().clone()));
         self.0 = Progress::Sent(queue, slot);
         disk::asked(listed);
@@ -584,7 +588,7 @@ impl Drop for OperationFuture {
     fn drop(&mut self) {
         match &mut self.0 {
             Progress::Sent(queue, slot) => queue.withdraw(*slot),
-            // Whether it had begun, chance says.
+            // The simulation draws whether the operation had begun.
             Progress::Simulated(delayed) if sys::goes_on() => {
                 delayed.operation.perform();
             }

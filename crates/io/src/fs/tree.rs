@@ -53,16 +53,16 @@ pub async fn remove_dir_all(path: impl Into<PathBuf>) -> io::Result<()> {
     made(move || sys::remove_tree(&name)).await.map_err(at("remove the directory", &path))
 }
 
-/// How much of a file is copied at once.
+/// The most bytes of a file that are copied at once.
 const PIECE: usize = 256 << 10;
 
-/// Copies the content and the permissions of a file to another, which is created, or emptied first;
-/// returns how many bytes that were.
+/// Copies the content and the permissions of a file to another, which is created, or emptied first.
+/// Returns the number of bytes.
 ///
 /// # Errors
 /// With the path in the message: not there, not permitted, a directory, no room; `InvalidInput` if
-/// both are one file, which is left as it is. What the other file contains after an error of
-/// reading or writing is not known.
+/// both are one file, which is left as it is. After an error of reading or writing the
+/// content of the other file is undefined.
 pub async fn copy(from: impl Into<PathBuf>, to: impl Into<PathBuf>) -> io::Result<u64> {
     let to = to.into();
     let source = File::open(from).await?;

@@ -4,7 +4,7 @@
 use crate::error::doing;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
-use crate::{NonBlocking, exclusive::Exclusive};
+use crate::{NonBlocking, reactor::Exclusive};
 use rustix::io::Errno;
 use rustix::net::SocketAddrAny;
 use selvedge_core::yield_now;

@@ -3,10 +3,10 @@
 use super::accept::Acceptor;
 use super::stream::{Stream, connected};
 use crate::NonBlocking;
-use crate::errand::told;
 use crate::error::doing;
 use crate::pool::Lane;
 use crate::sys::{self, Fd, SocketOption};
+use crate::wait_reason::with_reason;
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
 use selvedge_core::Time;
@@ -298,8 +298,8 @@ impl AsFd for TcpStream {
 /// With the name in the message: unknown, or without a port.
 pub async fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     let name = host_and_port.to_owned();
-    let errand = || Errand { call: "look up", object: Object::Name(host_and_port.into()) };
-    let found = told(errand, Lane::Lookups.run(move || sys::resolve(&name))).await;
+    let reason = || Errand { call: "look up", object: Object::Name(host_and_port.into()) };
+    let found = with_reason(reason, Lane::Lookups.run(move || sys::resolve(&name))).await;
     found.map_err(io::Error::from).flatten().map_err(doing(format_args!("look up {host_and_port}")))
 }
 

@@ -67,7 +67,7 @@ fn open_at(
 
 /// The status of an open file: all that the kernel keeps of a file except its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct FileStatus {
     /// The device that holds the file.
     pub device: u64,
     /// The file's number on the device.
@@ -87,10 +87,10 @@ pub struct Status {
 /// # Errors
 /// Those of `fstat`.
 #[inline]
-pub fn status(file: impl AsFd) -> Result<Status> {
+pub fn status(file: impl AsFd) -> Result<FileStatus> {
     let real = |file: BorrowedFd<'_>, _| {
         let stat = rustix::fs::fstat(file)?;
-        Ok(Status {
+        Ok(FileStatus {
             device: stat.st_dev,
             inode: stat.st_ino,
             mode: stat.st_mode,
@@ -102,7 +102,7 @@ pub fn status(file: impl AsFd) -> Result<Status> {
     on(Call::Stat, file, real, |kernel, file, _| {
         let Known { ino, mode, len, modified, changed, .. } = kernel.stat(file, b"", true)?;
         let stamp = |nanos: u64| ((nanos / NANOS) as i64, (nanos % NANOS) as u32);
-        Ok(Status {
+        Ok(FileStatus {
             device: DEVICE,
             inode: ino,
             mode,

@@ -1,6 +1,6 @@
-//! The call that reads and changes the action of a signal.
+//! Calls on signals: the action of a signal, and simulated subscriptions.
 
-use super::{Call, through};
+use super::{Call, Fd, interposed, is_simulated, through};
 use rustix::io::{Errno, Result};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -27,4 +27,19 @@ pub(crate) unsafe fn signal_action(number: i32, action: Option<&Action>) -> Resu
             _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
         }
     })
+}
+
+/// A subscription to signals in the simulation of this OS thread; `None` if the OS thread has no
+/// simulation.
+pub(crate) fn simulated_signals(mask: u64) -> Option<Result<Fd>> {
+    is_simulated().then(|| interposed::with(|kernel| Ok(Fd::simulated(kernel.subscribe(mask)?))))
+}
+
+/// The number of the lowest signal that has come in for a simulated subscription and has not been
+/// taken.
+///
+/// # Errors
+/// `EAGAIN` if there is none.
+pub(crate) fn take_simulated_signal(subscription: &Fd) -> Result<u32> {
+    interposed::with(|kernel| kernel.take_signal(subscription.0))
 }

@@ -1,140 +1,144 @@
-//! The ready threads of a worker that may move: its [`Desk`], from which other workers take what
-//! they cannot steal while the worker is in a long step.
+//! The ready threads of a worker that may move: its [`Desk`], from which other workers take the
+//! threads that they cannot steal while the worker is in a long step.
 //!
-//! Thieves take from the ring, at any time. What else lies on the desk is the worker's alone. But
-//! while the worker is in a step it does not touch its desk, so that another worker may be a guest
-//! there (`selvedge_core::biased` has the protocol). A guest comes when the worker has made no turn
-//! for [`LONG`]: see [`Lookout`].
+//! Thieves steal from the ring at any time. The other queues of the desk belong to the worker
+//! alone. But while the worker is in a step it does not touch its desk, so that another worker may
+//! be a guest there (`selvedge_core::biased` has the protocol). A guest comes when the worker has
+//! begun no turn for [`LONG`]: see [`Lookout`].
 
-use crate::Deque;
+use super::run_ring::RunRing;
 use selvedge_core::{Cpu, Guest, Owner, Relief, SendQueue, SendThread, Time, biased};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
-/// A turn that takes so long is taken for a long step.
+/// A worker that has begun no turn for so long counts as one in a long step.
 const LONG: Duration = Duration::from_millis(5);
-/// How long the watcher sleeps before it looks at the others, and while one is in a long step.
+/// How long the watcher sleeps between two looks at the other workers.
 const TICK: Duration = Duration::from_millis(10);
+/// How long the watcher sleeps between two looks while a worker is in a long step.
 const TICK_WHILE_LONG: Duration = Duration::from_millis(2);
-/// When the others have made no turn for so long, and all sleep, the watcher stops to look.
+/// The watcher stops looking when the other workers have begun no turn for so long, and all sleep.
 const QUIET: Duration = Duration::from_millis(80);
 
-/// Threads that are ready on one worker and may run on another.
+/// The threads that are ready on one worker and may run on another.
 #[derive(Debug)]
 pub(super) struct Desk {
-    pub(super) deque: Deque<SendThread>,
-    /// Those for which the ring has no room, behind those in the ring.
+    pub(super) ring: RunRing<SendThread>,
+    /// The threads for which the ring has no room, behind the threads in the ring.
     overflow: SendQueue,
-    /// Those that waited for the end of a thread that was claimed together with others: they run
-    /// when the others have.
+    /// Threads that waited for the end of a thread which was claimed together with others. They run
+    /// after the others.
     pub(super) joiners: SendQueue,
-    /// Those of the joiners that run before the next claim.
+    /// The joiners that run before the next claim.
     pub(super) due: SendQueue,
 }
 
 impl Desk {
-    pub(super) fn new(deque: Deque<SendThread>) -> Desk {
+    pub(super) fn new(ring: RunRing<SendThread>) -> Desk {
         let queue = SendQueue::new;
-        Desk { deque, overflow: queue(), joiners: queue(), due: queue() }
+        Desk { ring, overflow: queue(), joiners: queue(), due: queue() }
     }
 
-    /// Puts a thread behind those that are ready.
+    /// Puts a thread behind the ready threads.
     #[inline(always)]
     pub(super) fn push(&mut self, thread: SendThread) {
         match self.overflow.is_empty() {
-            true => self.deque.push(thread).unwrap_or_else(|thread| self.overflow.push(thread)),
+            true => self.ring.push(thread).unwrap_or_else(|thread| self.overflow.push(thread)),
             false => self.overflow.push(thread),
         }
     }
 
-    /// Moves at most `max` threads that had no room in the ring to the ring.
+    /// Moves at most `max` threads from the overflow to the ring.
     #[inline]
     pub(super) fn refill(&mut self, max: usize) {
         if !self.overflow.is_empty() {
             let overflow = &mut self.overflow;
-            self.deque.push_from(|| overflow.pop(), max);
+            self.ring.push_from(|| overflow.pop(), max);
         }
     }
 
-    /// Moves what cannot be stolen to a guest's own desk, and as much as there is room for to the
-    /// ring, where it can be stolen. How many threads have moved.
+    /// Moves the threads that cannot be stolen to a guest's own desk, and threads of the overflow
+    /// to the ring, as many as it has room for. Thieves can steal those. Returns how many threads
+    /// have moved.
     fn yield_to(&mut self, guest: &mut Desk) -> usize {
         let mut moved = 0;
-        let claimed = std::iter::from_fn(|| self.deque.take());
+        let claimed = std::iter::from_fn(|| self.ring.take());
         let joiners = std::iter::from_fn(|| self.due.pop().or_else(|| self.joiners.pop()));
         for thread in claimed.chain(joiners) {
             guest.push(thread);
             moved += 1;
         }
-        let before = self.deque.len();
+        let before = self.ring.len();
         self.refill(usize::MAX);
-        moved + self.deque.len() - before
+        moved + self.ring.len() - before
     }
 
-    /// How many threads are on it.
+    /// The number of threads on the desk.
     pub(super) fn len(&self) -> usize {
-        self.deque.len() + self.overflow.len() + self.joiners.len() + self.due.len()
+        self.ring.len() + self.overflow.len() + self.joiners.len() + self.due.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.deque.is_empty() && self.overflow.is_empty() && self.joiners.is_empty() && self.due.is_empty()
+        self.ring.is_empty() && self.overflow.is_empty() && self.joiners.is_empty() && self.due.is_empty()
     }
 
     /// Takes any thread.
     pub(super) fn pop(&mut self) -> Option<SendThread> {
-        let Desk { deque, overflow, joiners, due } = self;
-        deque.pop().or_else(|| overflow.pop()).or_else(|| joiners.pop()).or_else(|| due.pop())
+        let Desk { ring, overflow, joiners, due } = self;
+        ring.pop().or_else(|| overflow.pop()).or_else(|| joiners.pop()).or_else(|| due.pop())
     }
 }
 
-/// A worker's desk, as the other workers see it.
-pub(super) struct Seat {
+/// The part of a worker that the other workers use.
+pub(super) struct WorkerView {
     desk: Guest<Desk>,
-    /// Counts the worker's turns, modulo 2³².
+    /// The number of turns that the worker has begun, modulo 2³².
     turns: AtomicU32,
-    /// By what others serve the threads that wait in the worker's event source.
+    /// Serves the threads that wait in the worker's event source.
     relief: OnceLock<Weak<dyn Relief>>,
 }
 
-impl Seat {
-    /// A seat, and its worker's end of the desk.
-    pub(super) fn new(deque: Deque<SendThread>) -> (Seat, Owner<Desk>) {
-        let (owner, desk) = biased(Desk::new(deque));
-        (Seat { desk, turns: AtomicU32::new(0), relief: OnceLock::new() }, owner)
+impl WorkerView {
+    /// A view, and its worker's end of the desk.
+    pub(super) fn new(ring: RunRing<SendThread>) -> (WorkerView, Owner<Desk>) {
+        let (owner, desk) = biased(Desk::new(ring));
+        (WorkerView { desk, turns: AtomicU32::new(0), relief: OnceLock::new() }, owner)
     }
 
-    /// The worker has an event source, which has this relief.
+    /// Notes the relief of the worker's event source.
     pub(super) fn set_relief(&self, relief: Weak<dyn Relief>) {
-        // Each worker starts once.
+        // Each worker starts once, so the cell is empty.
         let _ = self.relief.set(relief);
     }
 
-    /// Has the threads go on that the events in the worker's event source concern. How many.
+    /// Wakes the threads for which there is an event in the worker's event source. Returns how many
+    /// threads it woke.
     fn relieve(&self, cpu: &mut Cpu) -> usize {
         let relief = self.relief.get().and_then(Weak::upgrade);
-        // If the system's interface fails, it fails for the worker as well, which says so.
+        // A failure of the system's interface is left to the worker, which meets and reports it
+        // too.
         relief.and_then(|relief| relief.relieve(cpu).ok()).unwrap_or(0)
     }
 
-    /// The worker begins a turn.
+    /// Counts a turn that the worker begins.
     #[inline]
     pub(super) fn count_turn(&self) {
-        // It alone writes.
+        // Only the worker writes the counter, so a load and a store suffice.
         self.turns.store(self.turns.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 }
 
-/// What a worker knows of the others' turns.
+/// What a worker has seen of the other workers' turns.
 ///
-/// A worker looks at the others before it sleeps, each [`TICK`] while it works, and as the
-/// [watcher](crate::Crew::watches) each tick while it sleeps.
+/// A worker looks at the others before it sleeps, each [`TICK`] while it works, and each
+/// [`tick`](Lookout::tick) while it sleeps as the [watcher](crate::IdleWorkers::become_watcher).
 pub(super) struct Lookout {
     me: usize,
-    /// The turn that each worker was seen to make, and when it was first seen.
+    /// For each worker, the number of turns that was read last, and when this worker first read it.
     seen: Vec<(u32, Time)>,
     looked: Time,
-    /// When another was last seen to have made a turn.
+    /// The last time when this worker saw that another had begun a turn.
     moved: Time,
     /// Whether the last look has found a worker in a long step.
     is_long: bool,
@@ -152,8 +156,8 @@ impl Lookout {
         now.since(self.looked) >= TICK
     }
 
-    /// How long the watcher sleeps until it looks again: the longer, the longer nothing has
-    /// happened.
+    /// How long the watcher sleeps until its next look: as long as the others have been quiet,
+    /// within limits.
     pub(super) fn tick(&self) -> Duration {
         match self.is_long {
             true => TICK_WHILE_LONG,
@@ -161,32 +165,32 @@ impl Lookout {
         }
     }
 
-    /// Whether the others have made no turn for some time.
+    /// Whether the others have begun no turn for [`QUIET`].
     pub(super) fn is_quiet(&self) -> bool {
         self.looked.since(self.moved) >= QUIET
     }
 
-    /// Looks at the others, and moves to `mine` what lies on the desks of those in long steps, and
-    /// to `cpu` the threads for which there is an event. How many threads can run now that could
-    /// not.
-    pub(super) fn look(&mut self, seats: &[Seat], mine: &mut Desk, cpu: &mut Cpu) -> usize {
+    /// Looks at the other workers. Moves the threads on the desks of those in long steps to `mine`,
+    /// and the threads for which there is an event to `cpu`. Returns how many threads can run now
+    /// that could not.
+    pub(super) fn look(&mut self, views: &[WorkerView], mine: &mut Desk, cpu: &mut Cpu) -> usize {
         self.looked = Time::now();
         self.is_long = false;
         let mut moved = 0;
-        for (other, seat) in seats.iter().enumerate().filter(|&(other, _)| other != self.me) {
-            let turn = seat.turns.load(Ordering::Relaxed);
+        for (other, view) in views.iter().enumerate().filter(|&(other, _)| other != self.me) {
+            let turn = view.turns.load(Ordering::Relaxed);
             let (seen, since) = &mut self.seen[other];
             if turn != *seen {
                 (*seen, *since) = (turn, self.looked);
                 self.moved = self.looked;
             } else if self.looked.since(*since) >= LONG
-                // A worker that sleeps is not in a step.
-                && let Some(mut theirs) = seat.desk.visit()
+                // A worker that sleeps is not in a step, and admits no guest.
+                && let Some(mut theirs) = view.desk.visit()
             {
                 self.is_long = true;
                 moved += theirs.yield_to(mine);
                 drop(theirs);
-                moved += seat.relieve(cpu);
+                moved += view.relieve(cpu);
             }
         }
         moved

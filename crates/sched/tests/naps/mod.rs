@@ -1,6 +1,6 @@
 //! An event source for time only: [`Naps`].
 
-use selvedge_core::{Bell, Cpu, Detached, Events, NoEvents, Request, Thread, Time, Trace, Unpark};
+use selvedge_core::{CancelFlag, Cpu, Detached, Events, NoEvents, Request, Thread, Time, Trace, Unpark};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ pub(crate) struct Naps {
 #[derive(Debug)]
 enum Sleeper {
     Thread(Thread),
-    Waker(Bell, Waker),
+    Waker(CancelFlag, Waker),
 }
 
 impl Sleeper {
     fn is_wanted(&self) -> bool {
         match self {
             Sleeper::Thread(_) => true,
-            Sleeper::Waker(bell, _) => bell.is_wanted(),
+            Sleeper::Waker(flag, _) => !flag.is_cancelled(),
         }
     }
 }
@@ -50,8 +50,8 @@ impl Events for Naps {
                 while let Some(Detached { request, waker }) = cpu.detached() {
                     match request {
                         Request::Sleep(alarm) => {
-                            let (until, bell) = alarm.into_parts();
-                            self.add(until, Sleeper::Waker(bell, waker));
+                            let (until, flag) = alarm.into_parts();
+                            self.add(until, Sleeper::Waker(flag, waker));
                         }
                         Request::Call(call) => return Err(Trace::Call(call)),
                         other => panic!("{other:?}"),

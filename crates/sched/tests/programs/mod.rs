@@ -209,7 +209,7 @@ pub(crate) fn ten_thousand_threads_wait_and_are_woken<S: Scheduler>() {
     assert_eq!(woken.unwrap(), MANY);
 }
 
-pub(crate) fn a_panic_reaches_who_joins_and_nobody_else<S: Scheduler>() {
+pub(crate) fn a_panic_reaches_the_joiner_and_no_other_thread<S: Scheduler>() {
     S::run(async {
         let before = spawn(async { 1 });
         let failing = spawn(async {
@@ -401,7 +401,7 @@ pub(crate) fn os_threads_create_threads<S: Scheduler>() {
             }
             outside.join().unwrap();
         }
-        // Created before the scheduler ends or not, the thread ends too.
+        // Whether the scheduler creates this thread before it ends or never, the future is dropped.
         drop(Handle::current().unwrap().spawn(async move {
             std::future::pending::<()>().await;
             drop(inside);
@@ -459,8 +459,8 @@ pub(crate) fn threads_sleep_and_time_goes_on_however_many_are_ready<S: Scheduler
                 }
             }));
         }
-        // Two threads that wake one another, and of which one is ready at a time, must not keep the
-        // others out either.
+        // Two threads that wake one another, so that one of them is always ready, must not starve
+        // the others either.
         let ball = Arc::new((MVar::empty(), MVar::empty()));
         for side in 0..2 {
             let ball = ball.clone();

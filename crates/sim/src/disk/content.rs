@@ -16,7 +16,7 @@ const SECTOR: usize = 512;
 type Page = [u8; PAGE as usize];
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Content {
+pub(super) struct FileContent {
     /// The pages that were written; the other pages are zeros. Bytes behind the end are zeros too.
     pages: BTreeMap<u64, Arc<Page>>,
     len: u64,
@@ -36,7 +36,7 @@ struct Unsynced {
     failed: BTreeSet<u64>,
 }
 
-impl Content {
+impl FileContent {
     pub(super) fn len(&self) -> u64 {
         self.len
     }
@@ -131,7 +131,7 @@ impl Content {
     }
 
     /// The content that a crash leaves.
-    pub(super) fn after_crash(mut self, random: &mut Random) -> Content {
+    pub(super) fn after_crash(mut self, random: &mut Random) -> FileContent {
         let Some(unsynced) = self.unsynced.take() else { return self };
         let Unsynced { len, lowest, before, .. } = *unsynced;
         let luck = random.below(4);

@@ -1,6 +1,6 @@
 //! The files in a tree: opening, reading and writing, with Linux's errors.
 
-use super::content::{Content, PAGE};
+use super::content::{FileContent, PAGE};
 use super::tree::{From, Ino, Kind, Last, Tree};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, Result};
@@ -32,7 +32,7 @@ impl Tree {
                 return Err(Errno::NOENT);
             }
             let place = self.vacant(walked)?;
-            let inode = self.create_at(place, Kind::File(Content::default()), permissions);
+            let inode = self.create_at(place, Kind::File(FileContent::default()), permissions);
             self.inode_mut(inode).opens += 1;
             return Ok(inode);
         };
@@ -71,7 +71,7 @@ impl Tree {
         matches!(self.inode(ino).kind, Kind::Fifo)
     }
 
-    fn content(&self, ino: Ino) -> Result<&Content> {
+    fn content(&self, ino: Ino) -> Result<&FileContent> {
         match &self.inode(ino).kind {
             Kind::File(content) => Ok(content),
             Kind::Directory(_) => Err(Errno::ISDIR),
@@ -80,7 +80,7 @@ impl Tree {
     }
 
     pub(crate) fn len(&self, ino: Ino) -> u64 {
-        self.content(ino).map_or(0, Content::len)
+        self.content(ino).map_or(0, FileContent::len)
     }
 
     pub(crate) fn read(&self, ino: Ino, offset: u64, buffer: &mut [u8]) -> Result<usize> {

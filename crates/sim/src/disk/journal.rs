@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 const PENDING_MAX: usize = 1024;
 
 /// A name in a directory.
-type Place = (Ino, Vec<u8>);
+type DirectoryName = (Ino, Vec<u8>);
 
 /// One change of names, which is on the disk as a whole or not at all.
 #[derive(Clone, Debug)]
@@ -17,15 +17,15 @@ pub(super) struct Change {
     pub(super) inode: Ino,
     pub(super) is_directory: bool,
     /// The name that the file loses.
-    pub(super) removes: Option<Place>,
+    pub(super) removes: Option<DirectoryName>,
     /// The name that the file gets.
-    pub(super) adds: Option<Place>,
+    pub(super) adds: Option<DirectoryName>,
     /// The file that had that name before.
     pub(super) replaces: Option<Ino>,
 }
 
 impl Change {
-    fn places(&self) -> impl Iterator<Item = &Place> {
+    fn places(&self) -> impl Iterator<Item = &DirectoryName> {
         self.removes.iter().chain(&self.adds)
     }
 

@@ -1,6 +1,6 @@
 //! The file tree as programs see it, and the look-up of names, with Linux's errors.
 
-use super::content::{Content, PAGE};
+use super::content::{FileContent, PAGE};
 use super::journal::Pending;
 use rustix::io::{Errno, Result};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub(super) struct Inode {
 
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    File(Content),
+    File(FileContent),
     Directory(Directory),
     Link(Vec<u8>),
     Fifo,

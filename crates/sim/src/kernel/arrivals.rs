@@ -5,27 +5,27 @@ use crate::scheduler::Arrivals;
 
 /// Entries of the same lane happen in the order of the calendar.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Lane {
+enum ArrivalLane {
     /// What arrives at a stream.
     Stream(Id),
     /// An entry that any other may overtake, by its number.
     Free(u64),
 }
 
-impl Entry {
-    fn lane(&self) -> Lane {
+impl CalendarEntry {
+    fn lane(&self) -> ArrivalLane {
         match self.what {
             Happening::Connected { to }
             | Happening::Refused { to, .. }
             | Happening::Segment { to, .. }
             | Happening::End { to }
-            | Happening::Reset { to } => Lane::Stream(to),
+            | Happening::Reset { to } => ArrivalLane::Stream(to),
             Happening::Knock { .. }
             | Happening::Room { .. }
             | Happening::Datagram { .. }
             | Happening::Unreachable { .. }
             | Happening::DatagramRoom { .. }
-            | Happening::PipeRoom { .. } => Lane::Free(self.number),
+            | Happening::PipeRoom { .. } => ArrivalLane::Free(self.number),
         }
     }
 }
@@ -34,7 +34,7 @@ impl Kernel {
     /// The numbers of the entries that can happen next: of each lane the first, if it is due.
     fn due(&self) -> Vec<u64> {
         let now = Time::now();
-        let mut entries: Vec<&Entry> = self.calendar.iter().map(|Reverse(entry)| entry).collect();
+        let mut entries: Vec<&CalendarEntry> = self.calendar.iter().map(|Reverse(entry)| entry).collect();
         entries.retain(|entry| entry.at <= now);
         entries.sort_unstable();
         let mut lanes = BTreeSet::new();

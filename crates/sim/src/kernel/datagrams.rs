@@ -12,12 +12,12 @@ const UNIX_QUEUE_MAX: usize = 10;
 #[derive(Debug)]
 pub(super) struct Datagrams {
     family: AddressFamily,
-    pub(super) name: Option<Name>,
+    pub(super) name: Option<SocketName>,
     shares: bool,
     peer: Peer,
     /// The Unix sockets that are connected to this one.
     connected: Vec<Id>,
-    queue: VecDeque<(Name, Vec<u8>)>,
+    queue: VecDeque<(SocketName, Vec<u8>)>,
     queued: usize,
     /// How many bytes the queue holds at most.
     window: usize,
@@ -33,7 +33,7 @@ pub(super) struct Datagrams {
 #[derive(Clone, Debug)]
 enum Peer {
     None,
-    Named(Name),
+    Named(SocketName),
     /// The other socket of a pair, or the socket that had the path at the time of the connect.
     Socket(Id),
 }
@@ -62,7 +62,7 @@ impl Kernel {
 
     fn datagrams(&mut self, id: Id) -> Option<&mut Datagrams> {
         match self.object(id) {
-            Some(Object { kind: Kind::Datagrams(socket), .. }) => Some(socket),
+            Some(KernelObject { kind: ObjectKind::Datagrams(socket), .. }) => Some(socket),
             _ => None,
         }
     }
@@ -79,7 +79,7 @@ impl Kernel {
     }
 
     pub(super) fn bind_datagrams(&mut self, id: Id, address: &SocketAddrAny) -> Result<()> {
-        let name = self.named(Name::of(address)?);
+        let name = self.named(SocketName::of(address)?);
         let socket = self.datagrams(id).expect("the caller has seen that it is one");
         if socket.name.is_some() {
             return Err(Errno::INVAL);
@@ -88,7 +88,8 @@ impl Kernel {
         let others = self.receivers.get(&name).cloned().unwrap_or_default();
         let free =
             others.iter().all(|&other| shares && self.datagrams(other).is_some_and(|other| other.shares));
-        if !free || matches!(name, Name::Path(_)) && self.names.get(&name).is_some_and(|ids| !ids.is_empty())
+        if !free
+            || matches!(name, SocketName::Path(_)) && self.names.get(&name).is_some_and(|ids| !ids.is_empty())
         {
             return Err(Errno::ADDRINUSE);
         }
@@ -99,9 +100,9 @@ impl Kernel {
 
     /// Sets the peer that the socket sends to and receives from.
     pub(super) fn connect_datagrams(&mut self, id: Id, address: &SocketAddrAny) -> Result<()> {
-        let remote = Name::of(address)?;
+        let remote = SocketName::of(address)?;
         let peer = match &remote {
-            Name::Internet(_) => Peer::Named(remote),
+            SocketName::Internet(_) => Peer::Named(remote),
             _ => {
                 let receiver = self.unix_receiver(&remote)?;
                 self.datagrams(receiver).expect("just looked up").connected.push(id);
@@ -113,7 +114,7 @@ impl Kernel {
     }
 
     /// The Unix socket at a path.
-    fn unix_receiver(&self, name: &Name) -> Result<Id> {
+    fn unix_receiver(&self, name: &SocketName) -> Result<Id> {
         match self.receivers.get(name).and_then(|ids| ids.first()) {
             Some(&id) => Ok(id),
             None if self.names.contains_key(name) => Err(Errno::PROTOTYPE),
@@ -128,21 +129,23 @@ impl Kernel {
         {
             ids.retain(|&other| other != id);
             // The peer keeps its address although no socket has it any more.
-            if ids.is_empty() && matches!(name, Name::Internet(_)) {
+            if ids.is_empty() && matches!(name, SocketName::Internet(_)) {
                 self.receivers.remove(name);
             }
         }
         socket.connected.iter().for_each(|&sender| self.edge(sender));
     }
 
-    pub(super) fn datagrams_local(&mut self, id: Id) -> Option<Name> {
-        self.datagrams(id).map(|socket| socket.name.clone().unwrap_or(Name::Unnamed))
+    pub(super) fn datagrams_local(&mut self, id: Id) -> Option<SocketName> {
+        self.datagrams(id).map(|socket| socket.name.clone().unwrap_or(SocketName::Unnamed))
     }
 
     pub(super) fn datagrams_peer(&mut self, id: Id) -> Result<Option<SocketAddrAny>> {
         match self.datagrams(id).map(|socket| socket.peer.clone()) {
             Some(Peer::Named(name)) => Ok(name.address()),
-            Some(Peer::Socket(peer)) => Ok(self.datagrams_local(peer).unwrap_or(Name::Unnamed).address()),
+            Some(Peer::Socket(peer)) => {
+                Ok(self.datagrams_local(peer).unwrap_or(SocketName::Unnamed).address())
+            }
             _ => Err(Errno::NOTCONN),
         }
     }
@@ -153,7 +156,9 @@ impl Kernel {
         flags.set(EventFlags::ERR, socket.error.is_some());
         let peer_is_full = match socket.peer {
             Peer::Socket(peer) => match self.objects.get(peer as usize) {
-                Some(Some(Object { kind: Kind::Datagrams(peer), .. })) => peer.queue.len() >= UNIX_QUEUE_MAX,
+                Some(Some(KernelObject { kind: ObjectKind::Datagrams(peer), .. })) => {
+                    peer.queue.len() >= UNIX_QUEUE_MAX
+                }
                 _ => false,
             },
             _ => false,
@@ -164,7 +169,7 @@ impl Kernel {
 
     /// Receives the next datagram, or the part of it for which there is room. With `peek` the
     /// datagram stays in the queue.
-    pub(super) fn receive(&mut self, id: Id, room: usize, peek: bool) -> Result<(Vec<u8>, Name)> {
+    pub(super) fn receive(&mut self, id: Id, room: usize, peek: bool) -> Result<(Vec<u8>, SocketName)> {
         let socket = self.datagrams(id).expect("the caller has seen that it is one");
         if let Some(error) = socket.error.take() {
             return Err(error);
@@ -217,8 +222,8 @@ impl Kernel {
         Ok(bytes.len())
     }
 
-    fn send_udp(&mut self, id: Id, bytes: &[u8], to: Name) -> Result<usize> {
-        let Name::Internet(address) = to else { return Err(Errno::AFNOSUPPORT) };
+    fn send_udp(&mut self, id: Id, bytes: &[u8], to: SocketName) -> Result<usize> {
+        let SocketName::Internet(address) = to else { return Err(Errno::AFNOSUPPORT) };
         let socket = self.datagrams(id).expect("the caller has seen that it is one");
         if let Some(error) = socket.error.take() {
             return Err(error);
@@ -271,8 +276,8 @@ impl Kernel {
         self.note(u64::from(from) << 32 | bytes.len() as u64 | 3 << 30);
         let loops = self.datagrams(from).is_none_or(|sender| sender.loops);
         let source = match self.datagrams_local(from) {
-            Some(Name::Internet(source)) if !source.ip().is_unspecified() => source,
-            Some(Name::Internet(source)) => {
+            Some(SocketName::Internet(source)) if !source.ip().is_unspecified() => source,
+            Some(SocketName::Internet(source)) => {
                 let to_one = !to.ip().is_multicast() && to.ip() != Ipv4Addr::BROADCAST;
                 let host = match to {
                     _ if to_one => to.ip(),
@@ -284,7 +289,7 @@ impl Kernel {
             // The sender was closed meanwhile, so no socket gets the answer.
             _ => return,
         };
-        let source = Name::Internet(source);
+        let source = SocketName::Internet(source);
         let many = to.ip().is_multicast() || to.ip() == Ipv4Addr::BROADCAST;
         let mut receivers = Vec::new();
         for host in [to.ip(), Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()] {
@@ -313,8 +318,8 @@ impl Kernel {
     }
 
     /// The sockets bound to an address that take a datagram from `source` to `to`.
-    fn takers(&mut self, bound: SocketAddr, source: &Name, to: SocketAddr, loops: bool) -> Vec<Id> {
-        let mut takers = self.receivers.get(&Name::Internet(bound)).cloned().unwrap_or_default();
+    fn takers(&mut self, bound: SocketAddr, source: &SocketName, to: SocketAddr, loops: bool) -> Vec<Id> {
+        let mut takers = self.receivers.get(&SocketName::Internet(bound)).cloned().unwrap_or_default();
         takers.retain(|&id| {
             self.datagrams(id).is_some_and(|receiver| {
                 let is_member = !to.ip().is_multicast() || loops && receiver.groups.contains(&to.ip());
@@ -332,7 +337,7 @@ impl Kernel {
     /// A connected sender learns that no socket received its datagram.
     pub(super) fn unreachable(&mut self, from: Id, to: SocketAddr) {
         if let Some(sender) = self.datagrams(from)
-            && matches!(&sender.peer, Peer::Named(Name::Internet(peer)) if *peer == to)
+            && matches!(&sender.peer, Peer::Named(SocketName::Internet(peer)) if *peer == to)
         {
             sender.error = Some(Errno::CONNREFUSED);
             self.edge(from);
@@ -344,7 +349,7 @@ impl DatagramCalls for Kernel {
     fn datagram_socket(&mut self, family: AddressFamily) -> Result<RawFd> {
         self.has_descriptor_left()?;
         let socket = self.new_datagrams(family, Peer::None);
-        let id = self.add(Kind::Datagrams(Box::new(socket)));
+        let id = self.add(ObjectKind::Datagrams(Box::new(socket)));
         Ok(self.describe(id))
     }
 
@@ -355,8 +360,10 @@ impl DatagramCalls for Kernel {
         let first = self.objects.len() as Id;
         let one = self.new_datagrams(AddressFamily::UNIX, Peer::Socket(first + 1));
         let other = self.new_datagrams(AddressFamily::UNIX, Peer::Socket(first));
-        let (one, other) =
-            (self.add(Kind::Datagrams(Box::new(one))), self.add(Kind::Datagrams(Box::new(other))));
+        let (one, other) = (
+            self.add(ObjectKind::Datagrams(Box::new(one))),
+            self.add(ObjectKind::Datagrams(Box::new(other))),
+        );
         Ok((self.describe(one), self.describe(other)))
     }
 
@@ -403,8 +410,8 @@ impl DatagramCalls for Kernel {
         if !self.is_datagrams(id) {
             return Err(Errno::OPNOTSUPP);
         }
-        match Name::of(to)? {
-            name @ Name::Internet(_) => self.send_udp(id, bytes, name),
+        match SocketName::of(to)? {
+            name @ SocketName::Internet(_) => self.send_udp(id, bytes, name),
             name => {
                 let to = self.unix_receiver(&name)?;
                 self.send_unix(id, bytes, to)

@@ -9,12 +9,12 @@ use selvedge_io::sys::kernel::{Known, NameChange};
 
 /// An open file.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenInode {
     ino: Ino,
     flags: OFlags,
 }
 
-impl Opened {
+impl OpenInode {
     fn reaches_only(&self) -> bool {
         self.flags.contains(OFlags::PATH)
     }
@@ -67,10 +67,10 @@ impl Kernel {
         Err(if takes_room && self.random.below(2) == 0 { Errno::NOSPC } else { Errno::IO })
     }
 
-    fn file_at(&mut self, fd: RawFd) -> Result<&Opened> {
+    fn file_at(&mut self, fd: RawFd) -> Result<&OpenInode> {
         let id = self.id(fd)?;
         match self.object(id) {
-            Some(Object { kind: Kind::File(opened), .. }) => Ok(opened),
+            Some(KernelObject { kind: ObjectKind::File(opened), .. }) => Ok(opened),
             _ => Err(Errno::SPIPE),
         }
     }
@@ -85,7 +85,7 @@ impl Kernel {
         Ok(From { directory, beneath })
     }
 
-    pub(super) fn close_file(&mut self, opened: &Opened) {
+    pub(super) fn close_file(&mut self, opened: &OpenInode) {
         self.disk_now().close(opened.ino);
     }
 
@@ -125,12 +125,12 @@ impl FileCalls for Kernel {
         }
         let from = self.from(directory, resolve.contains(ResolveFlags::BENEATH))?;
         let ino = self.disk_now().open(from, path, flags, permissions)?;
-        let opened = Opened { ino, flags };
+        let opened = OpenInode { ino, flags };
         self.note_file(Noted::Opened, ino, u64::from(flags.bits()));
         if self.disk.is_fifo(ino) && !opened.reaches_only() {
             return self.open_fifo(ino, opened.reads(), opened.writes());
         }
-        let id = self.add(Kind::File(opened));
+        let id = self.add(ObjectKind::File(opened));
         Ok(self.describe(id))
     }
 
@@ -140,8 +140,8 @@ impl FileCalls for Kernel {
         if path.is_empty() {
             let id = self.id(directory)?;
             let ino = match &self.object(id).expect("a descriptor's object is there").kind {
-                Kind::File(opened) => opened.ino,
-                Kind::Pipe(PipeEnd { fifo: Some(ino), .. }) => *ino,
+                ObjectKind::File(opened) => opened.ino,
+                ObjectKind::Pipe(PipeEnd { fifo: Some(ino), .. }) => *ino,
                 _ => return Err(Errno::OPNOTSUPP),
             };
             return Ok(self.disk.known(ino));

@@ -10,7 +10,7 @@ impl Kernel {
 
     pub(super) fn enter(&mut self, at: Time, what: Happening) {
         self.entries += 1;
-        self.calendar.push(Reverse(Entry { at, number: self.entries, what }));
+        self.calendar.push(Reverse(CalendarEntry { at, number: self.entries, what }));
     }
 
     pub(super) fn later(&mut self, what: Happening) {
@@ -57,9 +57,9 @@ impl Kernel {
             Happening::Connected { to } => {
                 self.note(u64::from(to) | 1 << 40);
                 if let Some(stream) = self.stream(to)
-                    && stream.state == State::Connecting
+                    && stream.state == StreamState::Connecting
                 {
-                    stream.state = State::Connected;
+                    stream.state = StreamState::Connected;
                     self.edge(to);
                 }
             }
@@ -68,7 +68,7 @@ impl Kernel {
                 self.note(u64::from(to) << 32 | bytes.len() as u64 | 3 << 30);
                 let Some(stream) = self.stream(to) else { return self.reset(from) };
                 stream.on_the_way -= bytes.len();
-                if stream.state == State::Connected {
+                if stream.state == StreamState::Connected {
                     stream.arrived.extend_from_slice(&bytes);
                     self.edge(to);
                 }
@@ -76,7 +76,7 @@ impl Kernel {
             Happening::End { to } => {
                 self.note(u64::from(to) | 2 << 40);
                 if let Some(stream) = self.stream(to)
-                    && stream.state == State::Connected
+                    && stream.state == StreamState::Connected
                 {
                     stream.ended = true;
                     self.edge(to);
@@ -104,11 +104,11 @@ impl Kernel {
     pub(super) fn break_off(&mut self, id: Id, errno: Errno) {
         self.note(u64::from(id) | 3 << 40);
         if let Some(stream) = self.stream(id)
-            && stream.state != State::Broken
+            && stream.state != StreamState::Broken
         {
             // A program that has read the end learns from this only that writing is over.
             stream.error = Some(errno);
-            stream.state = State::Broken;
+            stream.state = StreamState::Broken;
             self.edge(id);
         }
     }
@@ -122,8 +122,8 @@ impl Kernel {
         let Some(listener) = self.listener(&server_name).filter(|_| !refused) else {
             return self.later(Happening::Refused { to: from, errno: Errno::CONNREFUSED });
         };
-        let server = Stream::new(server_name, client_name, from, State::Connected, window);
-        let server = self.add(Kind::Stream(Box::new(server)));
+        let server = StreamSocket::new(server_name, client_name, from, StreamState::Connected, window);
+        let server = self.add(ObjectKind::Stream(Box::new(server)));
         if !self.enqueue(listener, server) {
             self.objects[server as usize] = None;
             let (at, what) = match tries < KNOCKS_MAX {
@@ -145,9 +145,15 @@ impl Kernel {
     }
 }
 
-impl Stream {
-    pub(super) fn new(local: Name, remote: Name, peer: Id, state: State, window: usize) -> Stream {
-        Stream {
+impl StreamSocket {
+    pub(super) fn new(
+        local: SocketName,
+        remote: SocketName,
+        peer: Id,
+        state: StreamState,
+        window: usize,
+    ) -> StreamSocket {
+        StreamSocket {
             local,
             remote,
             peer,
@@ -190,12 +196,12 @@ impl Stream {
 
     pub(super) fn flags(&self, has_room: bool) -> EventFlags {
         match self.state {
-            State::Connecting => EventFlags::empty(),
-            State::Broken => {
+            StreamState::Connecting => EventFlags::empty(),
+            StreamState::Broken => {
                 let error = if self.error.is_some() { EventFlags::ERR } else { EventFlags::empty() };
                 EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::HUP | error
             }
-            State::Connected => {
+            StreamState::Connected => {
                 let mut flags = EventFlags::empty();
                 let ended = self.ended || self.read_shut;
                 flags.set(EventFlags::IN, ended || self.unread() > 0);

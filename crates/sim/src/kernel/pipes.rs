@@ -58,7 +58,7 @@ impl Kernel {
 
     fn add_end(&mut self, end: PipeEnd) -> Id {
         let (reads, writes, pipe) = (end.reads, end.writes, end.pipe);
-        let id = self.add(Kind::Pipe(end));
+        let id = self.add(ObjectKind::Pipe(end));
         let pipe = self.pipe_mut(pipe).expect("just looked up or made");
         if reads {
             pipe.readers.push(id);
@@ -124,7 +124,7 @@ impl Kernel {
     fn end_at(&mut self, fd: RawFd) -> Result<(Id, &PipeEnd)> {
         let id = self.id(fd)?;
         match self.object(id) {
-            Some(Object { kind: Kind::Pipe(end), .. }) => Ok((id, end)),
+            Some(KernelObject { kind: ObjectKind::Pipe(end), .. }) => Ok((id, end)),
             _ => Err(Errno::INVAL),
         }
     }

@@ -8,7 +8,7 @@ impl Kernel {
         let Some(object) = self.object(id) else { return };
         let numbers = object.numbers.clone();
         for epoll in self.epolls.clone() {
-            if let Some(Object { kind: Kind::Epoll(epoll), .. }) = self.object(epoll) {
+            if let Some(KernelObject { kind: ObjectKind::Epoll(epoll), .. }) = self.object(epoll) {
                 numbers.iter().for_each(|&number| epoll.edge(number));
             }
         }
@@ -28,11 +28,11 @@ impl Kernel {
             None => false,
         };
         match self.objects[id as usize].as_ref().map(|object| &object.kind) {
-            Some(Kind::Listener(listener)) if !listener.backlog.is_empty() => EventFlags::IN,
-            Some(Kind::Stream(stream)) => stream.flags(has_room),
-            Some(Kind::Datagrams(socket)) => self.datagrams_flags(socket),
-            Some(Kind::Pipe(end)) => self.pipe_flags(end),
-            Some(Kind::Signals(subscription)) if subscription.pending != 0 => EventFlags::IN,
+            Some(ObjectKind::Listener(listener)) if !listener.backlog.is_empty() => EventFlags::IN,
+            Some(ObjectKind::Stream(stream)) => stream.flags(has_room),
+            Some(ObjectKind::Datagrams(socket)) => self.datagrams_flags(socket),
+            Some(ObjectKind::Pipe(end)) => self.pipe_flags(end),
+            Some(ObjectKind::Signals(subscription)) if subscription.pending != 0 => EventFlags::IN,
             _ => EventFlags::empty(),
         }
     }
@@ -40,7 +40,7 @@ impl Kernel {
     pub(super) fn epoll(&mut self, set: RawFd) -> Result<&mut Epoll> {
         let id = self.id(set)?;
         match self.object(id) {
-            Some(Object { kind: Kind::Epoll(epoll), .. }) => Ok(epoll),
+            Some(KernelObject { kind: ObjectKind::Epoll(epoll), .. }) => Ok(epoll),
             _ => Err(Errno::INVAL),
         }
     }
@@ -50,7 +50,7 @@ impl Kernel {
     fn epoll_set(&mut self, set: RawFd, fd: RawFd, member: Member, unless: Errno) -> Result<()> {
         let Some(number) = number(fd) else { return Ok(()) };
         let id = self.id(fd)?;
-        if let Some(Object { kind: Kind::File(_), .. }) = self.object(id) {
+        if let Some(KernelObject { kind: ObjectKind::File(_), .. }) = self.object(id) {
             return Err(Errno::PERM);
         }
         let is_ready = self.state(number).intersects(member.interest | EventFlags::HUP | EventFlags::ERR);
@@ -85,7 +85,7 @@ impl Kernel {
 impl EpollCalls for Kernel {
     fn epoll_create(&mut self) -> Result<RawFd> {
         self.has_descriptor_left()?;
-        let id = self.add(Kind::Epoll(Epoll::default()));
+        let id = self.add(ObjectKind::Epoll(Epoll::default()));
         self.epolls.push(id);
         Ok(self.describe(id))
     }

@@ -12,14 +12,14 @@ pub(super) struct Subscription {
 impl SignalCalls for Kernel {
     fn subscribe(&mut self, mask: u64) -> Result<RawFd> {
         self.has_descriptor_left()?;
-        let id = self.add(Kind::Signals(Subscription { mask, pending: 0 }));
+        let id = self.add(ObjectKind::Signals(Subscription { mask, pending: 0 }));
         Ok(self.describe(id))
     }
 
     /// Takes the pending signal with the lowest number; `AGAIN` if none is pending.
     fn take_signal(&mut self, fd: RawFd) -> Result<u32> {
         let id = self.id(fd)?;
-        let Some(Object { kind: Kind::Signals(subscription), .. }) = self.object(id) else {
+        let Some(KernelObject { kind: ObjectKind::Signals(subscription), .. }) = self.object(id) else {
             return Err(Errno::INVAL);
         };
         if subscription.pending == 0 {
@@ -35,7 +35,7 @@ impl SignalCalls for Kernel {
         self.note(bit);
         let mut told = Vec::new();
         for (id, object) in self.objects.iter_mut().enumerate() {
-            if let Some(Object { kind: Kind::Signals(subscription), .. }) = object
+            if let Some(KernelObject { kind: ObjectKind::Signals(subscription), .. }) = object
                 && subscription.mask & bit != 0
             {
                 subscription.pending |= bit;

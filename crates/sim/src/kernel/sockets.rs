@@ -4,11 +4,16 @@ use super::*;
 
 impl Kernel {
     /// Two streams that are each other's peers.
-    pub(super) fn connect_pair(&mut self, local: Name, remote: Name, state: State) -> (Id, Id) {
+    pub(super) fn connect_pair(
+        &mut self,
+        local: SocketName,
+        remote: SocketName,
+        state: StreamState,
+    ) -> (Id, Id) {
         let first = self.objects.len() as Id;
-        let one = Stream::new(local.clone(), remote.clone(), first + 1, state, self.window());
-        let other = Stream::new(remote, local, first, State::Connected, self.window());
-        (self.add(Kind::Stream(Box::new(one))), self.add(Kind::Stream(Box::new(other))))
+        let one = StreamSocket::new(local.clone(), remote.clone(), first + 1, state, self.window());
+        let other = StreamSocket::new(remote, local, first, StreamState::Connected, self.window());
+        (self.add(ObjectKind::Stream(Box::new(one))), self.add(ObjectKind::Stream(Box::new(other))))
     }
 
     pub(super) fn window(&mut self) -> usize {
@@ -17,11 +22,11 @@ impl Kernel {
     }
 
     /// The name, with a port of the kernel's choice if it has none.
-    pub(super) fn named(&mut self, name: Name) -> Name {
+    pub(super) fn named(&mut self, name: SocketName) -> SocketName {
         match name {
-            Name::Internet(address) if address.port() == 0 => {
+            SocketName::Internet(address) if address.port() == 0 => {
                 self.next_port = self.next_port.checked_add(1).unwrap_or(32_768);
-                Name::Internet(SocketAddr::new(address.ip(), self.next_port))
+                SocketName::Internet(SocketAddr::new(address.ip(), self.next_port))
             }
             name => name,
         }
@@ -29,12 +34,12 @@ impl Kernel {
 
     /// A listener at an address: one that is bound to the address, or to any address with its port.
     /// If there are several, the kernel draws one.
-    pub(super) fn listener(&mut self, name: &Name) -> Option<Id> {
+    pub(super) fn listener(&mut self, name: &SocketName) -> Option<Id> {
         let any = match name {
-            Name::Internet(address) => {
+            SocketName::Internet(address) => {
                 let port = address.port();
-                let v4 = Name::Internet((Ipv4Addr::UNSPECIFIED, port).into());
-                let v6 = Name::Internet((Ipv6Addr::UNSPECIFIED, port).into());
+                let v4 = SocketName::Internet((Ipv4Addr::UNSPECIFIED, port).into());
+                let v6 = SocketName::Internet((Ipv6Addr::UNSPECIFIED, port).into());
                 if address.is_ipv4() { vec![v4, v6] } else { vec![v6] }
             }
             _ => Vec::new(),
@@ -45,7 +50,9 @@ impl Kernel {
             .filter_map(|name| self.names.get(name))
             .flatten()
             .copied()
-            .filter(|&id| matches!(&self.objects[id as usize], Some(Object { kind: Kind::Listener(_), .. })))
+            .filter(|&id| {
+                matches!(&self.objects[id as usize], Some(KernelObject { kind: ObjectKind::Listener(_), .. }))
+            })
             .collect();
         match found.len() {
             0 => None,
@@ -55,7 +62,9 @@ impl Kernel {
 
     /// Puts a new connection into the backlog of a listener; false if the backlog is full.
     pub(super) fn enqueue(&mut self, listener: Id, stream: Id) -> bool {
-        let Some(Object { kind: Kind::Listener(queue), .. }) = self.object(listener) else { return false };
+        let Some(KernelObject { kind: ObjectKind::Listener(queue), .. }) = self.object(listener) else {
+            return false;
+        };
         if queue.backlog.len() >= queue.backlog_max {
             return false;
         }
@@ -77,13 +86,14 @@ impl SocketCalls for Kernel {
     fn socket(&mut self, family: AddressFamily) -> Result<RawFd> {
         self.has_descriptor_left()?;
         let socket = Socket { family, name: None, shares_port: false, lingers: false };
-        let id = self.add(Kind::Socket(socket));
+        let id = self.add(ObjectKind::Socket(socket));
         Ok(self.describe(id))
     }
 
     fn socket_pair(&mut self) -> Result<(RawFd, RawFd)> {
         self.has_descriptor_left()?;
-        let (one, other) = self.connect_pair(Name::Unnamed, Name::Unnamed, State::Connected);
+        let (one, other) =
+            self.connect_pair(SocketName::Unnamed, SocketName::Unnamed, StreamState::Connected);
         let (one, other) = (self.describe(one), self.describe(other));
         if self.open > self.conditions.descriptors_max {
             self.close(one);
@@ -96,15 +106,18 @@ impl SocketCalls for Kernel {
     fn set_option(&mut self, fd: RawFd, option: SocketOption) -> Result<()> {
         let id = self.id(fd)?;
         match (&mut self.object(id).expect("a descriptor's object is there").kind, option) {
-            (Kind::Epoll(_) | Kind::File(_) | Kind::Pipe(_) | Kind::Signals(_), _) => {
+            (
+                ObjectKind::Epoll(_) | ObjectKind::File(_) | ObjectKind::Pipe(_) | ObjectKind::Signals(_),
+                _,
+            ) => {
                 return Err(Errno::NOTSOCK);
             }
-            (Kind::Datagrams(_), SocketOption::ReusePort(true)) => self.share_datagrams(id),
-            (Kind::Socket(socket), SocketOption::ReusePort(yes)) => socket.shares_port = yes,
-            (Kind::Socket(socket), SocketOption::Linger(time)) => {
+            (ObjectKind::Datagrams(_), SocketOption::ReusePort(true)) => self.share_datagrams(id),
+            (ObjectKind::Socket(socket), SocketOption::ReusePort(yes)) => socket.shares_port = yes,
+            (ObjectKind::Socket(socket), SocketOption::Linger(time)) => {
                 socket.lingers = time == Some(Duration::ZERO);
             }
-            (Kind::Stream(stream), SocketOption::Linger(time)) => {
+            (ObjectKind::Stream(stream), SocketOption::Linger(time)) => {
                 stream.lingers = time == Some(Duration::ZERO);
             }
             _ => {}
@@ -117,8 +130,8 @@ impl SocketCalls for Kernel {
         if self.is_datagrams(id) {
             return self.bind_datagrams(id, address);
         }
-        let name = self.named(Name::of(address)?);
-        let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) else {
+        let name = self.named(SocketName::of(address)?);
+        let Some(KernelObject { kind: ObjectKind::Socket(socket), .. }) = self.object(id) else {
             return Err(Errno::INVAL);
         };
         if socket.name.is_some() {
@@ -127,15 +140,15 @@ impl SocketCalls for Kernel {
         let shares = socket.shares_port;
         let others = self.names.get(&name).cloned().unwrap_or_default();
         let all_share = others.iter().all(|&other| match &self.objects[other as usize] {
-            Some(Object { kind: Kind::Listener(listener), .. }) => listener.shares_port,
-            Some(Object { kind: Kind::Socket(socket), .. }) => socket.shares_port,
+            Some(KernelObject { kind: ObjectKind::Listener(listener), .. }) => listener.shares_port,
+            Some(KernelObject { kind: ObjectKind::Socket(socket), .. }) => socket.shares_port,
             _ => false,
         });
         if !(others.is_empty() || shares && all_share) {
             return Err(Errno::ADDRINUSE);
         }
         self.names.entry(name.clone()).or_default().push(id);
-        if let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) {
+        if let Some(KernelObject { kind: ObjectKind::Socket(socket), .. }) = self.object(id) {
             socket.name = Some(name);
         }
         Ok(())
@@ -144,16 +157,21 @@ impl SocketCalls for Kernel {
     fn listen(&mut self, fd: RawFd, backlog: i32) -> Result<()> {
         let id = self.id(fd)?;
         let object = self.object(id).expect("a descriptor's object is there");
-        let Kind::Socket(socket) = &object.kind else { return Err(Errno::INVAL) };
+        let ObjectKind::Socket(socket) = &object.kind else { return Err(Errno::INVAL) };
         let (name, shares_port) = (socket.name.clone().ok_or(Errno::INVAL)?, socket.shares_port);
         let backlog_max = backlog.max(0) as usize + 1;
-        object.kind = Kind::Listener(Listener { name, backlog: VecDeque::new(), backlog_max, shares_port });
+        object.kind = ObjectKind::Listener(ListeningSocket {
+            name,
+            backlog: VecDeque::new(),
+            backlog_max,
+            shares_port,
+        });
         Ok(())
     }
 
     fn accept(&mut self, fd: RawFd) -> Result<(RawFd, Option<SocketAddrAny>)> {
         let id = self.id(fd)?;
-        let Some(Object { kind: Kind::Listener(listener), .. }) = self.object(id) else {
+        let Some(KernelObject { kind: ObjectKind::Listener(listener), .. }) = self.object(id) else {
             return Err(Errno::INVAL);
         };
         let Some(&next) = listener.backlog.front() else { return Err(Errno::AGAIN) };
@@ -164,7 +182,7 @@ impl SocketCalls for Kernel {
             const FULL: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
             return Err(FULL[self.random.below(4) as usize]);
         }
-        if let Some(Object { kind: Kind::Listener(listener), .. }) = self.object(id) {
+        if let Some(KernelObject { kind: ObjectKind::Listener(listener), .. }) = self.object(id) {
             listener.backlog.pop_front();
         }
         if broken {
@@ -182,11 +200,11 @@ impl SocketCalls for Kernel {
         if self.is_datagrams(id) {
             return self.connect_datagrams(id, address);
         }
-        let remote = Name::of(address)?;
+        let remote = SocketName::of(address)?;
         let window = self.window();
-        let Some(Object { kind: Kind::Socket(socket), .. }) = self.object(id) else {
+        let Some(KernelObject { kind: ObjectKind::Socket(socket), .. }) = self.object(id) else {
             return Err(match self.stream(id).map(|stream| stream.state) {
-                Some(State::Connecting) => Errno::ALREADY,
+                Some(StreamState::Connecting) => Errno::ALREADY,
                 Some(_) => Errno::ISCONN,
                 None => Errno::INVAL,
             });
@@ -194,15 +212,17 @@ impl SocketCalls for Kernel {
         let (family, bound, lingers) = (socket.family, socket.name.clone(), socket.lingers);
         if family == AddressFamily::UNIX {
             let listener = self.listener(&remote).ok_or(Errno::CONNREFUSED)?;
-            let server = Stream::new(remote.clone(), Name::Unnamed, id, State::Connected, window);
-            let server = self.add(Kind::Stream(Box::new(server)));
+            let server =
+                StreamSocket::new(remote.clone(), SocketName::Unnamed, id, StreamState::Connected, window);
+            let server = self.add(ObjectKind::Stream(Box::new(server)));
             if !self.enqueue(listener, server) {
                 self.objects[server as usize] = None;
                 return Err(Errno::AGAIN);
             }
             let window = self.window();
-            let stream = Stream::new(Name::Unnamed, remote, server, State::Connected, window);
-            self.object(id).expect("as above").kind = Kind::Stream(Box::new(stream));
+            let stream =
+                StreamSocket::new(SocketName::Unnamed, remote, server, StreamState::Connected, window);
+            self.object(id).expect("as above").kind = ObjectKind::Stream(Box::new(stream));
             return Ok(());
         }
         let host = if family == AddressFamily::INET {
@@ -210,10 +230,10 @@ impl SocketCalls for Kernel {
         } else {
             IpAddr::V6(Ipv6Addr::LOCALHOST)
         };
-        let local = bound.unwrap_or_else(|| self.named(Name::Internet(SocketAddr::new(host, 0))));
-        let mut stream = Stream::new(local, remote, Id::MAX, State::Connecting, window);
+        let local = bound.unwrap_or_else(|| self.named(SocketName::Internet(SocketAddr::new(host, 0))));
+        let mut stream = StreamSocket::new(local, remote, Id::MAX, StreamState::Connecting, window);
         stream.lingers = lingers;
-        self.object(id).expect("as above").kind = Kind::Stream(Box::new(stream));
+        self.object(id).expect("as above").kind = ObjectKind::Stream(Box::new(stream));
         self.later(Happening::Knock { from: id, tries: 1 });
         Err(Errno::INPROGRESS)
     }
@@ -221,8 +241,8 @@ impl SocketCalls for Kernel {
     fn socket_error(&mut self, fd: RawFd) -> Result<Result<()>> {
         let id = self.id(fd)?;
         let error = match &mut self.object(id).expect("a descriptor's object is there").kind {
-            Kind::Stream(stream) => stream.error.take(),
-            Kind::Datagrams(socket) => socket.error.take(),
+            ObjectKind::Stream(stream) => stream.error.take(),
+            ObjectKind::Datagrams(socket) => socket.error.take(),
             _ => None,
         };
         Ok(error.map_or(Ok(()), Err))
@@ -231,11 +251,13 @@ impl SocketCalls for Kernel {
     fn local_address(&mut self, fd: RawFd) -> Result<SocketAddrAny> {
         let id = self.id(fd)?;
         let name = match &self.object(id).expect("a descriptor's object is there").kind {
-            Kind::Epoll(_) | Kind::File(_) | Kind::Pipe(_) | Kind::Signals(_) => return Err(Errno::NOTSOCK),
-            Kind::Datagrams(socket) => socket.name.clone().unwrap_or(Name::Unnamed),
-            Kind::Socket(socket) => socket.name.clone().unwrap_or(Name::Unnamed),
-            Kind::Listener(listener) => listener.name.clone(),
-            Kind::Stream(stream) => stream.local.clone(),
+            ObjectKind::Epoll(_) | ObjectKind::File(_) | ObjectKind::Pipe(_) | ObjectKind::Signals(_) => {
+                return Err(Errno::NOTSOCK);
+            }
+            ObjectKind::Datagrams(socket) => socket.name.clone().unwrap_or(SocketName::Unnamed),
+            ObjectKind::Socket(socket) => socket.name.clone().unwrap_or(SocketName::Unnamed),
+            ObjectKind::Listener(listener) => listener.name.clone(),
+            ObjectKind::Stream(stream) => stream.local.clone(),
         };
         name.address().ok_or(Errno::INVAL)
     }
@@ -247,7 +269,7 @@ impl SocketCalls for Kernel {
         }
         let (_, stream) = self.stream_at(fd)?;
         match stream.state {
-            State::Connected => Ok(stream.remote.address()),
+            StreamState::Connected => Ok(stream.remote.address()),
             _ => Err(Errno::NOTCONN),
         }
     }
@@ -261,8 +283,12 @@ impl SocketCalls for Kernel {
         if stream.unread() == 0 || room == 0 {
             return match stream.error.take() {
                 Some(error) => Err(error),
-                None if stream.state == State::Connecting => Err(Errno::NOTCONN),
-                None if stream.ended || stream.read_shut || stream.state == State::Broken || room == 0 => {
+                None if stream.state == StreamState::Connecting => Err(Errno::NOTCONN),
+                None if stream.ended
+                    || stream.read_shut
+                    || stream.state == StreamState::Broken
+                    || room == 0 =>
+                {
                     Ok(Vec::new())
                 }
                 None => Err(Errno::AGAIN),
@@ -287,10 +313,10 @@ impl SocketCalls for Kernel {
             return Err(error);
         }
         match stream.state {
-            State::Connecting => return Err(Errno::AGAIN),
-            State::Broken => return Err(Errno::PIPE),
-            State::Connected if stream.write_shut => return Err(Errno::PIPE),
-            State::Connected => {}
+            StreamState::Connecting => return Err(Errno::AGAIN),
+            StreamState::Broken => return Err(Errno::PIPE),
+            StreamState::Connected if stream.write_shut => return Err(Errno::PIPE),
+            StreamState::Connected => {}
         }
         if bytes.is_empty() {
             return Ok(0);
@@ -331,7 +357,7 @@ impl SocketCalls for Kernel {
 
     fn shutdown(&mut self, fd: RawFd, how: Shutdown) -> Result<()> {
         let (id, stream) = self.stream_at(fd)?;
-        if stream.state != State::Connected {
+        if stream.state != StreamState::Connected {
             return Err(Errno::NOTCONN);
         }
         let peer = stream.peer;

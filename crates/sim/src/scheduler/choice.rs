@@ -4,7 +4,7 @@ use super::Random;
 use selvedge_core::Thread;
 
 /// A ready thread, with its number in this run.
-pub(super) type Ready = (Thread, u32);
+pub(super) type ReadyThread = (Thread, u32);
 
 /// How many steps in a row preferred threads may make while another thread is ready and makes none.
 /// Threads that yield, or wake each other, until something has happened must not keep the other
@@ -13,9 +13,9 @@ const STREAK_MAX: u32 = 200;
 
 /// What happens next.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// A thread makes a step. The number is the choice that was made, for the digest.
-    Step(Ready, u32),
+    Step(ReadyThread, u32),
     /// An arrival happens, of those that are due.
     Arrival(usize),
 }
@@ -35,21 +35,21 @@ impl Chooser {
     /// `last` is the number of the thread that made the last step. Only a replay chooses an
     /// arrival, so the other ways are given none.
     #[inline]
-    pub(super) fn take(&mut self, ready: &mut Vec<Ready>, arrivals: usize, last: u32) -> Next {
+    pub(super) fn take(&mut self, ready: &mut Vec<ReadyThread>, arrivals: usize, last: u32) -> NextStep {
         match self {
             Chooser::Random(random) => {
                 let chosen = if ready.len() == 1 { 0 } else { random.below(ready.len() as u64) as usize };
-                Next::Step(ready.swap_remove(chosen), chosen as u32)
+                NextStep::Step(ready.swap_remove(chosen), chosen as u32)
             }
             Chooser::Pct(pct) => {
                 let chosen = pct.choose(ready);
-                Next::Step(ready.swap_remove(chosen), chosen as u32)
+                NextStep::Step(ready.swap_remove(chosen), chosen as u32)
             }
             Chooser::Replay(replay) => {
                 let chosen = replay.choose(ready, arrivals, last);
                 match chosen.checked_sub(ready.len()) {
-                    Some(arrival) => Next::Arrival(arrival),
-                    None => Next::Step(ready.remove(chosen), chosen as u32),
+                    Some(arrival) => NextStep::Arrival(arrival),
+                    None => NextStep::Step(ready.remove(chosen), chosen as u32),
                 }
             }
         }
@@ -96,7 +96,7 @@ impl Pct {
         }
     }
 
-    fn choose(&mut self, ready: &[Ready]) -> usize {
+    fn choose(&mut self, ready: &[ReadyThread]) -> usize {
         if ready.iter().all(|r| self.ran.get(r.1 as usize) == Some(&self.window)) {
             self.begin_window();
         } else if self.length >= STREAK_MAX {
@@ -122,7 +122,7 @@ impl Pct {
 
     /// The index of the ready thread with the highest priority. Draws the priorities of new
     /// threads.
-    fn highest(&mut self, ready: &[Ready]) -> usize {
+    fn highest(&mut self, ready: &[ReadyThread]) -> usize {
         let (mut highest, mut at) = (0, 0);
         for (i, (_, number)) in ready.iter().enumerate() {
             let number = *number as usize;
@@ -168,7 +168,7 @@ impl Replay {
     /// Choice 0 is the thread of the last step, if it is ready. The other threads follow in the
     /// order in which they became ready, and then the arrivals. The result is an index of `ready`,
     /// or, for an arrival, its index plus the length of `ready`.
-    fn choose(&mut self, ready: &[Ready], arrivals: usize, last: u32) -> usize {
+    fn choose(&mut self, ready: &[ReadyThread], arrivals: usize, last: u32) -> usize {
         let goes_on = ready.iter().position(|r| r.1 == last);
         self.streak = if goes_on.is_some() { self.streak + 1 } else { 0 };
         let candidates = ready.len() + arrivals;

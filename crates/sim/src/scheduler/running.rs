@@ -1,6 +1,6 @@
 //! The loop of the deterministic scheduler.
 
-use super::choice::{Chooser, Next, Ready};
+use super::choice::{Chooser, NextStep, ReadyThread};
 use super::spare::Spare;
 use super::{Random, Run, Why};
 use crate::digest::Digest;
@@ -33,7 +33,7 @@ pub(super) struct Running<'a> {
     arrivals: Option<&'a dyn Arrivals>,
     /// Draws after how many steps the run polls the event source while threads are ready.
     polls: Random,
-    ready: Vec<Ready>,
+    ready: Vec<ReadyThread>,
     /// The number of each thread, by its id. The run numbers threads in the order in which they
     /// first become ready, because an id is a place in memory, which differs between runs.
     numbers: HashMap<u32, u32, BuildHasherDefault<IdHasher>>,
@@ -126,8 +126,8 @@ impl<'a> Running<'a> {
                 return Err(Why::TooManySteps);
             }
             match self.chooser.take(&mut self.ready, due, self.last) {
-                Next::Step(ready, choice) => self.step(ready, choice, cpu, events)?,
-                Next::Arrival(nth) => self.arrive(nth, cpu, events)?,
+                NextStep::Step(ready, choice) => self.step(ready, choice, cpu, events)?,
+                NextStep::Arrival(nth) => self.arrive(nth, cpu, events)?,
             }
             self.gather(cpu);
         }
@@ -169,7 +169,7 @@ impl<'a> Running<'a> {
     #[inline]
     fn step(
         &mut self,
-        (thread, number): Ready,
+        (thread, number): ReadyThread,
         choice: u32,
         cpu: &mut Cpu,
         events: &mut impl Events,

@@ -11,13 +11,13 @@ use std::time::Duration;
 /// for no descriptor. A poll that would wait moves the [virtual clock](VirtualClock) on instead.
 #[derive(Debug, Default)]
 pub struct VirtualTime {
-    sleepers: BTreeMap<(Time, u64), Sleeper>,
+    sleepers: BTreeMap<(Time, u64), VirtualSleeper>,
     /// Distinguishes sleepers with the same time, which wake in the order in which they came.
     next: u64,
 }
 
 #[derive(Debug)]
-enum Sleeper {
+enum VirtualSleeper {
     Thread(Thread),
     /// With the alarm, which says whether the sleep is still wanted.
     Waker(Waker, Alarm),
@@ -29,7 +29,7 @@ impl VirtualTime {
         VirtualTime::default()
     }
 
-    fn insert(&mut self, until: Time, sleeper: Sleeper) {
+    fn insert(&mut self, until: Time, sleeper: VirtualSleeper) {
         self.sleepers.insert((until, self.next), sleeper);
         self.next += 1;
     }
@@ -45,11 +45,13 @@ impl Unpark for NoOsThread {
 impl Events for VirtualTime {
     fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace> {
         match node {
-            Trace::Sleep(sleep) => self.insert(sleep.until(), Sleeper::Thread(sleep.into_thread())),
+            Trace::Sleep(sleep) => self.insert(sleep.until(), VirtualSleeper::Thread(sleep.into_thread())),
             Trace::Any => {
                 while let Some(Detached { request, waker }) = cpu.detached() {
                     match request {
-                        Request::Sleep(alarm) => self.insert(alarm.until(), Sleeper::Waker(waker, alarm)),
+                        Request::Sleep(alarm) => {
+                            self.insert(alarm.until(), VirtualSleeper::Waker(waker, alarm))
+                        }
                         Request::Call(call) => return Err(Trace::Call(call)),
                         // Without an answer the thread waits for ever. The scheduler reports that
                         // as a deadlock when all threads wait.
@@ -66,7 +68,7 @@ impl Events for VirtualTime {
     /// None.
     fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
         let limit = timeout.map(|timeout| Time::now() + timeout);
-        self.sleepers.retain(|_, s| !matches!(s, Sleeper::Waker(_, alarm) if !alarm.is_wanted()));
+        self.sleepers.retain(|_, s| !matches!(s, VirtualSleeper::Waker(_, alarm) if alarm.is_cancelled()));
         let first = self.sleepers.keys().next().map(|(until, _)| *until);
         if let Some(until) = first.into_iter().chain(limit).min()
             && VirtualClock::now().is_some()
@@ -78,9 +80,9 @@ impl Events for VirtualTime {
             && entry.key().0 <= cpu.now()
         {
             match entry.remove() {
-                Sleeper::Thread(thread) => cpu.make_ready(thread),
-                Sleeper::Waker(waker, alarm) if alarm.is_wanted() => cpu.wake(waker),
-                Sleeper::Waker(..) => {}
+                VirtualSleeper::Thread(thread) => cpu.make_ready(thread),
+                VirtualSleeper::Waker(waker, alarm) if !alarm.is_cancelled() => cpu.wake(waker),
+                VirtualSleeper::Waker(..) => {}
             }
         }
         Ok(())

@@ -26,9 +26,9 @@ pub(crate) fn set(ids: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
 }
 
 #[derive(Default)]
-struct Bell(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         assert!(!self.0.swap(true, Ordering::Relaxed), "woken twice");
     }
@@ -37,13 +37,13 @@ impl Wake for Bell {
 struct Waiter<'a, T> {
     id: usize,
     future: Pin<Box<dyn Future<Output = T> + 'a>>,
-    bell: Arc<Bell>,
+    flag: Arc<WakeFlag>,
 }
 
 impl<T> Waiter<'_, T> {
     fn poll(&mut self) -> Poll<T> {
-        self.bell.0.store(false, Ordering::Relaxed);
-        let waker = Waker::from(self.bell.clone());
+        self.flag.0.store(false, Ordering::Relaxed);
+        let waker = Waker::from(self.flag.clone());
         self.future.as_mut().poll(&mut Context::from_waker(&waker))
     }
 }
@@ -63,7 +63,7 @@ impl<'a, T> Waiters<'a, T> {
     pub(crate) fn begin(&mut self, future: impl Future<Output = T> + 'a) -> (usize, Option<T>) {
         let id = self.next;
         self.next += 1;
-        let mut waiter = Waiter { id, future: Box::pin(future), bell: Arc::default() };
+        let mut waiter = Waiter { id, future: Box::pin(future), flag: Arc::default() };
         match waiter.poll() {
             Poll::Ready(result) => (id, Some(result)),
             Poll::Pending => {
@@ -94,6 +94,6 @@ impl<'a, T> Waiters<'a, T> {
 
     /// The futures that have been woken and not polled since.
     pub(crate) fn woken(&self) -> BTreeSet<usize> {
-        self.all.iter().filter(|w| w.bell.0.load(Ordering::Relaxed)).map(|w| w.id).collect()
+        self.all.iter().filter(|w| w.flag.0.load(Ordering::Relaxed)).map(|w| w.id).collect()
     }
 }

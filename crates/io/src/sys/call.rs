@@ -1,0 +1,151 @@
+//! The kinds of system calls.
+
+/// The kinds of system calls that this layer makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Call {
+    /// `socket`, of TCP and Unix.
+    Socket,
+    /// `socketpair`
+    SocketPair,
+    /// `setsockopt`
+    SetOption,
+    /// `getsockopt`: the outcome of a `connect`, and the kind of a socket.
+    SocketError,
+    /// `ioctl(SIOCOUTQ)`: the bytes that were sent and not acknowledged.
+    Unacknowledged,
+    /// `bind`
+    Bind,
+    /// `listen`
+    Listen,
+    /// `accept4`
+    Accept,
+    /// `connect`
+    Connect,
+    /// `getsockname`
+    LocalAddress,
+    /// `getpeername`
+    PeerAddress,
+    /// `recv`, and `recvmsg` on a Unix socket.
+    Recv,
+    /// `send`
+    Send,
+    /// `sendmsg`
+    SendMsg,
+    /// `sendfile`
+    SendFile,
+    /// `shutdown`
+    Shutdown,
+    /// `fcntl(F_DUPFD_CLOEXEC)`
+    Duplicate,
+    /// `fcntl(F_GETFL)`
+    GetFlags,
+    /// `fcntl(F_SETFL)`
+    SetFlags,
+    /// `getaddrinfo`
+    Resolve,
+    /// `open` and `openat2`
+    Open,
+    /// `stat` and `fstat`
+    Stat,
+    /// `pread` and `preadv2`
+    Pread,
+    /// `pwrite`
+    Pwrite,
+    /// `ftruncate`
+    Truncate,
+    /// `fsync` and `fdatasync`
+    Sync,
+    /// `mkdir`
+    MakeDirectory,
+    /// `getdents`
+    ReadDirectory,
+    /// `unlink` and `rmdir`
+    Unlink,
+    /// `rename`
+    Rename,
+    /// `link`
+    Link,
+    /// `symlink`
+    Symlink,
+    /// `readlink`, and `realpath`, which makes several of them
+    ReadLink,
+    /// `chmod`
+    ChangeMode,
+    /// `epoll_create`
+    EpollCreate,
+    /// `epoll_ctl`
+    EpollControl,
+    /// `epoll_wait`
+    EpollWait,
+    /// `eventfd`
+    Eventfd,
+    /// `pipe2`
+    Pipe,
+    /// `read`, from a pipe or a standard stream.
+    Read,
+    /// `write`, to a pipe or a standard stream.
+    Write,
+    /// `fork`, `exec` and `pidfd_open`
+    Spawn,
+    /// `sigaction`
+    SignalAction,
+    /// `io_uring_setup`
+    RingSetup,
+    /// `io_uring_register`
+    RingRegister,
+    /// `io_uring_enter`
+    RingEnter,
+}
+
+impl Call {
+    /// All kinds.
+    pub const ALL: [Call; 46] = [
+        Call::Socket,
+        Call::SocketPair,
+        Call::SetOption,
+        Call::SocketError,
+        Call::Unacknowledged,
+        Call::Bind,
+        Call::Listen,
+        Call::Accept,
+        Call::Connect,
+        Call::LocalAddress,
+        Call::PeerAddress,
+        Call::Recv,
+        Call::Send,
+        Call::SendMsg,
+        Call::SendFile,
+        Call::Shutdown,
+        Call::Duplicate,
+        Call::GetFlags,
+        Call::SetFlags,
+        Call::Resolve,
+        Call::Open,
+        Call::Stat,
+        Call::Pread,
+        Call::Pwrite,
+        Call::Truncate,
+        Call::Sync,
+        Call::MakeDirectory,
+        Call::ReadDirectory,
+        Call::Unlink,
+        Call::Rename,
+        Call::Link,
+        Call::Symlink,
+        Call::ReadLink,
+        Call::ChangeMode,
+        Call::EpollCreate,
+        Call::EpollControl,
+        Call::EpollWait,
+        Call::Eventfd,
+        Call::Pipe,
+        Call::Read,
+        Call::Write,
+        Call::Spawn,
+        Call::SignalAction,
+        Call::RingSetup,
+        Call::RingRegister,
+        Call::RingEnter,
+    ];
+}

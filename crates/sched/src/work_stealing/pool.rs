@@ -1,0 +1,74 @@
+//! [`WorkerPool`]: the state that the workers of one scheduler and its handles share.
+
+use super::desk::WorkerView;
+use super::idle_workers::IdleWorkers;
+use selvedge_core::{Adopt, Birth, SendThread, Unpark};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// The state that workers and handles share.
+pub(super) struct WorkerPool {
+    /// The workers that search and sleep, and the threads that come from outside.
+    pub(super) idle: IdleWorkers<SendThread, Birth>,
+    pub(super) views: Box<[WorkerView]>,
+    /// The unparker of each worker. The worker sets it before it first sleeps.
+    unparkers: Box<[OnceLock<Arc<dyn Unpark>>]>,
+    stopped: AtomicBool,
+    /// Whether a worker has found that all threads wait for one another.
+    pub(super) deadlocked: AtomicBool,
+    /// Orders the start of a worker and the stop of all: either the stop finds the worker's
+    /// unparker, or the worker finds that it is to stop.
+    starting: Mutex<()>,
+}
+
+impl fmt::Debug for WorkerPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerPool").field("workers", &self.idle.workers()).finish_non_exhaustive()
+    }
+}
+
+impl Adopt for WorkerPool {
+    /// Puts `birth` into the injector, from which the first worker that looks takes it.
+    fn adopt(&self, birth: Birth) -> Result<(), Birth> {
+        self.unpark(self.idle.inject(birth)?);
+        Ok(())
+    }
+}
+
+impl WorkerPool {
+    /// A pool of workers that have not started.
+    pub(super) fn new(idle: IdleWorkers<SendThread, Birth>, views: Vec<WorkerView>) -> WorkerPool {
+        WorkerPool {
+            unparkers: views.iter().map(|_| OnceLock::new()).collect(),
+            idle,
+            views: views.into(),
+            stopped: AtomicBool::new(false),
+            deadlocked: AtomicBool::new(false),
+            starting: Mutex::new(()),
+        }
+    }
+
+    pub(super) fn unpark(&self, worker: Option<usize>) {
+        if let Some(unparker) = worker.and_then(|worker| self.unparkers[worker].get()) {
+            unparker.unpark();
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Notes the unparker of a worker that is about to start.
+    pub(super) fn enlist(&self, worker: usize, unparker: Arc<dyn Unpark>) {
+        let _starting = self.starting.lock().expect("no panic under this lock");
+        self.unparkers[worker].set(unparker).expect("each worker starts once");
+    }
+
+    /// Stops all workers at the end of their step.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        drop(self.starting.lock().expect("no panic under this lock"));
+        (0..self.unparkers.len()).for_each(|worker| self.unpark(Some(worker)));
+    }
+}

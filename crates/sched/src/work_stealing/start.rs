@@ -1,0 +1,223 @@
+//! The start and the stop of the workers: [`run`] starts an OS thread for each worker, waits for
+//! their ends, and puts the results together.
+//!
+//! The workers stop when main ends, when a worker fails or panics, or when a worker finds a
+//! deadlock. They then meet twice. After the first meeting no worker runs a step, so each may look
+//! which threads wait in its memory. After the second meeting no worker looks any more, so each may
+//! cancel its threads.
+
+use super::desk::Desk;
+use super::pool::WorkerPool;
+use super::worker::WorkerLoop;
+use crate::Failure;
+use selvedge_core::{Cpu, Deadlock, Events, Group, JoinError, JoinHandle, Owner, RunError, ThreadInfo};
+use std::any::Any;
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex};
+
+/// Runs `main` and the threads it creates on one worker for each desk, until `main` has ended. The
+/// calling OS thread is worker 0.
+pub(super) fn run<M, E, F>(
+    pool: &Arc<WorkerPool>,
+    desks: Vec<Owner<Desk>>,
+    name: &str,
+    events: &M,
+    main: F,
+) -> Result<F::Output, Failure>
+where
+    M: Fn(usize) -> io::Result<E> + Sync,
+    E: Events,
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    let workers = desks.len();
+    let start = WorkerStart {
+        pool,
+        group: &Group::new(),
+        events,
+        all_stopped: &MeetingPoint::new(workers),
+        all_looked: &MeetingPoint::new(workers),
+    };
+    let (ends, main) = std::thread::scope(|scope| {
+        let mut desks = desks.into_iter().enumerate();
+        let (_, first) = desks.next().expect("there is a worker");
+        let started: Vec<_> = desks
+            .map(|(me, desk)| {
+                let started = std::thread::Builder::new()
+                    .name(format!("{name}-{me}"))
+                    .spawn_scoped(scope, move || start.work(me, desk));
+                started.inspect_err(|_| start.is_missing())
+            })
+            .collect();
+        let mut handle = None;
+        let stop = StopAtEnd(pool.clone());
+        let main = async move {
+            let _stop = stop;
+            main.await
+        };
+        let first = start.work_with(0, first, |cpu| {
+            handle = Some(cpu.spawn_main(main)?);
+            Ok(())
+        });
+        let others = started.into_iter().map(|started| match started {
+            Ok(worker) => worker.join().unwrap_or_else(WorkerEnd::panicked),
+            Err(error) => WorkerEnd::failed(error.into()),
+        });
+        (std::iter::once(first).chain(others).collect::<Vec<_>>(), handle)
+    });
+    result(ends, main)
+}
+
+/// The result of the scheduler, from the ends of the workers and the result of main.
+fn result<T>(ends: Vec<WorkerEnd>, main: Option<JoinHandle<T>>) -> Result<T, Failure> {
+    let mut failure: Option<Failure> = None;
+    let mut waiting = Vec::new();
+    for (worker, end) in ends.into_iter().enumerate() {
+        waiting.extend(end.waiting);
+        match end.result {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => failure = failure.or(Some(Failure { worker, error })),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+    if let Some(mut failure) = failure {
+        if let RunError::Deadlock(deadlock) = &mut failure.error {
+            *deadlock = Deadlock { threads: waiting };
+        }
+        return Err(failure);
+    }
+    match main.and_then(|mut main| main.try_join()) {
+        Some(Ok(output)) => Ok(output),
+        Some(Err(JoinError::Panicked(exception))) => exception.rethrow(),
+        Some(Err(JoinError::Cancelled)) | None => Err(Failure { worker: 0, error: RunError::MainExited }),
+    }
+}
+
+/// Stops the workers when main ends: by a return, a panic, `exit` or a cancellation.
+struct StopAtEnd(Arc<WorkerPool>);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// A point at which each worker waits until all workers have arrived.
+struct MeetingPoint {
+    missing: Mutex<usize>,
+    complete: Condvar,
+}
+
+impl MeetingPoint {
+    fn new(missing: usize) -> MeetingPoint {
+        MeetingPoint { missing: Mutex::new(missing), complete: Condvar::new() }
+    }
+
+    /// Arrives without waiting for the others.
+    fn arrive(&self) {
+        let mut missing = self.missing.lock().expect("no panic under this lock");
+        *missing -= 1;
+        if *missing == 0 {
+            self.complete.notify_all();
+        }
+    }
+
+    /// Arrives, and waits for the others.
+    fn meet(&self) {
+        self.arrive();
+        let missing = self.missing.lock().expect("no panic under this lock");
+        drop(self.complete.wait_while(missing, |missing| *missing > 0).expect("no panic under this lock"));
+    }
+}
+
+/// The end of a worker.
+struct WorkerEnd {
+    /// The worker's error or panic.
+    result: Result<Result<(), RunError>, Box<dyn Any + Send>>,
+    /// The threads that wait in the worker's memory, if there is a deadlock.
+    waiting: Vec<ThreadInfo>,
+}
+
+impl WorkerEnd {
+    fn failed(error: RunError) -> WorkerEnd {
+        WorkerEnd { result: Ok(Err(error)), waiting: Vec::new() }
+    }
+
+    fn panicked(panic: Box<dyn Any + Send>) -> WorkerEnd {
+        WorkerEnd { result: Err(panic), waiting: Vec::new() }
+    }
+}
+
+/// The things that a worker needs to start.
+pub(super) struct WorkerStart<'a, M> {
+    pub(super) pool: &'a Arc<WorkerPool>,
+    pub(super) group: &'a Group,
+    pub(super) events: &'a M,
+    /// The workers pass it when none of them runs a step any more.
+    all_stopped: &'a MeetingPoint,
+    /// The workers pass it when none of them looks any more which threads wait.
+    all_looked: &'a MeetingPoint,
+}
+
+impl<M> Clone for WorkerStart<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for WorkerStart<'_, M> {}
+
+impl<M, E> WorkerStart<'_, M>
+where
+    M: Fn(usize) -> io::Result<E> + Sync,
+    E: Events,
+{
+    /// Stops the others, because a worker's OS thread could not be started.
+    fn is_missing(self) {
+        self.pool.stop();
+        self.all_stopped.arrive();
+        self.all_looked.arrive();
+    }
+
+    fn work(self, me: usize, desk: Owner<Desk>) -> WorkerEnd {
+        self.work_with(me, desk, |_| Ok(()))
+    }
+
+    /// Runs a worker from its start to its end; it begins with `first`.
+    fn work_with(
+        self,
+        me: usize,
+        mut desk: Owner<Desk>,
+        first: impl FnOnce(&mut Cpu) -> Result<(), RunError>,
+    ) -> WorkerEnd {
+        let desk = desk.enter();
+        let mut worker = None;
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let worker = worker.insert(WorkerLoop::new(self, me, desk)?);
+            worker.cpu.adopts_by(self.pool.clone());
+            first(&mut worker.cpu)?;
+            worker.run()
+        }));
+        if matches!(result, Ok(Err(RunError::Deadlock(_)))) {
+            self.pool.deadlocked.store(true, Ordering::SeqCst);
+        }
+        if !matches!(result, Ok(Ok(()))) {
+            self.pool.stop();
+        }
+        self.all_stopped.meet();
+        let waiting = match &worker {
+            Some(worker) if self.pool.deadlocked.load(Ordering::SeqCst) => {
+                worker.cpu.deadlock().threads.into_iter().filter(ThreadInfo::is_waiting).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.all_looked.meet();
+        if let Some(worker) = worker {
+            worker.end();
+        }
+        WorkerEnd { result, waiting }
+    }
+}

@@ -1,0 +1,103 @@
+//! How two threads that talk through the kernel come together on one worker: [`Pairing`].
+
+use super::WorkerLoop;
+use selvedge_core::{Events, RunError};
+
+/// When a worker looks for threads that another worker keeps waking.
+///
+/// Two threads that talk to each other through the kernel, by a pipe or a socket, may be on two
+/// workers. With every message, each worker then wakes a thread of the other. If both workers have
+/// enough other threads, neither runs out of work, so neither steals and the two threads stay
+/// apart. But each message costs more than on one worker, because two processors share its cache
+/// lines and a lock of the kernel.
+///
+/// The kernel does not tell which worker made a descriptor ready. But if a worker polls its event
+/// source twice and runs no thread in between, an event of the second poll comes from elsewhere. So
+/// a worker polls twice from time to time, and hands the threads that the second poll has woken off
+/// to another worker. With two workers that is the worker on which the partners run. With more
+/// workers it may be. Two threads that have come together are not found again, and so stay
+/// together.
+///
+/// The second poll also finds threads that another process wakes. To hand them off is of no use.
+/// Where such threads are common, the second polls become rare.
+pub(super) struct Pairing {
+    /// The number of turns until the next second poll.
+    turns_left: u32,
+    /// The number of turns from one second poll to the next.
+    turns: u32,
+}
+
+impl Pairing {
+    const TURNS_MIN: u32 = 8;
+    const TURNS_MAX: u32 = 128;
+
+    pub(super) fn new() -> Pairing {
+        Pairing { turns_left: Self::TURNS_MIN, turns: Self::TURNS_MIN }
+    }
+
+    /// Counts a turn; whether the worker is to poll twice.
+    #[inline]
+    pub(super) fn is_due(&mut self) -> bool {
+        self.turns_left -= 1;
+        self.turns_left == 0
+    }
+
+    /// Notes that a worker sleeps, so that it made no second poll.
+    fn put_off(&mut self) {
+        self.turns_left = self.turns;
+    }
+
+    /// Notes whether a second poll has woken a thread. Polls that mostly do bring no threads
+    /// together, so they become rarer.
+    fn polled(&mut self, found: bool) {
+        let turns = if found { 2 * self.turns } else { self.turns / 2 };
+        self.turns = turns.clamp(Self::TURNS_MIN, Self::TURNS_MAX);
+        self.turns_left = self.turns;
+    }
+}
+
+impl<E: Events> WorkerLoop<'_, E> {
+    /// Polls the event source a second time, and hands the threads that this wakes off to another
+    /// worker.
+    #[cold]
+    pub(super) fn pair(&mut self) -> Result<(), RunError> {
+        let idle = &self.pool.idle;
+        if self.workers == 1 || idle.does_any_sleep() {
+            self.pairing.put_off();
+            return Ok(());
+        }
+        self.take_woken(false);
+        self.cpu.poll(&mut self.events, false)?;
+        let mut woken = Vec::new();
+        while let Some(thread) = self.cpu.woken() {
+            match thread.into_send() {
+                Ok(thread) => woken.push(thread),
+                Err(thread) => self.local.push(thread),
+            }
+        }
+        self.pairing.polled(!woken.is_empty());
+        if !woken.is_empty() {
+            self.victim = self.victim.wrapping_add(1);
+            let workers = self.workers as usize;
+            let to = (self.me + 1 + self.victim % (workers - 1)) % workers;
+            for thread in idle.hand_off(to, woken).err().into_iter().flatten() {
+                self.enqueue(thread.into_thread());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn second_polls_become_rare_where_they_always_wake_a_thread() {
+        let mut pairing = Pairing::new();
+        (0..20).for_each(|_| pairing.polled(true));
+        assert_eq!(pairing.turns_left, Pairing::TURNS_MAX);
+        (0..20).for_each(|_| pairing.polled(false));
+        assert_eq!(pairing.turns_left, Pairing::TURNS_MIN);
+    }
+}
