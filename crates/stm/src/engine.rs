@@ -2,7 +2,8 @@
 
 use crate::log::{Log, Read};
 use crate::primitives::{LOOKS, MutexGuard, Ordering, in_one_order, lock, relax};
-use crate::session::Garbage;
+use crate::session::{Garbage, Session};
+use crate::turn::Turn;
 use crate::var::{Inner, LOCKED, WAITERS, version, word_of};
 use crate::wait::Waiter;
 use crate::world::world;
@@ -34,6 +35,8 @@ pub trait Engine: sealed::Engine {}
 ///    again.
 /// 4. The versions at commit are compared with those of the reads. So the second check of
 ///    Figure 3 takes the place of both, because it follows the locks.
+/// 5. A transaction that has met many conflicts gets a turn, in which it locks what it reads. The
+///    paper has no such bound.
 ///
 /// # Complexity
 /// A read whose version is not newer than the transaction's stamp costs three loads. At a newer one
@@ -56,6 +59,8 @@ pub trait Engine: sealed::Engine {}
 ///    them held at the moment of that read; a later read by 2. held at that moment as well.
 /// 4. When the clock is raised, all reads are compared after the new stamp was read, so that they
 ///    held at a moment that is not before the one of 2.
+/// 5. A transaction that has the turn (`turn.rs`) has locked all variables that it has read. So all
+///    of them hold at the moment of its last read, and when it commits.
 ///
 /// The locks, the clock and the words are accessed with `SeqCst`, because 1. orders a store before
 /// a load of another variable.
@@ -64,9 +69,6 @@ pub enum Versioned {}
 
 /// A simple engine: one lock for all transactions of this engine in the process, held while the
 /// body runs. It is there to compare with.
-///
-/// A transaction of this engine that is begun within the body of another one waits for its own OS
-/// thread, for ever. [`Tx::atomically`](crate::Tx::atomically) is the way to nest transactions.
 ///
 /// # Examples
 /// ```
@@ -90,7 +92,7 @@ pub enum GlobalLock {}
 pub(crate) struct Conflict;
 
 pub(crate) mod sealed {
-    use super::{Conflict, Inner, Log};
+    use super::{Conflict, Inner, Log, Turn};
 
     #[expect(unnameable_types, reason = "the engines rely on the log and on the words of variables")]
     #[expect(private_interfaces, reason = "as above")]
@@ -98,8 +100,8 @@ pub(crate) mod sealed {
         /// What an attempt has besides its log.
         type Attempt;
 
-        /// Begins an attempt. The session is pinned.
-        fn begin() -> Self::Attempt;
+        /// Begins an attempt, perhaps in a turn. The session is pinned.
+        fn begin(turn: Option<Box<Turn>>) -> Self::Attempt;
 
         /// The value of a variable that the attempt has not written. It is noted in the log.
         fn read(attempt: &mut Self::Attempt, log: &mut Log, inner: &Inner) -> Result<*mut (), Conflict>;
@@ -119,6 +121,8 @@ pub struct Snapshot {
     stamp: u64,
     /// The number of reads with newer versions since the stamp was read.
     newer: u32,
+    /// With a turn, stamps do not matter.
+    turn: Option<Box<Turn>>,
 }
 
 impl fmt::Debug for Snapshot {
@@ -134,14 +138,17 @@ impl sealed::Engine for Versioned {
     type Attempt = Snapshot;
 
     #[inline(always)]
-    fn begin() -> Snapshot {
+    fn begin(turn: Option<Box<Turn>>) -> Snapshot {
         let stamp = world().clock.0.load(Ordering::SeqCst);
         in_one_order();
-        Snapshot { stamp, newer: 0 }
+        Snapshot { stamp, newer: 0, turn }
     }
 
     #[inline(always)]
     fn read(snapshot: &mut Snapshot, log: &mut Log, inner: &Inner) -> Result<*mut (), Conflict> {
+        if let Some(turn) = &mut snapshot.turn {
+            return Ok(read_in_turn(turn, log, inner));
+        }
         let (word, value) = load(inner)?;
         log.note_read(Read { inner, word });
         if version(word) > snapshot.stamp {
@@ -151,9 +158,12 @@ impl sealed::Engine for Versioned {
     }
 
     #[inline(always)]
-    fn lock(_: &mut Snapshot, log: &mut Log) -> Result<u64, Conflict> {
-        let newest = lock_all(log)?;
-        let stamp = newest.max(world().clock.0.load(Ordering::SeqCst)) + 1;
+    fn lock(snapshot: &mut Snapshot, log: &mut Log) -> Result<u64, Conflict> {
+        let stamp_after = |newest: u64| newest.max(world().clock.0.load(Ordering::SeqCst)) + 1;
+        if let Some(turn) = &mut snapshot.turn {
+            return Ok(stamp_after(turn.lock_all(log)));
+        }
+        let stamp = stamp_after(lock_all(log)?);
         let is_as_read = |read: &Read| {
             // SAFETY: the session of the log is pinned.
             let word = unsafe { &*read.inner }.word.load(Ordering::SeqCst);
@@ -188,6 +198,14 @@ fn load(inner: &Inner) -> Result<(u64, *mut ()), Conflict> {
         relax();
     }
     Err(Conflict)
+}
+
+/// The value of a variable, which stays locked until the turn ends.
+#[cold]
+fn read_in_turn(turn: &mut Turn, log: &mut Log, inner: &Inner) -> *mut () {
+    let word = turn.keep(inner) & !WAITERS;
+    log.note_read(Read { inner, word });
+    inner.value.load(Ordering::Acquire)
 }
 
 impl Snapshot {
@@ -238,8 +256,9 @@ fn lock_all(log: &mut Log) -> Result<u64, Conflict> {
     Ok(newest)
 }
 
+/// Locks a variable; the word that it had. `None` if it was locked at each of some looks.
 #[inline(always)]
-fn lock_one(inner: &Inner) -> Option<u64> {
+pub(crate) fn lock_one(inner: &Inner) -> Option<u64> {
     for _ in 0..LOOKS {
         let word = inner.word.load(Ordering::Relaxed);
         if word & LOCKED == 0 {
@@ -264,10 +283,11 @@ fn unlock(log: &Log, first: usize) {
 }
 
 /// Publishes the values of the log's writes, whose variables are locked, and unlocks them with a
-/// new version. Gives the replaced nodes, and the transactions to wake.
+/// new version. Retires the replaced nodes, and gives the transactions to wake.
 #[inline(always)]
-pub(crate) fn publish(log: &mut Log, stamp: u64) -> (Vec<Garbage>, Vec<Arc<Waiter>>) {
-    let (mut replaced, mut woken) = (Vec::new(), Vec::new());
+pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Arc<Waiter>> {
+    let mut woken = Vec::new();
+    let log = &session.log;
     for write in &log.writes {
         // SAFETY: the session of the log is pinned.
         let inner = unsafe { &*write.inner };
@@ -276,7 +296,7 @@ pub(crate) fn publish(log: &mut Log, stamp: u64) -> (Vec<Garbage>, Vec<Arc<Waite
         inner.value.store(write.value, Ordering::Release);
         // SAFETY: the old node has the same type as the new one, because they are of one variable.
         // It is out of reach now, and `Session::retire` keeps it for those that have it.
-        replaced.extend(write.free.map(|free| unsafe { Garbage::new(old, free) }));
+        session.unlinked.extend(write.free.map(|free| unsafe { Garbage::new(old, free) }));
     }
     for write in &log.writes {
         // SAFETY: as above.
@@ -288,7 +308,10 @@ pub(crate) fn publish(log: &mut Log, stamp: u64) -> (Vec<Garbage>, Vec<Arc<Waite
             woken.extend(*waiters);
         }
     }
-    (replaced, woken)
+    if !session.unlinked.is_empty() {
+        session.retire();
+    }
+    woken
 }
 
 impl Engine for GlobalLock {}
@@ -297,7 +320,8 @@ impl Engine for GlobalLock {}
 impl sealed::Engine for GlobalLock {
     type Attempt = MutexGuard<'static, ()>;
 
-    fn begin() -> MutexGuard<'static, ()> {
+    /// A turn ends at once, because the lock is one.
+    fn begin(_: Option<Box<Turn>>) -> MutexGuard<'static, ()> {
         lock(&world().one.0)
     }
 

@@ -53,6 +53,7 @@ mod session;
 mod tmvar;
 mod tqueue;
 mod transaction;
+mod turn;
 mod var;
 mod wait;
 mod world;

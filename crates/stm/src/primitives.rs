@@ -5,7 +5,7 @@
 pub(crate) use loom::{
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence},
     },
     thread_local,
 };
@@ -14,7 +14,7 @@ use std::sync::PoisonError;
 pub(crate) use std::{
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence},
+        atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence},
     },
     thread_local,
 };
@@ -36,6 +36,17 @@ pub(crate) fn in_one_order() {
 
 /// The number of times that a transaction looks at a locked variable before it gives up.
 pub(crate) const LOOKS: u32 = if cfg!(loom) { 1 } else { 100 };
+
+/// The number of conflicts after which a transaction asks for the turn.
+pub(crate) const PATIENCE: u32 = if cfg!(loom) { 1 } else { 32 };
+
+/// Lets another OS thread run, which perhaps was stopped while it had a variable locked.
+pub(crate) fn give_way() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::thread::yield_now();
+}
 
 /// Passes a moment in which another OS thread unlocks a variable.
 #[inline]

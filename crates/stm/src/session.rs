@@ -30,7 +30,7 @@
 use crate::log::Log;
 use crate::primitives::{AtomicU64, Ordering, fence, lock, thread_local};
 use crate::world::world;
-use selvedge_core::quietly;
+use selvedge_core::{is_indivisible, quietly};
 use std::cell::Cell;
 
 /// The function that frees a value behind a pointer of its type.
@@ -81,6 +81,8 @@ pub(crate) struct Session {
     record: &'static Record,
     /// In the order of their epochs.
     retired: Vec<Retired>,
+    /// The objects that the running commit has unlinked.
+    pub(crate) unlinked: Vec<Garbage>,
     pub(crate) log: Log,
 }
 
@@ -104,7 +106,7 @@ impl Registry {
         self.free.pop().unwrap_or_else(|| {
             let record: &'static Record = Box::leak(Box::new(Record { pinned: AtomicU64::new(0) }));
             self.records.push(record);
-            Box::new(Session { record, retired: Vec::new(), log: Log::default() })
+            Box::new(Session { record, retired: Vec::new(), unlinked: Vec::new(), log: Log::default() })
         })
     }
 
@@ -138,11 +140,11 @@ impl Session {
         self.record.pinned.store(0, Ordering::Release);
     }
 
-    /// Takes over objects that have been unlinked.
-    pub(crate) fn retire(&mut self, garbage: impl Iterator<Item = Garbage>) {
+    /// Retires the objects in `unlinked`, which no transaction that begins from now on can reach.
+    pub(crate) fn retire(&mut self) {
         fence(Ordering::SeqCst);
         let epoch = world().epoch.0.load(Ordering::Relaxed);
-        self.retired.extend(garbage.map(|garbage| Retired { epoch, garbage }));
+        self.retired.extend(self.unlinked.drain(..).map(|garbage| Retired { epoch, garbage }));
     }
 
     /// Takes out the objects that no transaction can reach any more.
@@ -194,12 +196,13 @@ pub(crate) fn take() -> Box<Session> {
     }
 }
 
-/// Gives a session back, after `unpin`. If the session has retired many objects, frees those that
-/// no transaction can reach. So the destructors of the program's values run here.
+/// Gives a session back, after `unpin`. If the session has retired many objects, and no body of a
+/// transaction runs on this OS thread, frees those that no transaction can reach. So the destructors
+/// of the program's values run here, and may run transactions.
 #[inline]
 pub(crate) fn put(mut session: Box<Session>) {
     let mut ripe = Vec::new();
-    if session.retired.len() >= MANY && !FREES.try_with(Cell::get).unwrap_or(true) {
+    if session.retired.len() >= MANY && may_free() {
         advance_twice();
         session.ripe(&mut ripe);
     }
@@ -224,6 +227,11 @@ fn keep(session: Box<Session>) {
     }
 }
 
+/// Whether destructors of the program's values may run now on this OS thread.
+fn may_free() -> bool {
+    !FREES.try_with(Cell::get).unwrap_or(true) && !is_indivisible()
+}
+
 #[cold]
 fn advance_twice() {
     let registry = lock(&world().registry.0);
@@ -245,7 +253,8 @@ fn free(ripe: Vec<Garbage>) {
 ///
 /// A transaction that has replaced many values calls this by itself. A program calls it when the
 /// destructors of few values shall not wait for further transactions. Values that another OS thread
-/// has replaced, and still keeps for its next transaction, stay.
+/// has replaced, and still keeps for its next transaction, stay. Within the body of a transaction, or
+/// within a destructor of such a value, the call does nothing.
 ///
 /// # Complexity
 /// Linear in the number of OS threads that have run transactions and of values that are freed.
@@ -264,7 +273,7 @@ fn free(ripe: Vec<Garbage>) {
 /// assert!(seen.upgrade().is_none());
 /// ```
 pub fn reclaim() {
-    if FREES.try_with(Cell::get).unwrap_or(true) {
+    if !may_free() {
         return;
     }
     let mut own = take();

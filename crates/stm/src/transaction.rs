@@ -3,9 +3,10 @@
 use crate::engine::{Engine, Versioned, publish};
 use crate::log::Mark;
 use crate::session::{self, Free, Garbage, Session};
+use crate::turn::Turn;
 use crate::var::Inner;
 use crate::wait::{Registration, Waiter};
-use selvedge_core::quietly;
+use selvedge_core::{indivisible, quietly};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
@@ -108,7 +109,8 @@ impl<X> sealed::Ending for Abort<X> {
 /// .await;
 /// # };
 /// ```
-/// In direct style a body could wait on its own stack; it must not.
+/// In direct style, a wait in a body panics. So does a transaction that is begun within a body by a
+/// function such as [`atomically`](crate::atomically()): [`Tx::atomically`] nests them.
 ///
 /// References to values end with the attempt:
 /// ```compile_fail
@@ -138,7 +140,7 @@ type Hook = Box<dyn FnOnce()>;
 
 /// An attempt from its begin to its end. Dropped before its end, it has no effect.
 struct State<E: Engine> {
-    /// Dropped before the session is given back. With it a lock of the engine's goes.
+    /// Dropped before the session is unpinned. With it the locks of the engine and of a turn go.
     attempt: Option<E::Attempt>,
     /// None at the end.
     session: Option<Box<Session>>,
@@ -158,12 +160,14 @@ pub(crate) enum Outcome<R, X> {
     Retry(Registration),
 }
 
-/// Runs the body once.
+/// Runs the body once. With a turn it meets no conflict, unless it retries and a variable changes
+/// after the turn.
 pub(crate) fn attempt<E: Engine, R, X>(
     body: &mut impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
+    turn: Option<Box<Turn>>,
 ) -> Outcome<R, X> {
-    let tx = Tx { state: RefCell::new(State::begin()) };
-    let result = body(&tx);
+    let tx = Tx { state: RefCell::new(State::begin(turn)) };
+    let result = indivisible(|| body(&tx));
     let mut state = tx.state.into_inner();
     match result {
         _ if state.has_conflict => Outcome::Conflict,
@@ -173,20 +177,24 @@ pub(crate) fn attempt<E: Engine, R, X>(
         },
         Err(Abort::Error(error)) => Outcome::Aborted(error),
         Err(Abort::Stop(Stop(Why::Conflict))) => Outcome::Conflict,
-        Err(Abort::Stop(Stop(Why::Retry))) => match Registration::new(&mut state.session().log) {
-            Some(registration) => Outcome::Retry(registration),
-            None => Outcome::Conflict,
-        },
+        Err(Abort::Stop(Stop(Why::Retry))) => {
+            // The registration needs variables that are unlocked, and compares them by itself.
+            state.attempt = None;
+            match Registration::new(&mut state.session().log) {
+                Some(registration) => Outcome::Retry(registration),
+                None => Outcome::Conflict,
+            }
+        }
     }
 }
 
 impl<E: Engine> State<E> {
     #[inline(always)]
-    fn begin() -> State<E> {
+    fn begin(turn: Option<Box<Turn>>) -> State<E> {
         let mut session = session::take();
         session.pin();
         State {
-            attempt: Some(E::begin()),
+            attempt: Some(E::begin(turn)),
             session: Some(session),
             has_conflict: false,
             after_commit: Vec::new(),
@@ -209,11 +217,7 @@ impl<E: Engine> State<E> {
         if !session.log.writes.is_empty() {
             let attempt = self.attempt.as_mut().expect("the attempt has not ended");
             let Ok(stamp) = E::lock(attempt, &mut session.log) else { return false };
-            let replaced;
-            (replaced, woken) = publish(&mut session.log, stamp);
-            if !replaced.is_empty() {
-                session.retire(replaced.into_iter());
-            }
+            woken = publish(session, stamp);
         }
         drop(self.end(true));
         // A foreign waker may panic. The panic is reported, and the others are woken all the same.

@@ -81,7 +81,8 @@ impl Inner {
             // reach the variable: it is freed when those that run have ended. `free` is made for
             // the variable's type by `TVar::with_engine` or `TWord::with_engine`.
             let garbage = unsafe { Garbage::new(inner.as_ptr().cast(), free) };
-            session.retire(std::iter::once(garbage));
+            session.unlinked.push(garbage);
+            session.retire();
             session::put(session);
         }
     }

@@ -1,7 +1,7 @@
 //! The state that all transactions of the process share: the clock of the versions, the epoch of
-//! reclamation, the list of sessions, and the mutex of the global engine.
+//! reclamation, the list of sessions, the turn, and the mutex of the global engine.
 
-use crate::primitives::{AtomicU64, Mutex};
+use crate::primitives::{AtomicBool, AtomicU64, Mutex};
 use crate::session::Registry;
 
 /// A value on cache lines of its own.
@@ -14,6 +14,8 @@ pub(crate) struct World {
     /// See `session.rs`. Read by each transaction, written under the registry's lock.
     pub(crate) epoch: Alone<AtomicU64>,
     pub(crate) registry: Alone<Mutex<Registry>>,
+    /// See `turn.rs`. Whether a transaction has the turn.
+    pub(crate) turn: Alone<AtomicBool>,
     /// See `engine.rs`, `GlobalLock`.
     pub(crate) one: Alone<Mutex<()>>,
 }
@@ -25,6 +27,7 @@ impl World {
                 clock: Alone(AtomicU64::new(0)),
                 epoch: Alone(AtomicU64::new(1)),
                 registry: Alone(Mutex::new(Registry::new())),
+                turn: Alone(AtomicBool::new(false)),
                 one: Alone(Mutex::new(())),
             }
         }

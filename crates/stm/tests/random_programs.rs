@@ -133,7 +133,7 @@ fn agrees<E: Engine>(programs: &[Vec<Step>]) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 4 } else { 1000 },
+        cases: if cfg!(miri) { 4 } else { 250 },
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

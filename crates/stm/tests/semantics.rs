@@ -2,11 +2,13 @@
 #![cfg(not(loom))]
 
 use selvedge_core::{JoinError, round_robin, spawn, yield_now};
+use selvedge_direct::{direct, wait};
 use selvedge_stm::{
     Abort, Engine, GlobalLock, TMVar, TQueue, TVar, TWord, Tx, Versioned, atomically_with, reclaim,
     try_atomically_with,
 };
 use selvedge_sync::wait_blocking;
+use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -104,7 +106,11 @@ fn a_branch_that_succeeds_stays<E: Engine>() {
     let (a, b) = (TVar::<u32, E>::with_engine(1), TVar::<u32, E>::with_engine(2));
     run::<E, _>(|tx| {
         a.write(tx, 3);
-        tx.or_else(|tx| tx.or_else(|tx| Ok(a.write(tx, 4)), |tx| tx.retry()), |tx| tx.retry())?;
+        let write = |tx: &Tx<E>| {
+            a.write(tx, 4);
+            Ok(())
+        };
+        tx.or_else(|tx| tx.or_else(write, |tx| tx.retry()), |tx| tx.retry())?;
         let given_up = tx.try_atomically(|tx| {
             a.write(tx, 5);
             b.write(tx, 5);
@@ -132,7 +138,10 @@ fn hooks_run_once_and_in_order<E: Engine>() {
                 tx.on_abort(tell("the branch was undone"));
                 tx.retry()
             },
-            |tx| Ok(tx.after_commit(tell("second"))),
+            |tx| {
+                tx.after_commit(tell("second"));
+                Ok(())
+            },
         )?;
         var.write(tx, 1);
         Ok(())
@@ -158,7 +167,11 @@ fn a_thread_waits_until_a_variable_it_has_read_is_written<E: Engine>() {
             tx.check(sum > 2).map(|()| sum)
         }));
         let write = async |var: &TWord<u32, E>, n| {
-            atomically_with::<E, _>(|tx| Ok(var.write(tx, n))).await;
+            atomically_with::<E, _>(|tx| {
+                var.write(tx, n);
+                Ok(())
+            })
+            .await;
             for _ in 0..3 {
                 yield_now().await;
             }
@@ -206,6 +219,66 @@ fn a_transaction_that_can_never_be_woken_panics<E: Engine>() {
         }
     })
     .unwrap();
+}
+
+/// The message of a panic.
+fn message(panic: Result<(), Box<dyn Any + Send>>) -> String {
+    let payload = panic.expect_err("a panic");
+    let text = payload.downcast_ref::<String>().cloned();
+    text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string())).expect("a text")
+}
+
+fn a_transaction_of_its_own_within_a_body_panics<E: Engine>() {
+    let (outer, inner) = (word::<E>(1), word::<E>(1));
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        run::<E, _>(|tx| {
+            outer.write(tx, 2);
+            run::<E, _>(|tx| inner.modify(tx, |n| n + 1));
+            Ok(())
+        });
+    }));
+    let message = message(result);
+    assert!(message.contains("semantics.rs") && message.contains("Tx::atomically"), "{message}");
+    assert_eq!((outer.read_now(), inner.read_now()), (1, 1));
+    // The OS thread is not within a body any more.
+    run::<E, _>(|tx| inner.modify(tx, |n| n + 1));
+    assert_eq!(inner.read_now(), 2);
+}
+
+/// A hook is no part of the body.
+fn a_hook_runs_a_transaction<E: Engine>() {
+    let (var, log) = (word::<E>(1), word::<E>(0));
+    let (of_commit, of_abort) = (log.clone(), log.clone());
+    run::<E, _>(|tx| {
+        let log = of_commit.clone();
+        tx.after_commit(move || run::<E, _>(|tx| log.modify(tx, |n| n + 1)));
+        var.modify(tx, |n| n + 1)
+    });
+    let result = wait_blocking(try_atomically_with::<E, (), _>(|tx| {
+        let log = of_abort.clone();
+        tx.on_abort(move || run::<E, _>(|tx| log.modify(tx, |n| n + 10)));
+        Err(Abort::Error(()))
+    }));
+    assert_eq!((result, var.read_now(), log.read_now()), (Err(()), 2, 11));
+}
+
+fn a_wait_in_direct_style_within_a_body_panics<E: Engine>() {
+    let var = word::<E>(1);
+    let shared = var.clone();
+    let result = round_robin(direct(move || {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            wait(atomically_with::<E, ()>(|tx| {
+                shared.write(tx, 2);
+                wait(yield_now());
+                Ok(())
+            }));
+        }));
+        wait(atomically_with::<E, _>(|tx| shared.modify(tx, |n| n + 2)));
+        message(result)
+    }));
+    let message = result.unwrap();
+    assert!(message.contains("within the body of a transaction"), "{message}");
+    assert_eq!(var.read_now(), 3);
 }
 
 fn a_queue_keeps_the_order<E: Engine>() {
@@ -270,6 +343,9 @@ under_each_engine! {
     a_thread_waits_until_a_variable_it_has_read_is_written
     a_waiter_that_is_cancelled_leaves_its_variables
     a_transaction_that_can_never_be_woken_panics
+    a_transaction_of_its_own_within_a_body_panics
+    a_hook_runs_a_transaction
+    a_wait_in_direct_style_within_a_body_panics
     a_queue_keeps_the_order
     each_value_is_dropped_once
 }
