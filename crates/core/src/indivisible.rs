@@ -14,9 +14,9 @@ thread_local!(static INDIVISIBLE: Cell<bool> = const { Cell::new(false) });
 thread_local!(static INDIVISIBLE: Cell<bool> = Cell::new(false));
 
 /// Removes the mark, also when the code unwinds.
-struct Mark;
+struct Indivisible;
 
-impl Drop for Mark {
+impl Drop for Indivisible {
     #[inline(always)]
     fn drop(&mut self) {
         INDIVISIBLE.with(|mark| mark.set(false));
@@ -27,7 +27,7 @@ impl Drop for Mark {
 #[inline(always)]
 pub fn indivisible<R>(code: impl FnOnce() -> R) -> R {
     INDIVISIBLE.with(|mark| mark.set(true));
-    let _mark = Mark;
+    let _mark = Indivisible;
     code()
 }
 

@@ -1,11 +1,11 @@
 //! The engines: how a transaction reads, and how it commits.
 
-use crate::log::{Log, Read};
+use crate::log::{Log, ReadEntry};
 use crate::primitives::{LOOKS, MutexGuard, Ordering, in_one_order, lock, relax};
 use crate::session::{Garbage, Session};
-use crate::turn::Turn;
+use crate::turn::CommitTurn;
 use crate::var::{Inner, LOCKED, WAITERS, version, word_of};
-use crate::wait::Waiter;
+use crate::wait::WaitingTx;
 use crate::world::world;
 use std::fmt;
 use std::sync::Arc;
@@ -39,10 +39,10 @@ pub trait Engine: sealed::Engine {}
 ///    paper has no such bound.
 ///
 /// # Complexity
-/// A read whose version is not newer than the transaction's stamp costs three loads. At a newer one
-/// the transaction compares all versions that it has read; from the ninth such read on it raises
-/// the clock once, so that the following reads are not newer. A commit locks each written variable
-/// with one exchange, and loads the word of each variable read.
+/// A read of a version that is not newer than the transaction's stamp costs three loads. At a newer
+/// one the transaction compares all versions that it has read; from the ninth such read on it
+/// raises the clock once, so that the following reads are not newer. A commit locks each written
+/// variable with one exchange, and loads the word of each variable read.
 ///
 /// # Each attempt sees one moment
 /// The **clock** is read by each transaction and raised by few. The **stamp** of a transaction is
@@ -92,7 +92,7 @@ pub enum GlobalLock {}
 pub(crate) struct Conflict;
 
 pub(crate) mod sealed {
-    use super::{Conflict, Inner, Log, Turn};
+    use super::{CommitTurn, Conflict, Inner, Log};
 
     #[expect(unnameable_types, reason = "the engines rely on the log and on the words of variables")]
     #[expect(private_interfaces, reason = "as above")]
@@ -101,7 +101,7 @@ pub(crate) mod sealed {
         type Attempt;
 
         /// Begins an attempt, perhaps in a turn. The session is pinned.
-        fn begin(turn: Option<Box<Turn>>) -> Self::Attempt;
+        fn begin(turn: Option<Box<CommitTurn>>) -> Self::Attempt;
 
         /// The value of a variable that the attempt has not written. It is noted in the log.
         fn read(attempt: &mut Self::Attempt, log: &mut Log, inner: &Inner) -> Result<*mut (), Conflict>;
@@ -122,7 +122,7 @@ pub struct Snapshot {
     /// The number of reads with newer versions since the stamp was read.
     newer: u32,
     /// With a turn, stamps do not matter.
-    turn: Option<Box<Turn>>,
+    turn: Option<Box<CommitTurn>>,
 }
 
 impl fmt::Debug for Snapshot {
@@ -138,7 +138,7 @@ impl sealed::Engine for Versioned {
     type Attempt = Snapshot;
 
     #[inline(always)]
-    fn begin(turn: Option<Box<Turn>>) -> Snapshot {
+    fn begin(turn: Option<Box<CommitTurn>>) -> Snapshot {
         let stamp = world().clock.0.load(Ordering::SeqCst);
         in_one_order();
         Snapshot { stamp, newer: 0, turn }
@@ -150,7 +150,7 @@ impl sealed::Engine for Versioned {
             return Ok(read_in_turn(turn, log, inner));
         }
         let (word, value) = load(inner)?;
-        log.note_read(Read { inner, word });
+        log.note_read(ReadEntry { inner, word });
         if version(word) > snapshot.stamp {
             snapshot.meet_newer(log)?;
         }
@@ -164,7 +164,7 @@ impl sealed::Engine for Versioned {
             return Ok(stamp_after(turn.lock_all(log)));
         }
         let stamp = stamp_after(lock_all(log)?);
-        let is_as_read = |read: &Read| {
+        let is_as_read = |read: &ReadEntry| {
             // SAFETY: the session of the log is pinned.
             let word = unsafe { &*read.inner }.word.load(Ordering::SeqCst);
             match word & LOCKED {
@@ -202,9 +202,9 @@ fn load(inner: &Inner) -> Result<(u64, *mut ()), Conflict> {
 
 /// The value of a variable, which stays locked until the turn ends.
 #[cold]
-fn read_in_turn(turn: &mut Turn, log: &mut Log, inner: &Inner) -> *mut () {
+fn read_in_turn(turn: &mut CommitTurn, log: &mut Log, inner: &Inner) -> *mut () {
     let word = turn.keep(inner) & !WAITERS;
-    log.note_read(Read { inner, word });
+    log.note_read(ReadEntry { inner, word });
     inner.value.load(Ordering::Acquire)
 }
 
@@ -226,7 +226,7 @@ impl Snapshot {
             return Ok(());
         }
         // SAFETY: the session of the log is pinned.
-        let now = |read: &Read| unsafe { &*read.inner }.word.load(Ordering::SeqCst) & !WAITERS;
+        let now = |read: &ReadEntry| unsafe { &*read.inner }.word.load(Ordering::SeqCst) & !WAITERS;
         match log.reads.iter().all(|read| now(read) == read.word) {
             true => Ok(()),
             false => Err(Conflict),
@@ -282,10 +282,10 @@ fn unlock(log: &Log, first: usize) {
     }
 }
 
-/// Publishes the values of the log's writes, whose variables are locked, and unlocks them with a
-/// new version. Retires the replaced nodes, and gives the transactions to wake.
+/// Publishes the values of the log's writes, and unlocks their variables with a new version. The
+/// caller has locked the variables. Retires the replaced nodes, and gives the transactions to wake.
 #[inline(always)]
-pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Arc<Waiter>> {
+pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Arc<WaitingTx>> {
     let mut woken = Vec::new();
     let log = &session.log;
     for write in &log.writes {
@@ -321,14 +321,14 @@ impl sealed::Engine for GlobalLock {
     type Attempt = MutexGuard<'static, ()>;
 
     /// A turn ends at once, because the lock is one.
-    fn begin(_: Option<Box<Turn>>) -> MutexGuard<'static, ()> {
+    fn begin(_: Option<Box<CommitTurn>>) -> MutexGuard<'static, ()> {
         lock(&world().one.0)
     }
 
     /// Under the lock no variable of this engine changes; the word is noted for `retry`.
     fn read(_: &mut Self::Attempt, log: &mut Log, inner: &Inner) -> Result<*mut (), Conflict> {
         let word = inner.word.load(Ordering::SeqCst) & !WAITERS;
-        log.note_read(Read { inner, word });
+        log.note_read(ReadEntry { inner, word });
         Ok(inner.value.load(Ordering::Acquire))
     }
 

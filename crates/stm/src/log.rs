@@ -7,13 +7,13 @@ use std::collections::{HashMap, HashSet};
 
 /// A variable, and its word as the transaction read it: unlocked, without the bit `WAITERS`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Read {
+pub(crate) struct ReadEntry {
     pub(crate) inner: *const Inner,
     pub(crate) word: u64,
 }
 
 /// A variable, and its value to be.
-pub(crate) struct Write {
+pub(crate) struct WriteEntry {
     pub(crate) inner: *const Inner,
     /// A node, or the bits of a word.
     pub(crate) value: *mut (),
@@ -27,8 +27,8 @@ pub(crate) struct Write {
 /// dropped, and the session of the log is pinned.
 #[derive(Default)]
 pub(crate) struct Log {
-    pub(crate) reads: Vec<Read>,
-    pub(crate) writes: Vec<Write>,
+    pub(crate) reads: Vec<ReadEntry>,
+    pub(crate) writes: Vec<WriteEntry>,
     /// One bit for each written variable, several may share one.
     filter: u64,
     /// The places of variables among `writes`, once these are many.
@@ -40,12 +40,12 @@ pub(crate) struct Log {
     superseded: Vec<(*mut (), Free)>,
 }
 
-// SAFETY: a log goes to another OS thread when it is empty, or with its transaction, whose pointers
-// lead to variables and values that are Send and Sync.
+// SAFETY: an attempt stays on its OS thread, because `Tx` is not `Send`. `AttemptState::end`
+// empties the log before the session may go to another OS thread.
 unsafe impl Send for Log {}
 
 /// The state of a log at the begin of a branch.
-pub(crate) struct Mark {
+pub(crate) struct BranchMark {
     writes: usize,
     undo: usize,
 }
@@ -77,7 +77,7 @@ impl Log {
     }
 
     #[inline]
-    pub(crate) fn note_read(&mut self, read: Read) {
+    pub(crate) fn note_read(&mut self, read: ReadEntry) {
         if self.reads.last() != Some(&read) {
             self.reads.push(read);
         }
@@ -93,7 +93,7 @@ impl Log {
             return;
         }
         self.filter |= bit(inner);
-        self.writes.push(Write { inner, value, free, found: 0 });
+        self.writes.push(WriteEntry { inner, value, free, found: 0 });
         match self.writes.len() {
             ..=FEW => {}
             len if self.index.is_empty() => {
@@ -106,13 +106,13 @@ impl Log {
     }
 
     /// Begins a branch, which [`end_branch`](Log::end_branch) ends.
-    pub(crate) fn begin_branch(&mut self) -> Mark {
+    pub(crate) fn begin_branch(&mut self) -> BranchMark {
         self.branches += 1;
-        Mark { writes: self.writes.len(), undo: self.undo.len() }
+        BranchMark { writes: self.writes.len(), undo: self.undo.len() }
     }
 
     /// Ends a branch. If it is not `kept`, its writes are as before the branch; its reads stay.
-    pub(crate) fn end_branch(&mut self, mark: Mark, kept: bool) {
+    pub(crate) fn end_branch(&mut self, mark: BranchMark, kept: bool) {
         self.branches -= 1;
         if kept {
             if self.branches == 0 {
@@ -137,7 +137,7 @@ impl Log {
     }
 
     /// The reads, one for each variable, in the order of the reads.
-    pub(crate) fn distinct_reads(&mut self) -> &[Read] {
+    pub(crate) fn distinct_reads(&mut self) -> &[ReadEntry] {
         let mut variables = HashSet::new();
         self.reads.retain(|read| variables.insert(read.inner.addr()));
         &self.reads

@@ -20,7 +20,7 @@ pub(crate) use std::{
 };
 
 /// Locks a mutex of this crate. No code of the program runs under such a mutex, except under the
-/// mutex of the global engine, which guards no data; so a panic leaves nothing half done.
+/// mutex of the global engine. That mutex guards no data, so a panic leaves nothing half done.
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -2,8 +2,8 @@
 
 use crate::engine::{Engine, Versioned};
 use crate::primitives::{PATIENCE, relax};
-use crate::transaction::{Abort, Outcome, Tried, Tx, attempt};
-use crate::turn::Turn;
+use crate::transaction::{Abort, Attempted, Tried, Tx, attempt};
+use crate::turn::CommitTurn;
 use selvedge_core::{budget, is_indivisible, yield_now};
 use selvedge_sync::wait_blocking;
 use std::convert::Infallible;
@@ -21,8 +21,8 @@ use std::panic::Location;
 /// variable keeps anything of it.
 ///
 /// # Panics
-/// If the body panics, or retries without having read a variable; and if the future is polled within
-/// the body of another transaction.
+/// If the body panics, or retries without having read a variable; and if the future is polled
+/// within the body of another transaction.
 ///
 /// # Paper
 /// [HMP05 §5]: `atomic`; [LZ07 §4.3]: transactions of threads. There a transaction cannot block,
@@ -33,8 +33,8 @@ use std::panic::Location;
 /// each write. Nothing is allocated for words once the log of the OS thread has grown, unless the
 /// transaction waits. After eight conflicts in a row, the thread yields before each further
 /// attempt. After 32 it takes a **turn**, which one transaction of the process has at a time: it
-/// locks each variable before it reads it, and meets no further conflict. So a transaction that does
-/// not retry runs its body 33 times at most. While a turn lasts, others that need one of its
+/// locks each variable before it reads it, and meets no further conflict. So a transaction that
+/// does not retry runs its body 33 times at most. While a turn lasts, others that need one of its
 /// variables wait for it.
 ///
 /// # Examples
@@ -159,21 +159,24 @@ async fn run<E: Engine, R, X>(
             false => attempt_in_turn(&mut body),
         };
         match outcome {
-            Some(Outcome::Committed(result)) => return Ok(result),
-            Some(Outcome::Aborted(error)) => return Err(error),
-            Some(Outcome::Retry(registration)) => {
+            Some(Attempted::Committed(result)) => return Ok(result),
+            Some(Attempted::Aborted(error)) => return Err(error),
+            Some(Attempted::Retry(registration)) => {
                 registration.woken(place).await;
                 conflicts = 0;
             }
-            Some(Outcome::Conflict) if conflicts < SPINS => {
-                (0..1 << conflicts).for_each(|_| relax());
+            Some(Attempted::Conflict) if conflicts < SPINS => {
+                (0..1 << conflicts).for_each(|_| std::hint::spin_loop());
                 conflicts += 1;
             }
-            Some(Outcome::Conflict) => {
+            Some(Attempted::Conflict) => {
                 conflicts += 1;
                 yield_now().await;
             }
-            None => yield_now().await,
+            None => {
+                relax();
+                yield_now().await;
+            }
         }
     }
 }
@@ -183,8 +186,8 @@ async fn run<E: Engine, R, X>(
 #[cold]
 fn attempt_in_turn<E: Engine, R, X>(
     body: &mut impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
-) -> Option<Outcome<R, X>> {
-    Turn::take().map(|turn| attempt(body, Some(turn)))
+) -> Option<Attempted<R, X>> {
+    CommitTurn::take().map(|turn| attempt(body, Some(turn)))
 }
 
 /// # Panics

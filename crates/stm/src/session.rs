@@ -1,8 +1,7 @@
 //! Sessions: the log of a transaction, and the reclamation of memory by epochs.
 //!
-//! A transaction has a [`Session`] of its own from its begin to its end, also if the code of its
-//! body goes to another stack or another OS thread meanwhile. An OS thread keeps one session for
-//! its next transaction; the other free ones lie in the [`Registry`].
+//! An attempt of a transaction has a [`Session`] of its own from its begin to its end. An OS thread
+//! keeps one session for its next attempt; the other free ones lie in the [`Registry`].
 //!
 //! # No memory is freed while a transaction can reach it
 //! The **epoch** is a number that only grows. A session is **pinned** while its transaction runs:
@@ -156,10 +155,10 @@ impl Session {
 }
 
 /// The session that an OS thread keeps for its next transaction.
-struct Kept(Cell<Option<Box<Session>>>);
+struct KeptSession(Cell<Option<Box<Session>>>);
 
 #[cfg(not(loom))]
-impl Drop for Kept {
+impl Drop for KeptSession {
     fn drop(&mut self) {
         if let Some(session) = self.0.take() {
             lock(&world().registry.0).free.push(session);
@@ -170,7 +169,7 @@ impl Drop for Kept {
 /// In a model the session is forgotten when its OS thread ends, because the world may have ended
 /// before. Its record is not pinned.
 #[cfg(loom)]
-impl Drop for Kept {
+impl Drop for KeptSession {
     fn drop(&mut self) {
         std::mem::forget(self.0.take());
     }
@@ -178,12 +177,12 @@ impl Drop for Kept {
 
 #[cfg(not(loom))]
 thread_local! {
-    static KEPT: Kept = const { Kept(Cell::new(None)) };
+    static KEPT: KeptSession = const { KeptSession(Cell::new(None)) };
     static FREES: Cell<bool> = const { Cell::new(false) };
 }
 #[cfg(loom)]
 thread_local! {
-    static KEPT: Kept = Kept(Cell::new(None));
+    static KEPT: KeptSession = KeptSession(Cell::new(None));
     static FREES: Cell<bool> = Cell::new(false);
 }
 
@@ -197,8 +196,8 @@ pub(crate) fn take() -> Box<Session> {
 }
 
 /// Gives a session back, after `unpin`. If the session has retired many objects, and no body of a
-/// transaction runs on this OS thread, frees those that no transaction can reach. So the destructors
-/// of the program's values run here, and may run transactions.
+/// transaction runs on this OS thread, frees those that no transaction can reach. So the
+/// destructors of the program's values run here, and may run transactions.
 #[inline]
 pub(crate) fn put(mut session: Box<Session>) {
     let mut ripe = Vec::new();
@@ -253,8 +252,8 @@ fn free(ripe: Vec<Garbage>) {
 ///
 /// A transaction that has replaced many values calls this by itself. A program calls it when the
 /// destructors of few values shall not wait for further transactions. Values that another OS thread
-/// has replaced, and still keeps for its next transaction, stay. Within the body of a transaction, or
-/// within a destructor of such a value, the call does nothing.
+/// has replaced, and still keeps for its next transaction, stay. Within the body of a transaction,
+/// or within a destructor of such a value, the call does nothing.
 ///
 /// # Complexity
 /// Linear in the number of OS threads that have run transactions and of values that are freed.

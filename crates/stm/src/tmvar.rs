@@ -24,9 +24,9 @@ use std::fmt;
 ///     let eats = selvedge::spawn(atomically(move |tx| {
 ///         Ok((forks.0.take(tx)?, forks.1.take(tx)?)) // both or none
 ///     }));
-///     atomically(|tx| left.put(tx, "left")).await;
-///     atomically(|tx| right.put(tx, "right")).await;
-///     assert_eq!(eats.await.unwrap(), ("left", "right"));
+///     atomically(|tx| left.put(tx, 1)).await;
+///     atomically(|tx| right.put(tx, 2)).await;
+///     assert_eq!(eats.await.unwrap(), (1, 2));
 /// })?;
 /// # Ok::<(), selvedge::Failure>(())
 /// ```

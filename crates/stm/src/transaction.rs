@@ -1,11 +1,11 @@
 //! One attempt of a transaction, as its body sees it: [`Tx`].
 
 use crate::engine::{Engine, Versioned, publish};
-use crate::log::Mark;
+use crate::log::BranchMark;
 use crate::session::{self, Free, Garbage, Session};
-use crate::turn::Turn;
+use crate::turn::CommitTurn;
 use crate::var::Inner;
-use crate::wait::{Registration, Waiter};
+use crate::wait::{Registration, WaitingTx};
 use selvedge_core::{indivisible, quietly};
 use std::cell::RefCell;
 use std::fmt;
@@ -20,10 +20,10 @@ pub type Tried<T> = Result<T, Stop>;
 /// body that drops a conflict and returns a value is run again all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "the body of a transaction hands it on"]
-pub struct Stop(Why);
+pub struct Stop(StopReason);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum StopReason {
     Retry,
     Conflict,
 }
@@ -31,8 +31,8 @@ enum Why {
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Why::Retry => "the transaction waits for a variable to change",
-            Why::Conflict => "another transaction was in the way",
+            StopReason::Retry => "the transaction waits for a variable to change",
+            StopReason::Conflict => "another transaction was in the way",
         })
     }
 }
@@ -80,7 +80,7 @@ impl Ending for Stop {}
 
 impl sealed::Ending for Stop {
     fn is_retry(&self) -> bool {
-        self.0 == Why::Retry
+        self.0 == StopReason::Retry
     }
 }
 
@@ -133,27 +133,27 @@ impl<X> sealed::Ending for Abort<X> {
 /// # Differences
 /// 1. `or_else`, nested transactions, typed aborts and the two hooks are not in the paper.
 pub struct Tx<E: Engine = Versioned> {
-    state: RefCell<State<E>>,
+    state: RefCell<AttemptState<E>>,
 }
 
-type Hook = Box<dyn FnOnce()>;
+type BoxedHook = Box<dyn FnOnce()>;
 
 /// An attempt from its begin to its end. Dropped before its end, it has no effect.
-struct State<E: Engine> {
+struct AttemptState<E: Engine> {
     /// Dropped before the session is unpinned. With it the locks of the engine and of a turn go.
     attempt: Option<E::Attempt>,
     /// None at the end.
     session: Option<Box<Session>>,
     /// A read has failed: the attempt cannot commit.
     has_conflict: bool,
-    after_commit: Vec<Hook>,
-    on_abort: Vec<Hook>,
+    after_commit: Vec<BoxedHook>,
+    on_abort: Vec<BoxedHook>,
     /// Those of `on_abort` that belong to branches without effect.
-    undone: Vec<Hook>,
+    undone: Vec<BoxedHook>,
 }
 
 /// How an attempt ended.
-pub(crate) enum Outcome<R, X> {
+pub(crate) enum Attempted<R, X> {
     Committed(R),
     Aborted(X),
     Conflict,
@@ -164,36 +164,36 @@ pub(crate) enum Outcome<R, X> {
 /// after the turn.
 pub(crate) fn attempt<E: Engine, R, X>(
     body: &mut impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
-    turn: Option<Box<Turn>>,
-) -> Outcome<R, X> {
-    let tx = Tx { state: RefCell::new(State::begin(turn)) };
+    turn: Option<Box<CommitTurn>>,
+) -> Attempted<R, X> {
+    let tx = Tx { state: RefCell::new(AttemptState::begin(turn)) };
     let result = indivisible(|| body(&tx));
     let mut state = tx.state.into_inner();
     match result {
-        _ if state.has_conflict => Outcome::Conflict,
+        _ if state.has_conflict => Attempted::Conflict,
         Ok(result) => match state.commit() {
-            true => Outcome::Committed(result),
-            false => Outcome::Conflict,
+            true => Attempted::Committed(result),
+            false => Attempted::Conflict,
         },
-        Err(Abort::Error(error)) => Outcome::Aborted(error),
-        Err(Abort::Stop(Stop(Why::Conflict))) => Outcome::Conflict,
-        Err(Abort::Stop(Stop(Why::Retry))) => {
+        Err(Abort::Error(error)) => Attempted::Aborted(error),
+        Err(Abort::Stop(Stop(StopReason::Conflict))) => Attempted::Conflict,
+        Err(Abort::Stop(Stop(StopReason::Retry))) => {
             // The registration needs variables that are unlocked, and compares them by itself.
             state.attempt = None;
             match Registration::new(&mut state.session().log) {
-                Some(registration) => Outcome::Retry(registration),
-                None => Outcome::Conflict,
+                Some(registration) => Attempted::Retry(registration),
+                None => Attempted::Conflict,
             }
         }
     }
 }
 
-impl<E: Engine> State<E> {
+impl<E: Engine> AttemptState<E> {
     #[inline(always)]
-    fn begin(turn: Option<Box<Turn>>) -> State<E> {
+    fn begin(turn: Option<Box<CommitTurn>>) -> AttemptState<E> {
         let mut session = session::take();
         session.pin();
-        State {
+        AttemptState {
             attempt: Some(E::begin(turn)),
             session: Some(session),
             has_conflict: false,
@@ -213,7 +213,7 @@ impl<E: Engine> State<E> {
     #[inline]
     fn commit(&mut self) -> bool {
         let session = self.session.as_mut().expect("the attempt has not ended");
-        let mut woken: Vec<Arc<Waiter>> = Vec::new();
+        let mut woken: Vec<Arc<WaitingTx>> = Vec::new();
         if !session.log.writes.is_empty() {
             let attempt = self.attempt.as_mut().expect("the attempt has not ended");
             let Ok(stamp) = E::lock(attempt, &mut session.log) else { return false };
@@ -242,7 +242,7 @@ impl<E: Engine> State<E> {
     }
 }
 
-impl<E: Engine> Drop for State<E> {
+impl<E: Engine> Drop for AttemptState<E> {
     #[inline]
     fn drop(&mut self) {
         if self.session.is_some() {
@@ -254,7 +254,7 @@ impl<E: Engine> Drop for State<E> {
 
 /// A part of a transaction that may be undone.
 struct Branch {
-    log: Mark,
+    log: BranchMark,
     after_commit: usize,
     on_abort: usize,
 }
@@ -265,7 +265,7 @@ impl<E: Engine> Tx<E> {
     pub(crate) fn load(&self, inner: &Inner) -> Tried<*mut ()> {
         let state = &mut *self.state.borrow_mut();
         if state.has_conflict {
-            return Err(Stop(Why::Conflict));
+            return Err(Stop(StopReason::Conflict));
         }
         let log = &mut state.session.as_mut().expect("the attempt has not ended").log;
         if let Some(at) = log.find(inner) {
@@ -274,7 +274,7 @@ impl<E: Engine> Tx<E> {
         let attempt = state.attempt.as_mut().expect("the attempt has not ended");
         E::read(attempt, log, inner).map_err(|_| {
             state.has_conflict = true;
-            Stop(Why::Conflict)
+            Stop(StopReason::Conflict)
         })
     }
 
@@ -327,7 +327,7 @@ impl<E: Engine> Tx<E> {
     /// # Ok::<(), selvedge::Failure>(())
     /// ```
     pub fn retry<R>(&self) -> Tried<R> {
-        Err(Stop(Why::Retry))
+        Err(Stop(StopReason::Retry))
     }
 
     /// Goes on if the condition holds; else [retries](Tx::retry).

@@ -24,16 +24,16 @@ use std::collections::HashMap;
 
 /// The turn, with the variables that its attempt has locked. It is given back when this is dropped,
 /// and so it is dropped before the session of the attempt is unpinned.
-pub(crate) struct Turn {
+pub(crate) struct CommitTurn {
     /// The variables by their addresses, with their words as the turn found them.
     locked: HashMap<usize, (*const Inner, u64)>,
 }
 
-impl Turn {
+impl CommitTurn {
     /// The turn, unless another transaction has it.
-    pub(crate) fn take() -> Option<Box<Turn>> {
+    pub(crate) fn take() -> Option<Box<CommitTurn>> {
         let exchange = world().turn.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        exchange.is_ok().then(|| Box::new(Turn { locked: HashMap::new() }))
+        exchange.is_ok().then(|| Box::new(CommitTurn { locked: HashMap::new() }))
     }
 
     /// Locks a variable until the turn ends; the word that it had.
@@ -68,11 +68,11 @@ fn lock_surely(inner: &Inner) -> u64 {
     }
 }
 
-impl Drop for Turn {
+impl Drop for CommitTurn {
     fn drop(&mut self) {
         for (inner, found) in self.locked.values() {
-            // SAFETY: the session of the attempt is pinned until `State::end` has dropped the turn.
-            // This turn has locked the variable, and no commit has published it since.
+            // SAFETY: the session of the attempt is pinned until `AttemptState::end` has dropped
+            // the turn. This turn has locked the variable, and no commit has published it since.
             unsafe { &**inner }.word.store(*found, Ordering::Release);
         }
         world().turn.0.store(false, Ordering::Release);

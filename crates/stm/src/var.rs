@@ -1,5 +1,5 @@
-//! Variables: [`TVar`], whose value is a node on the heap, and [`TWord`], whose value lies in the
-//! variable.
+//! Variables: [`TVar`], with its value in a node on the heap, and [`TWord`], with its value in the
+//! variable itself.
 //!
 //! # The word of a variable
 //! ```text
@@ -118,7 +118,8 @@ type Owns<T, E> = (T, fn() -> E);
 /// selvedge::run(async {
 ///     let names = TVar::new(vec!["warp".to_string()]);
 ///     let shared = names.clone();
-///     atomically(move |tx| shared.modify(tx, |names| [&names[..], &["weft".into()]].concat())).await;
+///     let add = move |tx: &_| shared.modify(tx, |names| [&names[..], &["weft".into()]].concat());
+///     atomically(add).await;
 ///     assert_eq!(names.read_now(|names| names.join(" and ")), "warp and weft");
 /// })?;
 /// # Ok::<(), selvedge::Failure>(())
@@ -128,7 +129,7 @@ pub struct TVar<T: Send + Sync + 'static, E: Engine = Versioned> {
     _value: PhantomData<Owns<Box<T>, E>>,
 }
 
-/// A handle to a shared word, which transactions read and write: a [`TVar`] whose value lies in the
+/// A handle to a shared word, which transactions read and write: a [`TVar`] with its value in the
 /// variable itself.
 ///
 /// Clones are handles to the same variable.

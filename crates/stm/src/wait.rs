@@ -26,14 +26,14 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// The transactions that wait for a variable.
-pub(crate) type Waiters = Vec<Arc<Waiter>>;
+pub(crate) type Waiters = Vec<Arc<WaitingTx>>;
 
 /// One transaction that waits. The state tells whether a variable that it has read was written.
-pub(crate) struct Waiter(WaitQueue<bool, ()>);
+pub(crate) struct WaitingTx(WaitQueue<bool, ()>);
 
-enum Woken {}
+enum WokenRole {}
 
-impl Role<bool, ()> for Woken {
+impl Role<bool, ()> for WokenRole {
     type Output = ();
 
     fn attempt(is_woken: &mut bool, _: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
@@ -46,7 +46,7 @@ impl Role<bool, ()> for Woken {
     fn abandoned(_: &mut bool, _: &mut Queue<'_, ()>, _: &mut ()) {}
 }
 
-impl Waiter {
+impl WaitingTx {
     pub(crate) fn wake(&self) {
         self.0.with(|is_woken, queue| {
             *is_woken = true;
@@ -57,7 +57,7 @@ impl Waiter {
 
 /// A waiter in the lists of its variables, which it leaves when this is dropped.
 pub(crate) struct Registration {
-    waiter: Arc<Waiter>,
+    waiter: Arc<WaitingTx>,
     /// Each with a handle of this registration.
     variables: Vec<NonNull<Inner>>,
 }
@@ -76,7 +76,7 @@ impl Registration {
     pub(crate) fn new(log: &mut Log) -> Option<Registration> {
         let reads = log.distinct_reads();
         assert!(!reads.is_empty(), "a transaction retries that has read no variable: no commit can wake it");
-        let waiter = Arc::new(Waiter(WaitQueue::new(false)));
+        let waiter = Arc::new(WaitingTx(WaitQueue::new(false)));
         let mut registration = Registration { waiter, variables: Vec::with_capacity(reads.len()) };
         for read in reads {
             // SAFETY: the session of this log is pinned.
@@ -106,7 +106,7 @@ impl Registration {
 
     /// Waits until a commit has written one of the variables. The thread is listed with `place`.
     pub(crate) async fn woken(&self, place: &'static Location<'static>) {
-        self.waiter.0.wait_at::<Woken>((), place).await;
+        self.waiter.0.wait_at::<WokenRole>((), place).await;
     }
 
     fn leave(&self, inner: &Inner) {

@@ -8,7 +8,7 @@ use crate::session::Registry;
 #[repr(align(128))]
 pub(crate) struct Alone<T>(pub(crate) T);
 
-pub(crate) struct World {
+pub(crate) struct Globals {
     /// See `engine.rs`. Read by each transaction, raised by few.
     pub(crate) clock: Alone<AtomicU64>,
     /// See `session.rs`. Read by each transaction, written under the registry's lock.
@@ -20,10 +20,10 @@ pub(crate) struct World {
     pub(crate) one: Alone<Mutex<()>>,
 }
 
-impl World {
+impl Globals {
     selvedge_core::constant! {
-        fn new() -> World {
-            World {
+        fn new() -> Globals {
+            Globals {
                 clock: Alone(AtomicU64::new(0)),
                 epoch: Alone(AtomicU64::new(1)),
                 registry: Alone(Mutex::new(Registry::new())),
@@ -36,15 +36,15 @@ impl World {
 
 #[cfg(not(loom))]
 #[inline(always)]
-pub(crate) fn world() -> &'static World {
-    static WORLD: World = World::new();
+pub(crate) fn world() -> &'static Globals {
+    static WORLD: Globals = Globals::new();
     &WORLD
 }
 
 #[cfg(loom)]
-pub(crate) fn world() -> &'static World {
+pub(crate) fn world() -> &'static Globals {
     loom::lazy_static! {
-        static ref WORLD: World = World::new();
+        static ref WORLD: Globals = Globals::new();
     }
     &WORLD
 }

@@ -1,5 +1,6 @@
-//! All interleavings, with a bounded number of preemptions, of small transactions of the default
-//! engine: commits, waiting and waking, and reclamation.
+//! All interleavings, with at most four preemptions, of small transactions of the default engine:
+//! commits, turns, waiting and waking, and reclamation. In a model a transaction takes a turn after
+//! its first conflict.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
@@ -9,9 +10,9 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-fn model(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
+    model.preemption_bound = Some(4);
     model.check(f);
 }
 
@@ -36,7 +37,7 @@ fn add_one(var: &TWord<u32>) {
 
 #[test]
 fn no_addition_is_lost() {
-    model(3, || {
+    model(|| {
         let var = TWord::new(0_u32);
         let shared = var.clone();
         let other = thread::spawn(move || add_one(&shared));
@@ -46,9 +47,22 @@ fn no_addition_is_lost() {
     });
 }
 
+/// The other OS thread commits twice, so the attempt of a turn meets a commit too.
+#[test]
+fn no_addition_of_a_turn_is_lost() {
+    model(|| {
+        let var = TWord::new(0_u32);
+        let shared = var.clone();
+        let other = thread::spawn(move || (0..2).for_each(|_| add_one(&shared)));
+        add_one(&var);
+        other.join().unwrap();
+        assert_eq!(var.read_now(), 3);
+    });
+}
+
 #[test]
 fn each_attempt_sees_one_moment() {
-    model(3, || {
+    model(|| {
         let (x, y) = (TWord::new(0_u32), TWord::new(0_u32));
         let shared = (x.clone(), y.clone());
         let writer = thread::spawn(move || {
@@ -69,7 +83,7 @@ fn each_attempt_sees_one_moment() {
 /// The stamp of the reader comes between the two writers, or the clock is raised by neither.
 #[test]
 fn a_moment_between_two_writers() {
-    model(2, || {
+    model(|| {
         let (x, y) = (TWord::new(0_u32), TWord::new(0_u32));
         let shared = (x.clone(), y.clone());
         let writer = thread::spawn(move || {
@@ -91,7 +105,7 @@ fn a_moment_between_two_writers() {
 
 #[test]
 fn a_read_is_compared_after_the_locks() {
-    model(3, || {
+    model(|| {
         let (x, y) = (TWord::new(0_u32), TWord::new(0_u32));
         let take = |mine: TWord<u32>, of_the_other: TWord<u32>| {
             move || {
@@ -113,7 +127,7 @@ fn a_read_is_compared_after_the_locks() {
 /// Twelve reads, each newer than the stamp, so that the reader raises the clock.
 #[test]
 fn a_raised_clock_keeps_the_moment() {
-    model(1, || {
+    model(|| {
         let vars: Vec<_> = (0..10).map(|_| TWord::new(0_u32)).collect();
         atomically_blocking(|tx| vars.iter().try_for_each(|var| Ok(var.write(tx, 1))));
         let shared = vars.clone();
@@ -134,7 +148,7 @@ fn a_raised_clock_keeps_the_moment() {
 
 #[test]
 fn no_wake_up_is_lost() {
-    model(2, || {
+    model(|| {
         let var = TWord::new(0_u32);
         let shared = var.clone();
         let writer = thread::spawn(move || add_one(&shared));
@@ -146,7 +160,7 @@ fn no_wake_up_is_lost() {
 
 #[test]
 fn either_of_two_variables_wakes() {
-    model(2, || {
+    model(|| {
         let (x, y) = (TWord::new(0_u32), TWord::new(0_u32));
         let shared = (x.clone(), y.clone());
         let writer = thread::spawn(move || {
@@ -162,7 +176,7 @@ fn either_of_two_variables_wakes() {
 
 #[test]
 fn a_waiter_that_gives_up_takes_no_wake_up_along() {
-    model(2, || {
+    model(|| {
         let var = TWord::new(0_u32);
         let shared = var.clone();
         let writer = thread::spawn(move || add_one(&shared));
@@ -190,7 +204,7 @@ impl Drop for Watched {
 
 #[test]
 fn no_value_is_freed_while_it_is_read() {
-    model(2, || {
+    model(|| {
         let var = TVar::new(Watched(UnsafeCell::new(1)));
         let shared = var.clone();
         let reader = thread::spawn(move || {
