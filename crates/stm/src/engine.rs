@@ -4,7 +4,7 @@ use crate::log::{Log, ReadEntry};
 use crate::primitives::{LOOKS, MutexGuard, Ordering, in_one_order, lock, relax};
 use crate::session::{Garbage, Session};
 use crate::turn::CommitTurn;
-use crate::var::{Inner, LOCKED, WAITERS, version, word_of};
+use crate::var::{Borrowed, Inner, LOCKED, WAITERS, version, word_of};
 use crate::wait::WaitingTx;
 use crate::world::world;
 use std::fmt;
@@ -92,7 +92,7 @@ pub enum GlobalLock {}
 pub(crate) struct Conflict;
 
 pub(crate) mod sealed {
-    use super::{CommitTurn, Conflict, Inner, Log};
+    use super::{Borrowed, CommitTurn, Conflict, Log};
 
     #[expect(unnameable_types, reason = "the engines rely on the log and on the words of variables")]
     #[expect(private_interfaces, reason = "as above")]
@@ -104,7 +104,8 @@ pub(crate) mod sealed {
         fn begin(turn: Option<Box<CommitTurn>>) -> Self::Attempt;
 
         /// The value of a variable that the attempt has not written. It is noted in the log.
-        fn read(attempt: &mut Self::Attempt, log: &mut Log, inner: &Inner) -> Result<*mut (), Conflict>;
+        fn read(attempt: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>)
+        -> Result<*mut (), Conflict>;
 
         /// Locks the variables of the log's writes, and compares its reads. The version for the new
         /// values. With an error all variables are unlocked again.
@@ -145,12 +146,12 @@ impl sealed::Engine for Versioned {
     }
 
     #[inline(always)]
-    fn read(snapshot: &mut Snapshot, log: &mut Log, inner: &Inner) -> Result<*mut (), Conflict> {
+    fn read(snapshot: &mut Snapshot, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
         if let Some(turn) = &mut snapshot.turn {
             return Ok(read_in_turn(turn, log, inner));
         }
-        let (word, value) = load(inner)?;
-        log.note_read(ReadEntry { inner, word });
+        let (word, value) = load(&inner)?;
+        log.note_read(ReadEntry { inner: inner.pointer(), word });
         if version(word) > snapshot.stamp {
             snapshot.meet_newer(log)?;
         }
@@ -166,7 +167,7 @@ impl sealed::Engine for Versioned {
         let stamp = stamp_after(lock_all(log)?);
         let is_as_read = |read: &ReadEntry| {
             // SAFETY: the session of the log is pinned.
-            let word = unsafe { &*read.inner }.word.load(Ordering::SeqCst);
+            let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
             match word & LOCKED {
                 0 => word & !WAITERS == read.word,
                 _ => log.found(read.inner) == Some(read.word),
@@ -202,9 +203,9 @@ fn load(inner: &Inner) -> Result<(u64, *mut ()), Conflict> {
 
 /// The value of a variable, which stays locked until the turn ends.
 #[cold]
-fn read_in_turn(turn: &mut CommitTurn, log: &mut Log, inner: &Inner) -> *mut () {
+fn read_in_turn(turn: &mut CommitTurn, log: &mut Log, inner: Borrowed<'_>) -> *mut () {
     let word = turn.keep(inner) & !WAITERS;
-    log.note_read(ReadEntry { inner, word });
+    log.note_read(ReadEntry { inner: inner.pointer(), word });
     inner.value.load(Ordering::Acquire)
 }
 
@@ -226,7 +227,7 @@ impl Snapshot {
             return Ok(());
         }
         // SAFETY: the session of the log is pinned.
-        let now = |read: &ReadEntry| unsafe { &*read.inner }.word.load(Ordering::SeqCst) & !WAITERS;
+        let now = |read: &ReadEntry| unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst) & !WAITERS;
         match log.reads.iter().all(|read| now(read) == read.word) {
             true => Ok(()),
             false => Err(Conflict),
@@ -244,7 +245,7 @@ fn lock_all(log: &mut Log) -> Result<u64, Conflict> {
     let mut newest = 0;
     for at in 0..log.writes.len() {
         // SAFETY: the session of the log is pinned.
-        let inner = unsafe { &*log.writes[at].inner };
+        let inner = unsafe { log.writes[at].inner.as_ref() };
         let Some(found) = lock_one(inner) else {
             unlock(log, at);
             return Err(Conflict);
@@ -278,7 +279,7 @@ pub(crate) fn lock_one(inner: &Inner) -> Option<u64> {
 fn unlock(log: &Log, first: usize) {
     for write in &log.writes[..first] {
         // SAFETY: the session of the log is pinned.
-        unsafe { &*write.inner }.word.store(write.found, Ordering::Release);
+        unsafe { write.inner.as_ref() }.word.store(write.found, Ordering::Release);
     }
 }
 
@@ -290,7 +291,7 @@ pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Arc<WaitingTx>> 
     let log = &session.log;
     for write in &log.writes {
         // SAFETY: the session of the log is pinned.
-        let inner = unsafe { &*write.inner };
+        let inner = unsafe { write.inner.as_ref() };
         // Locked: no other transaction stores to the value.
         let old = inner.value.load(Ordering::Relaxed);
         inner.value.store(write.value, Ordering::Release);
@@ -300,11 +301,11 @@ pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Arc<WaitingTx>> 
     }
     for write in &log.writes {
         // SAFETY: as above.
-        unsafe { &*write.inner }.word.store(word_of(stamp), Ordering::Release);
+        unsafe { write.inner.as_ref() }.word.store(word_of(stamp), Ordering::Release);
     }
     for write in log.writes.iter().filter(|write| write.found & WAITERS != 0) {
         // SAFETY: as above.
-        if let Some(waiters) = lock(&unsafe { &*write.inner }.waiters).take() {
+        if let Some(waiters) = lock(&unsafe { write.inner.as_ref() }.waiters).take() {
             woken.extend(*waiters);
         }
     }
@@ -326,9 +327,9 @@ impl sealed::Engine for GlobalLock {
     }
 
     /// Under the lock no variable of this engine changes; the word is noted for `retry`.
-    fn read(_: &mut Self::Attempt, log: &mut Log, inner: &Inner) -> Result<*mut (), Conflict> {
+    fn read(_: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
         let word = inner.word.load(Ordering::SeqCst) & !WAITERS;
-        log.note_read(ReadEntry { inner, word });
+        log.note_read(ReadEntry { inner: inner.pointer(), word });
         Ok(inner.value.load(Ordering::Acquire))
     }
 

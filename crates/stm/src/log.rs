@@ -4,17 +4,18 @@
 use crate::session::{Free, Garbage};
 use crate::var::{Inner, WAITERS};
 use std::collections::{HashMap, HashSet};
+use std::ptr::NonNull;
 
 /// A variable, and its word as the transaction read it: unlocked, without the bit `WAITERS`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadEntry {
-    pub(crate) inner: *const Inner,
+    pub(crate) inner: NonNull<Inner>,
     pub(crate) word: u64,
 }
 
 /// A variable, and its value to be.
 pub(crate) struct WriteEntry {
-    pub(crate) inner: *const Inner,
+    pub(crate) inner: NonNull<Inner>,
     /// A node, or the bits of a word.
     pub(crate) value: *mut (),
     /// Frees a node. None for the bits of a word.
@@ -32,7 +33,7 @@ pub(crate) struct Log {
     /// One bit for each written variable, several may share one.
     filter: u64,
     /// The places of variables among `writes`, once these are many.
-    index: HashMap<usize, usize>,
+    index: HashMap<NonNull<Inner>, usize>,
     /// What a branch of the transaction changed in writes from before the branch.
     undo: Vec<(usize, *mut ())>,
     branches: usize,
@@ -55,24 +56,24 @@ const FEW: usize = 16;
 
 /// The bit of a variable in the filter, by Fibonacci hashing of its address.
 #[inline(always)]
-fn bit(inner: *const Inner) -> u64 {
-    1 << ((inner.addr() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
+fn bit(inner: NonNull<Inner>) -> u64 {
+    1 << ((inner.addr().get() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
 }
 
 impl Log {
     /// The place of a variable among the writes.
     #[inline(always)]
-    pub(crate) fn find(&self, inner: *const Inner) -> Option<usize> {
+    pub(crate) fn find(&self, inner: NonNull<Inner>) -> Option<usize> {
         match self.filter & bit(inner) {
             0 => None,
             _ => self.search(inner),
         }
     }
 
-    fn search(&self, inner: *const Inner) -> Option<usize> {
+    fn search(&self, inner: NonNull<Inner>) -> Option<usize> {
         match self.index.is_empty() {
             true => self.writes.iter().position(|write| write.inner == inner),
-            false => self.index.get(&inner.addr()).copied(),
+            false => self.index.get(&inner).copied(),
         }
     }
 
@@ -83,7 +84,7 @@ impl Log {
         }
     }
 
-    pub(crate) fn write(&mut self, inner: *const Inner, value: *mut (), free: Option<Free>) {
+    pub(crate) fn write(&mut self, inner: NonNull<Inner>, value: *mut (), free: Option<Free>) {
         if let Some(at) = self.find(inner) {
             let old = std::mem::replace(&mut self.writes[at].value, value);
             match self.branches {
@@ -97,10 +98,10 @@ impl Log {
         match self.writes.len() {
             ..=FEW => {}
             len if self.index.is_empty() => {
-                self.index.extend((0..len).map(|at| (self.writes[at].inner.addr(), at)));
+                self.index.extend((0..len).map(|at| (self.writes[at].inner, at)));
             }
             len => {
-                self.index.insert(inner.addr(), len - 1);
+                self.index.insert(inner, len - 1);
             }
         }
     }
@@ -128,7 +129,7 @@ impl Log {
             self.superseded.extend(write.free.map(|free| (undone, free)));
         }
         for write in self.writes.drain(mark.writes..) {
-            self.index.remove(&write.inner.addr());
+            self.index.remove(&write.inner);
             self.superseded.extend(write.free.map(|free| (write.value, free)));
         }
         if self.writes.len() <= FEW {
@@ -139,12 +140,12 @@ impl Log {
     /// The reads, one for each variable, in the order of the reads.
     pub(crate) fn distinct_reads(&mut self) -> &[ReadEntry] {
         let mut variables = HashSet::new();
-        self.reads.retain(|read| variables.insert(read.inner.addr()));
+        self.reads.retain(|read| variables.insert(read.inner));
         &self.reads
     }
 
     /// The word that this transaction found when it locked a variable, without `WAITERS`.
-    pub(crate) fn found(&self, inner: *const Inner) -> Option<u64> {
+    pub(crate) fn found(&self, inner: NonNull<Inner>) -> Option<u64> {
         self.find(inner).map(|at| self.writes[at].found & !WAITERS)
     }
 

@@ -4,7 +4,7 @@ use crate::engine::{Engine, Versioned, publish};
 use crate::log::BranchMark;
 use crate::session::{self, Free, Garbage, Session};
 use crate::turn::CommitTurn;
-use crate::var::Inner;
+use crate::var::Borrowed;
 use crate::wait::{Registration, WaitingTx};
 use selvedge_core::{indivisible, quietly};
 use std::cell::RefCell;
@@ -109,8 +109,10 @@ impl<X> sealed::Ending for Abort<X> {
 /// .await;
 /// # };
 /// ```
-/// In direct style, a wait in a body panics. So does a transaction that is begun within a body by a
-/// function such as [`atomically`](crate::atomically()): [`Tx::atomically`] nests them.
+/// A body must not wait for another OS thread either, by a mutex or the like: that one may wait for
+/// this transaction. In direct style, a wait in a body panics. So does a transaction that is begun
+/// within a body by a function such as [`atomically`](crate::atomically()): [`Tx::atomically`]
+/// nests them.
 ///
 /// References to values end with the attempt:
 /// ```compile_fail
@@ -262,13 +264,13 @@ struct Branch {
 impl<E: Engine> Tx<E> {
     /// The value of a variable, as a pointer to its node or as the bits of a word.
     #[inline(always)]
-    pub(crate) fn load(&self, inner: &Inner) -> Tried<*mut ()> {
+    pub(crate) fn load(&self, inner: Borrowed<'_>) -> Tried<*mut ()> {
         let state = &mut *self.state.borrow_mut();
         if state.has_conflict {
             return Err(Stop(StopReason::Conflict));
         }
         let log = &mut state.session.as_mut().expect("the attempt has not ended").log;
-        if let Some(at) = log.find(inner) {
+        if let Some(at) = log.find(inner.pointer()) {
             return Ok(log.writes[at].value);
         }
         let attempt = state.attempt.as_mut().expect("the attempt has not ended");
@@ -279,8 +281,8 @@ impl<E: Engine> Tx<E> {
     }
 
     #[inline(always)]
-    pub(crate) fn store(&self, inner: &Inner, value: *mut (), free: Option<Free>) {
-        self.state.borrow_mut().session().log.write(inner, value, free);
+    pub(crate) fn store(&self, inner: Borrowed<'_>, value: *mut (), free: Option<Free>) {
+        self.state.borrow_mut().session().log.write(inner.pointer(), value, free);
     }
 
     /// Ends the attempt without effect. The transaction waits until another one has written a

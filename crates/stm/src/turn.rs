@@ -18,15 +18,16 @@
 use crate::engine::lock_one;
 use crate::log::Log;
 use crate::primitives::{Ordering, give_way, in_one_order};
-use crate::var::{Inner, version};
+use crate::var::{Borrowed, Inner, version};
 use crate::world::world;
 use std::collections::HashMap;
+use std::ptr::NonNull;
 
 /// The turn, with the variables that its attempt has locked. It is given back when this is dropped,
 /// and so it is dropped before the session of the attempt is unpinned.
 pub(crate) struct CommitTurn {
-    /// The variables by their addresses, with their words as the turn found them.
-    locked: HashMap<usize, (*const Inner, u64)>,
+    /// The variables, with their words as the turn found them.
+    locked: HashMap<NonNull<Inner>, u64>,
 }
 
 impl CommitTurn {
@@ -37,9 +38,8 @@ impl CommitTurn {
     }
 
     /// Locks a variable until the turn ends; the word that it had.
-    pub(crate) fn keep(&mut self, inner: &Inner) -> u64 {
-        let address = std::ptr::from_ref(inner).addr();
-        self.locked.entry(address).or_insert_with(|| (inner, lock_surely(inner))).1
+    pub(crate) fn keep(&mut self, inner: Borrowed<'_>) -> u64 {
+        *self.locked.entry(inner.pointer()).or_insert_with(|| lock_surely(&inner))
     }
 
     /// Locks the variables of the log's writes, which the caller publishes; the newest of their
@@ -47,10 +47,10 @@ impl CommitTurn {
     pub(crate) fn lock_all(&mut self, log: &mut Log) -> u64 {
         let mut newest = 0;
         for write in &mut log.writes {
-            write.found = match self.locked.remove(&write.inner.addr()) {
-                Some((_, found)) => found,
+            write.found = match self.locked.remove(&write.inner) {
+                Some(found) => found,
                 // SAFETY: the session of the log is pinned.
-                None => lock_surely(unsafe { &*write.inner }),
+                None => lock_surely(unsafe { write.inner.as_ref() }),
             };
             newest = newest.max(version(write.found));
         }
@@ -70,10 +70,10 @@ fn lock_surely(inner: &Inner) -> u64 {
 
 impl Drop for CommitTurn {
     fn drop(&mut self) {
-        for (inner, found) in self.locked.values() {
+        for (inner, found) in &self.locked {
             // SAFETY: the session of the attempt is pinned until `AttemptState::end` has dropped
             // the turn. This turn has locked the variable, and no commit has published it since.
-            unsafe { &**inner }.word.store(*found, Ordering::Release);
+            unsafe { inner.as_ref() }.word.store(*found, Ordering::Release);
         }
         world().turn.0.store(false, Ordering::Release);
     }

@@ -19,6 +19,7 @@ use crate::transaction::{Tried, Tx};
 use crate::wait::Waiters;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::ptr::{NonNull, without_provenance_mut};
 
 pub(crate) const LOCKED: u64 = 1;
@@ -49,6 +50,35 @@ pub(crate) struct Inner {
     free: Free,
 }
 
+/// A reference to a variable that is alive for `'a`. Its pointer may also free the variable, which
+/// a pointer made of a plain reference may not.
+#[derive(Clone, Copy)]
+pub(crate) struct Borrowed<'a>(NonNull<Inner>, PhantomData<&'a Inner>);
+
+impl Borrowed<'_> {
+    /// # Safety
+    /// The pointer was made by `Inner::new`, and the variable is not freed during the lifetime.
+    #[inline(always)]
+    pub(crate) unsafe fn new(inner: NonNull<Inner>) -> Self {
+        Borrowed(inner, PhantomData)
+    }
+
+    #[inline(always)]
+    pub(crate) fn pointer(self) -> NonNull<Inner> {
+        self.0
+    }
+}
+
+impl Deref for Borrowed<'_> {
+    type Target = Inner;
+
+    #[inline(always)]
+    fn deref(&self) -> &Inner {
+        // SAFETY: the contract of `new`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
 impl Inner {
     fn new(value: *mut (), free: Free) -> NonNull<Inner> {
         let inner = Inner {
@@ -72,9 +102,11 @@ impl Inner {
     /// # Safety
     /// The caller owns a handle, which ends here.
     pub(crate) unsafe fn release(inner: NonNull<Inner>) {
-        // SAFETY: the caller's handle keeps it alive.
-        let (before, free) =
-            unsafe { (inner.as_ref().handles.fetch_sub(1, Ordering::AcqRel), inner.as_ref().free) };
+        // SAFETY: the caller's handle keeps the variable alive.
+        let free = unsafe { inner.as_ref() }.free;
+        // SAFETY: as above. From here on, another OS thread may drop the last handle and free the
+        // variable.
+        let before = unsafe { inner.as_ref() }.handles.fetch_sub(1, Ordering::AcqRel);
         if before == 1 {
             let mut session = session::take();
             // SAFETY: that was the last handle, so a transaction that begins from now on cannot
@@ -314,9 +346,9 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     }
 
     #[inline(always)]
-    fn inner(&self) -> &Inner {
+    fn inner(&self) -> Borrowed<'_> {
         // SAFETY: it lives as long as a handle does.
-        unsafe { self.inner.as_ref() }
+        unsafe { Borrowed::new(self.inner) }
     }
 
     /// The value, as this transaction sees it: the one that it has written itself, or else the one
@@ -415,9 +447,9 @@ impl<T: Word, E: Engine> TWord<T, E> {
     }
 
     #[inline(always)]
-    fn inner(&self) -> &Inner {
+    fn inner(&self) -> Borrowed<'_> {
         // SAFETY: it lives as long as a handle does.
-        unsafe { self.inner.as_ref() }
+        unsafe { Borrowed::new(self.inner) }
     }
 
     /// The value, as this transaction sees it: the one that it has written itself, or else the one

@@ -19,7 +19,7 @@
 
 use crate::log::Log;
 use crate::primitives::{Ordering, lock};
-use crate::var::{Inner, LOCKED, WAITERS};
+use crate::var::{Borrowed, Inner, LOCKED, WAITERS};
 use selvedge_core::{Queue, Role, WaitQueue};
 use std::panic::Location;
 use std::ptr::NonNull;
@@ -80,12 +80,12 @@ impl Registration {
         let mut registration = Registration { waiter, variables: Vec::with_capacity(reads.len()) };
         for read in reads {
             // SAFETY: the session of this log is pinned.
-            let inner = unsafe { &*read.inner };
+            let inner = unsafe { Borrowed::new(read.inner) };
             // A variable without a handle is out of reach of any later transaction, so this one
             // does not wait for it.
             if inner.hold() && !registration.enter(inner, read.word) {
                 // SAFETY: the handle of `hold`, which did not go into `variables`.
-                unsafe { Inner::release(NonNull::from(inner)) };
+                unsafe { Inner::release(inner.pointer()) };
                 return None;
             }
         }
@@ -93,14 +93,14 @@ impl Registration {
     }
 
     /// Steps 1. to 3. above. False if the variable is not as it was read.
-    fn enter(&mut self, inner: &Inner, seen: u64) -> bool {
+    fn enter(&mut self, inner: Borrowed<'_>, seen: u64) -> bool {
         let mut list = lock(&inner.waiters);
         let set = |word: u64| (word & !WAITERS == seen).then_some(word | WAITERS);
         if inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, set).is_err() {
             return false;
         }
         list.get_or_insert_default().push(self.waiter.clone());
-        self.variables.push(NonNull::from(inner));
+        self.variables.push(inner.pointer());
         true
     }
 

@@ -210,6 +210,27 @@ fn a_waiter_that_is_cancelled_leaves_its_variables<E: Engine>() {
     assert_eq!(x.read_now(), 1);
 }
 
+/// The registration then frees the variable.
+fn a_waiter_has_the_last_handle<E: Engine>() {
+    let value = Arc::new(());
+    let place = RefCell::new(Some(TVar::<_, E>::with_engine(value.clone())));
+    {
+        let mut waits = pin!(atomically_with::<E, ()>(|tx| {
+            let var = place.borrow().clone().expect("it is there");
+            let _ = var.read(tx)?;
+            tx.retry()
+        }));
+        assert_eq!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);
+        drop(place.take());
+    }
+    let begin = Instant::now();
+    while Arc::strong_count(&value) > 1 {
+        reclaim();
+        std::thread::yield_now();
+        assert!(begin.elapsed() < Duration::from_secs(60), "the variable is left");
+    }
+}
+
 fn a_transaction_that_can_never_be_woken_panics<E: Engine>() {
     round_robin(async {
         let waits = spawn(atomically_with::<E, ()>(|tx| tx.retry()));
@@ -342,6 +363,7 @@ under_each_engine! {
     hooks_run_once_and_in_order
     a_thread_waits_until_a_variable_it_has_read_is_written
     a_waiter_that_is_cancelled_leaves_its_variables
+    a_waiter_has_the_last_handle
     a_transaction_that_can_never_be_woken_panics
     a_transaction_of_its_own_within_a_body_panics
     a_hook_runs_a_transaction
