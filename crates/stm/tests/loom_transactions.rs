@@ -219,3 +219,29 @@ fn no_value_is_freed_while_it_is_read() {
         reader.join().unwrap();
     });
 }
+
+/// The variable within goes with the value around it. The attempt reads both without a handle of its
+/// own.
+#[test]
+fn no_variable_is_freed_while_an_attempt_reads_it() {
+    model(|| {
+        let around = TVar::new(Some(TVar::new(Watched(UnsafeCell::new(1)))));
+        let shared = around.clone();
+        let reader = thread::spawn(move || {
+            atomically_blocking(|tx| {
+                if let Some(within) = shared.read(tx)? {
+                    // SAFETY: loom watches the cell.
+                    let n = within.read(tx)?.0.with(|n| unsafe { *n });
+                    assert_eq!(n, 1);
+                }
+                Ok(())
+            });
+        });
+        atomically_blocking(|tx| {
+            around.write(tx, None);
+            Ok(())
+        });
+        reclaim();
+        reader.join().unwrap();
+    });
+}
