@@ -96,7 +96,7 @@ impl Cpu {
     ///
     /// A thread that waits for nothing else makes a call as [`Trace::Call`]. A thread that may move
     /// or be cancelled, or that makes the call within a `join!` or a `select!`, makes it as
-    /// [`Trace::Any`], and the call is among [`detached`](Cpu::detached). This answers both.
+    /// [`Trace::Detached`], and the call is among [`detached`](Cpu::detached). This answers both.
     /// Threads that go on are [woken](Cpu::woken). A scheduler passes each node through this, once
     /// for each type of call that it knows, before it acts on the node.
     ///
@@ -128,7 +128,7 @@ impl Cpu {
     pub fn answer<C: Syscall>(&mut self, node: Trace, mut reply: impl FnMut(C) -> C::Reply) -> Trace {
         match node {
             Trace::Call(call) => self.answer_one(call, &mut reply).map_or(Trace::Blocked, Trace::Call),
-            Trace::Any => {
+            Trace::Detached => {
                 // A woken thread may make more requests, behind those that are there now. The
                 // requests that are not answered keep their order.
                 let mut is_left = false;
@@ -143,7 +143,7 @@ impl Cpu {
                         self.put_back(Detached { request, waker });
                     }
                 }
-                if is_left { Trace::Any } else { Trace::Blocked }
+                if is_left { Trace::Detached } else { Trace::Blocked }
             }
             other => other,
         }

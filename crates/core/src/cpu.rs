@@ -211,7 +211,7 @@ impl Cpu {
     }
 
     /// The next request that was made on behalf of a waker. A scheduler calls this after
-    /// [`Trace::Any`](crate::Trace::Any) until there is none.
+    /// [`Trace::Detached`](crate::Trace::Detached) until there is none.
     pub fn detached(&mut self) -> Option<Detached> {
         self.inner().spilled.borrow_mut().pop_front()
     }

@@ -24,7 +24,7 @@ use std::time::Duration;
 /// [LZ07 §4.2]: `worker_epoll` and its like, with [LZ07 Figure 16]: the registered event carries
 /// the continuation.
 pub trait Events {
-    /// Takes over a request, or all of [`Cpu::detached`] for [`Trace::Any`].
+    /// Takes over a request, or all of [`Cpu::detached`] for [`Trace::Detached`].
     ///
     /// # Errors
     /// Gives back a node that it does not know. A scheduler that has no other use for the node
@@ -253,7 +253,7 @@ impl Cpu {
         }
         if self.inner().has_detached() {
             // A thread that panicked has left these requests, or a destructor has.
-            events.submit(self, Trace::Any)?;
+            events.submit(self, Trace::Detached)?;
             return Ok(true);
         }
         if events.armed() > 0 {

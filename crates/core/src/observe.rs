@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use crate::deadlock::cycles;
-pub use crate::observer::{End, Ended, Errand, Lengths, Note, Object, Observer};
+pub use crate::observer::{End, Ended, Lengths, Note, Object, Observer, WaitReason};
 pub use crate::thread_info::{Seen, ThreadId};
 
 impl ThreadId {
@@ -102,12 +102,12 @@ pub fn waits_for(other: u32, tie: &'static str) {
     }
 }
 
-/// Tells the observer, if there is one, for which errand the running thread is about to wait behind
+/// Tells the observer, if there is one, for which reason the running thread is about to wait behind
 /// a waker. A future that returns `Pending` calls this each time.
 #[inline]
-pub fn waits_on(errand: impl FnOnce() -> Errand) {
+pub fn waits_on(reason: impl FnOnce() -> WaitReason) {
     if let Some(cpu) = current() {
-        cpu.tell(|observer| observer.waits_on(errand()));
+        cpu.tell(|observer| observer.waits_on(reason()));
     }
 }
 

@@ -51,14 +51,14 @@ pub struct Ended {
 
 /// The thing for which a thread waits behind a waker. The server of the request describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Errand {
+pub struct WaitReason {
     /// The action, as the sentence "waits to ..." goes on: `read`, `look up`.
     pub call: &'static str,
     /// The object of the action.
     pub object: Object,
 }
 
-/// The object of an [`Errand`].
+/// The object of a [`WaitReason`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Object {
@@ -123,8 +123,8 @@ pub trait Observer: Send {
     /// this step with `waits_for` was named for that request.
     fn waits_not(&mut self) {}
 
-    /// The running thread is about to wait behind a waker for this errand.
-    fn waits_on(&mut self, _errand: Errand) {}
+    /// The running thread is about to wait behind a waker for this reason.
+    fn waits_on(&mut self, _errand: WaitReason) {}
 
     /// Whether the observer wants the lengths of the queues now. The CPU asks once per turn.
     fn surveys(&mut self) -> bool {

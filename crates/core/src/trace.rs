@@ -50,7 +50,7 @@ pub enum Trace {
     /// foreign combinators, from any wait of a thread that may move, and from sleeps and calls of a
     /// thread that can be cancelled. The thread itself comes back through
     /// [`Cpu::woken`](crate::Cpu::woken).
-    Any,
+    Detached,
     /// The thread waits for another thread, or behind a waker. The CPU keeps the thread, and gives
     /// it back through
     /// [`Cpu::woken`](crate::Cpu::woken).

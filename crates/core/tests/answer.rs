@@ -41,10 +41,10 @@ fn a_call_is_answered_wherever_it_was_made() {
     let thread = cpu.woken().unwrap();
     assert!(matches!(thread.step(&mut cpu), Trace::Ret));
 
-    // A thread that can be cancelled makes the same call through `Trace::Any`.
+    // A thread that can be cancelled makes the same call through `Trace::Detached`.
     let mut handle = cpu.spawn_local(async { call(Double(21)).await }).unwrap();
     let node = cpu.woken().unwrap().step(&mut cpu);
-    assert!(matches!(node, Trace::Any));
+    assert!(matches!(node, Trace::Detached));
     assert!(matches!(cpu.answer(node, |Double(n)| 2 * n), Trace::Blocked));
     cpu.woken().unwrap().step(&mut cpu);
     assert_eq!(handle.try_join().unwrap().unwrap(), 42);
@@ -62,8 +62,8 @@ fn what_is_not_of_the_type_is_left_in_order() {
     let mut handle = cpu.spawn_local(within).unwrap();
     let node = cpu.woken().unwrap().step(&mut cpu);
     let node = cpu.answer(node, |Double(n)| 2 * n);
-    assert!(matches!(node, Trace::Any));
-    assert!(matches!(cpu.answer(node, |Name| "selvedge"), Trace::Any));
+    assert!(matches!(node, Trace::Detached));
+    assert!(matches!(cpu.answer(node, |Name| "selvedge"), Trace::Detached));
     let left = cpu.detached().unwrap();
     assert!(matches!(left.request, Request::Sleep(_)));
     assert!(cpu.detached().is_none());

@@ -5,8 +5,8 @@ mod never;
 
 use never::Never;
 use selvedge_core::observe::{
-    End, Ended, Errand, Note, Object, Observer, Seen, ThreadId, named, nudge, observe, running, waits_for,
-    waits_on,
+    End, Ended, Note, Object, Observer, Seen, ThreadId, WaitReason, named, nudge, observe, running,
+    waits_for, waits_on,
 };
 use selvedge_core::{
     Cpu, Deadline, Interest, JoinHandle, Local, NoEvents, Readiness, Syscall, Time, Trace, WaitFd, WaitQueue,
@@ -33,7 +33,7 @@ enum Told {
     Mail(usize),
     Named(u32, String),
     WaitsFor(u32, &'static str),
-    WaitsOn(Errand),
+    WaitsOn(WaitReason),
     Length(&'static str, usize),
 }
 
@@ -86,8 +86,8 @@ impl Observer for Teller {
         tell(Told::WaitsFor(other, tie));
     }
 
-    fn waits_on(&mut self, errand: Errand) {
-        tell(Told::WaitsOn(errand));
+    fn waits_on(&mut self, reason: WaitReason) {
+        tell(Told::WaitsOn(reason));
     }
 
     fn surveys(&mut self) -> bool {
@@ -176,7 +176,7 @@ fn all_ends() -> Vec<&'static str> {
                 "Sleep"
             }
             Trace::Call(call) => (ready.extend(call.take::<Ask>().unwrap().1.reply(3)), "Call").1,
-            Trace::Any => "Any",
+            Trace::Detached => "Any",
             Trace::Blocked => "Blocked",
             Trace::Ret => "Ret",
             Trace::Panic(_) => "Panic",
@@ -237,7 +237,7 @@ fn a_thread_that_waits_for_several_things() {
     let thread = cpu.thread(async move {
         futures::future::join(WaitFd::new(fds[0]), WaitFd::new(fds[1])).await;
     });
-    assert!(matches!(thread.unwrap().step(&mut cpu), Trace::Any));
+    assert!(matches!(thread.unwrap().step(&mut cpu), Trace::Detached));
     assert_eq!(ends(), ["Wait 3, ..."]);
 }
 
@@ -331,9 +331,9 @@ fn it_begins_and_ends_while_a_scheduler_runs() {
 #[test]
 fn what_a_thread_waits_for_and_the_lengths_of_the_queues() {
     let _observing = observing();
-    let errand = || Errand { call: "read", object: Object::Part { fd: 5, offset: 4096, length: 512 } };
+    let reason = || WaitReason { call: "read", object: Object::Part { fd: 5, offset: 4096, length: 512 } };
     round_robin(async move {
-        waits_on(errand);
+        waits_on(reason);
         let others: Vec<_> = (0..3).map(|_| spawn_local(async { yield_now().await })).collect();
         SURVEYS.store(true, Ordering::Relaxed);
         // This is longer than a turn. After a turn the scheduler polls the event source.
@@ -341,7 +341,7 @@ fn what_a_thread_waits_for_and_the_lengths_of_the_queues() {
             yield_now().await;
         }
         let told = std::mem::take(&mut *TOLD.lock().unwrap());
-        assert!(told.contains(&Told::WaitsOn(errand())));
+        assert!(told.contains(&Told::WaitsOn(reason())));
         let lengths = told.iter().filter(|told| matches!(told, Told::Length(..)));
         // The lengths are told once, because the survey is over then.
         assert_eq!(lengths.collect::<Vec<_>>(), [&Told::Length("woken", 1)]);

@@ -52,7 +52,7 @@ fn a_sleep_that_another_os_thread_drops_in_the_step_that_asked_is_not_written_to
     // The thread can be cancelled, so its request is served with a waker.
     let _handle = cpu.spawn_local(asks).unwrap();
     let thread = cpu.woken().unwrap();
-    assert!(matches!(thread.step(&mut cpu), Trace::Any));
+    assert!(matches!(thread.step(&mut cpu), Trace::Detached));
     assert_eq!(*new_owner.recv().unwrap(), [7; WORDS]);
 }
 
@@ -114,7 +114,7 @@ fn a_call_that_moves_after_it_has_asked_is_not_taken_back_by_another_at_its_old_
     cpu.make_ready(thread.unwrap());
     while let Some(thread) = cpu.woken() {
         match thread.step(&mut cpu) {
-            Trace::Any => {
+            Trace::Detached => {
                 while let Some(Detached { request: Request::Call(call), .. }) = cpu.detached() {
                     let (Ask, answer) = call.take::<Ask>().unwrap();
                     assert!(answer.reply(7).is_none());
@@ -162,7 +162,7 @@ fn a_queue_can_wake_a_thread_that_went_on_to_wait_for_something_else() {
         .await;
     });
     let Trace::Yield(thread) = thread.unwrap().step(&mut cpu) else { panic!() };
-    assert!(matches!(thread.step(&mut cpu), Trace::Any));
+    assert!(matches!(thread.step(&mut cpu), Trace::Detached));
     assert!(matches!(cpu.detached().unwrap().request, Request::Sleep(_)));
     door.with(|_, queue| queue.grant());
     let thread = cpu.woken().expect("the door wakes it");
@@ -179,7 +179,7 @@ fn what_a_panicking_thread_has_asked_for_others_is_served() {
     });
     assert!(matches!(thread.unwrap().step(&mut cpu), Trace::Panic(_)));
     let next = cpu.thread(async { yield_now().await }).unwrap();
-    assert!(matches!(next.step(&mut cpu), Trace::Any));
+    assert!(matches!(next.step(&mut cpu), Trace::Detached));
     assert!(cpu.detached().is_some() && cpu.detached().is_some());
     assert!(cpu.woken().is_some());
 }
@@ -211,7 +211,7 @@ fn descriptors(cpu: &mut Cpu, step: Trace) -> Vec<i32> {
     let fd = |readiness: Readiness| readiness.fd;
     match step {
         Trace::Wait(wait) => vec![fd(wait.readiness)],
-        Trace::Any => std::iter::from_fn(|| cpu.detached())
+        Trace::Detached => std::iter::from_fn(|| cpu.detached())
             .map(|detached| match detached.request {
                 Request::Wait(readiness) => fd(readiness),
                 other => panic!("{other:?}"),

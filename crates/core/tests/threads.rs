@@ -437,7 +437,7 @@ fn a_leaf_dropped_in_its_step_takes_its_request_back() {
     });
     // The loser lives until the end of the scope, so its request is detached, and not lost.
     let node = thread.unwrap().step(&mut cpu);
-    assert!(matches!(node, Trace::Any), "{node:?}");
+    assert!(matches!(node, Trace::Detached), "{node:?}");
     assert!(matches!(cpu.detached().unwrap().request, Request::Sleep(_)));
 
     let thread = cpu.thread(async {
@@ -467,7 +467,7 @@ fn a_call_of_ones_own_in_a_join_is_answered_through_the_waker() {
     cpu.make_ready(main.unwrap());
     while let Some(thread) = cpu.woken() {
         match thread.step(&mut cpu) {
-            Trace::Any => {
+            Trace::Detached => {
                 while let Some(detached) = cpu.detached() {
                     let Request::Call(call) = detached.request else { panic!() };
                     let (Double(n), answer) = call.take::<Double>().unwrap();

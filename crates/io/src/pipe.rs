@@ -24,7 +24,7 @@ use crate::sys::{self, Fd};
 use crate::time::sleep;
 use crate::wait_reason::with_reason;
 use rustix::io::Errno;
-use selvedge_core::observe::{Errand, Object};
+use selvedge_core::observe::{Object, WaitReason};
 use selvedge_core::{Interest, Time};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -263,7 +263,7 @@ fn opening(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 /// Opens an end of a FIFO on the blocking pool.
 async fn open_fifo(path: PathBuf, write: bool) -> io::Result<NonBlocking<Fd>> {
     let name: Arc<str> = path.to_string_lossy().into();
-    let reason = || Errand { call: "open", object: Object::Name(name.clone()) };
+    let reason = || WaitReason { call: "open", object: Object::Name(name.clone()) };
     let opened = Lane::Files.run(move || {
         let fd = sys::open_fifo(&path, write)?;
         match rustix::fs::FileType::from_raw_mode(sys::status(&fd)?.mode) {

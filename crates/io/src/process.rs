@@ -34,7 +34,7 @@ use crate::sys::{self, Fd};
 use crate::time::{sleep, timeout};
 use crate::wait_reason::with_reason;
 use rustix::io::Errno;
-use selvedge_core::observe::{Errand, Object};
+use selvedge_core::observe::{Object, WaitReason};
 use selvedge_scope::join;
 use std::ffi::OsStr;
 use std::io;
@@ -146,7 +146,7 @@ impl Command {
             let child = sys::start(&mut command).map(|child| Child::of(child, kill_on_drop));
             (command, child)
         });
-        let reason = || Errand { call: "start", object: Object::Name(program.clone()) };
+        let reason = || WaitReason { call: "start", object: Object::Name(program.clone()) };
         let (command, child) = with_reason(reason, started).await?;
         self.command = command;
         let mut child = child.map_err(self.starting())?;
@@ -357,8 +357,8 @@ impl Child {
 }
 
 /// The reason of the wait of a thread that waits for the end of a child.
-fn ending(child: u32) -> Errand {
-    Errand { call: "end", object: Object::Process(child) }
+fn ending(child: u32) -> WaitReason {
+    WaitReason { call: "end", object: Object::Process(child) }
 }
 
 impl Drop for Child {

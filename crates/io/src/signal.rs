@@ -26,7 +26,7 @@ use crate::NonBlocking;
 use crate::sys::{self, Action, Fd};
 use crate::wait_reason::with_reason;
 use rustix::io::Errno;
-use selvedge_core::observe::{Errand, Object};
+use selvedge_core::observe::{Object, WaitReason};
 use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
@@ -204,7 +204,7 @@ impl Signals {
             if let Some(signal) = self.try_next() {
                 return Ok(signal);
             }
-            let reason = || Errand { call: "get", object: Object::Name(self.names().into()) };
+            let reason = || WaitReason { call: "get", object: Object::Name(self.names().into()) };
             match &self.source {
                 Source::Process { eventfd, .. } => {
                     let read = |eventfd: &Fd| Ok(sys::read(eventfd, &mut [0; 8])?);

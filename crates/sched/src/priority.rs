@@ -306,11 +306,11 @@ impl ReadyQueue {
                     self.push(cpu, thread, rank);
                 }
             }
-            Trace::Any => {
+            Trace::Detached => {
                 // The thread may have ended, or may be ready again already. Then its rank must not
                 // stay for a later thread with the same id.
                 let waits = thread_id.info().is_some_and(|thread| thread.is_waiting());
-                let submitted = submit(cpu, events, Trace::Any, &mut rank);
+                let submitted = submit(cpu, events, Trace::Detached, &mut rank);
                 if waits {
                     self.waiting.insert(id, rank);
                 }
@@ -357,10 +357,10 @@ fn submit(cpu: &mut Cpu, events: &mut impl Events, mut node: Trace, rank: &mut R
             Err(Trace::Call(request)) if request.is::<SetRank>() => {
                 let (request, answer) = request.take::<SetRank>().map_err(Trace::Call)?;
                 rank.serve(request, answer);
-                Trace::Any
+                Trace::Detached
             }
             // The source does not take detached requests.
-            Err(Trace::Any) => match cpu.detached().map(|detached| detached.request) {
+            Err(Trace::Detached) => match cpu.detached().map(|detached| detached.request) {
                 None => return Ok(()),
                 Some(Request::Call(request)) => Trace::Call(request),
                 Some(other) => {

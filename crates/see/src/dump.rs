@@ -5,7 +5,7 @@ use crate::json::{self, Json};
 use crate::named;
 use crate::order::ordered;
 use crate::recorder::{self, CENSUS, Records, ThreadRecord};
-use selvedge_core::observe::{self, End, Errand, Object, ThreadId};
+use selvedge_core::observe::{self, End, Object, ThreadId, WaitReason};
 use selvedge_core::{Interest, Time};
 use std::fmt;
 use std::sync::Arc;
@@ -182,8 +182,8 @@ impl ThreadRecord {
     /// What the thread waits for, in words; `None` if its last step has not left it waiting.
     pub(crate) fn words(&self, now: Time, descriptors: &mut Descriptors) -> Option<String> {
         let end = self.end.filter(|end| recorder::is_wait(*end))?;
-        let mut words = match (&self.errand, end) {
-            (Some(errand), End::Park | End::Wait(_) | End::Sleep(_)) => describe_errand(errand, descriptors),
+        let mut words = match (&self.reason, end) {
+            (Some(reason), End::Park | End::Wait(_) | End::Sleep(_)) => describe_reason(reason, descriptors),
             _ => describe(end, now, descriptors),
         };
         if self.several {
@@ -213,8 +213,8 @@ pub(crate) fn call(end: End) -> String {
 }
 
 /// What a thread waits for that has said so.
-fn describe_errand(errand: &Errand, descriptors: &mut Descriptors) -> String {
-    let Errand { call, object } = errand;
+fn describe_reason(reason: &WaitReason, descriptors: &mut Descriptors) -> String {
+    let WaitReason { call, object } = reason;
     match object {
         Object::None => format!("waits to {call}"),
         Object::Descriptor(fd) => format!("waits to {call} descriptor {fd} ({})", descriptors.describe(*fd)),

@@ -8,7 +8,7 @@ use crate::counters::{Counts, LiveCounts};
 use crate::descriptors::Descriptors;
 use crate::named;
 use crate::timeline::{self, TimedSpan};
-use selvedge_core::observe::{self, End, Ended, Errand, Note, Observer, Seen, ThreadId};
+use selvedge_core::observe::{self, End, Ended, Note, Observer, Seen, ThreadId, WaitReason};
 use selvedge_core::{Cpu, Interest, Lock, Time, WordLock};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -30,7 +30,7 @@ pub(crate) struct ThreadRecord {
     /// The only thread that would wake it, and why that thread.
     pub(crate) waits_for: Option<(u32, &'static str)>,
     /// What it has said that it waits for.
-    pub(crate) errand: Option<Box<Errand>>,
+    pub(crate) reason: Option<Box<WaitReason>>,
     pub(crate) called: Option<Arc<str>>,
     pub(crate) steps: u64,
 }
@@ -110,7 +110,7 @@ struct Recorder {
     before: Option<ThreadId>,
     /// What the running thread has said.
     waits_for: Option<(u32, &'static str)>,
-    errand: Option<Errand>,
+    reason: Option<WaitReason>,
     /// When the lengths of the queues were asked for last, for which survey, and what they are.
     surveyed: Time,
     survey: u64,
@@ -136,7 +136,7 @@ pub(crate) fn recorder(cpu: u32) -> Box<dyn Observer> {
         census: 0,
         before: None,
         waits_for: None,
-        errand: None,
+        reason: None,
         surveyed: Time::default(),
         survey: 0,
         lengths: Vec::new(),
@@ -190,7 +190,7 @@ impl Observer for Recorder {
             count.several.add(1);
         }
         let waits_for = self.waits_for.take().filter(|_| is_wait(end) && !several);
-        let errand = self.errand.take().filter(|_| is_wait(end)).map(Box::new);
+        let reason = self.reason.take().filter(|_| is_wait(end)).map(Box::new);
         let (now, cpu) = (self.now, self.seat.cpu);
         let before = with_part(thread, |records| {
             if matches!(end, End::Return | End::Panic) {
@@ -199,7 +199,7 @@ impl Observer for Recorder {
             let record = records.entry(thread.get()).or_insert_with(|| ThreadRecord::new(thread, cpu));
             let before = record.end.replace(end);
             (record.several, record.since, record.cpu, record.waits_for) = (several, now, cpu, waits_for);
-            record.errand = errand;
+            record.reason = reason;
             record.steps += 1;
             Some((before, if timeline::is_on() { record.called.clone() } else { None }))
         });
@@ -279,8 +279,8 @@ impl Observer for Recorder {
         self.waits_for = None;
     }
 
-    fn waits_on(&mut self, errand: Errand) {
-        self.errand = Some(errand);
+    fn waits_on(&mut self, reason: WaitReason) {
+        self.reason = Some(reason);
     }
 
     fn surveys(&mut self) -> bool {
@@ -328,8 +328,8 @@ impl ThreadRecord {
 
     /// Of a thread that has made no step yet, or none since it is observed.
     pub(crate) fn unrun(thread: ThreadId, cpu: u32, since: Time) -> ThreadRecord {
-        let (waits_for, errand, called) = (None, None, None);
-        ThreadRecord { thread, end: None, several: false, since, cpu, waits_for, errand, called, steps: 0 }
+        let (waits_for, reason, called) = (None, None, None);
+        ThreadRecord { thread, end: None, several: false, since, cpu, waits_for, reason, called, steps: 0 }
     }
 
     /// Whether the thread waits, as far as can be told. What is given back by an event source

@@ -245,7 +245,7 @@ impl Clock {
     fn submit(&mut self, cpu: &mut Cpu, node: Trace) {
         match node {
             Trace::Sleep(sleep) => self.threads.push(sleep),
-            Trace::Any => {
+            Trace::Detached => {
                 while let Some(Detached { request, waker, .. }) = cpu.detached() {
                     let Request::Sleep(alarm) = request else { panic!("{request:?}") };
                     self.wakers.push((alarm.until(), waker));

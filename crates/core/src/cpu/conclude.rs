@@ -122,7 +122,7 @@ impl CpuInner {
                 if matches!(ask, Ask::BlockHere(_)) && !sticky && !any { WAITING_HERE } else { WAITING };
             self.keep(key, head, state, site);
         }
-        if any { Trace::Any } else { Trace::Blocked }
+        if any { Trace::Detached } else { Trace::Blocked }
     }
 
     /// Tells the observer how a step has ended, before other code has the thread.
@@ -159,7 +159,7 @@ impl CpuInner {
     /// The step ended the thread, and left detached requests, of combinators that outlive it.
     fn also_any(&self, end: Trace) -> Trace {
         match end {
-            Trace::Ret => Trace::Any,
+            Trace::Ret => Trace::Detached,
             // The panic is reported first; the requests come with the next step, or when the
             // scheduler is idle.
             end => {

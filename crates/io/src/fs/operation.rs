@@ -5,7 +5,7 @@ use super::region::Region;
 use crate::sys::{self, Call, Fd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
-use selvedge_core::observe::{Errand, Object};
+use selvedge_core::observe::{Object, WaitReason};
 use std::ffi::CString;
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -201,7 +201,7 @@ impl Operation {
     }
 
     /// The operation's kind and object, for the observer.
-    pub(super) fn reason(&self) -> Errand {
+    pub(super) fn reason(&self) -> WaitReason {
         let path = |path: &CString| Object::Name(path.to_string_lossy().into());
         let part = |transfer: &Transfer| Object::Part {
             fd: transfer.file.as_fd().as_raw_fd(),
@@ -222,7 +222,7 @@ impl Operation {
             Operation::Opened(_) => ("open", Object::None),
             Operation::Close(_) => ("close", Object::None),
         };
-        Errand { call, object }
+        WaitReason { call, object }
     }
 
     /// The kind of the operation's system call, if faults can change the call.

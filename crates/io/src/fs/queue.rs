@@ -35,7 +35,7 @@ use crate::pool::Lane;
 use crate::sys::{self, Fd};
 use crate::time::sleep;
 use rustix::io::Errno;
-use selvedge_core::observe::{self, Errand, Object};
+use selvedge_core::observe::{self, Object, WaitReason};
 use selvedge_core::{SleepUntil, Unpark, budget, in_thread, quietly};
 use std::cell::RefCell;
 use std::fmt;
@@ -432,7 +432,7 @@ impl OperationQueue {
         // operation, the queue does not know its kind.
         observe::waits_on(|| match &slot.operation {
             Some(operation) => operation.reason(),
-            None => Errand { call: "finish a disk operation", object: Object::None },
+            None => WaitReason { call: "finish a disk operation", object: Object::None },
         });
         drop(state);
         drop(former);

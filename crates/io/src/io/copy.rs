@@ -55,6 +55,13 @@ pub async fn copy<R: Read, W: Write>(mut from: R, mut to: W) -> io::Result<u64> 
 /// # Errors
 /// Those of both. The first error stops both directions.
 ///
+/// # Cancel safety
+/// A copy that is dropped, for example by a time limit, loses what it has read and not yet written.
+/// If the streams are dropped then, each other side reads an ordinary end, and a reader without a
+/// length of its own takes the part for the whole. A proxy that wants its peers to notice calls
+/// [`TcpStream::set_linger`](crate::net::TcpStream::set_linger) with a duration of zero before it
+/// drops the streams: the peers then read an error.
+///
 /// # Examples
 /// A proxy:
 /// ```

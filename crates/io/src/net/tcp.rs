@@ -10,7 +10,7 @@ use crate::wait_reason::with_reason;
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
 use selvedge_core::Time;
-use selvedge_core::observe::{Errand, Object};
+use selvedge_core::observe::{Object, WaitReason};
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -298,7 +298,7 @@ impl AsFd for TcpStream {
 /// With the name in the message: unknown, or without a port.
 pub async fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
     let name = host_and_port.to_owned();
-    let reason = || Errand { call: "look up", object: Object::Name(host_and_port.into()) };
+    let reason = || WaitReason { call: "look up", object: Object::Name(host_and_port.into()) };
     let found = with_reason(reason, Lane::Lookups.run(move || sys::resolve(&name))).await;
     found.map_err(io::Error::from).flatten().map_err(doing(format_args!("look up {host_and_port}")))
 }

@@ -4,7 +4,7 @@ use super::queue::{Job, PoolShared, wake_next};
 use super::{Lost, lock};
 use crate::sys;
 use selvedge_core::SleepUntil;
-use selvedge_core::observe::{self, Errand, Object};
+use selvedge_core::observe::{self, Object, WaitReason};
 use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -97,7 +97,7 @@ where
         let this = &mut *self;
         let polled = this.advance(cx);
         if polled.is_pending() {
-            observe::waits_on(|| Errand { call: "run", object: Object::Code(type_name::<F>()) });
+            observe::waits_on(|| WaitReason { call: "run", object: Object::Code(type_name::<F>()) });
         }
         polled
     }

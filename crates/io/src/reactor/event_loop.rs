@@ -316,11 +316,11 @@ impl Drop for EventLoop {
 }
 
 impl Events for EventLoop {
-    /// Takes [`Trace::Wait`], [`Trace::Sleep`] and [`Trace::Any`].
+    /// Takes [`Trace::Wait`], [`Trace::Sleep`] and [`Trace::Detached`].
     ///
     /// # Errors
     /// Gives every other node back. A call of the program's own among the requests of a
-    /// [`Trace::Any`] comes back as a [`Trace::Call`] that wakes its waker itself. The requests
+    /// [`Trace::Detached`] comes back as a [`Trace::Call`] that wakes its waker itself. The requests
     /// behind that call are still to be taken: the scheduler submits `Any` again for them.
     #[inline]
     fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace> {
@@ -344,7 +344,7 @@ impl Events for EventLoop {
                 let mut table = self.table.get_mut().enter();
                 table.reactor.sleep(LoopWaiter::Thread(sleep.into_thread()), until);
             }
-            Trace::Any => {
+            Trace::Detached => {
                 while let Some(Detached { request, waker }) = cpu.detached() {
                     let waiter = LoopWaiter::Waker(waker);
                     match request {

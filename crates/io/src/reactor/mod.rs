@@ -22,7 +22,7 @@
 //!
 //! 1. **System call and node.** `selvedge-core` has `wait` and `sleep`. Their nodes are
 //!    [`Trace::Wait`] and [`Trace::Sleep`]. Each holds its thread. A thread that waits for several
-//!    things at once gives [`Trace::Any`] instead.
+//!    things at once gives [`Trace::Detached`] instead.
 //! 2. **Interpret and register.** A scheduler passes the nodes that it does not serve itself to
 //!    [`EventLoop`], which puts the thread into the table of its descriptor or into the timer
 //!    wheel.
@@ -33,7 +33,7 @@
 //!
 //! [`Trace::Wait`]: selvedge_core::Trace::Wait
 //! [`Trace::Sleep`]: selvedge_core::Trace::Sleep
-//! [`Trace::Any`]: selvedge_core::Trace::Any
+//! [`Trace::Detached`]: selvedge_core::Trace::Detached
 //!
 //! # Vocabulary
 //!

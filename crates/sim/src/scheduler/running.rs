@@ -186,7 +186,7 @@ impl<'a> Running<'a> {
             Trace::Wait(_) => 4,
             Trace::Sleep(_) => 5,
             Trace::Call(_) => 6,
-            Trace::Any => 7,
+            Trace::Detached => 7,
             Trace::Blocked => 8,
             Trace::Ret => 9,
             Trace::Panic(_) => 10,
@@ -216,8 +216,8 @@ impl<'a> Running<'a> {
     /// Waits for the next event, because no thread is ready.
     fn idle(&mut self, cpu: &mut Cpu, events: &mut impl Events) -> Result<(), Why> {
         // A thread that panicked, or a destructor, may have left requests.
-        match events.submit(cpu, Trace::Any) {
-            Ok(()) | Err(Trace::Any) => {}
+        match events.submit(cpu, Trace::Detached) {
+            Ok(()) | Err(Trace::Detached) => {}
             Err(node) => return Err(RunError::from(node).into()),
         }
         self.gather(cpu);

@@ -46,7 +46,7 @@ impl Events for VirtualTime {
     fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace> {
         match node {
             Trace::Sleep(sleep) => self.insert(sleep.until(), VirtualSleeper::Thread(sleep.into_thread())),
-            Trace::Any => {
+            Trace::Detached => {
                 while let Some(Detached { request, waker }) = cpu.detached() {
                     match request {
                         Request::Sleep(alarm) => {
