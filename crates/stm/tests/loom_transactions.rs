@@ -220,8 +220,8 @@ fn no_value_is_freed_while_it_is_read() {
     });
 }
 
-/// The variable within goes with the value around it. The attempt reads both without a handle of its
-/// own.
+/// The variable within goes with the value around it. The attempt reads both without a handle of
+/// its own.
 #[test]
 fn no_variable_is_freed_while_an_attempt_reads_it() {
     model(|| {
