@@ -149,14 +149,18 @@ fn a_turn_ends_with_its_attempt() {
     assert!(panic.is_err());
     add_one(&x);
     add_one(&y);
+    // It writes until the transaction is over, because a write before the retry wakes nothing.
+    let is_woken = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            while y.read_now() < 3 {
-                thread::sleep(Duration::from_millis(20));
+            while !is_woken.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(5));
                 add_one(&y);
             }
         });
-        assert_eq!(disturbed(|tx| Ok(tx.retry()?)), Ok(34));
+        let result = disturbed(|tx| Ok(tx.retry()?));
+        is_woken.store(true, Ordering::Relaxed);
+        assert_eq!(result, Ok(34));
     });
     assert_eq!(disturbed(|_| Ok(0)), Ok(0));
 }
