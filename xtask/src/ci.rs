@@ -67,7 +67,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
 const SIDES: usize = 2;
 
 /// Packages with protocols that loom checks, in tests with names that begin with `loom_`.
-const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched"];
+const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm"];
 
 /// Those tests of `sync` that run without the kernel's help: without tokio's.
 const SYNC_UNDER_MIRI: &[&str] = &[

@@ -63,6 +63,7 @@ mod freed;
 mod group;
 mod header;
 mod inbox;
+mod indivisible;
 mod join;
 mod keys;
 mod lock;
@@ -118,6 +119,8 @@ pub use freed::{FreedList, ListHead};
 pub use group::Group;
 #[doc(hidden)]
 pub use inbox::Inbox;
+#[doc(hidden)]
+pub use indivisible::{indivisible, is_indivisible};
 pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_spawn};
 #[doc(hidden)]
 pub use join::{JoinState, Joiner};

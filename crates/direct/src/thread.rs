@@ -13,7 +13,9 @@
 use crate::stack::{CURRENT, Control, STACK_BYTES, Stack};
 use crate::unwinding;
 use corosensei::{Coroutine, CoroutineResult};
-use selvedge_core::{around, exchange_around, in_thread, is_lent_here, running_cpu, spawn_local};
+use selvedge_core::{
+    around, exchange_around, in_thread, is_indivisible, is_lent_here, running_cpu, spawn_local,
+};
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
@@ -522,6 +524,10 @@ fn suspend(control: &Control) {
 /// As [`suspend`], in the middle of a poll of ours, which will go on with the waker it has.
 #[cold]
 fn suspend_within(control: &Control) {
+    assert!(
+        !is_indivisible(),
+        "wait was called within the body of a transaction: the body may not wait. Wait before the transaction, or retry"
+    );
     if !control.cancelled.get() {
         // SAFETY: as in `wait`.
         control.kept.set(Some(unsafe { &*control.waker.get() }.clone()));

@@ -8,6 +8,7 @@
 //! | threads that block like ordinary code | [`direct`] |
 //! | generators, iteratees, and pipelines of them | [`coroutine`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
+//! | variables that several threads read and write at one moment | [`stm`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
@@ -78,6 +79,8 @@ pub use selvedge_scope as scope;
 pub use selvedge_see as see;
 #[doc(inline)]
 pub use selvedge_sim as sim;
+#[doc(inline)]
+pub use selvedge_stm as stm;
 #[doc(inline)]
 pub use selvedge_sync as sync;
 #[doc(inline)]

@@ -1,0 +1,67 @@
+//! Software transactional memory: several shared variables, read and written at one moment.
+//!
+//! A transaction is a closure that reads and writes variables. [`atomically`] runs it, with its
+//! effect as a whole or not at all; there are no locks to order, and no conditions to notify. A
+//! transaction that cannot go on [retries](Tx::retry): its thread is parked, and another
+//! transaction that writes a variable that it has read wakes it.
+//!
+//! | | |
+//! |---|---|
+//! | variables | [`TVar`] for any type, [`TWord`] for numbers, flags and the like |
+//! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`] |
+//! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
+//! | made of them | [`TMVar`], [`TQueue`] |
+//! | engines | [`Versioned`], [`GlobalLock`] |
+//!
+//! # Where they work
+//! Transactions work in Selvedge threads under every scheduler, under foreign executors, and on
+//! ordinary OS threads with [`atomically_blocking`].
+//!
+//! # Reclamation
+//! A transaction announces its begin and its end, so that no value is freed while it can be read
+//! (epochs: `session.rs`). It costs each transaction one fence. The loops of the schedulers could
+//! announce it once for many steps; they do not yet.
+//!
+//! # Examples
+//! A transfer that waits until the account has enough:
+//! ```
+//! use selvedge::stm::{TWord, Tried, Tx, atomically};
+//!
+//! fn transfer(tx: &Tx, from: &TWord<u32>, to: &TWord<u32>, sum: u32) -> Tried<()> {
+//!     let there = from.read(tx)?;
+//!     tx.check(there >= sum)?;
+//!     from.write(tx, there - sum);
+//!     to.modify(tx, |there| there + sum)
+//! }
+//!
+//! selvedge::run(async {
+//!     let (ann, bob) = (TWord::new(1), TWord::new(9));
+//!     let (a, b) = (ann.clone(), bob.clone());
+//!     let later = selvedge::spawn(atomically(move |tx| transfer(tx, &a, &b, 5)));
+//!     atomically(|tx| transfer(tx, &bob, &ann, 4)).await;
+//!     later.await.unwrap();
+//!     assert_eq!((ann.read_now(), bob.read_now()), (0, 10));
+//! })?;
+//! # Ok::<(), selvedge::Failure>(())
+//! ```
+
+mod engine;
+mod log;
+mod primitives;
+mod run;
+mod session;
+mod tmvar;
+mod tqueue;
+mod transaction;
+mod turn;
+mod var;
+mod wait;
+mod world;
+
+pub use engine::{Engine, GlobalLock, Versioned};
+pub use run::{atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with};
+pub use session::reclaim;
+pub use tmvar::TMVar;
+pub use tqueue::TQueue;
+pub use transaction::{Abort, Ending, Stop, Tried, Tx};
+pub use var::{TVar, TWord, Word};

@@ -1,0 +1,126 @@
+//! [`TMVar`]: a variable that is full or empty.
+
+use crate::engine::{Engine, Versioned};
+use crate::transaction::{Tried, Tx};
+use crate::var::TVar;
+use std::fmt;
+
+/// A variable that is full or empty, for transactions: `take` waits while it is empty, and `put`
+/// while it is full.
+///
+/// Clones are handles to the same variable. The waiting transactions are not served in the order of
+/// their arrival: each of them runs again, and one is first.
+///
+/// # Paper
+/// [HMP05 §5] has the variables and `retry`; this is an MVar ([Del §4.1]) made of them.
+///
+/// # Examples
+/// ```
+/// use selvedge::stm::{TMVar, atomically};
+///
+/// selvedge::run(async {
+///     let (left, right) = (TMVar::empty(), TMVar::empty());
+///     let forks = (left.clone(), right.clone());
+///     let eats = selvedge::spawn(atomically(move |tx| {
+///         Ok((forks.0.take(tx)?, forks.1.take(tx)?)) // both or none
+///     }));
+///     atomically(|tx| left.put(tx, 1)).await;
+///     atomically(|tx| right.put(tx, 2)).await;
+///     assert_eq!(eats.await.unwrap(), (1, 2));
+/// })?;
+/// # Ok::<(), selvedge::Failure>(())
+/// ```
+pub struct TMVar<T: Send + Sync + 'static, E: Engine = Versioned> {
+    value: TVar<Option<T>, E>,
+}
+
+impl<T: Send + Sync + 'static> TMVar<T> {
+    /// An empty variable, for transactions of the default engine.
+    pub fn empty() -> TMVar<T> {
+        TMVar::with_engine(None)
+    }
+
+    /// A full variable, for transactions of the default engine.
+    pub fn full(value: T) -> TMVar<T> {
+        TMVar::with_engine(Some(value))
+    }
+}
+
+impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
+    /// A variable for transactions of the engine `E`, which is full if there is a value.
+    pub fn with_engine(value: Option<T>) -> TMVar<T, E> {
+        TMVar { value: TVar::with_engine(value) }
+    }
+
+    /// A reference to the value, which stays; retries while the variable is empty.
+    ///
+    /// # Errors
+    /// As [`TVar::read`] and [`Tx::retry`].
+    pub fn read<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
+        match self.value.read(tx)? {
+            Some(value) => Ok(value),
+            None => tx.retry(),
+        }
+    }
+
+    /// Takes a clone of the value, and leaves the variable empty; retries while it is empty. The
+    /// value itself stays until no transaction can have a reference to it.
+    ///
+    /// # Errors
+    /// As [`TVar::read`] and [`Tx::retry`].
+    pub fn take(&self, tx: &Tx<E>) -> Tried<T>
+    where
+        T: Clone,
+    {
+        let value = self.read(tx)?.clone();
+        self.value.write(tx, None);
+        Ok(value)
+    }
+
+    /// Fills the variable; retries while it is full.
+    ///
+    /// # Errors
+    /// As [`TVar::read`] and [`Tx::retry`].
+    pub fn put(&self, tx: &Tx<E>, value: T) -> Tried<()> {
+        let is_empty = self.value.read(tx)?.is_none();
+        tx.check(is_empty)?;
+        self.value.write(tx, Some(value));
+        Ok(())
+    }
+
+    /// Takes a clone of the value, if the variable is full.
+    ///
+    /// # Errors
+    /// As [`TVar::read`].
+    pub fn try_take(&self, tx: &Tx<E>) -> Tried<Option<T>>
+    where
+        T: Clone,
+    {
+        tx.or_else(|tx| self.take(tx).map(Some), |_| Ok(None))
+    }
+
+    /// Fills the variable, if it is empty, and tells whether it was.
+    ///
+    /// # Errors
+    /// As [`TVar::read`].
+    pub fn try_put(&self, tx: &Tx<E>, value: T) -> Tried<bool> {
+        let is_empty = self.value.read(tx)?.is_none();
+        if is_empty {
+            self.value.write(tx, Some(value));
+        }
+        Ok(is_empty)
+    }
+}
+
+impl<T: Send + Sync + 'static, E: Engine> Clone for TMVar<T, E> {
+    /// Another handle to the same variable.
+    fn clone(&self) -> Self {
+        TMVar { value: self.value.clone() }
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static, E: Engine> fmt::Debug for TMVar<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.read_now(|value| f.debug_tuple("TMVar").field(value).finish())
+    }
+}

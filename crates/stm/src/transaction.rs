@@ -1,0 +1,487 @@
+//! One attempt of a transaction, as its body sees it: [`Tx`].
+
+use crate::engine::{Engine, Versioned, publish};
+use crate::log::BranchMark;
+use crate::session::{self, Free, Garbage, Session};
+use crate::turn::CommitTurn;
+use crate::var::Borrowed;
+use crate::wait::{Registration, WaitingTx};
+use selvedge_core::{indivisible, quietly};
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+/// The result of an operation in a transaction. The body hands the error on with `?`.
+pub type Tried<T> = Result<T, Stop>;
+
+/// The attempt ends without effect: the transaction retries, or another one was in its way.
+///
+/// A body hands it on. A body that drops a [retry](Tx::retry) goes on as if it had not retried. A
+/// body that drops a conflict and returns a value is run again all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "the body of a transaction hands it on"]
+pub struct Stop(StopReason);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StopReason {
+    Retry,
+    Conflict,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            StopReason::Retry => "the transaction waits for a variable to change",
+            StopReason::Conflict => "another transaction was in the way",
+        })
+    }
+}
+
+impl std::error::Error for Stop {}
+
+/// The end of a body that may give up with an error: see [`try_atomically`](crate::try_atomically).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abort<X> {
+    /// The attempt ends, as in every transaction.
+    Stop(Stop),
+    /// The transaction is given up with this error, and has no effect.
+    Error(X),
+}
+
+impl<X> From<Stop> for Abort<X> {
+    fn from(stop: Stop) -> Abort<X> {
+        Abort::Stop(stop)
+    }
+}
+
+impl<X: fmt::Display> fmt::Display for Abort<X> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Abort::Stop(stop) => stop.fmt(f),
+            Abort::Error(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<X: std::error::Error> std::error::Error for Abort<X> {}
+
+/// What a branch of [`Tx::or_else`] may end with: [`Stop`] or [`Abort`].
+pub trait Ending: sealed::Ending {}
+
+mod sealed {
+    #[expect(unnameable_types, reason = "the two errors of bodies are the only ones")]
+    pub trait Ending {
+        /// Whether it is a retry.
+        fn is_retry(&self) -> bool;
+    }
+}
+
+impl Ending for Stop {}
+
+impl sealed::Ending for Stop {
+    fn is_retry(&self) -> bool {
+        self.0 == StopReason::Retry
+    }
+}
+
+impl<X> Ending for Abort<X> {}
+
+impl<X> sealed::Ending for Abort<X> {
+    fn is_retry(&self) -> bool {
+        matches!(self, Abort::Stop(stop) if stop.is_retry())
+    }
+}
+
+/// One attempt of a transaction. The body of the transaction has it, and gives it to the operations
+/// on variables.
+///
+/// A body is a plain closure. It may run several times, so a side effect belongs into
+/// [`after_commit`](Tx::after_commit). It cannot await, because it is not `async`:
+/// ```compile_fail
+/// use selvedge::stm::{TWord, atomically};
+///
+/// let var = TWord::new(1_u8);
+/// # async {
+/// atomically(move |tx| {
+///     selvedge::yield_now().await;
+///     var.read(tx)
+/// })
+/// .await;
+/// # };
+/// ```
+/// A body must not wait for another OS thread either, by a mutex or the like: that one may wait for
+/// this transaction. In direct style, a wait in a body panics. So does a transaction that is begun
+/// within a body by a function such as [`atomically`](crate::atomically()): [`Tx::atomically`]
+/// nests them.
+///
+/// References to values end with the attempt:
+/// ```compile_fail
+/// use selvedge::stm::{TVar, atomically_blocking};
+///
+/// let var = TVar::new("a value".to_string());
+/// let mut kept: &String;
+/// atomically_blocking(|tx| {
+///     kept = var.read(tx)?;
+///     Ok(())
+/// });
+/// ```
+///
+/// A panic of the body ends the attempt without effect, and goes on to the caller. The body has
+/// seen a state that existed, so another transaction is not the cause of the panic.
+///
+/// # Paper
+/// [HMP05 §5]: the log of a transaction.
+///
+/// # Differences
+/// 1. `or_else`, nested transactions, typed aborts and the two hooks are not in the paper.
+pub struct Tx<E: Engine = Versioned> {
+    state: RefCell<AttemptState<E>>,
+}
+
+type BoxedHook = Box<dyn FnOnce()>;
+
+/// An attempt from its begin to its end. Dropped before its end, it has no effect.
+struct AttemptState<E: Engine> {
+    /// Dropped before the session is unpinned. With it the locks of the engine and of a turn go.
+    attempt: Option<E::Attempt>,
+    /// None at the end.
+    session: Option<Box<Session>>,
+    /// A read has failed: the attempt cannot commit.
+    has_conflict: bool,
+    after_commit: Vec<BoxedHook>,
+    on_abort: Vec<BoxedHook>,
+    /// Those of `on_abort` that belong to branches without effect.
+    undone: Vec<BoxedHook>,
+}
+
+/// How an attempt ended.
+pub(crate) enum Attempted<R, X> {
+    Committed(R),
+    Aborted(X),
+    Conflict,
+    Retry(Registration),
+}
+
+/// Runs the body once. With a turn it meets no conflict, unless it retries and a variable changes
+/// after the turn.
+pub(crate) fn attempt<E: Engine, R, X>(
+    body: &mut impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
+    turn: Option<Box<CommitTurn>>,
+) -> Attempted<R, X> {
+    let tx = Tx { state: RefCell::new(AttemptState::begin(turn)) };
+    let result = indivisible(|| body(&tx));
+    let mut state = tx.state.into_inner();
+    match result {
+        _ if state.has_conflict => Attempted::Conflict,
+        Ok(result) => match state.commit() {
+            true => Attempted::Committed(result),
+            false => Attempted::Conflict,
+        },
+        Err(Abort::Error(error)) => Attempted::Aborted(error),
+        Err(Abort::Stop(Stop(StopReason::Conflict))) => Attempted::Conflict,
+        Err(Abort::Stop(Stop(StopReason::Retry))) => {
+            // The registration needs variables that are unlocked, and compares them by itself.
+            state.attempt = None;
+            match Registration::new(&mut state.session().log) {
+                Some(registration) => Attempted::Retry(registration),
+                None => Attempted::Conflict,
+            }
+        }
+    }
+}
+
+impl<E: Engine> AttemptState<E> {
+    #[inline(always)]
+    fn begin(turn: Option<Box<CommitTurn>>) -> AttemptState<E> {
+        let mut session = session::take();
+        session.pin();
+        AttemptState {
+            attempt: Some(E::begin(turn)),
+            session: Some(session),
+            has_conflict: false,
+            after_commit: Vec::new(),
+            on_abort: Vec::new(),
+            undone: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn session(&mut self) -> &mut Session {
+        self.session.as_mut().expect("the attempt has not ended")
+    }
+
+    /// Publishes the writes, wakes the transactions that wait for them, and runs the hooks. False
+    /// if another transaction is in the way.
+    #[inline]
+    fn commit(&mut self) -> bool {
+        let session = self.session.as_mut().expect("the attempt has not ended");
+        let mut woken: Vec<Arc<WaitingTx>> = Vec::new();
+        if !session.log.writes.is_empty() {
+            let attempt = self.attempt.as_mut().expect("the attempt has not ended");
+            let Ok(stamp) = E::lock(attempt, &mut session.log) else { return false };
+            woken = publish(session, stamp);
+        }
+        drop(self.end(true));
+        // A foreign waker may panic. The panic is reported, and the others are woken all the same.
+        woken.iter().for_each(|waiter| quietly(|| waiter.wake()));
+        if !self.undone.is_empty() {
+            self.undone.drain(..).for_each(quietly);
+        }
+        self.on_abort.clear();
+        self.after_commit.drain(..).for_each(|hook| hook());
+        true
+    }
+
+    /// Gives the session back, and the nodes that were not published.
+    #[inline]
+    fn end(&mut self, published: bool) -> Vec<Garbage> {
+        let Some(mut session) = self.session.take() else { return Vec::new() };
+        let nodes = session.log.clear(published);
+        self.attempt = None;
+        session.unpin();
+        session::put(session);
+        nodes
+    }
+}
+
+impl<E: Engine> Drop for AttemptState<E> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.session.is_some() {
+            drop(self.end(false));
+            self.undone.drain(..).chain(self.on_abort.drain(..)).for_each(quietly);
+        }
+    }
+}
+
+/// A part of a transaction that may be undone.
+struct Branch {
+    log: BranchMark,
+    after_commit: usize,
+    on_abort: usize,
+}
+
+impl<E: Engine> Tx<E> {
+    /// The value of a variable, as a pointer to its node or as the bits of a word.
+    #[inline(always)]
+    pub(crate) fn load(&self, inner: Borrowed<'_>) -> Tried<*mut ()> {
+        let state = &mut *self.state.borrow_mut();
+        if state.has_conflict {
+            return Err(Stop(StopReason::Conflict));
+        }
+        let log = &mut state.session.as_mut().expect("the attempt has not ended").log;
+        if let Some(at) = log.find(inner.pointer()) {
+            return Ok(log.writes[at].value);
+        }
+        let attempt = state.attempt.as_mut().expect("the attempt has not ended");
+        E::read(attempt, log, inner).map_err(|_| {
+            state.has_conflict = true;
+            Stop(StopReason::Conflict)
+        })
+    }
+
+    #[inline(always)]
+    pub(crate) fn store(&self, inner: Borrowed<'_>, value: *mut (), free: Option<Free>) {
+        self.state.borrow_mut().session().log.write(inner.pointer(), value, free);
+    }
+
+    /// Ends the attempt without effect. The transaction waits until another one has written a
+    /// variable that this one has read, and then runs again.
+    ///
+    /// While it waits it is a parked thread: it blocks no OS thread, unless it was begun with
+    /// [`atomically_blocking`](crate::atomically_blocking).
+    ///
+    /// # Errors
+    /// Always; the body hands the error on.
+    ///
+    /// # Panics
+    /// The transaction panics if it retries and has read no variable, because no commit could ever
+    /// wake it.
+    ///
+    /// # Paper
+    /// [HMP05 §5]: `retry`.
+    ///
+    /// # Differences
+    /// 1. A waiter registers in one variable after the other, and compares each version; the paper
+    ///    takes the locks of all of them first.
+    ///
+    /// # Complexity
+    /// One registration for each variable read, and as many steps to leave as others wait for the
+    /// same variable. A commit of variables for which no transaction waits does nothing for this.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::{TWord, atomically};
+    ///
+    /// selvedge::run(async {
+    ///     let stock = TWord::new(0_u32);
+    ///     let shop = stock.clone();
+    ///     let customer = selvedge::spawn(atomically(move |tx| match shop.read(tx)? {
+    ///         0 => tx.retry(),
+    ///         n => Ok(shop.write(tx, n - 1)),
+    ///     }));
+    ///     selvedge::yield_now().await;
+    ///     let delivery = stock.clone();
+    ///     atomically(move |tx| delivery.modify(tx, |n| n + 2)).await;
+    ///     customer.await.unwrap();
+    ///     assert_eq!(stock.read_now(), 1);
+    /// })?;
+    /// # Ok::<(), selvedge::Failure>(())
+    /// ```
+    pub fn retry<R>(&self) -> Tried<R> {
+        Err(Stop(StopReason::Retry))
+    }
+
+    /// Goes on if the condition holds; else [retries](Tx::retry).
+    ///
+    /// # Errors
+    /// If the condition does not hold; the body hands the error on.
+    pub fn check(&self, condition: bool) -> Tried<()> {
+        match condition {
+            true => Ok(()),
+            false => self.retry(),
+        }
+    }
+
+    /// Runs `first`; if it retries, undoes its writes and runs `second` instead. If that retries
+    /// too, the transaction waits for the variables that either of them has read.
+    ///
+    /// # Errors
+    /// Those of the branch that ran last.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::{TWord, atomically_blocking};
+    ///
+    /// let (left, right) = (TWord::new(0_u8), TWord::new(7_u8));
+    /// let taken = atomically_blocking(|tx| {
+    ///     let take = |from: &TWord<u8>| {
+    ///         let n = from.swap(tx, 0)?;
+    ///         tx.check(n > 0).map(|()| n)
+    ///     };
+    ///     tx.or_else(|_| take(&left), |_| take(&right))
+    /// });
+    /// assert_eq!((taken, right.read_now()), (7, 0));
+    /// ```
+    pub fn or_else<R, X: Ending>(
+        &self,
+        first: impl FnOnce(&Tx<E>) -> Result<R, X>,
+        second: impl FnOnce(&Tx<E>) -> Result<R, X>,
+    ) -> Result<R, X> {
+        let branch = self.begin_branch();
+        let result = first(self);
+        let retries = matches!(&result, Err(ending) if ending.is_retry());
+        self.end_branch(branch, !retries);
+        match retries {
+            true => second(self),
+            false => result,
+        }
+    }
+
+    /// A transaction within this one: it becomes a part of this one, and has its effect when this
+    /// one commits. If it retries, this one retries.
+    ///
+    /// # Errors
+    /// Those of the body.
+    pub fn atomically<R>(&self, body: impl FnOnce(&Tx<E>) -> Tried<R>) -> Tried<R> {
+        body(self)
+    }
+
+    /// A transaction within this one that may be given up: an error of its own undoes its writes,
+    /// and this one goes on.
+    ///
+    /// # Errors
+    /// The outer ones end the attempt, as those of a read do. The inner ones are the body's own.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::{Abort, TWord, atomically_blocking};
+    ///
+    /// let var = TWord::new(1_u8);
+    /// let result = atomically_blocking(|tx| {
+    ///     tx.try_atomically(|tx| {
+    ///         var.write(tx, 2);
+    ///         Err::<(), _>(Abort::Error("no"))
+    ///     })
+    /// });
+    /// assert_eq!((result, var.read_now()), (Err("no"), 1));
+    /// ```
+    pub fn try_atomically<R, X>(
+        &self,
+        body: impl FnOnce(&Tx<E>) -> Result<R, Abort<X>>,
+    ) -> Tried<Result<R, X>> {
+        let branch = self.begin_branch();
+        let result = body(self);
+        self.end_branch(branch, !matches!(result, Err(Abort::Error(_))));
+        match result {
+            Ok(result) => Ok(Ok(result)),
+            Err(Abort::Error(error)) => Ok(Err(error)),
+            Err(Abort::Stop(stop)) => Err(stop),
+        }
+    }
+
+    /// Has `hook` run when this attempt has committed, in the same thread and before the
+    /// transaction returns. Several run in the order in which they were given.
+    ///
+    /// A hook of a branch that was undone does not run. A panic of a hook goes on to the caller,
+    /// and the hooks after it do not run; the transaction has its effect all the same.
+    ///
+    /// # Complexity
+    /// One allocation for a hook that has captured something, and one for the first hook.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::{TWord, atomically_blocking};
+    ///
+    /// let orders = TWord::new(0_u64);
+    /// atomically_blocking(|tx| {
+    ///     tx.after_commit(|| println!("ordered"));
+    ///     orders.modify(tx, |n| n + 1)
+    /// });
+    /// ```
+    pub fn after_commit(&self, hook: impl FnOnce() + 'static) {
+        self.state.borrow_mut().after_commit.push(Box::new(hook));
+    }
+
+    /// Has `hook` run when this attempt ends without effect: because of a conflict, a retry, an
+    /// error or a panic. It runs before the transaction runs again, waits or returns.
+    ///
+    /// A hook of a branch that was undone runs at the end of the attempt, however the attempt ends.
+    /// A panic of a hook is reported and goes no further.
+    ///
+    /// # Complexity
+    /// As [`after_commit`](Tx::after_commit).
+    pub fn on_abort(&self, hook: impl FnOnce() + 'static) {
+        self.state.borrow_mut().on_abort.push(Box::new(hook));
+    }
+
+    fn begin_branch(&self) -> Branch {
+        let state = &mut *self.state.borrow_mut();
+        let (after_commit, on_abort) = (state.after_commit.len(), state.on_abort.len());
+        Branch { log: state.session().log.begin_branch(), after_commit, on_abort }
+    }
+
+    fn end_branch(&self, branch: Branch, kept: bool) {
+        let dropped;
+        {
+            let state = &mut *self.state.borrow_mut();
+            state.session().log.end_branch(branch.log, kept);
+            if kept {
+                return;
+            }
+            dropped = state.after_commit.split_off(branch.after_commit);
+            state.undone.extend(state.on_abort.drain(branch.on_abort..));
+        }
+        // Their captures are values of the program, so they are dropped without a borrow.
+        drop(dropped);
+    }
+}
+
+impl<E: Engine> fmt::Debug for Tx<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut state = self.state.borrow_mut();
+        let log = &state.session().log;
+        let (reads, writes) = (log.reads.len(), log.writes.len());
+        f.debug_struct("Tx").field("reads", &reads).field("writes", &writes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,50 @@
+//! The state that all transactions of the process share: the clock of the versions, the epoch of
+//! reclamation, the list of sessions, the turn, and the mutex of the global engine.
+
+use crate::primitives::{AtomicBool, AtomicU64, Mutex};
+use crate::session::Registry;
+
+/// A value on cache lines of its own.
+#[repr(align(128))]
+pub(crate) struct Alone<T>(pub(crate) T);
+
+pub(crate) struct Globals {
+    /// See `engine.rs`. Read by each transaction, raised by few.
+    pub(crate) clock: Alone<AtomicU64>,
+    /// See `session.rs`. Read by each transaction, written under the registry's lock.
+    pub(crate) epoch: Alone<AtomicU64>,
+    pub(crate) registry: Alone<Mutex<Registry>>,
+    /// See `turn.rs`. Whether a transaction has the turn.
+    pub(crate) turn: Alone<AtomicBool>,
+    /// See `engine.rs`, `GlobalLock`.
+    pub(crate) one: Alone<Mutex<()>>,
+}
+
+impl Globals {
+    selvedge_core::constant! {
+        fn new() -> Globals {
+            Globals {
+                clock: Alone(AtomicU64::new(0)),
+                epoch: Alone(AtomicU64::new(1)),
+                registry: Alone(Mutex::new(Registry::new())),
+                turn: Alone(AtomicBool::new(false)),
+                one: Alone(Mutex::new(())),
+            }
+        }
+    }
+}
+
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn world() -> &'static Globals {
+    static WORLD: Globals = Globals::new();
+    &WORLD
+}
+
+#[cfg(loom)]
+pub(crate) fn world() -> &'static Globals {
+    loom::lazy_static! {
+        static ref WORLD: Globals = Globals::new();
+    }
+    &WORLD
+}
