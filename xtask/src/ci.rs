@@ -54,6 +54,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
     ("miri scope", |ci| ci.miri(&["--package", "selvedge-scope", "--tests"])),
     ("miri compat", |ci| ci.miri(COMPAT_UNDER_MIRI)),
+    ("miri stm", |ci| ci.miri(&["--package", "selvedge-stm", "--test", "semantics", "--test", "os_threads"])),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
     ("every order", every_order),
