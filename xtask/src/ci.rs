@@ -54,6 +54,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
     ("miri scope", |ci| ci.miri(&["--package", "selvedge-scope", "--tests"])),
     ("miri compat", |ci| ci.miri(COMPAT_UNDER_MIRI)),
+    ("miri schedulers", |ci| ci.miri(SCHEDULERS_UNDER_MIRI)),
     ("miri stm", |ci| ci.miri(&["--package", "selvedge-stm", "--test", "semantics", "--test", "os_threads"])),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
@@ -88,6 +89,19 @@ const SYNC_UNDER_MIRI: &[&str] = &[
     "every_*",
     "--test",
     "refusals",
+];
+
+/// The programs of every scheduler, under the one that Miri runs in two minutes. Their sizes under
+/// Miri are their own.
+const SCHEDULERS_UNDER_MIRI: &[&str] = &[
+    "--package",
+    "selvedge-sched",
+    "--test",
+    "every_scheduler",
+    "--",
+    "round_robin::",
+    "--skip",
+    IN_DIRECT_STYLE,
 ];
 
 /// Those tests of `compat` that make no system call: hyper over the simulated network.
