@@ -1,8 +1,7 @@
 //! How two coroutines make one step together.
 
 use selvedge_core::{JoinError, JoinHandle, spawn};
-use std::pin::pin;
-use std::task::Poll;
+use selvedge_scope::join;
 
 /// Runs the steps of two coroutines, and ends when both have ended.
 ///
@@ -64,28 +63,7 @@ impl<'a> Binder<'a> for Concurrent {
         A: Send + 'a,
         B: Send + 'a,
     {
-        let (mut first, mut second) = (pin!(first), pin!(second));
-        let (mut a, mut b) = (None, None);
-        std::future::poll_fn(|cx| {
-            if a.is_none()
-                && let Poll::Ready(result) = first.as_mut().poll(cx)
-            {
-                a = Some(result);
-            }
-            if b.is_none()
-                && let Poll::Ready(result) = second.as_mut().poll(cx)
-            {
-                b = Some(result);
-            }
-            match (a.take(), b.take()) {
-                (Some(a), Some(b)) => Poll::Ready((a, b)),
-                (one, other) => {
-                    (a, b) = (one, other);
-                    Poll::Pending
-                }
-            }
-        })
-        .await
+        join((first, second)).await
     }
 }
 
