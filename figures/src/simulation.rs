@@ -25,7 +25,7 @@ pub(crate) fn simulation(effort: Effort) -> Result<Table, String> {
     )?);
     let mut table = table(
         "simulation",
-        "steps a second of programs whose order and network a seed determines, on one OS thread",
+        "steps a second of programs on one OS thread, where a seed determines their order and network",
         machine,
         rows,
     );
