@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn of_a_long_queue_a_batch_is_claimed_and_of_a_short_one_a_share() {
-        let mut ring = RunRing::<u32>::new();
+        let mut ring = RunRing::<u32, 256>::new();
         (0..200).for_each(|i| ring.push(i).unwrap());
         assert_eq!(ring.claim(4), Claim { taken: 16, left: 184, wanted: false });
         (0..16).for_each(|i| assert_eq!(ring.take(), Some(i)));
