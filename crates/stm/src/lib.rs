@@ -11,7 +11,7 @@
 //! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`] |
 //! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
 //! | made of them | [`TMVar`], [`TQueue`] |
-//! | engines | [`Versioned`], [`GlobalLock`] |
+//! | engines | [`Versioned`], [`Figure3`], [`NOrec`], [`GlobalLock`] |
 //!
 //! # Where they work
 //! Transactions work in Selvedge threads under every scheduler, under foreign executors, and on
@@ -50,6 +50,10 @@ mod log;
 mod primitives;
 mod run;
 mod session;
+#[cfg(not(feature = "testing"))]
+mod testing;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tmvar;
 mod tqueue;
 mod transaction;
@@ -58,7 +62,7 @@ mod var;
 mod wait;
 mod world;
 
-pub use engine::{Engine, GlobalLock, Versioned};
+pub use engine::{Engine, Figure3, GlobalLock, NOrec, Versioned};
 pub use run::{atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with};
 pub use session::reclaim;
 pub use tmvar::TMVar;

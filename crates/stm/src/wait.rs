@@ -17,6 +17,7 @@
 //!
 //! d. may wake a waiter that was registered after c.: its transaction runs once more than it must.
 
+use crate::engine::Engine;
 use crate::log::Log;
 use crate::primitives::{Ordering, lock};
 use crate::var::{Borrowed, Inner, LOCKED, WAITERS};
@@ -73,7 +74,7 @@ impl Registration {
     ///
     /// # Panics
     /// If the transaction has read no variable.
-    pub(crate) fn new(log: &mut Log) -> Option<Registration> {
+    pub(crate) fn new<E: Engine>(log: &mut Log) -> Option<Registration> {
         let reads = log.distinct_reads();
         assert!(!reads.is_empty(), "a transaction retries that has read no variable: no commit can wake it");
         let waiter = Arc::new(WaitingTx(WaitQueue::new(false)));
@@ -83,7 +84,7 @@ impl Registration {
             let inner = unsafe { Borrowed::new(read.inner) };
             // A variable without a handle is out of reach of any later transaction, so this one
             // does not wait for it.
-            if inner.hold() && !registration.enter(inner, read.word) {
+            if inner.hold() && !registration.enter::<E>(inner, read.seen) {
                 // SAFETY: the handle of `hold`, which did not go into `variables`.
                 unsafe { Inner::release(inner.pointer()) };
                 return None;
@@ -93,10 +94,10 @@ impl Registration {
     }
 
     /// Steps 1. to 3. above. False if the variable is not as it was read.
-    fn enter(&mut self, inner: Borrowed<'_>, seen: u64) -> bool {
+    fn enter<E: Engine>(&mut self, inner: Borrowed<'_>, seen: u64) -> bool {
         let mut list = lock(&inner.waiters);
-        let set = |word: u64| (word & !WAITERS == seen).then_some(word | WAITERS);
-        if inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, set).is_err() {
+        if !E::announce_waiter(&inner, seen) {
+            clear_without_list(&inner, &list);
             return false;
         }
         list.get_or_insert_default().push(self.waiter.clone());
@@ -117,10 +118,17 @@ impl Registration {
         }
         if waiters.is_empty() {
             *list = None;
-            // A locked word stays: the commit that has locked it finds no list, and clears the bit.
-            let clear = |word: u64| (word & (LOCKED | WAITERS) == WAITERS).then_some(word & !WAITERS);
-            let _ = inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, clear);
         }
+        clear_without_list(inner, &list);
+    }
+}
+
+/// Clears the bit, if no transaction waits. A locked word stays: the commit that has locked it finds
+/// no list, and clears the bit.
+fn clear_without_list(inner: &Inner, list: &Option<Box<Waiters>>) {
+    let clear = |word: u64| (word & (LOCKED | WAITERS) == WAITERS).then_some(word & !WAITERS);
+    if list.is_none() {
+        let _ = inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, clear);
     }
 }
 
