@@ -8,7 +8,7 @@
 #[cfg(feature = "testing")]
 pub(crate) use on::{is_shaken, take_ticket};
 #[cfg(feature = "testing")]
-pub use on::{shake, ticket};
+pub use on::{shake, ticket, tickets};
 
 /// Whether a comparison is to fail although the reads hold.
 #[cfg(not(feature = "testing"))]
@@ -46,6 +46,11 @@ mod on {
     /// before the first one. Tickets grow in an order in which the commits may be replayed.
     pub fn ticket() -> u64 {
         TICKET.get()
+    }
+
+    /// The number of tickets given so far.
+    pub fn tickets() -> u64 {
+        TICKETS.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_shaken() -> bool {
