@@ -65,7 +65,7 @@ pub(crate) mod sealed {
         fn holds(attempt: &mut Self::Attempt, log: &Log) -> bool;
 
         /// Compares the reads of the log and publishes its writes, at one moment. The replaced nodes
-        /// are retired. With an error there is no effect, and no variable is locked.
+        /// are unlinked. With an error there is no effect, and no variable is locked.
         fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<Woken, Conflict>;
 
         /// Step 2. of `wait.rs`: sets `WAITERS`, and tells whether the variable is as it was read.
@@ -190,7 +190,7 @@ fn publish(session: &mut Session, new: u64) -> Woken {
     woken
 }
 
-/// Stores the values of the log's writes, and retires the nodes that they replace. No other commit
+/// Stores the values of the log's writes, and unlinks the nodes that they replace. No other commit
 /// stores to these variables meanwhile.
 #[inline(always)]
 fn store_values(session: &mut Session) {
@@ -200,11 +200,8 @@ fn store_values(session: &mut Session) {
         let old = inner.value.load(Ordering::Relaxed);
         inner.value.store(write.value, Ordering::Release);
         // SAFETY: the old node has the same type as the new one, because they are of one variable.
-        // It is out of reach now, and `Session::retire` keeps it for those that have it.
+        // It is out of reach now, and the session keeps it for those that have it.
         session.unlinked.extend(write.free.map(|free| unsafe { Garbage::new(old, free) }));
-    }
-    if !session.unlinked.is_empty() {
-        session.retire();
     }
 }
 

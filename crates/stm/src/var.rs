@@ -114,7 +114,6 @@ impl Inner {
             // the variable's type by `TVar::with_engine` or `TWord::with_engine`.
             let garbage = unsafe { Garbage::new(inner.as_ptr().cast(), free) };
             session.unlinked.push(garbage);
-            session.retire();
             session::put(session);
         }
     }
