@@ -109,8 +109,11 @@ impl<X> sealed::Ending for Abort<X> {
 /// .await;
 /// # };
 /// ```
-/// A body must not wait for another OS thread either, by a mutex or the like: that one may wait for
-/// this transaction. In direct style, a wait in a body panics. So does a transaction that is begun
+/// A body must not wait for another OS thread either, by a mutex, a channel or the like. After many
+/// conflicts the transaction runs in a [turn](crate::atomically()), in which it has locked the
+/// variables that it has read. If the body then waits for a `std::sync::Mutex`, and the OS thread
+/// that holds the mutex commits to one of these variables, both wait for ever. A mutex is safe in a
+/// body if no code runs a transaction while it holds the mutex. In direct style, a wait in a body panics. So does a transaction that is begun
 /// within a body by a function such as [`atomically`](crate::atomically()): [`Tx::atomically`]
 /// nests them.
 ///
@@ -127,7 +130,9 @@ impl<X> sealed::Ending for Abort<X> {
 /// ```
 ///
 /// A panic of the body ends the attempt without effect, and goes on to the caller. The body has
-/// seen a state that existed, so another transaction is not the cause of the panic.
+/// seen a state that existed, so another transaction is not the cause of the panic. If a branch of
+/// [`or_else`](Tx::or_else) or a transaction within the body panics, and the body catches the
+/// panic, then that part has no effect, and the body goes on.
 ///
 /// # Paper
 /// [HMP05 §5]: the log of a transaction.
@@ -254,11 +259,50 @@ impl<E: Engine> Drop for AttemptState<E> {
     }
 }
 
-/// A part of a transaction that may be undone.
-struct Branch {
-    log: BranchMark,
+/// A part of a transaction that may be undone. If it is dropped before its end, because its body
+/// has panicked, it is undone.
+struct Branch<'tx, E: Engine> {
+    tx: &'tx Tx<E>,
+    /// None at the end.
+    log: Option<BranchMark>,
     after_commit: usize,
     on_abort: usize,
+}
+
+impl<'tx, E: Engine> Branch<'tx, E> {
+    fn begin(tx: &'tx Tx<E>) -> Branch<'tx, E> {
+        let state = &mut *tx.state.borrow_mut();
+        let (after_commit, on_abort) = (state.after_commit.len(), state.on_abort.len());
+        let log = Some(state.session().log.begin_branch());
+        Branch { tx, log, after_commit, on_abort }
+    }
+
+    fn end(mut self, kept: bool) {
+        let undone = self.end_log(kept);
+        // Their captures are values of the program, so they are dropped without a borrow.
+        drop(undone);
+    }
+
+    /// The hooks that belong to the branch, if it is not kept.
+    fn end_log(&mut self, kept: bool) -> Vec<BoxedHook> {
+        let Some(mark) = self.log.take() else { return Vec::new() };
+        let state = &mut *self.tx.state.borrow_mut();
+        state.session().log.end_branch(mark, kept);
+        if kept {
+            return Vec::new();
+        }
+        state.undone.extend(state.on_abort.drain(self.on_abort..));
+        state.after_commit.split_off(self.after_commit)
+    }
+}
+
+impl<E: Engine> Drop for Branch<'_, E> {
+    fn drop(&mut self) {
+        if self.log.is_some() {
+            let undone = self.end_log(false);
+            quietly(|| drop(undone));
+        }
+    }
 }
 
 impl<E: Engine> Tx<E> {
@@ -368,10 +412,10 @@ impl<E: Engine> Tx<E> {
         first: impl FnOnce(&Tx<E>) -> Result<R, X>,
         second: impl FnOnce(&Tx<E>) -> Result<R, X>,
     ) -> Result<R, X> {
-        let branch = self.begin_branch();
+        let branch = Branch::begin(self);
         let result = first(self);
         let retries = matches!(&result, Err(ending) if ending.is_retry());
-        self.end_branch(branch, !retries);
+        branch.end(!retries);
         match retries {
             true => second(self),
             false => result,
@@ -384,7 +428,10 @@ impl<E: Engine> Tx<E> {
     /// # Errors
     /// Those of the body.
     pub fn atomically<R>(&self, body: impl FnOnce(&Tx<E>) -> Tried<R>) -> Tried<R> {
-        body(self)
+        let branch = Branch::begin(self);
+        let result = body(self);
+        branch.end(true);
+        result
     }
 
     /// A transaction within this one that may be given up: an error of its own undoes its writes,
@@ -410,9 +457,9 @@ impl<E: Engine> Tx<E> {
         &self,
         body: impl FnOnce(&Tx<E>) -> Result<R, Abort<X>>,
     ) -> Tried<Result<R, X>> {
-        let branch = self.begin_branch();
+        let branch = Branch::begin(self);
         let result = body(self);
-        self.end_branch(branch, !matches!(result, Err(Abort::Error(_))));
+        branch.end(!matches!(result, Err(Abort::Error(_))));
         match result {
             Ok(result) => Ok(Ok(result)),
             Err(Abort::Error(error)) => Ok(Err(error)),
@@ -453,27 +500,6 @@ impl<E: Engine> Tx<E> {
     /// As [`after_commit`](Tx::after_commit).
     pub fn on_abort(&self, hook: impl FnOnce() + 'static) {
         self.state.borrow_mut().on_abort.push(Box::new(hook));
-    }
-
-    fn begin_branch(&self) -> Branch {
-        let state = &mut *self.state.borrow_mut();
-        let (after_commit, on_abort) = (state.after_commit.len(), state.on_abort.len());
-        Branch { log: state.session().log.begin_branch(), after_commit, on_abort }
-    }
-
-    fn end_branch(&self, branch: Branch, kept: bool) {
-        let dropped;
-        {
-            let state = &mut *self.state.borrow_mut();
-            state.session().log.end_branch(branch.log, kept);
-            if kept {
-                return;
-            }
-            dropped = state.after_commit.split_off(branch.after_commit);
-            state.undone.extend(state.on_abort.drain(branch.on_abort..));
-        }
-        // Their captures are values of the program, so they are dropped without a borrow.
-        drop(dropped);
     }
 }
 
