@@ -48,6 +48,7 @@
 mod condition;
 mod engine;
 mod log;
+mod names;
 mod primitives;
 mod run;
 mod session;

@@ -21,11 +21,15 @@
 
 use crate::condition::{Condition, Conditions, Due, Woken};
 use crate::log::Log;
+use crate::names;
 use crate::primitives::{LOOKS, Ordering, lock, relax};
 use crate::var::{Borrowed, Inner, LOCKED, WAITERS};
+use selvedge_core::observe::{self, Object, WaitReason};
 use selvedge_core::{Queue, Role, WaitQueue};
 use std::collections::HashSet;
+use std::future::poll_fn;
 use std::panic::Location;
+use std::pin::pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -181,9 +185,27 @@ impl Registration {
         true
     }
 
-    /// Waits until a commit wakes the transaction. The thread is listed with `place`.
+    /// Waits until a commit wakes the transaction, which was begun at `place`. The thread is listed
+    /// with that place; an observer is told the variables too.
     pub(crate) async fn woken(&self, place: &'static Location<'static>) {
-        self.waiter.0.wait_at::<WokenRole>((), place).await;
+        let mut wait = pin!(self.waiter.0.wait_at::<WokenRole>((), place));
+        poll_fn(|cx| {
+            let polled = wait.as_mut().poll(cx);
+            if polled.is_pending() {
+                observe::waits_on(|| self.reason(place));
+            }
+            polled
+        })
+        .await;
+    }
+
+    /// "waits to read a new value of ..."
+    #[cold]
+    fn reason(&self, place: &'static Location<'static>) -> WaitReason {
+        // SAFETY: the registration has handles to them.
+        let variables = names::describe(self.variables.iter().map(|inner| unsafe { inner.as_ref() }));
+        let object = format!("{variables}, in the transaction begun at {place}");
+        WaitReason { call: "read a new value of", object: Object::Name(object.into()) }
     }
 
     fn leave(&self, inner: &Inner) {
