@@ -11,6 +11,7 @@
 //! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`] |
 //! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
 //! | made of them | [`TMVar`], [`TQueue`] |
+//! | with many parts | [`TArray`], [`TCounter`] |
 //! | engines | [`Versioned`], [`GlobalLock`] |
 //!
 //! # Where they work
@@ -45,11 +46,14 @@
 //! # Ok::<(), selvedge::Failure>(())
 //! ```
 
+mod cells;
 mod engine;
 mod log;
 mod primitives;
 mod run;
 mod session;
+mod tarray;
+mod tcounter;
 mod tmvar;
 mod tqueue;
 mod transaction;
@@ -61,6 +65,8 @@ mod world;
 pub use engine::{Engine, GlobalLock, Versioned};
 pub use run::{atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with};
 pub use session::reclaim;
+pub use tarray::TArray;
+pub use tcounter::TCounter;
 pub use tmvar::TMVar;
 pub use tqueue::TQueue;
 pub use transaction::{Abort, Ending, Stop, Tried, Tx};

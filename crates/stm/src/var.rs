@@ -57,7 +57,8 @@ pub(crate) struct Borrowed<'a>(NonNull<Inner>, PhantomData<&'a Inner>);
 
 impl Borrowed<'_> {
     /// # Safety
-    /// The pointer was made by `Inner::new`, and the variable is not freed during the lifetime.
+    /// The pointer is to the whole allocation of the variable, which is not freed during the
+    /// lifetime.
     #[inline(always)]
     pub(crate) unsafe fn new(inner: NonNull<Inner>) -> Self {
         Borrowed(inner, PhantomData)
@@ -80,15 +81,19 @@ impl Deref for Borrowed<'_> {
 }
 
 impl Inner {
-    fn new(value: *mut (), free: Free) -> NonNull<Inner> {
-        let inner = Inner {
+    /// With one handle.
+    pub(crate) fn new(value: *mut (), free: Free) -> Inner {
+        Inner {
             word: AtomicU64::new(0),
             value: AtomicPtr::new(value),
             handles: AtomicUsize::new(1),
             waiters: Mutex::new(None),
             free,
-        };
-        NonNull::from(Box::leak(Box::new(inner)))
+        }
+    }
+
+    fn alone(value: *mut (), free: Free) -> NonNull<Inner> {
+        NonNull::from(Box::leak(Box::new(Inner::new(value, free))))
     }
 
     /// Adds a handle, if there is one still.
@@ -108,16 +113,31 @@ impl Inner {
         // variable.
         let before = unsafe { inner.as_ref() }.handles.fetch_sub(1, Ordering::AcqRel);
         if before == 1 {
-            let mut session = session::take();
             // SAFETY: that was the last handle, so a transaction that begins from now on cannot
             // reach the variable: it is freed when those that run have ended. `free` is made for
-            // the variable's type by `TVar::with_engine` or `TWord::with_engine`.
-            let garbage = unsafe { Garbage::new(inner.as_ptr().cast(), free) };
-            session.unlinked.push(garbage);
-            session.retire();
-            session::put(session);
+            // the variable's type by `TVar::with_engine`, `TWord::with_engine` or `Cells::new`.
+            retire(unsafe { Garbage::new(inner.as_ptr().cast(), free) });
         }
     }
+
+    /// Drops a handle, and tells whether it was the last one. Retires nothing.
+    ///
+    /// # Safety
+    /// The caller owns a handle, which ends here.
+    #[inline]
+    pub(crate) unsafe fn let_go(&self) -> bool {
+        // A registration begins while its session is pinned. So a caller that is the destructor of
+        // retired memory sees each registration, and finds its own handle alone if there is none.
+        self.handles.load(Ordering::Acquire) == 1 || self.handles.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+/// Retires an object that a transaction which begins from now on cannot reach.
+pub(crate) fn retire(garbage: Garbage) {
+    let mut session = session::take();
+    session.unlinked.push(garbage);
+    session.retire();
+    session::put(session);
 }
 
 /// What a handle stands for: a value, and an engine of which there is none.
@@ -302,20 +322,20 @@ unsafe impl<T: Word, E: Engine> Send for TWord<T, E> {}
 unsafe impl<T: Word, E: Engine> Sync for TWord<T, E> {}
 
 #[inline(always)]
-fn bits_to_pointer(bits: u64) -> *mut () {
+pub(crate) fn bits_to_pointer(bits: u64) -> *mut () {
     const { assert!(size_of::<usize>() == 8, "a word of 64 bits is kept in a pointer") };
     without_provenance_mut(bits as usize)
 }
 
 /// # Safety
 /// The pointer was made by `Box::into_raw` of a `Box<T>`, which ends here.
-unsafe fn free_node<T>(node: *mut ()) {
+pub(crate) unsafe fn free_node<T>(node: *mut ()) {
     // SAFETY: the caller's contract.
     drop(unsafe { Box::from_raw(node.cast::<T>()) });
 }
 
 /// # Safety
-/// The pointer was made by `Inner::new`, with a node of type T; both end here.
+/// The pointer was made by `Inner::alone`, with a node of type T; both end here.
 unsafe fn free_variable<T>(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
@@ -325,7 +345,7 @@ unsafe fn free_variable<T>(inner: *mut ()) {
 }
 
 /// # Safety
-/// The pointer was made by `Inner::new`, for a word; it ends here.
+/// The pointer was made by `Inner::alone`, for a word; it ends here.
 unsafe fn free_word(inner: *mut ()) {
     // SAFETY: the caller's contract.
     drop(unsafe { Box::from_raw(inner.cast::<Inner>()) });
@@ -342,7 +362,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// A variable with a value, for transactions of the engine `E`.
     pub fn with_engine(value: T) -> TVar<T, E> {
         let node = Box::into_raw(Box::new(value)).cast();
-        TVar { inner: Inner::new(node, free_variable::<T>), _value: PhantomData }
+        TVar { inner: Inner::alone(node, free_variable::<T>), _value: PhantomData }
     }
 
     #[inline(always)]
@@ -414,10 +434,10 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
 }
 
 /// A session that is pinned as long as this lives.
-struct Pinned(Option<Box<session::Session>>);
+pub(crate) struct Pinned(Option<Box<session::Session>>);
 
 impl Pinned {
-    fn new() -> Pinned {
+    pub(crate) fn new() -> Pinned {
         let mut session = session::take();
         session.pin();
         Pinned(Some(session))
@@ -443,7 +463,7 @@ impl<T: Word> TWord<T> {
 impl<T: Word, E: Engine> TWord<T, E> {
     /// A variable with a value, for transactions of the engine `E`.
     pub fn with_engine(value: T) -> TWord<T, E> {
-        TWord { inner: Inner::new(bits_to_pointer(value.into_bits()), free_word), _value: PhantomData }
+        TWord { inner: Inner::alone(bits_to_pointer(value.into_bits()), free_word), _value: PhantomData }
     }
 
     #[inline(always)]
