@@ -10,7 +10,7 @@
 //! | variables | [`TVar`] for any type, [`TWord`] for numbers, flags and the like |
 //! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`] |
 //! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
-//! | made of them | [`TMVar`], [`TQueue`] |
+//! | made of them | [`TMVar`], [`TSem`], [`TQueue`], [`TBQueue`], [`TChan`] |
 //! | with many parts | [`TArray`], [`TCounter`] |
 //! | engines | [`Versioned`], [`GlobalLock`] |
 //!
@@ -53,10 +53,13 @@ mod primitives;
 mod run;
 mod session;
 mod tarray;
+mod tbqueue;
+mod tchan;
 mod tcounter;
 mod tmvar;
 mod tqueue;
 mod transaction;
+mod tsem;
 mod turn;
 mod var;
 mod wait;
@@ -66,8 +69,11 @@ pub use engine::{Engine, GlobalLock, Versioned};
 pub use run::{atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with};
 pub use session::reclaim;
 pub use tarray::TArray;
+pub use tbqueue::TBQueue;
+pub use tchan::TChan;
 pub use tcounter::TCounter;
 pub use tmvar::TMVar;
 pub use tqueue::TQueue;
 pub use transaction::{Abort, Ending, Stop, Tried, Tx};
+pub use tsem::TSem;
 pub use var::{TVar, TWord, Word};
