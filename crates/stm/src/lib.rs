@@ -11,7 +11,7 @@
 //! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`] |
 //! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
 //! | made of them | [`TMVar`], [`TSem`], [`TQueue`], [`TBQueue`], [`TChan`] |
-//! | with many parts | [`TArray`], [`TCounter`] |
+//! | with many parts | [`TArray`], [`TMap`], [`TSet`], [`TCounter`] |
 //! | engines | [`Versioned`], [`GlobalLock`] |
 //!
 //! # Where they work
@@ -56,10 +56,12 @@ mod tarray;
 mod tbqueue;
 mod tchan;
 mod tcounter;
+mod tmap;
 mod tmvar;
 mod tqueue;
 mod transaction;
 mod tsem;
+mod tset;
 mod turn;
 mod var;
 mod wait;
@@ -72,8 +74,10 @@ pub use tarray::TArray;
 pub use tbqueue::TBQueue;
 pub use tchan::TChan;
 pub use tcounter::TCounter;
+pub use tmap::{TMap, TMapIter};
 pub use tmvar::TMVar;
 pub use tqueue::TQueue;
 pub use transaction::{Abort, Ending, Stop, Tried, Tx};
 pub use tsem::TSem;
+pub use tset::TSet;
 pub use var::{TVar, TWord, Word};
