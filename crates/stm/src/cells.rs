@@ -17,7 +17,8 @@ use crate::engine::Engine;
 use crate::primitives::{AtomicUsize, Ordering};
 use crate::session::{Free, Garbage};
 use crate::transaction::{Tried, Tx};
-use crate::var::{Borrowed, Inner, Pinned, Word, bits_to_pointer, free_node, retire};
+use crate::var::{Borrowed, Inner, Kind, Pinned, Word, bits_to_pointer, free_node, retire};
+use std::any::type_name;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -34,6 +35,9 @@ pub(crate) unsafe trait CellValue: Send + Sync + 'static {
     /// Frees a node. `None` for values that have none.
     const FREE: Option<Free>;
 
+    /// The name of the value's type, for reports.
+    fn type_name() -> &'static str;
+
     fn into_raw(self) -> *mut ();
 
     /// # Safety
@@ -46,6 +50,10 @@ unsafe impl<T: Send + Sync + 'static> CellValue for Box<T> {
     type Seen<'tx> = &'tx T;
 
     const FREE: Option<Free> = Some(free_node::<T>);
+
+    fn type_name() -> &'static str {
+        type_name::<T>()
+    }
 
     #[inline(always)]
     fn into_raw(self) -> *mut () {
@@ -74,6 +82,10 @@ unsafe impl<T: Send + Sync + 'static> CellValue for Option<Box<T>> {
 
     const FREE: Option<Free> = Some(free_optional::<T>);
 
+    fn type_name() -> &'static str {
+        type_name::<T>()
+    }
+
     #[inline(always)]
     fn into_raw(self) -> *mut () {
         self.map_or(std::ptr::null_mut(), CellValue::into_raw)
@@ -95,6 +107,10 @@ unsafe impl<T: Word> CellValue for CellWord<T> {
 
     const FREE: Option<Free> = None;
 
+    fn type_name() -> &'static str {
+        type_name::<T>()
+    }
+
     #[inline(always)]
     fn into_raw(self) -> *mut () {
         bits_to_pointer(self.0.into_bits())
@@ -104,6 +120,13 @@ unsafe impl<T: Word> CellValue for CellWord<T> {
     unsafe fn see(raw: *mut (), _: PhantomData<&()>) -> T {
         T::from_bits(raw.addr() as u64)
     }
+}
+
+/// The kind of the cells with values of type V.
+struct KindsOfCells<V>(PhantomData<V>);
+
+impl<V: CellValue> KindsOfCells<V> {
+    const PLAIN: &Kind = &Kind::plain(free_cell::<V>, V::type_name);
 }
 
 /// A variable of a block.
@@ -154,7 +177,8 @@ impl<V: CellValue, E: Engine> Cells<V, E> {
         let none: &mut [VarCell] = &mut [];
         let block = CellBlock { live, cells: NonNull::from(none), free: free_block::<V> };
         let block = NonNull::from(Box::leak(Box::new(block)));
-        let cell = |value: V| VarCell { inner: Inner::new(value.into_raw(), free_cell::<V>), block };
+        let cell =
+            |value: V| VarCell { inner: Inner::new(value.into_raw(), KindsOfCells::<V>::PLAIN), block };
         let cells: Box<[VarCell]> = values.into_iter().map(cell).collect();
         let cells = NonNull::from(Box::leak(cells));
         // SAFETY: nothing else has a pointer to the block yet, except its cells.

@@ -1,14 +1,14 @@
 //! The engines: how a transaction reads, and how it commits.
 
+use crate::condition::Woken;
 use crate::log::{Log, ReadEntry};
 use crate::primitives::{LOOKS, MutexGuard, Ordering, in_one_order, lock, relax};
 use crate::session::{Garbage, Session};
 use crate::turn::CommitTurn;
 use crate::var::{Borrowed, Inner, LOCKED, WAITERS, version, word_of};
-use crate::wait::WaitingTx;
+use crate::wait;
 use crate::world::world;
 use std::fmt;
-use std::sync::Arc;
 
 /// How transactions read and commit: [`Versioned`], which is the default, or [`GlobalLock`].
 ///
@@ -286,7 +286,7 @@ fn unlock(log: &Log, first: usize) {
 /// Publishes the values of the log's writes, and unlocks their variables with a new version. The
 /// caller has locked the variables. Retires the replaced nodes, and gives the transactions to wake.
 #[inline(always)]
-pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Arc<WaitingTx>> {
+pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Woken> {
     let mut woken = Vec::new();
     let log = &session.log;
     for write in &log.writes {
@@ -295,9 +295,11 @@ pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Arc<WaitingTx>> 
         // Locked: no other transaction stores to the value.
         let old = inner.value.load(Ordering::Relaxed);
         inner.value.store(write.value, Ordering::Release);
+        // A cell without a value has a null pointer (`cells.rs`), which nothing needs to free.
+        let free = write.free.filter(|_| !old.is_null());
         // SAFETY: the old node has the same type as the new one, because they are of one variable.
         // It is out of reach now, and `Session::retire` keeps it for those that have it.
-        session.unlinked.extend(write.free.map(|free| unsafe { Garbage::new(old, free) }));
+        session.unlinked.extend(free.map(|free| unsafe { Garbage::new(old, free) }));
     }
     for write in &log.writes {
         // SAFETY: as above.
@@ -305,9 +307,7 @@ pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Arc<WaitingTx>> 
     }
     for write in log.writes.iter().filter(|write| write.found & WAITERS != 0) {
         // SAFETY: as above.
-        if let Some(waiters) = lock(&unsafe { write.inner.as_ref() }.waiters).take() {
-            woken.extend(*waiters);
-        }
+        wait::gather(unsafe { Borrowed::new(write.inner) }, &mut woken);
     }
     if !session.unlinked.is_empty() {
         session.retire();

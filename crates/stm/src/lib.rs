@@ -8,8 +8,8 @@
 //! | | |
 //! |---|---|
 //! | variables | [`TVar`] for any type, [`TWord`] for numbers, flags and the like |
-//! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`] |
-//! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
+//! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`], [`wait_for`] |
+//! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::wait_for`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
 //! | made of them | [`TMVar`], [`TSem`], [`TQueue`], [`TBQueue`], [`TChan`] |
 //! | with many parts | [`TArray`], [`TMap`], [`TSet`], [`TCounter`] |
 //! | engines | [`Versioned`], [`GlobalLock`] |
@@ -47,8 +47,10 @@
 //! ```
 
 mod cells;
+mod condition;
 mod engine;
 mod log;
+mod names;
 mod primitives;
 mod run;
 mod session;
@@ -68,7 +70,9 @@ mod wait;
 mod world;
 
 pub use engine::{Engine, GlobalLock, Versioned};
-pub use run::{atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with};
+pub use run::{
+    atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with, wait_for,
+};
 pub use session::reclaim;
 pub use tarray::TArray;
 pub use tbqueue::TBQueue;
