@@ -19,14 +19,14 @@ pub use global_lock::GlobalLock;
 pub use norec::NOrec;
 pub use versioned::Versioned;
 
+use crate::condition::Woken;
 use crate::log::{Log, ReadEntry};
-use crate::primitives::{LOOKS, Ordering, in_one_order, lock, relax};
+use crate::primitives::{LOOKS, Ordering, in_one_order, relax};
 use crate::session::{Garbage, Session};
 use crate::testing;
 use crate::turn::CommitTurn;
 use crate::var::{Borrowed, Inner, LOCKED, WAITERS, version, word_of};
-use crate::wait::WaitingTx;
-use std::sync::Arc;
+use crate::wait;
 
 /// How transactions read and commit: [`Versioned`], which is the default, [`Figure3`], [`NOrec`] or
 /// [`GlobalLock`].
@@ -37,9 +37,6 @@ pub trait Engine: sealed::Engine {}
 
 /// Another transaction is in the way: the attempt is to begin again.
 pub(crate) struct Conflict;
-
-/// The transactions that a commit wakes.
-pub(crate) type Woken = Vec<Arc<WaitingTx>>;
 
 pub(crate) mod sealed {
     use super::{Borrowed, CommitTurn, Conflict, Inner, Log, Session, Woken};
@@ -66,7 +63,7 @@ pub(crate) mod sealed {
 
         /// Compares the reads of the log and publishes its writes, at one moment. The replaced nodes
         /// are unlinked. With an error there is no effect, and no variable is locked.
-        fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<Woken, Conflict>;
+        fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<Vec<Woken>, Conflict>;
 
         /// Step 2. of `wait.rs`: sets `WAITERS`, and tells whether the variable is as it was read.
         /// The caller has the lock of the variable's list.
@@ -174,7 +171,7 @@ fn unlock(log: &Log, first: usize) {
 /// Publishes the values of the log's writes, and unlocks their variables with a new version. The
 /// caller has locked the variables.
 #[inline(always)]
-fn publish(session: &mut Session, new: u64) -> Woken {
+fn publish(session: &mut Session, new: u64) -> Vec<Woken> {
     store_values(session);
     let mut woken = Vec::new();
     for write in &session.log.writes {
@@ -183,9 +180,7 @@ fn publish(session: &mut Session, new: u64) -> Woken {
     }
     for write in session.log.writes.iter().filter(|write| write.found & WAITERS != 0) {
         // SAFETY: as above.
-        if let Some(waiters) = lock(&unsafe { write.inner.as_ref() }.waiters).take() {
-            woken.extend(*waiters);
-        }
+        wait::gather(unsafe { Borrowed::new(write.inner) }, &mut woken);
     }
     woken
 }
@@ -199,9 +194,11 @@ fn store_values(session: &mut Session) {
         let inner = unsafe { write.inner.as_ref() };
         let old = inner.value.load(Ordering::Relaxed);
         inner.value.store(write.value, Ordering::Release);
+        // A cell without a value has a null pointer (`cells.rs`), which nothing needs to free.
+        let free = write.free.filter(|_| !old.is_null());
         // SAFETY: the old node has the same type as the new one, because they are of one variable.
         // It is out of reach now, and the session keeps it for those that have it.
-        session.unlinked.extend(write.free.map(|free| unsafe { Garbage::new(old, free) }));
+        session.unlinked.extend(free.map(|free| unsafe { Garbage::new(old, free) }));
     }
 }
 

@@ -173,6 +173,68 @@ fn a_waiter_that_gives_up_takes_no_wake_up_along<E: Engine>() {
     });
 }
 
+/// Waits until the predicate holds. The commits evaluate it.
+fn predicate<E: Engine>(
+    holds: impl Fn(&Tx<E>) -> Tried<bool> + Clone + Send + Sync + 'static,
+) -> impl Future<Output = ()> {
+    atomically_with::<E, _>(move |tx| tx.wait_for(holds.clone()))
+}
+
+/// Each commit writes one variable of the predicate, and evaluates it.
+fn no_wake_up_of_a_predicate_is_lost<E: Engine>() {
+    model(|| {
+        let (x, y) = (word::<E>(), word::<E>());
+        let shared = x.clone();
+        let writer = thread::spawn(move || add_one(&shared));
+        let (a, b) = (x.clone(), y.clone());
+        let mut waits = pin!(predicate::<E>(move |tx| Ok(a.read(tx)? + b.read(tx)? == 2)));
+        let _ = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        add_one(&y);
+        wait_blocking(waits);
+        writer.join().unwrap();
+    });
+}
+
+/// The waiter registers in two variables while the commits come.
+fn no_wake_up_is_lost_while_a_predicate_is_registered<E: Engine>() {
+    model(|| {
+        let (x, y) = (word::<E>(), word::<E>());
+        let shared = (x.clone(), y.clone());
+        let writer = thread::spawn(move || {
+            add_one(&shared.0);
+            add_one(&shared.1);
+        });
+        wait_blocking(predicate::<E>(move |tx| Ok(x.read(tx)? + y.read(tx)? == 2)));
+        writer.join().unwrap();
+    });
+}
+
+/// Two commits to the same variable: one may come while the other one has cleared `WAITERS`.
+fn no_wake_up_is_lost_between_two_commits_to_a_variable<E: Engine>() {
+    model(|| {
+        let x = word::<E>();
+        let (shared, read) = (x.clone(), x.clone());
+        let mut waits = pin!(predicate::<E>(move |tx| Ok(read.read(tx)? == 2)));
+        let polled = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+        let writer = thread::spawn(move || add_one(&shared));
+        add_one(&x);
+        wait_blocking(waits);
+        writer.join().unwrap();
+    });
+}
+
+fn a_predicate_that_is_given_up_takes_no_wake_up_along<E: Engine>() {
+    model(|| {
+        let var = word::<E>();
+        let (shared, a, b) = (var.clone(), var.clone(), var.clone());
+        let writer = thread::spawn(move || add_one(&shared));
+        let _ = glance(predicate::<E>(move |tx| Ok(a.read(tx)? == 1)));
+        wait_blocking(predicate::<E>(move |tx| Ok(b.read(tx)? == 1)));
+        writer.join().unwrap();
+    });
+}
+
 /// The variable within goes with the value around it. The attempt reads both without a handle of
 /// its own.
 fn no_variable_is_freed_while_an_attempt_reads_it<E: Engine>() {
@@ -208,6 +270,10 @@ under_each_engine! {
     no_wake_up_is_lost
     either_of_two_variables_wakes
     a_waiter_that_gives_up_takes_no_wake_up_along
+    no_wake_up_of_a_predicate_is_lost
+    no_wake_up_is_lost_while_a_predicate_is_registered
+    no_wake_up_is_lost_between_two_commits_to_a_variable
+    a_predicate_that_is_given_up_takes_no_wake_up_along
     no_variable_is_freed_while_an_attempt_reads_it
 }
 

@@ -136,7 +136,7 @@ fn agrees<E: Engine>(programs: &[Vec<Step>]) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 4 } else { 250 },
+        cases: if cfg!(miri) { 4 } else { 60 },
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

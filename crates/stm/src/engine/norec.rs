@@ -1,12 +1,14 @@
 //! [`NOrec`]: one sequence lock, and values in place of versions.
 
-use super::{Conflict, Engine, Woken, sealed, store_values};
+use super::{Conflict, Engine, sealed, store_values};
+use crate::condition::Woken;
 use crate::log::{Log, ReadEntry};
-use crate::primitives::{AtomicU64, LOOKS, Ordering, give_way, in_one_order, lock, relax};
+use crate::primitives::{AtomicU64, LOOKS, Ordering, give_way, in_one_order, relax};
 use crate::session::Session;
 use crate::testing;
 use crate::turn::CommitTurn;
 use crate::var::{Borrowed, Inner, WAITERS};
+use crate::wait;
 use crate::world::world;
 use std::fmt;
 
@@ -117,9 +119,9 @@ impl sealed::Engine for NOrec {
     }
 
     #[inline(always)]
-    fn commit(attempt: &mut Sequenced, session: &mut Session) -> Result<Woken, Conflict> {
+    fn commit(attempt: &mut Sequenced, session: &mut Session) -> Result<Vec<Woken>, Conflict> {
         if session.log.writes.is_empty() {
-            return Ok(Woken::new());
+            return Ok(Vec::new());
         }
         if !attempt.is_locked {
             attempt.lock(&session.log)?;
@@ -132,10 +134,10 @@ impl sealed::Engine for NOrec {
         }
         store_values(session);
         attempt.unlock(attempt.snapshot + 2);
-        let mut woken = Woken::new();
+        let mut woken = Vec::new();
         for write in session.log.writes.iter().filter(|write| write.found & WAITERS != 0) {
             // SAFETY: as above.
-            take_waiters(unsafe { write.inner.as_ref() }, &mut woken);
+            wait::gather(unsafe { Borrowed::new(write.inner) }, &mut woken);
         }
         Ok(woken)
     }
@@ -153,13 +155,6 @@ impl sealed::Engine for NOrec {
         }
         false
     }
-}
-
-#[cold]
-fn take_waiters(inner: &Inner, woken: &mut Woken) {
-    let mut list = lock(&inner.waiters);
-    woken.extend(list.take().into_iter().flat_map(|waiters| *waiters));
-    inner.word.fetch_and(!WAITERS, Ordering::SeqCst);
 }
 
 impl Sequenced {

@@ -1,9 +1,10 @@
 //! [`Versioned`]: versions, and a clock that few commits raise.
 
 use super::{
-    Conflict, Engine, Woken, announce_by_version, load, lock_all, publish, read_in_turn, sealed, unlock,
+    Conflict, Engine, announce_by_version, load, lock_all, publish, read_in_turn, sealed, unlock,
     versions_hold, versions_hold_under_locks,
 };
+use crate::condition::Woken;
 use crate::log::{Log, ReadEntry};
 use crate::primitives::{Ordering, in_one_order};
 use crate::session::Session;
@@ -115,10 +116,10 @@ impl sealed::Engine for Versioned {
     }
 
     #[inline(always)]
-    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<Woken, Conflict> {
+    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<Vec<Woken>, Conflict> {
         let log = &mut session.log;
         if log.writes.is_empty() {
-            return Ok(Woken::new());
+            return Ok(Vec::new());
         }
         let stamp_after = |newest: u64| newest.max(world().clock.0.load(Ordering::SeqCst)) + 1;
         let stamp = match &mut snapshot.turn {
