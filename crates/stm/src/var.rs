@@ -15,6 +15,7 @@
 use crate::engine::{Engine, Versioned};
 use crate::names;
 use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::run::run_now;
 use crate::session::{self, Free, Garbage};
 use crate::transaction::{Tried, Tx};
 use crate::wait::Waiters;
@@ -620,6 +621,34 @@ impl<T: Word, E: Engine> TWord<T, E> {
     #[inline]
     pub fn read_now(&self) -> T {
         T::from_bits(self.inner().value.load(Ordering::Acquire).addr() as u64)
+    }
+
+    /// Replaces the value, outside of a transaction and without waiting: for a destructor, a waker
+    /// and other code that has no future to await.
+    ///
+    /// It is a transaction of one write. It wakes the transactions that wait for the variable.
+    ///
+    /// # Panics
+    /// Within the body of a transaction.
+    ///
+    /// # Complexity
+    /// As [`atomically`](crate::atomically()), but the OS thread gives way instead of the thread. It
+    /// may do so as long as the body of another transaction runs in a turn.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::TWord;
+    ///
+    /// let is_closed = TWord::new(false);
+    /// is_closed.write_now(true);
+    /// assert!(is_closed.read_now());
+    /// ```
+    #[track_caller]
+    pub fn write_now(&self, value: T) {
+        run_now::<E, _>(|tx| {
+            self.write(tx, value);
+            Ok(())
+        });
     }
 }
 
