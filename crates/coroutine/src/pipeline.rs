@@ -73,7 +73,7 @@
 //! | sections by what is in them | [`having`], [`having_only`] |
 //! | branches | [`if_then_else`], [`select`], [`wherever`], [`unless`], [`foreach`] |
 //! | loops | [`while_`], [`nested_in`] |
-//! | lists | [`group_by`], [`any`], [`all`], [`concatenate`] |
+//! | lists | [`group_by`], [`any`], [`all`], [`concatenate`], [`select_numbered`] |
 //! | one stream of two | [`join`], [`join_generators`], [`join_transduced`], [`join_with`] |
 //! | a pipeline between things that wait | [`Transducer::step`], [`Iteratee::feed`], [`Generator::pull`] |
 //! | stages of your own | [`Transduce`], [`Split`], [`Generate`], [`Consume`], [`Merge`] |
@@ -161,6 +161,7 @@ pub mod join;
 mod lift;
 mod list;
 mod logic;
+mod number;
 mod record;
 mod recur;
 mod role;
@@ -186,6 +187,7 @@ pub use lift::{
 };
 pub use list::{Cut, ListStore, Lists};
 pub use logic::{Negated, Zipped, between};
+pub use number::{SelectNumbered, select_numbered};
 pub use recur::{Nested, While, nested_in, while_};
 pub use role::{Feeding, Generator, Iteratee, Join, Program, Pulling, Splitter, StepByStep, Transducer};
 pub use section::{Foreach, Having, Substitute, foreach, having, having_only, substitute};

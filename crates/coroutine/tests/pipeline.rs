@@ -99,6 +99,17 @@ proptest! {
             >> if_then_else(any(substring(&needle)), id(), suppress())
             >> concatenate();
         prop_assert_eq!(numbered.collect(), slow);
+        let slow: Vec<u8> = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .enumerate()
+            .filter(|(_, line)| contains(line, &needle))
+            .flat_map(|(index, line)| [format!("{}:", index + 1).as_bytes(), line].concat())
+            .collect();
+        let number = |n: u64, text: &mut Vec<u8>| text.extend_from_slice(format!("{n}:").as_bytes());
+        let numbered = group_by(whole_line()) >> select_numbered(any(substring(&needle)), number) >> concatenate();
+        prop_assert_eq!((from_chunks(cut(&text, &at)) >> numbered).collect(), slow);
+        let lines = from_chunks(cut(&text, &at)) >> group_by(line()) >> count();
+        prop_assert_eq!(lines.run(), text.split_inclusive(|byte| *byte == b'\n').count() as u64);
     }
 
     #[test]

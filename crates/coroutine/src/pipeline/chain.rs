@@ -127,6 +127,15 @@ where
         }
         flow
     }
+
+    #[inline]
+    fn all<S: Sink<C>>(&mut self, out: &mut S) {
+        let mut onto = Onto::new(&mut self.down, out);
+        self.up.all(&mut onto);
+        if !onto.finished {
+            let _finished = self.down.end(out);
+        }
+    }
 }
 
 impl<A, B, X, Y> Consume<A> for Chain<X, Y, B>

@@ -1,6 +1,6 @@
 //! Iteratees from functions.
 
-use super::item::{FINISHED, Flow, GO_ON, Item, Store};
+use super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
 use super::role::Iteratee;
 use super::stage::Consume;
 
@@ -56,9 +56,17 @@ pub fn count<A: Item + ?Sized>() -> Iteratee<A, CountItems> {
 impl<A: Item + ?Sized> Consume<A> for CountItems {
     type Result = u64;
 
+    const CHUNKS: bool = true;
+
     #[inline]
     fn put(&mut self, _item: &A) -> Flow {
         self.count += 1;
+        GO_ON
+    }
+
+    #[inline]
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        self.count += chunk.count();
         GO_ON
     }
 

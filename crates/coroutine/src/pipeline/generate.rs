@@ -44,6 +44,16 @@ impl<B: Clone + 'static, I: Iterator<Item = B>> Generate<B> for FromIter<I> {
         out.put_chunk(&chunk)?;
         ControlFlow::Continue(chunk.len() == CHUNK)
     }
+
+    #[inline(always)]
+    fn all<S: Sink<B>>(&mut self, out: &mut S) {
+        if S::CHUNKS {
+            while let ControlFlow::Continue(true) = self.pump(out) {}
+        } else {
+            // The iterator's own loop is faster than one that counts to the end of a chunk.
+            let _finished = self.items.try_for_each(|item| out.put(&item));
+        }
+    }
 }
 
 /// The stage of [`from_chunks`].

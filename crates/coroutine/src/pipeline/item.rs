@@ -49,6 +49,9 @@ pub trait Chunk<'a, A: Item + ?Sized>: Copy {
     /// Whether the chunk has no items.
     fn is_empty(self) -> bool;
 
+    /// How many items the chunk has.
+    fn count(self) -> u64;
+
     /// Passes each item to `f`, until `f` breaks.
     fn each(self, f: impl FnMut(&'a A) -> Flow) -> Flow;
 }
@@ -60,6 +63,10 @@ impl<'a, T: Clone + 'static> Chunk<'a, T> for &'a [T] {
 
     fn is_empty(self) -> bool {
         <[T]>::is_empty(self)
+    }
+
+    fn count(self) -> u64 {
+        self.len() as u64
     }
 
     #[inline(always)]

@@ -33,6 +33,9 @@ pub trait Cut<E> {
     /// The place where the last list of `stream` begins, which may be incomplete or empty.
     fn last(&self, stream: &[E]) -> usize;
 
+    /// How many lists `stream` has. The last one may lack its separator.
+    fn count(&self, stream: &[E]) -> u64;
+
     /// Whether there are no separators: each element belongs to a list.
     fn is_gapless(&self) -> bool;
 }
@@ -103,6 +106,14 @@ impl<'a, E: Clone + 'static> Chunk<'a, [E]> for Lists<'a, E> {
             Ends::One => false,
             Ends::At { ends, .. } => ends.is_empty(),
             Ends::Cut(_) => self.flat.is_empty(),
+        }
+    }
+
+    fn count(self) -> u64 {
+        match self.ends {
+            Ends::One => 1,
+            Ends::At { ends, .. } => ends.len() as u64,
+            Ends::Cut(cut) => cut.count(self.flat),
         }
     }
 

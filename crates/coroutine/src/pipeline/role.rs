@@ -139,7 +139,7 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
     /// [Pipes, Listing 10] `run`.
     pub fn run(self) -> I::Result {
         let Program { mut generator, mut iteratee } = self;
-        while let ControlFlow::Continue(true) = generator.stage.pump(&mut Eats(&mut iteratee.stage)) {}
+        generator.stage.all(&mut Eats(&mut iteratee.stage));
         drop(generator);
         iteratee.stage.end()
     }
@@ -189,14 +189,14 @@ impl<B: Item + ?Sized, G: Generate<B>> Generator<B, G> {
     #[doc(alias = "runGenerator")]
     pub fn collect(mut self) -> B::Store {
         let mut store = B::Store::default();
-        while let ControlFlow::Continue(true) = self.stage.pump(&mut Keep(&mut store)) {}
+        self.stage.all(&mut Keep(&mut store));
         store
     }
 
     /// Runs the generator, and passes each item to `f`.
     pub fn for_each(mut self, f: impl FnMut(&B)) {
         let mut sink = Passes(f);
-        while let ControlFlow::Continue(true) = self.stage.pump(&mut sink) {}
+        self.stage.all(&mut sink);
     }
 
     /// The generator for a holder that takes its items when they are wanted.

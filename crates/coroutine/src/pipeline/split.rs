@@ -113,6 +113,11 @@ impl Cut<u8> for LineEnds {
         memchr::memrchr(b'\n', stream).map_or(0, |at| at + 1)
     }
 
+    fn count(&self, stream: &[u8]) -> u64 {
+        let ends = memchr::memchr_iter(b'\n', stream).count();
+        ends as u64 + u64::from(self.last(stream) < stream.len())
+    }
+
     fn is_gapless(&self) -> bool {
         self.kept
     }

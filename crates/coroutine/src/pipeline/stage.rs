@@ -1,6 +1,7 @@
 //! The protocol between stages: which stage calls which, and what a call may return.
 
 use super::item::{Chunk, Flow, Item};
+use std::ops::ControlFlow;
 
 /// The downstream side of an edge: it takes the items as they come.
 pub trait Sink<A: Item + ?Sized> {
@@ -37,7 +38,13 @@ pub trait Generate<B: Item + ?Sized> {
     /// more.
     ///
     /// It breaks when `out` is finished, and is not called after that, nor after `false`.
-    fn pump<S: Sink<B>>(&mut self, out: &mut S) -> std::ops::ControlFlow<(), bool>;
+    fn pump<S: Sink<B>>(&mut self, out: &mut S) -> ControlFlow<(), bool>;
+
+    /// Puts all items into `out`, until `out` is finished.
+    #[inline]
+    fn all<S: Sink<B>>(&mut self, out: &mut S) {
+        while let ControlFlow::Continue(true) = self.pump(out) {}
+    }
 }
 
 /// What a [`Transducer`](super::Transducer) is inside.
