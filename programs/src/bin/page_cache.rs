@@ -78,13 +78,16 @@ fn main() -> ExitCode {
     selvedge::run_main(async {
         let listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
         let address = listener.local_addr().to_string();
-        let cache = Cache { pages: TMap::new(), rendered: TCounter::new(0) };
+        let cache = Cache { pages: TMap::new(), rendered: TCounter::new() };
         let rendered = cache.rendered.clone();
         let (stop, mut stopped) = one_shot();
         let server = spawn(async move {
             let handler = service_fn(move |request: Request<Incoming>| {
                 let cache = cache.clone();
-                async move { Ok::<_, Infallible>(Response::new(Full::from(cache.page(request.uri().path()).await))) }
+                async move {
+                    let page = cache.page(request.uri().path()).await;
+                    Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(page)))
+                }
             });
             serve(listener, handler, async { stopped.take().await.unwrap_or(()) }).await
         });

@@ -7,9 +7,11 @@
 //! Santa helped elves, 3 at a time, 5 times or more
 //! ```
 
+use selvedge::spawn;
 use selvedge::stm::{TVar, TWord, Tried, Tx, atomically};
-use selvedge::{spawn, yield_now};
+use selvedge::time::sleep;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// A gate lets a number of helpers through each time that Santa opens it.
 #[derive(Clone)]
@@ -88,12 +90,14 @@ impl Group {
         Ok((self.clone(), now.into.clone(), now.out.clone()))
     }
 
-    async fn help_for_ever(self) {
+    /// After each time the helper is away for a while.
+    async fn help_for_ever(self, away: Duration) {
         loop {
             let (into, out) = self.join().await;
             into.pass().await;
             atomically(|tx| self.inside.modify(tx, |n| n + 1)).await;
             out.pass().await;
+            sleep(away).await;
         }
     }
 }
@@ -101,9 +105,9 @@ impl Group {
 fn main() -> ExitCode {
     selvedge::run_main(async {
         let (reindeer, elves) = (Group::new(9), Group::new(3));
-        for (group, number) in [(&reindeer, 9), (&elves, 10)] {
+        for (group, number, away) in [(&reindeer, 9, 2), (&elves, 10, 1)] {
             for _ in 0..number {
-                drop(spawn(group.clone().help_for_ever()));
+                drop(spawn(group.clone().help_for_ever(Duration::from_millis(away))));
             }
         }
         let (mut deliveries, mut consultations) = (0, 0);
@@ -124,7 +128,6 @@ fn main() -> ExitCode {
                 _ => consultations += 1,
             }
             out.open(group.size).await;
-            yield_now().await;
         }
         println!("Santa delivered toys with 9 reindeer, 5 times or more");
         println!("Santa helped elves, 3 at a time, 5 times or more");
