@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric};
-use crate::peers::{Compiled, GHC, GHC_CORES};
+use crate::peers::{Compiled, GHC};
 use crate::pinned::BOTH_CPUS;
 use crate::table::{Need, Row, Table};
 
@@ -61,14 +61,14 @@ pub(crate) fn outer_on(
     let command = peer.executable().map(|path| {
         let mut words = vec![path, program.to_owned()];
         words.extend(numbers.iter().map(u64::to_string));
-        if peer == GHC || peer == GHC_CORES {
+        if peer.is_ghc() {
             // A large nursery is its fastest; a small one and a compacting collector are its
             // smallest.
             let sizes: &[&str] = if program == "memory" { &["-A256k", "-c"] } else { &["-A64m"] };
             words.push("+RTS".to_owned());
             words.extend(sizes.iter().map(|&word| word.to_owned()));
         }
-        if peer == GHC_CORES {
+        if peer.is_ghc() && peer != GHC {
             words.push(format!("-N{cpus}"));
         }
         words

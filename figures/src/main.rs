@@ -22,6 +22,7 @@ mod pinned;
 mod pipes;
 mod published;
 mod simulation;
+mod stamp;
 mod table;
 mod threads;
 mod timers;
@@ -110,6 +111,11 @@ const FIGURES: &[Figure] = &[
         name: "stm-counter",
         about: "a shared counter: mutex and atomic, the base lines",
         measure: cores::counter,
+    },
+    Figure {
+        name: "stamp",
+        about: "the STAMP programs over transactions of ours and of GHC",
+        measure: stamp::stamp,
     },
     Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
     Figure {

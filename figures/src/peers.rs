@@ -106,11 +106,20 @@ pub(crate) const GHC_CORES: Compiled = Compiled {
     ..GHC
 };
 
+/// The STAMP programs over GHC's transactions, in its threaded runtime.
+pub(crate) const GHC_STAMP: Compiled =
+    Compiled { name: "stamp-ghc", source: "haskell/Stamp.hs", ..GHC_CORES };
+
 /// Every compiled peer.
 pub(crate) const COMPILED: &[Compiled] =
-    &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, C_ECHO, PTHREADS_DISK, GO_CORES, GHC_CORES];
+    &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, C_ECHO, PTHREADS_DISK, GO_CORES, GHC_CORES, GHC_STAMP];
 
 impl Compiled {
+    /// Whether it takes options for its runtime after `+RTS`.
+    pub(crate) fn is_ghc(self) -> bool {
+        self.compiler == GHC.compiler
+    }
+
     /// Whether it takes its number of processors from `GOMAXPROCS`.
     pub(crate) fn is_go(self) -> bool {
         self.compiler == GO.compiler
