@@ -78,6 +78,7 @@ mod primitives;
 mod quiet;
 mod quietly;
 mod readiness;
+mod reply_cell;
 mod round_robin;
 mod run_queue;
 mod state;
@@ -140,6 +141,8 @@ pub use quietly::quietly;
 pub use readiness::{
     SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
 };
+#[doc(hidden)]
+pub use reply_cell::ReplyCell;
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::{RunQueue, SendQueue};
 #[doc(hidden)]

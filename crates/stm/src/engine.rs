@@ -1,14 +1,14 @@
 //! The engines: how a transaction reads, and how it commits.
 
+use crate::condition::Woken;
 use crate::log::{Log, ReadEntry};
 use crate::primitives::{LOOKS, MutexGuard, Ordering, in_one_order, lock, relax};
 use crate::session::{Garbage, Session};
 use crate::turn::CommitTurn;
 use crate::var::{Borrowed, Inner, LOCKED, WAITERS, version, word_of};
-use crate::wait::WaitingTx;
+use crate::wait;
 use crate::world::world;
 use std::fmt;
-use std::sync::Arc;
 
 /// How transactions read and commit: [`Versioned`], which is the default, or [`GlobalLock`].
 ///
@@ -286,7 +286,7 @@ fn unlock(log: &Log, first: usize) {
 /// Publishes the values of the log's writes, and unlocks their variables with a new version. The
 /// caller has locked the variables. Retires the replaced nodes, and gives the transactions to wake.
 #[inline(always)]
-pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Arc<WaitingTx>> {
+pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Woken> {
     let mut woken = Vec::new();
     let log = &session.log;
     for write in &log.writes {
@@ -305,9 +305,7 @@ pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Arc<WaitingTx>> 
     }
     for write in log.writes.iter().filter(|write| write.found & WAITERS != 0) {
         // SAFETY: as above.
-        if let Some(waiters) = lock(&unsafe { write.inner.as_ref() }.waiters).take() {
-            woken.extend(*waiters);
-        }
+        wait::gather(unsafe { Borrowed::new(write.inner) }, &mut woken);
     }
     if !session.unlinked.is_empty() {
         session.retire();

@@ -8,8 +8,8 @@
 //! | | |
 //! |---|---|
 //! | variables | [`TVar`] for any type, [`TWord`] for numbers, flags and the like |
-//! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`] |
-//! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
+//! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`], [`wait_for`] |
+//! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::wait_for`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
 //! | made of them | [`TMVar`], [`TQueue`] |
 //! | engines | [`Versioned`], [`GlobalLock`] |
 //!
@@ -45,8 +45,10 @@
 //! # Ok::<(), selvedge::Failure>(())
 //! ```
 
+mod condition;
 mod engine;
 mod log;
+mod names;
 mod primitives;
 mod run;
 mod session;
@@ -59,7 +61,9 @@ mod wait;
 mod world;
 
 pub use engine::{Engine, GlobalLock, Versioned};
-pub use run::{atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with};
+pub use run::{
+    atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with, wait_for,
+};
 pub use session::reclaim;
 pub use tmvar::TMVar;
 pub use tqueue::TQueue;

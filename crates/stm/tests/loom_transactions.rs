@@ -5,7 +5,8 @@
 
 use loom::cell::UnsafeCell;
 use loom::thread;
-use selvedge_stm::{TVar, TWord, Tried, atomically, atomically_blocking, reclaim};
+use selvedge_stm::{TVar, TWord, Tried, atomically, atomically_blocking, reclaim, wait_for};
+use selvedge_sync::wait_blocking;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -185,6 +186,65 @@ fn a_waiter_that_gives_up_takes_no_wake_up_along() {
             tx.check(n == 1)
         }));
         until(&var, 1);
+        writer.join().unwrap();
+    });
+}
+
+/// Each commit writes one variable of the predicate, and evaluates it.
+#[test]
+fn no_wake_up_of_a_predicate_is_lost() {
+    model(|| {
+        let (x, y) = (TWord::new(0_u32), TWord::new(0_u32));
+        let shared = x.clone();
+        let writer = thread::spawn(move || add_one(&shared));
+        let (a, b) = (x.clone(), y.clone());
+        let mut waits = pin!(wait_for(move |tx| Ok(a.read(tx)? + b.read(tx)? == 2)));
+        let _ = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        add_one(&y);
+        wait_blocking(waits);
+        writer.join().unwrap();
+    });
+}
+
+/// The waiter registers in two variables while the commits come.
+#[test]
+fn no_wake_up_is_lost_while_a_predicate_is_registered() {
+    model(|| {
+        let (x, y) = (TWord::new(0_u32), TWord::new(0_u32));
+        let shared = (x.clone(), y.clone());
+        let writer = thread::spawn(move || {
+            add_one(&shared.0);
+            add_one(&shared.1);
+        });
+        wait_blocking(wait_for(move |tx| Ok(x.read(tx)? + y.read(tx)? == 2)));
+        writer.join().unwrap();
+    });
+}
+
+/// Two commits to the same variable: one may come while the other one has cleared `WAITERS`.
+#[test]
+fn no_wake_up_is_lost_between_two_commits_to_a_variable() {
+    model(|| {
+        let x = TWord::new(0_u32);
+        let (shared, read) = (x.clone(), x.clone());
+        let mut waits = pin!(wait_for(move |tx| Ok(read.read(tx)? == 2)));
+        let polled = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+        let writer = thread::spawn(move || add_one(&shared));
+        add_one(&x);
+        wait_blocking(waits);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_predicate_that_is_given_up_takes_no_wake_up_along() {
+    model(|| {
+        let var = TWord::new(0_u32);
+        let (shared, a, b) = (var.clone(), var.clone(), var.clone());
+        let writer = thread::spawn(move || add_one(&shared));
+        let _ = glance(wait_for(move |tx| Ok(a.read(tx)? == 1)));
+        wait_blocking(wait_for(move |tx| Ok(b.read(tx)? == 1)));
         writer.join().unwrap();
     });
 }

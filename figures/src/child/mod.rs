@@ -14,6 +14,7 @@ mod requests;
 mod runtime;
 mod simulation;
 pub(crate) mod stamp;
+pub(crate) mod stm;
 mod timers;
 mod tokio_peer;
 
@@ -80,6 +81,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 /// The programs of the figures about several workers, pipes, connections and time. The first number
 /// of most is that of workers: 0 for the scheduler that has one OS thread and moves nothing.
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
+    if let Some(program) = name.strip_prefix("stm-") {
+        return stm::run(program, numbers);
+    }
     match (name, numbers) {
         ("compute", &[w, threads, bursts, steps]) => cores::compute::<Ours>(w, threads, bursts, steps),
         ("cores-switch", &[w, n, per]) => cores::switch::<Ours, _>(w, n, per, Ours::yield_now),
