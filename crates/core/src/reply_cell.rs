@@ -3,7 +3,7 @@
 //! Four pairs use it. A scheduler answers a program's own system call (`call.rs`). A thread of a
 //! scope leaves its result for its handle (`scope`). A job of the pool leaves its answer for the
 //! caller (`io`). A scheduler that creates a thread for a caller outside leaves the thread's handle
-//! (`sched`). The result of an ordinary thread has no such cell: see `join.rs`.
+//! (`sched`). The result of an ordinary thread has no such cell: see `joinable.rs`.
 //!
 //! The **waiter** polls the cell. The **replier** puts the reply, or closes the cell:
 //!

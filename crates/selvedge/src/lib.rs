@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod runner;
+pub mod stm;
 
 pub use runner::{BadWorkers, Runner, run_main};
 
@@ -79,8 +80,6 @@ pub use selvedge_scope as scope;
 pub use selvedge_see as see;
 #[doc(inline)]
 pub use selvedge_sim as sim;
-#[doc(inline)]
-pub use selvedge_stm as stm;
 #[doc(inline)]
 pub use selvedge_sync as sync;
 #[doc(inline)]

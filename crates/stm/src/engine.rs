@@ -295,9 +295,11 @@ pub(crate) fn publish(session: &mut Session, stamp: u64) -> Vec<Woken> {
         // Locked: no other transaction stores to the value.
         let old = inner.value.load(Ordering::Relaxed);
         inner.value.store(write.value, Ordering::Release);
+        // A cell without a value has a null pointer (`cells.rs`), which nothing needs to free.
+        let free = write.free.filter(|_| !old.is_null());
         // SAFETY: the old node has the same type as the new one, because they are of one variable.
         // It is out of reach now, and `Session::retire` keeps it for those that have it.
-        session.unlinked.extend(write.free.map(|free| unsafe { Garbage::new(old, free) }));
+        session.unlinked.extend(free.map(|free| unsafe { Garbage::new(old, free) }));
     }
     for write in &log.writes {
         // SAFETY: as above.
