@@ -190,35 +190,30 @@ fn a_waiter_that_gives_up_takes_no_wake_up_along() {
     });
 }
 
-/// Each commit writes one variable of the predicate, and evaluates it.
-#[test]
-fn no_wake_up_of_a_predicate_is_lost() {
-    model(|| {
+/// Each commit writes one variable of the predicate, and evaluates it. The first one comes before,
+/// while or after the waiter registers in its two variables.
+fn no_wake_up_of_a_predicate_is_lost(is_in_order: bool) {
+    model(move || {
         let (x, y) = (TWord::new(0_u32), TWord::new(0_u32));
-        let shared = x.clone();
-        let writer = thread::spawn(move || add_one(&shared));
         let (a, b) = (x.clone(), y.clone());
+        let (first, last) = if is_in_order { (x, y) } else { (y, x) };
+        let writer = thread::spawn(move || add_one(&first));
         let mut waits = pin!(wait_for(move |tx| Ok(a.read(tx)? + b.read(tx)? == 2)));
         let _ = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        add_one(&y);
+        add_one(&last);
         wait_blocking(waits);
         writer.join().unwrap();
     });
 }
 
-/// The waiter registers in two variables while the commits come.
 #[test]
-fn no_wake_up_is_lost_while_a_predicate_is_registered() {
-    model(|| {
-        let (x, y) = (TWord::new(0_u32), TWord::new(0_u32));
-        let shared = (x.clone(), y.clone());
-        let writer = thread::spawn(move || {
-            add_one(&shared.0);
-            add_one(&shared.1);
-        });
-        wait_blocking(wait_for(move |tx| Ok(x.read(tx)? + y.read(tx)? == 2)));
-        writer.join().unwrap();
-    });
+fn no_wake_up_of_a_predicate_is_lost_by_its_first_variable() {
+    no_wake_up_of_a_predicate_is_lost(true);
+}
+
+#[test]
+fn no_wake_up_of_a_predicate_is_lost_by_its_second_variable() {
+    no_wake_up_of_a_predicate_is_lost(false);
 }
 
 /// Two commits to the same variable: one may come while the other one has cleared `WAITERS`.
