@@ -180,33 +180,28 @@ fn predicate<E: Engine>(
     atomically_with::<E, _>(move |tx| tx.wait_for(holds.clone()))
 }
 
-/// Each commit writes one variable of the predicate, and evaluates it.
-fn no_wake_up_of_a_predicate_is_lost<E: Engine>() {
-    model(|| {
+/// Each commit writes one variable of the predicate, and evaluates it. The first one comes before,
+/// while or after the waiter registers in its two variables.
+fn no_wake_up_of_a_predicate_is_lost<E: Engine>(is_in_order: bool) {
+    model(move || {
         let (x, y) = (word::<E>(), word::<E>());
-        let shared = x.clone();
-        let writer = thread::spawn(move || add_one(&shared));
         let (a, b) = (x.clone(), y.clone());
+        let (first, last) = if is_in_order { (x, y) } else { (y, x) };
+        let writer = thread::spawn(move || add_one(&first));
         let mut waits = pin!(predicate::<E>(move |tx| Ok(a.read(tx)? + b.read(tx)? == 2)));
         let _ = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        add_one(&y);
+        add_one(&last);
         wait_blocking(waits);
         writer.join().unwrap();
     });
 }
 
-/// The waiter registers in two variables while the commits come.
-fn no_wake_up_is_lost_while_a_predicate_is_registered<E: Engine>() {
-    model(|| {
-        let (x, y) = (word::<E>(), word::<E>());
-        let shared = (x.clone(), y.clone());
-        let writer = thread::spawn(move || {
-            add_one(&shared.0);
-            add_one(&shared.1);
-        });
-        wait_blocking(predicate::<E>(move |tx| Ok(x.read(tx)? + y.read(tx)? == 2)));
-        writer.join().unwrap();
-    });
+fn no_wake_up_of_a_predicate_is_lost_by_its_first_variable<E: Engine>() {
+    no_wake_up_of_a_predicate_is_lost::<E>(true);
+}
+
+fn no_wake_up_of_a_predicate_is_lost_by_its_second_variable<E: Engine>() {
+    no_wake_up_of_a_predicate_is_lost::<E>(false);
 }
 
 /// Two commits to the same variable: one may come while the other one has cleared `WAITERS`.
@@ -270,8 +265,8 @@ under_each_engine! {
     no_wake_up_is_lost
     either_of_two_variables_wakes
     a_waiter_that_gives_up_takes_no_wake_up_along
-    no_wake_up_of_a_predicate_is_lost
-    no_wake_up_is_lost_while_a_predicate_is_registered
+    no_wake_up_of_a_predicate_is_lost_by_its_first_variable
+    no_wake_up_of_a_predicate_is_lost_by_its_second_variable
     no_wake_up_is_lost_between_two_commits_to_a_variable
     a_predicate_that_is_given_up_takes_no_wake_up_along
     no_variable_is_freed_while_an_attempt_reads_it
