@@ -1,6 +1,6 @@
 //! All interleavings, with at most four preemptions, of small transactions of each engine: commits,
-//! turns, waiting and waking, and reclamation. In a model a transaction takes a turn after its first
-//! conflict, and `Figure3` compares its reads at every second one.
+//! turns, waiting and waking, and reclamation. In a model a transaction takes a turn after its
+//! first conflict, and `Figure3` compares its reads at every second one.
 #![cfg(loom)]
 
 #[macro_use]
