@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric};
-use crate::peers::{Compiled, GHC, GHC_CORES};
+use crate::peers::{Compiled, GHC};
 use crate::pinned::BOTH_CPUS;
 use crate::table::{Need, Row, Table};
 
@@ -61,14 +61,15 @@ pub(crate) fn outer_on(
     let command = peer.executable().map(|path| {
         let mut words = vec![path, program.to_owned()];
         words.extend(numbers.iter().map(u64::to_string));
-        if peer == GHC || peer == GHC_CORES {
+        if peer == GHC || peer.is_threaded_ghc() {
             // A large nursery is its fastest; a small one and a compacting collector are its
             // smallest.
-            let sizes: &[&str] = if program == "memory" { &["-A256k", "-c"] } else { &["-A64m"] };
+            let is_about_memory = matches!(program, "memory" | "parked");
+            let sizes: &[&str] = if is_about_memory { &["-A256k", "-c"] } else { &["-A64m"] };
             words.push("+RTS".to_owned());
             words.extend(sizes.iter().map(|&word| word.to_owned()));
         }
-        if peer == GHC_CORES {
+        if peer.is_threaded_ghc() {
             words.push(format!("-N{cpus}"));
         }
         words

@@ -14,10 +14,8 @@ use crate::table::{Need, Row, Table};
 const SECONDS: Metric = Metric { key: "seconds", unit: "s", better: Better::Lower };
 const SPEED_UP: Metric = Metric { key: "speed-up", unit: "x", better: Better::Higher };
 const MS: Metric = Metric { key: "ms", unit: "ms", better: Better::Lower };
-const RATE: Metric = Metric { key: "rate", unit: "million/s", better: Better::Higher };
 
 const POSIX: &str = "C, POSIX threads";
-const GHC_STM: &str = "GHC forkIO, STM";
 const CEILING: &str = "the machine (independent C processes)";
 
 /// `mp-speedup`.
@@ -233,62 +231,5 @@ pub(crate) fn skynet(effort: Effort) -> Result<Table, String> {
     table
         .notes
         .push("tokio: multi-thread runtime, and the current-thread runtime as a row of its own".into());
-    Ok(table)
-}
-
-/// `stm-counter`, its base lines.
-pub(crate) fn counter(effort: Effort) -> Result<Table, String> {
-    let machine = Machine::now();
-    let mut all = Vec::new();
-    let [few, many, most] = [4_000_000, 10_000_000, 40_000_000].map(|total| effort.count(total));
-    for n in [1, 2] {
-        let numbered = n as u64;
-        let ours = |system, program, total| {
-            inner(system, program, &[numbered, numbered, total]).on(n).answers("count", total)
-        };
-        let os =
-            |system, program, total| inner(system, program, &[numbered, total]).on(n).answers("count", total);
-        let peer = |peer, system, program, total| {
-            outer_on(n, peer, system, program, &[numbered, total]).answers("count", total)
-        };
-        let name = |what: &str| {
-            if n == 1 { format!("{what}, 1 thread on 1 CPU") } else { format!("{what}, 2 threads on 2 CPUs") }
-        };
-        all.extend(case(
-            &name("mutex"),
-            &[
-                ours("selvedge threads, sync::Mutex", "counter-mutex", many),
-                peer(C_CORES, "C, POSIX threads and mutex", "counter-mutex", many).times(1.0 / 1.1),
-                os("selvedge sync::Mutex, OS threads", "counter-os-mutex", many),
-                os("Rust OS threads, std::sync::Mutex", "counter-std-mutex", many),
-                ours("tokio tasks, tokio::sync::Mutex", "tokio-counter-mutex", few),
-                peer(GHC_CORES, "GHC forkIO, MVar", "counter-mvar", if n == 1 { few } else { few / 10 }),
-                peer(GHC_CORES, GHC_STM, "counter-stm", few),
-            ],
-            RATE,
-            effort,
-            LIMIT,
-        )?);
-        all.extend(case(
-            &name("atomic"),
-            &[
-                ours("selvedge threads, AtomicU64", "counter-atomic", most),
-                peer(C_CORES, "C, POSIX threads, __atomic", "counter-atomic", most),
-            ],
-            RATE,
-            effort,
-            LIMIT,
-        )?);
-    }
-    let mut table = table(
-        "stm-counter",
-        "increments of one counter that all threads share: base lines, without transactions of ours",
-        machine,
-        all,
-    );
-    table.notes.push(
-        "every increment is in conflict with every other: the worst case of [LZ07 §5.1, Figure 22], in which C led by far on one processor and by less than 2 on four"
-            .into(),
-    );
     Ok(table)
 }

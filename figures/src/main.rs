@@ -22,6 +22,8 @@ mod pinned;
 mod pipes;
 mod published;
 mod simulation;
+mod stamp;
+mod stm;
 mod table;
 mod threads;
 mod timers;
@@ -108,8 +110,26 @@ const FIGURES: &[Figure] = &[
     Figure { name: "fifo-busy", about: "4 to 4096 pairs over 4 KB pipes", measure: pipes::busy },
     Figure {
         name: "stm-counter",
-        about: "a shared counter: mutex and atomic, the base lines",
-        measure: cores::counter,
+        about: "a shared counter: transactions, mutex and atomic",
+        measure: stm::counter,
+    },
+    Figure { name: "stm-size", about: "transactions of 10 to 1000 reads", measure: stm::size },
+    Figure {
+        name: "stm-disjoint",
+        about: "counters that no two threads share, 1 and 2 threads",
+        measure: stm::disjoint,
+    },
+    Figure { name: "stm-bank", about: "transfers between 1024 accounts, and audits", measure: stm::bank },
+    Figure {
+        name: "stm-retry",
+        about: "transactions that wait: ping-pong, a herd, 100,000 parked",
+        measure: stm::retry,
+    },
+    Figure { name: "stm-sets", about: "list, tree and hash map over variables", measure: stm::sets },
+    Figure {
+        name: "stamp",
+        about: "the STAMP programs over transactions of ours and of GHC",
+        measure: stamp::stamp,
     },
     Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
     Figure {

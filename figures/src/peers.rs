@@ -24,6 +24,9 @@ pub(crate) struct Compiled {
     package: &'static str,
     /// Compiler arguments; `{out}` and `{source}` are replaced.
     arguments: &'static [&'static str],
+    /// Whether its compiler fetches other sources from the network. Then a figure does not build it,
+    /// but `build-peers` alone does.
+    fetches: bool,
 }
 
 /// C++20 coroutines.
@@ -33,6 +36,7 @@ pub(crate) const CPP: Compiled = Compiled {
     compiler: &["g++"],
     package: "g++",
     arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
+    fetches: false,
 };
 
 /// Goroutines.
@@ -42,6 +46,7 @@ pub(crate) const GO: Compiled = Compiled {
     compiler: &["go", "/usr/local/go/bin/go", "/usr/lib/go/bin/go"],
     package: "golang-go",
     arguments: &["build", "-o", "{out}", "{source}"],
+    fetches: false,
 };
 
 /// GHC's threads, in its non-threaded runtime.
@@ -51,6 +56,7 @@ pub(crate) const GHC: Compiled = Compiled {
     compiler: &["ghc"],
     package: "ghc",
     arguments: &["-v0", "-O2", "-rtsopts", "-outputdir", "{out}.objects", "-o", "{out}", "{source}"],
+    fetches: false,
 };
 
 /// The least work that answers a web request: a bound, not a server.
@@ -60,6 +66,7 @@ pub(crate) const LIMIT: Compiled = Compiled {
     compiler: &["g++"],
     package: "g++",
     arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
+    fetches: false,
 };
 
 /// C with POSIX threads that compute and count.
@@ -74,6 +81,9 @@ pub(crate) const C_ECHO: Compiled = c_with_threads("echo-c", "c/echo.c");
 /// Random reads of a disk by POSIX threads.
 pub(crate) const PTHREADS_DISK: Compiled = c_with_threads("disk-pthread", "c/disk_pthread.c");
 
+/// C with POSIX threads and a mutex for each account of a bank.
+pub(crate) const C_BANK: Compiled = c_with_threads("stm-c", "c/stm.c");
+
 /// A program in C with POSIX threads.
 const fn c_with_threads(name: &'static str, source: &'static str) -> Compiled {
     Compiled {
@@ -82,6 +92,7 @@ const fn c_with_threads(name: &'static str, source: &'static str) -> Compiled {
         compiler: &["gcc"],
         package: "gcc",
         arguments: &["-O2", "-pthread", "-o", "{out}", "{source}"],
+        fetches: false,
     }
 }
 
@@ -106,9 +117,50 @@ pub(crate) const GHC_CORES: Compiled = Compiled {
     ..GHC
 };
 
+/// The STAMP programs over GHC's transactions, in its threaded runtime.
+pub(crate) const GHC_STAMP: Compiled =
+    Compiled { name: "stamp-ghc", source: "haskell/Stamp.hs", ..GHC_CORES };
+
+/// GHC's transactions, in its threaded runtime.
+pub(crate) const GHC_STM: Compiled = Compiled { name: "stm-ghc", source: "haskell/Stm.hs", ..GHC_CORES };
+
+/// The Rust crates for transactions. They are in a workspace of their own, with a lock file of its
+/// own.
+pub(crate) const RUST_STM: Compiled = Compiled {
+    name: "stm-rust/release/stm-rust",
+    source: "rust/src/main.rs",
+    compiler: &["cargo"],
+    package: "cargo",
+    arguments: &[
+        "build",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--manifest-path",
+        "{sources}/rust/Cargo.toml",
+        "--target-dir",
+        "{directory}/stm-rust",
+    ],
+    fetches: true,
+};
+
 /// Every compiled peer.
-pub(crate) const COMPILED: &[Compiled] =
-    &[CPP, GO, GHC, LIMIT, C_CORES, C_FIFO, C_ECHO, PTHREADS_DISK, GO_CORES, GHC_CORES];
+pub(crate) const COMPILED: &[Compiled] = &[
+    CPP,
+    GO,
+    GHC,
+    LIMIT,
+    C_CORES,
+    C_FIFO,
+    C_ECHO,
+    PTHREADS_DISK,
+    GO_CORES,
+    GHC_CORES,
+    C_BANK,
+    GHC_STM,
+    GHC_STAMP,
+    RUST_STM,
+];
 
 impl Compiled {
     /// Whether it takes its number of processors from `GOMAXPROCS`.
@@ -116,22 +168,44 @@ impl Compiled {
         self.compiler == GO.compiler
     }
 
-    /// The path of the executable, which is built first when it is absent or older than its source.
+    /// Whether it runs in GHC's threaded runtime.
+    pub(crate) fn is_threaded_ghc(self) -> bool {
+        self.compiler == GHC.compiler && self.arguments.contains(&"-threaded")
+    }
+
+    /// The path of the executable. It is built first when it is absent or older than its source,
+    /// unless its compiler fetches other sources.
     ///
     /// # Errors
     ///
-    /// What the table shows instead of a number: the package to install, or the compiler's
-    /// complaint.
+    /// What the table shows instead of a number: the package to install, the command that builds
+    /// it, or the compiler's complaint.
     pub(crate) fn executable(self) -> Result<String, String> {
-        let source = sources().join(self.source);
-        let out = directory().join(self.name);
-        let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
-        let fresh =
-            changed(&out).is_some_and(|built| built >= changed(&source).unwrap_or(SystemTime::UNIX_EPOCH));
-        if !fresh {
+        if self.fetches && !self.is_fresh() {
+            return Err(format!("{MISSING} (figures build-peers)"));
+        }
+        self.built()
+    }
+
+    /// As [`executable`](Compiled::executable), but it is built in any case.
+    fn built(self) -> Result<String, String> {
+        let (source, out) = self.places();
+        if !self.is_fresh() {
             self.build(&source, &out)?;
         }
         Ok(out.display().to_string())
+    }
+
+    /// Its source and its executable.
+    fn places(self) -> (PathBuf, PathBuf) {
+        (sources().join(self.source), directory().join(self.name))
+    }
+
+    /// Whether the executable is there and not older than its source.
+    fn is_fresh(self) -> bool {
+        let (source, out) = self.places();
+        let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+        changed(&out).is_some_and(|built| built >= changed(&source).unwrap_or(SystemTime::UNIX_EPOCH))
     }
 
     fn build(self, source: &Path, out: &Path) -> Result<(), String> {
@@ -142,6 +216,8 @@ impl Compiled {
             argument
                 .replace("{out}", &out.display().to_string())
                 .replace("{source}", &source.display().to_string())
+                .replace("{sources}", &sources().display().to_string())
+                .replace("{directory}", &directory().display().to_string())
         };
         let mut command = Command::new(compiler);
         command.args(self.arguments.iter().map(place));
@@ -161,7 +237,7 @@ impl Compiled {
 /// is only reported.
 pub(crate) fn build_all() -> Result<(), String> {
     let mut broken = Vec::new();
-    let built = COMPILED.iter().map(|peer| (peer.name, peer.executable()));
+    let built = COMPILED.iter().map(|peer| (peer.name, peer.built()));
     let servers = crate::web::PEERS.map(|program| (program, program_path(program)));
     for (name, found) in built.chain(servers) {
         match found {

@@ -1,10 +1,11 @@
 //! The program's own system calls as the scheduler gets them: a request type ([`Syscall`]), the
 //! request of a thread ([`Call`]), and the right to answer it ([`Answer`]).
 
+use crate::reply_cell::ReplyCell;
 use crate::thread::Thread;
 use std::any::{Any, type_name};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
 /// A system call of the program's own: the type is the request.
@@ -50,19 +51,13 @@ pub trait Syscall: 'static {
 /// each.
 pub(crate) struct CallExchange<C: Syscall> {
     request: Mutex<Option<C>>,
-    pub(crate) reply: Mutex<Option<C::Reply>>,
-    /// The caller, if it waits for other things too, or may move.
-    pub(crate) waker: Mutex<Option<Waker>>,
-}
-
-/// The content of a cell. Its lock is held for a moment, and never while code of the program runs.
-pub(crate) fn of<T>(cell: &Mutex<T>) -> MutexGuard<'_, T> {
-    cell.lock().expect("no panic under this lock")
+    /// It has the caller's waker if the caller waits for other things too, or may move.
+    pub(crate) reply: ReplyCell<C::Reply>,
 }
 
 impl<C: Syscall> CallExchange<C> {
     pub(crate) fn new(request: C) -> CallExchange<C> {
-        CallExchange { request: Mutex::new(Some(request)), reply: Mutex::new(None), waker: Mutex::new(None) }
+        CallExchange { request: Mutex::new(Some(request)), reply: ReplyCell::default() }
     }
 }
 
@@ -72,7 +67,8 @@ trait AnyExchange: Any {
 
 impl<C: Syscall> AnyExchange for CallExchange<C> {
     fn set_waker(&self, waker: Waker) {
-        *of(&self.waker) = Some(waker);
+        let polled = self.reply.poll(waker);
+        debug_assert!(polled.is_pending(), "no scheduler has the call yet");
     }
 }
 
@@ -110,7 +106,8 @@ impl Call {
         let exchange = Arc::into_raw(self.exchange).cast::<CallExchange<C>>();
         // SAFETY: `is` has just found that it is of this type, and it came out of an `Arc`.
         let exchange = unsafe { Arc::from_raw(exchange) };
-        let request = of(&exchange.request).take().expect("a call is made once");
+        let request =
+            exchange.request.lock().expect("no panic under this lock").take().expect("a call is made once");
         Ok((request, Answer { exchange, thread: self.thread }))
     }
 
@@ -152,11 +149,8 @@ impl<C: Syscall> Answer<C> {
     /// `None` if the caller made the call within a `join!` or the like. Then the caller has been
     /// woken, and comes through [`Cpu::woken`](crate::Cpu::woken).
     pub fn reply(self, reply: C::Reply) -> Option<Thread> {
-        *of(&self.exchange.reply) = Some(reply);
-        let waker = of(&self.exchange.waker).take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        let put = self.exchange.reply.put(reply);
+        debug_assert!(put.is_ok(), "a call is answered once");
         self.thread
     }
 }

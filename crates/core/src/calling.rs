@@ -1,7 +1,7 @@
 //! The program's own system calls as threads make them ([`call`]), and how a scheduler answers all
 //! calls of one type ([`Cpu::answer`]).
 
-use crate::call::{Call, CallExchange, Syscall, of};
+use crate::call::{Call, CallExchange, Syscall};
 use crate::cpu::ask::{direct, retract};
 use crate::cpu::inner::{Cpu, current};
 use crate::cpu::slot::Ask;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 /// Makes a system call of the program's own, and waits for the reply.
 ///
@@ -39,22 +39,14 @@ impl<C: Syscall> Future for Calling<C> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Reply> {
         if let Some(shared) = &self.shared {
-            let take = || of(&shared.reply).take();
-            let reply = take().or_else(|| {
-                // The thread was woken for something else. A reply from another OS thread may come
-                // before the new waker is there, so this looks again after that.
-                let waker = waker::tame(cx.waker().clone());
-                let replaced = of(&shared.waker).replace(waker);
-                drop(replaced);
-                take()
-            });
-            return match reply {
-                Some(reply) => {
-                    self.shared = None;
-                    Poll::Ready(reply)
-                }
-                None => Poll::Pending,
+            let reply = match shared.reply.take() {
+                Some(reply) => reply,
+                // The thread was woken for something else.
+                None => ready!(shared.reply.poll(waker::tame(cx.waker().clone())))
+                    .expect("only this function takes the reply"),
             };
+            self.shared = None;
+            return Poll::Ready(reply);
         }
         let request = self.request.take().expect("a call is not polled after it has ended");
         let shared = Arc::new(CallExchange::new(request));

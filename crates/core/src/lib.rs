@@ -58,6 +58,7 @@ mod directory;
 mod events;
 mod exception;
 mod far;
+mod fences;
 mod fork;
 mod freed;
 mod group;
@@ -65,6 +66,8 @@ mod header;
 mod inbox;
 mod indivisible;
 mod join;
+mod join_state;
+mod joinable;
 mod keys;
 mod lock;
 mod nbio;
@@ -78,8 +81,10 @@ mod primitives;
 mod quiet;
 mod quietly;
 mod readiness;
+mod reply_cell;
 mod round_robin;
 mod run_queue;
+mod shield;
 mod state;
 mod thread;
 mod thread_info;
@@ -113,6 +118,7 @@ pub use cpu::inner::running_cpu;
 pub use deadlock::Deadlock;
 pub use events::{Events, NoEvents, Relief, RunError};
 pub use exception::{Catch, Exception, Panic, catch, throw};
+pub use fences::{heavy_fence, light_fence};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 #[doc(hidden)]
 pub use freed::{FreedList, ListHead};
@@ -121,9 +127,10 @@ pub use group::Group;
 pub use inbox::Inbox;
 #[doc(hidden)]
 pub use indivisible::{indivisible, is_indivisible};
-pub use join::{JoinError, JoinHandle, Shield, shield, spawn, spawn_local, try_spawn};
+pub use join::{JoinHandle, spawn, spawn_local, try_spawn};
 #[doc(hidden)]
-pub use join::{JoinState, Joiner};
+pub use join_state::{JoinState, Joiner};
+pub use joinable::JoinError;
 pub use lock::{Guard, LocalGuard, LocalLock, Lock, WordGuard, WordLock};
 pub use nbio::Nbio;
 pub use park::{Park, park};
@@ -140,8 +147,11 @@ pub use quietly::quietly;
 pub use readiness::{
     SleepUntil, WaitFd, in_thread, now, set_fallback, sleep, sleep_until, this_thread, wait,
 };
+#[doc(hidden)]
+pub use reply_cell::ReplyCell;
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::{RunQueue, SendQueue};
+pub use shield::{Shield, shield};
 #[doc(hidden)]
 pub use state::{Woken, Word, park as park_state, take_notification, wake as wake_state};
 pub use thread::{SendThread, Thread};
@@ -150,5 +160,9 @@ pub use thread_value::{ThreadValue, WithValue};
 pub use time::{Deadline, Time, VirtualClock};
 pub use trace::{Detached, Interest, Readiness, Request, Sleep, Trace, Wait};
 pub use unpark::Unpark;
-pub use wait_queue::{Local, Mode, Queue, Role, Shared, WaitQueue, Waiting};
+pub use wait_queue::WaitQueue;
+pub use wait_queue::list::Queue;
+pub use wait_queue::mode::{Local, Mode, Shared};
+pub use wait_queue::role::Role;
+pub use wait_queue::waiting::Waiting;
 pub use yield_now::{Exit, YieldNow, exit, yield_now};

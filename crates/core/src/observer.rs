@@ -49,7 +49,8 @@ pub struct Ended {
     pub several: bool,
 }
 
-/// The thing for which a thread waits behind a waker. The server of the request describes it.
+/// The thing for which a thread waits, behind a waker or in a queue. The server of the request
+/// describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitReason {
     /// The action, as the sentence "waits to ..." goes on: `read`, `look up`.
@@ -119,11 +120,12 @@ pub trait Observer: Send {
     /// [`waits_for`](crate::observe::waits_for).
     fn waits_for(&mut self, _other: u32, _tie: &'static str) {}
 
-    /// The running thread has taken back its request, and goes on. The thread that it has named in
-    /// this step with `waits_for` was named for that request.
+    /// The running thread has taken back its request, and goes on. What it has told in this step with
+    /// `waits_for` and `waits_on` was told for that request.
     fn waits_not(&mut self) {}
 
-    /// The running thread is about to wait behind a waker for this reason.
+    /// The running thread is about to wait for this reason. See
+    /// [`waits_on`](crate::observe::waits_on).
     fn waits_on(&mut self, _errand: WaitReason) {}
 
     /// Whether the observer wants the lengths of the queues now. The CPU asks once per turn.

@@ -169,3 +169,70 @@ impl Link {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access_log::{LogFile, WorkerLog};
+    use crate::config::Config;
+    use crate::handler::{Handled, Reply, Rest, Terms};
+    use crate::request::Request;
+    use crate::status::Status;
+    use selvedge_core::{round_robin_with, spawn_local};
+    use selvedge_io::EventLoop;
+    use selvedge_io::net::UnixStream;
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    /// It answers `/`, and panics at any other path.
+    struct PanicsBelowRoot;
+
+    impl Handler for PanicsBelowRoot {
+        type Search = ();
+        type Found = ();
+
+        fn answer(
+            &mut self,
+            request: &Request<'_>,
+            _: &Terms<'_>,
+            _: &mut Option<Box<()>>,
+            out: &mut Vec<u8>,
+        ) -> Handled<()> {
+            assert_eq!(request.path, b"/", "the test wants this panic");
+            out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+            Handled::Reply(Reply { status: Status::OK, content_bytes: 0, rest: Rest::Nothing })
+        }
+
+        fn search(&self, (): ()) -> impl FnOnce() -> Box<()> + Send + use<> + 'static {
+            || unreachable!("no reply needs a search")
+        }
+    }
+
+    #[test]
+    fn a_panic_of_the_handler_leaves_no_line_to_the_next_connection() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("access.log");
+        let file = Arc::new(LogFile::open(&path).unwrap());
+        let main = async {
+            let log = WorkerLog::new(file);
+            let worker = WorkerContext::new(Config::default(), Some(log.clone()), PanicsBelowRoot);
+            let connecting = Rc::new(Connecting::new(worker));
+            for (targets, panics) in [(&["/?unsent", "/panics"][..], true), (&["/?sent"], false)] {
+                let (client, server) = UnixStream::pair().unwrap();
+                for target in targets {
+                    let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+                    client.write_all(request.as_bytes()).await.unwrap();
+                }
+                client.shutdown(Shutdown::Write).unwrap();
+                let connecting = connecting.clone();
+                let link = Link::new(server.into(), None, 0);
+                let thread = spawn_local(async move { link.converse(&connecting).await });
+                assert_eq!(thread.await.is_err(), panics);
+            }
+            log.flush().await;
+        };
+        round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+        let logged = std::fs::read_to_string(path).unwrap();
+        assert!(logged.contains("/?sent") && logged.lines().count() == 1, "{logged}");
+    }
+}

@@ -1,12 +1,12 @@
 //! [`Handle`] and [`Spawned`]: spawning threads from elsewhere, from ordinary OS threads and from
 //! threads of other schedulers.
 
-use selvedge_core::{Adopt, Cpu, JoinError, JoinHandle, adopter};
+use selvedge_core::{Adopt, Cpu, JoinError, JoinHandle, ReplyCell, adopter};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 /// A way to a scheduler from any OS thread: from an ordinary OS thread, or from a thread of another
 /// scheduler.
@@ -93,57 +93,9 @@ impl Handle {
     }
 }
 
-/// The state of a thread that is to be created elsewhere.
-enum SpawnState<T> {
-    /// The thread is not created yet. The waker of the waiter for its result, if there is one.
-    Promised(Option<Waker>),
-    /// The thread is created. Its handle, which the waiter fetches.
-    Created(JoinHandle<T>),
-    /// The thread will never be created; or the waiter has fetched its handle.
-    Gone,
-}
-
-struct SpawnCell<T>(Mutex<SpawnState<T>>);
-
-impl<T> SpawnCell<T> {
-    fn state(&self) -> MutexGuard<'_, SpawnState<T>> {
-        self.0.lock().expect("no panic under this lock")
-    }
-
-    /// Cancels the thread if it is created. If it is not, it will never be. Both happen under one
-    /// lock, so that the thread cannot be created in between.
-    fn give_up(&self) {
-        let mut state = self.state();
-        let waiting = match &mut *state {
-            SpawnState::Created(handle) => return handle.cancel(),
-            SpawnState::Promised(waiting) => waiting.take(),
-            SpawnState::Gone => return,
-        };
-        *state = SpawnState::Gone;
-        drop(state);
-        if let Some(waiting) = waiting {
-            waiting.wake();
-        }
-    }
-
-    /// Notes that the thread is created, or that it never will be. A thread that was given up
-    /// before it was created is cancelled.
-    fn decide(&self, decided: SpawnState<T>) {
-        let mut state = self.state();
-        let SpawnState::Promised(waiting) = &mut *state else {
-            if let SpawnState::Created(handle) = decided {
-                handle.cancel();
-            }
-            return;
-        };
-        let waiting = waiting.take();
-        *state = decided;
-        drop(state);
-        if let Some(waiting) = waiting {
-            waiting.wake();
-        }
-    }
-}
+/// Where the handle of a thread that is to be created elsewhere is left. It is closed if the thread
+/// will never be created.
+type SpawnCell<T> = ReplyCell<JoinHandle<T>>;
 
 /// The duty to create the thread. Dropping it ends the waiter's wait.
 pub(crate) struct SpawnDuty<T>(Option<Arc<SpawnCell<T>>>);
@@ -153,7 +105,7 @@ impl<T: Send> SpawnDuty<T> {
     where
         F: Future<Output = T> + Send + 'static,
     {
-        if self.0.as_ref().is_some_and(|cell| matches!(*cell.state(), SpawnState::Gone)) {
+        if self.0.as_ref().is_some_and(|cell| cell.is_over(|_| true)) {
             return;
         }
         match cpu.spawn(future) {
@@ -166,8 +118,10 @@ impl<T: Send> SpawnDuty<T> {
 impl<T> SpawnDuty<T> {
     /// Notes that the thread is created, and its handle.
     pub(crate) fn created(mut self, handle: JoinHandle<T>) {
-        if let Some(cell) = self.0.take() {
-            cell.decide(SpawnState::Created(handle));
+        let Some(cell) = self.0.take() else { return };
+        if let Err(handle) = cell.put(handle) {
+            // The thread was given up before it was created.
+            handle.cancel();
         }
     }
 }
@@ -175,7 +129,7 @@ impl<T> SpawnDuty<T> {
 impl<T> Drop for SpawnDuty<T> {
     fn drop(&mut self) {
         if let Some(cell) = self.0.take() {
-            cell.decide(SpawnState::Gone);
+            cell.close(|_| ());
         }
     }
 }
@@ -199,7 +153,7 @@ pub struct Spawned<T> {
 impl<T> Spawned<T> {
     /// The right to wait for a thread that is to be created, and the duty to create the thread.
     pub(crate) fn promised() -> (Spawned<T>, SpawnDuty<T>) {
-        let cell = Arc::new(SpawnCell(Mutex::new(SpawnState::Promised(None))));
+        let cell = Arc::new(SpawnCell::default());
         let duty = SpawnDuty(Some(cell.clone()));
         (Spawned { cell, handle: None }, duty)
     }
@@ -210,7 +164,8 @@ impl<T> Spawned<T> {
         if let Some(handle) = &self.handle {
             return handle.cancel();
         }
-        self.cell.give_up();
+        // Under one lock, so that the thread cannot be created in between.
+        self.cell.close(JoinHandle::cancel);
     }
 
     /// Whether the thread has ended, or will never be created.
@@ -218,11 +173,7 @@ impl<T> Spawned<T> {
         if let Some(handle) = &self.handle {
             return handle.is_finished();
         }
-        match &*self.cell.state() {
-            SpawnState::Promised(_) => false,
-            SpawnState::Created(handle) => handle.is_finished(),
-            SpawnState::Gone => true,
-        }
+        self.cell.is_over(JoinHandle::is_finished)
     }
 }
 
@@ -233,21 +184,9 @@ impl<T> Future for Spawned<T> {
         if let Some(handle) = &mut self.handle {
             return Pin::new(handle).poll(cx);
         }
-        // The waker is cloned before the lock is taken, because a foreign waker's code may run in
-        // the clone.
-        let waker = cx.waker().clone();
-        let mut state = self.cell.state();
-        if let SpawnState::Promised(waiting) = &mut *state {
-            let replaced = waiting.replace(waker);
-            drop(state);
-            drop(replaced);
-            return Poll::Pending;
-        }
-        let decided = std::mem::replace(&mut *state, SpawnState::Gone);
-        drop(state);
-        match decided {
-            SpawnState::Created(handle) => Pin::new(self.handle.insert(handle)).poll(cx),
-            _ => Poll::Ready(Err(JoinError::Cancelled)),
+        match ready!(self.cell.poll(cx.waker().clone())) {
+            Some(handle) => Pin::new(self.handle.insert(handle)).poll(cx),
+            None => Poll::Ready(Err(JoinError::Cancelled)),
         }
     }
 }

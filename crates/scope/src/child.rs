@@ -1,13 +1,13 @@
 //! A child's future, and the handle to it.
 
 use crate::state::{ChildFailure, Membership, ScopeState, within};
-use selvedge_core::{Catch, Exception, JoinError, budget, catch, quietly};
+use selvedge_core::{Catch, Exception, JoinError, ReplyCell, budget, catch};
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 /// What becomes of a child that has ended.
 pub(crate) trait Policy<O>: 'static {
@@ -69,7 +69,7 @@ pub(crate) fn child<F: Future, P: Policy<F::Output>>(
     place: Membership,
     future: F,
 ) -> (ChildFuture<F, P>, Child<P::Value>) {
-    let cell = Arc::new(Mutex::new(ChildResult::Running(None)));
+    let cell = Arc::new(ReplyCell::default());
     let number = place.child;
     let handle = Child { cell: Arc::clone(&cell), scope: Arc::clone(place.state()), number };
     (ChildFuture { future: catch(future), result: ResultSetter(cell), place }, handle)
@@ -95,34 +95,15 @@ impl<F: Future, P: Policy<F::Output>> Future for ChildFuture<F, P> {
 }
 
 /// What a child's thread and its handle share.
-enum ChildResult<T> {
-    Running(Option<Waker>),
-    Over(Result<T, JoinError>),
-    Taken,
-}
-
-type ResultCell<T> = Arc<Mutex<ChildResult<T>>>;
-
-fn lock<T>(cell: &ResultCell<T>) -> MutexGuard<'_, ChildResult<T>> {
-    // No code of others runs under it.
-    cell.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
+type ResultCell<T> = Arc<ReplyCell<Result<T, JoinError>>>;
 
 /// The thread's side. A child that is dropped without a result was cancelled.
 struct ResultSetter<T>(ResultCell<T>);
 
 impl<T> ResultSetter<T> {
     fn set(&self, result: Result<T, JoinError>) {
-        let mut cell = lock(&self.0);
-        let before = match &*cell {
-            ChildResult::Running(_) => std::mem::replace(&mut *cell, ChildResult::Over(result)),
-            ChildResult::Over(_) | ChildResult::Taken => return,
-        };
-        drop(cell);
-        if let ChildResult::Running(Some(waker)) = before {
-            // A foreign one may panic, which is none of the child's.
-            quietly(|| waker.wake());
-        }
+        // A child that is dropped after its end has a result already.
+        let _ = self.0.put(result);
     }
 }
 
@@ -156,7 +137,7 @@ impl<T> Child<T> {
 
     /// Whether it has ended.
     pub fn is_finished(&self) -> bool {
-        !matches!(&*lock(&self.cell), ChildResult::Running(_))
+        self.cell.is_over(|_| true)
     }
 }
 
@@ -165,21 +146,14 @@ impl<T> Future for Child<T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(budget::spend(cx, 1));
-        let waker = cx.waker().clone();
-        let mut cell = lock(&self.cell);
-        let before = match &mut *cell {
-            ChildResult::Running(joiner) => ChildResult::Running(joiner.replace(waker)),
-            ended => std::mem::replace(ended, ChildResult::Taken),
-        };
-        // What it drops may be foreign.
-        drop(cell);
-        match before {
-            ChildResult::Running(_) => {
+        match self.cell.poll(cx.waker().clone()) {
+            Poll::Pending => {
                 budget::refund(1);
                 Poll::Pending
             }
-            ChildResult::Over(result) => Poll::Ready(result),
-            ChildResult::Taken => panic!("a child's handle is not polled after it has ended"),
+            Poll::Ready(result) => {
+                Poll::Ready(result.expect("a child's handle is not polled after it has ended"))
+            }
         }
     }
 }

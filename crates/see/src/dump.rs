@@ -183,7 +183,9 @@ impl ThreadRecord {
     pub(crate) fn words(&self, now: Time, descriptors: &mut Descriptors) -> Option<String> {
         let end = self.end.filter(|end| recorder::is_wait(*end))?;
         let mut words = match (&self.reason, end) {
-            (Some(reason), End::Park | End::Wait(_) | End::Sleep(_)) => describe_reason(reason, descriptors),
+            (Some(reason), End::Park | End::Wait(_) | End::Sleep(_) | End::Block(_)) => {
+                describe_reason(reason, descriptors)
+            }
             _ => describe(end, now, descriptors),
         };
         if self.several {

@@ -276,7 +276,7 @@ impl Observer for Recorder {
     }
 
     fn waits_not(&mut self) {
-        self.waits_for = None;
+        (self.waits_for, self.reason) = (None, None);
     }
 
     fn waits_on(&mut self, reason: WaitReason) {

@@ -7,7 +7,9 @@ use selvedge_core::{Deadlock, NoEvents, RunError, round_robin_with, spawn, spawn
 use selvedge_sched::{per_core, priority, work_stealing};
 use selvedge_see::named;
 use selvedge_sim::{Why, simulated};
+use selvedge_stm::{TVar, TWord, atomically, wait_for};
 use selvedge_sync::{MVar, Mutex, OnceCell, Promise, RwLock};
+use std::future::Future;
 use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -55,6 +57,50 @@ async fn entangled() {
     owner.await.unwrap();
 }
 
+/// The line on which the transaction of the customer is begun.
+const CUSTOMER: u32 = line!() + 7;
+
+/// Transactions for which no other thread will write a variable.
+async fn stuck() {
+    let (stock, limit) = (TWord::named("stock", 1_u32), TVar::named("limit", String::from("5")));
+    let (open, also, shown) = (TWord::new(false), TWord::new(false), stock.clone());
+    drop(spawn(named("customer", async move {
+        let _: bool = atomically(|tx| {
+            let _ = (stock.read(tx)?, limit.read(tx)?, stock.read(tx)?);
+            tx.check(open.read(tx)? && also.read(tx)?)?;
+            tx.retry()
+        })
+        .await;
+    })));
+    let shop = spawn(named("shop", wait_for(move |tx| Ok(shown.read(tx)? > 1))));
+    shop.await.unwrap();
+}
+
+fn check_transactions(scheduler: &str, deadlock: &Deadlock) {
+    let text = deadlock.to_string();
+    let lines = [
+        format!(
+            "waits to read a new value of \"stock\", \"limit\" or a variable of type bool, in the transaction begun at \
+             crates/see/tests/deadlock.rs:{CUSTOMER}:"
+        ),
+        "waits to read a new value of \"stock\", in the transaction begun at crates/see/tests/deadlock.rs:"
+            .into(),
+    ];
+    for (thread, line) in ["\"customer\"", "\"shop\""].into_iter().zip(lines) {
+        let told = text.lines().any(|told| told.contains(thread) && told.contains(&line));
+        assert!(told, "{scheduler}: {line} is not told of {thread}: {text}");
+    }
+    println!("test a_transaction_is_reported_under_{scheduler} ... ok");
+}
+
+/// Without an observer, the places alone are known.
+fn check_places(deadlock: &Deadlock) {
+    let text = deadlock.to_string();
+    let place = format!("waits at crates/see/tests/deadlock.rs:{CUSTOMER}:");
+    assert!(text.contains(&place), "{place} is not in {text}");
+    println!("test the_place_of_a_transaction_is_reported ... ok");
+}
+
 fn check(scheduler: &str, deadlock: &Deadlock) {
     let text = deadlock.to_string();
     let find = |name: &str| {
@@ -99,10 +145,29 @@ fn deadlock<T: std::fmt::Debug>(ended: Result<T, RunError>) -> Deadlock {
     }
 }
 
+/// The report of a program that ends in a deadlock, under each scheduler.
+fn all_schedulers<F>(program: fn() -> F, check: fn(&str, &Deadlock))
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    check("round_robin", &deadlock(round_robin_with(&mut NoEvents::new(), program())));
+    check("priority", &deadlock(priority(&mut NoEvents::new(), program())));
+    let ended = per_core(1, |_| Ok(NoEvents::new()), |_| program());
+    check("per_core", &deadlock(ended.map_err(|failure| failure.error)));
+    for workers in [1, 2] {
+        let ended = work_stealing(workers, |_| Ok(NoEvents::new()), program());
+        check("work_stealing", &deadlock(ended.map_err(|failure| failure.error)));
+    }
+    let failed = simulated(1, &mut NoEvents::new(), program()).unwrap_err();
+    let Why::Deadlock(deadlock) = failed.why() else { panic!("expected a deadlock, got {failed}") };
+    check("simulated", deadlock);
+}
+
 fn main() {
     // The helper does what the library says. A program's own watchdog might wake a thread, and so
     // keeps every report back.
     if std::env::var_os("SELVEDGE_SEE").is_none() {
+        check_places(&deadlock(round_robin_with(&mut NoEvents::new(), stuck())));
         let mut again = Command::new(std::env::current_exe().unwrap());
         assert!(again.env("SELVEDGE_SEE", "dump,watchdog=20").status().unwrap().success());
         return;
@@ -119,16 +184,7 @@ fn main() {
     let ended = deadlock(ended);
     assert_eq!((ended.threads.len(), ended.cycles().len()), (2, 0), "{ended}");
 
-    check("round_robin", &deadlock(round_robin_with(&mut NoEvents::new(), entangled())));
-    check("priority", &deadlock(priority(&mut NoEvents::new(), entangled())));
-    let ended = per_core(1, |_| Ok(NoEvents::new()), |_| entangled());
-    check("per_core", &deadlock(ended.map_err(|failure| failure.error)));
-    for workers in [1, 2] {
-        let ended = work_stealing(workers, |_| Ok(NoEvents::new()), entangled());
-        check("work_stealing", &deadlock(ended.map_err(|failure| failure.error)));
-    }
-    let failed = simulated(1, &mut NoEvents::new(), entangled()).unwrap_err();
-    let Why::Deadlock(deadlock) = failed.why() else { panic!("expected a deadlock, got {failed}") };
-    check("simulated", deadlock);
+    all_schedulers(entangled, check);
+    all_schedulers(stuck, check_transactions);
     assert!(begun.elapsed() < Duration::from_secs(60));
 }

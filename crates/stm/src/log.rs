@@ -6,11 +6,12 @@ use crate::var::{Inner, WAITERS};
 use std::collections::{HashMap, HashSet};
 use std::ptr::NonNull;
 
-/// A variable, and its word as the transaction read it: unlocked, without the bit `WAITERS`.
+/// A variable, and what the engine notes of it to compare it later: its word when it was unlocked,
+/// without the bit `WAITERS`; or the bits of its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadEntry {
     pub(crate) inner: NonNull<Inner>,
-    pub(crate) word: u64,
+    pub(crate) seen: u64,
 }
 
 /// A variable, and its value to be.
@@ -30,6 +31,9 @@ pub(crate) struct WriteEntry {
 pub(crate) struct Log {
     pub(crate) reads: Vec<ReadEntry>,
     pub(crate) writes: Vec<WriteEntry>,
+    /// The number of reads at the begin or the end of a predicate. The next read has an entry of its
+    /// own.
+    pub(crate) fresh: usize,
     /// One bit for each written variable, several may share one.
     filter: u64,
     /// The places of variables among `writes`, once these are many.
@@ -79,7 +83,7 @@ impl Log {
 
     #[inline]
     pub(crate) fn note_read(&mut self, read: ReadEntry) {
-        if self.reads.last() != Some(&read) {
+        if self.reads.last() != Some(&read) || self.reads.len() == self.fresh {
             self.reads.push(read);
         }
     }
@@ -172,7 +176,7 @@ impl Log {
         self.writes.clear();
         self.reads.clear();
         self.index.clear();
-        (self.filter, self.branches) = (0, 0);
+        (self.filter, self.branches, self.fresh) = (0, 0, 0);
         nodes
     }
 }

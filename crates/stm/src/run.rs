@@ -1,7 +1,7 @@
 //! Running a transaction until it commits: [`atomically`] and the like.
 
 use crate::engine::{Engine, Versioned};
-use crate::primitives::{PATIENCE, relax};
+use crate::primitives::{PATIENCE, give_way, relax};
 use crate::transaction::{Abort, Attempted, Tried, Tx, attempt};
 use crate::turn::CommitTurn;
 use selvedge_core::{budget, is_indivisible, yield_now};
@@ -143,6 +143,43 @@ pub fn atomically_blocking<R>(body: impl FnMut(&Tx) -> Tried<R>) -> R {
     wait_blocking(atomically(body))
 }
 
+/// Waits until a predicate over variables holds. No write of the variables wakes the thread in vain:
+/// see [`Tx::wait_for`], which is this within a transaction.
+///
+/// The predicate held at one moment before the future is ready. A thread that relies on it, because
+/// it takes what it has waited for, calls [`Tx::wait_for`] in the transaction that takes it.
+///
+/// # Cancellation
+/// As [`atomically`].
+///
+/// # Panics
+/// If the predicate panics, or does not hold and has read no variable; and as [`atomically`].
+///
+/// # Complexity
+/// As [`Tx::wait_for`]. The predicate is cloned once for each time that the thread waits.
+///
+/// # Examples
+/// ```
+/// use selvedge::stm::{TWord, atomically, wait_for};
+///
+/// selvedge::run(async {
+///     let (done, all) = (TWord::new(0_u32), TWord::new(3_u32));
+///     let counter = done.clone();
+///     let waits = selvedge::spawn(wait_for(move |tx| Ok(done.read(tx)? >= all.read(tx)?)));
+///     for _ in 0..3 {
+///         atomically(|tx| counter.modify(tx, |n| n + 1)).await;
+///     }
+///     waits.await.unwrap();
+/// })?;
+/// # Ok::<(), selvedge::Failure>(())
+/// ```
+#[track_caller]
+pub fn wait_for(
+    predicate: impl Fn(&Tx) -> Tried<bool> + Clone + Send + Sync + 'static,
+) -> impl Future<Output = ()> {
+    atomically(move |tx| tx.wait_for(predicate.clone()))
+}
+
 /// The number of conflicts after which a thread yields before it tries again.
 const SPINS: u32 = 8;
 
@@ -178,6 +215,32 @@ async fn run<E: Engine, R, X>(
                 yield_now().await;
             }
         }
+    }
+}
+
+/// Runs a body that does not retry, without a future: it loops while other transactions are in its
+/// way.
+///
+/// # Panics
+/// Within the body of a transaction, and if this body retries.
+#[track_caller]
+pub(crate) fn run_now<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) -> R {
+    refuse_within_body(Location::caller());
+    let mut body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
+    let mut conflicts = 0;
+    loop {
+        let outcome = match conflicts < PATIENCE {
+            true => Some(attempt(&mut body, None)),
+            false => attempt_in_turn(&mut body),
+        };
+        match outcome {
+            Some(Attempted::Committed(result)) => return result,
+            Some(Attempted::Aborted(never)) => match never {},
+            Some(Attempted::Retry(_)) => panic!("a body that must not retry has retried"),
+            Some(Attempted::Conflict) => conflicts += 1,
+            None => {}
+        }
+        give_way();
     }
 }
 

@@ -1,15 +1,16 @@
 //! One attempt of a transaction, as its body sees it: [`Tx`].
 
-use crate::engine::{Engine, Versioned, publish};
+use crate::condition::{Condition, Conditions, Woken};
+use crate::engine::{Engine, Versioned};
 use crate::log::BranchMark;
 use crate::session::{self, Free, Garbage, Session};
 use crate::turn::CommitTurn;
 use crate::var::Borrowed;
-use crate::wait::{Registration, WaitingTx};
+use crate::wait::Registration;
 use selvedge_core::{indivisible, quietly};
 use std::cell::RefCell;
 use std::fmt;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// The result of an operation in a transaction. The body hands the error on with `?`.
 pub type Tried<T> = Result<T, Stop>;
@@ -109,8 +110,11 @@ impl<X> sealed::Ending for Abort<X> {
 /// .await;
 /// # };
 /// ```
-/// A body must not wait for another OS thread either, by a mutex or the like: that one may wait for
-/// this transaction. In direct style, a wait in a body panics. So does a transaction that is begun
+/// A body must not wait for another OS thread either, by a mutex, a channel or the like. After many
+/// conflicts the transaction runs in a [turn](crate::atomically()), in which it has locked the
+/// variables that it has read. If the body then waits for a `std::sync::Mutex`, and the OS thread
+/// that holds the mutex commits to one of these variables, both wait for ever. A mutex is safe in a
+/// body if no code runs a transaction while it holds the mutex. In direct style, a wait in a body panics. So does a transaction that is begun
 /// within a body by a function such as [`atomically`](crate::atomically()): [`Tx::atomically`]
 /// nests them.
 ///
@@ -127,7 +131,10 @@ impl<X> sealed::Ending for Abort<X> {
 /// ```
 ///
 /// A panic of the body ends the attempt without effect, and goes on to the caller. The body has
-/// seen a state that existed, so another transaction is not the cause of the panic.
+/// seen a state that existed, so another transaction is not the cause of the panic; for the engine
+/// [`Figure3`](crate::Figure3) that is checked first. If a branch of [`or_else`](Tx::or_else) or a
+/// transaction within the body panics, and the body catches the panic, then that part has no effect,
+/// and the body goes on.
 ///
 /// # Paper
 /// [HMP05 §5]: the log of a transaction.
@@ -152,6 +159,10 @@ struct AttemptState<E: Engine> {
     on_abort: Vec<BoxedHook>,
     /// Those of `on_abort` that belong to branches without effect.
     undone: Vec<BoxedHook>,
+    /// The predicates that did not hold.
+    conditions: Option<Box<Conditions>>,
+    /// A predicate runs.
+    in_predicate: bool,
 }
 
 /// How an attempt ended.
@@ -169,20 +180,36 @@ pub(crate) fn attempt<E: Engine, R, X>(
     turn: Option<Box<CommitTurn>>,
 ) -> Attempted<R, X> {
     let tx = Tx { state: RefCell::new(AttemptState::begin(turn)) };
-    let result = indivisible(|| body(&tx));
+    let result = match E::OPAQUE {
+        true => Ok(indivisible(|| body(&tx))),
+        false => catch_unwind(AssertUnwindSafe(|| indivisible(|| body(&tx)))),
+    };
     let mut state = tx.state.into_inner();
+    let result = match result {
+        Ok(result) => result,
+        Err(panic) if state.holds() => {
+            drop(state);
+            resume_unwind(panic);
+        }
+        Err(panic) => {
+            quietly(|| drop(panic));
+            return Attempted::Conflict;
+        }
+    };
     match result {
         _ if state.has_conflict => Attempted::Conflict,
         Ok(result) => match state.commit() {
             true => Attempted::Committed(result),
             false => Attempted::Conflict,
         },
+        Err(Abort::Error(_)) if !state.holds() => Attempted::Conflict,
         Err(Abort::Error(error)) => Attempted::Aborted(error),
         Err(Abort::Stop(Stop(StopReason::Conflict))) => Attempted::Conflict,
         Err(Abort::Stop(Stop(StopReason::Retry))) => {
             // The registration needs variables that are unlocked, and compares them by itself.
             state.attempt = None;
-            match Registration::new(&mut state.session().log) {
+            let conditions = state.conditions.take();
+            match Registration::new::<E>(&mut state.session().log, conditions) {
                 Some(registration) => Attempted::Retry(registration),
                 None => Attempted::Conflict,
             }
@@ -202,6 +229,8 @@ impl<E: Engine> AttemptState<E> {
             after_commit: Vec::new(),
             on_abort: Vec::new(),
             undone: Vec::new(),
+            conditions: None,
+            in_predicate: false,
         }
     }
 
@@ -210,20 +239,25 @@ impl<E: Engine> AttemptState<E> {
         self.session.as_mut().expect("the attempt has not ended")
     }
 
+    /// Whether the attempt has seen one moment, so that a panic or an error of its body counts.
+    #[inline(always)]
+    fn holds(&mut self) -> bool {
+        let attempt = self.attempt.as_mut().expect("the attempt has not ended");
+        let session = self.session.as_ref().expect("the attempt has not ended");
+        !self.has_conflict && E::holds(attempt, &session.log)
+    }
+
     /// Publishes the writes, wakes the transactions that wait for them, and runs the hooks. False
     /// if another transaction is in the way.
     #[inline]
     fn commit(&mut self) -> bool {
         let session = self.session.as_mut().expect("the attempt has not ended");
-        let mut woken: Vec<Arc<WaitingTx>> = Vec::new();
-        if !session.log.writes.is_empty() {
-            let attempt = self.attempt.as_mut().expect("the attempt has not ended");
-            let Ok(stamp) = E::lock(attempt, &mut session.log) else { return false };
-            woken = publish(session, stamp);
-        }
+        let attempt = self.attempt.as_mut().expect("the attempt has not ended");
+        let Ok(woken) = E::commit(attempt, session) else { return false };
         drop(self.end(true));
-        // A foreign waker may panic. The panic is reported, and the others are woken all the same.
-        woken.iter().for_each(|waiter| quietly(|| waiter.wake()));
+        if !woken.is_empty() {
+            Woken::wake_all::<E>(woken);
+        }
         if !self.undone.is_empty() {
             self.undone.drain(..).for_each(quietly);
         }
@@ -254,11 +288,50 @@ impl<E: Engine> Drop for AttemptState<E> {
     }
 }
 
-/// A part of a transaction that may be undone.
-struct Branch {
-    log: BranchMark,
+/// A part of a transaction that may be undone. If it is dropped before its end, because its body
+/// has panicked, it is undone.
+struct Branch<'tx, E: Engine> {
+    tx: &'tx Tx<E>,
+    /// None at the end.
+    log: Option<BranchMark>,
     after_commit: usize,
     on_abort: usize,
+}
+
+impl<'tx, E: Engine> Branch<'tx, E> {
+    fn begin(tx: &'tx Tx<E>) -> Branch<'tx, E> {
+        let state = &mut *tx.state.borrow_mut();
+        let (after_commit, on_abort) = (state.after_commit.len(), state.on_abort.len());
+        let log = Some(state.session().log.begin_branch());
+        Branch { tx, log, after_commit, on_abort }
+    }
+
+    fn end(mut self, kept: bool) {
+        let undone = self.end_log(kept);
+        // Their captures are values of the program, so they are dropped without a borrow.
+        drop(undone);
+    }
+
+    /// The hooks that belong to the branch, if it is not kept.
+    fn end_log(&mut self, kept: bool) -> Vec<BoxedHook> {
+        let Some(mark) = self.log.take() else { return Vec::new() };
+        let state = &mut *self.tx.state.borrow_mut();
+        state.session().log.end_branch(mark, kept);
+        if kept {
+            return Vec::new();
+        }
+        state.undone.extend(state.on_abort.drain(self.on_abort..));
+        state.after_commit.split_off(self.after_commit)
+    }
+}
+
+impl<E: Engine> Drop for Branch<'_, E> {
+    fn drop(&mut self) {
+        if self.log.is_some() {
+            let undone = self.end_log(false);
+            quietly(|| drop(undone));
+        }
+    }
 }
 
 impl<E: Engine> Tx<E> {
@@ -343,6 +416,82 @@ impl<E: Engine> Tx<E> {
         }
     }
 
+    /// Goes on if the predicate holds; else ends the attempt without effect, as a
+    /// [retry](Tx::retry) does, and the transaction waits until the predicate holds.
+    ///
+    /// The difference from `check` lies in the wake-up. Each commit that writes a variable that the
+    /// predicate has read evaluates the predicate on the new values, and wakes the transaction only
+    /// if the predicate holds. So a transaction that waits for a number to reach 100 runs once, and
+    /// not at each step to 100. The transaction then runs its whole body again, because another one
+    /// may have been faster. A variable that the transaction has read outside of predicates wakes it
+    /// at each write.
+    ///
+    /// The predicate runs on the OS thread of the transaction that commits, so it should be short,
+    /// and should do nothing but read. It may read different variables at different times. If it
+    /// retries, it does not hold.
+    ///
+    /// # When the transaction runs all the same
+    /// - The transaction has written a variable before or in the predicate. The commits do not know
+    ///   these writes, so each write to a variable of the predicate wakes the transaction.
+    /// - The predicate reads a variable that it did not read before.
+    /// - A third transaction is in the way while the predicate is evaluated.
+    /// - The predicate panics in the transaction that commits. The panic is reported and harms only
+    ///   the transaction that waits, which runs the predicate again.
+    ///
+    /// # Errors
+    /// If the predicate does not hold; the body hands the error on. And those of the predicate.
+    ///
+    /// # Complexity
+    /// Two allocations if the predicate does not hold, and those of a retry. A commit evaluates each
+    /// predicate that is registered in its variables, without a lock. While it does so, a
+    /// registration in the same variable or the end of one copies the list of its predicates.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::{TWord, atomically};
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};
+    ///
+    /// selvedge::run_local(async {
+    ///     let stock = TWord::new(0_u32);
+    ///     let (shop, runs) = (stock.clone(), Arc::new(AtomicU32::new(0)));
+    ///     let counts = runs.clone();
+    ///     let customer = selvedge::spawn(atomically(move |tx| {
+    ///         counts.fetch_add(1, Relaxed);
+    ///         let shown = shop.clone();
+    ///         tx.wait_for(move |tx| Ok(shown.read(tx)? >= 100))?;
+    ///         shop.modify(tx, |n| n - 100)
+    ///     }));
+    ///     for _ in 0..100 {
+    ///         selvedge::yield_now().await;
+    ///         atomically(|tx| stock.modify(tx, |n| n + 1)).await;
+    ///     }
+    ///     customer.await.unwrap();
+    ///     assert_eq!((stock.read_now(), runs.load(Relaxed)), (0, 2));
+    /// })?;
+    /// # Ok::<(), selvedge::Failure>(())
+    /// ```
+    pub fn wait_for(&self, predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static) -> Tried<()> {
+        let Some(mark) = PredicateMark::begin(self) else {
+            let holds = predicate(self)?;
+            return self.check(holds);
+        };
+        let result = predicate(self);
+        let from = mark.from;
+        drop(mark);
+        match result {
+            Ok(true) => return Ok(()),
+            Ok(false) | Err(Stop(StopReason::Retry)) => {}
+            Err(conflict) => return Err(conflict),
+        }
+        let state = &mut *self.state.borrow_mut();
+        let log = &state.session.as_ref().expect("the attempt has not ended").log;
+        if log.writes.is_empty() {
+            let conditions = state.conditions.get_or_insert_with(|| Box::new(Conditions::new()));
+            conditions.add(from..log.reads.len(), &log.reads, predicate);
+        }
+        Err(Stop(StopReason::Retry))
+    }
+
     /// Runs `first`; if it retries, undoes its writes and runs `second` instead. If that retries
     /// too, the transaction waits for the variables that either of them has read.
     ///
@@ -368,10 +517,10 @@ impl<E: Engine> Tx<E> {
         first: impl FnOnce(&Tx<E>) -> Result<R, X>,
         second: impl FnOnce(&Tx<E>) -> Result<R, X>,
     ) -> Result<R, X> {
-        let branch = self.begin_branch();
+        let branch = Branch::begin(self);
         let result = first(self);
         let retries = matches!(&result, Err(ending) if ending.is_retry());
-        self.end_branch(branch, !retries);
+        branch.end(!retries);
         match retries {
             true => second(self),
             false => result,
@@ -384,7 +533,10 @@ impl<E: Engine> Tx<E> {
     /// # Errors
     /// Those of the body.
     pub fn atomically<R>(&self, body: impl FnOnce(&Tx<E>) -> Tried<R>) -> Tried<R> {
-        body(self)
+        let branch = Branch::begin(self);
+        let result = body(self);
+        branch.end(true);
+        result
     }
 
     /// A transaction within this one that may be given up: an error of its own undoes its writes,
@@ -410,9 +562,9 @@ impl<E: Engine> Tx<E> {
         &self,
         body: impl FnOnce(&Tx<E>) -> Result<R, Abort<X>>,
     ) -> Tried<Result<R, X>> {
-        let branch = self.begin_branch();
+        let branch = Branch::begin(self);
         let result = body(self);
-        self.end_branch(branch, !matches!(result, Err(Abort::Error(_))));
+        branch.end(!matches!(result, Err(Abort::Error(_))));
         match result {
             Ok(result) => Ok(Ok(result)),
             Err(Abort::Error(error)) => Ok(Err(error)),
@@ -454,26 +606,78 @@ impl<E: Engine> Tx<E> {
     pub fn on_abort(&self, hook: impl FnOnce() + 'static) {
         self.state.borrow_mut().on_abort.push(Box::new(hook));
     }
+}
 
-    fn begin_branch(&self) -> Branch {
-        let state = &mut *self.state.borrow_mut();
-        let (after_commit, on_abort) = (state.after_commit.len(), state.on_abort.len());
-        Branch { log: state.session().log.begin_branch(), after_commit, on_abort }
+/// The part of an attempt in which a predicate runs.
+struct PredicateMark<'tx, E: Engine> {
+    tx: &'tx Tx<E>,
+    /// The number of reads before the predicate.
+    from: usize,
+}
+
+impl<'tx, E: Engine> PredicateMark<'tx, E> {
+    /// `None` within another predicate.
+    fn begin(tx: &'tx Tx<E>) -> Option<PredicateMark<'tx, E>> {
+        let state = &mut *tx.state.borrow_mut();
+        if state.in_predicate {
+            return None;
+        }
+        state.in_predicate = true;
+        let log = &mut state.session().log;
+        log.fresh = log.reads.len();
+        Some(PredicateMark { tx, from: log.fresh })
+    }
+}
+
+impl<E: Engine> Drop for PredicateMark<'_, E> {
+    fn drop(&mut self) {
+        let state = &mut *self.tx.state.borrow_mut();
+        state.in_predicate = false;
+        let log = &mut state.session().log;
+        log.fresh = log.reads.len();
+    }
+}
+
+/// The result of a predicate in a commit.
+pub(crate) enum Evaluated {
+    /// The transaction goes on waiting.
+    Stays,
+    Wakes,
+    /// As `Wakes`; and this attempt can evaluate no more predicates.
+    Spent,
+}
+
+/// What a commit does with the predicates of transactions that wait: see `condition.rs`.
+impl<E: Engine> Tx<E> {
+    /// An attempt that evaluates predicates, and does not commit.
+    pub(crate) fn for_predicates() -> Tx<E> {
+        let mut state = AttemptState::begin(None);
+        state.in_predicate = true;
+        Tx { state: RefCell::new(state) }
     }
 
-    fn end_branch(&self, branch: Branch, kept: bool) {
-        let dropped;
-        {
-            let state = &mut *self.state.borrow_mut();
-            state.session().log.end_branch(branch.log, kept);
-            if kept {
-                return;
-            }
-            dropped = state.after_commit.split_off(branch.after_commit);
-            state.undone.extend(state.on_abort.drain(branch.on_abort..));
+    /// Evaluates a predicate, whatever this attempt has evaluated before.
+    ///
+    /// # Safety
+    /// As for [`Condition::holds`].
+    #[inline]
+    pub(crate) unsafe fn evaluate(&self, condition: &Condition) -> Evaluated {
+        self.state.borrow_mut().session().log.reads.clear();
+        // SAFETY: the caller's contract.
+        let result = unsafe { condition.holds(self) };
+        let state = &mut *self.state.borrow_mut();
+        let log = &state.session.as_ref().expect("the attempt has not ended").log;
+        if state.has_conflict || !log.writes.is_empty() {
+            return Evaluated::Spent;
         }
-        // Their captures are values of the program, so they are dropped without a borrow.
-        drop(dropped);
+        match result {
+            Ok(false) | Err(Stop(StopReason::Retry))
+                if log.reads.iter().all(|read| condition.watches(read.inner)) =>
+            {
+                Evaluated::Stays
+            }
+            _ => Evaluated::Wakes,
+        }
     }
 }
 

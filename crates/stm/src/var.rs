@@ -13,14 +13,18 @@
 //! and by a registration that leaves an empty list behind.
 
 use crate::engine::{Engine, Versioned};
+use crate::names;
 use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::run::run_now;
 use crate::session::{self, Free, Garbage};
 use crate::transaction::{Tried, Tx};
 use crate::wait::Waiters;
+use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{NonNull, without_provenance_mut};
+use std::sync::Arc;
 
 pub(crate) const LOCKED: u64 = 1;
 pub(crate) const WAITERS: u64 = 2;
@@ -46,8 +50,40 @@ pub(crate) struct Inner {
     /// The number of handles and of registrations.
     handles: AtomicUsize,
     pub(crate) waiters: Mutex<Option<Box<Waiters>>>,
-    /// Frees this, with its value.
+    pub(crate) kind: &'static Kind,
+}
+
+/// What the variables of one type have in common. A variable with a name is of another kind than one
+/// without, so a name costs the other variables nothing.
+pub(crate) struct Kind {
+    /// Frees a variable of this kind, with its value.
     free: Free,
+    /// The name of the value's type.
+    pub(crate) type_name: fn() -> &'static str,
+    pub(crate) is_named: bool,
+}
+
+impl Kind {
+    /// A kind without names.
+    pub(crate) const fn plain(free: Free, type_name: fn() -> &'static str) -> Kind {
+        Kind { free, type_name, is_named: false }
+    }
+}
+
+/// The kinds of variables with values of type T in nodes.
+struct KindsOfNodes<T>(PhantomData<T>);
+
+impl<T: Send + Sync + 'static> KindsOfNodes<T> {
+    const PLAIN: &Kind = &Kind { free: free_variable::<T>, type_name: type_name::<T>, is_named: false };
+    const NAMED: &Kind = &Kind { free: free_named_variable::<T>, is_named: true, ..*Self::PLAIN };
+}
+
+/// The kinds of variables with words of type T.
+struct KindsOfWords<T>(PhantomData<T>);
+
+impl<T: Word> KindsOfWords<T> {
+    const PLAIN: &Kind = &Kind { free: free_word, type_name: type_name::<T>, is_named: false };
+    const NAMED: &Kind = &Kind { free: free_named_word, is_named: true, ..*Self::PLAIN };
 }
 
 /// A reference to a variable that is alive for `'a`. Its pointer may also free the variable, which
@@ -57,7 +93,8 @@ pub(crate) struct Borrowed<'a>(NonNull<Inner>, PhantomData<&'a Inner>);
 
 impl Borrowed<'_> {
     /// # Safety
-    /// The pointer was made by `Inner::new`, and the variable is not freed during the lifetime.
+    /// The pointer is to the whole allocation of the variable, which is not freed during the
+    /// lifetime.
     #[inline(always)]
     pub(crate) unsafe fn new(inner: NonNull<Inner>) -> Self {
         Borrowed(inner, PhantomData)
@@ -80,15 +117,26 @@ impl Deref for Borrowed<'_> {
 }
 
 impl Inner {
-    fn new(value: *mut (), free: Free) -> NonNull<Inner> {
-        let inner = Inner {
+    /// With one handle.
+    pub(crate) fn new(value: *mut (), kind: &'static Kind) -> Inner {
+        Inner {
             word: AtomicU64::new(0),
             value: AtomicPtr::new(value),
             handles: AtomicUsize::new(1),
             waiters: Mutex::new(None),
-            free,
-        };
-        NonNull::from(Box::leak(Box::new(inner)))
+            kind,
+        }
+    }
+
+    fn alone(value: *mut (), kind: &'static Kind) -> NonNull<Inner> {
+        NonNull::from(Box::leak(Box::new(Inner::new(value, kind))))
+    }
+
+    /// As `alone`, with a kind that has names.
+    fn named(value: *mut (), kind: &'static Kind, name: Arc<str>) -> NonNull<Inner> {
+        let inner = Inner::alone(value, kind);
+        names::give(inner, name);
+        inner
     }
 
     /// Adds a handle, if there is one still.
@@ -103,21 +151,36 @@ impl Inner {
     /// The caller owns a handle, which ends here.
     pub(crate) unsafe fn release(inner: NonNull<Inner>) {
         // SAFETY: the caller's handle keeps the variable alive.
-        let free = unsafe { inner.as_ref() }.free;
+        let free = unsafe { inner.as_ref() }.kind.free;
         // SAFETY: as above. From here on, another OS thread may drop the last handle and free the
         // variable.
         let before = unsafe { inner.as_ref() }.handles.fetch_sub(1, Ordering::AcqRel);
         if before == 1 {
-            let mut session = session::take();
             // SAFETY: that was the last handle, so a transaction that begins from now on cannot
-            // reach the variable: it is freed when those that run have ended. `free` is made for
-            // the variable's type by `TVar::with_engine` or `TWord::with_engine`.
-            let garbage = unsafe { Garbage::new(inner.as_ptr().cast(), free) };
-            session.unlinked.push(garbage);
-            session.retire();
-            session::put(session);
+            // reach the variable: it is freed when those that run have ended. `free` belongs to the
+            // kind that the constructor of `TVar`, `TWord` or `Cells` has chosen for the variable's
+            // type.
+            retire(unsafe { Garbage::new(inner.as_ptr().cast(), free) });
         }
     }
+
+    /// Drops a handle, and tells whether it was the last one. Retires nothing.
+    ///
+    /// # Safety
+    /// The caller owns a handle, which ends here.
+    #[inline]
+    pub(crate) unsafe fn let_go(&self) -> bool {
+        // A registration begins while its session is pinned. So a caller that is the destructor of
+        // retired memory sees each registration, and finds its own handle alone if there is none.
+        self.handles.load(Ordering::Acquire) == 1 || self.handles.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+/// Retires an object that a transaction which begins from now on cannot reach.
+pub(crate) fn retire(garbage: Garbage) {
+    let mut session = session::take();
+    session.unlinked.push(garbage);
+    session::put(session);
 }
 
 /// What a handle stands for: a value, and an engine of which there is none.
@@ -302,20 +365,20 @@ unsafe impl<T: Word, E: Engine> Send for TWord<T, E> {}
 unsafe impl<T: Word, E: Engine> Sync for TWord<T, E> {}
 
 #[inline(always)]
-fn bits_to_pointer(bits: u64) -> *mut () {
+pub(crate) fn bits_to_pointer(bits: u64) -> *mut () {
     const { assert!(size_of::<usize>() == 8, "a word of 64 bits is kept in a pointer") };
     without_provenance_mut(bits as usize)
 }
 
 /// # Safety
 /// The pointer was made by `Box::into_raw` of a `Box<T>`, which ends here.
-unsafe fn free_node<T>(node: *mut ()) {
+pub(crate) unsafe fn free_node<T>(node: *mut ()) {
     // SAFETY: the caller's contract.
     drop(unsafe { Box::from_raw(node.cast::<T>()) });
 }
 
 /// # Safety
-/// The pointer was made by `Inner::new`, with a node of type T; both end here.
+/// The pointer was made by `Inner::alone`, with a node of type T; both end here.
 unsafe fn free_variable<T>(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
@@ -325,7 +388,23 @@ unsafe fn free_variable<T>(inner: *mut ()) {
 }
 
 /// # Safety
-/// The pointer was made by `Inner::new`, for a word; it ends here.
+/// As for `free_variable`; and the variable has a name.
+unsafe fn free_named_variable<T>(inner: *mut ()) {
+    names::forget(inner);
+    // SAFETY: the caller's contract.
+    unsafe { free_variable::<T>(inner) };
+}
+
+/// # Safety
+/// As for `free_word`; and the variable has a name.
+unsafe fn free_named_word(inner: *mut ()) {
+    names::forget(inner);
+    // SAFETY: the caller's contract.
+    unsafe { free_word(inner) };
+}
+
+/// # Safety
+/// The pointer was made by `Inner::alone`, for a word; it ends here.
 unsafe fn free_word(inner: *mut ()) {
     // SAFETY: the caller's contract.
     drop(unsafe { Box::from_raw(inner.cast::<Inner>()) });
@@ -336,13 +415,40 @@ impl<T: Send + Sync + 'static> TVar<T> {
     pub fn new(value: T) -> TVar<T> {
         TVar::with_engine(value)
     }
+
+    /// A variable with a value and a name, for transactions of the default engine.
+    ///
+    /// Reports of waiting threads, such as that of a deadlock, call the variable by its name. They
+    /// call a variable without a name by the type of its value.
+    ///
+    /// # Complexity
+    /// One lock of the process and two allocations more than [`new`](TVar::new), and as much when
+    /// the variable is freed. Transactions with the variable cost the same. Variables without names
+    /// cost nothing for this.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::TVar;
+    ///
+    /// let stock = TVar::named("stock", vec!["thread"]);
+    /// assert_eq!(stock.name().as_deref(), Some("stock"));
+    /// ```
+    pub fn named(name: impl Into<Arc<str>>, value: T) -> TVar<T> {
+        TVar::named_with_engine(name, value)
+    }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// A variable with a value, for transactions of the engine `E`.
     pub fn with_engine(value: T) -> TVar<T, E> {
         let node = Box::into_raw(Box::new(value)).cast();
-        TVar { inner: Inner::new(node, free_variable::<T>), _value: PhantomData }
+        TVar { inner: Inner::alone(node, KindsOfNodes::<T>::PLAIN), _value: PhantomData }
+    }
+
+    /// As [`named`](TVar::named), for transactions of the engine `E`.
+    pub fn named_with_engine(name: impl Into<Arc<str>>, value: T) -> TVar<T, E> {
+        let node = Box::into_raw(Box::new(value)).cast();
+        TVar { inner: Inner::named(node, KindsOfNodes::<T>::NAMED, name.into()), _value: PhantomData }
     }
 
     #[inline(always)]
@@ -414,10 +520,10 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
 }
 
 /// A session that is pinned as long as this lives.
-struct Pinned(Option<Box<session::Session>>);
+pub(crate) struct Pinned(Option<Box<session::Session>>);
 
 impl Pinned {
-    fn new() -> Pinned {
+    pub(crate) fn new() -> Pinned {
         let mut session = session::take();
         session.pin();
         Pinned(Some(session))
@@ -438,12 +544,26 @@ impl<T: Word> TWord<T> {
     pub fn new(value: T) -> TWord<T> {
         TWord::with_engine(value)
     }
+
+    /// A variable with a value and a name, for transactions of the default engine: see
+    /// [`TVar::named`].
+    pub fn named(name: impl Into<Arc<str>>, value: T) -> TWord<T> {
+        TWord::named_with_engine(name, value)
+    }
 }
 
 impl<T: Word, E: Engine> TWord<T, E> {
     /// A variable with a value, for transactions of the engine `E`.
     pub fn with_engine(value: T) -> TWord<T, E> {
-        TWord { inner: Inner::new(bits_to_pointer(value.into_bits()), free_word), _value: PhantomData }
+        let bits = bits_to_pointer(value.into_bits());
+        TWord { inner: Inner::alone(bits, KindsOfWords::<T>::PLAIN), _value: PhantomData }
+    }
+
+    /// As [`named`](TWord::named), for transactions of the engine `E`.
+    pub fn named_with_engine(name: impl Into<Arc<str>>, value: T) -> TWord<T, E> {
+        let bits = bits_to_pointer(value.into_bits());
+        let inner = Inner::named(bits, KindsOfWords::<T>::NAMED, name.into());
+        TWord { inner, _value: PhantomData }
     }
 
     #[inline(always)]
@@ -501,10 +621,45 @@ impl<T: Word, E: Engine> TWord<T, E> {
     pub fn read_now(&self) -> T {
         T::from_bits(self.inner().value.load(Ordering::Acquire).addr() as u64)
     }
+
+    /// Replaces the value, outside of a transaction and without waiting: for a destructor, a waker
+    /// and other code that has no future to await.
+    ///
+    /// It is a transaction of one write. It wakes the transactions that wait for the variable.
+    ///
+    /// # Panics
+    /// Within the body of a transaction.
+    ///
+    /// # Complexity
+    /// As [`atomically`](crate::atomically()), but the OS thread gives way instead of the thread. It
+    /// may do so as long as the body of another transaction runs in a turn.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::TWord;
+    ///
+    /// let is_closed = TWord::new(false);
+    /// is_closed.write_now(true);
+    /// assert!(is_closed.read_now());
+    /// ```
+    #[track_caller]
+    pub fn write_now(&self, value: T) {
+        run_now::<E, _>(|tx| {
+            self.write(tx, value);
+            Ok(())
+        });
+    }
 }
 
 macro_rules! handle {
     ($name:ident, $($bound:tt)*) => {
+        impl<T: $($bound)*, E: Engine> $name<T, E> {
+            /// The name of the variable, if it was given one.
+            pub fn name(&self) -> Option<Arc<str>> {
+                names::of(&self.inner())
+            }
+        }
+
         impl<T: $($bound)*, E: Engine> Clone for $name<T, E> {
             /// Another handle to the same variable.
             fn clone(&self) -> Self {

@@ -16,17 +16,35 @@
 //! registration of one variable and after that of another one is noticed for the same reason.
 //!
 //! d. may wake a waiter that was registered after c.: its transaction runs once more than it must.
+//!
+//! `NOrec` locks no word. In its place stands the sequence: a. makes it odd and then loads the word, c.
+//! makes it even, and 2. sets `WAITERS` first, loads an even sequence then, and compares the value.
+//!
+//! A transaction that waits for a predicate is not woken by d.: see `condition.rs`.
 
+use crate::condition::{Condition, Conditions, Due, Woken};
+use crate::engine::Engine;
 use crate::log::Log;
-use crate::primitives::{Ordering, lock};
+use crate::names;
+use crate::primitives::{LOOKS, Ordering, lock, relax};
 use crate::var::{Borrowed, Inner, LOCKED, WAITERS};
+use selvedge_core::observe::{self, Object, WaitReason};
 use selvedge_core::{Queue, Role, WaitQueue};
+use std::collections::HashSet;
+use std::future::poll_fn;
 use std::panic::Location;
+use std::pin::pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// The transactions that wait for a variable.
-pub(crate) type Waiters = Vec<Arc<WaitingTx>>;
+/// The transactions that wait for a variable. Not empty.
+#[derive(Default)]
+pub(crate) struct Waiters {
+    /// Those that each write wakes.
+    plain: Vec<Arc<WaitingTx>>,
+    /// Those that wait for predicates. Shared with the commits that evaluate them.
+    conditions: Arc<Vec<Arc<Condition>>>,
+}
 
 /// One transaction that waits. The state tells whether a variable that it has read was written.
 pub(crate) struct WaitingTx(WaitQueue<bool, ()>);
@@ -47,6 +65,10 @@ impl Role<bool, ()> for WokenRole {
 }
 
 impl WaitingTx {
+    pub(crate) fn new() -> WaitingTx {
+        WaitingTx(WaitQueue::new(false))
+    }
+
     pub(crate) fn wake(&self) {
         self.0.with(|is_woken, queue| {
             *is_woken = true;
@@ -55,9 +77,68 @@ impl WaitingTx {
     }
 }
 
+/// Step d. above and step e. of `condition.rs`, for a variable that a commit has found with waiters.
+#[cold]
+pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut Vec<Woken>) {
+    let mut list = lock(&inner.waiters);
+    let Some(waiters) = list.as_mut() else { return };
+    woken.extend(waiters.plain.drain(..).map(Woken::Waiter));
+    if !waiters.conditions.is_empty() {
+        if let Some(due) = announce(&inner).then(|| Due::new(inner, &waiters.conditions)).flatten() {
+            woken.push(Woken::Due(due));
+            return;
+        }
+        woken.extend(Due::waiters(&waiters.conditions));
+    }
+    // Each condition in the list is in its `Registration` too, which leaves the list before it drops
+    // the condition. So no predicate is dropped here.
+    *list = None;
+    // The commits of `NOrec` do not clear the bit by themselves.
+    clear_without_list(&inner, &list);
+}
+
+/// Sets `WAITERS` in an unlocked word. False if it was locked at each of some looks.
+fn announce(inner: &Inner) -> bool {
+    let set = |word: u64| (word & LOCKED == 0).then_some(word | WAITERS);
+    (0..LOOKS).any(|_| {
+        let is_set = inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, set).is_ok();
+        if !is_set {
+            relax();
+        }
+        is_set
+    })
+}
+
+/// Takes conditions out of the list of a variable.
+pub(crate) fn forget(inner: &Inner, conditions: &[Arc<Condition>]) {
+    let mut list = lock(&inner.waiters);
+    let Some(waiters) = list.as_mut() else { return };
+    let gone: HashSet<*const ()> = conditions.iter().map(|gone| Arc::as_ptr(gone).cast()).collect();
+    Arc::make_mut(&mut waiters.conditions).retain(|one| !gone.contains(&Arc::as_ptr(one).cast()));
+    tidy(inner, &mut list);
+}
+
+/// Drops a list that is empty. The caller has locked it.
+fn tidy(inner: &Inner, list: &mut Option<Box<Waiters>>) {
+    if list.as_ref().is_some_and(|waiters| waiters.plain.is_empty() && waiters.conditions.is_empty()) {
+        *list = None;
+        clear_without_list(inner, list);
+    }
+}
+
+/// Clears `WAITERS` if there is no list. The caller has locked it. A locked word stays: the commit
+/// that has locked it finds no list, and clears the bit.
+fn clear_without_list(inner: &Inner, list: &Option<Box<Waiters>>) {
+    let clear = |word: u64| (word & (LOCKED | WAITERS) == WAITERS).then_some(word & !WAITERS);
+    if list.is_none() {
+        let _ = inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, clear);
+    }
+}
+
 /// A waiter in the lists of its variables, which it leaves when this is dropped.
 pub(crate) struct Registration {
     waiter: Arc<WaitingTx>,
+    conditions: Vec<Arc<Condition>>,
     /// Each with a handle of this registration.
     variables: Vec<NonNull<Inner>>,
 }
@@ -73,17 +154,23 @@ impl Registration {
     ///
     /// # Panics
     /// If the transaction has read no variable.
-    pub(crate) fn new(log: &mut Log) -> Option<Registration> {
+    pub(crate) fn new<E: Engine>(log: &mut Log, conditions: Option<Box<Conditions>>) -> Option<Registration> {
+        let outside = conditions.as_ref().map(|conditions| conditions.read_outside(&log.reads));
         let reads = log.distinct_reads();
         assert!(!reads.is_empty(), "a transaction retries that has read no variable: no commit can wake it");
-        let waiter = Arc::new(WaitingTx(WaitQueue::new(false)));
-        let mut registration = Registration { waiter, variables: Vec::with_capacity(reads.len()) };
+        let (waiter, conditions) = match conditions {
+            Some(conditions) => (conditions.waiter.clone(), conditions.into_list()),
+            None => (Arc::new(WaitingTx::new()), Vec::new()),
+        };
+        let mut registration =
+            Registration { waiter, conditions, variables: Vec::with_capacity(reads.len()) };
         for read in reads {
             // SAFETY: the session of this log is pinned.
             let inner = unsafe { Borrowed::new(read.inner) };
+            let is_plain = outside.as_ref().is_none_or(|outside| outside.contains(&read.inner));
             // A variable without a handle is out of reach of any later transaction, so this one
             // does not wait for it.
-            if inner.hold() && !registration.enter(inner, read.word) {
+            if inner.hold() && !registration.enter::<E>(inner, read.seen, is_plain) {
                 // SAFETY: the handle of `hold`, which did not go into `variables`.
                 unsafe { Inner::release(inner.pointer()) };
                 return None;
@@ -92,35 +179,59 @@ impl Registration {
         Some(registration)
     }
 
-    /// Steps 1. to 3. above. False if the variable is not as it was read.
-    fn enter(&mut self, inner: Borrowed<'_>, seen: u64) -> bool {
+    /// Steps 1. to 3. above. False if the variable is not as it was read. If it is plain, each write
+    /// wakes the waiter.
+    fn enter<E: Engine>(&mut self, inner: Borrowed<'_>, seen: u64, is_plain: bool) -> bool {
         let mut list = lock(&inner.waiters);
-        let set = |word: u64| (word & !WAITERS == seen).then_some(word | WAITERS);
-        if inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, set).is_err() {
+        if !E::announce_waiter(&inner, seen) {
+            clear_without_list(&inner, &list);
             return false;
         }
-        list.get_or_insert_default().push(self.waiter.clone());
+        let waiters = list.get_or_insert_default();
+        if is_plain {
+            waiters.plain.push(self.waiter.clone());
+        } else {
+            let watching = self.conditions.iter().filter(|condition| condition.watches(inner.pointer()));
+            Arc::make_mut(&mut waiters.conditions).extend(watching.cloned());
+        }
         self.variables.push(inner.pointer());
         true
     }
 
-    /// Waits until a commit has written one of the variables. The thread is listed with `place`.
+    /// Waits until a commit wakes the transaction, which was begun at `place`. The thread is listed
+    /// with that place; an observer is told the variables too.
     pub(crate) async fn woken(&self, place: &'static Location<'static>) {
-        self.waiter.0.wait_at::<WokenRole>((), place).await;
+        let mut wait = pin!(self.waiter.0.wait_at::<WokenRole>((), place));
+        poll_fn(|cx| {
+            let polled = wait.as_mut().poll(cx);
+            if polled.is_pending() {
+                observe::waits_on(|| self.reason(place));
+            }
+            polled
+        })
+        .await;
+    }
+
+    /// "waits to read a new value of ..."
+    #[cold]
+    fn reason(&self, place: &'static Location<'static>) -> WaitReason {
+        // SAFETY: the registration has handles to them.
+        let variables = names::describe(self.variables.iter().map(|inner| unsafe { inner.as_ref() }));
+        let object = format!("{variables}, in the transaction begun at {place}");
+        WaitReason { call: "read a new value of", object: Object::Name(object.into()) }
     }
 
     fn leave(&self, inner: &Inner) {
         let mut list = lock(&inner.waiters);
         let Some(waiters) = list.as_mut() else { return };
-        if let Some(at) = waiters.iter().position(|waiter| Arc::ptr_eq(waiter, &self.waiter)) {
-            waiters.remove(at);
+        if let Some(at) = waiters.plain.iter().position(|waiter| Arc::ptr_eq(waiter, &self.waiter)) {
+            waiters.plain.remove(at);
         }
-        if waiters.is_empty() {
-            *list = None;
-            // A locked word stays: the commit that has locked it finds no list, and clears the bit.
-            let clear = |word: u64| (word & (LOCKED | WAITERS) == WAITERS).then_some(word & !WAITERS);
-            let _ = inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, clear);
+        let is_mine = |one: &Arc<Condition>| self.conditions.iter().any(|mine| Arc::ptr_eq(mine, one));
+        if waiters.conditions.iter().any(is_mine) {
+            Arc::make_mut(&mut waiters.conditions).retain(|one| !is_mine(one));
         }
+        tidy(inner, &mut list);
     }
 }
 

@@ -1,10 +1,13 @@
 //! What transactions mean, under each engine.
 #![cfg(not(loom))]
 
+#[macro_use]
+mod engines;
+
 use selvedge_core::{JoinError, round_robin, spawn, yield_now};
 use selvedge_direct::{direct, wait};
 use selvedge_stm::{
-    Abort, Engine, GlobalLock, TMVar, TQueue, TVar, TWord, Tx, Versioned, atomically_with, reclaim,
+    Abort, Engine, TMVar, TQueue, TVar, TWord, Tried, Tx, Versioned, atomically_with, reclaim,
     try_atomically_with,
 };
 use selvedge_sync::wait_blocking;
@@ -22,7 +25,7 @@ fn word<E: Engine>(n: u32) -> TWord<u32, E> {
     TWord::with_engine(n)
 }
 
-fn run<E: Engine, R>(body: impl FnMut(&Tx<E>) -> selvedge_stm::Tried<R>) -> R {
+fn run<E: Engine, R>(body: impl FnMut(&Tx<E>) -> Tried<R>) -> R {
     wait_blocking(atomically_with::<E, R>(body))
 }
 
@@ -120,6 +123,63 @@ fn a_branch_that_succeeds_stays<E: Engine>() {
         tx.atomically(|tx| b.modify(tx, |n| n * 10))
     });
     assert_eq!((a.read_now(|n| *n), b.read_now(|n| *n)), (4, 20));
+}
+
+/// Runs a function in a part of a transaction.
+type Part<E> = fn(&Tx<E>, &dyn Fn() -> Tried<u8>);
+
+/// The body catches the panic, and commits.
+fn a_part_that_panics_is_undone<E: Engine>() {
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let tell = |what: &'static str| {
+        let told = told.clone();
+        move || told.borrow_mut().push(what)
+    };
+    let (a, b) = (TVar::<u32, E>::with_engine(1), word::<E>(2));
+    let parts: [Part<E>; 4] = [
+        |tx, part| {
+            let _ = tx.or_else(|_| part(), |_| Ok(0));
+        },
+        |tx, part| {
+            let _ = tx.or_else(|tx| tx.retry(), |tx| tx.atomically(|_| part()));
+        },
+        |tx, part| {
+            let _ = tx.atomically(|_| part());
+        },
+        |tx, part| {
+            let _ = tx.try_atomically(|_| part().map_err(Abort::<()>::Stop));
+        },
+    ];
+    for part in parts {
+        run::<E, _>(|tx| {
+            a.write(tx, 10);
+            tx.after_commit(tell("the whole"));
+            let panic = catch_unwind(AssertUnwindSafe(|| {
+                part(tx, &|| {
+                    a.write(tx, 11);
+                    b.write(tx, 11);
+                    tx.after_commit(tell("never"));
+                    tx.on_abort(tell("the part"));
+                    panic!("in a part");
+                });
+            }));
+            assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"in a part"));
+            assert_eq!((*a.read(tx)?, b.read(tx)?), (10, 2));
+            // A branch after it is undone for itself.
+            tx.or_else(
+                |tx| {
+                    a.write(tx, 12);
+                    tx.retry()
+                },
+                |tx| {
+                    assert_eq!(*a.read(tx)?, 10);
+                    Ok(())
+                },
+            )
+        });
+        assert_eq!((a.read_now(|n| *n), b.read_now()), (10, 2));
+        assert_eq!(told.take(), ["the part", "the whole"]);
+    }
 }
 
 fn hooks_run_once_and_in_order<E: Engine>() {
@@ -345,23 +405,13 @@ fn each_value_is_dropped_once<E: Engine>() {
     }
 }
 
-macro_rules! under_each_engine {
-    ($($name:ident)*) => {
-        mod versioned {
-            $(#[test] fn $name() { super::$name::<super::Versioned>() })*
-        }
-        mod global_lock {
-            $(#[test] fn $name() { super::$name::<super::GlobalLock>() })*
-        }
-    };
-}
-
 under_each_engine! {
     a_transaction_sees_its_own_writes
     an_error_leaves_no_trace
     a_panic_leaves_no_trace
     a_branch_that_retries_is_undone
     a_branch_that_succeeds_stays
+    a_part_that_panics_is_undone
     hooks_run_once_and_in_order
     a_thread_waits_until_a_variable_it_has_read_is_written
     a_waiter_that_is_cancelled_leaves_its_variables

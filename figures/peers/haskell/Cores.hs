@@ -2,7 +2,7 @@
 
 -- | GHC's forkIO threads on as many capabilities as @+RTS -N@ says (threaded runtime).
 --
--- usage: Cores compute THREADS BURSTS STEPS | ring K TOKENS HOPS | counter-mvar THREADS TOTAL | counter-stm THREADS TOTAL
+-- usage: Cores compute THREADS BURSTS STEPS | ring K TOKENS HOPS | counter-mvar THREADS TOTAL
 -- Prints @name value@ lines: the answer that is checked, and seconds, nanoseconds or millions of
 -- increments a second.
 module Main (main) where
@@ -12,7 +12,6 @@ import Control.Monad
 import Data.Bits
 import Data.Word (Word64)
 import GHC.Clock (getMonotonicTimeNSec)
-import GHC.Conc (atomically, newTVarIO, readTVar, readTVarIO, writeTVar)
 import System.Environment (getArgs)
 import System.Exit (ExitCode (..), exitWith)
 import System.IO (hFlush, stdout)
@@ -93,14 +92,6 @@ counterMVar threads total = do
         putMVar cell $! value + 1
   counting threads total increment (readMVar cell)
 
-counterSTM :: Int -> Int -> IO ()
-counterSTM threads total = do
-  cell <- newTVarIO (0 :: Int)
-  let increment = atomically $ do
-        value <- readTVar cell
-        writeTVar cell $! value + 1
-  counting threads total increment (readTVarIO cell)
-
 main :: IO ()
 main = do
   arguments <- getArgs
@@ -108,6 +99,5 @@ main = do
     ["compute", threads, bursts, steps] -> compute (read threads) (read bursts) (read steps)
     ["ring", k, tokens, hops] -> ring (read k) (read tokens) (read hops)
     ["counter-mvar", threads, total] -> counterMVar (read threads) (read total)
-    ["counter-stm", threads, total] -> counterSTM (read threads) (read total)
     _ -> exitWith (ExitFailure 2)
   hFlush stdout

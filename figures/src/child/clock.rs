@@ -19,6 +19,11 @@ impl Times {
         Times { cpu_ns: cpu.tv_sec() as f64 * 1e9 + cpu.tv_nsec() as f64, wall: Instant::now() }
     }
 
+    /// The seconds on the wall's clock from this moment to `last`.
+    pub(super) fn seconds_until(self, last: Times) -> f64 {
+        (last.wall - self.wall).as_secs_f64()
+    }
+
     /// Prints the CPU time from this moment to `last` under a name of its own, divided by the
     /// number of operations between them.
     pub(super) fn print_as(self, name: &str, last: Times, operations: u64) {

@@ -325,33 +325,38 @@ pub(super) fn counter_atomic(workers: u64, threads: u64, total: u64) {
     print_count(counter.load(Ordering::Relaxed), seconds);
 }
 
-/// OS threads that each make their part of `total` increments.
-fn os_threads(threads: u64, total: u64, part: impl Fn(u64) + Sync) -> f64 {
+/// OS threads that each do their part; the moments before and after.
+pub(super) fn os_threads(threads: u64, part: impl Fn(u64) + Sync) -> (Times, Times) {
     // No thread passes the second barrier before the clock is read.
     let (ready, start) = (Barrier::new(threads as usize + 1), Barrier::new(threads as usize + 1));
     let first = std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
+        for thread in 0..threads {
+            let (ready, start, part) = (&ready, &start, &part);
+            scope.spawn(move || {
                 ready.wait();
                 start.wait();
-                part(total / threads - fault());
+                part(thread);
             });
         }
         ready.wait();
-        let first = Instant::now();
+        let first = Times::now();
         start.wait();
         first
     });
-    first.elapsed().as_secs_f64()
+    (first, Times::now())
+}
+
+/// OS threads that each make their part of `total` increments; the seconds that they take.
+fn counting_os(threads: u64, total: u64, increment: impl Fn() + Sync) -> f64 {
+    let (first, last) = os_threads(threads, |_| (0..total / threads - fault()).for_each(|_| increment()));
+    first.seconds_until(last)
 }
 
 /// OS threads that count under the standard library's mutex.
 pub(super) fn counter_std_mutex(threads: u64, total: u64) {
     let counter = Mutex::new(0_u64);
-    let seconds = os_threads(threads, total, |part| {
-        for _ in 0..part {
-            *counter.lock().expect("no panic under this lock") += 1;
-        }
+    let seconds = counting_os(threads, total, || {
+        *counter.lock().expect("no panic under this lock") += 1;
     });
     print_count(counter.into_inner().expect("no panic under this lock"), seconds);
 }
@@ -359,10 +364,6 @@ pub(super) fn counter_std_mutex(threads: u64, total: u64) {
 /// OS threads that count under our mutex.
 pub(super) fn counter_os_mutex(threads: u64, total: u64) {
     let counter = selvedge_sync::Mutex::new(0_u64);
-    let seconds = os_threads(threads, total, |part| {
-        for _ in 0..part {
-            *counter.lock_blocking() += 1;
-        }
-    });
+    let seconds = counting_os(threads, total, || *counter.lock_blocking() += 1);
     print_count(counter.into_inner(), seconds);
 }

@@ -13,6 +13,8 @@ mod pipes;
 mod requests;
 mod runtime;
 mod simulation;
+pub(crate) mod stamp;
+pub(crate) mod stm;
 mod timers;
 mod tokio_peer;
 
@@ -22,6 +24,11 @@ use selvedge_io::fs::Driver;
 
 use self::handmade::HandMade;
 use self::runtime::{Ours, Runtime, Tokio};
+use self::stamp::genome::{self, Sequence};
+use self::stamp::intruder::{self, Traffic};
+use self::stamp::kmeans::{self, Cloud};
+use self::stamp::labyrinth::{self, Maze};
+use self::stamp::vacation::{self, Mix};
 
 /// The environment variable that tells a program of ours to give a wrong answer, so that a figure's
 /// own check is checked.
@@ -74,6 +81,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 /// The programs of the figures about several workers, pipes, connections and time. The first number
 /// of most is that of workers: 0 for the scheduler that has one OS thread and moves nothing.
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
+    if let Some(program) = name.strip_prefix("stm-") {
+        return stm::run(program, numbers);
+    }
     match (name, numbers) {
         ("compute", &[w, threads, bursts, steps]) => cores::compute::<Ours>(w, threads, bursts, steps),
         ("cores-switch", &[w, n, per]) => cores::switch::<Ours, _>(w, n, per, Ours::yield_now),
@@ -87,6 +97,17 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("counter-std-mutex", &[threads, total]) => cores::counter_std_mutex(threads, total),
         ("fifo", &[w, pairs, idle, times]) => pipes::fifo::<Ours>(w, pairs, idle, times),
         ("fifo-mvars", &[w, pairs, idle, times]) => pipes::fifo_mvars(w, pairs, idle, times),
+        ("vacation", &[w, queries, range, users, rows, actions]) => {
+            vacation::vacation(w, Mix { queries, range, users, rows, actions });
+        }
+        ("intruder", &[w, attacks, longest, flows]) => {
+            intruder::intruder(w, Traffic { attacks, longest, flows });
+        }
+        ("genome", &[w, gene, segment, segments]) => {
+            genome::genome(w, Sequence { gene, segment, segments });
+        }
+        ("kmeans", &[w, clusters, points]) => kmeans::kmeans(w, Cloud { clusters, points }),
+        ("labyrinth", &[w, side, layers, pairs]) => labyrinth::labyrinth(w, Maze { side, layers, pairs }),
         ("echo", &[w]) => echo::ours(w),
         ("echo-per-core", &[w]) => echo::ours_per_core(w),
         ("echo-load", &[port, process, connections, millis, busy]) => {

@@ -61,6 +61,20 @@ pub(crate) struct Exchange<H: Handler> {
     refused: bool,
 }
 
+/// The drafts of one turn in the worker's log. It is dropped only by a panic, which the handler may
+/// raise. Then it takes the drafts back, because their replies are not sent, and the next
+/// connection would have them logged.
+struct Drafts<'a, H>(&'a WorkerContext<H>);
+
+impl<H> Drop for Drafts<'_, H> {
+    #[cold]
+    fn drop(&mut self) {
+        if let Some(log) = &self.0.state.borrow().log {
+            log.take_back();
+        }
+    }
+}
+
 /// The task that comes before the next request.
 pub(super) enum NextTask<S> {
     /// All of the input has been dealt with, or its rest is incomplete: send the replies and read.
@@ -138,9 +152,12 @@ impl<H: Handler> Exchange<H> {
             self.reading = false;
         }
         loop {
+            let drafts = Drafts(worker);
             let next = self.advance(client, worker);
             let (read, close) = (matches!(next, NextTask::Read), matches!(next, NextTask::Close));
-            match self.perform(client, next) {
+            let performed = self.perform(client, next);
+            std::mem::forget(drafts);
+            match performed {
                 Ok(None) => self.keep_drafts(&worker.state.borrow()),
                 Ok(Some(next)) => {
                     if let Some(log) = &worker.state.borrow().log {

@@ -1,53 +1,16 @@
-//! One call on its way through a pool: [`Blocking`], and the cell that brings back the answer.
+//! One call on its way through a pool: [`Blocking`]. Its answer comes back in a `ReplyCell`.
 
 use super::queue::{Job, PoolShared, wake_next};
 use super::{Lost, lock};
 use crate::sys;
-use selvedge_core::SleepUntil;
 use selvedge_core::observe::{self, Object, WaitReason};
+use selvedge_core::{ReplyCell, SleepUntil};
 use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
-
-/// The place where a job leaves its answer, with the waker of the caller.
-pub(super) struct AnswerCell<T> {
-    answer: Mutex<JobAnswer<T>>,
-}
-
-enum JobAnswer<T> {
-    /// The job has left no answer yet. It will wake the waker.
-    Awaited(Option<Waker>),
-    Here(Result<T, Lost>),
-    /// The caller has taken the answer, or does not want it any more.
-    Gone,
-}
-
-impl<T> Default for AnswerCell<T> {
-    fn default() -> AnswerCell<T> {
-        AnswerCell { answer: Mutex::new(JobAnswer::Awaited(None)) }
-    }
-}
-
-impl<T> AnswerCell<T> {
-    fn put(&self, result: Result<T, Lost>) {
-        let mut answer = lock(&self.answer);
-        // The lock is released before the replaced waker or answer is woken or dropped, because
-        // both may run code of the program.
-        match std::mem::replace(&mut *answer, JobAnswer::Gone) {
-            JobAnswer::Awaited(waker) => {
-                *answer = JobAnswer::Here(result);
-                drop(answer);
-                if let Some(waker) = waker {
-                    waker.wake();
-                }
-            }
-            JobAnswer::Here(_) | JobAnswer::Gone => drop(answer),
-        }
-    }
-}
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// The future of [`blocking`](super::blocking): a call on its way to the pool, in the pool, or on
 /// its way back.
@@ -55,7 +18,8 @@ impl<T> AnswerCell<T> {
 pub struct Blocking<T, F> {
     pool: Arc<PoolShared>,
     stage: JobStage<F>,
-    cell: Arc<AnswerCell<T>>,
+    /// The place where the job leaves its answer.
+    cell: Arc<ReplyCell<Result<T, Lost>>>,
 }
 
 #[derive(Debug)]
@@ -109,7 +73,7 @@ where
     T: Send + 'static,
 {
     pub(super) fn new(pool: Arc<PoolShared>, f: F) -> Blocking<T, F> {
-        Blocking { pool, stage: JobStage::Unsent(f), cell: Arc::new(AnswerCell::default()) }
+        Blocking { pool, stage: JobStage::Unsent(f), cell: Arc::new(ReplyCell::default()) }
     }
 
     fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, Lost>> {
@@ -151,11 +115,13 @@ where
                     this.stage = JobStage::InLine(f, ticket);
                     return Poll::Pending;
                 }
-                *lock(&this.cell.answer) = JobAnswer::Awaited(Some(waker));
+                let polled = this.cell.poll(waker);
+                debug_assert!(polled.is_pending(), "no job has the cell yet");
                 let cell = this.cell.clone();
                 let run = move || {
                     let result = catch_unwind(AssertUnwindSafe(f)).map_err(Lost::panicked);
-                    cell.put(result);
+                    // The caller may have given up. Then the result is dropped here.
+                    let _ = cell.put(result);
                 };
                 let id = Arc::as_ptr(&this.cell).cast();
                 let submitted = this.pool.submit(&mut state, Job::new(run, id));
@@ -168,30 +134,11 @@ where
                 Poll::Pending
             }
             JobStage::Sent => {
-                let known = |waker: &Option<Waker>| waker.as_ref().is_some_and(|w| w.will_wake(cx.waker()));
-                let is_known = matches!(&*lock(&this.cell.answer), JobAnswer::Awaited(waker) if known(waker));
-                // Cloning and dropping a waker may run foreign code, so both happen without the
-                // lock.
-                let waker = (!is_known).then(|| cx.waker().clone());
-                let mut answer = lock(&this.cell.answer);
-                let replaced = match (std::mem::replace(&mut *answer, JobAnswer::Gone), waker) {
-                    (JobAnswer::Here(result), _) => return Poll::Ready(result),
-                    (JobAnswer::Awaited(before), None) => {
-                        *answer = JobAnswer::Awaited(before);
-                        None
-                    }
-                    (JobAnswer::Awaited(before), waker) => {
-                        *answer = JobAnswer::Awaited(waker);
-                        before
-                    }
-                    (JobAnswer::Gone, _) => {
-                        unreachable!("only `poll` and `drop` leave `Gone`, and neither comes back to `Sent`")
-                    }
-                };
-                drop(answer);
-                drop(replaced);
-                this.stage = JobStage::Sent;
-                Poll::Pending
+                let polled = this.cell.poll(cx.waker().clone());
+                if polled.is_pending() {
+                    this.stage = JobStage::Sent;
+                }
+                polled.map(|answer| answer.expect("only this poll and `drop` take the answer"))
             }
             JobStage::Over => panic!("a call is awaited once more after its answer"),
         }
@@ -215,8 +162,7 @@ impl<T, F> Drop for Blocking<T, F> {
                 wake_next(next);
             }
             JobStage::Sent => {
-                let unwanted = std::mem::replace(&mut *lock(&self.cell.answer), JobAnswer::Gone);
-                drop(unwanted);
+                drop(self.cell.abandon());
                 let id = Arc::as_ptr(&self.cell).cast();
                 let mut state = lock(&self.pool.state);
                 let unstarted =

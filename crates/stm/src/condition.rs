@@ -1,0 +1,240 @@
+//! Conditions: the predicates for which transactions wait, which the commits evaluate.
+//!
+//! A transaction that waits for a [predicate](Tx::wait_for) registers a [`Condition`] in the
+//! variables that the predicate has read. A commit that writes one of them evaluates the predicate,
+//! and wakes the transaction only if the predicate holds. So of 1000 transactions that wait for the
+//! same variable, those run that have something to do.
+//!
+//! # No wake-up is lost
+//! ```text
+//!    commit, for each variable that has conditions, after steps a. to d. of `wait.rs`
+//!    e. with the list locked: set WAITERS again, which c. has cleared; share the conditions
+//!    f. for all variables: a SeqCst fence
+//!    g. evaluate each condition, without a lock of this crate
+//!    h. lock the list, take out those to wake, unlock it, and wake them
+//! ```
+//! A condition stays in the lists while it is evaluated, so a second commit evaluates it too.
+//! 1. Let a condition hold after the last of the commits that have written its variables, and let W
+//!    be the one of these commits whose fence is the last in the order of fences. The stores of the
+//!    others come before their fences, so g. of W sees all of them, and the condition holds there.
+//! 2. A commit on a variable between c. and e. of another commit finds no `WAITERS`, and evaluates
+//!    nothing. Step e. of the other commit is an exchange of the same word, and reads from its
+//!    store. So step g. of the other commit sees its values.
+//! 3. If a variable is locked at each of some looks of e., all its conditions are taken out and
+//!    woken.
+//! 4. A predicate that now reads a variable in which it is not registered, that meets a conflict, or
+//!    that panics, wakes its transaction. The transaction then registers anew, or panics itself.
+//! 5. While a transaction registers in its variables, one after the other, a commit may evaluate its
+//!    condition. If the predicate does not hold then, a variable without the registration has had
+//!    the value that the transaction has read, or the registration will find it changed.
+//!
+//! The lists are not locked in g., because a predicate is code of the program: it may drop a future
+//! that is registered in the same list.
+
+use crate::engine::Engine;
+use crate::log::ReadEntry;
+use crate::primitives::{Ordering, fence};
+use crate::transaction::{Evaluated, Tried, Tx};
+use crate::var::{Borrowed, Inner};
+use crate::wait::{self, WaitingTx};
+use selvedge_core::{indivisible, quietly};
+use std::collections::HashSet;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Whether a transaction is to be woken: see [`Tx::wait_for`].
+pub(crate) trait Predicate: Send + Sync {
+    /// Whether the predicate holds.
+    ///
+    /// # Safety
+    /// The pointer is one to a `Tx<E>` that is alive, for the engine E with which `Of` was made.
+    unsafe fn holds(&self, tx: NonNull<()>) -> Tried<bool>;
+}
+
+/// A predicate for the transactions of an engine.
+struct Of<F, E>(F, PhantomData<fn() -> E>);
+
+impl<E: Engine, F: Fn(&Tx<E>) -> Tried<bool> + Send + Sync> Predicate for Of<F, E> {
+    unsafe fn holds(&self, tx: NonNull<()>) -> Tried<bool> {
+        // SAFETY: the caller's contract.
+        (self.0)(unsafe { tx.cast::<Tx<E>>().as_ref() })
+    }
+}
+
+/// A transaction that waits for a predicate.
+pub(crate) struct Condition<P: ?Sized = dyn Predicate> {
+    waiter: Arc<WaitingTx>,
+    /// The variables that the predicate has read when it did not hold. They are never accessed, only
+    /// compared.
+    first: NonNull<Inner>,
+    others: Box<[NonNull<Inner>]>,
+    predicate: P,
+}
+
+// SAFETY: the pointers are only compared; the waiter and the predicate are Send and Sync.
+unsafe impl<P: ?Sized + Send + Sync> Send for Condition<P> {}
+// SAFETY: as above.
+unsafe impl<P: ?Sized + Send + Sync> Sync for Condition<P> {}
+
+impl Condition {
+    /// `None` if the predicate has read no variable.
+    fn new<E: Engine>(
+        waiter: Arc<WaitingTx>,
+        reads: &[ReadEntry],
+        predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static,
+    ) -> Option<Arc<Condition>> {
+        let mut seen = HashSet::new();
+        let mut variables = reads.iter().map(|read| read.inner).filter(|inner| seen.insert(*inner));
+        let first = variables.next()?;
+        let others = variables.collect();
+        Some(Arc::new(Condition { waiter, first, others, predicate: Of::<_, E>(predicate, PhantomData) }))
+    }
+
+    /// Whether the predicate has read the variable when it did not hold.
+    #[inline]
+    pub(crate) fn watches(&self, inner: NonNull<Inner>) -> bool {
+        self.first == inner || self.others.contains(&inner)
+    }
+
+    /// Whether the predicate holds.
+    ///
+    /// # Safety
+    /// The transaction is one of the engine of the variables in which the condition is registered.
+    #[inline]
+    pub(crate) unsafe fn holds<E: Engine>(&self, tx: &Tx<E>) -> Tried<bool> {
+        // SAFETY: the predicate reads variables of one engine, because no function of `Tx<E>` takes
+        // variables of another one. The condition is registered in these, so E is the predicate's.
+        unsafe { self.predicate.holds(NonNull::from(tx).cast()) }
+    }
+}
+
+/// The conditions of an attempt that is going to wait.
+pub(crate) struct Conditions {
+    pub(crate) waiter: Arc<WaitingTx>,
+    /// Each with its reads in the log.
+    list: Vec<(Range<usize>, Arc<Condition>)>,
+}
+
+impl Conditions {
+    pub(crate) fn new() -> Conditions {
+        Conditions { waiter: Arc::new(WaitingTx::new()), list: Vec::new() }
+    }
+
+    /// Adds a predicate that does not hold, with its reads in the log.
+    pub(crate) fn add<E: Engine>(
+        &mut self,
+        at: Range<usize>,
+        reads: &[ReadEntry],
+        predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static,
+    ) {
+        let condition = Condition::new(self.waiter.clone(), &reads[at.clone()], predicate);
+        self.list.extend(condition.map(|condition| (at, condition)));
+    }
+
+    /// The variables that the attempt has read outside of the predicates: it is woken by each write
+    /// to them.
+    pub(crate) fn read_outside(&self, reads: &[ReadEntry]) -> HashSet<NonNull<Inner>> {
+        let is_outside = |at: usize| !self.list.iter().any(|(within, _)| within.contains(&at));
+        reads.iter().enumerate().filter(|(at, _)| is_outside(*at)).map(|(_, read)| read.inner).collect()
+    }
+
+    pub(crate) fn into_list(self) -> Vec<Arc<Condition>> {
+        self.list.into_iter().map(|(_, condition)| condition).collect()
+    }
+}
+
+/// What a commit wakes, or may wake, after it has published its values.
+pub(crate) enum Woken {
+    Waiter(Arc<WaitingTx>),
+    /// The conditions of a variable, which are to be evaluated.
+    Due(Due),
+}
+
+impl Woken {
+    /// Wakes the transactions of a commit. The commit has given its session back.
+    #[cold]
+    pub(crate) fn wake_all<E: Engine>(all: Vec<Woken>) {
+        // Step f. above.
+        fence(Ordering::SeqCst);
+        for woken in all {
+            match woken {
+                // A foreign waker may panic. The panic is reported, and the others are woken all
+                // the same.
+                Woken::Waiter(waiter) => quietly(|| waiter.wake()),
+                Woken::Due(due) => due.wake::<E>(),
+            }
+        }
+    }
+}
+
+/// A variable with a handle of its own.
+struct Held(NonNull<Inner>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: `Due::new` has made the handle, which ends here.
+        unsafe { Inner::release(self.0) };
+    }
+}
+
+/// The conditions of a variable, as a commit to it has found them.
+pub(crate) struct Due {
+    variable: Held,
+    conditions: Arc<Vec<Arc<Condition>>>,
+}
+
+impl Due {
+    /// `None` if the variable has no handle any more.
+    pub(crate) fn new(variable: Borrowed<'_>, conditions: &Arc<Vec<Arc<Condition>>>) -> Option<Due> {
+        let held = variable.hold().then(|| Held(variable.pointer()))?;
+        Some(Due { variable: held, conditions: conditions.clone() })
+    }
+
+    /// Steps g. and h. above.
+    fn wake<E: Engine>(self) {
+        let Due { variable, conditions } = self;
+        let woken: Vec<Arc<Condition>> = evaluate::<E>(&conditions).into_iter().cloned().collect();
+        if woken.is_empty() {
+            return;
+        }
+        // Before the list is changed, because a list that is shared is copied then.
+        drop(conditions);
+        // SAFETY: the handle keeps the variable alive.
+        wait::forget(unsafe { variable.0.as_ref() }, &woken);
+        woken.iter().for_each(|condition| quietly(|| condition.waiter.wake()));
+    }
+
+    /// Wakes all that wait, without an evaluation.
+    pub(crate) fn waiters(conditions: &[Arc<Condition>]) -> impl Iterator<Item = Woken> {
+        conditions.iter().map(|condition| Woken::Waiter(condition.waiter.clone()))
+    }
+}
+
+/// The conditions with transactions to wake: those that hold, and those of which that is not known.
+///
+/// One attempt evaluates them all, unless one of them leaves something behind in it.
+fn evaluate<E: Engine>(conditions: &[Arc<Condition>]) -> Vec<&Arc<Condition>> {
+    let mut woken = Vec::new();
+    let mut left = conditions.iter();
+    while !left.as_slice().is_empty() {
+        // A predicate that panics is among `woken` already.
+        quietly(|| {
+            let tx = Tx::<E>::for_predicates();
+            indivisible(|| {
+                for condition in left.by_ref() {
+                    woken.push(condition);
+                    // SAFETY: the conditions are registered in a variable that a transaction of the
+                    // engine E has written.
+                    match unsafe { tx.evaluate(condition) } {
+                        Evaluated::Stays => drop(woken.pop()),
+                        Evaluated::Wakes => {}
+                        Evaluated::Spent => break,
+                    }
+                }
+            });
+        });
+    }
+    woken
+}

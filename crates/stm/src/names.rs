@@ -1,0 +1,76 @@
+//! The names of variables, which reports show.
+//!
+//! They lie in a table beside the variables, so a variable without a name has no place for one. The
+//! [`Kind`](crate::var::Kind) of a variable says whether the table has its name.
+
+use crate::var::Inner;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The names, by the addresses of the variables.
+static NAMES: Mutex<BTreeMap<usize, Arc<str>>> = Mutex::new(BTreeMap::new());
+
+fn names() -> MutexGuard<'static, BTreeMap<usize, Arc<str>>> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives a name to a new variable of a kind that has names.
+pub(crate) fn give(inner: NonNull<Inner>, name: Arc<str>) {
+    names().insert(inner.addr().get(), name);
+}
+
+/// Takes the name of a variable that is about to be freed.
+pub(crate) fn forget(inner: *mut ()) {
+    names().remove(&inner.addr());
+}
+
+/// The name of a variable, if it was given one.
+pub(crate) fn of(inner: &Inner) -> Option<Arc<str>> {
+    match inner.kind.is_named {
+        true => names().get(&(&raw const *inner).addr()).cloned(),
+        false => None,
+    }
+}
+
+/// The number of names or types that a report lists.
+const LISTED: usize = 8;
+
+/// The variables in words, in their order: those with names by their names, the others by the types
+/// of their values.
+pub(crate) fn describe<'a>(variables: impl Iterator<Item = &'a Inner>) -> String {
+    let mut listed: Vec<(String, usize)> = Vec::new();
+    let mut places = HashMap::new();
+    for inner in variables {
+        let word = match of(inner) {
+            Some(name) => format!("\"{name}\""),
+            None => format!("a variable of type {}", (inner.kind.type_name)()),
+        };
+        let at = *places.entry(word.clone()).or_insert(listed.len());
+        match listed.get_mut(at) {
+            Some((_, times)) => *times += 1,
+            None => listed.push((word, 1)),
+        }
+    }
+    let more = listed.len().saturating_sub(LISTED);
+    let mut text = String::new();
+    for (at, (word, times)) in listed.iter().take(LISTED).enumerate() {
+        let is_last = at + 1 == listed.len() && at > 0;
+        text.push_str(if is_last {
+            " or "
+        } else if at > 0 {
+            ", "
+        } else {
+            ""
+        });
+        text.push_str(word);
+        if *times > 1 {
+            let _ = write!(text, " ({times} of them)");
+        }
+    }
+    if more > 0 {
+        let _ = write!(text, " or {more} others");
+    }
+    text
+}
