@@ -174,8 +174,8 @@ fn zip(a: &Script, b: &Script, input: &[u8], f: impl Fn(bool, bool) -> bool) -> 
     cut(input, &said)
 }
 
-/// The items that the first sections give the verdict `flows` are decided by `second`, which sees no
-/// others.
+/// The items that the first sections give the verdict `flows` are decided by `second`, which sees
+/// no others.
 fn flow(first: Sections, second: impl Fn(&[u8]) -> Sections, flows: bool) -> Sections {
     let items: Vec<u8> = first.iter().flat_map(|section| section.1.clone()).collect();
     let first = marks(&first);
