@@ -1,7 +1,7 @@
 //! [`Nbio`]: an action that does not block, as the scheduler gets it in a `Trace::Nbio` node.
 //!
-//! `performing.rs` makes it from the action of a thread's `nbio` call. A scheduler performs it, which
-//! gives the thread back.
+//! `performing.rs` makes it from the action of a thread's `nbio` call. A scheduler performs it,
+//! which gives the thread back.
 
 use crate::thread::Thread;
 use std::fmt;
