@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod runner;
+pub mod stm;
 
 pub use runner::{BadWorkers, Runner, run_main};
 
@@ -79,8 +80,6 @@ pub use selvedge_scope as scope;
 pub use selvedge_see as see;
 #[doc(inline)]
 pub use selvedge_sim as sim;
-#[doc(inline)]
-pub use selvedge_stm as stm;
 #[doc(inline)]
 pub use selvedge_sync as sync;
 #[doc(inline)]
@@ -254,6 +253,7 @@ mod guide {
         Runners = "runners.md",
         Threads = "threads.md",
         Sharing = "sharing.md",
+        Transactions = "transactions.md",
         Structure = "structure.md",
         Io = "io.md",
         Schedulers = "schedulers.md",

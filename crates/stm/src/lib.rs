@@ -10,8 +10,9 @@
 //! | variables | [`TVar`] for any type, [`TWord`] for numbers, flags and the like |
 //! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`], [`wait_for`] |
 //! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::wait_for`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
-//! | made of them | [`TMVar`], [`TQueue`] |
-//! | engines | [`Versioned`], [`GlobalLock`] |
+//! | made of them | [`TMVar`], [`TSem`], [`TQueue`], [`TBQueue`], [`TChan`] |
+//! | with many parts | [`TArray`], [`TMap`], [`TSet`], [`TCounter`] |
+//! | engines | [`Versioned`], [`Figure3`], [`NOrec`], [`GlobalLock`] |
 //!
 //! # Where they work
 //! Transactions work in Selvedge threads under every scheduler, under foreign executors, and on
@@ -45,6 +46,7 @@
 //! # Ok::<(), selvedge::Failure>(())
 //! ```
 
+mod cells;
 mod condition;
 mod engine;
 mod log;
@@ -52,20 +54,38 @@ mod names;
 mod primitives;
 mod run;
 mod session;
+mod tarray;
+mod tbqueue;
+mod tchan;
+mod tcounter;
+#[cfg(not(feature = "testing"))]
+mod testing;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod tmap;
 mod tmvar;
 mod tqueue;
 mod transaction;
+mod tsem;
+mod tset;
 mod turn;
 mod var;
 mod wait;
 mod world;
 
-pub use engine::{Engine, GlobalLock, Versioned};
+pub use engine::{Engine, Figure3, GlobalLock, NOrec, Versioned};
 pub use run::{
     atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with, wait_for,
 };
 pub use session::reclaim;
+pub use tarray::TArray;
+pub use tbqueue::TBQueue;
+pub use tchan::TChan;
+pub use tcounter::TCounter;
+pub use tmap::{TMap, TMapIter};
 pub use tmvar::TMVar;
 pub use tqueue::TQueue;
 pub use transaction::{Abort, Ending, Stop, Tried, Tx};
+pub use tsem::TSem;
+pub use tset::TSet;
 pub use var::{TVar, TWord, Word};

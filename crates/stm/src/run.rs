@@ -1,7 +1,7 @@
 //! Running a transaction until it commits: [`atomically`] and the like.
 
 use crate::engine::{Engine, Versioned};
-use crate::primitives::{PATIENCE, relax};
+use crate::primitives::{PATIENCE, give_way, relax};
 use crate::transaction::{Abort, Attempted, Tried, Tx, attempt};
 use crate::turn::CommitTurn;
 use selvedge_core::{budget, is_indivisible, yield_now};
@@ -215,6 +215,32 @@ async fn run<E: Engine, R, X>(
                 yield_now().await;
             }
         }
+    }
+}
+
+/// Runs a body that does not retry, without a future: it loops while other transactions are in its
+/// way.
+///
+/// # Panics
+/// Within the body of a transaction, and if this body retries.
+#[track_caller]
+pub(crate) fn run_now<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) -> R {
+    refuse_within_body(Location::caller());
+    let mut body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
+    let mut conflicts = 0;
+    loop {
+        let outcome = match conflicts < PATIENCE {
+            true => Some(attempt(&mut body, None)),
+            false => attempt_in_turn(&mut body),
+        };
+        match outcome {
+            Some(Attempted::Committed(result)) => return result,
+            Some(Attempted::Aborted(never)) => match never {},
+            Some(Attempted::Retry(_)) => panic!("a body that must not retry has retried"),
+            Some(Attempted::Conflict) => conflicts += 1,
+            None => {}
+        }
+        give_way();
     }
 }
 

@@ -96,7 +96,43 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     where
         T: Clone,
     {
-        tx.or_else(|tx| self.take(tx).map(Some), |_| Ok(None))
+        let value = self.value.read(tx)?.clone();
+        if value.is_some() {
+            self.value.write(tx, None);
+        }
+        Ok(value)
+    }
+
+    /// A reference to the value, which stays, if the variable is full.
+    ///
+    /// # Errors
+    /// As [`TVar::read`].
+    pub fn try_read<'tx>(&self, tx: &'tx Tx<E>) -> Tried<Option<&'tx T>> {
+        Ok(self.value.read(tx)?.as_ref())
+    }
+
+    /// Replaces the value, and gives a reference to the old one; retries while the variable is
+    /// empty.
+    ///
+    /// # Errors
+    /// As [`TVar::read`] and [`Tx::retry`].
+    pub fn swap<'tx>(&self, tx: &'tx Tx<E>, value: T) -> Tried<&'tx T> {
+        let old = self.read(tx)?;
+        self.value.write(tx, Some(value));
+        Ok(old)
+    }
+
+    /// Fills the variable, whether it is empty or full.
+    pub fn write(&self, tx: &Tx<E>, value: T) {
+        self.value.write(tx, Some(value));
+    }
+
+    /// Whether the variable is empty.
+    ///
+    /// # Errors
+    /// As [`TVar::read`].
+    pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
+        Ok(self.value.read(tx)?.is_none())
     }
 
     /// Fills the variable, if it is empty, and tells whether it was.

@@ -15,6 +15,7 @@
 use crate::engine::{Engine, Versioned};
 use crate::names;
 use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::run::run_now;
 use crate::session::{self, Free, Garbage};
 use crate::transaction::{Tried, Tx};
 use crate::wait::Waiters;
@@ -62,6 +63,13 @@ pub(crate) struct Kind {
     pub(crate) is_named: bool,
 }
 
+impl Kind {
+    /// A kind without names.
+    pub(crate) const fn plain(free: Free, type_name: fn() -> &'static str) -> Kind {
+        Kind { free, type_name, is_named: false }
+    }
+}
+
 /// The kinds of variables with values of type T in nodes.
 struct KindsOfNodes<T>(PhantomData<T>);
 
@@ -85,7 +93,8 @@ pub(crate) struct Borrowed<'a>(NonNull<Inner>, PhantomData<&'a Inner>);
 
 impl Borrowed<'_> {
     /// # Safety
-    /// The pointer was made by `Inner::new`, and the variable is not freed during the lifetime.
+    /// The pointer is to the whole allocation of the variable, which is not freed during the
+    /// lifetime.
     #[inline(always)]
     pub(crate) unsafe fn new(inner: NonNull<Inner>) -> Self {
         Borrowed(inner, PhantomData)
@@ -108,20 +117,24 @@ impl Deref for Borrowed<'_> {
 }
 
 impl Inner {
-    fn new(value: *mut (), kind: &'static Kind) -> NonNull<Inner> {
-        let inner = Inner {
+    /// With one handle.
+    pub(crate) fn new(value: *mut (), kind: &'static Kind) -> Inner {
+        Inner {
             word: AtomicU64::new(0),
             value: AtomicPtr::new(value),
             handles: AtomicUsize::new(1),
             waiters: Mutex::new(None),
             kind,
-        };
-        NonNull::from(Box::leak(Box::new(inner)))
+        }
     }
 
-    /// As `new`, with a kind that has names.
+    fn alone(value: *mut (), kind: &'static Kind) -> NonNull<Inner> {
+        NonNull::from(Box::leak(Box::new(Inner::new(value, kind))))
+    }
+
+    /// As `alone`, with a kind that has names.
     fn named(value: *mut (), kind: &'static Kind, name: Arc<str>) -> NonNull<Inner> {
-        let inner = Inner::new(value, kind);
+        let inner = Inner::alone(value, kind);
         names::give(inner, name);
         inner
     }
@@ -143,16 +156,31 @@ impl Inner {
         // variable.
         let before = unsafe { inner.as_ref() }.handles.fetch_sub(1, Ordering::AcqRel);
         if before == 1 {
-            let mut session = session::take();
             // SAFETY: that was the last handle, so a transaction that begins from now on cannot
-            // reach the variable: it is freed when those that run have ended. `free` belongs to
-            // the kind that the constructor of `TVar` or `TWord` has chosen for the variable's type.
-            let garbage = unsafe { Garbage::new(inner.as_ptr().cast(), free) };
-            session.unlinked.push(garbage);
-            session.retire();
-            session::put(session);
+            // reach the variable: it is freed when those that run have ended. `free` belongs to the
+            // kind that the constructor of `TVar`, `TWord` or `Cells` has chosen for the variable's
+            // type.
+            retire(unsafe { Garbage::new(inner.as_ptr().cast(), free) });
         }
     }
+
+    /// Drops a handle, and tells whether it was the last one. Retires nothing.
+    ///
+    /// # Safety
+    /// The caller owns a handle, which ends here.
+    #[inline]
+    pub(crate) unsafe fn let_go(&self) -> bool {
+        // A registration begins while its session is pinned. So a caller that is the destructor of
+        // retired memory sees each registration, and finds its own handle alone if there is none.
+        self.handles.load(Ordering::Acquire) == 1 || self.handles.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+/// Retires an object that a transaction which begins from now on cannot reach.
+pub(crate) fn retire(garbage: Garbage) {
+    let mut session = session::take();
+    session.unlinked.push(garbage);
+    session::put(session);
 }
 
 /// What a handle stands for: a value, and an engine of which there is none.
@@ -337,20 +365,20 @@ unsafe impl<T: Word, E: Engine> Send for TWord<T, E> {}
 unsafe impl<T: Word, E: Engine> Sync for TWord<T, E> {}
 
 #[inline(always)]
-fn bits_to_pointer(bits: u64) -> *mut () {
+pub(crate) fn bits_to_pointer(bits: u64) -> *mut () {
     const { assert!(size_of::<usize>() == 8, "a word of 64 bits is kept in a pointer") };
     without_provenance_mut(bits as usize)
 }
 
 /// # Safety
 /// The pointer was made by `Box::into_raw` of a `Box<T>`, which ends here.
-unsafe fn free_node<T>(node: *mut ()) {
+pub(crate) unsafe fn free_node<T>(node: *mut ()) {
     // SAFETY: the caller's contract.
     drop(unsafe { Box::from_raw(node.cast::<T>()) });
 }
 
 /// # Safety
-/// The pointer was made by `Inner::new`, with a node of type T; both end here.
+/// The pointer was made by `Inner::alone`, with a node of type T; both end here.
 unsafe fn free_variable<T>(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
@@ -376,7 +404,7 @@ unsafe fn free_named_word(inner: *mut ()) {
 }
 
 /// # Safety
-/// The pointer was made by `Inner::new`, for a word; it ends here.
+/// The pointer was made by `Inner::alone`, for a word; it ends here.
 unsafe fn free_word(inner: *mut ()) {
     // SAFETY: the caller's contract.
     drop(unsafe { Box::from_raw(inner.cast::<Inner>()) });
@@ -414,7 +442,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// A variable with a value, for transactions of the engine `E`.
     pub fn with_engine(value: T) -> TVar<T, E> {
         let node = Box::into_raw(Box::new(value)).cast();
-        TVar { inner: Inner::new(node, KindsOfNodes::<T>::PLAIN), _value: PhantomData }
+        TVar { inner: Inner::alone(node, KindsOfNodes::<T>::PLAIN), _value: PhantomData }
     }
 
     /// As [`named`](TVar::named), for transactions of the engine `E`.
@@ -492,10 +520,10 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
 }
 
 /// A session that is pinned as long as this lives.
-struct Pinned(Option<Box<session::Session>>);
+pub(crate) struct Pinned(Option<Box<session::Session>>);
 
 impl Pinned {
-    fn new() -> Pinned {
+    pub(crate) fn new() -> Pinned {
         let mut session = session::take();
         session.pin();
         Pinned(Some(session))
@@ -528,7 +556,7 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// A variable with a value, for transactions of the engine `E`.
     pub fn with_engine(value: T) -> TWord<T, E> {
         let bits = bits_to_pointer(value.into_bits());
-        TWord { inner: Inner::new(bits, KindsOfWords::<T>::PLAIN), _value: PhantomData }
+        TWord { inner: Inner::alone(bits, KindsOfWords::<T>::PLAIN), _value: PhantomData }
     }
 
     /// As [`named`](TWord::named), for transactions of the engine `E`.
@@ -592,6 +620,34 @@ impl<T: Word, E: Engine> TWord<T, E> {
     #[inline]
     pub fn read_now(&self) -> T {
         T::from_bits(self.inner().value.load(Ordering::Acquire).addr() as u64)
+    }
+
+    /// Replaces the value, outside of a transaction and without waiting: for a destructor, a waker
+    /// and other code that has no future to await.
+    ///
+    /// It is a transaction of one write. It wakes the transactions that wait for the variable.
+    ///
+    /// # Panics
+    /// Within the body of a transaction.
+    ///
+    /// # Complexity
+    /// As [`atomically`](crate::atomically()), but the OS thread gives way instead of the thread. It
+    /// may do so as long as the body of another transaction runs in a turn.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::TWord;
+    ///
+    /// let is_closed = TWord::new(false);
+    /// is_closed.write_now(true);
+    /// assert!(is_closed.read_now());
+    /// ```
+    #[track_caller]
+    pub fn write_now(&self, value: T) {
+        run_now::<E, _>(|tx| {
+            self.write(tx, value);
+            Ok(())
+        });
     }
 }
 

@@ -1,23 +1,31 @@
 //! The allocations of transactions, counted.
 #![cfg(not(loom))]
 
-use selvedge_stm::{TVar, TWord, atomically_blocking};
+use selvedge_stm::{
+    TArray, TBQueue, TCounter, TMap, TQueue, TSem, TVar, TWord, atomically_blocking, reclaim,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 struct Counting;
 
-thread_local!(static ALLOCATIONS: Cell<u64> = const { Cell::new(0) });
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    /// Those that this OS thread has allocated, less those that it has freed.
+    static BYTES: Cell<isize> = const { Cell::new(0) };
+}
 
 // SAFETY: it is the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + layout.size() as isize));
         // SAFETY: the caller's contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() - layout.size() as isize));
         // SAFETY: the caller's contract.
         unsafe { System.dealloc(at, layout) }
     }
@@ -61,4 +69,87 @@ fn a_write_of_a_node_allocates_the_node() {
     });
     // The node, and now and then a list of nodes to free.
     assert!((1000..1100).contains(&count), "{count}");
+}
+
+#[test]
+fn counters_and_semaphores_allocate_nothing() {
+    let (counter, sem) = (TCounter::new(), TSem::new(1));
+    let count = allocations_of_1000(|| {
+        atomically_blocking(|tx| {
+            counter.add(tx, 1)?;
+            sem.wait(tx)
+        });
+        atomically_blocking(|tx| sem.signal(tx));
+    });
+    assert_eq!(count, 0);
+}
+
+#[test]
+fn a_value_of_a_queue_or_an_array_is_one_allocation() {
+    let (bounded, array) = (TBQueue::new(3), TArray::new([0; 10]));
+    let count = allocations_of_1000(|| {
+        atomically_blocking(|tx| bounded.push(tx, 1));
+        assert_eq!(atomically_blocking(|tx| bounded.pop(tx)), 1);
+        atomically_blocking(|tx| array.modify(tx, 7, |n| n + 1));
+    });
+    // Now and then a list of nodes to free.
+    assert!((2000..2100).contains(&count), "{count}");
+    let queue = TQueue::new();
+    let count = allocations_of_1000(|| {
+        atomically_blocking(|tx| queue.push(tx, 1));
+        assert_eq!(atomically_blocking(|tx| queue.pop(tx)), 1);
+    });
+    // Each eighth push makes a segment and two nodes; each eighth pop makes one node.
+    assert!((1000 + 5 * 125..1000 + 6 * 125 + 100).contains(&count), "{count}");
+}
+
+#[test]
+fn a_lookup_allocates_nothing_and_an_insertion_twice() {
+    let map = TMap::new();
+    for key in 0..1000_u32 {
+        atomically_blocking(|tx| map.insert(tx, key, key).map(drop));
+    }
+    let mut key = 0;
+    let count = allocations_of_1000(|| {
+        key = (key + 1) % 1000;
+        assert_eq!(atomically_blocking(|tx| map.get(tx, &key).map(|n| n.copied())), Some(key));
+    });
+    assert_eq!(count, 0);
+    let count = allocations_of_1000(|| {
+        key = (key + 1) % 1000;
+        atomically_blocking(|tx| map.insert(tx, key, key).map(drop));
+    });
+    // Now and then a list of nodes to free.
+    assert!((2000..2100).contains(&count), "{count}");
+}
+
+/// The entries, their leaves, and the branches.
+#[test]
+fn a_map_that_was_emptied_gives_its_memory_back() {
+    let map = TMap::new();
+    let fill_and_empty = || {
+        for key in 0..5_000_u32 {
+            atomically_blocking(|tx| map.insert(tx, key, [key; 8]).map(drop));
+        }
+        let full = BYTES.get();
+        for key in 0..5_000 {
+            atomically_blocking(|tx| map.remove(tx, &key).map(drop));
+        }
+        full
+    };
+    let before = BYTES.get();
+    let full = fill_and_empty() - before;
+    assert!(full > 5_000 * 36, "{full}");
+    // The list of the session's retired objects keeps its size, which is up to 100 KB if another test
+    // has kept the epoch from moving on. The branches alone are a third of the map.
+    let mut left = isize::MAX;
+    for _ in 0..10_000 {
+        reclaim();
+        left = BYTES.get() - before;
+        if left < full / 8 {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{left} of {full} bytes are left");
 }

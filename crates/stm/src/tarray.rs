@@ -1,0 +1,147 @@
+//! [`TArray`]: variables in a row, in one allocation.
+
+use crate::cells::Cells;
+use crate::engine::{Engine, Versioned};
+use crate::transaction::{Tried, Tx};
+use std::fmt;
+use std::sync::Arc;
+
+/// An array of variables, for transactions. Its length is fixed.
+///
+/// Clones are handles to the same array. Each element is a variable of its own: transactions that
+/// touch different elements are not in each other's way, and a transaction that retries waits for
+/// the elements that it has read.
+///
+/// # Paper
+/// [HMP05 §5] has the variables; this is many of them in one allocation.
+///
+/// # Complexity
+/// An element takes 56 bytes, and its value a node of its own; a [`TVar`](crate::TVar) in a `Vec`
+/// takes 56 bytes and the allocator's share. The array takes three allocations, and one for each
+/// value.
+///
+/// # Examples
+/// ```
+/// use selvedge::stm::{TArray, Tried, atomically};
+///
+/// selvedge::run(async {
+///     let accounts = TArray::new([10, 20, 30]);
+///     let shared = accounts.clone();
+///     atomically(move |tx| {
+///         shared.modify(tx, 0, |sum| sum - 3)?;
+///         shared.modify(tx, 2, |sum| sum + 3)
+///     })
+///     .await;
+///     let sum = atomically(|tx| accounts.iter(tx).map(|sum| sum.copied()).sum::<Tried<i32>>());
+///     assert_eq!((sum.await, accounts.read_now(2, |sum| *sum)), (60, 33));
+/// })?;
+/// # Ok::<(), selvedge::Failure>(())
+/// ```
+pub struct TArray<T: Send + Sync + 'static, E: Engine = Versioned> {
+    cells: Arc<Cells<Box<T>, E>>,
+}
+
+impl<T: Send + Sync + 'static> TArray<T> {
+    /// An array of these values, for transactions of the default engine.
+    pub fn new(values: impl IntoIterator<Item = T>) -> TArray<T> {
+        TArray::with_engine(values)
+    }
+}
+
+impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
+    /// An array of these values, for transactions of the engine `E`.
+    pub fn with_engine(values: impl IntoIterator<Item = T>) -> TArray<T, E> {
+        let values: Vec<Box<T>> = values.into_iter().map(Box::new).collect();
+        TArray { cells: Arc::new(Cells::new(values)) }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of an element, as this transaction sees it.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Panics
+    /// If there is no such element.
+    ///
+    /// # Complexity
+    /// As [`TVar::read`](crate::TVar::read).
+    #[inline]
+    pub fn read<'tx>(&self, tx: &'tx Tx<E>, index: usize) -> Tried<&'tx T> {
+        self.cells.read(tx, index)
+    }
+
+    /// Replaces the value of an element, when the transaction commits. The transaction itself sees
+    /// it at once.
+    ///
+    /// # Panics
+    /// If there is no such element.
+    ///
+    /// # Complexity
+    /// One allocation.
+    #[inline]
+    pub fn write(&self, tx: &Tx<E>, index: usize, value: T) {
+        self.cells.write(tx, index, Box::new(value));
+    }
+
+    /// Replaces the value of an element by one that `f` makes of it.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Panics
+    /// If there is no such element.
+    pub fn modify(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(&T) -> T) -> Tried<()> {
+        let new = f(self.read(tx, index)?);
+        self.write(tx, index, new);
+        Ok(())
+    }
+
+    /// Replaces the value of an element, and gives a reference to the old one.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Panics
+    /// If there is no such element.
+    pub fn swap<'tx>(&self, tx: &'tx Tx<E>, index: usize, value: T) -> Tried<&'tx T> {
+        let old = self.read(tx, index)?;
+        self.write(tx, index, value);
+        Ok(old)
+    }
+
+    /// The elements in their order. Each is read when the iterator comes to it.
+    pub fn iter<'tx>(&'tx self, tx: &'tx Tx<E>) -> impl ExactSizeIterator<Item = Tried<&'tx T>> {
+        (0..self.len()).map(move |index| self.read(tx, index))
+    }
+
+    /// Gives the value that an element has at this moment to `f`, outside of a transaction.
+    ///
+    /// # Panics
+    /// If there is no such element.
+    pub fn read_now<R>(&self, index: usize, f: impl FnOnce(&T) -> R) -> R {
+        self.cells.read_now(index, f)
+    }
+}
+
+impl<T: Send + Sync + 'static, E: Engine> Clone for TArray<T, E> {
+    /// Another handle to the same array.
+    fn clone(&self) -> Self {
+        TArray { cells: self.cells.clone() }
+    }
+}
+
+impl<T: Send + Sync + 'static, E: Engine> fmt::Debug for TArray<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TArray").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,120 @@
+//! [`TCounter`]: a sum in several parts.
+
+use crate::cells::{CellWord, Cells};
+use crate::engine::{Engine, Versioned};
+use crate::transaction::{Tried, Tx};
+use std::cell::Cell;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::available_parallelism;
+
+/// A counter, for transactions of several OS threads that add to it more often than they read it.
+///
+/// Clones are handles to the same counter. It has a **stripe** for each CPU of the machine, up to
+/// 64. Each OS thread adds to one of them; the OS threads get their stripes in turn when they first
+/// add to any counter. So transactions that add on different OS threads are seldom in each other's
+/// way, and never on the workers of one scheduler that are no more than the stripes. A [read](TCounter::read) is the sum of all stripes at one moment. It conflicts
+/// with each addition by another OS thread.
+///
+/// A [`TWord`](crate::TWord) is the better counter if most transactions read it.
+///
+/// # Complexity
+/// An addition reads and writes one variable, and allocates nothing. A read reads one variable for
+/// each stripe. A stripe takes 224 bytes, because two stripes never share a cache line.
+///
+/// # Examples
+/// ```
+/// use selvedge::stm::{TCounter, atomically_blocking};
+///
+/// let served = TCounter::new();
+/// std::thread::scope(|scope| {
+///     for _ in 0..2 {
+///         scope.spawn(|| (0..100).for_each(|_| atomically_blocking(|tx| served.add(tx, 1))));
+///     }
+/// });
+/// assert_eq!(atomically_blocking(|tx| served.read(tx)), 200);
+/// ```
+pub struct TCounter<E: Engine = Versioned> {
+    cells: Arc<Cells<CellWord<i64>, E>>,
+}
+
+/// The distance of two stripes, in cells: 224 bytes. At least 168 of them lie between the two cells
+/// in use, and a pair of cache lines has 128.
+const APART: usize = 4;
+
+const MOST_STRIPES: usize = 64;
+
+/// The number of the calling OS thread, among those that have added to counters.
+fn os_thread() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: Cell<Option<usize>> = const { Cell::new(None) });
+    // An OS thread that ends may have lost its number. Any stripe will do.
+    let number = NUMBER.try_with(|number| {
+        number.get().unwrap_or_else(|| {
+            let next = NEXT.fetch_add(1, Ordering::Relaxed);
+            number.set(Some(next));
+            next
+        })
+    });
+    number.unwrap_or(0)
+}
+
+/// The number of stripes of a counter.
+fn stripes() -> usize {
+    static STRIPES: OnceLock<usize> = OnceLock::new();
+    *STRIPES.get_or_init(|| available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_STRIPES)))
+}
+
+impl TCounter {
+    /// A counter at 0, for transactions of the default engine.
+    #[expect(clippy::new_without_default, reason = "a counter is made on purpose, as each variable is")]
+    pub fn new() -> TCounter {
+        TCounter::with_engine()
+    }
+}
+
+impl<E: Engine> TCounter<E> {
+    /// A counter at 0, for transactions of the engine `E`.
+    pub fn with_engine() -> TCounter<E> {
+        let cells = (0..stripes() * APART).map(|_| CellWord(0)).collect();
+        TCounter { cells: Arc::new(Cells::new(cells)) }
+    }
+
+    /// Adds a number, which may be negative. A sum beyond the numbers of 64 bits wraps around.
+    ///
+    /// # Errors
+    /// As [`TWord::read`](crate::TWord::read).
+    #[inline]
+    pub fn add(&self, tx: &Tx<E>, n: i64) -> Tried<()> {
+        let at = os_thread() % (self.cells.len() / APART) * APART;
+        let sum = self.cells.read(tx, at)?;
+        self.cells.write(tx, at, CellWord(sum.wrapping_add(n)));
+        Ok(())
+    }
+
+    /// The sum of all numbers that were added.
+    ///
+    /// # Errors
+    /// As [`TWord::read`](crate::TWord::read).
+    pub fn read(&self, tx: &Tx<E>) -> Tried<i64> {
+        let mut sum = 0_i64;
+        for at in (0..self.cells.len()).step_by(APART) {
+            sum = sum.wrapping_add(self.cells.read(tx, at)?);
+        }
+        Ok(sum)
+    }
+}
+
+impl<E: Engine> Clone for TCounter<E> {
+    /// Another handle to the same counter.
+    fn clone(&self) -> Self {
+        TCounter { cells: self.cells.clone() }
+    }
+}
+
+impl<E: Engine> fmt::Debug for TCounter<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TCounter").field("stripes", &(self.cells.len() / APART)).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,177 @@
+//! [`TSet`]: a set of keys.
+
+use crate::engine::{Engine, Versioned};
+use crate::tmap::TMap;
+use crate::transaction::{Tried, Tx};
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{BuildHasher, Hash, RandomState};
+
+/// A set of keys, for transactions: a [`TMap`] without values.
+///
+/// Clones are handles to the same set. Transactions are in each other's way as those of a [`TMap`]
+/// are.
+///
+/// # Paper
+/// [HMP05 §5] has the variables; this is a hash trie made of them.
+///
+/// # Complexity
+/// As [`TMap`].
+///
+/// # Examples
+/// ```
+/// use selvedge::stm::{TSet, atomically};
+///
+/// selvedge::run(async {
+///     let present = TSet::new();
+///     let shared = present.clone();
+///     let first = atomically(move |tx| shared.insert(tx, "ann".to_string()));
+///     assert!(first.await);
+///     assert!(atomically(|tx| present.contains(tx, "ann")).await);
+///     assert!(atomically(|tx| present.remove(tx, "ann")).await);
+/// })?;
+/// # Ok::<(), selvedge::Failure>(())
+/// ```
+pub struct TSet<K: Send + Sync + 'static, E: Engine = Versioned, S = RandomState> {
+    map: TMap<K, (), E, S>,
+}
+
+impl<K: Send + Sync + 'static> TSet<K> {
+    /// An empty set, for transactions of the default engine.
+    #[expect(clippy::new_without_default, reason = "a set is made on purpose, as each variable is")]
+    pub fn new() -> TSet<K> {
+        TSet::with_engine()
+    }
+}
+
+impl<K: Send + Sync + 'static, E: Engine> TSet<K, E> {
+    /// An empty set, for transactions of the engine `E`.
+    pub fn with_engine() -> TSet<K, E> {
+        TSet { map: TMap::with_engine() }
+    }
+}
+
+impl<K: Send + Sync + 'static, E: Engine, S> TSet<K, E, S> {
+    /// An empty set with this hasher, for transactions of the engine `E`. See [`TMap::with_hasher`].
+    pub fn with_hasher(hasher: S) -> TSet<K, E, S> {
+        TSet { map: TMap::with_hasher(hasher) }
+    }
+
+    /// The keys, in no order. See [`TMap::iter`].
+    ///
+    /// # Complexity
+    /// As [`TMap::iter`].
+    pub fn iter<'tx>(&'tx self, tx: &'tx Tx<E>) -> impl Iterator<Item = Tried<&'tx K>> {
+        self.map.iter(tx).map(|entry| entry.map(|(key, ())| key))
+    }
+
+    /// The number of keys.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Complexity
+    /// Linear, as [`TMap::len`].
+    pub fn len(&self, tx: &Tx<E>) -> Tried<usize> {
+        self.map.len(tx)
+    }
+
+    /// Whether there is no key.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Complexity
+    /// As [`TMap::is_empty`].
+    pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
+        self.map.is_empty(tx)
+    }
+
+    /// Removes all keys.
+    ///
+    /// # Complexity
+    /// As [`TMap::clear`].
+    pub fn clear(&self, tx: &Tx<E>) {
+        self.map.clear(tx);
+    }
+}
+
+impl<K, E, S> TSet<K, E, S>
+where
+    K: Eq + Hash + Send + Sync + 'static,
+    E: Engine,
+    S: BuildHasher,
+{
+    /// Whether the set has this key.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Complexity
+    /// As [`TMap::get`].
+    pub fn contains<Q>(&self, tx: &Tx<E>, key: &Q) -> Tried<bool>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.map.contains_key(tx, key)
+    }
+
+    /// A reference to the key of the set that is equal to this one.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Complexity
+    /// As [`TMap::get`].
+    pub fn get<'tx, Q>(&self, tx: &'tx Tx<E>, key: &Q) -> Tried<Option<&'tx K>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        Ok(self.map.get_key_value(tx, key)?.map(|(key, ())| key))
+    }
+
+    /// Adds a key, if the set does not have it, and tells whether it was added.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Complexity
+    /// As [`TMap::insert`]. Nothing is written if the set has the key.
+    pub fn insert(&self, tx: &Tx<E>, key: K) -> Tried<bool> {
+        let is_new = !self.contains(tx, &key)?;
+        if is_new {
+            self.map.insert(tx, key, ())?;
+        }
+        Ok(is_new)
+    }
+
+    /// Removes a key, and tells whether the set had it.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Complexity
+    /// As [`TMap::remove`].
+    pub fn remove<Q>(&self, tx: &Tx<E>, key: &Q) -> Tried<bool>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        Ok(self.map.remove(tx, key)?.is_some())
+    }
+}
+
+impl<K: Send + Sync + 'static, E: Engine, S> Clone for TSet<K, E, S> {
+    /// Another handle to the same set.
+    fn clone(&self) -> Self {
+        TSet { map: self.map.clone() }
+    }
+}
+
+impl<K: Send + Sync + 'static, E: Engine, S> fmt::Debug for TSet<K, E, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TSet").finish_non_exhaustive()
+    }
+}
