@@ -329,29 +329,48 @@ where
         let rest = place.node.and_then(|node| node.without(at));
         let is_empty = rest.is_none();
         place.branch.write(tx, place.cell, rest.map(Box::new));
-        if is_empty { self.shrink(tx, hash) } else { Ok(()) }
-    }
-
-    /// Empties the cells of the branches above this hash that have no entry.
-    fn shrink(&self, tx: &Tx<E>, hash: u64) -> Tried<()> {
-        let mut path = vec![(&self.root, cell_in_root(hash))];
-        let (mut branch, mut cell, mut bit) = (&self.root, cell_in_root(hash), ROOT_BITS);
-        while let Some(TrieNode::Branch(below)) = branch.read(tx, cell)? {
-            (branch, cell) = (below, cell_in_branch(hash, bit));
-            bit += BRANCH_BITS;
-            path.push((branch, cell));
-        }
-        while let (Some((branch, cell)), Some((above, its_cell))) = (path.pop(), path.last()) {
-            // The cell itself is empty. The next one often is not.
-            for other in (cell + 1..branch.len()).chain(0..cell) {
-                if branch.read(tx, other)?.is_some() {
-                    return Ok(());
-                }
-            }
-            above.write(tx, *its_cell, None);
+        let is_in_root = place.bit == ROOT_BITS;
+        if is_empty && !is_in_root && is_alone(tx, place.branch, place.cell)? {
+            self.shrink(tx, hash)?;
         }
         Ok(())
     }
+
+    /// Empties the cells of the branches above this hash that have no entry. The lowest branch has
+    /// none.
+    #[cold]
+    fn shrink(&self, tx: &Tx<E>, hash: u64) -> Tried<()> {
+        let mut path = Vec::new();
+        let (mut branch, mut cell, mut bit) = (&self.root, cell_in_root(hash), ROOT_BITS);
+        while let Some(TrieNode::Branch(below)) = branch.read(tx, cell)? {
+            path.push((branch, cell));
+            (branch, cell) = (below, cell_in_branch(hash, bit));
+            bit += BRANCH_BITS;
+        }
+        while let Some((branch, cell)) = path.pop() {
+            branch.write(tx, cell, None);
+            let is_root = path.is_empty();
+            if is_root || !is_alone(tx, branch, cell)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether all other cells of a branch are empty. The next one often is not.
+fn is_alone<K, V, E>(tx: &Tx<E>, branch: &TrieBranch<K, V, E>, cell: usize) -> Tried<bool>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    E: Engine,
+{
+    for other in (cell + 1..branch.len()).chain(0..cell) {
+        if branch.read(tx, other)?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl<K: Send + Sync + 'static, V: Send + Sync + 'static> TMap<K, V> {
@@ -485,6 +504,23 @@ where
         let at = place.node.and_then(|node| node.position(hash, &key));
         place.put(tx, at, TrieEntry { hash, key, value });
         Ok(place.node.zip(at).and_then(|(node, at)| node.entry(at)).map(|entry| &entry.value))
+    }
+
+    /// Adds an entry, if there is none with this key, and tells whether it was added.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Complexity
+    /// As [`insert`](TMap::insert). Nothing is written if there is an entry with this key.
+    pub fn try_insert(&self, tx: &Tx<E>, key: K, value: V) -> Tried<bool> {
+        let hash = self.trie.hasher.hash_one(&key);
+        let place = self.trie.place(tx, hash)?;
+        let is_new = place.node.is_none_or(|node| node.position(hash, &key).is_none());
+        if is_new {
+            place.put(tx, None, TrieEntry { hash, key, value });
+        }
+        Ok(is_new)
     }
 
     /// Removes the entry with this key, and gives a reference to its value.

@@ -140,11 +140,7 @@ where
     /// # Complexity
     /// As [`TMap::insert`]. Nothing is written if the set has the key.
     pub fn insert(&self, tx: &Tx<E>, key: K) -> Tried<bool> {
-        let is_new = !self.contains(tx, &key)?;
-        if is_new {
-            self.map.insert(tx, key, ())?;
-        }
-        Ok(is_new)
+        self.map.try_insert(tx, key, ())
     }
 
     /// Removes a key, and tells whether the set had it.
