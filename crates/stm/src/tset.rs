@@ -52,7 +52,8 @@ impl<K: Send + Sync + 'static, E: Engine> TSet<K, E> {
 }
 
 impl<K: Send + Sync + 'static, E: Engine, S> TSet<K, E, S> {
-    /// An empty set with this hasher, for transactions of the engine `E`. See [`TMap::with_hasher`].
+    /// An empty set with this hasher, for transactions of the engine `E`. See
+    /// [`TMap::with_hasher`].
     pub fn with_hasher(hasher: S) -> TSet<K, E, S> {
         TSet { map: TMap::with_hasher(hasher) }
     }
