@@ -144,8 +144,8 @@ fn a_map_that_was_emptied_gives_its_memory_back() {
     let before = BYTES.get();
     let full = fill_and_empty() - before;
     assert!(full > 5_000 * 36, "{full}");
-    // The list of the session's retired objects keeps its size, which is up to 100 KB if another test
-    // has kept the epoch from moving on. The branches alone are a third of the map.
+    // The list of the session's retired objects keeps its size, which is up to 100 KB if another
+    // test has kept the epoch from moving on. The branches alone are a third of the map.
     let mut left = isize::MAX;
     for _ in 0..10_000 {
         reclaim();
