@@ -344,6 +344,7 @@ pub(crate) fn sets(effort: Effort) -> Result<Table, String> {
     for (structure, range, totals, aim) in [
         ("list", 512, [400_000, 40_000, 2_000_000], None),
         ("tree", 16_384, [2_000_000, 1_000_000, 2_000_000], Some(2.0)),
+        ("map", 16_384, [2_000_000, 2_000_000, 4_000_000], Some(2.0)),
     ] {
         // The operations of ours, of GHC, and of locks.
         let [of_ours, of_ghc, of_locks] = totals.map(|total| if effort.is_small() { 2000 } else { total });
@@ -366,9 +367,15 @@ pub(crate) fn sets(effort: Effort) -> Result<Table, String> {
                 of_ghc.need = aim.map(Need::Times);
                 let (lock, collection) = match structure {
                     "list" => ("list-lock", "Rust OS threads, one RwLock<Vec>, sorted"),
-                    _ => ("tree-lock", "Rust OS threads, one RwLock<BTreeSet>"),
+                    "tree" => ("tree-lock", "Rust OS threads, one RwLock<BTreeSet>"),
+                    _ => ("map-lock", "Rust OS threads, one RwLock<HashSet>"),
                 };
-                let contenders = vec![run(OURS, structure, of_ours), of_ghc, run(collection, lock, of_locks)];
+                let mut contenders =
+                    vec![run(OURS, structure, of_ours), of_ghc, run(collection, lock, of_locks)];
+                if structure == "map" {
+                    let dashmap = ("Rust crate dashmap", "dashmap");
+                    contenders.push(right(rust(dashmap, "set", &numbers(of_locks), cpus), mix(of_locks)));
+                }
                 let share = updates / 2;
                 let name = on(&format!("{structure}, {}/{share}/{share}", 100 - updates), cpus);
                 let of_case = case(&name, &contenders, WALL_NS, effort, LIMIT)?;
@@ -388,6 +395,10 @@ pub(crate) fn sets(effort: Effort) -> Result<Table, String> {
     );
     table.notes.push(
         "the list has 256 keys and the others 8192; each thread has its own share of the keys, and all shares are in one structure"
+            .into(),
+    );
+    table.notes.push(
+        "the map of ours is a TSet, which grows; that of GHC is an array of buckets whose number fits the keys, and which hashes a key to itself"
             .into(),
     );
     table.notes.extend(lost);
