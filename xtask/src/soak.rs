@@ -14,18 +14,25 @@ pub(crate) const SOAK: Long = Long { package: "selvedge-httpd", test: "soak", va
 /// The runtime under everything that threads do.
 pub(crate) const STRESS: Long = Long { package: "selvedge", test: "stress", variable: "STRESS_SECONDS" };
 
+/// What attempts of transactions see, also those that do not commit: at least 10^8 of each engine.
+const OPACITY: Long = Long { package: "selvedge-stm", test: "opacity", variable: "PROBE_SECONDS" };
+
 /// The profile of programs that have to be fast but are not measured.
 pub(crate) const CHECKED: &str = "checked";
 
-/// Runs the list of a night, each part for so many seconds: the web server, the runtime, and the
-/// fuzz targets. A part runs also after another has failed.
+/// Runs the list of a night, each part for so many seconds: the web server, the runtime,
+/// transactions, and the fuzz targets. A part runs also after another has failed.
 ///
 /// # Errors
 /// The parts that failed, with their errors.
 pub(crate) fn night(seconds: &str) -> Result<(), String> {
     // The array makes the parts run in this order.
-    let parts =
-        [("server", SOAK.run(seconds)), ("stress", STRESS.run(seconds)), ("fuzz", fuzz::run(seconds, None))];
+    let parts = [
+        ("server", SOAK.run(seconds)),
+        ("stress", STRESS.run(seconds)),
+        ("opacity", OPACITY.run(seconds)),
+        ("fuzz", fuzz::run(seconds, None)),
+    ];
     let failed = parts.into_iter().filter_map(|(part, outcome)| Some(format!("{part}: {}", outcome.err()?)));
     let failed: Vec<String> = failed.collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
@@ -77,7 +84,8 @@ mod tests {
     #[test]
     fn every_part_of_a_night_runs_and_reports() {
         let error = night("soon").unwrap_err();
-        for part in ["server: \"soon\"", "stress: \"soon\"", "fuzz: fuzz: not a number"] {
+        for part in ["server: \"soon\"", "stress: \"soon\"", "opacity: \"soon\"", "fuzz: fuzz: not a number"]
+        {
             assert!(error.contains(part), "{part}: {error}");
         }
     }

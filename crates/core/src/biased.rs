@@ -10,9 +10,7 @@
 //! - A **guest** is an OS thread that has a [`Guest`]. It works on the value during a **visit**,
 //!   which begins only while the owner is outside. The flag `visited` says that a visit goes on, or
 //!   is being tried. Guests exclude one another by the mutex `guests`.
-//! - A **light fence** keeps the compiler from moving a load before a store. It is no instruction.
-//! - A **heavy fence** is membarrier(2): the kernel has each running OS thread of the process pass
-//!   a full fence between the begin and the end of the call.
+//! - The **light fence** and the **heavy fence** are those of `fences.rs`.
 //!
 //! # Protocol
 //! The owner:
@@ -47,52 +45,15 @@
 //! O1. The owner loads in O2 the `false` that the guest stored with Release in G4, or it locks the
 //! mutex that the guest has unlocked.
 //!
-//! Where the kernel has no membarrier(2), no visit ever begins. Loom and Miri do not know the call:
-//! for them both fences are `SeqCst` fences, which promise no less and no more.
-//! `tests/loom_biased.rs` checks the protocol.
+//! Where the kernel has no membarrier(2), no visit ever begins. `tests/loom_biased.rs` checks the
+//! protocol.
 
+use crate::fences::{heavy_fence, light_fence};
 use crate::primitives::{AtomicBool, Mutex, MutexGuard, Ordering};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-
-#[cfg(loom)]
-use loom::sync::atomic::fence;
-#[cfg(all(miri, not(loom)))]
-use std::sync::atomic::fence;
-#[cfg(not(any(loom, miri)))]
-use {
-    rustix::thread::{MembarrierCommand, membarrier},
-    std::sync::OnceLock,
-    std::sync::atomic::compiler_fence,
-};
-
-/// The fence that costs no instruction.
-#[inline(always)]
-fn light() {
-    #[cfg(any(loom, miri))]
-    fence(Ordering::SeqCst);
-    #[cfg(not(any(loom, miri)))]
-    compiler_fence(Ordering::SeqCst);
-}
-
-/// The fence that the kernel makes, in some microseconds. False if the kernel has none, and nothing
-/// has been ordered.
-#[cfg(any(loom, miri))]
-fn heavy() -> bool {
-    fence(Ordering::SeqCst);
-    true
-}
-
-/// The fence that the kernel makes, in some microseconds. False if the kernel has none, and nothing
-/// has been ordered.
-#[cfg(not(any(loom, miri)))]
-fn heavy() -> bool {
-    static REGISTERED: OnceLock<bool> = OnceLock::new();
-    let register = || membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
-    *REGISTERED.get_or_init(register) && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
-}
 
 struct Room<T> {
     /// Whether the owner is inside.
@@ -118,7 +79,7 @@ impl<T> Room<T> {
     #[inline(always)]
     fn enter(&self) {
         self.inside.store(true, Ordering::Relaxed);
-        light();
+        light_fence();
         if self.visited.load(Ordering::Acquire) {
             self.await_guest();
         }
@@ -289,7 +250,7 @@ impl<T> Guest<T> {
         };
         room.visited.store(true, Ordering::Relaxed);
         let visit = Visit { room, _alone: alone };
-        (heavy() && !room.inside.load(Ordering::Acquire)).then_some(visit)
+        (heavy_fence() && !room.inside.load(Ordering::Acquire)).then_some(visit)
     }
 }
 

@@ -58,6 +58,7 @@ mod directory;
 mod events;
 mod exception;
 mod far;
+mod fences;
 mod fork;
 mod freed;
 mod group;
@@ -117,6 +118,7 @@ pub use cpu::inner::running_cpu;
 pub use deadlock::Deadlock;
 pub use events::{Events, NoEvents, Relief, RunError};
 pub use exception::{Catch, Exception, Panic, catch, throw};
+pub use fences::{heavy_fence, light_fence};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 #[doc(hidden)]
 pub use freed::{FreedList, ListHead};

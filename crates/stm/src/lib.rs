@@ -12,7 +12,7 @@
 //! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::wait_for`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
 //! | made of them | [`TMVar`], [`TSem`], [`TQueue`], [`TBQueue`], [`TChan`] |
 //! | with many parts | [`TArray`], [`TMap`], [`TSet`], [`TCounter`] |
-//! | engines | [`Versioned`], [`GlobalLock`] |
+//! | engines | [`Versioned`], [`Figure3`], [`NOrec`], [`GlobalLock`] |
 //!
 //! # Where they work
 //! Transactions work in Selvedge threads under every scheduler, under foreign executors, and on
@@ -58,6 +58,10 @@ mod tarray;
 mod tbqueue;
 mod tchan;
 mod tcounter;
+#[cfg(not(feature = "testing"))]
+mod testing;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tmap;
 mod tmvar;
 mod tqueue;
@@ -69,7 +73,7 @@ mod var;
 mod wait;
 mod world;
 
-pub use engine::{Engine, GlobalLock, Versioned};
+pub use engine::{Engine, Figure3, GlobalLock, NOrec, Versioned};
 pub use run::{
     atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with, wait_for,
 };

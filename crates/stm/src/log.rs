@@ -6,11 +6,12 @@ use crate::var::{Inner, WAITERS};
 use std::collections::{HashMap, HashSet};
 use std::ptr::NonNull;
 
-/// A variable, and its word as the transaction read it: unlocked, without the bit `WAITERS`.
+/// A variable, and what the engine notes of it to compare it later: its word when it was unlocked,
+/// without the bit `WAITERS`; or the bits of its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadEntry {
     pub(crate) inner: NonNull<Inner>,
-    pub(crate) word: u64,
+    pub(crate) seen: u64,
 }
 
 /// A variable, and its value to be.

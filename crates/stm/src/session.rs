@@ -4,38 +4,54 @@
 //! keeps one session for its next attempt; the other free ones lie in the [`Registry`].
 //!
 //! # No memory is freed while a transaction can reach it
-//! The **epoch** is a number that only grows. A session is **pinned** while its transaction runs:
-//! its record has the epoch that the session read. Memory that was unlinked is **retired** with the
-//! epoch `t` that the retiring session reads after the unlink, and is freed when the epoch is at
-//! least `t + 2`. `advance` moves the epoch from `e` to `e + 1` if no record is pinned at another
-//! epoch than `e`. There are three `SeqCst` fences: in `pin` after the record is written, in
-//! `retire` before the epoch is read, and in `advance` between the reads of the epoch and of the
-//! records.
+//! The **epoch** is a number that only grows, under the lock of the registry. A session is **pinned**
+//! while its transaction runs: its record has the epoch that the session read. Memory that commits
+//! have unlinked gathers in the session of the commits. When there is much of it, the session
+//! **retires** it, and frees what was retired long enough ago:
+//! ```text
+//!    pin: at each begin                        collect: once for MANY unlinked objects
+//!    1. read the epoch                         a. lock the registry, read the epoch t
+//!    2. store it in the record                 b. heavy fence
+//!    3. light fence                            c. retire the unlinked objects with t
+//!    4. read pointers to objects               d. twice: if each record is 0 or the epoch,
+//!    unpin: at each end                           the epoch grows by one
+//!    5. store 0 in the record                  e. free what was retired with t, if t + 2 <= epoch
+//! ```
+//! The heavy fence is membarrier(2): it puts a full fence, the **point**, somewhere into the run of
+//! each other OS thread. So a begin costs no fence; see `core/src/fences.rs`. Where the kernel has
+//! no such call, both fences are `SeqCst` fences, and the point of an OS thread is the fence of its
+//! 3. Loom checks that form.
 //!
-//! Let a session P reach memory that was unlinked and then retired with `t`.
-//! 1. P has read a pointer that is older than the unlink. So the fence of P's `pin` comes before
-//!    the fence of that `retire`.
-//! 2. So P's record has an epoch of at most `t`: had P read a later epoch before its fence, then
-//!    `retire` would have read that epoch or a later one after its own fence.
-//! 3. The `advance` from `t + 1` to `t + 2` has read `t + 1`, which `retire` did not see. So the
-//!    fence of `retire` comes before the fence of `advance`, and by 1 so does the fence of P's
-//!    `pin`. That `advance` sees P's record pinned at an epoch of at most `t`, or P's `unpin`.
-//!    In the first case it leaves the epoch alone.
+//! Let a session P reach an object at 4. that a collect C has retired with `t` at c. So P has read a
+//! pointer that is older than the unlink.
+//! 1. P's point of C comes after that read. A read after the point would see the unlink, because the
+//!    unlink comes before b.
+//! 2. So P's 1. and 2. come before its point. Therefore P has read an epoch of at most `t`, because
+//!    the epoch `t + 1` is stored after b. And C sees P's record at d., and so does each later
+//!    collect, because they lock the registry one after the other.
+//! 3. The epoch becomes `t + 2` in d. of C or of a later collect, while it is `t + 1`. That d. does
+//!    not see P's epoch, which is at most `t`. So it sees the 0 of P's 5., or a later value of the
+//!    record.
 //!
-//! So the epoch `t + 2` comes after P's `unpin`. The `unpin` is a Release store which `advance`
-//! reads with Acquire; `advance` stores the epoch with Release, and the session that frees the
-//! memory reads it with Acquire. So each access of P happens before the memory is freed.
+//! So the epoch `t + 2` comes after P's `unpin`. The stores to the record are Release stores, which
+//! d. reads with Acquire; what comes after d. is under the lock of the registry, or synchronised by
+//! it. So each access of P happens before the object is freed.
+//!
+//! # The loops of the schedulers
+//! A worker between two steps holds no reference, so its scheduler could announce quiescence once
+//! for many steps, instead of 1. to 5. for each transaction. What is left to gain by that are a load
+//! and two stores to a cache line of the session, without a fence.
 
 use crate::log::Log;
 use crate::primitives::{AtomicU64, Ordering, fence, lock, thread_local};
 use crate::world::world;
-use selvedge_core::{is_indivisible, quietly};
+use selvedge_core::{heavy_fence, is_indivisible, light_fence, quietly};
 use std::cell::Cell;
 
 /// The function that frees a value behind a pointer of its type.
 pub(crate) type Free = unsafe fn(*mut ());
 
-/// An object that no other transaction than those that run already can reach.
+/// An object that only transactions can reach that ran when it was retired.
 pub(crate) struct Retired {
     epoch: u64,
     garbage: Garbage,
@@ -78,9 +94,11 @@ struct Record {
 /// The log of one transaction at a time, and the garbage of those that used the session before.
 pub(crate) struct Session {
     record: &'static Record,
+    /// Whether `pin` needs a fence of its own, because the kernel has no heavy one.
+    has_own_fence: bool,
     /// In the order of their epochs.
     retired: Vec<Retired>,
-    /// The objects that the running commit has unlinked.
+    /// The objects that commits have unlinked, and that are not retired yet.
     pub(crate) unlinked: Vec<Garbage>,
     pub(crate) log: Log,
 }
@@ -88,33 +106,54 @@ pub(crate) struct Session {
 /// All records, and the sessions that no OS thread keeps.
 pub(crate) struct Registry {
     records: Vec<&'static Record>,
+    /// Whether the kernel has the heavy fence. Known with the first session.
+    has_heavy_fence: Option<bool>,
     #[expect(clippy::vec_box, reason = "a session moves between here and its OS threads as a pointer")]
     free: Vec<Box<Session>>,
 }
 
-/// The number of retired objects at which a session tries to free some.
-const MANY: usize = 64;
+/// The number of unlinked objects at which a session retires them and tries to free some. The
+/// system call of the heavy fence is shared by so many.
+const MANY: usize = 256;
 
 impl Registry {
     pub(crate) const fn new() -> Registry {
-        Registry { records: Vec::new(), free: Vec::new() }
+        Registry { records: Vec::new(), has_heavy_fence: None, free: Vec::new() }
     }
 
     #[cold]
     fn session(&mut self) -> Box<Session> {
+        let has_own_fence = !*self.has_heavy_fence.get_or_insert_with(heavy_fence);
         self.free.pop().unwrap_or_else(|| {
             let record: &'static Record = Box::leak(Box::new(Record { pinned: AtomicU64::new(0) }));
             self.records.push(record);
-            Box::new(Session { record, retired: Vec::new(), unlinked: Vec::new(), log: Log::default() })
+            Box::new(Session {
+                record,
+                has_own_fence,
+                retired: Vec::new(),
+                unlinked: Vec::new(),
+                log: Log::default(),
+            })
         })
     }
 
-    /// Moves the epoch on, if each pinned session has seen the present one. The caller holds the
-    /// registry's lock, so no other OS thread writes the epoch.
+    /// Step b. The epoch with which the objects may be retired that were unlinked before the call.
+    /// `None` if the kernel has refused the fence.
+    fn fence(&self) -> Option<u64> {
+        let is_ordered = match self.has_heavy_fence {
+            Some(true) => heavy_fence(),
+            _ => {
+                fence(Ordering::SeqCst);
+                true
+            }
+        };
+        is_ordered.then(|| world().epoch.0.load(Ordering::Relaxed))
+    }
+
+    /// Step d., once. The caller holds the registry's lock, so no other OS thread writes the epoch.
     fn advance(&self) {
         let epoch = &world().epoch.0;
         let now = epoch.load(Ordering::Relaxed);
-        fence(Ordering::SeqCst);
         let is_seen = |record: &&Record| {
             let pinned = record.pinned.load(Ordering::Acquire);
             pinned == 0 || pinned == now
@@ -131,7 +170,10 @@ impl Session {
     pub(crate) fn pin(&mut self) {
         let epoch = world().epoch.0.load(Ordering::Relaxed);
         self.record.pinned.store(epoch, Ordering::Release);
-        fence(Ordering::SeqCst);
+        match self.has_own_fence {
+            false => light_fence(),
+            true => fence(Ordering::SeqCst),
+        }
     }
 
     #[inline]
@@ -139,10 +181,8 @@ impl Session {
         self.record.pinned.store(0, Ordering::Release);
     }
 
-    /// Retires the objects in `unlinked`, which no transaction that begins from now on can reach.
-    pub(crate) fn retire(&mut self) {
-        fence(Ordering::SeqCst);
-        let epoch = world().epoch.0.load(Ordering::Relaxed);
+    /// Step c., with the epoch of `Registry::fence`.
+    fn retire(&mut self, epoch: u64) {
         self.retired.extend(self.unlinked.drain(..).map(|garbage| Retired { epoch, garbage }));
     }
 
@@ -195,20 +235,32 @@ pub(crate) fn take() -> Box<Session> {
     }
 }
 
-/// Gives a session back, after `unpin`. If the session has retired many objects, and no body of a
-/// transaction runs on this OS thread, frees those that no transaction can reach. So the
-/// destructors of the program's values run here, and may run transactions.
+/// Gives a session back, after `unpin`. If the session has unlinked many objects, and no body of a
+/// transaction runs on this OS thread, retires them and frees those that no transaction can reach.
+/// So the destructors of the program's values run here, and may run transactions.
 #[inline]
-pub(crate) fn put(mut session: Box<Session>) {
+pub(crate) fn put(session: Box<Session>) {
+    if session.unlinked.len() >= MANY && may_free() {
+        return put_and_free(session);
+    }
+    keep(session);
+}
+
+#[cold]
+#[inline(never)]
+fn put_and_free(mut session: Box<Session>) {
     let mut ripe = Vec::new();
-    if session.retired.len() >= MANY && may_free() {
-        advance_twice();
+    {
+        let registry = lock(&world().registry.0);
+        if let Some(epoch) = registry.fence() {
+            session.retire(epoch);
+        }
+        registry.advance();
+        registry.advance();
         session.ripe(&mut ripe);
     }
     keep(session);
-    if !ripe.is_empty() {
-        free(ripe);
-    }
+    free(ripe);
 }
 
 /// Keeps the session for the next transaction of this OS thread. If there is one already, or the
@@ -231,16 +283,8 @@ fn may_free() -> bool {
     !FREES.try_with(Cell::get).unwrap_or(true) && !is_indivisible()
 }
 
-#[cold]
-fn advance_twice() {
-    let registry = lock(&world().registry.0);
-    registry.advance();
-    registry.advance();
-}
-
 /// Frees the objects. A destructor among them that drops variables leaves those to a later call:
 /// so a long chain of variables takes no deep stack.
-#[cold]
 fn free(ripe: Vec<Garbage>) {
     let _ = FREES.try_with(|frees| frees.set(true));
     drop(ripe);
@@ -280,11 +324,15 @@ pub fn reclaim() {
         let mut ripe = Vec::new();
         {
             let mut registry = lock(&world().registry.0);
+            if let Some(epoch) = registry.fence() {
+                own.retire(epoch);
+                registry.free.iter_mut().for_each(|session| session.retire(epoch));
+            }
             registry.advance();
             registry.advance();
+            own.ripe(&mut ripe);
             registry.free.iter_mut().for_each(|session| session.ripe(&mut ripe));
         }
-        own.ripe(&mut ripe);
         if ripe.is_empty() {
             break;
         }

@@ -1,7 +1,7 @@
 //! One attempt of a transaction, as its body sees it: [`Tx`].
 
 use crate::condition::{Condition, Conditions, Woken};
-use crate::engine::{Engine, Versioned, publish};
+use crate::engine::{Engine, Versioned};
 use crate::log::BranchMark;
 use crate::session::{self, Free, Garbage, Session};
 use crate::turn::CommitTurn;
@@ -10,6 +10,7 @@ use crate::wait::Registration;
 use selvedge_core::{indivisible, quietly};
 use std::cell::RefCell;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// The result of an operation in a transaction. The body hands the error on with `?`.
 pub type Tried<T> = Result<T, Stop>;
@@ -130,9 +131,10 @@ impl<X> sealed::Ending for Abort<X> {
 /// ```
 ///
 /// A panic of the body ends the attempt without effect, and goes on to the caller. The body has
-/// seen a state that existed, so another transaction is not the cause of the panic. If a branch of
-/// [`or_else`](Tx::or_else) or a transaction within the body panics, and the body catches the
-/// panic, then that part has no effect, and the body goes on.
+/// seen a state that existed, so another transaction is not the cause of the panic; for the engine
+/// [`Figure3`](crate::Figure3) that is checked first. If a branch of [`or_else`](Tx::or_else) or a
+/// transaction within the body panics, and the body catches the panic, then that part has no effect,
+/// and the body goes on.
 ///
 /// # Paper
 /// [HMP05 §5]: the log of a transaction.
@@ -178,21 +180,36 @@ pub(crate) fn attempt<E: Engine, R, X>(
     turn: Option<Box<CommitTurn>>,
 ) -> Attempted<R, X> {
     let tx = Tx { state: RefCell::new(AttemptState::begin(turn)) };
-    let result = indivisible(|| body(&tx));
+    let result = match E::OPAQUE {
+        true => Ok(indivisible(|| body(&tx))),
+        false => catch_unwind(AssertUnwindSafe(|| indivisible(|| body(&tx)))),
+    };
     let mut state = tx.state.into_inner();
+    let result = match result {
+        Ok(result) => result,
+        Err(panic) if state.holds() => {
+            drop(state);
+            resume_unwind(panic);
+        }
+        Err(panic) => {
+            quietly(|| drop(panic));
+            return Attempted::Conflict;
+        }
+    };
     match result {
         _ if state.has_conflict => Attempted::Conflict,
         Ok(result) => match state.commit() {
             true => Attempted::Committed(result),
             false => Attempted::Conflict,
         },
+        Err(Abort::Error(_)) if !state.holds() => Attempted::Conflict,
         Err(Abort::Error(error)) => Attempted::Aborted(error),
         Err(Abort::Stop(Stop(StopReason::Conflict))) => Attempted::Conflict,
         Err(Abort::Stop(Stop(StopReason::Retry))) => {
             // The registration needs variables that are unlocked, and compares them by itself.
             state.attempt = None;
             let conditions = state.conditions.take();
-            match Registration::new(&mut state.session().log, conditions) {
+            match Registration::new::<E>(&mut state.session().log, conditions) {
                 Some(registration) => Attempted::Retry(registration),
                 None => Attempted::Conflict,
             }
@@ -222,17 +239,21 @@ impl<E: Engine> AttemptState<E> {
         self.session.as_mut().expect("the attempt has not ended")
     }
 
+    /// Whether the attempt has seen one moment, so that a panic or an error of its body counts.
+    #[inline(always)]
+    fn holds(&mut self) -> bool {
+        let attempt = self.attempt.as_mut().expect("the attempt has not ended");
+        let session = self.session.as_ref().expect("the attempt has not ended");
+        !self.has_conflict && E::holds(attempt, &session.log)
+    }
+
     /// Publishes the writes, wakes the transactions that wait for them, and runs the hooks. False
     /// if another transaction is in the way.
     #[inline]
     fn commit(&mut self) -> bool {
         let session = self.session.as_mut().expect("the attempt has not ended");
-        let mut woken = Vec::new();
-        if !session.log.writes.is_empty() {
-            let attempt = self.attempt.as_mut().expect("the attempt has not ended");
-            let Ok(stamp) = E::lock(attempt, &mut session.log) else { return false };
-            woken = publish(session, stamp);
-        }
+        let attempt = self.attempt.as_mut().expect("the attempt has not ended");
+        let Ok(woken) = E::commit(attempt, session) else { return false };
         drop(self.end(true));
         if !woken.is_empty() {
             Woken::wake_all::<E>(woken);

@@ -18,6 +18,7 @@
 use crate::engine::lock_one;
 use crate::log::Log;
 use crate::primitives::{Ordering, give_way, in_one_order};
+use crate::testing;
 use crate::var::{Borrowed, Inner, version};
 use crate::world::world;
 use std::collections::HashMap;
@@ -55,6 +56,7 @@ impl CommitTurn {
             newest = newest.max(version(write.found));
         }
         in_one_order();
+        testing::take_ticket();
         newest
     }
 }

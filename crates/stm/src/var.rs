@@ -180,7 +180,6 @@ impl Inner {
 pub(crate) fn retire(garbage: Garbage) {
     let mut session = session::take();
     session.unlinked.push(garbage);
-    session.retire();
     session::put(session);
 }
 

@@ -17,9 +17,13 @@
 //!
 //! d. may wake a waiter that was registered after c.: its transaction runs once more than it must.
 //!
+//! `NOrec` locks no word. In its place stands the sequence: a. makes it odd and then loads the word, c.
+//! makes it even, and 2. sets `WAITERS` first, loads an even sequence then, and compares the value.
+//!
 //! A transaction that waits for a predicate is not woken by d.: see `condition.rs`.
 
 use crate::condition::{Condition, Conditions, Due, Woken};
+use crate::engine::Engine;
 use crate::log::Log;
 use crate::names;
 use crate::primitives::{LOOKS, Ordering, lock, relax};
@@ -89,6 +93,8 @@ pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut Vec<Woken>) {
     // Each condition in the list is in its `Registration` too, which leaves the list before it drops
     // the condition. So no predicate is dropped here.
     *list = None;
+    // The commits of `NOrec` do not clear the bit by themselves.
+    clear_without_list(&inner, &list);
 }
 
 /// Sets `WAITERS` in an unlocked word. False if it was locked at each of some looks.
@@ -116,8 +122,15 @@ pub(crate) fn forget(inner: &Inner, conditions: &[Arc<Condition>]) {
 fn tidy(inner: &Inner, list: &mut Option<Box<Waiters>>) {
     if list.as_ref().is_some_and(|waiters| waiters.plain.is_empty() && waiters.conditions.is_empty()) {
         *list = None;
-        // A locked word stays: the commit that has locked it finds no list, and clears the bit.
-        let clear = |word: u64| (word & (LOCKED | WAITERS) == WAITERS).then_some(word & !WAITERS);
+        clear_without_list(inner, list);
+    }
+}
+
+/// Clears `WAITERS` if there is no list. The caller has locked it. A locked word stays: the commit
+/// that has locked it finds no list, and clears the bit.
+fn clear_without_list(inner: &Inner, list: &Option<Box<Waiters>>) {
+    let clear = |word: u64| (word & (LOCKED | WAITERS) == WAITERS).then_some(word & !WAITERS);
+    if list.is_none() {
         let _ = inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, clear);
     }
 }
@@ -141,7 +154,7 @@ impl Registration {
     ///
     /// # Panics
     /// If the transaction has read no variable.
-    pub(crate) fn new(log: &mut Log, conditions: Option<Box<Conditions>>) -> Option<Registration> {
+    pub(crate) fn new<E: Engine>(log: &mut Log, conditions: Option<Box<Conditions>>) -> Option<Registration> {
         let outside = conditions.as_ref().map(|conditions| conditions.read_outside(&log.reads));
         let reads = log.distinct_reads();
         assert!(!reads.is_empty(), "a transaction retries that has read no variable: no commit can wake it");
@@ -157,7 +170,7 @@ impl Registration {
             let is_plain = outside.as_ref().is_none_or(|outside| outside.contains(&read.inner));
             // A variable without a handle is out of reach of any later transaction, so this one
             // does not wait for it.
-            if inner.hold() && !registration.enter(inner, read.word, is_plain) {
+            if inner.hold() && !registration.enter::<E>(inner, read.seen, is_plain) {
                 // SAFETY: the handle of `hold`, which did not go into `variables`.
                 unsafe { Inner::release(inner.pointer()) };
                 return None;
@@ -168,10 +181,10 @@ impl Registration {
 
     /// Steps 1. to 3. above. False if the variable is not as it was read. If it is plain, each write
     /// wakes the waiter.
-    fn enter(&mut self, inner: Borrowed<'_>, seen: u64, is_plain: bool) -> bool {
+    fn enter<E: Engine>(&mut self, inner: Borrowed<'_>, seen: u64, is_plain: bool) -> bool {
         let mut list = lock(&inner.waiters);
-        let set = |word: u64| (word & !WAITERS == seen).then_some(word | WAITERS);
-        if inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, set).is_err() {
+        if !E::announce_waiter(&inner, seen) {
+            clear_without_list(&inner, &list);
             return false;
         }
         let waiters = list.get_or_insert_default();

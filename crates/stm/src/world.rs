@@ -1,5 +1,5 @@
 //! The state that all transactions of the process share: the clock of the versions, the epoch of
-//! reclamation, the list of sessions, the turn, and the mutex of the global engine.
+//! reclamation, the list of sessions, the turn, and the locks of two engines.
 
 use crate::primitives::{AtomicBool, AtomicU64, Mutex};
 use crate::session::Registry;
@@ -9,14 +9,16 @@ use crate::session::Registry;
 pub(crate) struct Alone<T>(pub(crate) T);
 
 pub(crate) struct Globals {
-    /// See `engine.rs`. Read by each transaction, raised by few.
+    /// See `engine/versioned.rs`. Read by each transaction, raised by few.
     pub(crate) clock: Alone<AtomicU64>,
     /// See `session.rs`. Read by each transaction, written under the registry's lock.
     pub(crate) epoch: Alone<AtomicU64>,
     pub(crate) registry: Alone<Mutex<Registry>>,
     /// See `turn.rs`. Whether a transaction has the turn.
     pub(crate) turn: Alone<AtomicBool>,
-    /// See `engine.rs`, `GlobalLock`.
+    /// See `engine/norec.rs`. Read by each transaction of that engine, and written by each commit.
+    pub(crate) sequence: Alone<AtomicU64>,
+    /// See `engine/global_lock.rs`.
     pub(crate) one: Alone<Mutex<()>>,
 }
 
@@ -28,6 +30,7 @@ impl Globals {
                 epoch: Alone(AtomicU64::new(1)),
                 registry: Alone(Mutex::new(Registry::new())),
                 turn: Alone(AtomicBool::new(false)),
+                sequence: Alone(AtomicU64::new(0)),
                 one: Alone(Mutex::new(())),
             }
         }

@@ -1,8 +1,11 @@
 //! Waits for predicates, under each engine: which transactions run, and that no wake-up is lost.
 #![cfg(not(loom))]
 
+#[macro_use]
+mod engines;
+
 use selvedge_core::{JoinError, round_robin, spawn, yield_now};
-use selvedge_stm::{Engine, GlobalLock, TWord, Tried, Tx, Versioned, atomically_with, wait_for};
+use selvedge_stm::{Engine, TWord, Tried, Tx, Versioned, atomically_with, wait_for};
 use selvedge_sync::wait_blocking;
 use std::cell::RefCell;
 use std::future::Future;
@@ -338,17 +341,6 @@ fn a_predicate_without_variables_cannot_wait() {
         *told.borrow_mut() += 1;
         tx.wait_for(|_| Ok(false))
     }));
-}
-
-macro_rules! under_each_engine {
-    ($($name:ident)*) => {
-        mod versioned {
-            $(#[test] fn $name() { super::$name::<super::Versioned>() })*
-        }
-        mod global_lock {
-            $(#[test] fn $name() { super::$name::<super::GlobalLock>() })*
-        }
-    };
 }
 
 under_each_engine! {

@@ -3,7 +3,10 @@
 #![cfg(not(loom))]
 
 use proptest::prelude::*;
-use selvedge_stm::{Abort, Engine, GlobalLock, TVar, TWord, Tx, Versioned, try_atomically_with};
+use selvedge_stm::testing::shake;
+use selvedge_stm::{
+    Abort, Engine, Figure3, GlobalLock, NOrec, TVar, TWord, Tx, Versioned, try_atomically_with,
+};
 use selvedge_sync::wait_blocking;
 
 #[derive(Debug, Clone)]
@@ -133,14 +136,20 @@ fn agrees<E: Engine>(programs: &[Vec<Step>]) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 4 } else { 250 },
+        cases: if cfg!(miri) { 4 } else { 60 },
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
 
     #[test]
     fn transactions_agree_with_the_model(programs in prop::collection::vec(steps(), 1..6)) {
-        agrees::<Versioned>(&programs);
-        agrees::<GlobalLock>(&programs);
+        // Without a cause, one comparison in three fails in the second round.
+        for one_in in [0, 3] {
+            shake(one_in);
+            agrees::<Versioned>(&programs);
+            agrees::<Figure3>(&programs);
+            agrees::<NOrec>(&programs);
+            agrees::<GlobalLock>(&programs);
+        }
     }
 }

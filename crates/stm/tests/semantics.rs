@@ -1,10 +1,13 @@
 //! What transactions mean, under each engine.
 #![cfg(not(loom))]
 
+#[macro_use]
+mod engines;
+
 use selvedge_core::{JoinError, round_robin, spawn, yield_now};
 use selvedge_direct::{direct, wait};
 use selvedge_stm::{
-    Abort, Engine, GlobalLock, TMVar, TQueue, TVar, TWord, Tried, Tx, Versioned, atomically_with, reclaim,
+    Abort, Engine, TMVar, TQueue, TVar, TWord, Tried, Tx, Versioned, atomically_with, reclaim,
     try_atomically_with,
 };
 use selvedge_sync::wait_blocking;
@@ -400,17 +403,6 @@ fn each_value_is_dropped_once<E: Engine>() {
         std::thread::yield_now();
         assert!(begin.elapsed() < Duration::from_secs(60), "{} are left", Arc::strong_count(&value));
     }
-}
-
-macro_rules! under_each_engine {
-    ($($name:ident)*) => {
-        mod versioned {
-            $(#[test] fn $name() { super::$name::<super::Versioned>() })*
-        }
-        mod global_lock {
-            $(#[test] fn $name() { super::$name::<super::GlobalLock>() })*
-        }
-    };
 }
 
 under_each_engine! {

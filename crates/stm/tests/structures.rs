@@ -1,10 +1,13 @@
 //! What the structures made of variables mean, under each engine.
 #![cfg(not(loom))]
 
+#[macro_use]
+mod engines;
+
 use selvedge_core::{round_robin, spawn, yield_now};
 use selvedge_stm::{
-    Engine, GlobalLock, TArray, TBQueue, TChan, TCounter, TMVar, TMap, TQueue, TSem, TSet, Tried, Tx,
-    Versioned, atomically_with, reclaim,
+    Engine, TArray, TBQueue, TChan, TCounter, TMVar, TMap, TQueue, TSem, TSet, Tried, Tx, atomically_with,
+    reclaim,
 };
 use selvedge_sync::wait_blocking;
 use std::cell::RefCell;
@@ -353,17 +356,6 @@ fn a_registration_outlives_the_array<E: Engine>() {
         assert_eq!(Arc::strong_count(&value), 4);
     }
     comes_down_to(1, &value);
-}
-
-macro_rules! under_each_engine {
-    ($($name:ident)*) => {
-        mod versioned {
-            $(#[test] fn $name() { super::$name::<super::Versioned>() })*
-        }
-        mod global_lock {
-            $(#[test] fn $name() { super::$name::<super::GlobalLock>() })*
-        }
-    };
 }
 
 under_each_engine! {

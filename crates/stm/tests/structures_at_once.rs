@@ -2,9 +2,11 @@
 //! invariants.
 #![cfg(not(loom))]
 
+#[macro_use]
+mod engines;
+
 use selvedge_stm::{
-    Engine, GlobalLock, TArray, TBQueue, TChan, TCounter, TMVar, TMap, TQueue, TSem, TSet, Tried, Tx,
-    Versioned, atomically_with,
+    Engine, TArray, TBQueue, TChan, TCounter, TMVar, TMap, TQueue, TSem, TSet, Tried, Tx, atomically_with,
 };
 use selvedge_sync::wait_blocking;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -239,17 +241,6 @@ fn no_sum_of_an_array_is_wrong<E: Engine>() {
     };
     under_audit(|| run::<E, _>(audit), moves);
     run::<E, _>(audit);
-}
-
-macro_rules! under_each_engine {
-    ($($name:ident)*) => {
-        mod versioned {
-            $(#[test] fn $name() { super::$name::<super::Versioned>() })*
-        }
-        mod global_lock {
-            $(#[test] fn $name() { super::$name::<super::GlobalLock>() })*
-        }
-    };
 }
 
 under_each_engine! {

@@ -1,0 +1,70 @@
+//! [`GlobalLock`]: one lock for all transactions.
+
+use super::{Conflict, Engine, announce_by_version, lock_all, publish, sealed, unlock};
+use crate::condition::Woken;
+use crate::log::{Log, ReadEntry};
+use crate::primitives::{MutexGuard, Ordering, lock};
+use crate::session::Session;
+use crate::testing;
+use crate::turn::CommitTurn;
+use crate::var::{Borrowed, Inner, WAITERS};
+use crate::world::world;
+
+/// A simple engine: one lock for all transactions of this engine in the process, held while the
+/// body runs. It is there to compare with.
+///
+/// # Examples
+/// ```
+/// use selvedge::stm::{GlobalLock, TWord, try_atomically_with};
+///
+/// let var = TWord::<_, GlobalLock>::with_engine(1_u64);
+/// let shared = var.clone();
+/// selvedge::run(async move {
+///     let doubled = try_atomically_with::<GlobalLock, _, ()>(move |tx| {
+///         shared.modify(tx, |n| n * 2)?;
+///         Ok(shared.read(tx)?)
+///     });
+///     assert_eq!(doubled.await, Ok(2));
+/// })?;
+/// # Ok::<(), selvedge::Failure>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub enum GlobalLock {}
+
+impl Engine for GlobalLock {}
+
+#[expect(private_interfaces, reason = "the trait is sealed")]
+impl sealed::Engine for GlobalLock {
+    type Attempt = MutexGuard<'static, ()>;
+
+    /// A turn ends at once, because the lock is one.
+    fn begin(_: Option<Box<CommitTurn>>) -> MutexGuard<'static, ()> {
+        lock(&world().one.0)
+    }
+
+    /// Under the lock no variable of this engine changes; the word is noted for `retry`.
+    fn read(_: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
+        let seen = inner.word.load(Ordering::SeqCst) & !WAITERS;
+        log.note_read(ReadEntry { inner: inner.pointer(), seen });
+        Ok(inner.value.load(Ordering::Acquire))
+    }
+
+    /// Under the lock no variable changes.
+    fn holds(_: &mut Self::Attempt, _: &Log) -> bool {
+        true
+    }
+
+    /// Under the lock each variable is unlocked, but a registration that ends may change its word.
+    fn commit(_: &mut Self::Attempt, session: &mut Session) -> Result<Vec<Woken>, Conflict> {
+        let newest = lock_all(&mut session.log)?;
+        if testing::is_shaken() {
+            unlock(&session.log, session.log.writes.len());
+            return Err(Conflict);
+        }
+        Ok(publish(session, newest + 1))
+    }
+
+    fn announce_waiter(inner: &Inner, seen: u64) -> bool {
+        announce_by_version(inner, seen)
+    }
+}

@@ -1,0 +1,242 @@
+//! [`NOrec`]: one sequence lock, and values in place of versions.
+
+use super::{Conflict, Engine, sealed, store_values};
+use crate::condition::Woken;
+use crate::log::{Log, ReadEntry};
+use crate::primitives::{AtomicU64, LOOKS, Ordering, give_way, in_one_order, relax};
+use crate::session::Session;
+use crate::testing;
+use crate::turn::CommitTurn;
+use crate::var::{Borrowed, Inner, WAITERS};
+use crate::wait;
+use crate::world::world;
+use std::fmt;
+
+/// An engine with one sequence lock for all transactions of this engine in the process, for the
+/// experiment: opaque, without versions of variables.
+///
+/// A transaction reads without locks, and keeps the values that it has read. Commits exclude one
+/// another by the sequence lock. When another transaction has committed meanwhile, all values that
+/// were read are compared. It is the fastest engine for few OS threads and small transactions, and
+/// the slowest for many that commit all the time.
+///
+/// # Paper
+/// "NOrec: Streamlining STM by Abolishing Ownership Records" (Dalessandro, Spear, Scott, 2010). It
+/// is beside [HMP05 §5], to compare with.
+///
+/// # Differences
+/// 1. A transaction that has met many conflicts gets a turn, in which it holds the sequence lock
+///    from its begin.
+///
+/// # Complexity
+/// A read costs two loads if no other transaction has committed since the last comparison, else a
+/// comparison of all values read. A commit costs one exchange, and a load and a store for each
+/// written variable.
+///
+/// # Each attempt sees one moment
+/// The **sequence** is odd while a commit stores its values, and grows by two with each commit. The
+/// **snapshot** of an attempt is an even sequence at which all values of its log held.
+/// 1. A read loads the value first, and the sequence afterwards. A value that a commit has stored
+///    was stored with Release after the sequence became odd, so the load of the sequence sees that
+///    odd number or a later one. If the sequence equals the snapshot, the value therefore is that of
+///    the snapshot.
+/// 2. If it differs, the values of the log are compared between two loads of the same even sequence.
+///    By 1. all of them hold at that sequence, which becomes the snapshot, and the read begins
+///    again.
+/// 3. A commit exchanges the snapshot for the odd number after it. So no other commit came between
+///    the snapshot and the values that it stores.
+///
+/// A value that was changed and changed back is as it was read. A node cannot come back as another
+/// value at the same address, because the session of the attempt is pinned.
+///
+/// # Examples
+/// ```
+/// use selvedge::stm::{NOrec, TWord, atomically_with};
+///
+/// let var = TWord::<_, NOrec>::with_engine(1_u64);
+/// let shared = var.clone();
+/// selvedge::run(async move {
+///     atomically_with::<NOrec, _>(|tx| shared.modify(tx, |n| n * 2)).await;
+///     assert_eq!(shared.read_now(), 2);
+/// })?;
+/// # Ok::<(), selvedge::Failure>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub enum NOrec {}
+
+/// An attempt of this engine.
+#[expect(unnameable_types, reason = "only the engine uses it")]
+pub struct Sequenced {
+    /// Even.
+    snapshot: u64,
+    /// The sequence is `snapshot + 1`, and this attempt has made it so.
+    is_locked: bool,
+    /// Dropped after the sequence was unlocked.
+    _turn: Option<Box<CommitTurn>>,
+}
+
+impl fmt::Debug for Sequenced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sequenced").field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
+}
+
+#[inline(always)]
+fn sequence() -> &'static AtomicU64 {
+    &world().sequence.0
+}
+
+impl Engine for NOrec {}
+
+#[expect(private_interfaces, reason = "the trait is sealed")]
+impl sealed::Engine for NOrec {
+    type Attempt = Sequenced;
+
+    /// A begin during a commit takes the sequence before it, which the first read compares.
+    #[inline(always)]
+    fn begin(turn: Option<Box<CommitTurn>>) -> Sequenced {
+        let snapshot = sequence().load(Ordering::SeqCst) & !1;
+        let mut attempt = Sequenced { snapshot, is_locked: false, _turn: turn };
+        if attempt._turn.is_some() {
+            attempt.lock_surely();
+        }
+        attempt
+    }
+
+    #[inline(always)]
+    fn read(attempt: &mut Sequenced, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
+        let mut value = inner.value.load(Ordering::Acquire);
+        if !attempt.is_locked && sequence().load(Ordering::SeqCst) != attempt.snapshot {
+            value = attempt.read_anew(log, &inner)?;
+        }
+        log.note_read(ReadEntry { inner: inner.pointer(), seen: value.addr() as u64 });
+        Ok(value)
+    }
+
+    /// Each attempt sees one moment.
+    fn holds(_: &mut Sequenced, _: &Log) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn commit(attempt: &mut Sequenced, session: &mut Session) -> Result<Vec<Woken>, Conflict> {
+        if session.log.writes.is_empty() {
+            return Ok(Vec::new());
+        }
+        if !attempt.is_locked {
+            attempt.lock(&session.log)?;
+        }
+        in_one_order();
+        testing::take_ticket();
+        for write in &mut session.log.writes {
+            // SAFETY: the session of the log is pinned.
+            write.found = unsafe { write.inner.as_ref() }.word.load(Ordering::SeqCst);
+        }
+        store_values(session);
+        attempt.unlock(attempt.snapshot + 2);
+        let mut woken = Vec::new();
+        for write in session.log.writes.iter().filter(|write| write.found & WAITERS != 0) {
+            // SAFETY: as above.
+            wait::gather(unsafe { Borrowed::new(write.inner) }, &mut woken);
+        }
+        Ok(woken)
+    }
+
+    /// A commit that has changed the sequence before it is loaded here has stored its values, or the
+    /// sequence is odd. A commit that changes it later loads the word later, and finds `WAITERS`.
+    fn announce_waiter(inner: &Inner, seen: u64) -> bool {
+        inner.word.fetch_or(WAITERS, Ordering::SeqCst);
+        in_one_order();
+        for _ in 0..LOOKS {
+            if sequence().load(Ordering::SeqCst) & 1 == 0 {
+                return inner.value.load(Ordering::Acquire).addr() as u64 == seen;
+            }
+            relax();
+        }
+        false
+    }
+}
+
+impl Sequenced {
+    /// The value of a variable at a later snapshot, at which the log holds as well.
+    #[cold]
+    fn read_anew(&mut self, log: &Log, inner: &Inner) -> Result<*mut (), Conflict> {
+        for _ in 0..LOOKS {
+            self.compare(log)?;
+            let value = inner.value.load(Ordering::Acquire);
+            if sequence().load(Ordering::SeqCst) == self.snapshot {
+                return Ok(value);
+            }
+        }
+        Err(Conflict)
+    }
+
+    /// Moves the snapshot on to a sequence at which the log holds.
+    fn compare(&mut self, log: &Log) -> Result<(), Conflict> {
+        // SAFETY: the session of the log is pinned.
+        let now = |read: &ReadEntry| unsafe { read.inner.as_ref() }.value.load(Ordering::Acquire);
+        for _ in 0..LOOKS {
+            let before = sequence().load(Ordering::SeqCst);
+            if before & 1 == 0 {
+                if testing::is_shaken() || !log.reads.iter().all(|read| now(read).addr() as u64 == read.seen)
+                {
+                    return Err(Conflict);
+                }
+                if sequence().load(Ordering::SeqCst) == before {
+                    self.snapshot = before;
+                    return Ok(());
+                }
+            }
+            relax();
+        }
+        Err(Conflict)
+    }
+
+    /// Locks the sequence at a snapshot at which the log holds.
+    #[inline(always)]
+    fn lock(&mut self, log: &Log) -> Result<(), Conflict> {
+        if testing::is_shaken() {
+            return Err(Conflict);
+        }
+        for _ in 0..LOOKS {
+            if self.try_lock() {
+                return Ok(());
+            }
+            self.compare(log)?;
+        }
+        Err(Conflict)
+    }
+
+    #[inline(always)]
+    fn try_lock(&mut self) -> bool {
+        let (from, to) = (self.snapshot, self.snapshot + 1);
+        self.is_locked = sequence().compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        self.is_locked
+    }
+
+    /// Locks the sequence for a turn, which has read nothing yet. A commit that has it locked runs no
+    /// code of the program, and there is no second turn.
+    #[cold]
+    fn lock_surely(&mut self) {
+        while !self.try_lock() {
+            give_way();
+            self.snapshot = sequence().load(Ordering::SeqCst) & !1;
+        }
+    }
+
+    #[inline(always)]
+    fn unlock(&mut self, sequence_now: u64) {
+        self.is_locked = false;
+        sequence().store(sequence_now, Ordering::Release);
+    }
+}
+
+impl Drop for Sequenced {
+    /// A turn that ends without a commit has stored nothing, so the sequence is as before.
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.is_locked {
+            self.unlock(self.snapshot);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! [`Versioned`]: versions, and a clock that few commits raise.
+
+use super::{
+    Conflict, Engine, announce_by_version, load, lock_all, publish, read_in_turn, sealed, unlock,
+    versions_hold, versions_hold_under_locks,
+};
+use crate::condition::Woken;
+use crate::log::{Log, ReadEntry};
+use crate::primitives::{Ordering, in_one_order};
+use crate::session::Session;
+use crate::testing;
+use crate::turn::CommitTurn;
+use crate::var::{Borrowed, Inner, version};
+use crate::world::world;
+use std::fmt;
+
+/// The default engine: optimistic, opaque, without a shared counter that each commit writes.
+///
+/// A transaction reads without locks, and keeps the versions of the variables that it has read.
+/// When it commits, it locks the variables that it has written, compares the versions that it has
+/// read, and publishes its values. **Opaque** means that each attempt of a transaction, also one
+/// that will not commit, sees a state that existed at one moment.
+///
+/// # Paper
+/// [HMP05 §5, Figure 3]: locks for the written variables alone, versions for the others, no lock
+/// while the transaction runs, and an abort instead of a wait when a lock is taken.
+///
+/// # Differences
+/// 1. The lock is a bit of the version, not a mark in the value.
+/// 2. A transaction validates while it reads, so an inconsistent one is never seen; the paper finds
+///    such a one later and abandons it ([HMP05 §4.3]).
+/// 3. A variable that a commit has locked is looked at for about 100 times; then the reader begins
+///    again.
+/// 4. The versions at commit are compared with those of the reads. So the second check of
+///    Figure 3 takes the place of both, because it follows the locks.
+/// 5. A transaction that has met many conflicts gets a turn, in which it locks what it reads. The
+///    paper has no such bound.
+///
+/// # Complexity
+/// A read of a version that is not newer than the transaction's stamp costs three loads. At a newer
+/// one the transaction compares all versions that it has read; from the ninth such read on it
+/// raises the clock once, so that the following reads are not newer. A commit locks each written
+/// variable with one exchange, and loads the word of each variable read.
+///
+/// # Each attempt sees one moment
+/// The **clock** is read by each transaction and raised by few. The **stamp** of a transaction is
+/// the clock that it has read. A commit, after it has locked all its variables, reads the clock `c`
+/// and gives its values a version greater than `c` and than their old versions.
+/// 1. Let a commit W give the version `v`, and let a transaction have a stamp of at least `v`. W
+///    has read a clock below `v`, so W had locked all its variables before the clock reached the
+///    stamp. So each load of the transaction finds such a variable locked, or with W's value.
+/// 2. So a variable that is unlocked and not newer than the stamp has had its value, but for a
+///    commit that held all its locks, since before the transaction read the stamp. Such a commit
+///    takes effect before the transaction, because the values that it has read are compared after
+///    its locks.
+/// 3. At a newer version, all earlier reads are compared after the newer value was read. So all of
+///    them held at the moment of that read; a later read by 2. held at that moment as well.
+/// 4. When the clock is raised, all reads are compared after the new stamp was read, so that they
+///    held at a moment that is not before the one of 2.
+/// 5. A transaction that has the turn (`turn.rs`) has locked all variables that it has read. So all
+///    of them hold at the moment of its last read, and when it commits.
+///
+/// The locks, the clock and the words are accessed with `SeqCst`, because 1. orders a store before
+/// a load of another variable.
+#[derive(Debug, Clone, Copy)]
+pub enum Versioned {}
+
+/// The number of newer reads that a transaction compares its log for before it raises the clock.
+const NEWER: u32 = 8;
+
+/// An attempt of the default engine.
+#[expect(unnameable_types, reason = "only the engine uses it")]
+pub struct Snapshot {
+    stamp: u64,
+    /// The number of reads with newer versions since the stamp was read.
+    newer: u32,
+    /// With a turn, stamps do not matter.
+    turn: Option<Box<CommitTurn>>,
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("stamp", &self.stamp).finish_non_exhaustive()
+    }
+}
+
+impl Engine for Versioned {}
+
+#[expect(private_interfaces, reason = "the trait is sealed")]
+impl sealed::Engine for Versioned {
+    type Attempt = Snapshot;
+
+    #[inline(always)]
+    fn begin(turn: Option<Box<CommitTurn>>) -> Snapshot {
+        let stamp = world().clock.0.load(Ordering::SeqCst);
+        in_one_order();
+        Snapshot { stamp, newer: 0, turn }
+    }
+
+    #[inline(always)]
+    fn read(snapshot: &mut Snapshot, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
+        if let Some(turn) = &mut snapshot.turn {
+            return Ok(read_in_turn(turn, log, inner));
+        }
+        let (word, value) = load(&inner)?;
+        log.note_read(ReadEntry { inner: inner.pointer(), seen: word });
+        if version(word) > snapshot.stamp {
+            snapshot.meet_newer(log)?;
+        }
+        Ok(value)
+    }
+
+    /// Each attempt sees one moment.
+    fn holds(_: &mut Snapshot, _: &Log) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<Vec<Woken>, Conflict> {
+        let log = &mut session.log;
+        if log.writes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let stamp_after = |newest: u64| newest.max(world().clock.0.load(Ordering::SeqCst)) + 1;
+        let stamp = match &mut snapshot.turn {
+            Some(turn) => stamp_after(turn.lock_all(log)),
+            None => {
+                let stamp = stamp_after(lock_all(log)?);
+                if testing::is_shaken() || !versions_hold_under_locks(log) {
+                    unlock(log, log.writes.len());
+                    return Err(Conflict);
+                }
+                stamp
+            }
+        };
+        Ok(publish(session, stamp))
+    }
+
+    fn announce_waiter(inner: &Inner, seen: u64) -> bool {
+        announce_by_version(inner, seen)
+    }
+}
+
+impl Snapshot {
+    /// The last read of the log is newer than the stamp.
+    #[cold]
+    fn meet_newer(&mut self, log: &Log) -> Result<(), Conflict> {
+        self.newer += 1;
+        if self.newer > NEWER {
+            let newest = log.reads.iter().map(|read| version(read.seen)).max().unwrap_or(0);
+            let clock = &world().clock.0;
+            self.stamp = clock.load(Ordering::SeqCst);
+            if self.stamp < newest {
+                self.stamp = clock.fetch_max(newest, Ordering::SeqCst).max(newest);
+            }
+            in_one_order();
+            self.newer = 0;
+        } else if log.reads.len() == 1 {
+            return Ok(());
+        }
+        match !testing::is_shaken() && versions_hold(log) {
+            true => Ok(()),
+            false => Err(Conflict),
+        }
+    }
+}
