@@ -24,8 +24,8 @@ pub(crate) struct Compiled {
     package: &'static str,
     /// Compiler arguments; `{out}` and `{source}` are replaced.
     arguments: &'static [&'static str],
-    /// Whether its compiler fetches other sources from the network. Then a figure does not build it,
-    /// but `build-peers` alone does.
+    /// Whether its compiler fetches other sources from the network. Then a figure does not build
+    /// it, but `build-peers` alone does.
     fetches: bool,
 }
 
