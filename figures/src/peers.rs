@@ -178,8 +178,8 @@ impl Compiled {
     ///
     /// # Errors
     ///
-    /// What the table shows instead of a number: the package to install, the command that builds
-    /// it, or the compiler's complaint.
+    /// The text that the table shows instead of a number: the package to install, the command that
+    /// builds it, or the compiler's complaint.
     pub(crate) fn executable(self) -> Result<String, String> {
         if self.fetches && !self.is_fresh() {
             return Err(format!("{MISSING} (figures build-peers)"));
