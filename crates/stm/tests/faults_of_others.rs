@@ -1,11 +1,11 @@
 //! Faults that other systems with transactions had, as tests: GHC's tickets by their numbers.
 #![cfg(not(loom))]
 
+#[macro_use]
+mod engines;
+
 use selvedge_core::{round_robin, spawn, yield_now};
-use selvedge_stm::{
-    Engine, GlobalLock, TMVar, TVar, TWord, Tried, Tx, Versioned, atomically_with, reclaim,
-    try_atomically_with,
-};
+use selvedge_stm::{Engine, TMVar, TVar, TWord, Tried, Tx, atomically_with, reclaim, try_atomically_with};
 use selvedge_sync::wait_blocking;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -217,17 +217,6 @@ fn no_wake_up_of_many_is_lost<E: Engine>() {
         (0..few).for_each(|_| wait_blocking(waits(0, &turn)));
     });
     assert_eq!(turn.read_now(), 2 * (many + few));
-}
-
-macro_rules! under_each_engine {
-    ($($name:ident)*) => {
-        mod versioned {
-            $(#[test] fn $name() { super::$name::<super::Versioned>() })*
-        }
-        mod global_lock {
-            $(#[test] fn $name() { super::$name::<super::GlobalLock>() })*
-        }
-    };
 }
 
 under_each_engine! {

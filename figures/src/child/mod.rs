@@ -163,8 +163,8 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
     Ok(())
 }
 
-/// Sends the token off, waits until all stations of the ring have ended, and prints what each of so
-/// many hops took; gives what the stations return.
+/// Sends the token off, waits until all stations of the ring have ended, and prints the time of one
+/// hop. Gives the results of the stations.
 async fn around<T, E: std::fmt::Debug>(
     hops: u64,
     start: impl Future<Output = ()>,
