@@ -2,6 +2,7 @@
 //! does.
 
 use crate::callgrind;
+use crate::child::stm::size_sum;
 use crate::contender::{TOKIO, inner, outer};
 use crate::effort::Effort;
 use crate::machine::Machine;
@@ -40,6 +41,12 @@ impl Program {
 
     fn ring(system: &'static str, program: &'static str) -> Program {
         Program::new(system, move |hops| inner(system, program, &[1000, hops]).answers("token", hops))
+    }
+
+    fn transaction(program: &'static str, reads: u64, writes: u64) -> Program {
+        Program::new("selvedge", move |total| {
+            inner("selvedge", program, &[reads, writes, total]).answers("sum", size_sum(reads, writes, total))
+        })
     }
 
     fn spawned(system: &'static str, program: &'static str, peer: Option<Compiled>) -> Program {
@@ -122,6 +129,28 @@ fn operations() -> Vec<Operation> {
                 Program::spawned("selvedge JoinHandle", "spawn-handle", None).at_most(180.0),
                 Program::spawned("tokio JoinHandle", "tokio-spawn-handle", None),
             ],
+        ),
+        operation(
+            "transaction that counts, of words",
+            [20_000, 60_000],
+            vec![Program::new("selvedge", |total| {
+                inner("selvedge", "stm-counter", &[0, 1, total]).answers("count", total)
+            })],
+        ),
+        operation(
+            "transaction of 10 reads and 2 writes, of words",
+            [5_000, 15_000],
+            vec![Program::transaction("stm-size", 10, 2)],
+        ),
+        operation(
+            "transaction of 10 reads and 2 writes, of nodes",
+            [5_000, 15_000],
+            vec![Program::transaction("stm-size-boxed", 10, 2)],
+        ),
+        operation(
+            "transaction of 100 reads, of words",
+            [1_000, 3_000],
+            vec![Program::transaction("stm-size", 100, 0)],
         ),
     ]
 }

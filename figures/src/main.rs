@@ -22,6 +22,7 @@ mod pinned;
 mod pipes;
 mod published;
 mod simulation;
+mod stamp;
 mod stm;
 mod table;
 mod threads;
@@ -125,6 +126,11 @@ const FIGURES: &[Figure] = &[
         measure: stm::retry,
     },
     Figure { name: "stm-sets", about: "list, tree and hash map over variables", measure: stm::sets },
+    Figure {
+        name: "stamp",
+        about: "the STAMP programs over transactions of ours and of GHC",
+        measure: stamp::stamp,
+    },
     Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
     Figure {
         name: "simulation",

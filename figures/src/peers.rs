@@ -117,6 +117,10 @@ pub(crate) const GHC_CORES: Compiled = Compiled {
     ..GHC
 };
 
+/// The STAMP programs over GHC's transactions, in its threaded runtime.
+pub(crate) const GHC_STAMP: Compiled =
+    Compiled { name: "stamp-ghc", source: "haskell/Stamp.hs", ..GHC_CORES };
+
 /// GHC's transactions, in its threaded runtime.
 pub(crate) const GHC_STM: Compiled = Compiled { name: "stm-ghc", source: "haskell/Stm.hs", ..GHC_CORES };
 
@@ -154,6 +158,7 @@ pub(crate) const COMPILED: &[Compiled] = &[
     GHC_CORES,
     C_BANK,
     GHC_STM,
+    GHC_STAMP,
     RUST_STM,
 ];
 

@@ -34,6 +34,8 @@
 //! ```
 //!
 //! [`trampoline`] has the semantics of the paper step by step, for teaching and for tests.
+//! [`pipeline`] has the paper's pipelines for work, at the speed of a loop over blocks.
 #![forbid(unsafe_code)]
 
+pub mod pipeline;
 pub mod trampoline;

@@ -253,6 +253,7 @@ mod guide {
         Runners = "runners.md",
         Threads = "threads.md",
         Sharing = "sharing.md",
+        Transactions = "transactions.md",
         Structure = "structure.md",
         Io = "io.md",
         Schedulers = "schedulers.md",

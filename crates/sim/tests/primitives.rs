@@ -1,4 +1,4 @@
-//! Every primitive of `selvedge-sync` under thousands of seeds, and in every order of its threads.
+//! Every primitive of `selvedge-sync`, and transactions, under thousands of seeds, and in every order of its threads.
 //! The programs assert that an object gives no wake-up twice, that it serves its waiters first
 //! come, first served, and that a cancelled waiter leaves the object usable. In these programs a
 //! lost wake-up is a deadlock, which the simulation reports.
@@ -12,6 +12,7 @@ use futures::FutureExt;
 use futures::future::select;
 use selvedge_core::{spawn_local, yield_now};
 use selvedge_sim::{Explorer, Simulation, VirtualTime, each_seed};
+use selvedge_stm::{GlobalLock, TMVar, TQueue, TWord, Tx, Versioned, atomically_with};
 use selvedge_sync::{
     Barrier, BoundedFifo, Condition, Event, Fifo, Latch, MVar, Mutex, OnceCell, Promise, RwLock, Semaphore,
     broadcast, broadcast_local, watch, watch_local,
@@ -686,4 +687,110 @@ macro_rules! watching {
 fn watching_a_value() {
     watching!(watch);
     watching!(watch_local);
+}
+
+/// Two threads and a victim take one value each, of two queues or of a third that comes last. What
+/// the victim leaves stays in the queues.
+macro_rules! taking_in_transactions {
+    ($engine:ty) => {
+        check!(how => async move {
+            let (left, right) = (TQueue::<u32, $engine>::with_engine(), TQueue::<u32, $engine>::with_engine());
+            let taken = Rc::new(RefCell::new(Vec::new()));
+            let take = || {
+                let (left, right, taken) = (left.clone(), right.clone(), taken.clone());
+                async move {
+                    let n = atomically_with::<$engine, _>(|tx| tx.or_else(|tx| left.pop(tx), |tx| right.pop(tx))).await;
+                    taken.borrow_mut().push(n);
+                }
+            };
+            let takers = [(); 2].map(|()| spawn_local(take()));
+            let (one, other) = (left.clone(), right.clone());
+            let giver = spawn_local(async move {
+                atomically_with::<$engine, _>(|tx| other.push(tx, 1)).await;
+                atomically_with::<$engine, _>(|tx| one.push(tx, 2).and(other.push(tx, 3))).await;
+            });
+            match how {
+                None => take().await,
+                Some(how) => doomed(how, take()).await,
+            }
+            for thread in takers.into_iter().chain([giver]) {
+                thread.await.unwrap();
+            }
+            let rest = atomically_with::<$engine, _>(|tx| Ok([left.try_pop(tx)?, right.try_pop(tx)?])).await;
+            let mut all = taken.take();
+            all.extend(rest.into_iter().flatten());
+            all.sort_unstable();
+            assert_eq!(all, [1, 2, 3]);
+        });
+    };
+}
+
+#[test]
+fn transactions() {
+    taking_in_transactions!(Versioned);
+    taking_in_transactions!(GlobalLock);
+}
+
+/// Three threads wait for predicates over two variables, of which one is given up.
+macro_rules! waiting_for_predicates {
+    ($engine:ty) => {
+        check!(how => async move {
+            let (x, y) = (TWord::<u32, $engine>::with_engine(0), TWord::<u32, $engine>::with_engine(0));
+            let waits = |enough: u32| {
+                let (x, y) = (x.clone(), y.clone());
+                let sum = move |tx: &Tx<$engine>| Ok(x.read(tx)? + y.read(tx)? >= enough);
+                atomically_with::<$engine, _>(move |tx| tx.wait_for(sum.clone()))
+            };
+            let waiters = [1, 2].map(|enough| spawn_local(waits(enough)));
+            let writers = [&x, &y].map(|var| {
+                let var = var.clone();
+                spawn_local(async move { atomically_with::<$engine, _>(|tx| var.modify(tx, |n| n + 1)).await })
+            });
+            match how {
+                None => waits(2).await,
+                Some(how) => doomed(how, waits(2)).await,
+            }
+            for thread in waiters.into_iter().chain(writers) {
+                thread.await.unwrap();
+            }
+            assert_eq!((x.read_now(), y.read_now()), (1, 1));
+        });
+    };
+}
+
+#[test]
+fn waits_for_predicates() {
+    waiting_for_predicates!(Versioned);
+    waiting_for_predicates!(GlobalLock);
+}
+
+#[test]
+fn transactional_mvar() {
+    check!(how => async move {
+        let var = TMVar::<u32>::empty();
+        let (taken, takes) = (Rc::new(Cell::new(0)), var.clone());
+        let sum = taken.clone();
+        let taker = spawn_local(async move {
+            for _ in 0..2 {
+                sum.set(sum.get() + atomically_with::<Versioned, _>(|tx| takes.take(tx)).await);
+            }
+        });
+        let put = |n: u32| {
+            let var = var.clone();
+            async move { atomically_with::<Versioned, _>(|tx| var.put(tx, n)).await }
+        };
+        let puts = [1, 10].map(|n| spawn_local(put(n)));
+        match how {
+            None => put(100).await,
+            Some(how) => doomed(how, put(100)).await,
+        }
+        taker.await.unwrap();
+        let rest = atomically_with::<Versioned, _>(|tx| var.try_take(tx)).await.unwrap_or(0);
+        for thread in puts {
+            thread.await.unwrap();
+        }
+        let last = atomically_with::<Versioned, _>(|tx| var.try_take(tx)).await.unwrap_or(0);
+        let sum = taken.get() + rest + last;
+        assert!(sum == 111 || sum == 11 && how.is_some(), "{sum}");
+    });
 }

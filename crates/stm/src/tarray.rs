@@ -22,7 +22,7 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use selvedge::stm::{TArray, atomically};
+/// use selvedge::stm::{TArray, Tried, atomically};
 ///
 /// selvedge::run(async {
 ///     let accounts = TArray::new([10, 20, 30]);
@@ -32,8 +32,8 @@ use std::sync::Arc;
 ///         shared.modify(tx, 2, |sum| sum + 3)
 ///     })
 ///     .await;
-///     let sums = atomically(|tx| accounts.iter(tx).map(|sum| Ok(*sum?)).collect());
-///     assert_eq!(sums.await, vec![7, 20, 33]);
+///     let sum = atomically(|tx| accounts.iter(tx).map(|sum| sum.copied()).sum::<Tried<i32>>());
+///     assert_eq!((sum.await, accounts.read_now(2, |sum| *sum)), (60, 33));
 /// })?;
 /// # Ok::<(), selvedge::Failure>(())
 /// ```

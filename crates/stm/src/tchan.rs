@@ -24,19 +24,18 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge::stm::{TChan, atomically, atomically_blocking};
+/// use selvedge::stm::{TChan, atomically};
 ///
 /// selvedge::run(async {
 ///     let news = TChan::new_broadcast();
-///     let readers: Vec<_> = (0..3)
-///         .map(|_| {
-///             let own = atomically_blocking(|tx| news.dup(tx));
-///             selvedge::spawn(async move { atomically(|tx| own.read(tx)).await })
-///         })
-///         .collect();
-///     atomically(|tx| news.write(tx, "warp")).await;
+///     let mut readers = Vec::new();
+///     for _ in 0..3 {
+///         let own = atomically(|tx| news.dup(tx)).await;
+///         readers.push(selvedge::spawn(atomically(move |tx| own.read(tx))));
+///     }
+///     atomically(|tx| news.write(tx, 7)).await;
 ///     for reader in readers {
-///         assert_eq!(reader.await.unwrap(), "warp");
+///         assert_eq!(reader.await.unwrap(), 7);
 ///     }
 /// })?;
 /// # Ok::<(), selvedge::Failure>(())

@@ -1,6 +1,7 @@
 //! All interleavings of small transactions of each engine: commits, turns, waiting and waking, and
-//! reclamation; with at most four preemptions for the default engine, and three for the others. In a model a transaction takes a turn after its first
-//! conflict, and `Figure3` compares its reads at every second one.
+//! reclamation; with at most four preemptions for the default engine, and three for the others. In a
+//! model a transaction takes a turn after its first conflict, and `Figure3` compares its reads at
+//! every second one.
 #![cfg(loom)]
 
 #[macro_use]
@@ -180,37 +181,28 @@ fn predicate<E: Engine>(
     atomically_with::<E, _>(move |tx| tx.wait_for(holds.clone()))
 }
 
-/// Each commit writes one variable of the predicate, and evaluates it.
-#[test]
-fn no_wake_up_of_a_predicate_is_lost() {
-    type E = Versioned;
-    model::<E>(|| {
+/// Each commit writes one variable of the predicate, and evaluates it. The first one comes before,
+/// while or after the waiter registers in its two variables.
+fn no_wake_up_of_a_predicate_is_lost<E: Engine>(is_in_order: bool) {
+    model::<E>(move || {
         let (x, y) = (word::<E>(), word::<E>());
-        let shared = x.clone();
-        let writer = thread::spawn(move || add_one(&shared));
         let (a, b) = (x.clone(), y.clone());
+        let (first, last) = if is_in_order { (x, y) } else { (y, x) };
+        let writer = thread::spawn(move || add_one(&first));
         let mut waits = pin!(predicate::<E>(move |tx| Ok(a.read(tx)? + b.read(tx)? == 2)));
         let _ = waits.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        add_one(&y);
+        add_one(&last);
         wait_blocking(waits);
         writer.join().unwrap();
     });
 }
 
-/// The waiter registers in two variables while the commits come.
-#[test]
-fn no_wake_up_is_lost_while_a_predicate_is_registered() {
-    type E = Versioned;
-    model::<E>(|| {
-        let (x, y) = (word::<E>(), word::<E>());
-        let shared = (x.clone(), y.clone());
-        let writer = thread::spawn(move || {
-            add_one(&shared.0);
-            add_one(&shared.1);
-        });
-        wait_blocking(predicate::<E>(move |tx| Ok(x.read(tx)? + y.read(tx)? == 2)));
-        writer.join().unwrap();
-    });
+fn no_wake_up_of_a_predicate_is_lost_by_its_first_variable<E: Engine>() {
+    no_wake_up_of_a_predicate_is_lost::<E>(true);
+}
+
+fn no_wake_up_of_a_predicate_is_lost_by_its_second_variable<E: Engine>() {
+    no_wake_up_of_a_predicate_is_lost::<E>(false);
 }
 
 /// Two commits to the same variable: one may come while the other one has cleared `WAITERS`.
@@ -276,6 +268,8 @@ under_each_engine! {
     no_wake_up_is_lost
     either_of_two_variables_wakes
     a_waiter_that_gives_up_takes_no_wake_up_along
+    no_wake_up_of_a_predicate_is_lost_by_its_first_variable
+    no_wake_up_of_a_predicate_is_lost_by_its_second_variable
     no_wake_up_is_lost_between_two_commits_to_a_variable
     no_variable_is_freed_while_an_attempt_reads_it
 }

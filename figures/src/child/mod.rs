@@ -13,6 +13,7 @@ mod pipes;
 mod requests;
 mod runtime;
 mod simulation;
+pub(crate) mod stamp;
 pub(crate) mod stm;
 mod timers;
 mod tokio_peer;
@@ -23,6 +24,11 @@ use selvedge_io::fs::Driver;
 
 use self::handmade::HandMade;
 use self::runtime::{Ours, Runtime, Tokio};
+use self::stamp::genome::{self, Sequence};
+use self::stamp::intruder::{self, Traffic};
+use self::stamp::kmeans::{self, Cloud};
+use self::stamp::labyrinth::{self, Maze};
+use self::stamp::vacation::{self, Mix};
 
 /// The environment variable that tells a program of ours to give a wrong answer, so that a figure's
 /// own check is checked.
@@ -91,6 +97,17 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("counter-std-mutex", &[threads, total]) => cores::counter_std_mutex(threads, total),
         ("fifo", &[w, pairs, idle, times]) => pipes::fifo::<Ours>(w, pairs, idle, times),
         ("fifo-mvars", &[w, pairs, idle, times]) => pipes::fifo_mvars(w, pairs, idle, times),
+        ("vacation", &[w, queries, range, users, rows, actions]) => {
+            vacation::vacation(w, Mix { queries, range, users, rows, actions });
+        }
+        ("intruder", &[w, attacks, longest, flows]) => {
+            intruder::intruder(w, Traffic { attacks, longest, flows });
+        }
+        ("genome", &[w, gene, segment, segments]) => {
+            genome::genome(w, Sequence { gene, segment, segments });
+        }
+        ("kmeans", &[w, clusters, points]) => kmeans::kmeans(w, Cloud { clusters, points }),
+        ("labyrinth", &[w, side, layers, pairs]) => labyrinth::labyrinth(w, Maze { side, layers, pairs }),
         ("echo", &[w]) => echo::ours(w),
         ("echo-per-core", &[w]) => echo::ours_per_core(w),
         ("echo-load", &[port, process, connections, millis, busy]) => {

@@ -96,7 +96,8 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
     }
     match (name, numbers) {
         ("ping-pong", &[workers, total]) => retry::ping_pong(workers, total),
-        ("herd", &[waiters, writes]) => retry::herd(waiters, writes),
+        ("herd", &[waiters, writes]) => retry::herd_predicate(waiters, writes),
+        ("herd-retry", &[waiters, writes]) => retry::herd_retry(waiters, writes),
         ("parked", &[threads]) => retry::parked(threads),
         ("bank-locks", &[threads, every, total]) => bank_locks(threads, every, total),
         ("bank-lock", &[threads, every, total]) => bank_lock(threads, every, total),

@@ -2,8 +2,10 @@
 //! variable, and a hundred thousand that are parked.
 
 use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 
-use selvedge_stm::{TMVar, TWord, atomically};
+use selvedge_stm::{TMVar, TWord, atomically, wait_for};
 
 use crate::child::clock::{Times, rss_bytes};
 use crate::child::fault;
@@ -35,31 +37,54 @@ pub(super) fn ping_pong(workers: u64, total: u64) {
 }
 
 thread_local! {
-    static RUNS: Cell<u64> = const { Cell::new(0) };
+    static POLLS: Cell<u64> = const { Cell::new(0) };
     static STARTED: Cell<u64> = const { Cell::new(0) };
     static FINISHED: Cell<u64> = const { Cell::new(0) };
 }
 
+/// Runs a future, and counts how often it is polled.
+async fn counting_polls(future: impl Future<Output = ()>) {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        POLLS.set(POLLS.get() + 1);
+        future.as_mut().poll(context)
+    })
+    .await;
+}
+
+/// The herd with plain retry: each write wakes all.
+pub(super) fn herd_retry(waiters: u64, writes: u64) {
+    herd(waiters, writes, move |level| {
+        atomically(move |tx| {
+            let reached = level.read(tx)? >= writes;
+            tx.check(reached)
+        })
+    });
+}
+
+/// The herd with a predicate, which each write evaluates: only the last one wakes.
+pub(super) fn herd_predicate(waiters: u64, writes: u64) {
+    herd(waiters, writes, move |level| wait_for(move |tx| Ok(level.read(tx)? >= writes)));
+}
+
 /// `waiters` threads wait until one variable has the last of `writes` values. After each write, all
 /// threads that it has woken run.
-pub(super) fn herd(waiters: u64, writes: u64) {
+fn herd<F>(waiters: u64, writes: u64, wait: impl Fn(TWord<u64>) -> F + Send + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     Ours::run(0, Waits::Nothing, async move {
         let level = TWord::new(0_u64);
         for _ in fault()..waiters {
-            let level = level.clone();
+            let waits = wait(level.clone());
             Ours::detach(async move {
-                atomically(|tx| {
-                    RUNS.set(RUNS.get() + 1);
-                    let reached = level.read(tx)? >= writes;
-                    tx.check(reached)
-                })
-                .await;
+                counting_polls(waits).await;
                 FINISHED.set(FINISHED.get() + 1);
             })
             .await;
         }
         Ours::yield_now().await;
-        RUNS.set(0);
+        POLLS.set(0);
         let first = Times::now();
         for write in 1..=writes {
             atomically(|tx| {
@@ -70,7 +95,7 @@ pub(super) fn herd(waiters: u64, writes: u64) {
             Ours::yield_now().await;
         }
         first.print_until(Times::now(), writes);
-        println!("runs {}", RUNS.get());
+        println!("polls {}", POLLS.get());
         println!("finished {}", FINISHED.get());
     });
 }

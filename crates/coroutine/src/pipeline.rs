@@ -1,0 +1,197 @@
+//! Pipelines for work: typed stages, at the speed of a loop over blocks.
+//!
+//! A pipeline is a value. Each stage plays a role, and `a >> b` compiles if `b` takes what `a`
+//! yields. Nothing runs before the whole pipeline is run.
+//!
+//! ```
+//! use selvedge::coroutine::pipeline::*;
+//!
+//! let log = "GET /warp 200\nGET /weft 404\n\nGET /knot 404\n";
+//! // Which lines hold 404? The paper's pipeline, with the line ends kept.
+//! let grep = group_by(whole_line())
+//!     >> if_then_else(any(substring(b"404")), id(), suppress())
+//!     >> concatenate();
+//! let found = (from_chunks([log]) >> grep.clone()).collect();
+//! assert_eq!(found, b"GET /weft 404\nGET /knot 404\n");
+//!
+//! // The same stages, in front of a consumer.
+//! let bytes = (from_chunks([log]) >> grep >> count()).run();
+//! assert_eq!(bytes, 28);
+//! ```
+//!
+//! A branch takes the sections that its splitter calls true or false, and the outputs are merged in
+//! the order in which they appear. So a pipeline changes the sections that match and passes all
+//! else on, byte by byte, in its place:
+//!
+//! ```
+//! use selvedge::coroutine::pipeline::*;
+//!
+//! let text = "a warp (a warp and (a warp)), a warp";
+//! let inside = between(end_of(substring(b"(")), start_of(substring(b")")));
+//! // Within brackets, each `warp` becomes a `weft`.
+//! let weft = foreach(substring(b"warp"), substitute(b"weft"), id());
+//! let changed = (from_chunks([text]) >> if_then_else(inside, weft, id())).collect();
+//! assert_eq!(changed, b"a warp (a weft and (a weft)), a warp");
+//! ```
+//!
+//! Stages never wait. The holder of a pipeline waits for its input and for its output, and steps it
+//! in between: [`StepByStep`], [`Feeding`] and [`Pulling`].
+//!
+//! ```
+//! use selvedge::coroutine::pipeline::*;
+//! use selvedge::{Fifo, fork, spawn};
+//! use std::sync::Arc;
+//!
+//! selvedge::run(async {
+//!     let (input, output) = (Arc::new(Fifo::new()), Arc::new(Fifo::new()));
+//!     let (source, sink) = (input.clone(), output.clone());
+//!     let stage = spawn(async move {
+//!         let mut upper = lift121(|c: &u8| c.to_ascii_uppercase()).step();
+//!         for _ in 0..2 {
+//!             let block: Vec<u8> = source.take().await;
+//!             sink.put(upper.put_chunk(&block).to_vec());
+//!         }
+//!     });
+//!     input.put(b"warp ".to_vec());
+//!     input.put(b"weft".to_vec());
+//!     stage.await.unwrap();
+//!     assert_eq!([output.take().await, output.take().await].concat(), b"WARP WEFT");
+//! })
+//! .unwrap();
+//! ```
+//!
+//! | for | there is |
+//! |---|---|
+//! | where items come from | [`from_iter`], [`from_chunks`], [`from_fn`], [`naturals`], [`repeat`] |
+//! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`rewrite`] |
+//! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`substitute`] |
+//! | a stage written as a coroutine | [`transducer`] with its [`Io`] |
+//! | where items go | [`collect`], [`fold`], [`count`], [`head`], [`each_chunk`] |
+//! | sections of a stream | [`satisfies`], [`line`], [`whole_line`], [`substring`], [`everything`] |
+//! | logic of sections | `!a`, `a & b`, <code>a &#124; b</code>, [`and_then`](Splitter::and_then), [`or_else`](Splitter::or_else), [`between`] |
+//! | sections by their place | [`first`], [`last`], [`prefix`], [`suffix`], [`start_of`], [`end_of`] |
+//! | sections by what is in them | [`having`], [`having_only`] |
+//! | branches | [`if_then_else`], [`select`], [`wherever`], [`unless`], [`foreach`] |
+//! | loops | [`while_`], [`nested_in`] |
+//! | lists | [`group_by`], [`any`], [`all`], [`concatenate`], [`select_numbered`] |
+//! | one stream of two | [`join`], [`join_generators`], [`join_transduced`], [`join_with`] |
+//! | a pipeline between things that wait | [`Transducer::step`], [`Iteratee::feed`], [`Generator::pull`] |
+//! | stages of your own | [`Transduce`], [`Split`], [`Generate`], [`Consume`], [`Merge`] |
+//!
+//! # Design
+//! **Push.** The upstream stage calls the downstream one: [`Sink::put`] with one item, or
+//! [`Sink::put_chunk`] with many. Each stage is a state machine with a type of its own, and the
+//! calls are known when the program is compiled. So a chain of lifted functions becomes one loop.
+//! A generator is asked for some items at a time, so that a join can take two of them in step.
+//!
+//! **Lent.** An item is passed by reference. A chunk is a slice of the block that was read, and a
+//! splitter cuts it without a copy. [`Lists`] are a block with the ends of its lists not yet
+//! searched for. A stage copies the items that it must keep: a list that reaches over the end of a
+//! block, a section that is not decided, one side of a join.
+//!
+//! **Sections.** A splitter tells where a section ends ([`Sections::close`]). So an empty section
+//! is not lost, and two neighbours of one verdict are two.
+//!
+//! **Recipes.** A stage that is cloned before it is fed is the recipe once more. [`foreach`],
+//! [`having`] and [`any`] begin a stage anew for each section in this way.
+//!
+//! **The end.** The end of the input runs down the pipeline, and each stage puts out what it has
+//! kept. A stage that takes no more breaks, and the break runs up: no stage upstream is called
+//! again. The generator is dropped before the consumer gives its result.
+//!
+//! # Differences
+//! 1. The paper resumes both sides of a pipe in each step, so that the producer runs one step
+//!    ahead. Here a stage runs when an item comes. The results are the same, the order of effects
+//!    is not. [`trampoline`](super::trampoline) has the paper's order.
+//! 2. A consumer that is finished stops what is upstream. The paper drains it.
+//! 3. Generators, transducers, splitters and joins have no results. The result of the pipeline is
+//!    that of its consumer.
+//! 4. A stage never waits for anything but its items.
+//!
+//! # Pipes that do not fit
+//! ```compile_fail,E0277
+//! use selvedge::coroutine::pipeline::*;
+//! // `Iteratee<[u8], CountItems>` cannot stand downstream of a generator of `u64`:
+//! // expected a transducer or an iteratee that takes `u64`.
+//! let _ = naturals() >> count::<[u8]>();
+//! ```
+//! ```compile_fail,E0277
+//! use selvedge::coroutine::pipeline::*;
+//! // A generator takes no items.
+//! let _ = naturals() >> naturals();
+//! ```
+//! ```compile_fail,E0277
+//! use selvedge::coroutine::pipeline::*;
+//! // A splitter is no transducer: `select(line())` is one.
+//! let _ = from_chunks(["warp"]) >> line();
+//! ```
+//! ```compile_fail,E0277
+//! use selvedge::coroutine::pipeline::*;
+//! // The branch yields numbers, and the next stage takes bytes.
+//! let lengths = group_by(line()) >> lift121(|line: &[u8]| line.len() as u64);
+//! let _ = lengths >> group_by(line());
+//! ```
+//! ```compile_fail,E0599
+//! use selvedge::coroutine::pipeline::*;
+//! // A generator is no whole pipeline: it has no consumer.
+//! naturals().run();
+//! ```
+//! ```compile_fail,E0369
+//! use selvedge::coroutine::pipeline::*;
+//! // An iteratee yields nothing.
+//! let _ = count::<u64>() >> count::<u64>();
+//! ```
+//! ```compile_fail,E0308
+//! use selvedge::coroutine::pipeline::*;
+//! // Both branches yield the same type.
+//! let _ = if_then_else(line(), id(), lift121(|c: &u8| u64::from(*c)));
+//! ```
+
+mod any;
+mod body;
+mod branch;
+mod chain;
+mod choose;
+mod consume;
+mod flow;
+mod generate;
+mod group;
+mod item;
+pub mod join;
+mod lift;
+mod list;
+mod logic;
+mod number;
+mod record;
+mod recur;
+mod role;
+mod section;
+mod split;
+mod stage;
+
+pub use any::{Within, all, any};
+pub use body::{Body, Io, NextItem, PutItem, transducer};
+pub use branch::{IfThenElse, if_then_else, select, unless, wherever};
+pub use chain::{AfterGenerator, AfterTransducer, Chain};
+pub use choose::{Choose, LastOf, end_of, first, last, prefix, start_of, suffix};
+pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
+pub use flow::Flowing;
+pub use generate::{FromChunks, FromFn, FromIter, from_chunks, from_fn, from_iter, naturals, repeat};
+pub use group::{GroupBy, group_by};
+pub use item::{Chunk, Flow, Item, Store};
+pub use join::{JoinGenerators, JoinTransduced, JoinWith, join_generators, join_transduced, join_with};
+pub use lift::{
+    Concatenate, Filter, Framed, Lift121, LiftStateful, LiftStateless, Rewrite, Suppress, TakeFirst,
+    Unchanged, append, concatenate, filter, id, lift_stateful, lift_stateless, lift121, prepend, rewrite,
+    suppress, take,
+};
+pub use list::{Cut, ListStore, Lists};
+pub use logic::{Negated, Zipped, between};
+pub use number::{SelectNumbered, select_numbered};
+pub use recur::{Nested, While, nested_in, while_};
+pub use role::{Feeding, Generator, Iteratee, Join, Program, Pulling, Splitter, StepByStep, Transducer};
+pub use section::{Foreach, Having, Substitute, foreach, having, having_only, substitute};
+pub use split::{
+    Everything, LineSplit, Satisfies, Substring, everything, line, satisfies, substring, whole_line,
+};
+pub use stage::{Consume, Generate, JoinStep, Merge, Sections, Sink, Split, Transduce, Upcoming};

@@ -1,0 +1,280 @@
+//! `a >> b`: two neighbours become one stage.
+//!
+//! The upstream stage is called with the downstream one as its [`Sink`], so that a put is a call of
+//! a known function, and the compiler sees the whole loop at once. There is no edge at run time.
+//!
+//! A stage that breaks is finished. If the downstream stage has broken, then the upstream stage is
+//! cut: no call reaches it again. If the upstream stage has broken by itself, then the downstream
+//! stage is ended at once, because its input has ended.
+
+use super::item::{FINISHED, Flow, Item};
+use super::role::{Eats, Generator, Iteratee, Program, Transducer};
+use super::stage::{Consume, Generate, Sink, Transduce};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{ControlFlow, Shr};
+
+/// The stage `up` and the stage `down` after it, as one stage. `a >> b` makes it.
+pub struct Chain<X, Y, B: ?Sized> {
+    up: X,
+    down: Y,
+    /// One of the two has broken.
+    over: bool,
+    between: PhantomData<fn(&B)>,
+}
+
+impl<X, Y, B: ?Sized> Chain<X, Y, B> {
+    fn new(up: X, down: Y) -> Self {
+        Chain { up, down, over: false, between: PhantomData }
+    }
+}
+
+impl<X: Clone, Y: Clone, B: ?Sized> Clone for Chain<X, Y, B> {
+    fn clone(&self) -> Self {
+        Chain::new(self.up.clone(), self.down.clone())
+    }
+}
+
+impl<X, Y, B: ?Sized> fmt::Debug for Chain<X, Y, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chain").field("over", &self.over).finish_non_exhaustive()
+    }
+}
+
+/// The transducer `stage`, and `out` behind it, as the downstream side of an edge.
+struct Onto<'a, T, S, C: ?Sized> {
+    stage: &'a mut T,
+    out: &'a mut S,
+    /// Whether `stage` has broken.
+    finished: bool,
+    yields: PhantomData<fn(&C)>,
+}
+
+impl<'a, T, S, C: ?Sized> Onto<'a, T, S, C> {
+    fn new(stage: &'a mut T, out: &'a mut S) -> Self {
+        Onto { stage, out, finished: false, yields: PhantomData }
+    }
+}
+
+impl<B: Item + ?Sized, C: Item + ?Sized, T: Transduce<B, C>, S: Sink<C>> Sink<B> for Onto<'_, T, S, C> {
+    const CHUNKS: bool = T::CHUNKS;
+
+    #[inline(always)]
+    fn put(&mut self, item: &B) -> Flow {
+        let flow = self.stage.put(item, self.out);
+        self.finished |= flow.is_break();
+        flow
+    }
+
+    #[inline(always)]
+    fn put_chunk(&mut self, chunk: B::Chunk<'_>) -> Flow {
+        let flow = self.stage.put_chunk(chunk, self.out);
+        self.finished |= flow.is_break();
+        flow
+    }
+}
+
+impl<A, B, C, X, Y> Transduce<A, C> for Chain<X, Y, B>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    C: Item + ?Sized,
+    X: Transduce<A, B>,
+    Y: Transduce<B, C>,
+{
+    const CHUNKS: bool = X::CHUNKS;
+
+    #[inline(always)]
+    fn put<S: Sink<C>>(&mut self, item: &A, out: &mut S) -> Flow {
+        let mut onto = Onto::new(&mut self.down, out);
+        let flow = self.up.put(item, &mut onto);
+        if flow.is_break() && !onto.finished {
+            self.down.end(out)?;
+        }
+        flow
+    }
+
+    #[inline(always)]
+    fn put_chunk<S: Sink<C>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
+        let mut onto = Onto::new(&mut self.down, out);
+        let flow = self.up.put_chunk(chunk, &mut onto);
+        if flow.is_break() && !onto.finished {
+            self.down.end(out)?;
+        }
+        flow
+    }
+
+    fn end<S: Sink<C>>(&mut self, out: &mut S) -> Flow {
+        let mut onto = Onto::new(&mut self.down, out);
+        let _over = self.up.end(&mut onto);
+        if onto.finished { FINISHED } else { self.down.end(out) }
+    }
+}
+
+impl<B, C, X, Y> Generate<C> for Chain<X, Y, B>
+where
+    B: Item + ?Sized,
+    C: Item + ?Sized,
+    X: Generate<B>,
+    Y: Transduce<B, C>,
+{
+    #[inline]
+    fn pump<S: Sink<C>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
+        let mut onto = Onto::new(&mut self.down, out);
+        let flow = self.up.pump(&mut onto);
+        if flow != ControlFlow::Continue(true) && !onto.finished {
+            self.down.end(out)?;
+        }
+        flow
+    }
+
+    #[inline]
+    fn all<S: Sink<C>>(&mut self, out: &mut S) {
+        let mut onto = Onto::new(&mut self.down, out);
+        self.up.all(&mut onto);
+        if !onto.finished {
+            let _finished = self.down.end(out);
+        }
+    }
+}
+
+impl<A, B, X, Y> Consume<A> for Chain<X, Y, B>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    X: Transduce<A, B>,
+    Y: Consume<B>,
+{
+    type Result = Y::Result;
+
+    const CHUNKS: bool = X::CHUNKS;
+
+    #[inline(always)]
+    fn put(&mut self, item: &A) -> Flow {
+        let flow = self.up.put(item, &mut Eats(&mut self.down));
+        self.over |= flow.is_break();
+        flow
+    }
+
+    #[inline(always)]
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        let flow = self.up.put_chunk(chunk, &mut Eats(&mut self.down));
+        self.over |= flow.is_break();
+        flow
+    }
+
+    fn end(mut self) -> Y::Result {
+        if !self.over {
+            let _over = self.up.end(&mut Eats(&mut self.down));
+        }
+        self.down.end()
+    }
+}
+
+/// What may stand downstream of a generator of `B`: a [`Transducer`] or an [`Iteratee`] that takes
+/// `B`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand downstream of a generator of `{B}`",
+    label = "expected a transducer or an iteratee that takes `{B}`"
+)]
+pub trait AfterGenerator<B: ?Sized, G> {
+    /// The two as one.
+    type Whole;
+
+    /// Puts the generator before `self`.
+    fn after(self, generator: Generator<B, G>) -> Self::Whole;
+}
+
+impl<B, C, G, T> AfterGenerator<B, G> for Transducer<B, C, T>
+where
+    B: Item + ?Sized,
+    C: Item + ?Sized,
+    G: Generate<B>,
+    T: Transduce<B, C>,
+{
+    type Whole = Generator<C, Chain<G, T, B>>;
+
+    fn after(self, generator: Generator<B, G>) -> Self::Whole {
+        Generator::new(Chain::new(generator.stage, self.stage))
+    }
+}
+
+impl<B, G, I> AfterGenerator<B, G> for Iteratee<B, I>
+where
+    B: Item + ?Sized,
+    G: Generate<B>,
+    I: Consume<B>,
+{
+    type Whole = Program<B, G, I>;
+
+    fn after(self, generator: Generator<B, G>) -> Self::Whole {
+        Program::new(generator, self)
+    }
+}
+
+/// The paper's `=>=`, from a generator.
+impl<B: Item + ?Sized, G: Generate<B>, R: AfterGenerator<B, G>> Shr<R> for Generator<B, G> {
+    type Output = R::Whole;
+
+    fn shr(self, downstream: R) -> R::Whole {
+        downstream.after(self)
+    }
+}
+
+/// What may stand downstream of a transducer to `B`: a [`Transducer`] or an [`Iteratee`] that takes
+/// `B`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand downstream of a transducer to `{B}`",
+    label = "expected a transducer or an iteratee that takes `{B}`"
+)]
+pub trait AfterTransducer<A: ?Sized, B: ?Sized, T> {
+    /// The two as one.
+    type Whole;
+
+    /// Puts the transducer before `self`.
+    fn after(self, transducer: Transducer<A, B, T>) -> Self::Whole;
+}
+
+impl<A, B, C, T, U> AfterTransducer<A, B, T> for Transducer<B, C, U>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    C: Item + ?Sized,
+    T: Transduce<A, B>,
+    U: Transduce<B, C>,
+{
+    type Whole = Transducer<A, C, Chain<T, U, B>>;
+
+    fn after(self, transducer: Transducer<A, B, T>) -> Self::Whole {
+        Transducer::new(Chain::new(transducer.stage, self.stage))
+    }
+}
+
+impl<A, B, T, I> AfterTransducer<A, B, T> for Iteratee<B, I>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    T: Transduce<A, B>,
+    I: Consume<B>,
+{
+    type Whole = Iteratee<A, Chain<T, I, B>>;
+
+    fn after(self, transducer: Transducer<A, B, T>) -> Self::Whole {
+        Iteratee::new(Chain::new(transducer.stage, self.stage))
+    }
+}
+
+/// The paper's `=>=`, from a transducer.
+impl<A, B, T, R> Shr<R> for Transducer<A, B, T>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    T: Transduce<A, B>,
+    R: AfterTransducer<A, B, T>,
+{
+    type Output = R::Whole;
+
+    fn shr(self, downstream: R) -> R::Whole {
+        downstream.after(self)
+    }
+}

@@ -1,0 +1,537 @@
+//! Joins: one stream of two.
+//!
+//! | the output is | join |
+//! |---|---|
+//! | the left stream, then the right one | [`concatenate`] |
+//! | items from both in turn | [`interleave`] |
+//! | a function of both next items | [`zip_with`] |
+//! | both streams, each sorted, in order | [`merge`] |
+//! | what another join makes with left and right exchanged | [`flip`] |
+//!
+//! [`join_generators`] joins two generators, [`join_transduced`] two transducers of the same input,
+//! and [`join_with`] a generator and the stream. A join says which of the two it wants next, and
+//! items of the other side are kept meanwhile. The documentation of each join says how many these
+//! may be.
+
+use super::branch::{BranchSide, Gate};
+use super::item::{FINISHED, Flow, GO_ON, Item, Store};
+use super::role::{Generator, Join, Keep, Transducer};
+use super::stage::{Generate, JoinStep, Merge, Sink, Transduce, Upcoming};
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+/// The stage of [`concatenate`].
+#[derive(Debug, Clone)]
+pub struct Both;
+
+/// The left stream, and then the right one.
+///
+/// The right stream of [`join_transduced`] is kept as a whole. That of [`join_generators`] is not
+/// generated before the left one has ended.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_iter, join, join_generators};
+///
+/// let both = join_generators(from_iter([1, 2]), from_iter([3]), join::concatenate());
+/// assert_eq!(both.collect(), [1, 2, 3]);
+/// ```
+pub fn concatenate<A: Item + ?Sized>() -> Join<A, Both> {
+    Join::new(Both)
+}
+
+impl<A: Item + ?Sized> Merge<A> for Both {
+    fn step<S: Sink<A>>(&mut self, left: Upcoming<'_, A>, right: Upcoming<'_, A>, out: &mut S) -> JoinStep {
+        match (left, right) {
+            (Upcoming::Item(item), _) => JoinStep::put(out.put(item), true, false),
+            (Upcoming::Unknown, _) => JoinStep::WantsLeft,
+            (Upcoming::Ended, Upcoming::Item(item)) => JoinStep::put(out.put(item), false, true),
+            (Upcoming::Ended, Upcoming::Unknown) => JoinStep::WantsRight,
+            (Upcoming::Ended, Upcoming::Ended) => JoinStep::Finished,
+        }
+    }
+}
+
+/// The stage of [`interleave`].
+#[derive(Debug, Clone)]
+pub struct Interleave {
+    right: bool,
+}
+
+/// An item of the left stream, one of the right stream, and so on. When one of them has ended, the
+/// rest of the other follows.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_iter, join, join_generators};
+///
+/// let both = join_generators(from_iter([1, 3, 5, 7]), from_iter([2, 4]), join::interleave());
+/// assert_eq!(both.collect(), [1, 2, 3, 4, 5, 7]);
+/// ```
+pub fn interleave<A: Item + ?Sized>() -> Join<A, Interleave> {
+    Join::new(Interleave { right: false })
+}
+
+impl<A: Item + ?Sized> Merge<A> for Interleave {
+    fn step<S: Sink<A>>(&mut self, left: Upcoming<'_, A>, right: Upcoming<'_, A>, out: &mut S) -> JoinStep {
+        match (left, right) {
+            (Upcoming::Ended, Upcoming::Ended) => return JoinStep::Finished,
+            (Upcoming::Ended, _) => self.right = true,
+            (_, Upcoming::Ended) => self.right = false,
+            _ => {}
+        }
+        let turn = self.right;
+        match if turn { right } else { left } {
+            Upcoming::Item(item) => {
+                self.right = !turn;
+                JoinStep::put(out.put(item), !turn, turn)
+            }
+            _ if turn => JoinStep::WantsRight,
+            _ => JoinStep::WantsLeft,
+        }
+    }
+}
+
+/// The stage of [`zip_with`].
+#[derive(Debug, Clone)]
+pub struct ZipWith<F> {
+    f: F,
+}
+
+/// `f` of the next items of both. It is finished when one of the streams has ended.
+///
+/// # Paper
+/// [Pipes, Pipeline examples] `zipMonoids`, with `mappend` for `f`.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_iter, join, join_generators, naturals};
+///
+/// let sums = join_generators(naturals(), from_iter([10, 20]), join::zip_with(|a, b| a + b));
+/// assert_eq!(sums.collect(), [10, 21]);
+/// ```
+#[doc(alias = "zipMonoids")]
+pub fn zip_with<A: Clone + 'static, F: FnMut(&A, &A) -> A>(f: F) -> Join<A, ZipWith<F>> {
+    Join::new(ZipWith { f })
+}
+
+impl<A: Clone + 'static, F: FnMut(&A, &A) -> A> Merge<A> for ZipWith<F> {
+    fn step<S: Sink<A>>(&mut self, left: Upcoming<'_, A>, right: Upcoming<'_, A>, out: &mut S) -> JoinStep {
+        match (left, right) {
+            (Upcoming::Item(left), Upcoming::Item(right)) => {
+                JoinStep::put(out.put(&(self.f)(left, right)), true, true)
+            }
+            (Upcoming::Ended, _) | (_, Upcoming::Ended) => JoinStep::Finished,
+            (Upcoming::Unknown, _) => JoinStep::WantsLeft,
+            (_, Upcoming::Unknown) => JoinStep::WantsRight,
+        }
+    }
+}
+
+/// The stage of [`zip_lists`].
+#[derive(Debug, Clone)]
+pub struct ZipLists<E> {
+    list: Vec<E>,
+}
+
+/// Each list of the left stream with the next list of the right stream after it. It is finished
+/// when one of the streams has ended.
+///
+/// # Paper
+/// [Pipes, Pipeline examples] `zipMonoids` for lists.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{concatenate, from_chunks, from_iter, group_by, join};
+/// use selvedge::coroutine::pipeline::{join_generators, naturals, rewrite, whole_line};
+///
+/// let number = |n: &u64, text: &mut Vec<u8>| text.extend(format!("{}: ", n + 1).bytes());
+/// let numbers = naturals() >> rewrite(number);
+/// let lines = from_chunks(["warp\n\nweft\n"]) >> group_by(whole_line());
+/// let numbered = join_generators(numbers, lines, join::zip_lists()) >> concatenate();
+/// assert_eq!(numbered.collect(), b"1: warp\n2: \n3: weft\n");
+/// ```
+pub fn zip_lists<E: Clone + 'static>() -> Join<[E], ZipLists<E>> {
+    Join::new(ZipLists { list: Vec::new() })
+}
+
+impl<E: Clone + 'static> Merge<[E]> for ZipLists<E> {
+    fn step<S: Sink<[E]>>(
+        &mut self,
+        left: Upcoming<'_, [E]>,
+        right: Upcoming<'_, [E]>,
+        out: &mut S,
+    ) -> JoinStep {
+        match (left, right) {
+            (Upcoming::Item(left), Upcoming::Item(right)) => {
+                self.list.clear();
+                self.list.extend_from_slice(left);
+                self.list.extend_from_slice(right);
+                JoinStep::put(out.put(&self.list), true, true)
+            }
+            (Upcoming::Ended, _) | (_, Upcoming::Ended) => JoinStep::Finished,
+            (Upcoming::Unknown, _) => JoinStep::WantsLeft,
+            (_, Upcoming::Unknown) => JoinStep::WantsRight,
+        }
+    }
+}
+
+/// The stage of [`merge`].
+#[derive(Debug, Clone)]
+pub struct InOrder<F> {
+    compare: F,
+}
+
+/// The items of both streams in the order of `compare`, if each stream is in that order. Of two
+/// equal items the left one comes first.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_iter, join, join_generators};
+///
+/// let sorted = join_generators(from_iter([1, 4, 5]), from_iter([2, 4]), join::merge(i32::cmp));
+/// assert_eq!(sorted.collect(), [1, 2, 4, 4, 5]);
+/// ```
+pub fn merge<A: Item + ?Sized, F: FnMut(&A, &A) -> Ordering>(compare: F) -> Join<A, InOrder<F>> {
+    Join::new(InOrder { compare })
+}
+
+impl<A: Item + ?Sized, F: FnMut(&A, &A) -> Ordering> Merge<A> for InOrder<F> {
+    fn step<S: Sink<A>>(&mut self, left: Upcoming<'_, A>, right: Upcoming<'_, A>, out: &mut S) -> JoinStep {
+        let right_first = match (&left, &right) {
+            (Upcoming::Ended, Upcoming::Ended) => return JoinStep::Finished,
+            (Upcoming::Unknown, _) => return JoinStep::WantsLeft,
+            (_, Upcoming::Unknown) => return JoinStep::WantsRight,
+            (Upcoming::Item(left), Upcoming::Item(right)) => (self.compare)(left, right) == Ordering::Greater,
+            (Upcoming::Ended, _) => true,
+            (_, Upcoming::Ended) => false,
+        };
+        match if right_first { right } else { left } {
+            Upcoming::Item(item) => JoinStep::put(out.put(item), !right_first, right_first),
+            _ => JoinStep::Finished,
+        }
+    }
+}
+
+/// The stage of [`flip`].
+#[derive(Debug, Clone)]
+pub struct Flip<J> {
+    join: J,
+}
+
+/// `join` with left and right exchanged.
+///
+/// # Paper
+/// [Pipes, Parting and joining the stream] `flipJoin`.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_iter, join, join_generators};
+///
+/// let both = join_generators(from_iter([1]), from_iter([2, 3]), join::flip(join::concatenate()));
+/// assert_eq!(both.collect(), [2, 3, 1]);
+/// ```
+#[doc(alias = "flipJoin")]
+pub fn flip<A: Item + ?Sized, J: Merge<A>>(join: Join<A, J>) -> Join<A, Flip<J>> {
+    Join::new(Flip { join: join.stage })
+}
+
+impl<A: Item + ?Sized, J: Merge<A>> Merge<A> for Flip<J> {
+    fn step<S: Sink<A>>(&mut self, left: Upcoming<'_, A>, right: Upcoming<'_, A>, out: &mut S) -> JoinStep {
+        match self.join.step(right, left, out) {
+            JoinStep::Took { left: right, right: left } => JoinStep::Took { left, right },
+            JoinStep::WantsLeft => JoinStep::WantsRight,
+            JoinStep::WantsRight => JoinStep::WantsLeft,
+            JoinStep::Finished => JoinStep::Finished,
+        }
+    }
+}
+
+/// A join and the items that it has not taken.
+#[derive(Debug, Clone)]
+struct Meeting<J, C> {
+    join: J,
+    left: Untaken<C>,
+    right: Untaken<C>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Untaken<C> {
+    items: C,
+    /// How many of the items have been taken.
+    taken: usize,
+    ended: bool,
+}
+
+impl<C> Untaken<C> {
+    #[inline]
+    fn head<A: Item + ?Sized>(&self) -> Upcoming<'_, A>
+    where
+        C: Store<A>,
+    {
+        if self.taken < self.items.count() {
+            Upcoming::Item(self.items.at(self.taken))
+        } else if self.ended {
+            Upcoming::Ended
+        } else {
+            Upcoming::Unknown
+        }
+    }
+
+    fn forget<A: Item + ?Sized>(&mut self)
+    where
+        C: Store<A>,
+    {
+        self.items.forget(self.taken);
+        self.taken = 0;
+    }
+}
+
+/// Which side a join waits for.
+enum Wants {
+    Left,
+    Right,
+}
+
+impl<J, C: Default> Meeting<J, C> {
+    fn new(join: J) -> Self {
+        let queue = || Untaken { items: C::default(), taken: 0, ended: false };
+        Meeting { join, left: queue(), right: queue() }
+    }
+
+    /// Runs the join until it wants an item that is not there. Breaks when it is finished.
+    fn run<A: Item + ?Sized>(&mut self, out: &mut impl Sink<A>) -> ControlFlow<(), Wants>
+    where
+        J: Merge<A>,
+        C: Store<A>,
+    {
+        let wants = loop {
+            match self.join.step(self.left.head(), self.right.head(), out) {
+                JoinStep::Took { left, right } => {
+                    self.left.taken += usize::from(left);
+                    self.right.taken += usize::from(right);
+                }
+                JoinStep::WantsLeft => break Wants::Left,
+                JoinStep::WantsRight => break Wants::Right,
+                JoinStep::Finished => return ControlFlow::Break(()),
+            }
+        };
+        self.left.forget();
+        self.right.forget();
+        ControlFlow::Continue(wants)
+    }
+}
+
+/// The stage of [`join_generators`].
+#[derive(Debug, Clone)]
+pub struct JoinGenerators<G, H, J, C> {
+    left: G,
+    right: H,
+    meeting: Meeting<J, C>,
+}
+
+/// Joins two generators. Each generates when the join wants it.
+///
+/// # Paper
+/// [Pipes, Parting and joining the stream] `joinTransduced` of two generators.
+pub fn join_generators<A, G, H, J>(
+    left: Generator<A, G>,
+    right: Generator<A, H>,
+    join: Join<A, J>,
+) -> Generator<A, JoinGenerators<G, H, J, A::Store>>
+where
+    A: Item + ?Sized,
+    G: Generate<A>,
+    H: Generate<A>,
+    J: Merge<A>,
+{
+    let meeting = Meeting::new(join.stage);
+    Generator::new(JoinGenerators { left: left.stage, right: right.stage, meeting })
+}
+
+/// Pumps a generator into the queue of its side.
+fn pump<A: Item + ?Sized, C: Store<A>>(generator: &mut impl Generate<A>, queue: &mut Untaken<C>) {
+    if generator.pump(&mut Keep(&mut queue.items)) != ControlFlow::Continue(true) {
+        queue.ended = true;
+    }
+}
+
+impl<A, G, H, J, C> Generate<A> for JoinGenerators<G, H, J, C>
+where
+    A: Item + ?Sized,
+    G: Generate<A>,
+    H: Generate<A>,
+    J: Merge<A>,
+    C: Store<A>,
+{
+    fn pump<S: Sink<A>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
+        let out = &mut Gate::new(out);
+        match self.meeting.run(out) {
+            ControlFlow::Continue(Wants::Left) => pump(&mut self.left, &mut self.meeting.left),
+            ControlFlow::Continue(Wants::Right) => pump(&mut self.right, &mut self.meeting.right),
+            ControlFlow::Break(()) if out.closed => return ControlFlow::Break(()),
+            ControlFlow::Break(()) => return ControlFlow::Continue(false),
+        }
+        ControlFlow::Continue(true)
+    }
+}
+
+/// The stage of [`join_transduced`].
+#[derive(Debug, Clone)]
+pub struct JoinTransduced<T, U, J, C> {
+    left: BranchSide<T>,
+    right: BranchSide<U>,
+    meeting: Meeting<J, C>,
+}
+
+/// Sends the input to `left` and to `right`, and joins what they yield.
+///
+/// Both take a whole chunk before the join looks at it, so items of at least one chunk are kept. It
+/// keeps more if one side yields more than the join takes of it: a join of a stream with itself
+/// delayed by `n` items keeps `n`.
+///
+/// # Paper
+/// [Pipes, Parting and joining the stream] `joinTransduced`.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_iter, id, join, join_transduced, lift121};
+///
+/// let squares = join_transduced(id(), lift121(|n: &i32| n * n), join::interleave());
+/// assert_eq!((from_iter([2, 3]) >> squares).collect(), [2, 4, 3, 9]);
+/// ```
+#[doc(alias = "joinTransduced")]
+pub fn join_transduced<A, B, T, U, J>(
+    left: Transducer<A, B, T>,
+    right: Transducer<A, B, U>,
+    join: Join<B, J>,
+) -> Transducer<A, B, JoinTransduced<T, U, J, B::Store>>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    T: Transduce<A, B>,
+    U: Transduce<A, B>,
+    J: Merge<B>,
+{
+    let (left, right) = (BranchSide::new(left.stage), BranchSide::new(right.stage));
+    Transducer::new(JoinTransduced { left, right, meeting: Meeting::new(join.stage) })
+}
+
+/// Calls `put`, and keeps what the transducer yields in the queue of its side.
+fn drive<B: Item + ?Sized, T, C: Store<B>>(
+    side: &mut BranchSide<T>,
+    queue: &mut Untaken<C>,
+    put: impl FnOnce(&mut T, &mut Gate<'_, Keep<'_, C>>) -> Flow,
+) {
+    // A store is never closed.
+    let _ = side.drive(&mut Gate::new(&mut Keep(&mut queue.items)), put);
+    queue.ended |= side.finished;
+}
+
+impl<A, B, T, U, J, C> Transduce<A, B> for JoinTransduced<T, U, J, C>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    T: Transduce<A, B>,
+    U: Transduce<A, B>,
+    J: Merge<B>,
+    C: Store<B>,
+{
+    const CHUNKS: bool = true;
+
+    fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
+        let Self { left, right, meeting } = self;
+        drive(left, &mut meeting.left, |stage, queue| stage.put(item, queue));
+        drive(right, &mut meeting.right, |stage, queue| stage.put(item, queue));
+        meeting.run(out)?;
+        GO_ON
+    }
+
+    fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
+        let Self { left, right, meeting } = self;
+        drive(left, &mut meeting.left, |stage, queue| stage.put_chunk(chunk, queue));
+        drive(right, &mut meeting.right, |stage, queue| stage.put_chunk(chunk, queue));
+        meeting.run(out)?;
+        GO_ON
+    }
+
+    fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
+        let Self { left, right, meeting } = self;
+        drive(left, &mut meeting.left, |stage, queue| stage.end(queue));
+        drive(right, &mut meeting.right, |stage, queue| stage.end(queue));
+        (meeting.left.ended, meeting.right.ended) = (true, true);
+        meeting.run(out)?;
+        FINISHED
+    }
+}
+
+/// The stage of [`join_with`].
+#[derive(Debug, Clone)]
+pub struct JoinWith<G, J, C> {
+    left: G,
+    meeting: Meeting<J, C>,
+}
+
+/// Joins `left` with the stream, which is the right side. `left` generates when the join wants it.
+///
+/// # Paper
+/// [Pipes, Parting and joining the stream] `joinTransduced` of a generator and the identity.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_iter, join, join_with, naturals};
+///
+/// let raised = from_iter([10, 10, 10]) >> join_with(naturals(), join::zip_with(|a, b| a + b));
+/// assert_eq!(raised.collect(), [10, 11, 12]);
+/// ```
+pub fn join_with<A, G, J>(
+    left: Generator<A, G>,
+    join: Join<A, J>,
+) -> Transducer<A, A, JoinWith<G, J, A::Store>>
+where
+    A: Item + ?Sized,
+    G: Generate<A>,
+    J: Merge<A>,
+{
+    Transducer::new(JoinWith { left: left.stage, meeting: Meeting::new(join.stage) })
+}
+
+impl<G, J, C> JoinWith<G, J, C> {
+    /// Runs the join until it wants an item of the stream.
+    fn run<A: Item + ?Sized>(&mut self, out: &mut impl Sink<A>) -> Flow
+    where
+        G: Generate<A>,
+        J: Merge<A>,
+        C: Store<A>,
+    {
+        while let Wants::Left = self.meeting.run(out)? {
+            pump(&mut self.left, &mut self.meeting.left);
+        }
+        GO_ON
+    }
+}
+
+impl<A, G, J, C> Transduce<A, A> for JoinWith<G, J, C>
+where
+    A: Item + ?Sized,
+    G: Generate<A>,
+    J: Merge<A>,
+    C: Store<A>,
+{
+    const CHUNKS: bool = true;
+
+    fn put<S: Sink<A>>(&mut self, item: &A, out: &mut S) -> Flow {
+        self.meeting.right.items.keep(item);
+        self.run(out)
+    }
+
+    fn put_chunk<S: Sink<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
+        self.meeting.right.items.keep_all(chunk);
+        self.run(out)
+    }
+
+    fn end<S: Sink<A>>(&mut self, out: &mut S) -> Flow {
+        self.meeting.right.ended = true;
+        self.run(out)
+    }
+}

@@ -1,0 +1,387 @@
+//! The roles that a stage may play, with the types of its items.
+
+use super::item::{FINISHED, Flow, GO_ON, Item, Store};
+use super::stage::{Consume, Generate, Merge, Sink, Split, Transduce};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+/// Declares a role: a recipe `stage`, with the types of its items as parameters.
+macro_rules! impl_role {
+    ($role:ident, $($item:ident),+; $stage:ident: $protocol:ident) => {
+        impl<$($item: Item + ?Sized,)+ $stage: $protocol<$($item),+>> $role<$($item,)+ $stage> {
+            /// The stage inside, for a combinator of your own.
+            pub fn into_stage(self) -> $stage {
+                self.stage
+            }
+
+            /// The role of a stage of your own.
+            pub fn new(stage: $stage) -> Self {
+                $role { stage, items: PhantomData }
+            }
+        }
+
+        /// The recipe once more.
+        impl<$($item: ?Sized,)+ $stage: Clone> Clone for $role<$($item,)+ $stage> {
+            fn clone(&self) -> Self {
+                $role { stage: self.stage.clone(), items: PhantomData }
+            }
+        }
+
+        impl<$($item: ?Sized,)+ $stage> fmt::Debug for $role<$($item,)+ $stage> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let items: &[&str] = &[$(std::any::type_name::<$item>()),+];
+                write!(f, "{} of {}", stringify!($role), items.join(" to "))
+            }
+        }
+    };
+}
+
+/// A stage that yields items of type `B`, and takes none.
+///
+/// # Paper
+/// [Pipes, Listing 10] `Generator`, for work.
+///
+/// # Differences
+/// 1. A consumer that is finished stops the generator: the rest is not generated. The paper drains
+///    it, and with [`naturals`](super::naturals) that never ends.
+/// 2. It has no result of its own.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{naturals, take};
+///
+/// assert_eq!((naturals() >> take(3)).collect(), [0, 1, 2]);
+/// ```
+#[must_use = "a recipe does nothing until it is run"]
+pub struct Generator<B: ?Sized, G> {
+    pub(super) stage: G,
+    items: PhantomData<fn(&B)>,
+}
+
+impl_role!(Generator, B; G: Generate);
+
+/// A stage that takes items of type `A`, and yields items of type `B`.
+///
+/// # Paper
+/// [Pipes, Transducers in the middle] `Transducer`, for work.
+///
+/// # Differences
+/// 1. It has no result of its own.
+#[must_use = "a recipe does nothing until it is run"]
+pub struct Transducer<A: ?Sized, B: ?Sized, T> {
+    pub(super) stage: T,
+    items: PhantomData<fn(&A, &B)>,
+}
+
+impl_role!(Transducer, A, B; T: Transduce);
+
+/// A stage that takes items of type `A` and yields none. Its result is that of the pipeline.
+///
+/// # Paper
+/// [Pipes, Listing 10] `Iteratee`, for work.
+#[must_use = "a recipe does nothing until it is run"]
+pub struct Iteratee<A: ?Sized, I> {
+    pub(super) stage: I,
+    items: PhantomData<fn(&A)>,
+}
+
+impl_role!(Iteratee, A; I: Consume);
+
+/// A stage that cuts its input into sections, each of them true or false.
+///
+/// Two sections of the same verdict may follow each other, and a section may be empty: a blank line
+/// is a line.
+///
+/// # Paper
+/// [Pipes, Listing 14] `Splitter`.
+///
+/// # Differences
+/// 1. The paper's splitter says of each item on which side it goes. This one also says where a
+///    section ends, because otherwise the empty sections are lost.
+#[must_use = "a recipe does nothing until it is run"]
+pub struct Splitter<A: ?Sized, S> {
+    pub(super) stage: S,
+    items: PhantomData<fn(&A)>,
+}
+
+impl_role!(Splitter, A; S: Split);
+
+/// A stage that makes one stream of two. All three have items of type `A`.
+///
+/// # Paper
+/// [Pipes, Listing 14] `Join`.
+#[must_use = "a recipe does nothing until it is run"]
+pub struct Join<A: ?Sized, J> {
+    pub(super) stage: J,
+    items: PhantomData<fn(&A)>,
+}
+
+impl_role!(Join, A; J: Merge);
+
+/// A whole pipeline: a generator and its consumer. [`run`](Program::run) runs it.
+#[must_use = "a recipe does nothing until it is run"]
+#[derive(Debug, Clone)]
+pub struct Program<B: Item + ?Sized, G, I> {
+    generator: Generator<B, G>,
+    iteratee: Iteratee<B, I>,
+}
+
+impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
+    pub(super) fn new(generator: Generator<B, G>, iteratee: Iteratee<B, I>) -> Self {
+        Program { generator, iteratee }
+    }
+
+    /// Runs the pipeline to the end of its generator, or until its consumer is finished. Returns
+    /// the result of the consumer.
+    ///
+    /// # Paper
+    /// [Pipes, Listing 10] `run`.
+    pub fn run(self) -> I::Result {
+        let Program { mut generator, mut iteratee } = self;
+        generator.stage.all(&mut Eats(&mut iteratee.stage));
+        drop(generator);
+        iteratee.stage.end()
+    }
+}
+
+/// A consumer as the downstream side of an edge.
+pub(super) struct Eats<'a, I>(pub(super) &'a mut I);
+
+impl<A: Item + ?Sized, I: Consume<A>> Sink<A> for Eats<'_, I> {
+    const CHUNKS: bool = I::CHUNKS;
+
+    #[inline(always)]
+    fn put(&mut self, item: &A) -> Flow {
+        self.0.put(item)
+    }
+
+    #[inline(always)]
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        self.0.put_chunk(chunk)
+    }
+}
+
+/// The downstream side that keeps all items.
+pub(super) struct Keep<'a, C>(pub(super) &'a mut C);
+
+impl<A: Item + ?Sized, C: Store<A>> Sink<A> for Keep<'_, C> {
+    const CHUNKS: bool = true;
+
+    #[inline]
+    fn put(&mut self, item: &A) -> Flow {
+        self.0.keep(item);
+        GO_ON
+    }
+
+    #[inline]
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        self.0.keep_all(chunk);
+        GO_ON
+    }
+}
+
+impl<B: Item + ?Sized, G: Generate<B>> Generator<B, G> {
+    /// Runs the generator, and keeps all that it yields.
+    ///
+    /// # Paper
+    /// [Pipes, Listing 10] `runGenerator`.
+    #[doc(alias = "runGenerator")]
+    pub fn collect(mut self) -> B::Store {
+        let mut store = B::Store::default();
+        self.stage.all(&mut Keep(&mut store));
+        store
+    }
+
+    /// Runs the generator, and passes each item to `f`.
+    pub fn for_each(mut self, f: impl FnMut(&B)) {
+        let mut sink = Passes(f);
+        self.stage.all(&mut sink);
+    }
+
+    /// The generator for a holder that takes its items when they are wanted.
+    pub fn pull(self) -> Pulling<B, G> {
+        Pulling { generator: Some(self.stage), items: B::Store::default() }
+    }
+}
+
+struct Passes<F>(F);
+
+impl<A: Item + ?Sized, F: FnMut(&A)> Sink<A> for Passes<F> {
+    #[inline(always)]
+    fn put(&mut self, item: &A) -> Flow {
+        (self.0)(item);
+        GO_ON
+    }
+}
+
+/// A generator for a holder that takes its items when they are wanted. See [`Generator::pull`].
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_iter, lift121};
+///
+/// let mut squares = (from_iter([1, 2, 3]) >> lift121(|n: &u32| n * n)).pull();
+/// assert_eq!(squares.next_chunk(), Some(&[1, 4, 9][..]));
+/// assert_eq!(squares.next_chunk(), None);
+/// ```
+pub struct Pulling<B: Item + ?Sized, G> {
+    generator: Option<G>,
+    items: B::Store,
+}
+
+impl<B: Item + ?Sized, G: Generate<B>> Pulling<B, G> {
+    /// Some items that follow, or `None` at the end.
+    pub fn next_chunk(&mut self) -> Option<B::Chunk<'_>> {
+        self.items.clear();
+        while self.items.count() == 0 {
+            let generator = self.generator.as_mut()?;
+            if generator.pump(&mut Keep(&mut self.items)) != ControlFlow::Continue(true) {
+                self.generator = None;
+            }
+        }
+        Some(self.items.all())
+    }
+}
+
+impl<B: Item + ?Sized, G> fmt::Debug for Pulling<B, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pulling").field("ended", &self.generator.is_none()).finish_non_exhaustive()
+    }
+}
+
+impl<A: Item + ?Sized, I: Consume<A>> Iteratee<A, I> {
+    /// Starts the iteratee for a holder that feeds it.
+    pub fn feed(self) -> Feeding<A, I> {
+        Feeding { stage: self.stage, listens: true, items: PhantomData }
+    }
+}
+
+/// An iteratee for a holder that feeds it. See [`Iteratee::feed`].
+///
+/// The holder may wait between two chunks: it reads a socket, or takes from a Fifo.
+///
+/// # Examples
+/// ```
+/// use selvedge::Fifo;
+/// use selvedge::coroutine::pipeline::{count, group_by, line};
+///
+/// let lines = selvedge::round_robin(async {
+///     let blocks = Fifo::new();
+///     for block in ["warp\nwe", "ft\n"] {
+///         blocks.put(block.as_bytes());
+///     }
+///     let mut counting = (group_by(line()) >> count()).feed();
+///     for _ in 0..2 {
+///         let _finished = counting.put_chunk(blocks.take().await);
+///     }
+///     counting.end()
+/// })?;
+/// assert_eq!(lines, 2);
+/// # Ok::<(), selvedge::RunError>(())
+/// ```
+pub struct Feeding<A: ?Sized, I> {
+    stage: I,
+    listens: bool,
+    items: PhantomData<fn(&A)>,
+}
+
+impl<A: Item + ?Sized, I: Consume<A>> Feeding<A, I> {
+    /// Feeds one item. Breaks when the iteratee is finished; later items are dropped.
+    pub fn put(&mut self, item: &A) -> Flow {
+        self.after(|stage| stage.put(item))
+    }
+
+    /// Feeds the items of a chunk, as [`put`](Feeding::put) of each would.
+    pub fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        self.after(|stage| stage.put_chunk(chunk))
+    }
+
+    fn after(&mut self, put: impl FnOnce(&mut I) -> Flow) -> Flow {
+        if !self.listens {
+            return FINISHED;
+        }
+        let flow = put(&mut self.stage);
+        self.listens = flow.is_continue();
+        flow
+    }
+
+    /// The input has ended: the result.
+    pub fn end(self) -> I::Result {
+        self.stage.end()
+    }
+}
+
+impl<A: ?Sized, I> fmt::Debug for Feeding<A, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feeding").field("listens", &self.listens).finish_non_exhaustive()
+    }
+}
+
+impl<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>> Transducer<A, B, T> {
+    /// Starts the transducer for a holder that feeds it and takes what it yields.
+    pub fn step(self) -> StepByStep<A, B, T> {
+        StepByStep { stage: Some(self.stage), items: PhantomData, out: B::Store::default() }
+    }
+}
+
+/// A transducer for a holder that feeds it and takes what it yields. See [`Transducer::step`].
+///
+/// This is how a pipeline stands between two things that wait: the holder awaits a block, steps,
+/// and awaits that the output is taken. The holder runs one block at a time, so the stages need no
+/// queue.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{concatenate, group_by, prepend, whole_line};
+///
+/// let quoted = group_by(whole_line()) >> prepend(b"> ") >> concatenate();
+/// let mut quoting = quoted.step();
+/// assert_eq!(quoting.put_chunk(b"warp\nwe"), b"> warp\n");
+/// assert_eq!(quoting.put_chunk(b"ft"), b"");
+/// assert_eq!(quoting.end(), b"> weft");
+/// assert!(quoting.is_finished());
+/// ```
+pub struct StepByStep<A: ?Sized, B: Item + ?Sized, T> {
+    /// `None` when it is finished.
+    stage: Option<T>,
+    items: PhantomData<fn(&A)>,
+    out: B::Store,
+}
+
+impl<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>> StepByStep<A, B, T> {
+    /// Feeds the items of a chunk, and returns what follows from them. When the transducer is
+    /// finished, nothing follows.
+    pub fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> B::Chunk<'_> {
+        self.after(|stage, out| stage.put_chunk(chunk, out))
+    }
+
+    /// The input has ended. Returns what the transducer still has.
+    pub fn end(&mut self) -> B::Chunk<'_> {
+        self.after(|stage, out| {
+            stage.end(out)?;
+            FINISHED
+        })
+    }
+
+    fn after(&mut self, put: impl FnOnce(&mut T, &mut Keep<'_, B::Store>) -> Flow) -> B::Chunk<'_> {
+        self.out.clear();
+        if let Some(stage) = &mut self.stage
+            && put(stage, &mut Keep(&mut self.out)).is_break()
+        {
+            self.stage = None;
+        }
+        self.out.all()
+    }
+
+    /// Whether the transducer takes no more.
+    pub fn is_finished(&self) -> bool {
+        self.stage.is_none()
+    }
+}
+
+impl<A: ?Sized, B: Item + ?Sized, T> fmt::Debug for StepByStep<A, B, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepByStep").field("finished", &self.stage.is_none()).finish_non_exhaustive()
+    }
+}

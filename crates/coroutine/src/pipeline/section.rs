@@ -1,0 +1,357 @@
+//! A component begins anew for each section: `foreach`, `having`.
+
+use super::any::Detector;
+use super::branch::{BranchSide, Gate};
+use super::item::{FINISHED, Flow, GO_ON, Item, Store};
+use super::role::{Splitter, Transducer};
+use super::stage::{Sections, Sink, Split, Transduce};
+use std::marker::PhantomData;
+
+/// The stage of [`foreach`].
+#[derive(Debug, Clone)]
+pub struct Foreach<S, T, U> {
+    splitter: S,
+    sides: Sides<T, U>,
+}
+
+#[derive(Debug, Clone)]
+struct Sides<T, U> {
+    /// The recipes.
+    recipes: (T, U),
+    /// The side that runs, from its first item to the end of its section.
+    yes: Option<BranchSide<T>>,
+    no: Option<BranchSide<U>>,
+}
+
+/// Pipes each true section of `splitter` into a `yes` of its own, and each false one into a `no` of
+/// its own. Each of them is ended with its section, an empty section too.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{foreach, from_chunks, id, lift_stateful, line};
+///
+/// // A line is replaced by its length.
+/// let add = |count: &mut u8, _: &u8| {
+///     *count += 1;
+///     None
+/// };
+/// let length = lift_stateful(add, |count| [*count + b'0'], 0);
+/// let lengths = from_chunks(["warp\n\nwe", "ft\n"]) >> foreach(line(), length, id());
+/// assert_eq!(lengths.collect(), b"4\n0\n4\n");
+/// ```
+pub fn foreach<A, B, S, T, U>(
+    splitter: Splitter<A, S>,
+    yes: Transducer<A, B, T>,
+    no: Transducer<A, B, U>,
+) -> Transducer<A, B, Foreach<S, T, U>>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    S: Split<A>,
+    T: Transduce<A, B> + Clone,
+    U: Transduce<A, B> + Clone,
+{
+    let sides = Sides { recipes: (yes.stage, no.stage), yes: None, no: None };
+    Transducer::new(Foreach { splitter: splitter.stage, sides })
+}
+
+struct Restart<'a, 'b, T, U, O, B: ?Sized> {
+    sides: &'a mut Sides<T, U>,
+    gate: &'a mut Gate<'b, O>,
+    yields: PhantomData<fn(&B)>,
+}
+
+impl<A, B, T, U, O> Sections<A> for Restart<'_, '_, T, U, O, B>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    T: Transduce<A, B> + Clone,
+    U: Transduce<A, B> + Clone,
+    O: Sink<B>,
+{
+    fn part(&mut self, verdict: bool, item: &A) -> Flow {
+        let Sides { recipes, yes, no } = &mut *self.sides;
+        if verdict {
+            let side = yes.get_or_insert_with(|| BranchSide::new(recipes.0.clone()));
+            side.drive(self.gate, |stage, out| stage.put(item, out))
+        } else {
+            let side = no.get_or_insert_with(|| BranchSide::new(recipes.1.clone()));
+            side.drive(self.gate, |stage, out| stage.put(item, out))
+        }
+    }
+
+    fn part_chunk(&mut self, verdict: bool, chunk: A::Chunk<'_>) -> Flow {
+        let Sides { recipes, yes, no } = &mut *self.sides;
+        if verdict {
+            let side = yes.get_or_insert_with(|| BranchSide::new(recipes.0.clone()));
+            side.drive(self.gate, |stage, out| stage.put_chunk(chunk, out))
+        } else {
+            let side = no.get_or_insert_with(|| BranchSide::new(recipes.1.clone()));
+            side.drive(self.gate, |stage, out| stage.put_chunk(chunk, out))
+        }
+    }
+
+    fn close(&mut self, verdict: bool) -> Flow {
+        let Sides { recipes, yes, no } = &mut *self.sides;
+        if verdict {
+            let mut side = yes.take().unwrap_or_else(|| BranchSide::new(recipes.0.clone()));
+            side.drive(self.gate, |stage, out| stage.end(out))
+        } else {
+            let mut side = no.take().unwrap_or_else(|| BranchSide::new(recipes.1.clone()));
+            side.drive(self.gate, |stage, out| stage.end(out))
+        }
+    }
+}
+
+impl<A, B, S, T, U> Transduce<A, B> for Foreach<S, T, U>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    S: Split<A>,
+    T: Transduce<A, B> + Clone,
+    U: Transduce<A, B> + Clone,
+{
+    const CHUNKS: bool = true;
+
+    fn put<O: Sink<B>>(&mut self, item: &A, out: &mut O) -> Flow {
+        let gate = &mut Gate::new(out);
+        self.splitter.put(item, &mut Restart { sides: &mut self.sides, gate, yields: PhantomData })
+    }
+
+    fn put_chunk<O: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut O) -> Flow {
+        let gate = &mut Gate::new(out);
+        self.splitter.put_chunk(chunk, &mut Restart { sides: &mut self.sides, gate, yields: PhantomData })
+    }
+
+    fn end<O: Sink<B>>(&mut self, out: &mut O) -> Flow {
+        let gate = &mut Gate::new(out);
+        self.splitter.end(&mut Restart { sides: &mut self.sides, gate, yields: PhantomData })
+    }
+}
+
+/// The stage of [`having`] and [`having_only`].
+#[derive(Debug, Clone)]
+pub struct Having<S, T, C> {
+    splitter: S,
+    trial: Trial<T, C>,
+}
+
+#[derive(Debug, Clone)]
+struct Trial<T, C> {
+    recipe: T,
+    /// An item with this verdict decides that its section has this verdict.
+    wanted: bool,
+    /// What is known of the true section that is open.
+    section: Section<T>,
+    /// The items of a section that is not decided.
+    items: C,
+}
+
+#[derive(Debug, Clone)]
+enum Section<T> {
+    /// It has no items yet.
+    Empty,
+    Undecided(T),
+    Decided(bool),
+}
+
+/// A true section of `splitter` stays true if `trial` deems any item in it true, otherwise it
+/// becomes false. The trial begins anew for each section.
+///
+/// A section is kept until it is decided.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_chunks, having, select, substring, whole_line};
+///
+/// let found = from_chunks(["a warp\nweft\n"]) >> select(having(whole_line(), substring(b"warp")));
+/// assert_eq!(found.collect(), b"a warp\n");
+/// ```
+pub fn having<A, S, T>(splitter: Splitter<A, S>, trial: Splitter<A, T>) -> Splitter<A, Having<S, T, A::Store>>
+where
+    A: Item + ?Sized,
+    S: Split<A>,
+    T: Split<A> + Clone,
+{
+    tried(splitter, trial, true)
+}
+
+/// A true section of `splitter` stays true if `trial` deems all items in it true, otherwise it
+/// becomes false. The trial begins anew for each section. An empty section stays true.
+///
+/// A section is kept until it is decided.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_chunks, having_only, line, satisfies, select};
+///
+/// let digits = satisfies(|c: &u8| c.is_ascii_digit());
+/// let numbers = from_chunks(["12\n3a\n4"]) >> select(having_only(line(), digits));
+/// assert_eq!(numbers.collect(), b"124");
+/// ```
+pub fn having_only<A, S, T>(
+    splitter: Splitter<A, S>,
+    trial: Splitter<A, T>,
+) -> Splitter<A, Having<S, T, A::Store>>
+where
+    A: Item + ?Sized,
+    S: Split<A>,
+    T: Split<A> + Clone,
+{
+    tried(splitter, trial, false)
+}
+
+fn tried<A, S, T>(
+    splitter: Splitter<A, S>,
+    trial: Splitter<A, T>,
+    wanted: bool,
+) -> Splitter<A, Having<S, T, A::Store>>
+where
+    A: Item + ?Sized,
+    S: Split<A>,
+    T: Split<A> + Clone,
+{
+    let trial = Trial { recipe: trial.stage, wanted, section: Section::Empty, items: A::Store::default() };
+    Splitter::new(Having { splitter: splitter.stage, trial })
+}
+
+struct Try<'a, T, C, P> {
+    trial: &'a mut Trial<T, C>,
+    out: &'a mut P,
+}
+
+impl<T, C, P> Try<'_, T, C, P> {
+    /// Feeds the trial by `put`. Returns the verdict of the section if that is decided now, or was.
+    fn decide<A: Item + ?Sized>(&mut self, put: impl FnOnce(&mut T, &mut Detector) -> Flow) -> Option<bool>
+    where
+        T: Clone,
+        C: Store<A>,
+        P: Sections<A>,
+    {
+        let Trial { recipe, wanted, section, .. } = &mut *self.trial;
+        if let Section::Empty = section {
+            *section = Section::Undecided(recipe.clone());
+        }
+        match section {
+            Section::Decided(verdict) => return Some(*verdict),
+            Section::Undecided(trial) => {
+                let mut detector = Detector::of(*wanted);
+                let _found = put(trial, &mut detector);
+                if !detector.found {
+                    return None;
+                }
+            }
+            Section::Empty => return None,
+        }
+        *section = Section::Decided(*wanted);
+        Some(*wanted)
+    }
+
+    fn release<A: Item + ?Sized>(&mut self, verdict: bool) -> Flow
+    where
+        C: Store<A>,
+        P: Sections<A>,
+    {
+        if self.trial.items.count() > 0 {
+            self.out.part_chunk(verdict, self.trial.items.all())?;
+            self.trial.items.clear();
+        }
+        GO_ON
+    }
+}
+
+impl<A, T, C, P> Sections<A> for Try<'_, T, C, P>
+where
+    A: Item + ?Sized,
+    T: Split<A> + Clone,
+    C: Store<A>,
+    P: Sections<A>,
+{
+    fn part(&mut self, verdict: bool, item: &A) -> Flow {
+        if !verdict {
+            return self.out.part(false, item);
+        }
+        match self.decide(|trial, detector| trial.put(item, detector)) {
+            Some(verdict) => {
+                self.release(verdict)?;
+                self.out.part(verdict, item)
+            }
+            None => {
+                self.trial.items.keep(item);
+                GO_ON
+            }
+        }
+    }
+
+    fn part_chunk(&mut self, verdict: bool, chunk: A::Chunk<'_>) -> Flow {
+        if !verdict {
+            return self.out.part_chunk(false, chunk);
+        }
+        match self.decide(|trial, detector| trial.put_chunk(chunk, detector)) {
+            Some(verdict) => {
+                self.release(verdict)?;
+                self.out.part_chunk(verdict, chunk)
+            }
+            None => {
+                self.trial.items.keep_all(chunk);
+                GO_ON
+            }
+        }
+    }
+
+    fn close(&mut self, verdict: bool) -> Flow {
+        if !verdict {
+            return self.out.close(false);
+        }
+        let decided = self.decide(|trial, detector| trial.end(detector));
+        let verdict = decided.unwrap_or(!self.trial.wanted);
+        self.trial.section = Section::Empty;
+        self.release(verdict)?;
+        self.out.close(verdict)
+    }
+}
+
+impl<A, S, T, C> Split<A> for Having<S, T, C>
+where
+    A: Item + ?Sized,
+    S: Split<A>,
+    T: Split<A> + Clone,
+    C: Store<A>,
+{
+    fn put<P: Sections<A>>(&mut self, item: &A, out: &mut P) -> Flow {
+        self.splitter.put(item, &mut Try { trial: &mut self.trial, out })
+    }
+
+    fn put_chunk<P: Sections<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut P) -> Flow {
+        self.splitter.put_chunk(chunk, &mut Try { trial: &mut self.trial, out })
+    }
+
+    fn end<P: Sections<A>>(&mut self, out: &mut P) -> Flow {
+        self.splitter.end(&mut Try { trial: &mut self.trial, out })
+    }
+}
+
+/// The stage of [`substitute`].
+#[derive(Debug, Clone)]
+pub struct Substitute<E> {
+    list: Vec<E>,
+}
+
+/// Yields `list` once in place of the whole stream: at its first item, or at the end of an empty
+/// one. A side of [`foreach`] that is to replace its section.
+pub fn substitute<A: Item + ?Sized, E: Clone + 'static>(list: &[E]) -> Transducer<A, E, Substitute<E>> {
+    Transducer::new(Substitute { list: list.to_vec() })
+}
+
+impl<A: Item + ?Sized, E: Clone + 'static> Transduce<A, E> for Substitute<E> {
+    const CHUNKS: bool = true;
+
+    fn put<S: Sink<E>>(&mut self, _item: &A, out: &mut S) -> Flow {
+        out.put_chunk(&self.list)?;
+        FINISHED
+    }
+
+    fn end<S: Sink<E>>(&mut self, out: &mut S) -> Flow {
+        out.put_chunk(&self.list)
+    }
+}

@@ -1,0 +1,200 @@
+//! The protocol between stages: which stage calls which, and what a call may return.
+
+use super::item::{Chunk, Flow, Item};
+use std::ops::ControlFlow;
+
+/// The downstream side of an edge: it takes the items as they come.
+pub trait Sink<A: Item + ?Sized> {
+    /// Whether a chunk costs this stage less than its items one by one.
+    const CHUNKS: bool = false;
+
+    /// Takes one item.
+    fn put(&mut self, item: &A) -> Flow;
+
+    /// Takes the items of a chunk, as [`put`](Sink::put) of each would.
+    #[inline]
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        chunk.each(|item| self.put(item))
+    }
+}
+
+impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for &mut S {
+    const CHUNKS: bool = S::CHUNKS;
+
+    #[inline]
+    fn put(&mut self, item: &A) -> Flow {
+        (**self).put(item)
+    }
+
+    #[inline]
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        (**self).put_chunk(chunk)
+    }
+}
+
+/// What a [`Generator`](super::Generator) is inside.
+pub trait Generate<B: Item + ?Sized> {
+    /// Puts some items into `out`, at least one if there are any. Returns whether there may be
+    /// more.
+    ///
+    /// It breaks when `out` is finished, and is not called after that, nor after `false`.
+    fn pump<S: Sink<B>>(&mut self, out: &mut S) -> ControlFlow<(), bool>;
+
+    /// Puts all items into `out`, until `out` is finished.
+    #[inline]
+    fn all<S: Sink<B>>(&mut self, out: &mut S) {
+        while let ControlFlow::Continue(true) = self.pump(out) {}
+    }
+}
+
+/// What a [`Transducer`](super::Transducer) is inside.
+///
+/// Cloning a transducer that has not been fed gives the recipe once more.
+pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
+    /// Whether a chunk costs this stage less than its items one by one.
+    const CHUNKS: bool = false;
+
+    /// Takes one item, and puts into `out` what follows from it.
+    fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow;
+
+    /// Takes the items of a chunk, as [`put`](Transduce::put) of each would.
+    #[inline]
+    fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
+        chunk.each(|item| self.put(item, out))
+    }
+
+    /// The input has ended. The stage puts into `out` what it still has.
+    fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow;
+}
+
+/// What an [`Iteratee`](super::Iteratee) is inside.
+pub trait Consume<A: Item + ?Sized> {
+    /// What it makes of all items.
+    type Result;
+
+    /// Whether a chunk costs this stage less than its items one by one.
+    const CHUNKS: bool = false;
+
+    /// Takes one item.
+    fn put(&mut self, item: &A) -> Flow;
+
+    /// Takes the items of a chunk, as [`put`](Consume::put) of each would.
+    #[inline]
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        chunk.each(|item| self.put(item))
+    }
+
+    /// The input has ended, or the stage has broken.
+    fn end(self) -> Self::Result;
+}
+
+/// What a [`Splitter`](super::Splitter) is inside.
+///
+/// A splitter passes each item of its input on, in order and unchanged. It breaks only when its
+/// `out` breaks.
+pub trait Split<A: Item + ?Sized> {
+    /// Takes one item, and passes on the items that are decided.
+    fn put<P: Sections<A>>(&mut self, item: &A, out: &mut P) -> Flow;
+
+    /// Takes the items of a chunk, as [`put`](Split::put) of each would.
+    #[inline]
+    fn put_chunk<P: Sections<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut P) -> Flow {
+        chunk.each(|item| self.put(item, out))
+    }
+
+    /// The input has ended. The splitter passes on what is left, and closes the last section.
+    fn end<P: Sections<A>>(&mut self, out: &mut P) -> Flow;
+
+    /// If the true sections are exactly the lists that a [`Cut`](super::Cut) finds, in any stream:
+    /// that one.
+    fn cut(&self) -> Option<&dyn super::Cut<A>>
+    where
+        A: Sized,
+    {
+        None
+    }
+
+    /// If a true section is found from anywhere in a stream: the first one in `stream`, or `None`.
+    /// The splitter that cannot tell, because a section depends on what lies before, returns
+    /// `Err`.
+    #[expect(clippy::result_unit_err, reason = "the error says only that there is no fast way")]
+    fn search(&self, stream: &[A]) -> Result<Option<std::ops::Range<usize>>, ()>
+    where
+        A: Sized,
+    {
+        let _ = stream;
+        Err(())
+    }
+}
+
+/// The downstream side of a splitter: the sections of the stream, one after the other.
+///
+/// All items of a section come with its verdict. [`close`](Sections::close) ends the section. A
+/// `close` without items before it is an empty section. An empty chunk says nothing, and begins no
+/// section.
+pub trait Sections<A: Item + ?Sized> {
+    /// Takes the next item of the section that is open.
+    fn part(&mut self, verdict: bool, item: &A) -> Flow;
+
+    /// Takes the next items of the section that is open, as [`part`](Sections::part) of each would.
+    #[inline]
+    fn part_chunk(&mut self, verdict: bool, chunk: A::Chunk<'_>) -> Flow {
+        chunk.each(|item| self.part(verdict, item))
+    }
+
+    /// The section has ended.
+    fn close(&mut self, verdict: bool) -> Flow;
+}
+
+/// What a [`Join`](super::Join) is inside.
+pub trait Merge<A: Item + ?Sized> {
+    /// Looks at the next items of both sides, puts into `out` what follows, and says what it did.
+    ///
+    /// The paper's `awaitLeft` and `awaitRight` are [`JoinStep::WantsLeft`] and
+    /// [`JoinStep::WantsRight`].
+    fn step<S: Sink<A>>(&mut self, left: Upcoming<'_, A>, right: Upcoming<'_, A>, out: &mut S) -> JoinStep;
+}
+
+/// The next item of a side of a join.
+#[derive(Debug)]
+pub enum Upcoming<'a, A: ?Sized> {
+    /// It is there.
+    Item(&'a A),
+    /// It has not come yet.
+    Unknown,
+    /// The side has ended.
+    Ended,
+}
+
+impl<A: ?Sized> Clone for Upcoming<'_, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A: ?Sized> Copy for Upcoming<'_, A> {}
+
+/// What a join did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinStep {
+    /// It took an item of the left side, one of the right side, or both.
+    Took {
+        /// One of the left side.
+        left: bool,
+        /// One of the right side.
+        right: bool,
+    },
+    /// It needs the next item of the left side, which was [`Upcoming::Unknown`].
+    WantsLeft,
+    /// It needs the next item of the right side, which was [`Upcoming::Unknown`].
+    WantsRight,
+    /// It takes no more, or `out` has broken.
+    Finished,
+}
+
+impl JoinStep {
+    /// [`JoinStep::Took`], unless `out` has broken.
+    pub fn put(flow: Flow, left: bool, right: bool) -> JoinStep {
+        if flow.is_break() { JoinStep::Finished } else { JoinStep::Took { left, right } }
+    }
+}

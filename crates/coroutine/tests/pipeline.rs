@@ -1,0 +1,316 @@
+//! The paper's pipelines, branches and joins, against loops over vectors.
+
+use proptest::prelude::*;
+use selvedge_coroutine::pipeline::any;
+use selvedge_coroutine::pipeline::*;
+use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow::Continue;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// The text in chunks of the given lengths, then the rest.
+fn cut(text: &[u8], lengths: &[usize]) -> Vec<Vec<u8>> {
+    let (mut chunks, mut rest) = (Vec::new(), text);
+    for length in lengths {
+        let (chunk, after) = rest.split_at((*length).min(rest.len()));
+        chunks.push(chunk.to_vec());
+        rest = after;
+    }
+    chunks.push(rest.to_vec());
+    chunks
+}
+
+fn contains(line: &[u8], needle: &[u8]) -> bool {
+    line.windows(needle.len()).any(|window| window == needle)
+}
+
+/// Few letters and many line ends, so that needles lie across lines, and lines are blank.
+fn text() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop::sample::select(b"ab\n".to_vec()), 0..60)
+}
+
+fn lengths() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(0..9usize, 0..12)
+}
+
+fn needle() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop::sample::select(b"ab\n".to_vec()), 1..4)
+}
+
+/// A transducer with a state and a flush: each item with its number, and the count at the end.
+fn counting(tag: u32) -> Transducer<u8, u32, impl Transduce<u8, u32> + Clone> {
+    let step = move |count: &mut u32, item: &u8| {
+        *count += 1;
+        [tag + *count * 100 + u32::from(*item)]
+    };
+    lift_stateful(step, move |count: &mut u32| [tag + 50 + *count], 0)
+}
+
+fn counted(tag: u32, items: &[u8]) -> Vec<u32> {
+    let item = |(index, item): (usize, &u8)| tag + (index as u32 + 1) * 100 + u32::from(*item);
+    items.iter().enumerate().map(item).chain([tag + 50 + items.len() as u32]).collect()
+}
+
+proptest! {
+    #[test]
+    fn grep_finds_the_lines_that_hold_the_needle(text in text(), needle in needle(), at in lengths()) {
+        let slow: Vec<u8> = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .filter(|line| contains(line, &needle))
+            .flatten().copied().collect();
+        let grep = group_by(whole_line()) >> select(any(substring(&needle))) >> concatenate();
+        prop_assert_eq!((from_chunks(cut(&text, &at)) >> grep).collect(), slow);
+        // The same by a splitter that cannot search, and by sections instead of lists.
+        let slowly = group_by(whole_line()) >> select(any(!!substring(&needle))) >> concatenate();
+        let sections = select(having(whole_line(), substring(&needle)));
+        let slow = (from_chunks(cut(&text, &at)) >> slowly).collect();
+        prop_assert_eq!((from_chunks(cut(&text, &at)) >> sections).collect(), slow);
+    }
+
+    #[test]
+    fn grep_without_line_ends_finds_no_needle_across_lines(text in text(), needle in needle(), at in lengths()) {
+        let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+        if lines.last().is_some_and(|last| last.is_empty()) {
+            lines.pop();
+        }
+        let slow: Vec<_> = lines.iter().filter(|line| contains(line, &needle)).copied().collect();
+        let grep = group_by(line()) >> if_then_else(any(substring(&needle)), id(), suppress());
+        let found = (from_chunks(cut(&text, &at)) >> grep).collect();
+        prop_assert_eq!(found.iter().collect::<Vec<_>>(), slow);
+        let slow: Vec<_> = lines.iter().filter(|line| line.iter().all(|byte| *byte == b'a')).copied().collect();
+        let all_a = group_by(line()) >> select(all(satisfies(|byte: &u8| *byte == b'a')));
+        let found = (from_chunks(cut(&text, &at)) >> all_a).collect();
+        prop_assert_eq!(found.iter().collect::<Vec<_>>(), slow);
+    }
+
+    #[test]
+    fn numbers_count_blank_lines(text in text(), needle in needle(), at in lengths()) {
+        let slow: Vec<u8> = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .enumerate()
+            .map(|(index, line)| [format!("{}:", index + 1).as_bytes(), line].concat())
+            .filter(|line| contains(line, &needle))
+            .flatten().collect();
+        let number = |n: &u64, text: &mut Vec<u8>| text.extend_from_slice((n + 1).to_string().as_bytes());
+        let colons = repeat(()) >> rewrite(|_: &(), text: &mut Vec<u8>| text.push(b':'));
+        let numbers = join_generators(naturals() >> rewrite(number), colons, join::zip_lists());
+        let lines = from_chunks(cut(&text, &at)) >> group_by(whole_line());
+        let numbered = join_generators(numbers, lines, join::zip_lists())
+            >> if_then_else(any(substring(&needle)), id(), suppress())
+            >> concatenate();
+        prop_assert_eq!(numbered.collect(), slow);
+        let slow: Vec<u8> = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .enumerate()
+            .filter(|(_, line)| contains(line, &needle))
+            .flat_map(|(index, line)| [format!("{}:", index + 1).as_bytes(), line].concat())
+            .collect();
+        let number = |n: u64, text: &mut Vec<u8>| text.extend_from_slice(format!("{n}:").as_bytes());
+        let numbered = group_by(whole_line()) >> select_numbered(any(substring(&needle)), number) >> concatenate();
+        prop_assert_eq!((from_chunks(cut(&text, &at)) >> numbered).collect(), slow);
+        let lines = from_chunks(cut(&text, &at)) >> group_by(line()) >> count();
+        prop_assert_eq!(lines.run(), text.split_inclusive(|byte| *byte == b'\n').count() as u64);
+    }
+
+    #[test]
+    fn branches_are_merged_in_order(items in prop::collection::vec(0..8u8, 0..30), at in lengths()) {
+        let odd = |item: &u8| item % 2 == 1;
+        let (mut yes, mut no) = (Vec::new(), Vec::new());
+        let mut slow = Vec::new();
+        for item in &items {
+            let (side, tag) = if odd(item) { (&mut yes, 10_000) } else { (&mut no, 20_000) };
+            side.push(*item);
+            slow.push(counted(tag, side)[side.len() - 1]);
+        }
+        slow.extend([10_050 + yes.len() as u32, 20_050 + no.len() as u32]);
+        let branch = if_then_else(satisfies(odd), counting(10_000), counting(20_000));
+        prop_assert_eq!((from_chunks(cut(&items, &at)) >> branch).collect(), slow);
+        let runs = items.chunk_by(|a, b| odd(a) == odd(b));
+        let slow: Vec<u32> =
+            runs.flat_map(|run| counted(if odd(&run[0]) { 10_000 } else { 20_000 }, run)).collect();
+        let each = foreach(satisfies(odd), counting(10_000), counting(20_000));
+        prop_assert_eq!((from_chunks(cut(&items, &at)) >> each).collect(), slow);
+    }
+
+    #[test]
+    fn a_branch_that_is_finished_ends_alone(
+        items in prop::collection::vec(0..8u8, 0..30), at in lengths(), yes in 0..4u64, no in 0..4u64,
+    ) {
+        let odd = |item: &u8| item % 2 == 1;
+        let (mut left, mut slow) = ([no, yes], Vec::new());
+        for item in &items {
+            let left = &mut left[usize::from(odd(item))];
+            if *left > 0 {
+                *left -= 1;
+                slow.push(*item);
+            }
+        }
+        let branch = if_then_else(satisfies(odd), take(yes), take(no));
+        prop_assert_eq!((from_chunks(cut(&items, &at)) >> branch).collect(), slow);
+    }
+
+    #[test]
+    fn the_order_of_pipes_does_not_matter(items in prop::collection::vec(0..8u8, 0..30), at in lengths()) {
+        let source = || from_chunks(cut(&items, &at));
+        let narrow = || lift121(|n: &u32| (*n % 8) as u8);
+        let left = ((source() >> counting(1)) >> narrow()) >> counting(2);
+        let right = source() >> (counting(1) >> (narrow() >> counting(2)));
+        let middle: Vec<u8> = counted(1, &items).iter().map(|n| (*n % 8) as u8).collect();
+        let slow = counted(2, &middle);
+        prop_assert_eq!(left.collect(), slow.clone());
+        prop_assert_eq!(right.collect(), slow);
+    }
+
+    #[test]
+    fn groups_of_everything_concatenate_to_the_stream(text in text(), at in lengths()) {
+        let same = group_by(everything()) >> concatenate();
+        prop_assert_eq!((from_chunks(cut(&text, &at)) >> same).collect(), text.clone());
+        let lines = group_by(whole_line()) >> concatenate();
+        prop_assert_eq!((from_chunks(cut(&text, &at)) >> lines).collect(), text);
+    }
+
+    #[test]
+    fn a_loop_runs_until_all_is_false(items in prop::collection::vec(1..200u8, 0..30), at in lengths()) {
+        let slow: Vec<u8> = items.iter().map(|item| item >> item.trailing_zeros()).collect();
+        let odd_part = while_(lift121(|n: &u8| n / 2), satisfies(|n: &u8| n.is_multiple_of(2)));
+        prop_assert_eq!((from_chunks(cut(&items, &at)) >> odd_part).collect(), slow);
+    }
+
+    #[test]
+    fn joins_are_what_iterators_do(
+        a in prop::collection::vec(0..8u8, 0..20), b in prop::collection::vec(0..8u8, 0..20), at in lengths(),
+    ) {
+        let (left, right) = (|| from_chunks(cut(&a, &at)), || from_chunks(cut(&b, &at)));
+        let both = join_generators(left(), right(), join::concatenate()).collect();
+        prop_assert_eq!(both, [a.clone(), b.clone()].concat());
+        let flipped = join_generators(left(), right(), join::flip(join::concatenate())).collect();
+        prop_assert_eq!(flipped, [b.clone(), a.clone()].concat());
+        let sums = join_generators(left(), right(), join::zip_with(|a, b| a * 10 + b)).collect();
+        let slow: Vec<u8> = a.iter().zip(&b).map(|(a, b)| a * 10 + b).collect();
+        prop_assert_eq!(sums, slow);
+        let (mut x, mut y, mut slow) = (a.iter(), b.iter(), Vec::new());
+        loop {
+            let pair = (x.next(), y.next());
+            slow.extend(pair.0.into_iter().chain(pair.1));
+            if pair == (None, None) {
+                break;
+            }
+        }
+        prop_assert_eq!(join_generators(left(), right(), join::interleave()).collect(), slow);
+        let (mut sorted_a, mut sorted_b) = (a.clone(), b.clone());
+        sorted_a.sort();
+        sorted_b.sort();
+        let (x, y) = (from_chunks(cut(&sorted_a, &at)), from_chunks(cut(&sorted_b, &at)));
+        let mut slow = [sorted_a, sorted_b].concat();
+        slow.sort();
+        prop_assert_eq!(join_generators(x, y, join::merge(u8::cmp)).collect(), slow);
+        let small = || filter(|n: &u8| *n < 4);
+        let slow: Vec<u8> = a.iter().filter(|n| **n < 4).chain(&a).copied().collect();
+        let twice = join_transduced(small(), id(), join::concatenate());
+        prop_assert_eq!((left() >> twice).collect(), slow);
+    }
+
+    #[test]
+    fn a_body_does_what_a_lifted_function_does(
+        items in prop::collection::vec(0..8u8, 0..3000), at in prop::collection::vec(0..2000usize, 0..4), times in 0..3usize,
+    ) {
+        let body = transducer(move |mut io| async move {
+            while let Some(item) = io.next().await {
+                for _ in 0..times {
+                    io.put(item).await;
+                }
+            }
+            assert_eq!(io.next().await, None::<u8>, "the end is told again");
+            io.put(99).await;
+        });
+        let slow: Vec<u8> = items.iter().flat_map(|item| vec![*item; times]).chain([99]).collect();
+        prop_assert_eq!((from_chunks(cut(&items, &at)) >> body.clone()).collect(), slow.clone());
+        let mut stepped = (body >> id()).step();
+        let mut fast = Vec::new();
+        for chunk in cut(&items, &at) {
+            fast.extend_from_slice(stepped.put_chunk(&chunk));
+        }
+        fast.extend_from_slice(stepped.end());
+        prop_assert_eq!(fast, slow);
+    }
+}
+
+#[test]
+fn what_is_upstream_of_a_finished_stage_is_not_called_again() {
+    let asked = Rc::new(Cell::new(0));
+    let count = asked.clone();
+    let source = from_iter((0..).inspect(move |_| count.set(count.get() + 1)));
+    let firsts = source >> lift121(|n: &u64| n * 2) >> take(3) >> counting_to_the_end();
+    assert_eq!(firsts.collect(), [0, 2, 4, 1000]);
+    assert_eq!(asked.get(), 3);
+}
+
+fn counting_to_the_end() -> Transducer<u64, u64, impl Transduce<u64, u64>> {
+    lift_stateful(|(): &mut (), n: &u64| [*n], |()| [1000], ())
+}
+
+#[test]
+fn the_generator_is_dropped_before_the_result() {
+    struct Told(Rc<RefCell<Vec<&'static str>>>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.borrow_mut().push("dropped");
+        }
+    }
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let told = Told(log.clone());
+    let source = from_fn(1, move |block: &mut [u64]| {
+        let _kept = &told;
+        block[0] = 1;
+        1
+    });
+    let first = (source >> head()).run();
+    log.borrow_mut().push("result");
+    assert_eq!((first, &log.borrow()[..]), (Some(1), &["dropped", "result"][..]));
+}
+
+#[test]
+fn a_body_that_is_cut_is_dropped_where_it_stands() {
+    let passed = Rc::new(Cell::new(0));
+    let count = passed.clone();
+    let body = transducer(move |mut io: Io<u64, u64>| {
+        let count = count.clone();
+        async move {
+            loop {
+                count.set(count.get() + 1);
+                io.put(7).await;
+            }
+        }
+    });
+    assert_eq!((from_iter([1]) >> body >> take(2)).collect(), [7, 7]);
+    assert!((2..=1025).contains(&passed.get()), "{}", passed.get());
+}
+
+#[test]
+fn a_body_that_waits_for_something_else_panics() {
+    let body = transducer(|_: Io<u8, u8>| std::future::pending());
+    let run = catch_unwind(AssertUnwindSafe(|| (from_iter([1]) >> body).collect()));
+    let message = *run.unwrap_err().downcast::<&str>().unwrap();
+    assert!(message.contains("Transducer::step()"), "{message}");
+}
+
+#[test]
+fn a_loop_without_end_is_told() {
+    let endless = while_(id(), everything::<u8>());
+    let run = catch_unwind(AssertUnwindSafe(|| (from_iter([1]) >> endless).collect()));
+    let message = *run.unwrap_err().downcast::<String>().unwrap();
+    assert!(message.contains("256 rounds"), "{message}");
+    let endless = select(nested_in(!everything::<u8>(), everything()));
+    let run = catch_unwind(AssertUnwindSafe(|| (from_iter([1]) >> endless).collect()));
+    let message = *run.unwrap_err().downcast::<String>().unwrap();
+    assert!(message.contains("256 rounds"), "{message}");
+}
+
+#[test]
+fn a_holder_feeds_an_iteratee_until_it_is_finished() {
+    let mut fed = (take(2) >> fold(0, |sum: &mut u64, n: &u64| *sum += n)).feed();
+    assert_eq!(fed.put(&1), Continue(()));
+    assert!(fed.put_chunk(&[2, 3]).is_break());
+    assert!(fed.put(&4).is_break());
+    assert_eq!(fed.end(), 3);
+}

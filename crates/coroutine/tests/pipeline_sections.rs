@@ -1,0 +1,363 @@
+//! Each combinator of splitters, against what it says of vectors of sections.
+
+use proptest::prelude::*;
+use selvedge_coroutine::pipeline::Sections as Parts;
+use selvedge_coroutine::pipeline::*;
+use std::collections::VecDeque;
+use std::ops::ControlFlow::Continue;
+
+type Sections = Vec<(bool, Vec<u8>)>;
+
+/// A random splitter: the class of an item (its three low bits) decides on its verdict, on whether
+/// a section begins with it, and on whether an empty section lies before it.
+#[derive(Debug, Clone)]
+struct Script {
+    verdict: [bool; 8],
+    cut: [bool; 8],
+    empty: [Option<bool>; 8],
+    /// An empty section at the end.
+    last: Option<bool>,
+    /// How many items are held back.
+    lag: usize,
+    /// Items are passed on in chunks, with empty chunks between them.
+    chunks: bool,
+}
+
+impl Script {
+    fn sections(&self, input: &[u8]) -> Sections {
+        let mut sections: Sections = Vec::new();
+        let mut open = None;
+        for item in input {
+            let class = usize::from(item % 8);
+            if self.cut[class] || open != Some(self.verdict[class]) {
+                sections.extend(self.empty[class].map(|verdict| (verdict, vec![])));
+                sections.push((self.verdict[class], vec![]));
+                open = Some(self.verdict[class]);
+            }
+            sections.last_mut().unwrap().1.push(*item);
+        }
+        sections.extend(self.last.map(|verdict| (verdict, vec![])));
+        sections
+    }
+
+    fn splitter(&self) -> Splitter<u8, Scripted> {
+        Splitter::new(Scripted { script: self.clone(), held: VecDeque::new(), open: None })
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Scripted {
+    script: Script,
+    held: VecDeque<u8>,
+    open: Option<bool>,
+}
+
+impl Scripted {
+    fn release(&mut self, keep: usize, out: &mut impl Parts<u8>) -> Flow {
+        while self.held.len() > keep {
+            let item = self.held.pop_front().unwrap();
+            let class = usize::from(item % 8);
+            let verdict = self.script.verdict[class];
+            if self.script.cut[class] || self.open != Some(verdict) {
+                if let Some(before) = self.open.replace(verdict) {
+                    out.close(before)?;
+                }
+                if let Some(empty) = self.script.empty[class] {
+                    out.close(empty)?;
+                }
+            }
+            if self.script.chunks {
+                out.part_chunk(!verdict, &[])?;
+                out.part_chunk(verdict, &[item])?;
+            } else {
+                out.part(verdict, &item)?;
+            }
+        }
+        Continue(())
+    }
+}
+
+impl Split<u8> for Scripted {
+    fn put<P: Parts<u8>>(&mut self, item: &u8, out: &mut P) -> Flow {
+        self.held.push_back(*item);
+        self.release(self.script.lag, out)
+    }
+
+    fn end<P: Parts<u8>>(&mut self, out: &mut P) -> Flow {
+        self.release(0, out)?;
+        if let Some(open) = self.open {
+            out.close(open)?;
+        }
+        self.script.last.map_or(Continue(()), |verdict| out.close(verdict))
+    }
+}
+
+/// Gathers the sections.
+#[derive(Default)]
+struct Gather {
+    sections: Sections,
+    open: Option<(bool, Vec<u8>)>,
+}
+
+impl Parts<u8> for Gather {
+    fn part(&mut self, verdict: bool, item: &u8) -> Flow {
+        let open = self.open.get_or_insert((verdict, vec![]));
+        assert_eq!(open.0, verdict, "a section has one verdict");
+        open.1.push(*item);
+        Continue(())
+    }
+
+    fn close(&mut self, verdict: bool) -> Flow {
+        let section = self.open.take().unwrap_or((verdict, vec![]));
+        assert_eq!(section.0, verdict, "a section has one verdict");
+        self.sections.push(section);
+        Continue(())
+    }
+}
+
+/// The sections of `splitter`, which is fed in chunks of the given lengths: 0 stands for an item by
+/// itself.
+fn run<S: Split<u8>>(splitter: Splitter<u8, S>, input: &[u8], chunks: &[usize]) -> Sections {
+    let (mut stage, mut out, mut rest) = (splitter.into_stage(), Gather::default(), input);
+    for chunk in chunks.iter().chain(std::iter::repeat(&3)) {
+        if rest.is_empty() {
+            break;
+        }
+        let (next, after) = rest.split_at((*chunk).clamp(1, rest.len()));
+        rest = after;
+        let flow = match chunk {
+            0 => stage.put(&next[0], &mut out),
+            _ => stage.put_chunk(next, &mut out),
+        };
+        assert!(flow.is_continue());
+    }
+    assert!(stage.end(&mut out).is_continue());
+    assert!(out.open.is_none(), "the last section is closed");
+    out.sections
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Mark {
+    verdict: bool,
+    cut: bool,
+    starts: usize,
+}
+
+/// What sections say of each item.
+fn marks(sections: &Sections) -> Vec<Mark> {
+    let (mut marks, mut starts) = (Vec::new(), 0);
+    for (verdict, items) in sections {
+        starts += usize::from(*verdict);
+        for index in 0..items.len() {
+            marks.push(Mark { verdict: *verdict, cut: index == 0, starts: std::mem::take(&mut starts) });
+        }
+    }
+    marks
+}
+
+/// The sections of items with these verdicts, cut where the second says so and where the verdict
+/// changes.
+fn cut(input: &[u8], said: &[(bool, bool)]) -> Sections {
+    let mut sections: Sections = Vec::new();
+    for (item, (verdict, cut)) in input.iter().zip(said) {
+        if *cut || sections.last().is_none_or(|last| last.0 != *verdict) {
+            sections.push((*verdict, vec![]));
+        }
+        sections.last_mut().unwrap().1.push(*item);
+    }
+    sections
+}
+
+fn zip(a: &Script, b: &Script, input: &[u8], f: impl Fn(bool, bool) -> bool) -> Sections {
+    let (a, b) = (marks(&a.sections(input)), marks(&b.sections(input)));
+    let said: Vec<_> = a.iter().zip(&b).map(|(a, b)| (f(a.verdict, b.verdict), a.cut || b.cut)).collect();
+    cut(input, &said)
+}
+
+/// The items that `a` gives the verdict `flows` are decided by `b`, which sees no others.
+fn flow(a: &Script, b: &Script, input: &[u8], flows: bool) -> Sections {
+    let a = marks(&a.sections(input));
+    let flowing: Vec<u8> =
+        input.iter().zip(&a).filter(|(_, a)| a.verdict == flows).map(|(i, _)| *i).collect();
+    let mut second = marks(&b.sections(&flowing)).into_iter();
+    let said: Vec<_> = a
+        .iter()
+        .map(|mark| {
+            if mark.verdict != flows {
+                return (mark.verdict, mark.cut);
+            }
+            let second = second.next().unwrap();
+            (second.verdict, second.cut || mark.cut)
+        })
+        .collect();
+    cut(input, &said)
+}
+
+fn script() -> impl Strategy<Value = Script> {
+    let empty = prop::array::uniform8(prop::option::weighted(0.3, any_bool()));
+    (any_array(), any_array(), empty, prop::option::of(any_bool()), 0..3usize, any_bool()).prop_map(
+        |(verdict, cut, empty, last, lag, chunks)| Script { verdict, cut, empty, last, lag, chunks },
+    )
+}
+
+fn any_bool() -> impl Strategy<Value = bool> {
+    proptest::bool::ANY
+}
+
+fn any_array() -> impl Strategy<Value = [bool; 8]> {
+    prop::array::uniform8(any_bool())
+}
+
+fn input() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(0..8u8, 0..24)
+}
+
+fn chunks() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(0..9usize, 0..12)
+}
+
+proptest! {
+    #[test]
+    fn the_random_splitter_says_what_its_script_says(a in script(), items in input(), at in chunks()) {
+        prop_assert_eq!(run(a.splitter(), &items, &at), a.sections(&items));
+    }
+
+    #[test]
+    fn zipped_logic_decides_item_by_item(a in script(), b in script(), items in input(), at in chunks()) {
+        let not: Sections = a.sections(&items).into_iter().map(|(verdict, part)| (!verdict, part)).collect();
+        prop_assert_eq!(run(!a.splitter(), &items, &at), not);
+        prop_assert_eq!(run(a.splitter() & b.splitter(), &items, &at), zip(&a, &b, &items, |a, b| a && b));
+        prop_assert_eq!(run(a.splitter() | b.splitter(), &items, &at), zip(&a, &b, &items, |a, b| a || b));
+    }
+
+    #[test]
+    fn flow_logic_feeds_one_side(a in script(), b in script(), items in input(), at in chunks()) {
+        prop_assert_eq!(run(a.splitter().and_then(b.splitter()), &items, &at), flow(&a, &b, &items, true));
+        prop_assert_eq!(run(a.splitter().or_else(b.splitter()), &items, &at), flow(&a, &b, &items, false));
+    }
+
+    #[test]
+    fn the_laws_of_logic_hold(a in script(), b in script(), c in script(), items in input(), at in chunks()) {
+        let (a, b, c) = (|| a.splitter(), || b.splitter(), || c.splitter());
+        prop_assert_eq!(run(!!a(), &items, &at), run(a(), &items, &at));
+        prop_assert_eq!(run(!(a() & b()), &items, &at), run(!a() | !b(), &items, &at));
+        prop_assert_eq!(run(!(a() | b()), &items, &at), run(!a() & !b(), &items, &at));
+        prop_assert_eq!(run(!a().and_then(b()), &items, &at), run((!a()).or_else(!b()), &items, &at));
+        prop_assert_eq!(run(a() & b(), &items, &at), run(b() & a(), &items, &at));
+        prop_assert_eq!(run((a() & b()) & c(), &items, &at), run(a() & (b() & c()), &items, &at));
+        prop_assert_eq!(
+            run(a().and_then(b()).and_then(c()), &items, &at),
+            run(a().and_then(b().and_then(c())), &items, &at)
+        );
+    }
+
+    #[test]
+    fn a_place_chooses_sections(a in script(), items in input(), at in chunks()) {
+        let slow = a.sections(&items);
+        let keep = |place: Option<usize>| -> Sections {
+            let keep = |(index, (verdict, part))| (verdict && Some(index) == place, part);
+            slow.clone().into_iter().enumerate().map(keep).collect()
+        };
+        prop_assert_eq!(run(first(a.splitter()), &items, &at), keep(slow.iter().position(|section| section.0)));
+        prop_assert_eq!(run(last(a.splitter()), &items, &at), keep(slow.iter().rposition(|section| section.0)));
+        prop_assert_eq!(run(prefix(a.splitter()), &items, &at), keep(Some(0)));
+        prop_assert_eq!(run(suffix(a.splitter()), &items, &at), keep(slow.len().checked_sub(1)));
+    }
+
+    #[test]
+    fn the_ends_of_sections_are_empty_sections(a in script(), items in input(), at in chunks()) {
+        let (mut starts, mut ends) = (Sections::new(), Sections::new());
+        for (verdict, part) in a.sections(&items) {
+            starts.extend(verdict.then(|| (true, vec![])));
+            if !(verdict && part.is_empty()) {
+                starts.push((false, part.clone()));
+                ends.push((false, part));
+            }
+            ends.extend(verdict.then(|| (true, vec![])));
+        }
+        prop_assert_eq!(run(start_of(a.splitter()), &items, &at), starts);
+        prop_assert_eq!(run(end_of(a.splitter()), &items, &at), ends);
+    }
+
+    #[test]
+    fn between_counts_what_is_open(a in script(), b in script(), items in input(), at in chunks()) {
+        let mut open = 0;
+        let (starts, ends) = (marks(&a.sections(&items)), marks(&b.sections(&items)));
+        let said: Vec<_> = starts
+            .iter()
+            .zip(&ends)
+            .map(|(start, end)| {
+                open = (open + start.starts).saturating_sub(end.starts);
+                (open > 0, false)
+            })
+            .collect();
+        prop_assert_eq!(run(between(a.splitter(), b.splitter()), &items, &at), cut(&items, &said));
+    }
+
+    #[test]
+    fn having_tries_each_section(a in script(), b in script(), items in input(), at in chunks()) {
+        let says = |wanted: bool, part: &[u8]| b.sections(part).iter().any(|(v, p)| *v == wanted && !p.is_empty());
+        let some: Sections = a.sections(&items).into_iter().map(|(v, p)| (v && says(true, &p), p)).collect();
+        let only: Sections = a.sections(&items).into_iter().map(|(v, p)| (v && !says(false, &p), p)).collect();
+        prop_assert_eq!(run(having(a.splitter(), b.splitter()), &items, &at), some);
+        prop_assert_eq!(run(having_only(a.splitter(), b.splitter()), &items, &at), only);
+    }
+
+    #[test]
+    fn nested_in_is_flow_logic_to_its_depth(a in script(), b in script(), items in input(), at in chunks()) {
+        // The innermost splitters of both sides take the loop to its end after four rounds.
+        let (first_a, first_b) = (|| prefix(a.splitter()), || !prefix(!b.splitter()));
+        let _ = first_b;
+        let around = || between(end_of(b.splitter()), start_of(a.splitter()));
+        let level = |deeper: bool| around().and_then(satisfies(move |_: &u8| deeper));
+        // Where two levels decide all, more levels change nothing.
+        let two = |rest: bool| {
+            run(first_a().or_else(around().and_then(first_a().or_else(level(rest)))), &items, &at)
+        };
+        if two(true) == two(false) {
+            prop_assert_eq!(run(nested_in(first_a(), around()), &items, &at), two(true));
+        }
+    }
+}
+
+#[test]
+fn lines_and_substrings_are_found_at_every_split() {
+    let text = b"\nFIND FIND ME\n\nfindme FIND MEFIND ME\nFIND\nMEnd FI";
+    let slow_lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+    let needle = b"FIND ME";
+    for cut in 0..=text.len() {
+        for second in cut..=text.len() {
+            let at = [cut, second - cut, text.len() - second];
+            let at: Vec<usize> = at.into_iter().filter(|length| *length > 0).collect();
+            let lines = run(line(), text, &at);
+            let true_ones: Vec<&[u8]> = lines.iter().filter(|part| part.0).map(|part| &part.1[..]).collect();
+            assert_eq!(true_ones, slow_lines, "{at:?}");
+            let whole = run(whole_line(), text, &at);
+            let slow: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+            assert_eq!(whole.iter().map(|part| &part.1[..]).collect::<Vec<_>>(), slow, "{at:?}");
+            let found = run(substring(needle), text, &at);
+            let joined: Vec<u8> = found.iter().flat_map(|part| part.1.clone()).collect();
+            assert_eq!(joined, text, "{at:?}");
+            assert!(found.iter().all(|(verdict, part)| *verdict == (part == needle)), "{found:?}");
+            assert_eq!(found.iter().filter(|part| part.0).count(), 3, "{at:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn substring_searches_as_a_loop_does(
+        needle in prop::collection::vec(0..2u8, 1..5), items in prop::collection::vec(0..2u8, 0..30), at in chunks(),
+    ) {
+        let (mut slow, mut index) = (Vec::new(), 0);
+        while index < items.len() {
+            let hit = items[index..].starts_with(&needle);
+            let length = if hit { needle.len() } else { 1 };
+            for offset in 0..length {
+                slow.push((hit, hit && offset == 0));
+            }
+            index += length;
+        }
+        prop_assert_eq!(run(substring(&needle), &items, &at), cut(&items, &slow));
+    }
+}

@@ -1,0 +1,246 @@
+//! genome: rebuilds a gene from overlapping segments of it. The segments are put into a set, which
+//! drops duplicates; then each segment is linked with the one whose begin its end is, first of the
+//! longest overlap; then the chain is followed.
+
+use std::mem;
+use std::ops::Range;
+use std::sync::Arc;
+
+use selvedge_stm::{TWord, Tried, Tx, atomically};
+
+use super::{EXACT, Random, fault, mixed, timed, together};
+
+/// The size of a run, as the options of STAMP have it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sequence {
+    /// `-g`: the nucleotides of the gene.
+    pub(crate) gene: u64,
+    /// `-s`: the nucleotides of a segment, at most 31.
+    pub(crate) segment: u64,
+    /// `-n`: the number of segments.
+    pub(crate) segments: u64,
+}
+
+/// The number of segments that one transaction puts into the set.
+const CHUNK: u64 = 12;
+
+/// The nucleotides of the gene, each a number below 4.
+fn gene(sequence: &Sequence) -> (Vec<u8>, Random) {
+    let mut random = Random::new(0);
+    let gene = (0..sequence.gene).map(|_| random.below(4) as u8).collect();
+    (gene, random)
+}
+
+/// The segments, with two bits a nucleotide, the first nucleotide highest. One begins at least
+/// every half of a segment, so that neighbours overlap.
+fn segments(sequence: &Sequence) -> Vec<u64> {
+    let (gene, mut random) = gene(sequence);
+    let last = sequence.gene - sequence.segment;
+    let random = (0..sequence.segments).map(|_| random.below(last + 1)).collect::<Vec<_>>();
+    let regular = (0..last).step_by(sequence.segment as usize / 2).chain([last]);
+    let segment = |start: u64| {
+        let part = &gene[start as usize..(start + sequence.segment) as usize];
+        part.iter().fold(0, |segment, &nucleotide| segment << 2 | u64::from(nucleotide))
+    };
+    random.into_iter().chain(regular).map(segment).collect()
+}
+
+/// The checksum of a gene.
+fn checksum(gene: impl Iterator<Item = u8>) -> u64 {
+    gene.fold(0, |sum, nucleotide| mixed(sum, u64::from(nucleotide) + 1)) & EXACT
+}
+
+/// The checksum that a run must print.
+pub(crate) fn expected(sequence: &Sequence) -> u64 {
+    checksum(gene(sequence).0.into_iter())
+}
+
+/// Words that a hash table's places have. `FREE` is none of them.
+const FREE: u64 = u64::MAX;
+
+/// A hash table with a variable for each place, twice as many as words are expected.
+struct Table(Vec<TWord<u64>>);
+
+impl Table {
+    fn new(expected: u64) -> Table {
+        Table((0..(2 * expected).next_power_of_two()).map(|_| TWord::new(FREE)).collect())
+    }
+
+    /// The places to look at for a key, in their order.
+    fn places(&self, key: u64) -> impl Iterator<Item = &TWord<u64>> {
+        let first = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - self.0.len().ilog2());
+        (first as usize..).map(|place| &self.0[place & (self.0.len() - 1)])
+    }
+
+    /// Adds a word, unless it is there.
+    fn insert(&self, tx: &Tx, key: u64, word: u64) -> Tried<()> {
+        for place in self.places(key) {
+            match place.read(tx)? {
+                FREE => {
+                    place.write(tx, word);
+                    break;
+                }
+                there if there == word => break,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// No segment.
+const NONE: u64 = u64::MAX;
+
+/// A segment in the chains. A chain is known to its ends.
+struct Entry {
+    segment: u64,
+    /// Whether no other segment leads to this one.
+    is_head: TWord<bool>,
+    /// The number of the segment that follows, in the low half, and their overlap.
+    next: TWord<u64>,
+    /// Of a tail, the head of its chain.
+    head: TWord<u64>,
+    /// Of a head, the tail of its chain.
+    tail: TWord<u64>,
+}
+
+/// The chains of the segments.
+struct Chains {
+    length: u64,
+    entries: Vec<Entry>,
+}
+
+impl Chains {
+    fn new(length: u64, segments: Vec<u64>) -> Chains {
+        let entry = |(number, segment)| Entry {
+            segment,
+            is_head: TWord::new(true),
+            next: TWord::new(NONE),
+            head: TWord::new(number),
+            tail: TWord::new(number),
+        };
+        Chains { length, entries: (0..).zip(segments).map(entry).collect() }
+    }
+
+    fn begin(&self, segment: u64, overlap: u64) -> u64 {
+        segment >> (2 * (self.length - overlap))
+    }
+
+    fn end(segment: u64, overlap: u64) -> u64 {
+        segment & ((1 << (2 * overlap)) - 1)
+    }
+
+    /// Links a tail with a head that begins as it ends. Whether there was one.
+    fn link(&self, tx: &Tx, begins: &Table, number: u64, overlap: u64) -> Tried<bool> {
+        let this = &self.entries[number as usize];
+        let end = Chains::end(this.segment, overlap);
+        for place in begins.places(end) {
+            let found = place.read(tx)?;
+            if found == FREE {
+                break;
+            }
+            let other = &self.entries[found as usize];
+            if self.begin(other.segment, overlap) != end || !other.is_head.read(tx)? {
+                continue;
+            }
+            let head = this.head.read(tx)?;
+            if head == found {
+                // It would be a ring.
+                continue;
+            }
+            let tail = other.tail.read(tx)?;
+            this.next.write(tx, found << 8 | overlap);
+            other.is_head.write(tx, false);
+            self.entries[head as usize].tail.write(tx, tail);
+            self.entries[tail as usize].head.write(tx, head);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// The nucleotides of the chains, one after the other.
+    fn rebuilt(&self) -> Vec<u8> {
+        let mut gene = Vec::new();
+        for first in self.entries.iter().filter(|entry| entry.is_head.read_now()) {
+            let (mut entry, mut overlap) = (first, 0);
+            loop {
+                let nucleotides = (0..self.length - overlap).rev();
+                gene.extend(nucleotides.map(|place| (entry.segment >> (2 * place) & 3) as u8));
+                let next = entry.next.read_now();
+                if next == NONE {
+                    break;
+                }
+                (entry, overlap) = (&self.entries[(next >> 8) as usize], next & 0xff);
+            }
+        }
+        gene
+    }
+}
+
+/// The part of so many things that falls to one of the threads.
+fn part(things: usize, thread: u64, threads: u64) -> Range<usize> {
+    let bound = |thread| things * thread as usize / threads as usize;
+    bound(thread)..bound(thread + 1)
+}
+
+/// Rebuilds a gene in so many threads.
+async fn rebuild(threads: u64, length: u64, segments: Arc<Vec<u64>>, set: Arc<Table>) -> Vec<u8> {
+    together(threads, |thread| {
+        let (segments, set) = (segments.clone(), set.clone());
+        async move {
+            for chunk in segments[part(segments.len(), thread, threads)].chunks(CHUNK as usize) {
+                atomically(|tx| chunk.iter().try_for_each(|&segment| set.insert(tx, segment, segment))).await;
+            }
+        }
+    })
+    .await;
+    let unique = set.0.iter().map(TWord::read_now).filter(|&word| word != FREE).collect();
+    let chains = Arc::new(Chains::new(length, unique));
+    let count = chains.entries.len();
+    let all = |thread| part(count, thread, threads).map(|number| number as u64).collect();
+    // Of each thread, the entries that are heads and those that are tails.
+    let mut heads: Vec<Vec<u64>> = (0..threads).map(all).collect();
+    let mut tails = heads.clone();
+    for overlap in (1..length).rev() {
+        let begins = Arc::new(Table::new(heads.iter().map(Vec::len).sum::<usize>() as u64));
+        heads = together(threads, |thread| {
+            let (chains, begins) = (chains.clone(), begins.clone());
+            let mut heads = mem::take(&mut heads[thread as usize]);
+            async move {
+                heads.retain(|&number| chains.entries[number as usize].is_head.read_now());
+                for &number in &heads {
+                    let begin = chains.begin(chains.entries[number as usize].segment, overlap);
+                    atomically(|tx| begins.insert(tx, begin, number)).await;
+                }
+                heads
+            }
+        })
+        .await;
+        tails = together(threads, |thread| {
+            let (chains, begins) = (chains.clone(), begins.clone());
+            let numbers = mem::take(&mut tails[thread as usize]);
+            async move {
+                let mut left = Vec::new();
+                for number in numbers {
+                    if !atomically(|tx| chains.link(tx, &begins, number, overlap)).await {
+                        left.push(number);
+                    }
+                }
+                left
+            }
+        })
+        .await;
+    }
+    chains.rebuilt()
+}
+
+/// Threads that rebuild a gene.
+pub(in crate::child) fn genome(threads: u64, sequence: Sequence) {
+    let segments = Arc::new(segments(&sequence));
+    let set = Arc::new(Table::new(sequence.gene));
+    let mut gene = timed(threads, rebuild(threads, sequence.segment, segments, set));
+    // A run that is to be wrong has another nucleotide.
+    gene[0] ^= fault() as u8;
+    println!("length {}", gene.len());
+    println!("checksum {}", checksum(gene.into_iter()));
+}
