@@ -1,5 +1,5 @@
-//! Two threads that wait for each other: the run ends with a report that names them and the lines
-//! they wait on.
+//! Two threads that wait for each other: the run ends with a report that names both threads
+//! and the source lines at which they wait.
 
 use selvedge::{MVar, RunError, spawn_local};
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! Channels and combinators that know nothing of us, in our threads; our system calls, in their
-//! combinators.
+//! Channels and combinators of the `futures` crate in Selvedge threads, and Selvedge's system calls
+//! in those combinators.
 
 use futures::channel::mpsc;
 use futures::stream::FuturesUnordered;

@@ -10,7 +10,7 @@ use std::error::Error;
 use std::io;
 use std::rc::Rc;
 
-/// Knows nothing of Selvedge: numbers the lines that it reads.
+/// Numbers the lines that it reads. It uses nothing of Selvedge.
 async fn number_lines(reader: impl AsyncRead + Unpin, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut lines = BufReader::new(reader).lines().enumerate();
     while let Some((i, line)) = lines.next().await {

@@ -41,7 +41,7 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
 async fn ask(address: SocketAddr, numbers: impl Iterator<Item = u64>) -> Result<u64, Box<dyn Error>> {
     let stream = TcpStream::connect(address).await?;
     let (mut requests, connection) = client::handshake(Compat::new(stream)).await?;
-    // hyper wants the connection driven beside the requests: here by a thread of its own.
+    // The connection must be polled beside the requests. A thread of its own does that.
     drop(spawn_local(connection));
     let mut sum = 0;
     for number in numbers {

@@ -1,13 +1,13 @@
 //! The examples, one idea in each file. Run one with `cargo run -p selvedge-examples --example
 //! NAME`.
 //!
-//! | example | what it shows |
+//! | example | it shows |
 //! |---|---|
 //! | `hello` | two threads that take turns |
 //! | `own_scheduler` | two schedulers of twenty lines each, one with priorities, that run the web server's own connection threads |
 //! | `own_syscall` | a system call of the program's own, and the scheduler that answers it |
 //! | `cancel` | dropping a thread runs its destructors |
-//! | `deadlock` | what is reported when nothing can go on |
+//! | `deadlock` | the report of a program in which no thread can go on |
 //! | `exceptions` | throwing and catching across system calls |
 //! | `ring` | ten thousand threads hand a number around |
 //! | `echo` | a TCP echo server and a thousand clients |
@@ -20,7 +20,7 @@
 //! | `scope` | threads that cannot outlive the scope they were spawned in, however it ends |
 //! | `direct_style` | ordinary recursive code that blocks, as a thread on a stack of its own |
 //!
-//! # A system call of one's own
+//! # A system call of the program's own
 //! The three steps of [LZ07 §4.2], as in `own_syscall`: a request type with its reply type, a node
 //! of the trace that carries it, a scheduler that interprets the node. Nothing in the library
 //! changes.

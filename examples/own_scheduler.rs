@@ -1,6 +1,6 @@
-//! Two schedulers of one's own, in safe code: first in, first out; and with priorities, which
-//! threads set by a system call that the library knows nothing of. Both run the web server's own
-//! connection threads, beside threads that never wait.
+//! Two schedulers of the program's own, in safe code. One is first in, first out. The other has
+//! priorities, which threads set by a system call that the library does not know. Both run the web
+//! server's own connection threads, beside threads that never wait.
 
 use selvedge::http::{Config, DocumentRoot, Site, Stop};
 use selvedge::net::TcpListener;
@@ -53,7 +53,7 @@ fn priorities(cpu: &mut Cpu, events: &mut impl Events, main: &JoinHandle<()>) ->
         let Some(thread) = ready.iter_mut().find_map(VecDeque::pop_front) else { continue };
         let id = thread.id();
         let node = thread.step(cpu);
-        // However the thread has made the call: alone, or within a `select`.
+        // This answers a call that the thread makes alone, and one within a `select`.
         match cpu.answer(node, |SetLevel(level)| _ = levels.insert(id, level)) {
             Trace::Yield(thread) => cpu.make_ready(thread),
             Trace::Fork { child, parent } => [child, parent].into_iter().for_each(|t| cpu.make_ready(t)),

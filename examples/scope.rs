@@ -1,5 +1,5 @@
-//! Structured concurrency: threads in scopes, of which none is left when the scope has returned,
-//! whatever happens to them.
+//! Structured concurrency: when a scope has returned, none of its threads is left, also if one of
+//! them panics or is cancelled.
 
 use selvedge::scope::{CancelToken, Selected, join_all, race, scope, select, try_scope};
 use selvedge::{Failure, MVar, catch, sleep, throw};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const BRIEFLY: Duration = Duration::from_millis(2);
 
-/// Says when it goes.
+/// Prints a line when it is dropped.
 struct Loom(&'static str);
 
 impl Drop for Loom {

@@ -29,8 +29,8 @@ pub(crate) fn collected(log: &str) -> Option<u64> {
     counts.try_fold(first, |sum, (_, count)| Some(sum + count.trim().parse::<u64>().ok()?))
 }
 
-/// What each operation takes by which the second length exceeds the first. `contender` is the
-/// program that makes so many operations.
+/// The instructions of each operation by which the second length exceeds the first. `contender`
+/// gives the program that makes a number of operations.
 ///
 /// # Errors
 ///

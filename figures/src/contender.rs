@@ -1,5 +1,5 @@
-//! The contenders of the figures: how a program of ours, or of a peer, is called, and what its row
-//! has to reach.
+//! The contenders of the figures: how a program of ours, or of a peer, is called, and the aim of
+//! its row.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ impl Contender {
         self
     }
 
-    /// Why its row misses what it has to reach, if it does.
+    /// Why its row misses its aim, if it does.
     pub(crate) fn because(mut self, reason: &'static str) -> Contender {
         self.reason = Some(reason);
         self

@@ -1,7 +1,7 @@
 //! The figures about several workers: speed-up, switching, a tree of threads, counters.
 //!
-//! Several CPUs share the time of the wall's clock, so that is what is shown. The programs of ours
-//! and of tokio are one text (`figures/src/child/cores.rs`) under both runtimes.
+//! The tables show the time of the wall clock, because several CPUs work at once. The programs of
+//! ours and of tokio are one text (`figures/src/child/cores.rs`) under both runtimes.
 
 use crate::child::cores::burst;
 use crate::contender::{FORK_IO, GOROUTINES, LIMIT, OURS, TOKIO, WALL_NS, inner, outer_on, table, threads};
@@ -136,8 +136,7 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
                     .answers("finished", n)
                     .times(0.5)
                     .because("a thread that may move goes through a ring from which others steal"),
-                // What was put in its place for a time: the same threads, which may move, where
-                // there is nowhere to go.
+                // The same mobile threads under a scheduler with one CPU, so that they cannot move.
                 done(inner("selvedge round-robin, threads that may move", one, &[0, n, ours]), ours),
                 tokio("tokio, waking itself", self_wake, 1),
                 tokio("tokio, yield_now", yield_now, 1),

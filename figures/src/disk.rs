@@ -148,8 +148,8 @@ fn peer(system: &str, command: Result<Vec<String>, String>) -> Contender {
     Contender { command, ours: false, ..inner(system, "", &[]) }
 }
 
-/// What one run told: the rate, the CPU time of one read in microseconds, and the memory in MB, if
-/// asked for.
+/// The report of one run: the rate, the CPU time of one read in microseconds, and the memory in MB,
+/// if asked for.
 struct Told {
     /// Whether a program of ours had no io_uring and read through the blocking pool.
     fell_back: bool,

@@ -180,8 +180,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what the user asked for. An error carries the exit status: 2 for usage, 1 for everything
-/// else.
+/// Runs the command that the user gave. An error carries the exit status: 2 for usage, 1 for
+/// everything else.
 fn command_line() -> Result<(), (String, u8)> {
     let usage = |error: lexopt::Error| (format!("{error}\n\n{HELP}"), 2);
     let mut names = Vec::new();
@@ -238,7 +238,7 @@ fn command_line() -> Result<(), (String, u8)> {
     }
 }
 
-/// Measures and prints the figures; one that fails does not keep the others from being shown.
+/// Measures and prints the figures. If one fails, the others are shown all the same.
 fn figures(chosen: &[&Figure], effort: Effort, json: Option<PathBuf>) -> Result<(), (String, u8)> {
     let mut measured = Vec::new();
     let mut failed = Vec::new();

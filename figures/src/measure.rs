@@ -2,8 +2,8 @@
 //!
 //! Every measured program, ours and the peers' alike, runs as a process of its own on one given CPU
 //! and prints `name value` lines. The rounds are interleaved (A B C A B C ..), so that a
-//! disturbance of the machine meets all contenders alike, and the median of the rounds is what a
-//! table shows.
+//! disturbance of the machine meets all contenders alike, and a table shows the median of the
+//! rounds.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -104,7 +104,7 @@ pub(crate) fn values(reports: &[Reports], key: &str) -> Vec<Result<Vec<f64>, Str
 /// # Errors
 ///
 /// A description of the first wrong answer, or of the first failure of a program of ours; of the
-/// first fault that was not noticed, when that is what the programs are run for.
+/// first fault that was not noticed, when the programs run with faults.
 pub(crate) fn reports(
     name: &str,
     contenders: &[Contender],
@@ -115,7 +115,7 @@ pub(crate) fn reports(
     in_turn(name, contenders, effort, |contender| run(contender, keys, limit))
 }
 
-/// Lets the contenders do `run` in turn, `effort.rounds` times, and returns what they told.
+/// Lets the contenders do `run` in turn, `effort.rounds` times, and returns their reports.
 ///
 /// # Errors
 ///

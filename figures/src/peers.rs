@@ -24,8 +24,8 @@ pub(crate) struct Compiled {
     package: &'static str,
     /// Compiler arguments; `{out}` and `{source}` are replaced.
     arguments: &'static [&'static str],
-    /// Whether its compiler fetches other sources from the network. Then a figure does not build it,
-    /// but `build-peers` alone does.
+    /// Whether its compiler fetches other sources from the network. Then a figure does not build
+    /// it, but `build-peers` alone does.
     fetches: bool,
 }
 
@@ -178,8 +178,8 @@ impl Compiled {
     ///
     /// # Errors
     ///
-    /// What the table shows instead of a number: the package to install, the command that builds
-    /// it, or the compiler's complaint.
+    /// The text that the table shows instead of a number: the package to install, the command that
+    /// builds it, or the compiler's complaint.
     pub(crate) fn executable(self) -> Result<String, String> {
         if self.fetches && !self.is_fresh() {
             return Err(format!("{MISSING} (figures build-peers)"));

@@ -16,7 +16,13 @@ const GROWTH: Metric = Metric { key: "growth", unit: "x", better: Better::Lower 
 
 const GHC: &str = "GHC STM";
 const BOXED: &str = "selvedge TVar";
-const GLOBAL_LOCK: &str = "selvedge, engine GlobalLock";
+
+/// The other engines: their names in the table, and in the names of programs of ours.
+const ENGINES: [(&str, &str); 3] = [
+    ("selvedge, engine Figure3", "figure3"),
+    ("selvedge, engine NOrec", "norec"),
+    ("selvedge, engine GlobalLock", "global-lock"),
+];
 
 /// The Rust crates: their names in the table, and in the names of their programs.
 const CRATES: [(&str, &str); 3] =
@@ -54,7 +60,8 @@ pub(crate) fn counter(effort: Effort) -> Result<Table, String> {
         let threads = n as u64;
         let counts = |contender: Contender, total| contender.answers("count", total);
         let numbers = |total| [threads, threads, total];
-        let transactions = |system, program, total| counts(ours(system, program, &numbers(total), n), total);
+        let transactions =
+            |system, program: &str, total| counts(ours(system, program, &numbers(total), n), total);
         let run = |system, program, total| counts(inner(system, program, &numbers(total)).on(n), total);
         let os = |system, program, total| counts(inner(system, program, &[threads, total]).on(n), total);
         let c =
@@ -68,8 +75,9 @@ pub(crate) fn counter(effort: Effort) -> Result<Table, String> {
             counts(ghc("counter", &[threads, few], n), few).times(1.0 / beside_ghc),
             transactions(BOXED, "counter-boxed", many),
             os("selvedge, OS threads", "stm-counter-os", many),
-            transactions(GLOBAL_LOCK, "counter-global-lock", many),
         ];
+        contenders
+            .extend(ENGINES.map(|(system, engine)| transactions(system, &format!("counter-{engine}"), many)));
         contenders.extend(CRATES.map(|of| {
             let contender = counts(rust(of, "counter", &[threads, few], n), few);
             if n == 1 { contender.times(8.0) } else { contender }
@@ -132,13 +140,14 @@ pub(crate) fn size(effort: Effort) -> Result<Table, String> {
         let [ours_total, ghc_total, crates_total] =
             totals.map(|total| if effort.is_small() { total / 1000 } else { total });
         let sums = |contender: Contender, total| contender.answers("sum", size_sum(reads, writes, total));
-        let run = |system, program, total| sums(ours(system, program, &[reads, writes, total], 1), total);
+        let run =
+            |system, program: &str, total| sums(ours(system, program, &[reads, writes, total], 1), total);
         let mut contenders = vec![
             run(BOXED, "size-boxed", ours_total),
             sums(ghc("size", &[reads, writes, ghc_total], 1), ghc_total).times(aim),
             run("selvedge TWord", "size", ours_total),
-            run("selvedge TWord, engine GlobalLock", "size-global-lock", ours_total),
         ];
+        contenders.extend(ENGINES.map(|(system, engine)| run(system, &format!("size-{engine}"), ours_total)));
         contenders
             .extend(CRATES.map(|of| sums(rust(of, "size", &[reads, writes, crates_total], 1), crates_total)));
         let of_case = case(name, &contenders, NS, effort, LIMIT)?;
@@ -173,14 +182,15 @@ pub(crate) fn disjoint(effort: Effort) -> Result<Table, String> {
     let with = |n: usize| {
         let threads = n as u64;
         let counts = |contender: Contender, total| contender.answers("count", total);
-        let run =
-            |system, program, total| counts(ours(system, program, &[threads, threads, total], n), total);
+        let run = |system, program: &str, total| {
+            counts(ours(system, program, &[threads, threads, total], n), total)
+        };
         let mut contenders = vec![
             run(OURS, "disjoint", many),
             run(BOXED, "disjoint-boxed", many),
-            run(GLOBAL_LOCK, "disjoint-global-lock", few),
             counts(ghc("disjoint", &[threads, few], n), few),
         ];
+        contenders.extend(ENGINES.map(|(system, engine)| run(system, &format!("disjoint-{engine}"), few)));
         contenders.extend(CRATES.map(|of| counts(rust(of, "disjoint", &[threads, few], n), few)));
         contenders
     };
@@ -236,8 +246,9 @@ pub(crate) fn bank(effort: Effort) -> Result<Table, String> {
                 let audits = (total / threads).checked_div(every).unwrap_or(0) * threads;
                 contender.answers("wrong", 0).answers("audits", audits).answers("total", ACCOUNTS * BALANCE)
             };
-            let run =
-                |system, program| right(ours(system, program, &[threads, threads, every, many], n), many);
+            let run = |system, program: &str| {
+                right(ours(system, program, &[threads, threads, every, many], n), many)
+            };
             let locks = |system, program| right(ours(system, program, &[threads, every, many], n), many);
             let c = outer_on(n, C_BANK, "C, two ordered mutexes", "bank", &[threads, every, many]);
             let mut contenders = vec![
@@ -246,9 +257,12 @@ pub(crate) fn bank(effort: Effort) -> Result<Table, String> {
                 locks("Rust OS threads, two ordered std Mutexes", "bank-locks").times(1.0 / 1.3),
                 locks("Rust OS threads, one std Mutex", "bank-lock"),
                 run(BOXED, "bank-boxed"),
-                run(GLOBAL_LOCK, "bank-global-lock"),
                 right(ghc("bank", &[threads, every, of_ghc], n), of_ghc),
             ];
+            // Without Figure3, of which an attempt may see a wrong sum.
+            for (system, engine) in &ENGINES[1..] {
+                contenders.push(run(system, &format!("bank-{engine}")));
+            }
             contenders
                 .extend(CRATES.map(|of| right(rust(of, "bank", &[threads, every, of_crates], n), of_crates)));
             all.extend(case(&on(what, n), &contenders, WALL_NS, effort, LIMIT)?);
@@ -261,7 +275,7 @@ pub(crate) fn bank(effort: Effort) -> Result<Table, String> {
         all,
     );
     table.notes.push(
-        "no run counts in which an audit of ours saw a wrong sum, also in an attempt that did not commit; of the crates and of GHC only audits that committed are looked at, because theirs may see states that never existed"
+        "no run counts in which an audit of ours saw a wrong sum, also in an attempt that did not commit, so the engine Figure3, which is not opaque, is not here; of the crates and of GHC only audits that committed are looked at, because theirs may see states that never existed"
             .into(),
     );
     table.notes.push(
@@ -344,6 +358,7 @@ pub(crate) fn sets(effort: Effort) -> Result<Table, String> {
     for (structure, range, totals, aim) in [
         ("list", 512, [400_000, 40_000, 2_000_000], None),
         ("tree", 16_384, [2_000_000, 1_000_000, 2_000_000], Some(2.0)),
+        ("map", 16_384, [2_000_000, 2_000_000, 4_000_000], Some(2.0)),
     ] {
         // The operations of ours, of GHC, and of locks.
         let [of_ours, of_ghc, of_locks] = totals.map(|total| if effort.is_small() { 2000 } else { total });
@@ -366,9 +381,15 @@ pub(crate) fn sets(effort: Effort) -> Result<Table, String> {
                 of_ghc.need = aim.map(Need::Times);
                 let (lock, collection) = match structure {
                     "list" => ("list-lock", "Rust OS threads, one RwLock<Vec>, sorted"),
-                    _ => ("tree-lock", "Rust OS threads, one RwLock<BTreeSet>"),
+                    "tree" => ("tree-lock", "Rust OS threads, one RwLock<BTreeSet>"),
+                    _ => ("map-lock", "Rust OS threads, one RwLock<HashSet>"),
                 };
-                let contenders = vec![run(OURS, structure, of_ours), of_ghc, run(collection, lock, of_locks)];
+                let mut contenders =
+                    vec![run(OURS, structure, of_ours), of_ghc, run(collection, lock, of_locks)];
+                if structure == "map" {
+                    let dashmap = ("Rust crate dashmap", "dashmap");
+                    contenders.push(right(rust(dashmap, "set", &numbers(of_locks), cpus), mix(of_locks)));
+                }
                 let share = updates / 2;
                 let name = on(&format!("{structure}, {}/{share}/{share}", 100 - updates), cpus);
                 let of_case = case(&name, &contenders, WALL_NS, effort, LIMIT)?;
@@ -388,6 +409,10 @@ pub(crate) fn sets(effort: Effort) -> Result<Table, String> {
     );
     table.notes.push(
         "the list has 256 keys and the others 8192; each thread has its own share of the keys, and all shares are in one structure"
+            .into(),
+    );
+    table.notes.push(
+        "the map of ours is a TSet, which grows; that of GHC is an array of buckets whose number fits the keys, and which hashes a key to itself"
             .into(),
     );
     table.notes.extend(lost);

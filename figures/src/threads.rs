@@ -1,7 +1,7 @@
 //! The figures about threads: memory, switching, spawning, handing over, foreign wake-ups.
 //!
-//! All programs are single-threaded and never sleep, so their time is the CPU time of the process:
-//! what the wall clock shows on an idle machine, and steadier on one that is not.
+//! All programs are single-threaded and never sleep, so the tables show the CPU time of the
+//! process. On an idle machine it is the time of the wall clock. On a busy machine it is steadier.
 
 use std::time::Duration;
 

@@ -10,12 +10,12 @@ use std::time::Duration;
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
-    /// The lines themselves, each followed by what was being tested; without those of no tests at
-    /// all.
+    /// The test runner's summaries, each followed by the name of the binary that it tested. A
+    /// summary of no tests is left out.
     pub(crate) summaries: Vec<String>,
     /// The step for which the tests are run.
     pub(crate) step: &'static str,
-    /// Whether others print at the same time: then each line says for what it was printed.
+    /// Whether other steps print at the same time. Then each line begins with the step's name.
     pub(crate) beside_others: bool,
     testing: String,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::command::{Invocation, Tally, on_path};
 use crate::workspace;
 
-/// The fuzz targets' own workspace: they need the nightly toolchain, nothing else here does.
+/// The fuzz targets' own workspace: only they need the nightly toolchain.
 pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
 
 const TARGETS: &str = "fuzz/fuzz_targets";
@@ -31,8 +31,8 @@ pub(crate) fn run(seconds: &str, only: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// The commands that run `only`, or every target in turn, for `seconds`; before them, if it is
-/// missing, the one that installs cargo-fuzz.
+/// The commands that run `only`, or every target in turn, for `seconds`. If cargo-fuzz is missing,
+/// the command that installs it comes first.
 ///
 /// # Errors
 /// When a target does not exist.

@@ -1,7 +1,7 @@
 //! The project's own commands: `cargo xtask help` lists them.
 //!
-//! `cargo xtask ci` is the one description of what must hold before a change is taken. The file
-//! `.ci/run` calls it and does nothing else.
+//! `cargo xtask ci` has the only list of the checks that a change must pass. The file `.ci/run`
+//! calls it and does nothing else.
 #![forbid(unsafe_code)]
 
 mod ci;

@@ -1,9 +1,9 @@
 //! The step `packages` of `cargo xtask ci`: packs every crate that may be published, and builds all
 //! of them from their packages.
 //!
-//! `cargo package` can build what it packs, but it unpacks a version once for ever: a second run
-//! would build the crates of the first. So the packages are unpacked here, into a workspace of
-//! their own, which takes them in place of the registry's.
+//! `cargo package` can build the crates that it packs, but it unpacks each version only once. A
+//! second run would build the crates of the first. So the packages are unpacked here, into a
+//! workspace of their own, which takes them in place of the registry's.
 
 use std::fmt::Write;
 use std::path::Path;

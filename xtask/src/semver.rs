@@ -1,5 +1,9 @@
 //! `cargo xtask semver`: whether the version in `Cargo.toml` allows what changed in the public API
-//! since the last tag. `cargo-semver-checks` compares the two trees.
+//! since the last tag. `cargo-semver-checks` compares the two trees, without the packages that are
+//! never published.
+//!
+//! The repository has no tag yet. So the command has never compared two versions, and says that
+//! there is nothing to compare with.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,7 @@
-//! A non-blocking action as the scheduler gets it ([`Nbio`]).
+//! [`Nbio`]: an action that does not block, as the scheduler gets it in a `Trace::Nbio` node.
+//!
+//! `performing.rs` makes it from the action of a thread's `nbio` call. A scheduler performs it,
+//! which gives the thread back.
 
 use crate::thread::Thread;
 use std::fmt;

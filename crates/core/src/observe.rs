@@ -102,8 +102,8 @@ pub fn waits_for(other: u32, tie: &'static str) {
     }
 }
 
-/// Tells the observer, if there is one, for which reason the running thread is about to wait, behind
-/// a waker or in a queue. A future that returns `Pending` calls this each time.
+/// Tells the observer, if there is one, for which reason the running thread is about to wait,
+/// behind a waker or in a queue. A future that returns `Pending` calls this each time.
 #[inline]
 pub fn waits_on(reason: impl FnOnce() -> WaitReason) {
     if let Some(cpu) = current() {

@@ -120,8 +120,8 @@ pub trait Observer: Send {
     /// [`waits_for`](crate::observe::waits_for).
     fn waits_for(&mut self, _other: u32, _tie: &'static str) {}
 
-    /// The running thread has taken back its request, and goes on. What it has told in this step with
-    /// `waits_for` and `waits_on` was told for that request.
+    /// The running thread has taken back its request, and goes on. What it has told in this step
+    /// with `waits_for` and `waits_on` was told for that request.
     fn waits_not(&mut self) {}
 
     /// The running thread is about to wait for this reason. See

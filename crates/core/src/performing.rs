@@ -1,4 +1,10 @@
-//! The system call that performs a non-blocking action ([`nbio`]).
+//! [`nbio`]: the system call by which a thread has its scheduler perform an action that does not
+//! block.
+//!
+//! Programs call [`nbio`]. Its future puts the action into the request slot of the CPU. The
+//! scheduler gets it as a `Trace::Nbio` node (`nbio.rs`), performs it, and goes on with the thread.
+//! Within a combinator the CPU performs the action itself at the end of the step
+//! (`cpu/conclude.rs`).
 
 use crate::budget;
 use crate::cpu::ask::{direct, retract};

@@ -1,4 +1,7 @@
-//! The places at which threads wait ([`WaitSite`]).
+//! [`WaitSite`]: the place in the program at which a thread waits, in 4 bytes.
+//!
+//! A leaf future that waits passes it to `ask_block` (`cpu/ask.rs`), and the CPU keeps it with the
+//! thread. The list of threads and the report of a deadlock turn it back into a source line.
 
 use crate::arena::Key;
 use crate::vtable;

@@ -67,7 +67,7 @@
 //! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`substitute`] |
 //! | a stage written as a coroutine | [`transducer`] with its [`Io`] |
 //! | where items go | [`collect`], [`fold`], [`count`], [`head`], [`each_chunk`] |
-//! | sections of a stream | [`satisfies`], [`line`], [`whole_line`], [`substring`], [`everything`] |
+//! | sections of a stream | [`satisfies`], [`line`](line()), [`whole_line`], [`substring`], [`everything`] |
 //! | logic of sections | `!a`, `a & b`, <code>a &#124; b</code>, [`and_then`](Splitter::and_then), [`or_else`](Splitter::or_else), [`between`] |
 //! | sections by their place | [`first`], [`last`], [`prefix`], [`suffix`], [`start_of`], [`end_of`] |
 //! | sections by what is in them | [`having`], [`having_only`] |

@@ -236,6 +236,22 @@ proptest! {
 }
 
 #[test]
+fn a_finished_stage_ends_what_is_behind_it() {
+    // The branch `yes` gets items one by one, the branch `no` one chunk.
+    let ended = || take(2) >> counting(0) >> lift121(|n: &u32| *n);
+    let slow = counted(0, &[1, 2]);
+    let single = if_then_else(satisfies(|_: &u8| true), ended(), suppress());
+    assert_eq!((from_chunks([[1, 2, 3]]) >> single).collect(), slow);
+    let chunk = if_then_else(!everything(), suppress(), ended());
+    assert_eq!((from_chunks([[1, 2, 3]]) >> chunk).collect(), slow);
+    // In front of a consumer, and pulled.
+    let sum = from_chunks([[1, 2, 3]]) >> (ended() >> fold(0, |sum: &mut u32, n: &u32| *sum += n));
+    assert_eq!(sum.run(), slow.iter().sum());
+    let mut pulled = (from_chunks([[1, 2, 3]]) >> ended()).pull();
+    assert_eq!((pulled.next_chunk().map(<[u32]>::to_vec), pulled.next_chunk()), (Some(slow), None));
+}
+
+#[test]
 fn what_is_upstream_of_a_finished_stage_is_not_called_again() {
     let asked = Rc::new(Cell::new(0));
     let count = asked.clone();

@@ -1,4 +1,8 @@
-//! The signal that files have changed, from one OS thread to all others. It may come many times.
+//! [`Reload`]: the signal that files have changed, from one OS thread to all others. It may come many
+//! times.
+//!
+//! The program requests it, as `selvedge-httpd` does at SIGHUP. A thread of each worker waits for
+//! it, and then has the worker's `Site` look all files up anew.
 
 use std::fmt;
 use std::sync::Arc;

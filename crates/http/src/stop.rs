@@ -1,4 +1,7 @@
-//! The signal that the server must stop, from one OS thread to all others.
+//! [`Stop`]: the signal that the server must stop, from one OS thread to all others. It comes once.
+//!
+//! The program requests it, as `selvedge-httpd` does at SIGTERM. The loops that accept connections
+//! wait for it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
-//! [`bound`]: threads with an OS thread of their own.
+//! [`bound`]: starts an OS thread for one thread of the program, which never leaves it.
+//!
+//! The façade's `selvedge::bound` calls it with an event loop. The OS thread runs a round-robin
+//! scheduler of its own.
 
 use crate::Spawned;
 use selvedge_core::{Events, round_robin_with, spawn_local};

@@ -1,4 +1,8 @@
-//! A child's future, and the handle to it.
+//! [`Child`]: the handle to a child of a scope; and the future of the child's thread.
+//!
+//! `scope.rs` makes both when a program spawns a child. The future tells the scope its end, by the
+//! [`Policy`] of the scope, and leaves the result in the [`ReplyCell`] that it shares with the
+//! handle.
 
 use crate::state::{ChildFailure, Membership, ScopeState, within};
 use selvedge_core::{Catch, Exception, JoinError, ReplyCell, budget, catch};

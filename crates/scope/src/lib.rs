@@ -57,18 +57,18 @@
 //! [`catch()`](selvedge_core::catch()) around the scope gets it with its type.
 
 mod child;
-mod first;
+mod join;
 mod maybe_done;
 mod scope;
+mod select;
 mod state;
 mod threads;
-mod together;
 mod token;
 
 pub use child::Child;
-pub use first::{Race, Racing, Select, Selected, Selecting, race, select};
+pub use join::{Join, JoinAll, Joining, TryJoin, TryJoining, join, join_all, try_join};
 pub use scope::{CollectScope, Scope, TryScope, collect_scope, scope, try_scope};
+pub use select::{Race, Racing, Select, Selected, Selecting, race, select};
 pub use selvedge_core::{Shield, shield};
 pub use threads::Threads;
-pub use together::{Join, JoinAll, Joining, TryJoin, TryJoining, join, join_all, try_join};
 pub use token::{CancelToken, Cancelled};

@@ -1,4 +1,6 @@
-//! A future, or what has become of it.
+//! [`MaybeDone`]: a future, or its output when it is ready.
+//!
+//! `join.rs` has one for each of its futures.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,6 @@
-//! A set of threads that gives their results as they end.
+//! [`Threads`]: a set of threads that gives their results in the order in which they end.
+//!
+//! Programs use it. It needs no scope around it, and scopes do not use it.
 
 use selvedge_core::{JoinError, JoinHandle, Queue, Role, WaitQueue, catch, spawn, spawn_local};
 use std::collections::{HashMap, VecDeque};

@@ -1,4 +1,6 @@
-//! Tokens: cancellation that a thread looks at itself.
+//! [`CancelToken`]: a cancellation that threads look at themselves, at places that they choose.
+//!
+//! Programs make tokens, and pass them to the threads that are to stop. Scopes do not use them.
 
 use selvedge_core::{Queue, Role, Shared, WaitQueue, Waiting};
 use std::fmt;

@@ -1,4 +1,7 @@
-//! How often things have happened.
+//! [`Counts`]: how often each thing has happened on a CPU: steps, waits, system calls and others.
+//!
+//! Programs read them. The observer of a CPU (`recorder.rs`) counts the steps, and `selvedge-io`
+//! the system calls.
 
 use crate::json::{self, Json};
 use crate::order::ordered;

@@ -1,4 +1,8 @@
-//! A simulated world: a kernel, a scheduler and a virtual clock for one run of a program.
+//! [`World`]: a simulated kernel, a scheduler and a virtual clock for one run of a program; and
+//! [`simulate`], which runs a program in a world for each seed.
+//!
+//! Tests call it. [`World::run`] installs the kernel (`kernel.rs`) under an ordinary event loop,
+//! and runs the program under the scheduler of `scheduler.rs`, which chooses as the seed says.
 
 use crate::kernel::Kernel;
 use crate::scheduler::Arrivals;

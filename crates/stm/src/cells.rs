@@ -1,17 +1,17 @@
 //! [`Cells`]: variables side by side in one allocation.
 //!
-//! A cell is a variable, without a handle for each: the block of cells owns one handle of each cell,
-//! and a registration (`wait.rs`) owns one while it waits.
+//! A cell is a variable, without a handle for each: the block of cells owns one handle of each
+//! cell, and a registration (`wait.rs`) owns one while it waits.
 //!
 //! # When a block is freed
 //! 1. The owner drops its `Cells`. No transaction that begins from now on can reach a cell, so the
 //!    block is retired.
-//! 2. `free_block` runs when no transaction can have a reference to a cell or to its value. It drops
-//!    the block's handle of each cell. Now the registrations alone have handles.
+//! 2. `free_block` runs when no transaction can have a reference to a cell or to its value. It
+//!    drops the block's handle of each cell. Now the registrations alone have handles.
 //! 3. The last registration of a cell, when it ends, retires the cell, and `free_cell` runs.
 //!
-//! `live` counts the cells that have a handle, and one more for `free_block`. The one of `free_block`
-//! and the calls of `free_cell` that takes the last frees the block.
+//! `live` counts the cells that have a handle, and one more for `free_block`. The one of
+//! `free_block` and the calls of `free_cell` that takes the last frees the block.
 
 use crate::engine::Engine;
 use crate::primitives::{AtomicUsize, Ordering};
@@ -25,9 +25,9 @@ use std::ptr::NonNull;
 /// The value of a cell, which the cell keeps as a pointer or as bits.
 ///
 /// # Safety
-/// `FREE` frees a pointer of `into_raw`, on any OS thread, and `see` gives references to the node of
-/// such a pointer alone. Neither needs more than `Self: Send + Sync`. The reading transaction keeps
-/// the node alive.
+/// `FREE` frees a pointer of `into_raw`, on any OS thread, and `see` gives references to the node
+/// of such a pointer alone. Neither needs more than `Self: Send + Sync`. The reading transaction
+/// keeps the node alive.
 pub(crate) unsafe trait CellValue: Send + Sync + 'static {
     /// The value as a transaction sees it.
     type Seen<'tx>;
@@ -235,7 +235,7 @@ impl<V, E> Drop for Cells<V, E> {
 /// Step 2.
 ///
 /// # Safety
-/// The pointer is to a block for values of type V, whose owner is gone, and no transaction can reach
+/// The pointer is to a block for values of type V. Its owner is gone, and no transaction can reach
 /// the block.
 unsafe fn free_block<V: CellValue>(block: *mut ()) {
     let block = block.cast::<CellBlock>();

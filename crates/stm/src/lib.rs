@@ -16,7 +16,8 @@
 //!
 //! # Where they work
 //! Transactions work in Selvedge threads under every scheduler, under foreign executors, and on
-//! ordinary OS threads with [`atomically_blocking`].
+//! ordinary OS threads with [`atomically_blocking`]. Time limits need an event loop, so they are in
+//! the module `selvedge::stm`, which has all of this crate too.
 //!
 //! # Reclamation
 //! A transaction announces its begin and its end, so that no value is freed while it can be read

@@ -7,8 +7,8 @@ use crate::var::TWord;
 use std::fmt;
 use std::sync::Arc;
 
-/// A queue of a bounded length, for transactions: `pop` waits while it is empty, and `push` while it
-/// is full.
+/// A queue of a bounded length, for transactions: `pop` waits while it is empty, and `push` while
+/// it is full.
 ///
 /// Clones are handles to the same queue. It is a ring of variables, with an index for each end. A
 /// `push` and a `pop` have no variable in common while the queue is neither empty nor full, so
@@ -40,12 +40,12 @@ use std::sync::Arc;
 /// # Ok::<(), selvedge::Failure>(())
 /// ```
 pub struct TBQueue<T: Send + Sync + 'static, E: Engine = Versioned> {
-    ring: Arc<Ring<T, E>>,
+    ring: Arc<QueueRing<T, E>>,
 }
 
 /// The values lie from `first` up to `next`, around the end of the ring. If these are equal, the
 /// ring is full if there is a value, and empty if there is none.
-struct Ring<T: Send + Sync + 'static, E: Engine> {
+struct QueueRing<T: Send + Sync + 'static, E: Engine> {
     /// The place of the first value.
     first: TWord<usize, E>,
     /// The place of the next value to come.
@@ -53,7 +53,7 @@ struct Ring<T: Send + Sync + 'static, E: Engine> {
     cells: Cells<Option<Box<T>>, E>,
 }
 
-impl<T: Send + Sync + 'static, E: Engine> Ring<T, E> {
+impl<T: Send + Sync + 'static, E: Engine> QueueRing<T, E> {
     #[inline]
     fn after(&self, place: usize) -> usize {
         if place + 1 == self.cells.len() { 0 } else { place + 1 }
@@ -106,7 +106,9 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     pub fn with_engine(capacity: usize) -> TBQueue<T, E> {
         assert!(capacity > 0, "a queue without room is always full");
         let cells = Cells::new((0..capacity).map(|_| None).collect());
-        TBQueue { ring: Arc::new(Ring { first: TWord::with_engine(0), next: TWord::with_engine(0), cells }) }
+        TBQueue {
+            ring: Arc::new(QueueRing { first: TWord::with_engine(0), next: TWord::with_engine(0), cells }),
+        }
     }
 
     /// Adds a value at the end; retries while the queue is full.

@@ -5,16 +5,16 @@ use crate::transaction::{Tried, Tx};
 use crate::var::TVar;
 use std::fmt;
 
-/// An unbounded channel, for transactions, whose values may go to several readers: `read` waits
-/// while there is no value.
+/// An unbounded channel, for transactions. Its values may go to several readers. `read` waits while
+/// there is no value.
 ///
 /// A channel has an end to write to and an end to read from. A [duplicate](TChan::dup) has the same
 /// end to write to, and an end of its own to read from; so each of the two gets all values that are
 /// written from then on. Clones are handles to the same channel: a value that one of them reads is
 /// gone for the others. [`TQueue`](crate::TQueue) is faster where each value has one reader.
 ///
-/// The channel is a list of variables. A `read` and a `write` have no variable in common while there
-/// is a value to read, so neither is in the way of the other.
+/// The channel is a list of variables. A `read` and a `write` have no variable in common while
+/// there is a value to read, so neither is in the way of the other.
 ///
 /// # Paper
 /// [HMP05 §5] has the variables and `retry`; this is a channel made of them.
@@ -87,8 +87,8 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
         TChan { read: None, write: TVar::with_engine(Place(TVar::with_engine(None))) }
     }
 
-    /// A channel with the same end to write to, whose own end to read from begins here: it reads the
-    /// values that are written from now on.
+    /// A channel with the same end to write to, with an own end to read from, which begins here: it
+    /// reads the values that are written from now on.
     ///
     /// # Errors
     /// As [`TVar::read`].
@@ -98,9 +98,9 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
         Ok(TChan { read: Some(TVar::with_engine(place)), write: self.write.clone() })
     }
 
-    /// A channel with the same end to write to, whose own end to read from begins where this one
-    /// stands: it reads the values that this one has not read, and those that are written from now
-    /// on. `clone` is another handle to the same end.
+    /// A channel with the same end to write to, with an own end to read from, which begins where
+    /// this one stands: it reads the values that this one has not read, and those that are written
+    /// from now on. `clone` is another handle to the same end.
     ///
     /// # Errors
     /// As [`TVar::read`].

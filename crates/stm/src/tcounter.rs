@@ -14,8 +14,8 @@ use std::thread::available_parallelism;
 /// Clones are handles to the same counter. It has a **stripe** for each CPU of the machine, up to
 /// 64. Each OS thread adds to one of them; the OS threads get their stripes in turn when they first
 /// add to any counter. So transactions that add on different OS threads are seldom in each other's
-/// way, and never on the workers of one scheduler that are no more than the stripes. A [read](TCounter::read) is the sum of all stripes at one moment. It conflicts
-/// with each addition by another OS thread.
+/// way. A [read](TCounter::read) is the sum of all stripes at one moment. It conflicts with each
+/// addition by another OS thread.
 ///
 /// A [`TWord`](crate::TWord) is the better counter if most transactions read it.
 ///

@@ -7,8 +7,9 @@
 //!    cell          empty, or a leaf of at most eight entries, or a branch
 //! ```
 //! A cell is a variable; a branch is a block of them (`cells.rs`). A leaf is immutable: a change of
-//! an entry replaces the leaf, and the new one shares the other entries. A ninth entry makes a branch
-//! of a leaf. Below the last bits of the hash there are no branches, but buckets without a bound.
+//! an entry replaces the leaf, and the new one shares the other entries. A ninth entry makes a
+//! branch of a leaf. Below the last bits of the hash there are no branches, but buckets without a
+//! bound.
 //!
 //! A leaf that loses its last entry leaves an empty cell. If it was the last one of its branch, the
 //! cell of the branch becomes empty too. So each branch but the root has an entry.
@@ -24,10 +25,10 @@ use std::sync::Arc;
 /// A map from keys to values, for transactions.
 ///
 /// Clones are handles to the same map. Transactions are in each other's way if they touch the same
-/// leaf, and one of them changes it. A leaf has at most eight entries, in the order of their hashes;
-/// so two transactions with different keys seldom meet. Values that change often are better kept in
-/// a variable of their own, as in `TMap<K, TWord<u64>>`: the change of such a value is in the way of
-/// the transactions that touch this value alone.
+/// leaf, and one of them changes it. The hash of a key chooses its leaf, which has at most eight
+/// entries; so two transactions with different keys seldom meet. Values that change often are
+/// better kept in a variable of their own, as in `TMap<K, TWord<u64>>`: the change of such a value
+/// is in the way of the transactions that touch this value alone.
 ///
 /// A transaction that finds no entry, and retries, waits until the leaf changes in which the entry
 /// would be.
@@ -38,8 +39,8 @@ use std::sync::Arc;
 /// # Complexity
 /// A lookup reads two variables in a map of 1,000 entries, and three or four in one of 100,000. An
 /// entry takes a node of its own: its key, its value and 24 bytes. Leaves and branches take 50 to
-/// 230 bytes more for each entry, the most just after many leaves have become branches. An empty map
-/// takes 1 KB.
+/// 230 bytes more for each entry, the most just after many leaves have become branches. An empty
+/// map takes 1 KB.
 ///
 /// # Examples
 /// ```
@@ -59,7 +60,8 @@ use std::sync::Arc;
 ///     })
 ///     .await;
 ///     assert_eq!(waits.await.unwrap(), 10);
-///     assert_eq!(atomically(|tx| pages.remove(tx, "/weft").map(|page| page.cloned())).await.unwrap(), "across");
+///     let weft = atomically(|tx| pages.remove(tx, "/weft").map(|page| page.cloned())).await;
+///     assert_eq!(weft.as_deref(), Some("across"));
 /// })?;
 /// # Ok::<(), selvedge::Failure>(())
 /// ```
@@ -329,29 +331,48 @@ where
         let rest = place.node.and_then(|node| node.without(at));
         let is_empty = rest.is_none();
         place.branch.write(tx, place.cell, rest.map(Box::new));
-        if is_empty { self.shrink(tx, hash) } else { Ok(()) }
-    }
-
-    /// Empties the cells of the branches above this hash that have no entry.
-    fn shrink(&self, tx: &Tx<E>, hash: u64) -> Tried<()> {
-        let mut path = vec![(&self.root, cell_in_root(hash))];
-        let (mut branch, mut cell, mut bit) = (&self.root, cell_in_root(hash), ROOT_BITS);
-        while let Some(TrieNode::Branch(below)) = branch.read(tx, cell)? {
-            (branch, cell) = (below, cell_in_branch(hash, bit));
-            bit += BRANCH_BITS;
-            path.push((branch, cell));
-        }
-        while let (Some((branch, cell)), Some((above, its_cell))) = (path.pop(), path.last()) {
-            // The cell itself is empty. The next one often is not.
-            for other in (cell + 1..branch.len()).chain(0..cell) {
-                if branch.read(tx, other)?.is_some() {
-                    return Ok(());
-                }
-            }
-            above.write(tx, *its_cell, None);
+        let is_in_root = place.bit == ROOT_BITS;
+        if is_empty && !is_in_root && is_alone(tx, place.branch, place.cell)? {
+            self.shrink(tx, hash)?;
         }
         Ok(())
     }
+
+    /// Empties the cells of the branches above this hash that have no entry. The lowest branch has
+    /// none.
+    #[cold]
+    fn shrink(&self, tx: &Tx<E>, hash: u64) -> Tried<()> {
+        let mut path = Vec::new();
+        let (mut branch, mut cell, mut bit) = (&self.root, cell_in_root(hash), ROOT_BITS);
+        while let Some(TrieNode::Branch(below)) = branch.read(tx, cell)? {
+            path.push((branch, cell));
+            (branch, cell) = (below, cell_in_branch(hash, bit));
+            bit += BRANCH_BITS;
+        }
+        while let Some((branch, cell)) = path.pop() {
+            branch.write(tx, cell, None);
+            let is_root = path.is_empty();
+            if is_root || !is_alone(tx, branch, cell)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether all other cells of a branch are empty. The next one often is not.
+fn is_alone<K, V, E>(tx: &Tx<E>, branch: &TrieBranch<K, V, E>, cell: usize) -> Tried<bool>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    E: Engine,
+{
+    for other in (cell + 1..branch.len()).chain(0..cell) {
+        if branch.read(tx, other)?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl<K: Send + Sync + 'static, V: Send + Sync + 'static> TMap<K, V> {
@@ -371,7 +392,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static, E: Engine> TMap<K, V, E
 
 impl<K: Send + Sync + 'static, V: Send + Sync + 'static, E: Engine, S> TMap<K, V, E, S> {
     /// An empty map with this hasher, for transactions of the engine `E`. All 64 bits of the hashes
-    /// are to differ: a map whose hashes differ in the upper half alone is slow.
+    /// are to differ: a map is slow if its hashes differ in the upper half alone.
     pub fn with_hasher(hasher: S) -> TMap<K, V, E, S> {
         let root = Cells::new((0..1 << ROOT_BITS).map(|_| None).collect());
         TMap { trie: Arc::new(Trie { root, hasher }) }
@@ -381,7 +402,8 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static, E: Engine, S> TMap<K, V
     /// transaction inserts or removes meanwhile may be there or not.
     ///
     /// # Complexity
-    /// Linear in the number of entries. Each change of the map by another transaction is in the way.
+    /// Linear in the number of entries. Each change of the map by another transaction is in the
+    /// way.
     pub fn iter<'tx>(&'tx self, tx: &'tx Tx<E>) -> TMapIter<'tx, K, V, E> {
         TMapIter { tx, branches: vec![(&self.trie.root, 0)], leaf: None }
     }
@@ -470,8 +492,8 @@ where
         Ok(self.get(tx, key)?.is_some())
     }
 
-    /// Adds an entry, or replaces the one with this key. Gives a reference to the value of the entry
-    /// that was replaced.
+    /// Adds an entry, or replaces the one with this key. Gives a reference to the value of the
+    /// entry that was replaced.
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
@@ -485,6 +507,23 @@ where
         let at = place.node.and_then(|node| node.position(hash, &key));
         place.put(tx, at, TrieEntry { hash, key, value });
         Ok(place.node.zip(at).and_then(|(node, at)| node.entry(at)).map(|entry| &entry.value))
+    }
+
+    /// Adds an entry, if there is none with this key, and tells whether it was added.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Complexity
+    /// As [`insert`](TMap::insert). Nothing is written if there is an entry with this key.
+    pub fn try_insert(&self, tx: &Tx<E>, key: K, value: V) -> Tried<bool> {
+        let hash = self.trie.hasher.hash_one(&key);
+        let place = self.trie.place(tx, hash)?;
+        let is_new = place.node.is_none_or(|node| node.position(hash, &key).is_none());
+        if is_new {
+            place.put(tx, None, TrieEntry { hash, key, value });
+        }
+        Ok(is_new)
     }
 
     /// Removes the entry with this key, and gives a reference to its value.
@@ -508,8 +547,8 @@ where
         Ok(node.entry(at).map(|entry| &entry.value))
     }
 
-    /// Replaces the value of a key by one that `f` makes of it. `f` gets `None` if there is no entry
-    /// with this key; there is none afterwards if `f` gives `None`.
+    /// Replaces the value of a key by one that `f` makes of it. `f` gets `None` if there is no
+    /// entry with this key; there is none afterwards if `f` gives `None`.
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).

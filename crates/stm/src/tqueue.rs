@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 /// An unbounded queue, for transactions: `pop` waits while it is empty.
 ///
-/// Clones are handles to the same queue. It is a list of segments with eight variables each, with an
-/// index for each end. A `push` and a `pop` have no variable in common while the queue is not empty,
-/// so neither is in the way of the other.
+/// Clones are handles to the same queue. It is a list of segments with eight variables each, with
+/// an index for each end. A `push` and a `pop` have no variable in common while the queue is not
+/// empty, so neither is in the way of the other.
 ///
 /// # Paper
 /// [HMP05 §5] has the variables and `retry`; this is a queue made of them.

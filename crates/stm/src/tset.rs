@@ -52,7 +52,8 @@ impl<K: Send + Sync + 'static, E: Engine> TSet<K, E> {
 }
 
 impl<K: Send + Sync + 'static, E: Engine, S> TSet<K, E, S> {
-    /// An empty set with this hasher, for transactions of the engine `E`. See [`TMap::with_hasher`].
+    /// An empty set with this hasher, for transactions of the engine `E`. See
+    /// [`TMap::with_hasher`].
     pub fn with_hasher(hasher: S) -> TSet<K, E, S> {
         TSet { map: TMap::with_hasher(hasher) }
     }
@@ -140,11 +141,7 @@ where
     /// # Complexity
     /// As [`TMap::insert`]. Nothing is written if the set has the key.
     pub fn insert(&self, tx: &Tx<E>, key: K) -> Tried<bool> {
-        let is_new = !self.contains(tx, &key)?;
-        if is_new {
-            self.map.insert(tx, key, ())?;
-        }
-        Ok(is_new)
+        self.map.try_insert(tx, key, ())
     }
 
     /// Removes a key, and tells whether the set had it.

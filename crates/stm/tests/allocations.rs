@@ -2,10 +2,14 @@
 #![cfg(not(loom))]
 
 use selvedge_stm::{
-    TArray, TBQueue, TCounter, TMap, TQueue, TSem, TVar, TWord, atomically_blocking, reclaim,
+    TArray, TBQueue, TCounter, TMap, TQueue, TSem, TVar, TWord, atomically, atomically_blocking, reclaim,
+    wait_for,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Waker};
 
 struct Counting;
 
@@ -140,8 +144,8 @@ fn a_map_that_was_emptied_gives_its_memory_back() {
     let before = BYTES.get();
     let full = fill_and_empty() - before;
     assert!(full > 5_000 * 36, "{full}");
-    // The list of the session's retired objects keeps its size, which is up to 100 KB if another test
-    // has kept the epoch from moving on. The branches alone are a third of the map.
+    // The list of the session's retired objects keeps its size, which is up to 100 KB if another
+    // test has kept the epoch from moving on. The branches alone are a third of the map.
     let mut left = isize::MAX;
     for _ in 0..10_000 {
         reclaim();
@@ -152,4 +156,38 @@ fn a_map_that_was_emptied_gives_its_memory_back() {
         std::thread::yield_now();
     }
     panic!("{left} of {full} bytes are left");
+}
+
+/// Waits that are given up, beside one that stays: in the lists of their variables they leave
+/// nothing.
+#[test]
+fn a_wait_that_is_given_up_leaves_nothing() {
+    let (x, y) = (TWord::new(0_u32), TWord::new(0_u32));
+    let glance = |future: &mut (dyn Future<Output = ()> + Unpin)| {
+        let polled = Pin::new(future).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+    };
+    let plain = || {
+        Box::pin(atomically(|tx| {
+            let sum = x.read(tx)? + y.read(tx)?;
+            tx.check(sum > 0)
+        }))
+    };
+    let conditional = || {
+        let (x, y) = (x.clone(), y.clone());
+        Box::pin(wait_for(move |tx| Ok(x.read(tx)? + y.read(tx)? > 0)))
+    };
+    let (mut stays, mut also) = (plain(), conditional());
+    glance(&mut stays);
+    glance(&mut also);
+    let (mut first, mut last) = (0, 0);
+    for count in [&mut first, &mut last] {
+        for _ in 0..1000 {
+            glance(&mut plain());
+            glance(&mut conditional());
+        }
+        *count = BYTES.get();
+    }
+    assert_eq!(first, last);
+    drop((stays, also));
 }

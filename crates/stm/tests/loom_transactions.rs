@@ -9,11 +9,12 @@ mod engines;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
-use selvedge_stm::{Engine, Figure3, TVar, TWord, Tried, Tx, Versioned, atomically_with, reclaim};
+use selvedge_stm::{Engine, Figure3, TArray, TVar, TWord, Tried, Tx, Versioned, atomically_with, reclaim};
 use selvedge_sync::wait_blocking;
 use std::any::TypeId;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 fn model<E: Engine>(f: impl Fn() + Sync + Send + 'static) {
@@ -324,5 +325,53 @@ fn no_value_is_freed_while_it_is_read() {
         run::<Versioned, _>(|tx| Ok(var.write(tx, Watched(UnsafeCell::new(2)))));
         reclaim();
         reader.join().unwrap();
+    });
+}
+
+/// The array goes with the value around it.
+#[test]
+fn no_block_is_freed_while_an_attempt_reads_it() {
+    model::<Versioned>(|| {
+        let around = TVar::new(Some(TArray::new([Watched(UnsafeCell::new(1))])));
+        let shared = around.clone();
+        let reader = thread::spawn(move || {
+            run::<Versioned, _>(|tx| {
+                if let Some(array) = shared.read(tx)? {
+                    // SAFETY: loom watches the cell.
+                    let n = array.read(tx, 0)?.0.with(|n| unsafe { *n });
+                    assert_eq!(n, 1);
+                }
+                Ok(())
+            });
+        });
+        run::<Versioned, _>(|tx| {
+            around.write(tx, None);
+            Ok(())
+        });
+        reclaim();
+        reader.join().unwrap();
+    });
+}
+
+/// The last handle goes while a transaction registers in an element, waits, or leaves.
+#[test]
+fn a_block_and_a_registration_end_at_once() {
+    model::<Versioned>(|| {
+        let place = Arc::new(Mutex::new(Some(TArray::new([Watched(UnsafeCell::new(1))]))));
+        let shared = place.clone();
+        let owner = thread::spawn(move || {
+            let array = shared.lock().unwrap().take();
+            drop(array);
+            reclaim();
+        });
+        glance(atomically_with::<Versioned, _>(|tx| {
+            let Some(array) = place.lock().unwrap().clone() else { return Ok(()) };
+            // SAFETY: loom watches the cell.
+            let n = array.read(tx, 0)?.0.with(|n| unsafe { *n });
+            assert_eq!(n, 1);
+            tx.retry()
+        }));
+        reclaim();
+        owner.join().unwrap();
     });
 }

@@ -4,8 +4,8 @@
 
 use proptest::prelude::*;
 use selvedge_stm::{
-    Abort, Engine, GlobalLock, TArray, TBQueue, TChan, TMVar, TMap, TQueue, TSem, TSet, Tried, Tx, Versioned,
-    try_atomically_with,
+    Abort, Engine, Figure3, GlobalLock, NOrec, TArray, TBQueue, TChan, TMVar, TMap, TQueue, TSem, TSet,
+    Tried, Tx, Versioned, try_atomically_with,
 };
 use selvedge_sync::wait_blocking;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -324,7 +324,7 @@ fn places_agree<E: Engine>(program: &Program<PlaceOp>) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 3 } else { 150 },
+        cases: if cfg!(miri) { 3 } else { 100 },
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -332,24 +332,32 @@ proptest! {
     #[test]
     fn maps_and_sets_agree_with_the_model(program in programs(map_op())) {
         maps_agree::<Versioned>(&program);
+        maps_agree::<Figure3>(&program);
+        maps_agree::<NOrec>(&program);
         maps_agree::<GlobalLock>(&program);
     }
 
     #[test]
     fn queues_agree_with_the_model(program in programs(queue_op()), capacity in 1..6_usize) {
         queues_agree::<Versioned>(&program, capacity);
+        queues_agree::<Figure3>(&program, capacity);
+        queues_agree::<NOrec>(&program, capacity);
         queues_agree::<GlobalLock>(&program, capacity);
     }
 
     #[test]
     fn channels_agree_with_the_model(program in programs(chan_op())) {
         channels_agree::<Versioned>(&program);
+        channels_agree::<Figure3>(&program);
+        channels_agree::<NOrec>(&program);
         channels_agree::<GlobalLock>(&program);
     }
 
     #[test]
     fn places_agree_with_the_model(program in programs(place_op())) {
         places_agree::<Versioned>(&program);
+        places_agree::<Figure3>(&program);
+        places_agree::<NOrec>(&program);
         places_agree::<GlobalLock>(&program);
     }
 }

@@ -215,7 +215,8 @@ fn a_branch_without_effect_leaves_the_structures<E: Engine>() {
     });
 }
 
-/// Runs `waits` in a thread of its own, then `frees`, and looks that the first waits for the second.
+/// Runs `waits` in a thread of its own, then `frees`, and looks that the first waits for the
+/// second.
 fn waits_for<E: Engine>(
     waits: impl FnMut(&Tx<E>) -> Tried<()> + Send + 'static,
     frees: impl FnMut(&Tx<E>) -> Tried<()> + Send + 'static,

@@ -2,7 +2,7 @@
 //! keeps its holder.
 //!
 //! [`Mutex`](crate::Mutex), [`RwLock`](crate::RwLock), [`OnceCell`](crate::OnceCell) and
-//! [`Promise`](crate::Promise) keep a [`OwnerRecord`]. They use it for two things: to refuse a
+//! [`Promise`](crate::Promise) keep an [`OwnerRecord`]. They use it for two things: to refuse a
 //! caller that would wait for itself ([`OwnerRecord::refuse`], [`OwnerRecord::refuse_os_thread`]),
 //! and to tell an observer for which thread the running thread waits ([`telling`]).
 

@@ -4,7 +4,7 @@
 -- description. @figures/src/child/stamp@ has the same programs over Selvedge's transactions: the
 -- same algorithms, the same random numbers, the same answers.
 --
--- usage: Stamp vacation THREADS QUERIES RANGE USERS ROWS ACTIONS | intruder THREADS ATTACKS LONGEST FLOWS |
+-- usage: Stamp vacation-tree THREADS QUERIES RANGE USERS ROWS ACTIONS | intruder-tree THREADS ATTACKS LONGEST FLOWS |
 -- genome THREADS GENE SEGMENT SEGMENTS | kmeans THREADS CLUSTERS POINTS | labyrinth THREADS SIDE LAYERS PAIRS
 -- @vacation-intmap@ and @intruder-intmap@ have each map in one variable.
 -- Prints @name value@ lines: the milliseconds of the transactional part, and the answers that are
@@ -34,7 +34,7 @@ import System.Environment (getArgs)
 import System.Exit (ExitCode (..), exitWith)
 import System.IO (hFlush, stdout)
 
--- * What all programs have
+-- * The common parts of the programs
 
 -- | A xorshift generator, as in @figures/src/child/stamp/mod.rs@.
 type Random = Word64
@@ -922,9 +922,9 @@ main :: IO ()
 main = do
   arguments <- getArgs
   case (take 1 arguments, map read (drop 1 arguments)) of
-    (["vacation"], [threads, n, q, u, r, t]) -> vacation Trees threads (Mix n q u r t)
+    (["vacation-tree"], [threads, n, q, u, r, t]) -> vacation Trees threads (Mix n q u r t)
     (["vacation-intmap"], [threads, n, q, u, r, t]) -> vacation IntMaps threads (Mix n q u r t)
-    (["intruder"], [threads, a, l, n]) -> intruder Trees threads (Traffic a l n)
+    (["intruder-tree"], [threads, a, l, n]) -> intruder Trees threads (Traffic a l n)
     (["intruder-intmap"], [threads, a, l, n]) -> intruder IntMaps threads (Traffic a l n)
     (["genome"], [threads, g, l, n]) -> genome threads (Sequence g l n)
     (["kmeans"], [threads, k, n]) -> kmeans threads (Cloud k n)

@@ -1,4 +1,4 @@
-//! What combinators cost: one text under both runtimes, each of which brings its own join, select
+//! The cost of combinators: one text under both runtimes, each of which brings its own join, select
 //! and time-out.
 
 use std::cell::RefCell;

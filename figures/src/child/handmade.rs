@@ -1,9 +1,8 @@
-//! An MVar made of `Rc` and std wakers, which knows no runtime: the foreign primitive of
+//! An MVar made of `Rc` and std wakers, without any runtime: the foreign primitive of
 //! `foreign-wake`.
 //!
-//! One taker and one putter may wait at a time, which is all a ring of threads needs. It keeps the
-//! waker it has as long as that would wake the same task, as a careful author of such a primitive
-//! would.
+//! One taker and one putter may wait at a time, because a ring of threads needs no more. The MVar
+//! keeps its waker for as long as that waker would wake the same task.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

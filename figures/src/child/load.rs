@@ -101,8 +101,7 @@ impl Latencies {
     }
 }
 
-/// What is not measured: this time, and what it takes until every connection has had its first
-/// answer.
+/// This time is not measured, nor is the time until every connection has had its first answer.
 const WARM_UP: Duration = Duration::from_millis(200);
 /// How long a connection may wait for its first answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -144,7 +143,7 @@ fn run(port: u16, process: u64, connections: u64, time: Duration, busy: bool) ->
         connection.send()?;
     }
     let begin = Instant::now();
-    // When measuring began, and what CPU time the server had had by then.
+    // When measuring began, and the CPU time of the server until then.
     let mut measured: Option<(Instant, u64)> = None;
     let mut last = begin;
     while measured.is_none_or(|(first, _)| last < first + time) {

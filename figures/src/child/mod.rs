@@ -28,6 +28,7 @@ use self::stamp::genome::{self, Sequence};
 use self::stamp::intruder::{self, Traffic};
 use self::stamp::kmeans::{self, Cloud};
 use self::stamp::labyrinth::{self, Maze};
+use self::stamp::maps::{Trees, Tries};
 use self::stamp::vacation::{self, Mix};
 
 /// The environment variable that tells a program of ours to give a wrong answer, so that a figure's
@@ -98,10 +99,16 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("fifo", &[w, pairs, idle, times]) => pipes::fifo::<Ours>(w, pairs, idle, times),
         ("fifo-mvars", &[w, pairs, idle, times]) => pipes::fifo_mvars(w, pairs, idle, times),
         ("vacation", &[w, queries, range, users, rows, actions]) => {
-            vacation::vacation(w, Mix { queries, range, users, rows, actions });
+            vacation::vacation::<Tries>(w, Mix { queries, range, users, rows, actions });
+        }
+        ("vacation-tree", &[w, queries, range, users, rows, actions]) => {
+            vacation::vacation::<Trees>(w, Mix { queries, range, users, rows, actions });
         }
         ("intruder", &[w, attacks, longest, flows]) => {
-            intruder::intruder(w, Traffic { attacks, longest, flows });
+            intruder::intruder::<Tries>(w, Traffic { attacks, longest, flows });
+        }
+        ("intruder-tree", &[w, attacks, longest, flows]) => {
+            intruder::intruder::<Trees>(w, Traffic { attacks, longest, flows });
         }
         ("genome", &[w, gene, segment, segments]) => {
             genome::genome(w, Sequence { gene, segment, segments });
@@ -156,8 +163,8 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
     Ok(())
 }
 
-/// Sends the token off, waits until all stations of the ring have ended, and prints what each of so
-/// many hops took; gives what the stations return.
+/// Sends the token off, waits until all stations of the ring have ended, and prints the time of one
+/// hop. Gives the results of the stations.
 async fn around<T, E: std::fmt::Debug>(
     hops: u64,
     start: impl Future<Output = ()>,

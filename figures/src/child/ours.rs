@@ -79,7 +79,7 @@ async fn yielding() {
     FINISHED.set(FINISHED.get() + 1);
 }
 
-/// `n` threads in a yield loop: bytes each, beside what a scheduler with one thread takes.
+/// `n` threads in a yield loop: bytes each, less the bytes of a scheduler with one thread.
 pub(super) fn memory(n: u64) {
     STOP.set(u64::MAX);
     let mut runtime = BareScheduler::new();

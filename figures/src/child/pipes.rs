@@ -219,8 +219,8 @@ pub(super) fn fifo_mvars(workers: u64, pairs: u64, idle: u64, conversations: u64
     });
 }
 
-/// Ends the process with the idle threads still there, and `open` still open: what their end costs
-/// is no part of the figure.
+/// Ends the process with the idle threads still there, and `open` still open, because the cost of
+/// their end is no part of the figure.
 fn end<T>(open: T) -> ! {
     std::mem::forget(open);
     std::process::exit(0)

@@ -29,7 +29,7 @@ pub(super) enum Kind {
     Lighttpd,
     /// h2o, one thread.
     H2o,
-    /// Not a server: epoll, recv and send of a constant reply, as a bound to what is possible.
+    /// Not a server: epoll, recv and send of a constant reply, as a bound for every server.
     Limit,
 }
 
@@ -145,7 +145,7 @@ fn free_port() -> Result<u16, String> {
 
 /// The values from which every configuration is made.
 struct SetUp {
-    /// For its configuration, its log and whatever else it writes.
+    /// For its configuration, its log and its other files.
     directory: PathBuf,
     /// The directory that it serves.
     root: String,

@@ -1,5 +1,5 @@
-//! Actors: an account is a thread with a mailbox. What it is asked for, it answers through a
-//! promise that came with the question.
+//! Actors: an account is a thread with a mailbox. It answers each request
+//! through a promise that came with the request.
 //!
 //! # Prints
 //! ```text
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 enum Message {
     Deposit(u64),
-    /// Answered with whether there was enough.
+    /// The answer says whether the account had enough.
     Withdraw(u64, Fulfiller<bool>),
     Balance(Fulfiller<u64>),
 }

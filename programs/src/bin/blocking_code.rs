@@ -33,14 +33,14 @@ fn main() -> ExitCode {
         for call in calls {
             call.await??;
         }
-        // One after the other they would take 160 ms.
+        // In sequence these calls would take 160 ms.
         let time = if begun.elapsed() < Duration::from_millis(150) { "less than 100 ms" } else { "long" };
         println!("8 calls that sleep 20 ms took {time}, and a thread ticked meanwhile");
 
         let (word, other) = (Arc::new(MVar::empty()), Arc::new(MVar::empty()));
         let (from, to) = (word.clone(), other.clone());
         let loom = direct::spawn(move || {
-            // No `async` in sight: a callback of a C library could do the same.
+            // This code has no `async`. A callback of a C library could do the same.
             let warp: String = wait(from.take());
             wait(to.put("weft"));
             warp

@@ -1,5 +1,5 @@
-//! Child processes: their output, their input, how they end, and one that is stopped because it
-//! takes too long.
+//! Child processes: their output, their input, and how they end. A child that takes too long is
+//! stopped.
 //!
 //! # Prints
 //! ```text

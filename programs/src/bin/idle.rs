@@ -1,5 +1,5 @@
-//! An idle server: it listens, sleeps, and waits for what does not come. It uses no CPU time
-//! meanwhile.
+//! An idle server: it listens, sleeps, and waits for a client that does not come. It uses no
+//! CPU time meanwhile.
 //!
 //! # Prints
 //! ```text

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     selvedge::run_main(async {
         let (mut jobs, begun) = (Threads::new(), Instant::now());
         for number in 0..1500u64 {
-            // In no order.
+            // The times of the jobs are in no order.
             let delay = Duration::from_millis(number * 7919 % 100);
             let handle = jobs.spawn(async move {
                 if number % 3 == 0 {

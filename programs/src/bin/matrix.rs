@@ -1,5 +1,5 @@
-//! Two matrices are multiplied, a block of rows by each thread. The threads share what they read
-//! through `Arc`s.
+//! Two matrices are multiplied, a block of rows by each thread. The threads read both
+//! matrices through `Arc`s.
 //!
 //! # Prints
 //! ```text

@@ -1,5 +1,5 @@
-//! A scheduler of one's own: threads say how urgent they are by a system call that only this
-//! program knows, and run in that order.
+//! A scheduler of the program's own. Threads say how urgent they are by a system call of this
+//! program, and the scheduler runs them in that order.
 //!
 //! # Prints
 //! ```text
@@ -20,7 +20,7 @@ impl Syscall for SetRank {
     type Reply = ();
 }
 
-/// Runs the threads of a CPU until none is left that could run.
+/// Runs the threads of a CPU until none of them can run.
 fn by_rank(cpu: &mut Cpu, events: &mut EventLoop) -> Result<(), RunError> {
     let mut ranks: HashMap<u32, u32> = HashMap::new();
     let mut ready: BTreeMap<u32, VecDeque<Thread>> = BTreeMap::new();

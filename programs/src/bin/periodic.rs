@@ -1,5 +1,5 @@
-//! Something done every five milliseconds, until a signal asks the program to end. It sends that
-//! signal to itself.
+//! A loop that takes a turn every five milliseconds, until a signal asks the program to end. The
+//! program sends that signal to itself.
 //!
 //! # Prints
 //! ```text

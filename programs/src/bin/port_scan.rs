@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         let (one, other, closed) = (any()?, any()?, any()?);
         let [one_port, other_port, closed_port] = [&one, &other, &closed].map(|l| l.local_addr().port());
         drop(closed);
-        // Ports that nothing listens at, most likely, and the three.
+        // The three ports, and others at which most likely no program listens.
         let mut ports: BTreeSet<u16> = [one_port, other_port, closed_port].into();
         ports.extend((1..).take(64 - ports.len()));
         let open: Vec<u16> =

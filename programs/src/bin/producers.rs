@@ -17,7 +17,7 @@ const ROOM: usize = 4;
 fn main() -> ExitCode {
     selvedge::run_main(async {
         let (putter, taker) = BoundedFifo::ends(ROOM);
-        // How many were put and not taken, as the consumers see it.
+        // The number of things that were put and not taken, as the consumers count it.
         let (made, ahead) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
         for producer in 0..3 {
             let (putter, made) = (putter.clone(), made.clone());

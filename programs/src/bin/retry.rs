@@ -1,5 +1,5 @@
 //! Trying again: with longer and longer pauses, a time limit for each attempt and one for all, and
-//! an error that says what failed.
+//! an error that names the operation that failed.
 //!
 //! # Prints
 //! ```text
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         let mut attempts = 0;
         println!("the {} attempt succeeded", retry(&flaky, &mut attempts).await);
 
-        // The kernel accepts for it, and nothing answers.
+        // The kernel accepts the connection, and no thread answers.
         let silent = TcpListener::bind("127.0.0.1:0".parse()?)?;
         let address = silent.local_addr().to_string();
         let mut attempts = 0;

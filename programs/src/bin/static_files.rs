@@ -24,8 +24,7 @@ async fn get(address: &str, path: &str, range: &str) -> io::Result<(String, Stri
     Ok((head.lines().next().unwrap_or_default().to_string(), content.to_string()))
 }
 
-// The server's threads stay on one OS thread, as all that it keeps do; `per_core` runs one such
-// server on each core.
+// The server and its threads stay on one OS thread. `per_core` runs one such server on each core.
 fn main() -> Result<(), Box<dyn Error>> {
     selvedge::run_local(async {
         let root = std::env::temp_dir().join(format!("static-files-{}", std::process::id()));

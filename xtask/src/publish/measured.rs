@@ -1,5 +1,6 @@
-//! The measurements that are published: `figures/published.json`, read into rows, and what the
-//! rows say about each peer. Every page and plot of [`super`] is made from these types.
+//! The measurements that are published: `figures/published.json`, read into rows, and the
+//! comparison of the rows with each peer. Every page and plot of [`super`] is made from these
+//! types.
 
 use std::collections::BTreeMap;
 

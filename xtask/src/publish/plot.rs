@@ -65,8 +65,8 @@ pub(super) fn aim(rows: &[&Row], better: Better) -> Option<f64> {
     })
 }
 
-/// A case that begins with a size: `1 million threads, 2 workers` is the size, what it counts, and
-/// the rest.
+/// A case that begins with a size: `1 million threads, 2 workers` is the size, the name of the
+/// things that it counts, and the rest.
 fn sized(case: &str) -> Option<(f64, String, &str)> {
     let (digits, mut rest) = case.split_once(' ')?;
     let mut size: f64 = digits.parse().ok()?;

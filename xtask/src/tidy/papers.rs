@@ -101,8 +101,8 @@ fn citations(heading: &PaperHeading, keys: &[(&str, &str)]) -> Vec<Citation> {
         .collect()
 }
 
-/// The place that a reference names after its key, which ends at `at`: the rest of its brackets, or
-/// else what is left when the sentence around it is taken away.
+/// The place that a reference names after its key, which ends at `at`: the rest of its brackets. If
+/// it has no brackets, the text up to the end of the reference in its sentence.
 fn section(text: &str, at: usize) -> String {
     let rest = &text[at..];
     let bracketed = rest.starts_with([' ', ',']) && text[..at].rfind('[') > text[..at].rfind(']');

@@ -1,4 +1,7 @@
-//! Threads that wait: how a CPU takes them into its keeping, and resumes them.
+//! The threads that wait: how a CPU takes them into its keeping, and resumes them.
+//!
+//! `conclude.rs` and `run.rs` call it at the end of a step that waits. Wakers, the inbox and
+//! granters of wait queues call [`CpuInner::resume`] and [`CpuInner::resume_own`].
 
 use super::inner::CpuInner;
 use crate::arena::{self, Key};

@@ -15,7 +15,7 @@ pub struct GroupBy<S, E> {
 
 /// Makes a list of each true section, also of an empty one, and drops the false sections.
 ///
-/// The lists of [`line`](super::line) and [`whole_line`](super::whole_line) lie in the block that
+/// The lists of [`line`](super::line()) and [`whole_line`](super::whole_line) lie in the block that
 /// they came in, and their ends are found when a stage asks for them. Only the list that reaches
 /// over the end of a block is copied.
 ///

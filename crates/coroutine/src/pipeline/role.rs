@@ -195,7 +195,7 @@ impl<B: Item + ?Sized, G: Generate<B>> Generator<B, G> {
 
     /// Runs the generator, and passes each item to `f`.
     pub fn for_each(mut self, f: impl FnMut(&B)) {
-        let mut sink = Passes(f);
+        let mut sink = EachTo(f);
         self.stage.all(&mut sink);
     }
 
@@ -205,9 +205,9 @@ impl<B: Item + ?Sized, G: Generate<B>> Generator<B, G> {
     }
 }
 
-struct Passes<F>(F);
+struct EachTo<F>(F);
 
-impl<A: Item + ?Sized, F: FnMut(&A)> Sink<A> for Passes<F> {
+impl<A: Item + ?Sized, F: FnMut(&A)> Sink<A> for EachTo<F> {
     #[inline(always)]
     fn put(&mut self, item: &A) -> Flow {
         (self.0)(item);

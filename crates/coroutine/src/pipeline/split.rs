@@ -123,7 +123,7 @@ impl Cut<u8> for LineEnds {
     }
 }
 
-/// The stage of [`line`] and of [`whole_line`].
+/// The stage of [`line`](line()) and of [`whole_line`].
 #[derive(Debug, Clone)]
 pub struct LineSplit {
     ends: LineEnds,

@@ -1,4 +1,7 @@
-//! The pools that this crate has for its own calls: [`Lane`].
+//! [`Lane`]: the two blocking pools that this crate has for its own calls.
+//!
+//! The operations on files, the look-up of host names and the start of child processes run on them.
+//! The calls that a program makes by [`blocking`](super::blocking) have another pool.
 
 use super::queue::Job;
 use super::{Blocking, Limits, Pool, lock};

@@ -1,4 +1,7 @@
-//! The queue of a pool, and the loop of its OS threads.
+//! [`PoolShared`]: the queue of a blocking pool, and the loop of its OS threads.
+//!
+//! `call.rs` submits a [`Job`] for each call. An OS thread of the pool takes the jobs in order, and
+//! ends when it has been idle for long or the pool is closed.
 
 use super::{Limits, lock};
 use selvedge_core::{Quiet, quietly};

@@ -1,5 +1,5 @@
 //! The object that ends an event loop's wait from another OS thread.
-//! [`EventLoop`](crate::EventLoop) and the loop for foreign executors each hold a [`Unparker`].
+//! [`EventLoop`](crate::EventLoop) and the loop for foreign executors each hold an [`Unparker`].
 
 use crate::sys;
 use selvedge_core::{Parker, Quiet, Unpark};

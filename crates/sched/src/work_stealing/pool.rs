@@ -1,4 +1,7 @@
 //! [`WorkerPool`]: the state that the workers of one scheduler and its handles share.
+//!
+//! `start.rs` makes it and starts the workers with it. A `Handle` adopts threads through it. The
+//! workers look here for idle workers, for threads from outside, and for the end of the scheduler.
 
 use super::desk::WorkerView;
 use super::idle_workers::IdleWorkers;

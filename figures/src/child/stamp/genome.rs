@@ -1,6 +1,6 @@
 //! genome: rebuilds a gene from overlapping segments of it. The segments are put into a set, which
-//! drops duplicates; then each segment is linked with the one whose begin its end is, first of the
-//! longest overlap; then the chain is followed.
+//! drops duplicates. Then each segment is linked with one that begins as the segment ends; the
+//! longest overlap comes first. Then the chain of the links is followed.
 
 use std::mem;
 use std::ops::Range;
@@ -55,7 +55,7 @@ pub(crate) fn expected(sequence: &Sequence) -> u64 {
     checksum(gene(sequence).0.into_iter())
 }
 
-/// Words that a hash table's places have. `FREE` is none of them.
+/// The word of a free place in a hash table.
 const FREE: u64 = u64::MAX;
 
 /// A hash table with a variable for each place, twice as many as words are expected.

@@ -1,12 +1,12 @@
-//! intruder: network intrusion detection. Each packet is one fragment of a flow. An OS thread takes
-//! a packet, adds it to the fragments of its flow, and searches the text of a flow that is complete
+//! intruder: network intrusion detection. Each packet is one fragment of a flow. A detector takes a
+//! packet, adds it to the fragments of its flow, and searches the text of a flow that is complete
 //! for the signatures of known attacks. Three transactions a packet: take, assemble, take a flow.
 
 use std::sync::Arc;
 
 use selvedge_stm::{TQueue, TVar, Tried, Tx, atomically, atomically_blocking};
 
-use super::tree::Tree;
+use super::maps::{Map, Maps};
 use super::{Random, fault, timed, together};
 
 /// The size of a run, as the options of STAMP have it.
@@ -72,21 +72,21 @@ pub(crate) fn expected(traffic: &Traffic) -> u64 {
 /// The numbers of a flow's packets, in the order of their places.
 type Fragments = Arc<[u32]>;
 
-/// What the OS threads share.
-struct Network {
+/// The state that the detectors share.
+struct Network<M: Maps> {
     packets: Vec<Packet>,
     arriving: TQueue<u32>,
-    incomplete: Tree<TVar<Vec<u32>>>,
+    incomplete: M::Of<TVar<Vec<u32>>>,
     complete: TQueue<Fragments>,
 }
 
-impl Network {
-    fn new(packets: Vec<Packet>) -> Network {
+impl<M: Maps> Network<M> {
+    fn new(packets: Vec<Packet>) -> Network<M> {
         let arriving = TQueue::new();
         for number in 0..packets.len() as u32 {
             atomically_blocking(|tx| arriving.push(tx, number));
         }
-        Network { packets, arriving, incomplete: Tree::new(), complete: TQueue::new() }
+        Network { packets, arriving, incomplete: Map::new(), complete: TQueue::new() }
     }
 
     /// Adds a packet to its flow.
@@ -121,8 +121,8 @@ impl Network {
 }
 
 /// Detectors, which share the packets.
-pub(in crate::child) fn intruder(detectors: u64, traffic: Traffic) {
-    let network = Arc::new(Network::new(arrivals(&traffic).0));
+pub(in crate::child) fn intruder<M: Maps>(detectors: u64, traffic: Traffic) {
+    let network = Arc::new(Network::<M>::new(arrivals(&traffic).0));
     let shared = network.clone();
     let found = timed(detectors, async move {
         let detector = |_| {
@@ -144,7 +144,5 @@ pub(in crate::child) fn intruder(detectors: u64, traffic: Traffic) {
     println!("flows {}", found.iter().map(|(flows, _)| flows).sum::<u64>());
     // A run that is to be wrong misses an attack.
     println!("attacks {}", found.iter().map(|(_, attacks)| attacks).sum::<u64>() - fault());
-    let mut left = 0;
-    network.incomplete.for_each(&mut |_, _| left += 1);
-    println!("left {left}");
+    println!("left {}", network.incomplete.entries().len());
 }

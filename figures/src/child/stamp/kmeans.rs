@@ -27,7 +27,7 @@ const CHUNK: u64 = 3;
 /// When fewer points than one in so many have changed their cluster, the centres are final.
 const FINAL: u64 = 1000;
 
-/// Whole numbers, whose sums do not depend on the order of the additions.
+/// Whole numbers, because their sums do not depend on the order of the additions.
 type Point = [i16; DIMENSIONS];
 
 /// Points around as many places as there are clusters.
@@ -77,7 +77,7 @@ impl Sums {
     }
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Clustering {
     points: Vec<Point>,
     /// The cluster of each point. Only the thread that has taken a point writes it.

@@ -116,7 +116,7 @@ fn lay(tx: &Tx, grid: &Grid, pair: &Pair, path: &[u32]) -> Tried<bool> {
     Ok(true)
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Routing {
     maze: Maze,
     pairs: Vec<Pair>,

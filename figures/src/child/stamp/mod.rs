@@ -9,6 +9,7 @@ pub(crate) mod genome;
 pub(crate) mod intruder;
 pub(crate) mod kmeans;
 pub(crate) mod labyrinth;
+pub(super) mod maps;
 mod tree;
 pub(crate) mod vacation;
 
@@ -48,7 +49,7 @@ fn mixed(sum: u64, number: u64) -> u64 {
     (sum ^ number).wrapping_mul(0x0000_0100_0000_01B3)
 }
 
-/// Runs `part` in so many threads of ours, on as many workers; what they return, in their order.
+/// Runs `part` in so many threads of ours, on as many workers; their results, in their order.
 async fn together<F>(threads: u64, mut part: impl FnMut(u64) -> F) -> Vec<F::Output>
 where
     F: Future + Send + 'static,

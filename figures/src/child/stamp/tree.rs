@@ -3,20 +3,21 @@
 
 use selvedge_stm::{TVar, Tried, Tx};
 
+use super::maps::Handle;
+
 /// A tree. Each place of it is a variable, so transactions at different places do not meet.
-#[derive(Debug)]
-pub(super) struct Tree<V: Clone + Send + Sync + 'static>(TVar<Node<V>>);
+pub(in crate::child) struct Tree<V: Handle>(Place<V>);
 
 type Place<V> = TVar<Node<V>>;
 
-#[derive(Clone, Debug)]
-enum Node<V: Clone + Send + Sync + 'static> {
+#[derive(Clone)]
+enum Node<V: Handle> {
     Leaf,
     Fork(Fork<V>),
 }
 
-#[derive(Clone, Debug)]
-struct Fork<V: Clone + Send + Sync + 'static> {
+#[derive(Clone)]
+struct Fork<V: Handle> {
     key: u64,
     value: V,
     /// The smaller keys and the greater ones.
@@ -27,7 +28,7 @@ fn priority(key: u64) -> u64 {
     key.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-impl<V: Clone + Send + Sync + 'static> Tree<V> {
+impl<V: Handle> Tree<V> {
     pub(super) fn new() -> Tree<V> {
         Tree(TVar::new(Node::Leaf))
     }
@@ -73,17 +74,18 @@ impl<V: Clone + Send + Sync + 'static> Tree<V> {
         }
     }
 
-    /// Calls `each` with the keys and values of this moment, in the order of the keys, when no
-    /// transaction runs.
-    pub(super) fn for_each(&self, each: &mut impl FnMut(u64, &V)) {
-        for_each(&self.0, each);
+    /// The keys and values, in the order of the keys.
+    pub(super) fn entries(&self, tx: &Tx) -> Tried<Vec<(u64, V)>> {
+        let mut entries = Vec::new();
+        collect(tx, &self.0, &mut entries)?;
+        Ok(entries)
     }
 }
 
 /// Distributes the keys of a node to two places: those below `key`, and those above it.
 fn split<'tx, V>(tx: &'tx Tx, mut node: &'tx Node<V>, key: u64, into: &'tx [Place<V>; 2]) -> Tried<()>
 where
-    V: Clone + Send + Sync + 'static,
+    V: Handle,
 {
     let mut open = [&into[0], &into[1]];
     let mut is_split = false;
@@ -110,7 +112,7 @@ fn join<'tx, V>(
     mut greater: &'tx Node<V>,
 ) -> Tried<()>
 where
-    V: Clone + Send + Sync + 'static,
+    V: Handle,
 {
     loop {
         match (less, greater) {
@@ -132,15 +134,9 @@ where
     }
 }
 
-fn for_each<V>(place: &Place<V>, each: &mut impl FnMut(u64, &V))
-where
-    V: Clone + Send + Sync + 'static,
-{
-    place.read_now(|node| {
-        if let Node::Fork(fork) = node {
-            for_each(&fork.branches[0], each);
-            each(fork.key, &fork.value);
-            for_each(&fork.branches[1], each);
-        }
-    });
+fn collect<V: Handle>(tx: &Tx, place: &Place<V>, entries: &mut Vec<(u64, V)>) -> Tried<()> {
+    let Node::Fork(fork) = place.read(tx)? else { return Ok(()) };
+    collect(tx, &fork.branches[0], entries)?;
+    entries.push((fork.key, fork.value.clone()));
+    collect(tx, &fork.branches[1], entries)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use selvedge_stm::{TVar, TWord, Tried, Tx, Word, atomically, atomically_blocking};
 
-use super::tree::Tree;
+use super::maps::{Map, Maps};
 use super::{EXACT, Random, fault, mixed, timed, together};
 
 /// The size and the mix of a run, as the options of STAMP have them.
@@ -30,7 +30,7 @@ const MOST: usize = 4;
 /// Cars, rooms and flights.
 const KINDS: usize = 3;
 
-/// One row of a table: how many there are, and at what price.
+/// One row of a table: the numbers of its cars, rooms or seats, and their price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stock {
     used: u16,
@@ -154,14 +154,14 @@ fn first_stock(random: &mut Random) -> Stock {
 type Bookings = TVar<Vec<Booking>>;
 
 /// The tables of the agency.
-struct Agency {
-    stocks: [Tree<TWord<Stock>>; KINDS],
-    customers: Tree<Bookings>,
+struct Agency<M: Maps> {
+    stocks: [M::Of<TWord<Stock>>; KINDS],
+    customers: M::Of<Bookings>,
 }
 
-impl Agency {
-    fn new(mix: &Mix) -> Agency {
-        let agency = Agency { stocks: [Tree::new(), Tree::new(), Tree::new()], customers: Tree::new() };
+impl<M: Maps> Agency<M> {
+    fn new(mix: &Mix) -> Agency<M> {
+        let agency: Agency<M> = Agency { stocks: std::array::from_fn(|_| Map::new()), customers: Map::new() };
         let mut random = Random::new(0);
         for id in 0..mix.rows {
             for table in &agency.stocks {
@@ -236,13 +236,11 @@ impl Agency {
     fn state(&self) -> Model {
         let mut model = Model::default();
         for (kind, table) in self.stocks.iter().enumerate() {
-            table.for_each(&mut |id, row| {
-                model.stocks.insert((kind, id), row.read_now());
-            });
+            let stocks = table.entries().into_iter();
+            model.stocks.extend(stocks.map(|(id, row)| ((kind, id), row.read_now())));
         }
-        self.customers.for_each(&mut |id, bookings| {
-            model.customers.insert(id, bookings.read_now(Clone::clone));
-        });
+        let customers = self.customers.entries().into_iter();
+        model.customers.extend(customers.map(|(id, bookings)| (id, bookings.read_now(Clone::clone))));
         model
     }
 }
@@ -340,8 +338,8 @@ pub(crate) fn expected(mix: &Mix) -> u64 {
 }
 
 /// Clients, each of which does its part of the actions.
-pub(in crate::child) fn vacation(clients: u64, mix: Mix) {
-    let agency = Arc::new(Agency::new(&mix));
+pub(in crate::child) fn vacation<M: Maps>(clients: u64, mix: Mix) {
+    let agency = Arc::new(Agency::<M>::new(&mix));
     let each = mix.actions / clients;
     let shared = agency.clone();
     let done = timed(clients, async move {

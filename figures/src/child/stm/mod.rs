@@ -13,7 +13,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use selvedge_stm::{Engine, GlobalLock, TVar, TWord, Tried, Tx, Versioned, atomically_with};
+use selvedge_stm::{Engine, Figure3, GlobalLock, NOrec, TVar, TWord, Tried, Tx, Versioned, atomically_with};
 use selvedge_sync::wait_blocking;
 
 use super::clock::Times;
@@ -93,6 +93,12 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
     }
     if let (Some(structure), &[threads, range, updates, total]) = (name.strip_prefix("set-"), numbers) {
         return sets::run(structure, sets::Mix { threads, range, updates, total });
+    }
+    if let Some(program) = name.strip_suffix("-figure3") {
+        return of_kind::<TWord<u64, Figure3>>(program, numbers);
+    }
+    if let Some(program) = name.strip_suffix("-norec") {
+        return of_kind::<TWord<u64, NOrec>>(program, numbers);
     }
     match (name, numbers) {
         ("ping-pong", &[workers, total]) => retry::ping_pong(workers, total),

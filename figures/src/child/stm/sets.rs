@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use selvedge_stm::{Tried, Tx, atomically, atomically_blocking};
+use selvedge_stm::{TSet, Tried, Tx, atomically, atomically_blocking};
 
 use super::list::List;
 use super::tree::Tree;
@@ -156,6 +156,28 @@ impl Collection for HashSet<u64> {
     }
 }
 
+impl Set for TSet<u64> {
+    fn new() -> Self {
+        TSet::new()
+    }
+
+    fn has<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool> {
+        self.contains(tx, &key)
+    }
+
+    fn insert<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool> {
+        TSet::insert(self, tx, key)
+    }
+
+    fn remove<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool> {
+        TSet::remove(self, tx, &key)
+    }
+
+    fn keys(&self, tx: &Tx) -> Tried<Vec<u64>> {
+        self.iter(tx).map(|key| key.copied()).collect()
+    }
+}
+
 /// Runs the program over a structure.
 ///
 /// # Errors
@@ -164,6 +186,7 @@ pub(super) fn run(name: &str, mix: Mix) -> Result<(), String> {
     match name {
         "list" => transactions::<List>(mix),
         "tree" => transactions::<Tree>(mix),
+        "map" => transactions::<TSet<u64>>(mix),
         "list-lock" => locked::<Vec<u64>>(mix),
         "tree-lock" => locked::<BTreeSet<u64>>(mix),
         "map-lock" => locked::<HashSet<u64>>(mix),

@@ -1,4 +1,7 @@
-//! Several futures in one thread, until all of them are ready.
+//! [`join`], [`try_join`] and [`join_all`]: several futures in one thread, until all of them are ready.
+//!
+//! Programs call them. `maybe_done.rs` keeps the output of a future that is ready before the
+//! others.
 
 use crate::maybe_done::MaybeDone;
 use std::fmt;

@@ -1,4 +1,6 @@
-//! Several futures in one thread, until the first of them is ready.
+//! [`select`] and [`race`]: several futures in one thread, until the first of them is ready.
+//!
+//! Programs call them. The others of the futures are dropped at the end, as a cancellation does.
 
 use std::convert::Infallible;
 use std::fmt;
