@@ -13,7 +13,7 @@ impl<V: Clone + Send + Sync + 'static> MapValue for V {}
 
 /// A kind of maps.
 pub(in crate::child) trait Maps: 'static {
-    type Of<V: MapValue>: Map<V>;
+    type MapOf<V: MapValue>: Map<V>;
 }
 
 /// A map from numbers, for transactions.
@@ -37,7 +37,7 @@ pub(in crate::child) trait Map<V>: Send + Sync + 'static {
 pub(in crate::child) struct Tries;
 
 impl Maps for Tries {
-    type Of<V: MapValue> = Trie<V>;
+    type MapOf<V: MapValue> = Trie<V>;
 }
 
 type Trie<V> = TMap<u64, V, Versioned, BuildHasherDefault<NumberHasher>>;
@@ -88,7 +88,7 @@ impl Hasher for NumberHasher {
 pub(in crate::child) struct Trees;
 
 impl Maps for Trees {
-    type Of<V: MapValue> = Treap<V>;
+    type MapOf<V: MapValue> = Treap<V>;
 }
 
 impl<V: MapValue> Map<V> for Treap<V> {

@@ -155,8 +155,8 @@ type Bookings = TVar<Vec<Booking>>;
 
 /// The tables of the agency.
 struct Agency<M: Maps> {
-    stocks: [M::Of<TWord<Stock>>; KINDS],
-    customers: M::Of<Bookings>,
+    stocks: [M::MapOf<TWord<Stock>>; KINDS],
+    customers: M::MapOf<Bookings>,
 }
 
 impl<M: Maps> Agency<M> {
