@@ -71,9 +71,25 @@ const SIDES: usize = 2;
 /// Packages with protocols that loom checks, in tests with names that begin with `loom_`.
 const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm"];
 
-/// Those tests of `stm` in which memory is freed while others may read it.
-const STM_UNDER_MIRI: &[&str] =
-    &["--package", "selvedge-stm", "--test", "semantics", "--test", "os_threads", "--test", "structures"];
+/// Those tests of `stm` in which memory is freed while others may read it, under the default engine.
+/// The other engines free it by the same code.
+const STM_UNDER_MIRI: &[&str] = &[
+    "--package",
+    "selvedge-stm",
+    "--test",
+    "semantics",
+    "--test",
+    "os_threads",
+    "--test",
+    "structures",
+    "--",
+    "--skip",
+    "figure3::",
+    "--skip",
+    "norec::",
+    "--skip",
+    "global_lock::",
+];
 
 /// Those tests of `sync` that run without the kernel's help: without tokio's.
 const SYNC_UNDER_MIRI: &[&str] = &[
