@@ -61,8 +61,8 @@ pub(crate) mod sealed {
         /// Whether the reads of the log hold at one moment.
         fn holds(attempt: &mut Self::Attempt, log: &Log) -> bool;
 
-        /// Compares the reads of the log and publishes its writes, at one moment. The replaced nodes
-        /// are unlinked. With an error there is no effect, and no variable is locked.
+        /// Compares the reads of the log and publishes its writes, at one moment. The replaced
+        /// nodes are unlinked. With an error there is no effect, and no variable is locked.
         fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<Vec<Woken>, Conflict>;
 
         /// Step 2. of `wait.rs`: sets `WAITERS`, and tells whether the variable is as it was read.

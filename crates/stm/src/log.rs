@@ -31,8 +31,8 @@ pub(crate) struct WriteEntry {
 pub(crate) struct Log {
     pub(crate) reads: Vec<ReadEntry>,
     pub(crate) writes: Vec<WriteEntry>,
-    /// The number of reads at the begin or the end of a predicate. The next read has an entry of its
-    /// own.
+    /// The number of reads at the begin or the end of a predicate. The next read has an entry of
+    /// its own.
     pub(crate) fresh: usize,
     /// One bit for each written variable, several may share one.
     filter: u64,

@@ -1,6 +1,6 @@
 //! All interleavings of small transactions of each engine: commits, turns, waiting and waking, and
-//! reclamation; with at most four preemptions for the default engine, and three for the others. In a
-//! model a transaction takes a turn after its first conflict, and `Figure3` compares its reads at
+//! reclamation; with at most four preemptions for the default engine, and three for the others. In
+//! a model a transaction takes a turn after its first conflict, and `Figure3` compares its reads at
 //! every second one.
 #![cfg(loom)]
 

@@ -38,15 +38,15 @@ use std::fmt;
 /// [HMP05 §5, Figure 3], with the validation of [HMP05 §4.3].
 ///
 /// # Differences
-/// 1. The lock is a bit of the version, not a mark in the value. So the exchange that locks does not
-///    compare; the first comparison follows at once and covers the written variables too.
+/// 1. The lock is a bit of the version, not a mark in the value. So the exchange that locks does
+///    not compare; the first comparison follows at once and covers the written variables too.
 /// 2. The pseudo-code compares versions between its two passes only; the text demands that each
-///    variable still has the value that was read. Here both passes compare with the version that was
-///    read. As versions never repeat, the second pass alone would suffice, and the first finds a
-///    conflict early.
+///    variable still has the value that was read. Here both passes compare with the version that
+///    was read. As versions never repeat, the second pass alone would suffice, and the first finds
+///    a conflict early.
 /// 3. A variable that another commit has locked is a conflict for a commit that has read it.
-/// 4. A read of a locked variable looks about 100 times; then the attempt begins again. In the paper
-///    the lock replaces the value, so a read waits.
+/// 4. A read of a locked variable looks about 100 times; then the attempt begins again. In the
+///    paper the lock replaces the value, so a read waits.
 /// 5. A write without a read expects no value.
 /// 6. A transaction that has met many conflicts gets a turn, in which it locks what it reads.
 ///
@@ -115,8 +115,8 @@ impl sealed::Engine for Figure3 {
         Ok(value)
     }
 
-    /// One pass is enough: each version was read before the pass and is found again in it, so all of
-    /// them held when the pass began.
+    /// One pass is enough: each version was read before the pass and is found again in it, so all
+    /// of them held when the pass began.
     fn holds(passes: &mut Passes, log: &Log) -> bool {
         passes.turn.is_some() || versions_hold(log)
     }
@@ -145,8 +145,8 @@ impl sealed::Engine for Figure3 {
 }
 
 impl Passes {
-    /// Abandons a zombie that runs. The log is compared again after as many reads as it has entries,
-    /// so the comparisons of an attempt are no more than its reads.
+    /// Abandons a zombie that runs. The log is compared again after as many reads as it has
+    /// entries, so the comparisons of an attempt are no more than its reads.
     #[cold]
     fn compare(&mut self, log: &Log) -> Result<(), Conflict> {
         self.until_compared = log.reads.len().max(READS);

@@ -38,11 +38,11 @@ use std::fmt;
 /// **snapshot** of an attempt is an even sequence at which all values of its log held.
 /// 1. A read loads the value first, and the sequence afterwards. A value that a commit has stored
 ///    was stored with Release after the sequence became odd, so the load of the sequence sees that
-///    odd number or a later one. If the sequence equals the snapshot, the value therefore is that of
-///    the snapshot.
-/// 2. If it differs, the values of the log are compared between two loads of the same even sequence.
-///    By 1. all of them hold at that sequence, which becomes the snapshot, and the read begins
-///    again.
+///    odd number or a later one. If the sequence equals the snapshot, the value therefore is that
+///    of the snapshot.
+/// 2. If it differs, the values of the log are compared between two loads of the same even
+///    sequence. By 1. all of them hold at that sequence, which becomes the snapshot, and the read
+///    begins again.
 /// 3. A commit exchanges the snapshot for the odd number after it. So no other commit came between
 ///    the snapshot and the values that it stores.
 ///
@@ -142,8 +142,9 @@ impl sealed::Engine for NOrec {
         Ok(woken)
     }
 
-    /// A commit that has changed the sequence before it is loaded here has stored its values, or the
-    /// sequence is odd. A commit that changes it later loads the word later, and finds `WAITERS`.
+    /// A commit that has changed the sequence before it is loaded here has stored its values, or
+    /// the sequence is odd. A commit that changes it later loads the word later, and finds
+    /// `WAITERS`.
     fn announce_waiter(inner: &Inner, seen: u64) -> bool {
         inner.word.fetch_or(WAITERS, Ordering::SeqCst);
         in_one_order();
@@ -214,8 +215,8 @@ impl Sequenced {
         self.is_locked
     }
 
-    /// Locks the sequence for a turn, which has read nothing yet. A commit that has it locked runs no
-    /// code of the program, and there is no second turn.
+    /// Locks the sequence for a turn, which has read nothing yet. A commit that has it locked runs
+    /// no code of the program, and there is no second turn.
     #[cold]
     fn lock_surely(&mut self) {
         while !self.try_lock() {
