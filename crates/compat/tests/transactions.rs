@@ -1,4 +1,5 @@
-//! Transactions of tokio's tasks, which wait for one another, for threads of ours, and for OS threads.
+//! Transactions of tokio's tasks, which wait for one another, for threads of ours, and for OS
+//! threads.
 
 use selvedge_sched::round_robin_with;
 use selvedge_stm::{TMVar, TQueue, TWord, atomically, atomically_blocking, wait_for};

@@ -1,8 +1,8 @@
 //! Software transactional memory: several shared variables, read and written at one moment.
 //!
 //! A transaction is a closure that reads and writes variables. [`atomically`] runs it, with its
-//! effect as a whole or not at all. A transaction that cannot go on [retries](Tx::retry): its thread
-//! is parked until another transaction writes a variable that it has read.
+//! effect as a whole or not at all. A transaction that cannot go on [retries](Tx::retry): its
+//! thread is parked until another transaction writes a variable that it has read.
 //!
 //! | | |
 //! |---|---|
@@ -25,8 +25,8 @@ pub use selvedge_stm::*;
 
 /// Runs a transaction as [`atomically`] does, until a point in time at most.
 ///
-/// The limit ends a transaction that waits, or that is in the way of others, and so has no effect. A
-/// transaction that commits at its first attempt is not too late.
+/// The limit ends a transaction that waits, or that is in the way of others, and so has no effect.
+/// A transaction that commits at its first attempt is not too late.
 ///
 /// # Errors
 /// [`Elapsed`] when the time is over before the transaction has committed.

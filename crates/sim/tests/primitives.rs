@@ -1,7 +1,7 @@
-//! Every primitive of `selvedge-sync`, and transactions, under thousands of seeds, and in every order of its threads.
-//! The programs assert that an object gives no wake-up twice, that it serves its waiters first
-//! come, first served, and that a cancelled waiter leaves the object usable. In these programs a
-//! lost wake-up is a deadlock, which the simulation reports.
+//! Every primitive of `selvedge-sync`, and transactions, under thousands of seeds, and in every
+//! order of its threads. The programs assert that an object gives no wake-up twice, that it serves
+//! its waiters first come, first served, and that a cancelled waiter leaves the object usable. In
+//! these programs a lost wake-up is a deadlock, which the simulation reports.
 //!
 //! Each program runs once with objects that OS threads share and once with local objects. A release
 //! build, which `cargo xtask ci` makes, runs each program under 10,000 seeds and in every order,

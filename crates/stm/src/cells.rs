@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::primitives::{AtomicUsize, Ordering};
 use crate::session::{Free, Garbage};
 use crate::transaction::{Tried, Tx};
-use crate::var::{Borrowed, Inner, Kind, Pinned, Word, bits_to_pointer, free_node, retire};
+use crate::var::{Borrowed, Inner, Pinned, VarKind, Word, bits_to_pointer, free_node, retire};
 use std::any::type_name;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -126,7 +126,7 @@ unsafe impl<T: Word> CellValue for CellWord<T> {
 struct KindsOfCells<V>(PhantomData<V>);
 
 impl<V: CellValue> KindsOfCells<V> {
-    const PLAIN: &Kind = &Kind::plain(free_cell::<V>, V::type_name);
+    const PLAIN: &VarKind = &VarKind::plain(free_cell::<V>, V::type_name);
 }
 
 /// A variable of a block.

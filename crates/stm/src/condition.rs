@@ -1,6 +1,6 @@
-//! Conditions: the predicates for which transactions wait, which the commits evaluate.
+//! AttemptConditions: the predicates for which transactions wait, which the commits evaluate.
 //!
-//! A transaction that waits for a [predicate](Tx::wait_for) registers a [`Condition`] in the
+//! A transaction that waits for a [predicate](Tx::wait_for) registers a [`WakeCondition`] in the
 //! variables that the predicate has read. A commit that writes one of them evaluates the predicate,
 //! and wakes the transaction only if the predicate holds. So of 1000 transactions that wait for the
 //! same variable, those run that have something to do.
@@ -14,19 +14,20 @@
 //!    h. lock the list, take out those to wake, unlock it, and wake them
 //! ```
 //! A condition stays in the lists while it is evaluated, so a second commit evaluates it too.
-//! 1. Let a condition hold after the last of the commits that have written its variables, and let W
-//!    be the one of these commits whose fence is the last in the order of fences. The stores of the
-//!    others come before their fences, so g. of W sees all of them, and the condition holds there.
+//! 1. Let a condition hold after the last of the commits that have written its variables. Each of
+//!    these commits has a fence; let W be the commit with the last one in the order of fences. The
+//!    stores of the others come before their fences, so g. of W sees all of them, and the condition
+//!    holds there.
 //! 2. A commit on a variable between c. and e. of another commit finds no `WAITERS`, and evaluates
 //!    nothing. Step e. of the other commit is an exchange of the same word, and reads from its
 //!    store. So step g. of the other commit sees its values.
 //! 3. If a variable is locked at each of some looks of e., all its conditions are taken out and
 //!    woken.
-//! 4. A predicate that now reads a variable in which it is not registered, that meets a conflict, or
-//!    that panics, wakes its transaction. The transaction then registers anew, or panics itself.
-//! 5. While a transaction registers in its variables, one after the other, a commit may evaluate its
-//!    condition. If the predicate does not hold then, a variable without the registration has had
-//!    the value that the transaction has read, or the registration will find it changed.
+//! 4. A predicate that now reads a variable in which it is not registered, that meets a conflict,
+//!    or that panics, wakes its transaction. The transaction then registers anew, or panics itself.
+//! 5. While a transaction registers in its variables, one after the other, a commit may evaluate
+//!    its condition. If the predicate does not hold then, a variable without the registration has
+//!    had the value that the transaction has read, or the registration will find it changed.
 //!
 //! The lists are not locked in g., because a predicate is code of the program: it may drop a future
 //! that is registered in the same list.
@@ -49,14 +50,15 @@ pub(crate) trait Predicate: Send + Sync {
     /// Whether the predicate holds.
     ///
     /// # Safety
-    /// The pointer is one to a `Tx<E>` that is alive, for the engine E with which `Of` was made.
+    /// The pointer is one to a `Tx<E>` that is alive, for the engine E with which `PredicateOf` was
+    /// made.
     unsafe fn holds(&self, tx: NonNull<()>) -> Tried<bool>;
 }
 
 /// A predicate for the transactions of an engine.
-struct Of<F, E>(F, PhantomData<fn() -> E>);
+struct PredicateOf<F, E>(F, PhantomData<fn() -> E>);
 
-impl<E: Engine, F: Fn(&Tx<E>) -> Tried<bool> + Send + Sync> Predicate for Of<F, E> {
+impl<E: Engine, F: Fn(&Tx<E>) -> Tried<bool> + Send + Sync> Predicate for PredicateOf<F, E> {
     unsafe fn holds(&self, tx: NonNull<()>) -> Tried<bool> {
         // SAFETY: the caller's contract.
         (self.0)(unsafe { tx.cast::<Tx<E>>().as_ref() })
@@ -64,32 +66,37 @@ impl<E: Engine, F: Fn(&Tx<E>) -> Tried<bool> + Send + Sync> Predicate for Of<F, 
 }
 
 /// A transaction that waits for a predicate.
-pub(crate) struct Condition<P: ?Sized = dyn Predicate> {
+pub(crate) struct WakeCondition<P: ?Sized = dyn Predicate> {
     waiter: Arc<WaitingTx>,
-    /// The variables that the predicate has read when it did not hold. They are never accessed, only
-    /// compared.
+    /// The variables that the predicate has read when it did not hold. They are never accessed,
+    /// only compared.
     first: NonNull<Inner>,
     others: Box<[NonNull<Inner>]>,
     predicate: P,
 }
 
 // SAFETY: the pointers are only compared; the waiter and the predicate are Send and Sync.
-unsafe impl<P: ?Sized + Send + Sync> Send for Condition<P> {}
+unsafe impl<P: ?Sized + Send + Sync> Send for WakeCondition<P> {}
 // SAFETY: as above.
-unsafe impl<P: ?Sized + Send + Sync> Sync for Condition<P> {}
+unsafe impl<P: ?Sized + Send + Sync> Sync for WakeCondition<P> {}
 
-impl Condition {
+impl WakeCondition {
     /// `None` if the predicate has read no variable.
     fn new<E: Engine>(
         waiter: Arc<WaitingTx>,
         reads: &[ReadEntry],
         predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static,
-    ) -> Option<Arc<Condition>> {
+    ) -> Option<Arc<WakeCondition>> {
         let mut seen = HashSet::new();
         let mut variables = reads.iter().map(|read| read.inner).filter(|inner| seen.insert(*inner));
         let first = variables.next()?;
         let others = variables.collect();
-        Some(Arc::new(Condition { waiter, first, others, predicate: Of::<_, E>(predicate, PhantomData) }))
+        Some(Arc::new(WakeCondition {
+            waiter,
+            first,
+            others,
+            predicate: PredicateOf::<_, E>(predicate, PhantomData),
+        }))
     }
 
     /// Whether the predicate has read the variable when it did not hold.
@@ -111,15 +118,15 @@ impl Condition {
 }
 
 /// The conditions of an attempt that is going to wait.
-pub(crate) struct Conditions {
+pub(crate) struct AttemptConditions {
     pub(crate) waiter: Arc<WaitingTx>,
     /// Each with its reads in the log.
-    list: Vec<(Range<usize>, Arc<Condition>)>,
+    list: Vec<(Range<usize>, Arc<WakeCondition>)>,
 }
 
-impl Conditions {
-    pub(crate) fn new() -> Conditions {
-        Conditions { waiter: Arc::new(WaitingTx::new()), list: Vec::new() }
+impl AttemptConditions {
+    pub(crate) fn new() -> AttemptConditions {
+        AttemptConditions { waiter: Arc::new(WaitingTx::new()), list: Vec::new() }
     }
 
     /// Adds a predicate that does not hold, with its reads in the log.
@@ -129,7 +136,7 @@ impl Conditions {
         reads: &[ReadEntry],
         predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static,
     ) {
-        let condition = Condition::new(self.waiter.clone(), &reads[at.clone()], predicate);
+        let condition = WakeCondition::new(self.waiter.clone(), &reads[at.clone()], predicate);
         self.list.extend(condition.map(|condition| (at, condition)));
     }
 
@@ -140,39 +147,39 @@ impl Conditions {
         reads.iter().enumerate().filter(|(at, _)| is_outside(*at)).map(|(_, read)| read.inner).collect()
     }
 
-    pub(crate) fn into_list(self) -> Vec<Arc<Condition>> {
+    pub(crate) fn into_list(self) -> Vec<Arc<WakeCondition>> {
         self.list.into_iter().map(|(_, condition)| condition).collect()
     }
 }
 
 /// What a commit wakes, or may wake, after it has published its values.
-pub(crate) enum Woken {
+pub(crate) enum ToWake {
     Waiter(Arc<WaitingTx>),
     /// The conditions of a variable, which are to be evaluated.
     Due(Due),
 }
 
-impl Woken {
+impl ToWake {
     /// Wakes the transactions of a commit. The commit has given its session back.
     #[cold]
-    pub(crate) fn wake_all<E: Engine>(all: Vec<Woken>) {
+    pub(crate) fn wake_all<E: Engine>(all: Vec<ToWake>) {
         // Step f. above.
         fence(Ordering::SeqCst);
         for woken in all {
             match woken {
                 // A foreign waker may panic. The panic is reported, and the others are woken all
                 // the same.
-                Woken::Waiter(waiter) => quietly(|| waiter.wake()),
-                Woken::Due(due) => due.wake::<E>(),
+                ToWake::Waiter(waiter) => quietly(|| waiter.wake()),
+                ToWake::Due(due) => due.wake::<E>(),
             }
         }
     }
 }
 
 /// A variable with a handle of its own.
-struct Held(NonNull<Inner>);
+struct HeldVariable(NonNull<Inner>);
 
-impl Drop for Held {
+impl Drop for HeldVariable {
     fn drop(&mut self) {
         // SAFETY: `Due::new` has made the handle, which ends here.
         unsafe { Inner::release(self.0) };
@@ -181,21 +188,21 @@ impl Drop for Held {
 
 /// The conditions of a variable, as a commit to it has found them.
 pub(crate) struct Due {
-    variable: Held,
-    conditions: Arc<Vec<Arc<Condition>>>,
+    variable: HeldVariable,
+    conditions: Arc<Vec<Arc<WakeCondition>>>,
 }
 
 impl Due {
     /// `None` if the variable has no handle any more.
-    pub(crate) fn new(variable: Borrowed<'_>, conditions: &Arc<Vec<Arc<Condition>>>) -> Option<Due> {
-        let held = variable.hold().then(|| Held(variable.pointer()))?;
+    pub(crate) fn new(variable: Borrowed<'_>, conditions: &Arc<Vec<Arc<WakeCondition>>>) -> Option<Due> {
+        let held = variable.hold().then(|| HeldVariable(variable.pointer()))?;
         Some(Due { variable: held, conditions: conditions.clone() })
     }
 
     /// Steps g. and h. above.
     fn wake<E: Engine>(self) {
         let Due { variable, conditions } = self;
-        let woken: Vec<Arc<Condition>> = evaluate::<E>(&conditions).into_iter().cloned().collect();
+        let woken: Vec<Arc<WakeCondition>> = evaluate::<E>(&conditions).into_iter().cloned().collect();
         if woken.is_empty() {
             return;
         }
@@ -207,15 +214,15 @@ impl Due {
     }
 
     /// Wakes all that wait, without an evaluation.
-    pub(crate) fn waiters(conditions: &[Arc<Condition>]) -> impl Iterator<Item = Woken> {
-        conditions.iter().map(|condition| Woken::Waiter(condition.waiter.clone()))
+    pub(crate) fn waiters(conditions: &[Arc<WakeCondition>]) -> impl Iterator<Item = ToWake> {
+        conditions.iter().map(|condition| ToWake::Waiter(condition.waiter.clone()))
     }
 }
 
 /// The conditions with transactions to wake: those that hold, and those of which that is not known.
 ///
 /// One attempt evaluates them all, unless one of them leaves something behind in it.
-fn evaluate<E: Engine>(conditions: &[Arc<Condition>]) -> Vec<&Arc<Condition>> {
+fn evaluate<E: Engine>(conditions: &[Arc<WakeCondition>]) -> Vec<&Arc<WakeCondition>> {
     let mut woken = Vec::new();
     let mut left = conditions.iter();
     while !left.as_slice().is_empty() {

@@ -19,7 +19,7 @@ pub use global_lock::GlobalLock;
 pub use norec::NOrec;
 pub use versioned::Versioned;
 
-use crate::condition::Woken;
+use crate::condition::ToWake;
 use crate::log::{Log, ReadEntry};
 use crate::primitives::{LOOKS, Ordering, in_one_order, relax};
 use crate::session::{Garbage, Session};
@@ -39,7 +39,7 @@ pub trait Engine: sealed::Engine {}
 pub(crate) struct Conflict;
 
 pub(crate) mod sealed {
-    use super::{Borrowed, CommitTurn, Conflict, Inner, Log, Session, Woken};
+    use super::{Borrowed, CommitTurn, Conflict, Inner, Log, Session, ToWake};
 
     #[expect(unnameable_types, reason = "the engines rely on the log and on the words of variables")]
     #[expect(private_interfaces, reason = "as above")]
@@ -63,7 +63,7 @@ pub(crate) mod sealed {
 
         /// Compares the reads of the log and publishes its writes, at one moment. The replaced
         /// nodes are unlinked. With an error there is no effect, and no variable is locked.
-        fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<Vec<Woken>, Conflict>;
+        fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<Vec<ToWake>, Conflict>;
 
         /// Step 2. of `wait.rs`: sets `WAITERS`, and tells whether the variable is as it was read.
         /// The caller has the lock of the variable's list.
@@ -171,7 +171,7 @@ fn unlock(log: &Log, first: usize) {
 /// Publishes the values of the log's writes, and unlocks their variables with a new version. The
 /// caller has locked the variables.
 #[inline(always)]
-fn publish(session: &mut Session, new: u64) -> Vec<Woken> {
+fn publish(session: &mut Session, new: u64) -> Vec<ToWake> {
     store_values(session);
     let mut woken = Vec::new();
     for write in &session.log.writes {

@@ -1,7 +1,7 @@
 //! The names of variables, which reports show.
 //!
 //! They lie in a table beside the variables, so a variable without a name has no place for one. The
-//! [`Kind`](crate::var::Kind) of a variable says whether the table has its name.
+//! [`VarKind`](crate::var::VarKind) of a variable says whether the table has its name.
 
 use crate::var::Inner;
 use std::collections::{BTreeMap, HashMap};

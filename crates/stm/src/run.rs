@@ -143,8 +143,8 @@ pub fn atomically_blocking<R>(body: impl FnMut(&Tx) -> Tried<R>) -> R {
     wait_blocking(atomically(body))
 }
 
-/// Waits until a predicate over variables holds. No write of the variables wakes the thread in vain:
-/// see [`Tx::wait_for`], which is this within a transaction.
+/// Waits until a predicate over variables holds. No write of the variables wakes the thread in
+/// vain: see [`Tx::wait_for`], which is this within a transaction.
 ///
 /// The predicate held at one moment before the future is ready. A thread that relies on it, because
 /// it takes what it has waited for, calls [`Tx::wait_for`] in the transaction that takes it.

@@ -1,6 +1,6 @@
 //! One attempt of a transaction, as its body sees it: [`Tx`].
 
-use crate::condition::{Condition, Conditions, Woken};
+use crate::condition::{AttemptConditions, ToWake, WakeCondition};
 use crate::engine::{Engine, Versioned};
 use crate::log::BranchMark;
 use crate::session::{self, Free, Garbage, Session};
@@ -114,9 +114,9 @@ impl<X> sealed::Ending for Abort<X> {
 /// conflicts the transaction runs in a [turn](crate::atomically()), in which it has locked the
 /// variables that it has read. If the body then waits for a `std::sync::Mutex`, and the OS thread
 /// that holds the mutex commits to one of these variables, both wait for ever. A mutex is safe in a
-/// body if no code runs a transaction while it holds the mutex. In direct style, a wait in a body panics. So does a transaction that is begun
-/// within a body by a function such as [`atomically`](crate::atomically()): [`Tx::atomically`]
-/// nests them.
+/// body if no code runs a transaction while it holds the mutex. In direct style, a wait in a body
+/// panics. So does a transaction that is begun within a body by a function such as
+/// [`atomically`](crate::atomically()): [`Tx::atomically`] nests them.
 ///
 /// References to values end with the attempt:
 /// ```compile_fail
@@ -133,8 +133,8 @@ impl<X> sealed::Ending for Abort<X> {
 /// A panic of the body ends the attempt without effect, and goes on to the caller. The body has
 /// seen a state that existed, so another transaction is not the cause of the panic; for the engine
 /// [`Figure3`](crate::Figure3) that is checked first. If a branch of [`or_else`](Tx::or_else) or a
-/// transaction within the body panics, and the body catches the panic, then that part has no effect,
-/// and the body goes on.
+/// transaction within the body panics, and the body catches the panic, then that part has no
+/// effect, and the body goes on.
 ///
 /// # Paper
 /// [HMP05 §5]: the log of a transaction.
@@ -155,14 +155,34 @@ struct AttemptState<E: Engine> {
     session: Option<Box<Session>>,
     /// A read has failed: the attempt cannot commit.
     has_conflict: bool,
+    /// None as long as the body has given no hook.
+    hooks: Option<Box<Hooks>>,
+    /// The predicates that did not hold.
+    conditions: Option<Box<AttemptConditions>>,
+    /// A predicate runs.
+    in_predicate: bool,
+}
+
+#[derive(Default)]
+struct Hooks {
     after_commit: Vec<BoxedHook>,
     on_abort: Vec<BoxedHook>,
     /// Those of `on_abort` that belong to branches without effect.
     undone: Vec<BoxedHook>,
-    /// The predicates that did not hold.
-    conditions: Option<Box<Conditions>>,
-    /// A predicate runs.
-    in_predicate: bool,
+}
+
+impl Hooks {
+    #[cold]
+    fn run_after_commit(mut self) {
+        self.undone.drain(..).for_each(quietly);
+        self.on_abort.clear();
+        self.after_commit.drain(..).for_each(|hook| hook());
+    }
+
+    #[cold]
+    fn run_after_abort(mut self) {
+        self.undone.drain(..).chain(self.on_abort.drain(..)).for_each(quietly);
+    }
 }
 
 /// How an attempt ended.
@@ -226,9 +246,7 @@ impl<E: Engine> AttemptState<E> {
             attempt: Some(E::begin(turn)),
             session: Some(session),
             has_conflict: false,
-            after_commit: Vec::new(),
-            on_abort: Vec::new(),
-            undone: Vec::new(),
+            hooks: None,
             conditions: None,
             in_predicate: false,
         }
@@ -256,13 +274,11 @@ impl<E: Engine> AttemptState<E> {
         let Ok(woken) = E::commit(attempt, session) else { return false };
         drop(self.end(true));
         if !woken.is_empty() {
-            Woken::wake_all::<E>(woken);
+            ToWake::wake_all::<E>(woken);
         }
-        if !self.undone.is_empty() {
-            self.undone.drain(..).for_each(quietly);
+        if let Some(hooks) = self.hooks.take() {
+            hooks.run_after_commit();
         }
-        self.on_abort.clear();
-        self.after_commit.drain(..).for_each(|hook| hook());
         true
     }
 
@@ -283,7 +299,9 @@ impl<E: Engine> Drop for AttemptState<E> {
     fn drop(&mut self) {
         if self.session.is_some() {
             drop(self.end(false));
-            self.undone.drain(..).chain(self.on_abort.drain(..)).for_each(quietly);
+            if let Some(hooks) = self.hooks.take() {
+                hooks.run_after_abort();
+            }
         }
     }
 }
@@ -301,7 +319,8 @@ struct Branch<'tx, E: Engine> {
 impl<'tx, E: Engine> Branch<'tx, E> {
     fn begin(tx: &'tx Tx<E>) -> Branch<'tx, E> {
         let state = &mut *tx.state.borrow_mut();
-        let (after_commit, on_abort) = (state.after_commit.len(), state.on_abort.len());
+        let counts = |hooks: &Hooks| (hooks.after_commit.len(), hooks.on_abort.len());
+        let (after_commit, on_abort) = state.hooks.as_deref().map_or((0, 0), counts);
         let log = Some(state.session().log.begin_branch());
         Branch { tx, log, after_commit, on_abort }
     }
@@ -320,8 +339,9 @@ impl<'tx, E: Engine> Branch<'tx, E> {
         if kept {
             return Vec::new();
         }
-        state.undone.extend(state.on_abort.drain(self.on_abort..));
-        state.after_commit.split_off(self.after_commit)
+        let Some(hooks) = state.hooks.as_deref_mut() else { return Vec::new() };
+        hooks.undone.extend(hooks.on_abort.drain(self.on_abort..));
+        hooks.after_commit.split_off(self.after_commit)
     }
 }
 
@@ -423,8 +443,8 @@ impl<E: Engine> Tx<E> {
     /// predicate has read evaluates the predicate on the new values, and wakes the transaction only
     /// if the predicate holds. So a transaction that waits for a number to reach 100 runs once, and
     /// not at each step to 100. The transaction then runs its whole body again, because another one
-    /// may have been faster. A variable that the transaction has read outside of predicates wakes it
-    /// at each write.
+    /// may have been faster. A variable that the transaction has read outside of predicates wakes
+    /// it at each write.
     ///
     /// The predicate runs on the OS thread of the transaction that commits, so it should be short,
     /// and should do nothing but read. It may read different variables at different times. If it
@@ -442,8 +462,8 @@ impl<E: Engine> Tx<E> {
     /// If the predicate does not hold; the body hands the error on. And those of the predicate.
     ///
     /// # Complexity
-    /// Two allocations if the predicate does not hold, and those of a retry. A commit evaluates each
-    /// predicate that is registered in its variables, without a lock. While it does so, a
+    /// Two allocations if the predicate does not hold, and those of a retry. A commit evaluates
+    /// each predicate that is registered in its variables, without a lock. While it does so, a
     /// registration in the same variable or the end of one copies the list of its predicates.
     ///
     /// # Examples
@@ -486,7 +506,7 @@ impl<E: Engine> Tx<E> {
         let state = &mut *self.state.borrow_mut();
         let log = &state.session.as_ref().expect("the attempt has not ended").log;
         if log.writes.is_empty() {
-            let conditions = state.conditions.get_or_insert_with(|| Box::new(Conditions::new()));
+            let conditions = state.conditions.get_or_insert_with(|| Box::new(AttemptConditions::new()));
             conditions.add(from..log.reads.len(), &log.reads, predicate);
         }
         Err(Stop(StopReason::Retry))
@@ -579,7 +599,7 @@ impl<E: Engine> Tx<E> {
     /// and the hooks after it do not run; the transaction has its effect all the same.
     ///
     /// # Complexity
-    /// One allocation for a hook that has captured something, and one for the first hook.
+    /// One allocation for a hook that has captured something, and two for the first hook.
     ///
     /// # Examples
     /// ```
@@ -592,7 +612,7 @@ impl<E: Engine> Tx<E> {
     /// });
     /// ```
     pub fn after_commit(&self, hook: impl FnOnce() + 'static) {
-        self.state.borrow_mut().after_commit.push(Box::new(hook));
+        self.state.borrow_mut().hooks.get_or_insert_default().after_commit.push(Box::new(hook));
     }
 
     /// Has `hook` run when this attempt ends without effect: because of a conflict, a retry, an
@@ -604,7 +624,7 @@ impl<E: Engine> Tx<E> {
     /// # Complexity
     /// As [`after_commit`](Tx::after_commit).
     pub fn on_abort(&self, hook: impl FnOnce() + 'static) {
-        self.state.borrow_mut().on_abort.push(Box::new(hook));
+        self.state.borrow_mut().hooks.get_or_insert_default().on_abort.push(Box::new(hook));
     }
 }
 
@@ -659,9 +679,9 @@ impl<E: Engine> Tx<E> {
     /// Evaluates a predicate, whatever this attempt has evaluated before.
     ///
     /// # Safety
-    /// As for [`Condition::holds`].
+    /// As for [`WakeCondition::holds`].
     #[inline]
-    pub(crate) unsafe fn evaluate(&self, condition: &Condition) -> Evaluated {
+    pub(crate) unsafe fn evaluate(&self, condition: &WakeCondition) -> Evaluated {
         self.state.borrow_mut().session().log.reads.clear();
         // SAFETY: the caller's contract.
         let result = unsafe { condition.holds(self) };

@@ -50,12 +50,12 @@ pub(crate) struct Inner {
     /// The number of handles and of registrations.
     handles: AtomicUsize,
     pub(crate) waiters: Mutex<Option<Box<Waiters>>>,
-    pub(crate) kind: &'static Kind,
+    pub(crate) kind: &'static VarKind,
 }
 
-/// What the variables of one type have in common. A variable with a name is of another kind than one
-/// without, so a name costs the other variables nothing.
-pub(crate) struct Kind {
+/// What the variables of one type have in common. A variable with a name is of another kind than
+/// one without, so a name costs the other variables nothing.
+pub(crate) struct VarKind {
     /// Frees a variable of this kind, with its value.
     free: Free,
     /// The name of the value's type.
@@ -63,10 +63,10 @@ pub(crate) struct Kind {
     pub(crate) is_named: bool,
 }
 
-impl Kind {
+impl VarKind {
     /// A kind without names.
-    pub(crate) const fn plain(free: Free, type_name: fn() -> &'static str) -> Kind {
-        Kind { free, type_name, is_named: false }
+    pub(crate) const fn plain(free: Free, type_name: fn() -> &'static str) -> VarKind {
+        VarKind { free, type_name, is_named: false }
     }
 }
 
@@ -74,16 +74,16 @@ impl Kind {
 struct KindsOfNodes<T>(PhantomData<T>);
 
 impl<T: Send + Sync + 'static> KindsOfNodes<T> {
-    const PLAIN: &Kind = &Kind { free: free_variable::<T>, type_name: type_name::<T>, is_named: false };
-    const NAMED: &Kind = &Kind { free: free_named_variable::<T>, is_named: true, ..*Self::PLAIN };
+    const PLAIN: &VarKind = &VarKind { free: free_variable::<T>, type_name: type_name::<T>, is_named: false };
+    const NAMED: &VarKind = &VarKind { free: free_named_variable::<T>, is_named: true, ..*Self::PLAIN };
 }
 
 /// The kinds of variables with words of type T.
 struct KindsOfWords<T>(PhantomData<T>);
 
 impl<T: Word> KindsOfWords<T> {
-    const PLAIN: &Kind = &Kind { free: free_word, type_name: type_name::<T>, is_named: false };
-    const NAMED: &Kind = &Kind { free: free_named_word, is_named: true, ..*Self::PLAIN };
+    const PLAIN: &VarKind = &VarKind { free: free_word, type_name: type_name::<T>, is_named: false };
+    const NAMED: &VarKind = &VarKind { free: free_named_word, is_named: true, ..*Self::PLAIN };
 }
 
 /// A reference to a variable that is alive for `'a`. Its pointer may also free the variable, which
@@ -118,7 +118,7 @@ impl Deref for Borrowed<'_> {
 
 impl Inner {
     /// With one handle.
-    pub(crate) fn new(value: *mut (), kind: &'static Kind) -> Inner {
+    pub(crate) fn new(value: *mut (), kind: &'static VarKind) -> Inner {
         Inner {
             word: AtomicU64::new(0),
             value: AtomicPtr::new(value),
@@ -128,12 +128,12 @@ impl Inner {
         }
     }
 
-    fn alone(value: *mut (), kind: &'static Kind) -> NonNull<Inner> {
+    fn alone(value: *mut (), kind: &'static VarKind) -> NonNull<Inner> {
         NonNull::from(Box::leak(Box::new(Inner::new(value, kind))))
     }
 
     /// As `alone`, with a kind that has names.
-    fn named(value: *mut (), kind: &'static Kind, name: Arc<str>) -> NonNull<Inner> {
+    fn named(value: *mut (), kind: &'static VarKind, name: Arc<str>) -> NonNull<Inner> {
         let inner = Inner::alone(value, kind);
         names::give(inner, name);
         inner
@@ -631,8 +631,8 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// Within the body of a transaction.
     ///
     /// # Complexity
-    /// As [`atomically`](crate::atomically()), but the OS thread gives way instead of the thread. It
-    /// may do so as long as the body of another transaction runs in a turn.
+    /// As [`atomically`](crate::atomically()), but the OS thread gives way instead of the thread.
+    /// It may do so as long as the body of another transaction runs in a turn.
     ///
     /// # Examples
     /// ```

@@ -17,12 +17,13 @@
 //!
 //! d. may wake a waiter that was registered after c.: its transaction runs once more than it must.
 //!
-//! `NOrec` locks no word. In its place stands the sequence: a. makes it odd and then loads the word, c.
-//! makes it even, and 2. sets `WAITERS` first, loads an even sequence then, and compares the value.
+//! `NOrec` locks no word. In its place stands the sequence: a. makes it odd and then loads the
+//! word, c. makes it even, and 2. sets `WAITERS` first, loads an even sequence then, and compares
+//! the value.
 //!
 //! A transaction that waits for a predicate is not woken by d.: see `condition.rs`.
 
-use crate::condition::{Condition, Conditions, Due, Woken};
+use crate::condition::{AttemptConditions, Due, ToWake, WakeCondition};
 use crate::engine::Engine;
 use crate::log::Log;
 use crate::names;
@@ -43,7 +44,7 @@ pub(crate) struct Waiters {
     /// Those that each write wakes.
     plain: Vec<Arc<WaitingTx>>,
     /// Those that wait for predicates. Shared with the commits that evaluate them.
-    conditions: Arc<Vec<Arc<Condition>>>,
+    conditions: Arc<Vec<Arc<WakeCondition>>>,
 }
 
 /// One transaction that waits. The state tells whether a variable that it has read was written.
@@ -77,21 +78,22 @@ impl WaitingTx {
     }
 }
 
-/// Step d. above and step e. of `condition.rs`, for a variable that a commit has found with waiters.
+/// Step d. above and step e. of `condition.rs`, for a variable that a commit has found with
+/// waiters.
 #[cold]
-pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut Vec<Woken>) {
+pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut Vec<ToWake>) {
     let mut list = lock(&inner.waiters);
     let Some(waiters) = list.as_mut() else { return };
-    woken.extend(waiters.plain.drain(..).map(Woken::Waiter));
+    woken.extend(waiters.plain.drain(..).map(ToWake::Waiter));
     if !waiters.conditions.is_empty() {
         if let Some(due) = announce(&inner).then(|| Due::new(inner, &waiters.conditions)).flatten() {
-            woken.push(Woken::Due(due));
+            woken.push(ToWake::Due(due));
             return;
         }
         woken.extend(Due::waiters(&waiters.conditions));
     }
-    // Each condition in the list is in its `Registration` too, which leaves the list before it drops
-    // the condition. So no predicate is dropped here.
+    // Each condition in the list is in its `Registration` too, which leaves the list before it
+    // drops the condition. So no predicate is dropped here.
     *list = None;
     // The commits of `NOrec` do not clear the bit by themselves.
     clear_without_list(&inner, &list);
@@ -110,7 +112,7 @@ fn announce(inner: &Inner) -> bool {
 }
 
 /// Takes conditions out of the list of a variable.
-pub(crate) fn forget(inner: &Inner, conditions: &[Arc<Condition>]) {
+pub(crate) fn forget(inner: &Inner, conditions: &[Arc<WakeCondition>]) {
     let mut list = lock(&inner.waiters);
     let Some(waiters) = list.as_mut() else { return };
     let gone: HashSet<*const ()> = conditions.iter().map(|gone| Arc::as_ptr(gone).cast()).collect();
@@ -138,7 +140,7 @@ fn clear_without_list(inner: &Inner, list: &Option<Box<Waiters>>) {
 /// A waiter in the lists of its variables, which it leaves when this is dropped.
 pub(crate) struct Registration {
     waiter: Arc<WaitingTx>,
-    conditions: Vec<Arc<Condition>>,
+    conditions: Vec<Arc<WakeCondition>>,
     /// Each with a handle of this registration.
     variables: Vec<NonNull<Inner>>,
 }
@@ -154,7 +156,10 @@ impl Registration {
     ///
     /// # Panics
     /// If the transaction has read no variable.
-    pub(crate) fn new<E: Engine>(log: &mut Log, conditions: Option<Box<Conditions>>) -> Option<Registration> {
+    pub(crate) fn new<E: Engine>(
+        log: &mut Log,
+        conditions: Option<Box<AttemptConditions>>,
+    ) -> Option<Registration> {
         let outside = conditions.as_ref().map(|conditions| conditions.read_outside(&log.reads));
         let reads = log.distinct_reads();
         assert!(!reads.is_empty(), "a transaction retries that has read no variable: no commit can wake it");
@@ -179,8 +184,8 @@ impl Registration {
         Some(registration)
     }
 
-    /// Steps 1. to 3. above. False if the variable is not as it was read. If it is plain, each write
-    /// wakes the waiter.
+    /// Steps 1. to 3. above. False if the variable is not as it was read. If it is plain, each
+    /// write wakes the waiter.
     fn enter<E: Engine>(&mut self, inner: Borrowed<'_>, seen: u64, is_plain: bool) -> bool {
         let mut list = lock(&inner.waiters);
         if !E::announce_waiter(&inner, seen) {
@@ -227,7 +232,7 @@ impl Registration {
         if let Some(at) = waiters.plain.iter().position(|waiter| Arc::ptr_eq(waiter, &self.waiter)) {
             waiters.plain.remove(at);
         }
-        let is_mine = |one: &Arc<Condition>| self.conditions.iter().any(|mine| Arc::ptr_eq(mine, one));
+        let is_mine = |one: &Arc<WakeCondition>| self.conditions.iter().any(|mine| Arc::ptr_eq(mine, one));
         if waiters.conditions.iter().any(is_mine) {
             Arc::make_mut(&mut waiters.conditions).retain(|one| !is_mine(one));
         }

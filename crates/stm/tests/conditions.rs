@@ -276,8 +276,8 @@ fn a_wait_that_is_given_up_drops_its_predicate<E: Engine>() {
     assert_eq!(Arc::strong_count(&value), 1);
 }
 
-/// Two OS threads write one variable each; neither alone makes the predicate hold. A third one gives
-/// up waits for the same variables all the time.
+/// Two OS threads write one variable each; neither alone makes the predicate hold. A third one
+/// gives up waits for the same variables all the time.
 fn no_wake_up_of_a_predicate_is_lost<E: Engine>() {
     let rounds = if cfg!(miri) { 10 } else { 2_000 };
     let (x, y) = (word::<E>(0), word::<E>(0));

@@ -4,7 +4,7 @@ use super::{
     Conflict, Engine, announce_by_version, load, lock_all, publish, read_in_turn, sealed, unlock,
     versions_hold, versions_hold_under_locks,
 };
-use crate::condition::Woken;
+use crate::condition::ToWake;
 use crate::log::{Log, ReadEntry};
 use crate::session::Session;
 use crate::testing;
@@ -122,7 +122,7 @@ impl sealed::Engine for Figure3 {
     }
 
     #[inline(always)]
-    fn commit(passes: &mut Passes, session: &mut Session) -> Result<Vec<Woken>, Conflict> {
+    fn commit(passes: &mut Passes, session: &mut Session) -> Result<Vec<ToWake>, Conflict> {
         let log = &mut session.log;
         let newest = match &mut passes.turn {
             Some(turn) => turn.lock_all(log),

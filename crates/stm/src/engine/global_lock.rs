@@ -1,7 +1,7 @@
 //! [`GlobalLock`]: one lock for all transactions.
 
 use super::{Conflict, Engine, announce_by_version, lock_all, publish, sealed, unlock};
-use crate::condition::Woken;
+use crate::condition::ToWake;
 use crate::log::{Log, ReadEntry};
 use crate::primitives::{MutexGuard, Ordering, lock};
 use crate::session::Session;
@@ -55,7 +55,7 @@ impl sealed::Engine for GlobalLock {
     }
 
     /// Under the lock each variable is unlocked, but a registration that ends may change its word.
-    fn commit(_: &mut Self::Attempt, session: &mut Session) -> Result<Vec<Woken>, Conflict> {
+    fn commit(_: &mut Self::Attempt, session: &mut Session) -> Result<Vec<ToWake>, Conflict> {
         let newest = lock_all(&mut session.log)?;
         if testing::is_shaken() {
             unlock(&session.log, session.log.writes.len());

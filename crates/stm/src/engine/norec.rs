@@ -1,7 +1,7 @@
 //! [`NOrec`]: one sequence lock, and values in place of versions.
 
 use super::{Conflict, Engine, sealed, store_values};
-use crate::condition::Woken;
+use crate::condition::ToWake;
 use crate::log::{Log, ReadEntry};
 use crate::primitives::{AtomicU64, LOOKS, Ordering, give_way, in_one_order, relax};
 use crate::session::Session;
@@ -119,7 +119,7 @@ impl sealed::Engine for NOrec {
     }
 
     #[inline(always)]
-    fn commit(attempt: &mut Sequenced, session: &mut Session) -> Result<Vec<Woken>, Conflict> {
+    fn commit(attempt: &mut Sequenced, session: &mut Session) -> Result<Vec<ToWake>, Conflict> {
         if session.log.writes.is_empty() {
             return Ok(Vec::new());
         }

@@ -4,7 +4,7 @@ use super::{
     Conflict, Engine, announce_by_version, load, lock_all, publish, read_in_turn, sealed, unlock,
     versions_hold, versions_hold_under_locks,
 };
-use crate::condition::Woken;
+use crate::condition::ToWake;
 use crate::log::{Log, ReadEntry};
 use crate::primitives::{Ordering, in_one_order};
 use crate::session::Session;
@@ -116,7 +116,7 @@ impl sealed::Engine for Versioned {
     }
 
     #[inline(always)]
-    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<Vec<Woken>, Conflict> {
+    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<Vec<ToWake>, Conflict> {
         let log = &mut session.log;
         if log.writes.is_empty() {
             return Ok(Vec::new());
