@@ -4,7 +4,7 @@ use crate::child::stamp::genome::{self, Sequence};
 use crate::child::stamp::intruder::{self, Traffic};
 use crate::child::stamp::kmeans::{self, Cloud};
 use crate::child::stamp::labyrinth::{self, Maze};
-use crate::child::stamp::vacation::{self, Mix};
+use crate::child::stamp::vacation::{self, TravelMix};
 use crate::contender::{LIMIT, OURS, inner, outer_on, table};
 use crate::effort::Effort;
 use crate::machine::Machine;
@@ -26,7 +26,7 @@ const INT_MAP: &str = "GHC STM, IntMap in a TVar";
 const AIM: f64 = 3.0;
 
 /// A program of STAMP, with its numbers and its answers.
-struct Program {
+struct StampProgram {
     /// Its name, and its configuration.
     case: &'static str,
     name: &'static str,
@@ -38,7 +38,7 @@ struct Program {
     of_one: Vec<(&'static str, u64)>,
 }
 
-impl Program {
+impl StampProgram {
     /// Ours and GHC's with so many threads on as many CPUs. The threads are the first number.
     fn contenders(&self, threads: usize) -> Vec<Contender> {
         let numbers = [&[threads as u64], &self.numbers[..]].concat();
@@ -59,9 +59,9 @@ impl Program {
     }
 }
 
-fn vacation(case: &'static str, mix: &Mix) -> Program {
-    let &Mix { queries, range, users, rows, actions } = mix;
-    Program {
+fn vacation(case: &'static str, mix: &TravelMix) -> StampProgram {
+    let &TravelMix { queries, range, users, rows, actions } = mix;
+    StampProgram {
         case,
         name: "vacation",
         has_maps: true,
@@ -71,9 +71,9 @@ fn vacation(case: &'static str, mix: &Mix) -> Program {
     }
 }
 
-fn kmeans(case: &'static str, cloud: &Cloud) -> Program {
+fn kmeans(case: &'static str, cloud: &Cloud) -> StampProgram {
     let (checksum, rounds) = kmeans::expected(cloud);
-    Program {
+    StampProgram {
         case,
         name: "kmeans",
         has_maps: false,
@@ -83,9 +83,9 @@ fn kmeans(case: &'static str, cloud: &Cloud) -> Program {
     }
 }
 
-fn intruder(traffic: &Traffic) -> Program {
+fn intruder(traffic: &Traffic) -> StampProgram {
     let &Traffic { attacks, longest, flows } = traffic;
-    Program {
+    StampProgram {
         case: "intruder",
         name: "intruder",
         has_maps: true,
@@ -95,9 +95,9 @@ fn intruder(traffic: &Traffic) -> Program {
     }
 }
 
-fn genome(sequence: &Sequence) -> Program {
+fn genome(sequence: &Sequence) -> StampProgram {
     let &Sequence { gene, segment, segments } = sequence;
-    Program {
+    StampProgram {
         case: "genome",
         name: "genome",
         has_maps: false,
@@ -107,9 +107,9 @@ fn genome(sequence: &Sequence) -> Program {
     }
 }
 
-fn labyrinth(maze: &Maze) -> Program {
+fn labyrinth(maze: &Maze) -> StampProgram {
     let &Maze { side, layers, pairs } = maze;
-    Program {
+    StampProgram {
         case: "labyrinth",
         name: "labyrinth",
         has_maps: false,
@@ -124,8 +124,8 @@ pub(crate) fn stamp(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     // A part is enough for a check.
     let of = |count: u64| if effort.is_small() { count / 64 } else { count };
-    let low = Mix { queries: 2, range: 90, users: 98, rows: of(16_384), actions: of(524_288) };
-    let high = Mix { queries: 4, range: 60, users: 90, ..low };
+    let low = TravelMix { queries: 2, range: 90, users: 98, rows: of(16_384), actions: of(524_288) };
+    let high = TravelMix { queries: 4, range: 60, users: 90, ..low };
     let cloud = |clusters| Cloud { clusters, points: of(16_384) };
     let maze = match effort.is_small() {
         true => Maze { side: 16, layers: 3, pairs: 16 },

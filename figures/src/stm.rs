@@ -1,6 +1,6 @@
 //! The figures about transactions. The programs: `figures/src/child/stm`, `figures/peers`.
 
-use crate::child::stm::sets::Mix;
+use crate::child::stm::sets::SetMix;
 use crate::child::stm::{ACCOUNTS, BALANCE, size_sum};
 use crate::contender::{LIMIT, NS, OURS, WALL_NS, inner, outer_on, table};
 use crate::effort::Effort;
@@ -364,14 +364,14 @@ pub(crate) fn sets(effort: Effort) -> Result<Table, String> {
         let [of_ours, of_ghc, of_locks] = totals.map(|total| if effort.is_small() { 2000 } else { total });
         for updates in [10, 50] {
             for threads in [1, 2] {
-                let right = |contender: Contender, mix: Mix| {
+                let right = |contender: Contender, mix: SetMix| {
                     let answers = mix.answers();
                     contender
                         .answers("found", answers.found)
                         .answers("changed", answers.changed)
                         .answers("sum", answers.sum)
                 };
-                let mix = |total| Mix { threads, range, updates, total };
+                let mix = |total| SetMix { threads, range, updates, total };
                 let numbers = |total| [threads, range, updates, total];
                 let cpus = threads as usize;
                 let run = |system, program: &str, total| {

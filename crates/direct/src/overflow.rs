@@ -109,8 +109,8 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut li
                 libc::sigaction(signal, previous, ptr::null_mut());
             }
             handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
-                type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut libc::c_void);
-                std::mem::transmute::<usize, Handler>(handler)(signal, info, context);
+                type Action = extern "C" fn(c_int, *mut libc::siginfo_t, *mut libc::c_void);
+                std::mem::transmute::<usize, Action>(handler)(signal, info, context);
             }
             handler => std::mem::transmute::<usize, extern "C" fn(c_int)>(handler)(signal),
         }

@@ -21,8 +21,8 @@
 //!
 //! # Reclamation
 //! A transaction announces its begin and its end, so that no value is freed while it can be read
-//! (epochs: `session.rs`). It costs each transaction one fence. The loops of the schedulers could
-//! announce it once for many steps; they do not yet.
+//! (epochs: `session.rs`). That costs two stores and no fence, because a session that frees values
+//! has the kernel make the fence for all others, once for 256 values.
 //!
 //! # Examples
 //! A transfer that waits until the account has enough:

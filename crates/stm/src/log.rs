@@ -31,8 +31,8 @@ pub(crate) struct WriteEntry {
 pub(crate) struct Log {
     pub(crate) reads: Vec<ReadEntry>,
     pub(crate) writes: Vec<WriteEntry>,
-    /// The number of reads at the begin or the end of a predicate. The next read has an entry of its
-    /// own.
+    /// The number of reads at the begin or the end of a predicate. The next read has an entry of
+    /// its own.
     pub(crate) fresh: usize,
     /// One bit for each written variable, several may share one.
     filter: u64,
@@ -157,6 +157,22 @@ impl Log {
     /// session has been given back, because their destructors are code of the program.
     #[inline]
     pub(crate) fn clear(&mut self, published: bool) -> Vec<Garbage> {
+        let has_nodes = !self.superseded.is_empty() || !self.undo.is_empty();
+        let nodes = match has_nodes || !published && !self.writes.is_empty() {
+            true => self.take_unpublished(published),
+            false => Vec::new(),
+        };
+        if !self.index.is_empty() {
+            self.index.clear();
+        }
+        self.writes.clear();
+        self.reads.clear();
+        (self.filter, self.branches, self.fresh) = (0, 0, 0);
+        nodes
+    }
+
+    #[cold]
+    fn take_unpublished(&mut self, published: bool) -> Vec<Garbage> {
         let mut nodes = Vec::new();
         for (node, free) in self.superseded.drain(..) {
             // SAFETY: `TVar::write` made the node for this attempt; a published node's entry is not
@@ -173,10 +189,6 @@ impl Log {
                 nodes.extend(write.free.map(|free| unsafe { Garbage::new(write.value, free) }));
             }
         }
-        self.writes.clear();
-        self.reads.clear();
-        self.index.clear();
-        (self.filter, self.branches, self.fresh) = (0, 0, 0);
         nodes
     }
 }

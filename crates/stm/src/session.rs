@@ -4,10 +4,10 @@
 //! keeps one session for its next attempt; the other free ones lie in the [`Registry`].
 //!
 //! # No memory is freed while a transaction can reach it
-//! The **epoch** is a number that only grows, under the lock of the registry. A session is **pinned**
-//! while its transaction runs: its record has the epoch that the session read. Memory that commits
-//! have unlinked gathers in the session of the commits. When there is much of it, the session
-//! **retires** it, and frees what was retired long enough ago:
+//! The **epoch** is a number that only grows, under the lock of the registry. A session is
+//! **pinned** while its transaction runs: its record has the epoch that the session read. Memory
+//! that commits have unlinked gathers in the session of the commits. When there is much of it, the
+//! session **retires** it, and frees what was retired long enough ago:
 //! ```text
 //!    pin: at each begin                        collect: once for MANY unlinked objects
 //!    1. read the epoch                         a. lock the registry, read the epoch t
@@ -22,10 +22,10 @@
 //! no such call, both fences are `SeqCst` fences, and the point of an OS thread is the fence of its
 //! 3. Loom checks that form.
 //!
-//! Let a session P reach an object at 4. that a collect C has retired with `t` at c. So P has read a
-//! pointer that is older than the unlink.
-//! 1. P's point of C comes after that read. A read after the point would see the unlink, because the
-//!    unlink comes before b.
+//! Let a session P reach an object at 4. that a collect C has retired with `t` at c. So P has read
+//! a pointer that is older than the unlink.
+//! 1. P's point of C comes after that read. A read after the point would see the unlink, because
+//!    the unlink comes before b.
 //! 2. So P's 1. and 2. come before its point. Therefore P has read an epoch of at most `t`, because
 //!    the epoch `t + 1` is stored after b. And C sees P's record at d., and so does each later
 //!    collect, because they lock the registry one after the other.
@@ -39,8 +39,8 @@
 //!
 //! # The loops of the schedulers
 //! A worker between two steps holds no reference, so its scheduler could announce quiescence once
-//! for many steps, instead of 1. to 5. for each transaction. What is left to gain by that are a load
-//! and two stores to a cache line of the session, without a fence.
+//! for many steps, instead of 1. to 5. for each transaction. What is left to gain by that are a
+//! load and two stores to a cache line of the session, without a fence.
 
 use crate::log::Log;
 use crate::primitives::{AtomicU64, Ordering, fence, lock, thread_local};

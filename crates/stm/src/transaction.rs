@@ -155,14 +155,34 @@ struct AttemptState<E: Engine> {
     session: Option<Box<Session>>,
     /// A read has failed: the attempt cannot commit.
     has_conflict: bool,
-    after_commit: Vec<BoxedHook>,
-    on_abort: Vec<BoxedHook>,
-    /// Those of `on_abort` that belong to branches without effect.
-    undone: Vec<BoxedHook>,
+    /// None as long as the body has given no hook.
+    hooks: Option<Box<Hooks>>,
     /// The predicates that did not hold.
     conditions: Option<Box<AttemptConditions>>,
     /// A predicate runs.
     in_predicate: bool,
+}
+
+#[derive(Default)]
+struct Hooks {
+    after_commit: Vec<BoxedHook>,
+    on_abort: Vec<BoxedHook>,
+    /// Those of `on_abort` that belong to branches without effect.
+    undone: Vec<BoxedHook>,
+}
+
+impl Hooks {
+    #[cold]
+    fn run_after_commit(mut self) {
+        self.undone.drain(..).for_each(quietly);
+        self.on_abort.clear();
+        self.after_commit.drain(..).for_each(|hook| hook());
+    }
+
+    #[cold]
+    fn run_after_abort(mut self) {
+        self.undone.drain(..).chain(self.on_abort.drain(..)).for_each(quietly);
+    }
 }
 
 /// How an attempt ended.
@@ -226,9 +246,7 @@ impl<E: Engine> AttemptState<E> {
             attempt: Some(E::begin(turn)),
             session: Some(session),
             has_conflict: false,
-            after_commit: Vec::new(),
-            on_abort: Vec::new(),
-            undone: Vec::new(),
+            hooks: None,
             conditions: None,
             in_predicate: false,
         }
@@ -258,11 +276,9 @@ impl<E: Engine> AttemptState<E> {
         if !woken.is_empty() {
             ToWake::wake_all::<E>(woken);
         }
-        if !self.undone.is_empty() {
-            self.undone.drain(..).for_each(quietly);
+        if let Some(hooks) = self.hooks.take() {
+            hooks.run_after_commit();
         }
-        self.on_abort.clear();
-        self.after_commit.drain(..).for_each(|hook| hook());
         true
     }
 
@@ -283,7 +299,9 @@ impl<E: Engine> Drop for AttemptState<E> {
     fn drop(&mut self) {
         if self.session.is_some() {
             drop(self.end(false));
-            self.undone.drain(..).chain(self.on_abort.drain(..)).for_each(quietly);
+            if let Some(hooks) = self.hooks.take() {
+                hooks.run_after_abort();
+            }
         }
     }
 }
@@ -301,7 +319,8 @@ struct Branch<'tx, E: Engine> {
 impl<'tx, E: Engine> Branch<'tx, E> {
     fn begin(tx: &'tx Tx<E>) -> Branch<'tx, E> {
         let state = &mut *tx.state.borrow_mut();
-        let (after_commit, on_abort) = (state.after_commit.len(), state.on_abort.len());
+        let counts = |hooks: &Hooks| (hooks.after_commit.len(), hooks.on_abort.len());
+        let (after_commit, on_abort) = state.hooks.as_deref().map_or((0, 0), counts);
         let log = Some(state.session().log.begin_branch());
         Branch { tx, log, after_commit, on_abort }
     }
@@ -320,8 +339,9 @@ impl<'tx, E: Engine> Branch<'tx, E> {
         if kept {
             return Vec::new();
         }
-        state.undone.extend(state.on_abort.drain(self.on_abort..));
-        state.after_commit.split_off(self.after_commit)
+        let Some(hooks) = state.hooks.as_deref_mut() else { return Vec::new() };
+        hooks.undone.extend(hooks.on_abort.drain(self.on_abort..));
+        hooks.after_commit.split_off(self.after_commit)
     }
 }
 
@@ -579,7 +599,7 @@ impl<E: Engine> Tx<E> {
     /// and the hooks after it do not run; the transaction has its effect all the same.
     ///
     /// # Complexity
-    /// One allocation for a hook that has captured something, and one for the first hook.
+    /// One allocation for a hook that has captured something, and two for the first hook.
     ///
     /// # Examples
     /// ```
@@ -592,7 +612,7 @@ impl<E: Engine> Tx<E> {
     /// });
     /// ```
     pub fn after_commit(&self, hook: impl FnOnce() + 'static) {
-        self.state.borrow_mut().after_commit.push(Box::new(hook));
+        self.state.borrow_mut().hooks.get_or_insert_default().after_commit.push(Box::new(hook));
     }
 
     /// Has `hook` run when this attempt ends without effect: because of a conflict, a retry, an
@@ -604,7 +624,7 @@ impl<E: Engine> Tx<E> {
     /// # Complexity
     /// As [`after_commit`](Tx::after_commit).
     pub fn on_abort(&self, hook: impl FnOnce() + 'static) {
-        self.state.borrow_mut().on_abort.push(Box::new(hook));
+        self.state.borrow_mut().hooks.get_or_insert_default().on_abort.push(Box::new(hook));
     }
 }
 

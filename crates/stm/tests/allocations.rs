@@ -62,6 +62,33 @@ fn a_transaction_of_words_allocates_nothing() {
     assert_eq!(count, 0);
 }
 
+/// So many writes that the log finds them by an index.
+#[test]
+fn a_transaction_that_writes_many_words_allocates_nothing() {
+    let vars: Vec<_> = (0..40).map(|_| TWord::new(0_u64)).collect();
+    let count = allocations_of_1000(|| {
+        atomically_blocking(|tx| vars.iter().try_for_each(|var| var.modify(tx, |n| n + 1)));
+    });
+    assert_eq!(count, 0);
+    assert!(vars.iter().all(|var| var.read_now() == 2000));
+}
+
+#[test]
+fn a_transaction_that_reads_nodes_allocates_nothing() {
+    let vars: Vec<_> = (0..100).map(|n| TVar::new(vec![n])).collect();
+    let count = allocations_of_1000(|| {
+        let sum = atomically_blocking(|tx| {
+            let mut sum = 0;
+            for var in &vars {
+                sum += var.read(tx)?[0];
+            }
+            Ok(sum)
+        });
+        assert_eq!(sum, 4950);
+    });
+    assert_eq!(count, 0);
+}
+
 #[test]
 fn a_write_of_a_node_allocates_the_node() {
     let var = TVar::new(String::new());

@@ -1,9 +1,9 @@
 //! Random transactions of several OS threads, replayed in the order of their commits against a
 //! sequential model.
 //!
-//! The order is that of the tickets of `selvedge_stm::testing`, and not that of the versions that an
-//! engine gives: `Versioned` may give a lower version to the later one of two commits that have no
-//! written variable in common.
+//! The order is that of the tickets of `selvedge_stm::testing`, and not that of the versions that
+//! an engine gives: `Versioned` may give a lower version to the later one of two commits that have
+//! no written variable in common.
 #![cfg(not(loom))]
 
 #[macro_use]

@@ -26,8 +26,9 @@ import Data.IORef
 import qualified Data.IntMap.Strict as IntMap
 import Data.List (foldl')
 import qualified Data.Map.Strict as Map
+import Data.Maybe (isJust)
 import qualified Data.Set as Set
-import Data.Word (Word64)
+import Data.Word (Word64, Word8)
 import GHC.Clock (getMonotonicTimeNSec)
 import GHC.Conc (STM, TVar, atomically, newTVar, newTVarIO, readTVar, readTVarIO, writeTVar)
 import System.Environment (getArgs)
@@ -788,30 +789,40 @@ pairsOf maze = go (seeded 0) Set.empty 0
        in Pair number one other : go r2 (Set.insert other with1) (number + 1)
     end r ends = let (point, after) = below r (gridSize maze) in if Set.member point ends then end after ends else (point, after)
 
--- | Calls the action with the points beside a point, in one order, until it says True.
-besideUntil :: Maze -> Int -> (Int -> IO Bool) -> IO ()
-besideUntil maze point action =
-  step (x > 0) (point - 1) $
-    step (x + 1 < side maze) (point + 1) $
-      step (y > 0) (point - side maze) $
-        step (y + 1 < side maze) (point + side maze) $
-          step (z > 0) (point - layer) $
-            step (z + 1 < layers maze) (point + layer) (pure ())
+-- | The grid as a search sees it: of each point, one bit for each of the steps that stay in the
+-- grid; and the differences between the numbers of neighbours.
+data Board = Board !(UArray Int Word8) !Int !Int
+
+newBoard :: Maze -> Board
+newBoard maze = Board (listArray (0, gridSize maze - 1) (map inside [0 .. gridSize maze - 1])) (side maze) layer
   where
-    !layer = side maze * side maze
-    !x = point `rem` side maze
-    !y = point `quot` side maze `rem` side maze
-    !z = point `quot` layer
-    step isInside there rest
-      | isInside = action there >>= \done -> unless done rest
+    layer = side maze * side maze
+    inside point = sum [bit step | (step, True) <- zip [0 ..] stays]
+      where
+        (x, y, z) = (point `rem` side maze, point `quot` side maze `rem` side maze, point `quot` layer)
+        stays = [x > 0, x + 1 < side maze, y > 0, y + 1 < side maze, z > 0, z + 1 < layers maze]
+
+-- | Calls the action with the points beside a point, in one order, until it says True.
+besideUntil :: Board -> Int -> (Int -> IO Bool) -> IO ()
+besideUntil (Board insides row layer) point action =
+  step 0 (point - 1) $
+    step 1 (point + 1) $
+      step 2 (point - row) $
+        step 3 (point + row) $
+          step 4 (point - layer) $
+            step 5 (point + layer) (pure ())
+  where
+    !inside = unsafeAt insides point
+    step number there rest
+      | testBit inside number = action there >>= \done -> unless done rest
       | otherwise = rest
     {-# INLINE step #-}
 {-# INLINE besideUntil #-}
 
 -- | The shortest path of a pair through free points, with both ends. The grid has distances in it
 -- afterwards.
-search :: Maze -> Pair -> IOUArray Int Int -> IOUArray Int Int -> IO (Maybe [Int])
-search maze pair grid reached = do
+search :: Board -> Pair -> IOUArray Int Int -> IOUArray Int Int -> IO (Maybe [Int])
+search board@(Board insides row layer) pair grid reached = do
   one <- unsafeRead grid (from pair)
   other <- unsafeRead grid (to pair)
   if one /= 0 || other /= 0
@@ -841,18 +852,15 @@ search maze pair grid reached = do
                         unsafeWrite reached count there
                         pure (count + 1)
                       else pure count
-                  !layer = side maze * side maze
-                  !x = point `rem` side maze
-                  !y = point `quot` side maze `rem` side maze
-                  !z = point `quot` layer
-                  inside isInside there count = if isInside then visit count there else pure count
-                  {-# INLINE inside #-}
-              inside (x > 0) (point - 1) end
-                >>= inside (x + 1 < side maze) (point + 1)
-                >>= inside (y > 0) (point - side maze)
-                >>= inside (y + 1 < side maze) (point + side maze)
-                >>= inside (z > 0) (point - layer)
-                >>= inside (z + 1 < layers maze) (point + layer)
+                  !inside = unsafeAt insides point
+                  step number there count = if testBit inside number then visit count there else pure count
+                  {-# INLINE step #-}
+              step 0 (point - 1) end
+                >>= step 1 (point + 1)
+                >>= step 2 (point - row)
+                >>= step 3 (point + row)
+                >>= step 4 (point - layer)
+                >>= step 5 (point + layer)
                 >>= spread (at + 1)
     back :: Int -> [Int] -> IO [Int]
     back !point path
@@ -860,9 +868,9 @@ search maze pair grid reached = do
       | otherwise = do
           distance <- unsafeRead grid point
           found <- newIORef point
-          besideUntil maze point $ \there -> do
+          besideUntil board point $ \there -> do
             value <- unsafeRead grid there
-            if value + 1 == distance then writeIORef found there >> pure True else pure False
+            if value == distance - 1 then writeIORef found there >> pure True else pure False
           before <- readIORef found
           back before (before : path)
 
@@ -879,10 +887,16 @@ lay grid pair path = check path
 labyrinth :: Int -> Maze -> IO ()
 labyrinth threads maze = do
   let size = gridSize maze
+      !board = newBoard maze
   work <- newTQueueIO
-  mapM_ (atomically . writeTQueue work) (pairsOf maze)
+  let given = pairsOf maze
+  mapM_ (atomically . writeTQueue work) given
   grid <- listArray (0, size - 1) <$> replicateM size (newTVarIO 0) :: IO (Array Int (TVar Int))
-  let route :: Int -> IO [(Pair, [Int])]
+  let copyTo :: IOUArray Int Int -> IO ()
+      copyTo copy = times size $ \point -> do
+        there <- readTVarIO (unsafeAt grid point)
+        unsafeWrite copy point (if there == 0 then 0 else taken)
+      route :: Int -> IO [(Pair, [Int])]
       route _ = do
         copy <- newArray (0, size - 1) 0 :: IO (IOUArray Int Int)
         reached <- newArray (0, size - 1) 0 :: IO (IOUArray Int Int)
@@ -892,10 +906,8 @@ labyrinth threads maze = do
                 Nothing -> pure paths
                 Just pair -> connect pair paths
             connect pair paths = do
-              times size $ \point -> do
-                there <- readTVarIO (unsafeAt grid point)
-                unsafeWrite copy point (if there == 0 then 0 else taken)
-              found <- search maze pair copy reached
+              copyTo copy
+              found <- search board pair copy reached
               case found of
                 Nothing -> go paths
                 Just path -> do
@@ -908,12 +920,18 @@ labyrinth threads maze = do
     numbers <- mapM (readTVarIO . unsafeAt grid) path
     let near one other = do
           found <- newIORef False
-          besideUntil maze one $ \there -> when (there == other) (writeIORef found True) >> pure False
+          besideUntil board one $ \there -> when (there == other) (writeIORef found True) >> pure False
           readIORef found
     connected <- and <$> zipWithM near path (drop 1 path)
     pure (not connected || any (/= pairNumber pair + 1) numbers || head path /= from pair || last path /= to pair)
+  copy <- newArray (0, size - 1) 0
+  reached <- newArray (0, size - 1) 0
+  let connected = Set.fromList (map (pairNumber . fst) paths)
+  missed <- forM [pair | pair <- given, Set.notMember (pairNumber pair) connected] $ \pair -> do
+    copyTo copy
+    isJust <$> search board pair copy reached
   let laid = sum (map (length . snd) paths)
-      violations = length (filter id wrong) + abs (length (filter (/= 0) final) - laid)
+      violations = length (filter id (wrong ++ missed)) + abs (length (filter (/= 0) final) - laid)
   say "paths" (fromIntegral (length paths))
   say "violations" (fromIntegral violations)
   say "checksum" (foldl' (\total' number -> mixed total' (fromIntegral number + 1)) 0 final .&. exact)

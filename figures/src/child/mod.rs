@@ -29,7 +29,7 @@ use self::stamp::intruder::{self, Traffic};
 use self::stamp::kmeans::{self, Cloud};
 use self::stamp::labyrinth::{self, Maze};
 use self::stamp::maps::{Trees, Tries};
-use self::stamp::vacation::{self, Mix};
+use self::stamp::vacation::{self, TravelMix};
 
 /// The environment variable that tells a program of ours to give a wrong answer, so that a figure's
 /// own check is checked.
@@ -99,10 +99,10 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("fifo", &[w, pairs, idle, times]) => pipes::fifo::<Ours>(w, pairs, idle, times),
         ("fifo-mvars", &[w, pairs, idle, times]) => pipes::fifo_mvars(w, pairs, idle, times),
         ("vacation", &[w, queries, range, users, rows, actions]) => {
-            vacation::vacation::<Tries>(w, Mix { queries, range, users, rows, actions });
+            vacation::vacation::<Tries>(w, TravelMix { queries, range, users, rows, actions });
         }
         ("vacation-tree", &[w, queries, range, users, rows, actions]) => {
-            vacation::vacation::<Trees>(w, Mix { queries, range, users, rows, actions });
+            vacation::vacation::<Trees>(w, TravelMix { queries, range, users, rows, actions });
         }
         ("intruder", &[w, attacks, longest, flows]) => {
             intruder::intruder::<Tries>(w, Traffic { attacks, longest, flows });

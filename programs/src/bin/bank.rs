@@ -1,5 +1,5 @@
-//! A bank: tellers move money between accounts while an auditor adds up all of them. Each audit sees
-//! one moment, so no sum is ever wrong.
+//! A bank: tellers move money between accounts while an auditor adds up all of them. Each audit
+//! sees one moment, so no sum is ever wrong.
 //!
 //! # Prints
 //! ```text

@@ -1,5 +1,5 @@
-//! A web server whose handlers share a cache of pages: the first request for a page renders it, and
-//! the requests that come meanwhile wait for that page, each as a parked thread.
+//! A web server with a cache of pages that its handlers share: the first request for a page renders
+//! it, and the requests that come meanwhile wait for that page, each as a parked thread.
 //!
 //! # Prints
 //! ```text

@@ -1,5 +1,5 @@
-//! Dining philosophers: each takes both forks in one transaction, so no order of the forks is needed
-//! and no philosopher holds one fork while it waits for the other.
+//! Dining philosophers: each takes both forks in one transaction, so no order of the forks is
+//! needed and no philosopher holds one fork while it waits for the other.
 //!
 //! # Prints
 //! ```text

@@ -1,14 +1,15 @@
 //! The Rust crates for transactions, and dashmap, on as many threads as they are told.
 //!
 //! ```text
-//! usage: stm-rust CRATE-counter THREADS TOTAL | CRATE-size READS WRITES TOTAL | CRATE-disjoint THREADS TOTAL
-//!        stm-rust CRATE-bank THREADS EVERY TOTAL | CRATE-ping-pong TOTAL
+//! usage: stm-rust CRATE-counter THREADS TOTAL | CRATE-size READS WRITES TOTAL
+//!        stm-rust CRATE-disjoint THREADS TOTAL | CRATE-bank THREADS EVERY TOTAL
+//!        stm-rust CRATE-ping-pong TOTAL
 //!        stm-rust async-stm-herd WAITERS WRITES | async-stm-parked THREADS
 //!        stm-rust dashmap-set THREADS RANGE UPDATES TOTAL
 //! ```
-//! CRATE is `stm`, `fast-stm` or `async-stm`. The first two run on OS threads, the last one as tasks
-//! of tokio. The programs print `name value` lines, as those of `figures` do; what each of them does
-//! is said there, in `figures/src/child/stm`.
+//! CRATE is `stm`, `fast-stm` or `async-stm`. The first two run on OS threads, the last one as
+//! tasks of tokio. The programs print `name value` lines, as those of `figures` do; what each of
+//! them does is said there, in `figures/src/child/stm`.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -238,7 +239,7 @@ macro_rules! on_os_threads {
 on_os_threads!(of_stm, stm);
 on_os_threads!(of_fast_stm, fast_stm);
 
-/// async-stm, whose transactions are awaited.
+/// async-stm: its transactions are awaited.
 mod of_async_stm {
     use super::*;
     use async_stm::{TVar, atomically};

@@ -59,11 +59,11 @@ pub(crate) fn expected(sequence: &Sequence) -> u64 {
 const FREE: u64 = u64::MAX;
 
 /// A hash table with a variable for each place, twice as many as words are expected.
-struct Table(Vec<TWord<u64>>);
+struct WordTable(Vec<TWord<u64>>);
 
-impl Table {
-    fn new(expected: u64) -> Table {
-        Table((0..(2 * expected).next_power_of_two()).map(|_| TWord::new(FREE)).collect())
+impl WordTable {
+    fn new(expected: u64) -> WordTable {
+        WordTable((0..(2 * expected).next_power_of_two()).map(|_| TWord::new(FREE)).collect())
     }
 
     /// The places to look at for a key, in their order.
@@ -131,7 +131,7 @@ impl Chains {
     }
 
     /// Links a tail with a head that begins as it ends. Whether there was one.
-    fn link(&self, tx: &Tx, begins: &Table, number: u64, overlap: u64) -> Tried<bool> {
+    fn link(&self, tx: &Tx, begins: &WordTable, number: u64, overlap: u64) -> Tried<bool> {
         let this = &self.entries[number as usize];
         let end = Chains::end(this.segment, overlap);
         for place in begins.places(end) {
@@ -184,7 +184,7 @@ fn part(things: usize, thread: u64, threads: u64) -> Range<usize> {
 }
 
 /// Rebuilds a gene in so many threads.
-async fn rebuild(threads: u64, length: u64, segments: Arc<Vec<u64>>, set: Arc<Table>) -> Vec<u8> {
+async fn rebuild(threads: u64, length: u64, segments: Arc<Vec<u64>>, set: Arc<WordTable>) -> Vec<u8> {
     together(threads, |thread| {
         let (segments, set) = (segments.clone(), set.clone());
         async move {
@@ -202,7 +202,7 @@ async fn rebuild(threads: u64, length: u64, segments: Arc<Vec<u64>>, set: Arc<Ta
     let mut heads: Vec<Vec<u64>> = (0..threads).map(all).collect();
     let mut tails = heads.clone();
     for overlap in (1..length).rev() {
-        let begins = Arc::new(Table::new(heads.iter().map(Vec::len).sum::<usize>() as u64));
+        let begins = Arc::new(WordTable::new(heads.iter().map(Vec::len).sum::<usize>() as u64));
         heads = together(threads, |thread| {
             let (chains, begins) = (chains.clone(), begins.clone());
             let mut heads = mem::take(&mut heads[thread as usize]);
@@ -237,7 +237,7 @@ async fn rebuild(threads: u64, length: u64, segments: Arc<Vec<u64>>, set: Arc<Ta
 /// Threads that rebuild a gene.
 pub(in crate::child) fn genome(threads: u64, sequence: Sequence) {
     let segments = Arc::new(segments(&sequence));
-    let set = Arc::new(Table::new(sequence.gene));
+    let set = Arc::new(WordTable::new(sequence.gene));
     let mut gene = timed(threads, rebuild(threads, sequence.segment, segments, set));
     // A run that is to be wrong has another nucleotide.
     gene[0] ^= fault() as u8;

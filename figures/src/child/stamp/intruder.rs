@@ -76,7 +76,7 @@ type Fragments = Arc<[u32]>;
 struct Network<M: Maps> {
     packets: Vec<Packet>,
     arriving: TQueue<u32>,
-    incomplete: M::Of<TVar<Vec<u32>>>,
+    incomplete: M::MapOf<TVar<Vec<u32>>>,
     complete: TQueue<Fragments>,
 }
 

@@ -28,13 +28,14 @@ const CHUNK: u64 = 3;
 const FINAL: u64 = 1000;
 
 /// Whole numbers, because their sums do not depend on the order of the additions.
-type Point = [i16; DIMENSIONS];
+type Coordinates = [i16; DIMENSIONS];
 
 /// Points around as many places as there are clusters.
-fn points(cloud: &Cloud) -> Vec<Point> {
+fn points(cloud: &Cloud) -> Vec<Coordinates> {
     let mut random = Random::new(0);
     let mut coordinate = |bound| random.below(bound) as i16;
-    let places: Vec<Point> = (0..cloud.clusters).map(|_| std::array::from_fn(|_| coordinate(200))).collect();
+    let places: Vec<Coordinates> =
+        (0..cloud.clusters).map(|_| std::array::from_fn(|_| coordinate(200))).collect();
     let near = |number: u64| {
         let place = places[(number % cloud.clusters) as usize];
         place.map(|at| at + coordinate(1000))
@@ -42,8 +43,8 @@ fn points(cloud: &Cloud) -> Vec<Point> {
     (0..cloud.points).map(near).collect()
 }
 
-fn nearest(centres: &[Point], point: &Point) -> usize {
-    let distance = |centre: &Point| -> i32 {
+fn nearest(centres: &[Coordinates], point: &Coordinates) -> usize {
+    let distance = |centre: &Coordinates| -> i32 {
         let parts = centre.iter().zip(point).map(|(one, other)| i32::from(one - other));
         parts.map(|part| part * part).sum()
     };
@@ -64,7 +65,7 @@ struct Sums {
 impl Sums {
     const ZERO: Sums = Sums { count: 0, sums: [0; DIMENSIONS] };
 
-    fn with(&self, point: &Point) -> Sums {
+    fn with(&self, point: &Coordinates) -> Sums {
         let mut sums = self.sums;
         for (sum, at) in sums.iter_mut().zip(point) {
             *sum += i64::from(*at);
@@ -72,14 +73,14 @@ impl Sums {
         Sums { count: self.count + 1, sums }
     }
 
-    fn mean(&self) -> Option<Point> {
+    fn mean(&self) -> Option<Coordinates> {
         (self.count > 0).then(|| self.sums.map(|sum| (sum / self.count) as i16))
     }
 }
 
 /// The state that the threads share.
 struct Clustering {
-    points: Vec<Point>,
+    points: Vec<Coordinates>,
     /// The cluster of each point. Only the thread that has taken a point writes it.
     clusters: Vec<AtomicU32>,
     sums: Vec<TVar<Sums>>,
@@ -106,7 +107,7 @@ impl Clustering {
     }
 
     /// Takes points until there are none.
-    async fn assign(&self, centres: &[Point]) {
+    async fn assign(&self, centres: &[Coordinates]) {
         let mut changed = 0;
         loop {
             let first = atomically(|tx| self.take(tx)).await as usize;
@@ -125,15 +126,16 @@ impl Clustering {
     }
 
     /// The means, in place of the centres. The sums and counters are as at the begin afterwards.
-    fn means(&self, tx: &Tx, centres: &[Point]) -> Tried<Vec<Point>> {
+    fn means(&self, tx: &Tx, centres: &[Coordinates]) -> Tried<Vec<Coordinates>> {
         self.next.write(tx, 0);
         self.changed.write(tx, 0);
-        let mean = |(sums, old): (&TVar<Sums>, &Point)| Ok(sums.swap(tx, Sums::ZERO)?.mean().unwrap_or(*old));
+        let mean =
+            |(sums, old): (&TVar<Sums>, &Coordinates)| Ok(sums.swap(tx, Sums::ZERO)?.mean().unwrap_or(*old));
         self.sums.iter().zip(centres).map(mean).collect()
     }
 }
 
-fn checksum(centres: &[Point]) -> u64 {
+fn checksum(centres: &[Coordinates]) -> u64 {
     centres.as_flattened().iter().fold(0, |sum, &at| mixed(sum, at as u64)) & EXACT
 }
 

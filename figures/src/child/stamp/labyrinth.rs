@@ -49,21 +49,35 @@ impl Maze {
         };
         (0..self.pairs).map(|number| Pair { number, from: end(), to: end() }).collect()
     }
+}
+
+/// The grid as a search sees it.
+struct Board {
+    /// Of each point, one bit for each of the steps that stay in the grid.
+    inside: Vec<u8>,
+    /// The differences between the numbers of neighbours, modulo 2^32.
+    steps: [u32; 6],
+}
+
+impl Board {
+    fn new(maze: &Maze) -> Board {
+        let (side, layer) = (maze.side as u32, (maze.side * maze.side) as u32);
+        let inside = |point: u32| {
+            let (x, y, z) = (point % side, point / side % side, point / layer);
+            let last = (side - 1, maze.layers as u32 - 1);
+            let stays = [x > 0, x < last.0, y > 0, y < last.0, z > 0, z < last.1];
+            (0..).zip(stays).fold(0, |bits, (step, stays)| bits | u8::from(stays) << step)
+        };
+        let steps = [1_u32.wrapping_neg(), 1, side.wrapping_neg(), side, layer.wrapping_neg(), layer];
+        Board { inside: (0..maze.points() as u32).map(inside).collect(), steps }
+    }
 
     /// The points beside a point, in one order.
     #[inline(always)]
-    fn beside(&self, point: u32) -> impl Iterator<Item = u32> + use<> {
-        let (side, layer) = (self.side as u32, (self.side * self.side) as u32);
-        let (x, y, z) = (point % side, point / side % side, point / layer);
-        let steps = [
-            (x > 0, point.wrapping_sub(1)),
-            (x + 1 < side, point + 1),
-            (y > 0, point.wrapping_sub(side)),
-            (y + 1 < side, point + side),
-            (z > 0, point.wrapping_sub(layer)),
-            (z + 1 < self.layers as u32, point + layer),
-        ];
-        steps.into_iter().filter(|(is_inside, _)| *is_inside).map(|(_, point)| point)
+    fn beside(&self, point: u32) -> impl Iterator<Item = u32> + use<'_> {
+        let inside = self.inside[point as usize];
+        let stays = move |step: &(u8, &u32)| inside >> step.0 & 1 != 0;
+        (0..).zip(&self.steps).filter(stays).map(move |(_, step)| point.wrapping_add(*step))
     }
 
     /// The shortest path of a pair through free points, with both ends.
@@ -92,7 +106,7 @@ impl Maze {
         let mut point = pair.to;
         while point != pair.from {
             let distance = grid[point as usize];
-            let is_before = |beside: &u32| grid[*beside as usize] + 1 == distance;
+            let is_before = |beside: &u32| grid[*beside as usize] == distance - 1;
             point = self.beside(point).find(is_before).expect("the search came from somewhere");
             path.push(point);
         }
@@ -118,7 +132,7 @@ fn lay(tx: &Tx, grid: &Grid, pair: &Pair, path: &[u32]) -> Tried<bool> {
 
 /// The state that the threads share.
 struct Routing {
-    maze: Maze,
+    board: Board,
     pairs: Vec<Pair>,
     work: TQueue<u32>,
     grid: Grid,
@@ -131,20 +145,24 @@ impl Routing {
             atomically_blocking(|tx| work.push(tx, number));
         }
         let grid = (0..maze.points()).map(|_| TWord::new(0)).collect();
-        Routing { maze, pairs: maze.pairs(), work, grid }
+        Routing { board: Board::new(&maze), pairs: maze.pairs(), work, grid }
+    }
+
+    /// The grid of this moment, for a search.
+    fn copied(&self) -> impl Iterator<Item = u32> {
+        self.grid.iter().map(|point| if point.read_now() == 0 { FREE } else { TAKEN })
     }
 
     /// Connects pairs until there are none; the paths.
     async fn route(&self) -> Vec<(Pair, Vec<u32>)> {
-        let (mut copy, mut reached) = (vec![FREE; self.grid.len()], Vec::new());
+        let (mut copy, mut reached) = (Vec::new(), Vec::new());
         let mut paths = Vec::new();
         while let Some(number) = atomically(|tx| self.work.try_pop(tx)).await {
             let pair = self.pairs[number as usize];
             loop {
-                for (copy, point) in copy.iter_mut().zip(&self.grid) {
-                    *copy = if point.read_now() == 0 { FREE } else { TAKEN };
-                }
-                let Some(path) = self.maze.path(&pair, &mut copy, &mut reached) else { break };
+                copy.clear();
+                copy.extend(self.copied());
+                let Some(path) = self.board.path(&pair, &mut copy, &mut reached) else { break };
                 if atomically(|tx| lay(tx, &self.grid, &pair, &path)).await {
                     paths.push((pair, path));
                     break;
@@ -155,11 +173,11 @@ impl Routing {
     }
 
     /// The paths that are not connected, do not have their ends, or are not in the grid as they
-    /// are; and the points that the grid has and no path.
+    /// are; the points that the grid has and no path; and the pairs without a path that have a way.
     fn violations(&self, paths: &[(Pair, Vec<u32>)]) -> u64 {
         let is_wrong = |(pair, path): &&(Pair, Vec<u32>)| {
             let is_laid = |&point: &u32| self.grid[point as usize].read_now() == pair.number as u32 + 1;
-            let are_beside = |two: &[u32]| self.maze.beside(two[0]).any(|beside| beside == two[1]);
+            let are_beside = |two: &[u32]| self.board.beside(two[0]).any(|beside| beside == two[1]);
             path.first() != Some(&pair.to)
                 || path.last() != Some(&pair.from)
                 || !path.iter().all(is_laid)
@@ -167,7 +185,12 @@ impl Routing {
         };
         let points: usize = paths.iter().map(|(_, path)| path.len()).sum();
         let taken = self.grid.iter().filter(|point| point.read_now() != 0).count();
-        (paths.iter().filter(is_wrong).count() + taken.abs_diff(points)) as u64
+        let has_path = |pair: &Pair| paths.iter().any(|(laid, _)| laid.number == pair.number);
+        let has_way = |pair: &&Pair| {
+            self.board.path(pair, &mut self.copied().collect::<Vec<_>>(), &mut Vec::new()).is_some()
+        };
+        let missed = self.pairs.iter().filter(|pair| !has_path(pair)).filter(has_way).count();
+        (paths.iter().filter(is_wrong).count() + taken.abs_diff(points) + missed) as u64
     }
 }
 
@@ -177,10 +200,11 @@ fn checksum(grid: impl Iterator<Item = u32>) -> u64 {
 
 /// The checksum of the grid that a run with one thread must print.
 pub(crate) fn expected(maze: &Maze) -> u64 {
+    let board = Board::new(maze);
     let mut grid = vec![0; maze.points() as usize];
     for pair in maze.pairs() {
         let mut copy: Vec<u32> = grid.iter().map(|&number| if number == 0 { FREE } else { TAKEN }).collect();
-        for point in maze.path(&pair, &mut copy, &mut Vec::new()).unwrap_or_default() {
+        for point in board.path(&pair, &mut copy, &mut Vec::new()).unwrap_or_default() {
             grid[point as usize] = pair.number as u32 + 1;
         }
     }

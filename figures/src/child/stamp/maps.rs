@@ -4,16 +4,16 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use selvedge_stm::{TMap, Tried, Tx, Versioned, atomically_blocking};
 
-use super::tree::Tree;
+use super::treap::Treap;
 
 /// A value of a map: a handle to a variable.
-pub(in crate::child) trait Handle: Clone + Send + Sync + 'static {}
+pub(in crate::child) trait MapValue: Clone + Send + Sync + 'static {}
 
-impl<V: Clone + Send + Sync + 'static> Handle for V {}
+impl<V: Clone + Send + Sync + 'static> MapValue for V {}
 
 /// A kind of maps.
 pub(in crate::child) trait Maps: 'static {
-    type Of<V: Handle>: Map<V>;
+    type MapOf<V: MapValue>: Map<V>;
 }
 
 /// A map from numbers, for transactions.
@@ -37,12 +37,12 @@ pub(in crate::child) trait Map<V>: Send + Sync + 'static {
 pub(in crate::child) struct Tries;
 
 impl Maps for Tries {
-    type Of<V: Handle> = Trie<V>;
+    type MapOf<V: MapValue> = Trie<V>;
 }
 
 type Trie<V> = TMap<u64, V, Versioned, BuildHasherDefault<NumberHasher>>;
 
-impl<V: Handle> Map<V> for Trie<V> {
+impl<V: MapValue> Map<V> for Trie<V> {
     fn new() -> Self {
         TMap::with_hasher(BuildHasherDefault::new())
     }
@@ -88,27 +88,27 @@ impl Hasher for NumberHasher {
 pub(in crate::child) struct Trees;
 
 impl Maps for Trees {
-    type Of<V: Handle> = Tree<V>;
+    type MapOf<V: MapValue> = Treap<V>;
 }
 
-impl<V: Handle> Map<V> for Tree<V> {
+impl<V: MapValue> Map<V> for Treap<V> {
     fn new() -> Self {
-        Tree::new()
+        Treap::new()
     }
 
     fn find<'tx>(&self, tx: &'tx Tx, key: u64) -> Tried<Option<&'tx V>> {
-        Tree::find(self, tx, key)
+        Treap::find(self, tx, key)
     }
 
     fn insert(&self, tx: &Tx, key: u64, value: V) -> Tried<()> {
-        Tree::insert(self, tx, key, value)
+        Treap::insert(self, tx, key, value)
     }
 
     fn remove(&self, tx: &Tx, key: u64) -> Tried<()> {
-        Tree::remove(self, tx, key)
+        Treap::remove(self, tx, key)
     }
 
     fn entries(&self) -> Vec<(u64, V)> {
-        atomically_blocking(|tx| Tree::entries(self, tx))
+        atomically_blocking(|tx| Treap::entries(self, tx))
     }
 }

@@ -10,7 +10,7 @@ pub(crate) mod intruder;
 pub(crate) mod kmeans;
 pub(crate) mod labyrinth;
 pub(super) mod maps;
-mod tree;
+mod treap;
 pub(crate) mod vacation;
 
 use std::future::Future;

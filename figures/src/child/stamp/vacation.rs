@@ -11,7 +11,7 @@ use super::{EXACT, Random, fault, mixed, timed, together};
 
 /// The size and the mix of a run, as the options of STAMP have them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mix {
+pub(crate) struct TravelMix {
     /// `-n`: the most queries of an action.
     pub(crate) queries: u64,
     /// `-q`: the part of each table that is queried, per cent.
@@ -24,7 +24,7 @@ pub(crate) struct Mix {
     pub(crate) actions: u64,
 }
 
-/// The most that `Mix::queries` may be.
+/// The most that `TravelMix::queries` may be.
 const MOST: usize = 4;
 
 /// Cars, rooms and flights.
@@ -118,7 +118,7 @@ enum Action {
 }
 
 impl Action {
-    fn drawn(random: &mut Random, mix: &Mix) -> Action {
+    fn drawn(random: &mut Random, mix: &TravelMix) -> Action {
         let range = (mix.rows * mix.range / 100).max(1);
         let choice = random.below(100);
         if choice < mix.users {
@@ -131,7 +131,7 @@ impl Action {
         }
     }
 
-    fn wishes(random: &mut Random, mix: &Mix, range: u64) -> Wishes {
+    fn wishes(random: &mut Random, mix: &TravelMix, range: u64) -> Wishes {
         let count = 1 + random.below(mix.queries) as usize;
         let mut wishes = [Wish::default(); MOST];
         for wish in &mut wishes[..count] {
@@ -155,12 +155,12 @@ type Bookings = TVar<Vec<Booking>>;
 
 /// The tables of the agency.
 struct Agency<M: Maps> {
-    stocks: [M::Of<TWord<Stock>>; KINDS],
-    customers: M::Of<Bookings>,
+    stocks: [M::MapOf<TWord<Stock>>; KINDS],
+    customers: M::MapOf<Bookings>,
 }
 
 impl<M: Maps> Agency<M> {
-    fn new(mix: &Mix) -> Agency<M> {
+    fn new(mix: &TravelMix) -> Agency<M> {
         let agency: Agency<M> = Agency { stocks: std::array::from_fn(|_| Map::new()), customers: Map::new() };
         let mut random = Random::new(0);
         for id in 0..mix.rows {
@@ -253,7 +253,7 @@ struct Model {
 }
 
 impl Model {
-    fn new(mix: &Mix) -> Model {
+    fn new(mix: &TravelMix) -> Model {
         let mut model = Model::default();
         let mut random = Random::new(0);
         for id in 0..mix.rows {
@@ -330,7 +330,7 @@ impl Model {
 }
 
 /// The checksum that a run with one client must print.
-pub(crate) fn expected(mix: &Mix) -> u64 {
+pub(crate) fn expected(mix: &TravelMix) -> u64 {
     let mut model = Model::new(mix);
     let mut random = Random::new(1);
     (0..mix.actions).for_each(|_| model.act(&Action::drawn(&mut random, mix)));
@@ -338,7 +338,7 @@ pub(crate) fn expected(mix: &Mix) -> u64 {
 }
 
 /// Clients, each of which does its part of the actions.
-pub(in crate::child) fn vacation<M: Maps>(clients: u64, mix: Mix) {
+pub(in crate::child) fn vacation<M: Maps>(clients: u64, mix: TravelMix) {
     let agency = Arc::new(Agency::<M>::new(&mix));
     let each = mix.actions / clients;
     let shared = agency.clone();

@@ -6,21 +6,25 @@ use selvedge_stm::{TVar, Tried, Tx};
 
 use super::sets::Set;
 
-type Link = Option<Arc<Item>>;
+type ItemLink = Option<Arc<Item>>;
 
 struct Item {
     key: u64,
-    next: TVar<Link>,
+    next: TVar<ItemLink>,
 }
 
 /// A set of keys as a sorted list.
 #[derive(Clone)]
 pub(super) struct List {
-    start: TVar<Link>,
+    start: TVar<ItemLink>,
 }
 
 /// The first link to an item with the key or a larger one, and the item.
-fn seek<'tx>(start: &'tx TVar<Link>, tx: &'tx Tx, key: u64) -> Tried<(&'tx TVar<Link>, &'tx Link)> {
+fn seek<'tx>(
+    start: &'tx TVar<ItemLink>,
+    tx: &'tx Tx,
+    key: u64,
+) -> Tried<(&'tx TVar<ItemLink>, &'tx ItemLink)> {
     let mut link = start;
     loop {
         match link.read(tx)? {

@@ -92,7 +92,7 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
         return of_kind::<TWord<u64, GlobalLock>>(program, numbers);
     }
     if let (Some(structure), &[threads, range, updates, total]) = (name.strip_prefix("set-"), numbers) {
-        return sets::run(structure, sets::Mix { threads, range, updates, total });
+        return sets::run(structure, sets::SetMix { threads, range, updates, total });
     }
     if let Some(program) = name.strip_suffix("-figure3") {
         return of_kind::<TWord<u64, Figure3>>(program, numbers);

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use selvedge_stm::{TSet, Tried, Tx, atomically, atomically_blocking};
 
 use super::list::List;
-use super::tree::Tree;
+use super::tree::RedBlackTree;
 use super::{print, seed, threads};
 use crate::child::cores::{burst, os_threads};
 use crate::child::fault;
 
 /// How many threads do what.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mix {
+pub(crate) struct SetMix {
     pub(crate) threads: u64,
     /// The keys are below this, and half of them are there at the begin.
     pub(crate) range: u64,
@@ -38,29 +38,29 @@ pub(crate) struct Answers {
     pub(crate) sum: u64,
 }
 
-enum Operation {
+enum SetOperation {
     Has(u64),
     Insert(u64),
     Remove(u64),
 }
 
-impl Mix {
+impl SetMix {
     /// The keys at the begin. A run that is to be wrong lacks the last one.
     fn keys(self) -> impl Iterator<Item = u64> {
         let keys = (0..self.range).filter(|key| key / 2 % 2 == 0);
         keys.take(self.range as usize / 2 - fault() as usize)
     }
 
-    fn operations(self, thread: u64) -> impl Iterator<Item = Operation> {
+    fn operations(self, thread: u64) -> impl Iterator<Item = SetOperation> {
         let mut x = seed(thread);
         (0..self.total / self.threads).map(move |_| {
             x = burst(x, 1);
             let (drawn, die) = (x % self.range, (x >> 32) % 100);
             let key = drawn - drawn % self.threads + thread;
             match () {
-                () if die * 2 < self.updates => Operation::Insert(key),
-                () if die < self.updates => Operation::Remove(key),
-                () => Operation::Has(key),
+                () if die * 2 < self.updates => SetOperation::Insert(key),
+                () if die < self.updates => SetOperation::Remove(key),
+                () => SetOperation::Has(key),
             }
         })
     }
@@ -72,9 +72,9 @@ impl Mix {
         for thread in 0..self.threads {
             for operation in self.operations(thread) {
                 match operation {
-                    Operation::Has(key) => answers.found += u64::from(set.contains(&key)),
-                    Operation::Insert(key) => answers.changed += u64::from(set.insert(key)),
-                    Operation::Remove(key) => answers.changed += u64::from(set.remove(&key)),
+                    SetOperation::Has(key) => answers.found += u64::from(set.contains(&key)),
+                    SetOperation::Insert(key) => answers.changed += u64::from(set.insert(key)),
+                    SetOperation::Remove(key) => answers.changed += u64::from(set.remove(&key)),
                 }
             }
         }
@@ -182,10 +182,10 @@ impl Set for TSet<u64> {
 ///
 /// # Errors
 /// When there is no such structure.
-pub(super) fn run(name: &str, mix: Mix) -> Result<(), String> {
+pub(super) fn run(name: &str, mix: SetMix) -> Result<(), String> {
     match name {
         "list" => transactions::<List>(mix),
-        "tree" => transactions::<Tree>(mix),
+        "tree" => transactions::<RedBlackTree>(mix),
         "map" => transactions::<TSet<u64>>(mix),
         "list-lock" => locked::<Vec<u64>>(mix),
         "tree-lock" => locked::<BTreeSet<u64>>(mix),
@@ -216,7 +216,7 @@ impl Counts {
 }
 
 /// Threads of ours, of which each operation is a transaction.
-fn transactions<S: Set>(mix: Mix) {
+fn transactions<S: Set>(mix: SetMix) {
     static COUNTS: Counts = Counts { found: AtomicU64::new(0), changed: AtomicU64::new(0) };
     let set = S::new();
     for key in mix.keys() {
@@ -229,11 +229,11 @@ fn transactions<S: Set>(mix: Mix) {
             let (mut found, mut changed) = (0, 0);
             for operation in mix.operations(thread) {
                 match operation {
-                    Operation::Has(key) => found += u64::from(atomically(|tx| set.has(tx, key)).await),
-                    Operation::Insert(key) => {
+                    SetOperation::Has(key) => found += u64::from(atomically(|tx| set.has(tx, key)).await),
+                    SetOperation::Insert(key) => {
                         changed += u64::from(atomically(|tx| set.insert(tx, key)).await)
                     }
-                    Operation::Remove(key) => {
+                    SetOperation::Remove(key) => {
                         changed += u64::from(atomically(|tx| set.remove(tx, key)).await)
                     }
                 }
@@ -246,7 +246,7 @@ fn transactions<S: Set>(mix: Mix) {
 }
 
 /// OS threads with one collection of the standard library under one lock.
-fn locked<C: Collection>(mix: Mix) {
+fn locked<C: Collection>(mix: SetMix) {
     let set: RwLock<C> = RwLock::new(mix.keys().collect());
     let counts = Counts::default();
     let read = || set.read().expect("no panic under this lock");
@@ -255,9 +255,9 @@ fn locked<C: Collection>(mix: Mix) {
         let (mut found, mut changed) = (0, 0);
         for operation in mix.operations(thread) {
             match operation {
-                Operation::Has(key) => found += u64::from(read().has(key)),
-                Operation::Insert(key) => changed += u64::from(write().insert(key)),
-                Operation::Remove(key) => changed += u64::from(write().remove(key)),
+                SetOperation::Has(key) => found += u64::from(read().has(key)),
+                SetOperation::Insert(key) => changed += u64::from(write().insert(key)),
+                SetOperation::Remove(key) => changed += u64::from(write().remove(key)),
             }
         }
         counts.add(found, changed);

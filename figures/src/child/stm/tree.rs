@@ -10,59 +10,59 @@ use selvedge_stm::{TVar, TWord, Tried, Tx};
 
 use super::sets::Set;
 
-type Link = Option<Arc<Node>>;
+type NodeLink = Option<Arc<RedBlackNode>>;
 
-struct Node {
+struct RedBlackNode {
     key: u64,
     red: TWord<bool>,
-    left: TVar<Link>,
-    right: TVar<Link>,
+    left: TVar<NodeLink>,
+    right: TVar<NodeLink>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum Hand {
     Left,
     Right,
 }
 
-impl Side {
-    fn other(self) -> Side {
+impl Hand {
+    fn other(self) -> Hand {
         match self {
-            Side::Left => Side::Right,
-            Side::Right => Side::Left,
+            Hand::Left => Hand::Right,
+            Hand::Right => Hand::Left,
         }
     }
 }
 
-impl Node {
-    fn side(&self, key: u64) -> Side {
-        if key < self.key { Side::Left } else { Side::Right }
+impl RedBlackNode {
+    fn side(&self, key: u64) -> Hand {
+        if key < self.key { Hand::Left } else { Hand::Right }
     }
 
-    fn child(&self, side: Side) -> &TVar<Link> {
+    fn child(&self, side: Hand) -> &TVar<NodeLink> {
         match side {
-            Side::Left => &self.left,
-            Side::Right => &self.right,
+            Hand::Left => &self.left,
+            Hand::Right => &self.right,
         }
     }
 }
 
-fn is_red(tx: &Tx, link: &Link) -> Tried<bool> {
+fn is_red(tx: &Tx, link: &NodeLink) -> Tried<bool> {
     link.as_ref().map_or(Ok(false), |node| node.red.read(tx))
 }
 
 /// The node at a link that is known to have one.
-fn node_at<'tx>(tx: &'tx Tx, link: &TVar<Link>) -> Tried<&'tx Arc<Node>> {
+fn node_at<'tx>(tx: &'tx Tx, link: &TVar<NodeLink>) -> Tried<&'tx Arc<RedBlackNode>> {
     Ok(link.read(tx)?.as_ref().expect("the tree is balanced, so there is a node"))
 }
 
 /// Gives `to` the link that `from` has.
-fn move_link(tx: &Tx, from: &TVar<Link>, to: &TVar<Link>) -> Tried<()> {
+fn move_link(tx: &Tx, from: &TVar<NodeLink>, to: &TVar<NodeLink>) -> Tried<()> {
     to.write(tx, from.read(tx)?.clone());
     Ok(())
 }
 
-fn set_link(tx: &Tx, link: &TVar<Link>, node: &Arc<Node>) {
+fn set_link(tx: &Tx, link: &TVar<NodeLink>, node: &Arc<RedBlackNode>) {
     link.write(tx, Some(node.clone()));
 }
 
@@ -75,12 +75,12 @@ enum Grown {
     /// The node at the link is red now.
     RedRoot,
     /// The node at the link is red, and so is its child on this side.
-    RedRed(Side),
+    RedRed(Hand),
 }
 
-fn insert_below(tx: &Tx, link: &TVar<Link>, key: u64) -> Tried<Grown> {
+fn insert_below(tx: &Tx, link: &TVar<NodeLink>, key: u64) -> Tried<Grown> {
     let Some(node) = link.read(tx)? else {
-        let node = Node { key, red: TWord::new(true), left: TVar::new(None), right: TVar::new(None) };
+        let node = RedBlackNode { key, red: TWord::new(true), left: TVar::new(None), right: TVar::new(None) };
         link.write(tx, Some(Arc::new(node)));
         return Ok(Grown::RedRoot);
     };
@@ -97,7 +97,13 @@ fn insert_below(tx: &Tx, link: &TVar<Link>, key: u64) -> Tried<Grown> {
 }
 
 /// The child of `node` on `side` is red, and so is its child on the side `inner`.
-fn mend_red(tx: &Tx, link: &TVar<Link>, node: &Arc<Node>, side: Side, inner: Side) -> Tried<Grown> {
+fn mend_red(
+    tx: &Tx,
+    link: &TVar<NodeLink>,
+    node: &Arc<RedBlackNode>,
+    side: Hand,
+    inner: Hand,
+) -> Tried<Grown> {
     let low = node_at(tx, node.child(side))?;
     let uncle = node.child(side.other()).read(tx)?;
     let uncle_is_red = is_red(tx, uncle)?;
@@ -134,7 +140,7 @@ enum Shrunk {
     Short,
 }
 
-fn remove_below(tx: &Tx, link: &TVar<Link>, key: u64) -> Tried<Shrunk> {
+fn remove_below(tx: &Tx, link: &TVar<NodeLink>, key: u64) -> Tried<Shrunk> {
     let Some(node) = link.read(tx)? else { return Ok(Shrunk::Absent) };
     if node.key != key {
         let side = node.side(key);
@@ -149,13 +155,13 @@ fn remove_below(tx: &Tx, link: &TVar<Link>, key: u64) -> Tried<Shrunk> {
             move_link(tx, &node.right, &heir.right)?;
             heir.red.write(tx, node.red.read(tx)?);
             set_link(tx, link, heir);
-            mend(tx, shrunk, link, heir, Side::Right)
+            mend(tx, shrunk, link, heir, Hand::Right)
         }
     }
 }
 
 /// Puts the only child of a node, if there is one, in the node's place.
-fn take_out(tx: &Tx, link: &TVar<Link>, node: &Node, only: &Link) -> Tried<Shrunk> {
+fn take_out(tx: &Tx, link: &TVar<NodeLink>, node: &RedBlackNode, only: &NodeLink) -> Tried<Shrunk> {
     link.write(tx, only.clone());
     if node.red.read(tx)? {
         return Ok(Shrunk::Whole);
@@ -170,22 +176,28 @@ fn take_out(tx: &Tx, link: &TVar<Link>, node: &Node, only: &Link) -> Tried<Shrun
 }
 
 /// Takes the node with the least key out.
-fn take_least<'tx>(tx: &'tx Tx, link: &TVar<Link>) -> Tried<(&'tx Arc<Node>, Shrunk)> {
+fn take_least<'tx>(tx: &'tx Tx, link: &TVar<NodeLink>) -> Tried<(&'tx Arc<RedBlackNode>, Shrunk)> {
     let node = node_at(tx, link)?;
     if node.left.read(tx)?.is_none() {
         let shrunk = take_out(tx, link, node, node.right.read(tx)?)?;
         return Ok((node, shrunk));
     }
     let (least, shrunk) = take_least(tx, &node.left)?;
-    Ok((least, mend(tx, shrunk, link, node, Side::Left)?))
+    Ok((least, mend(tx, shrunk, link, node, Hand::Left)?))
 }
 
-fn mend(tx: &Tx, shrunk: Shrunk, link: &TVar<Link>, node: &Arc<Node>, side: Side) -> Tried<Shrunk> {
+fn mend(
+    tx: &Tx,
+    shrunk: Shrunk,
+    link: &TVar<NodeLink>,
+    node: &Arc<RedBlackNode>,
+    side: Hand,
+) -> Tried<Shrunk> {
     if shrunk == Shrunk::Short { mend_short(tx, link, node, side) } else { Ok(shrunk) }
 }
 
 /// The paths through the child of `node` on `side` have one black node less than the others.
-fn mend_short(tx: &Tx, link: &TVar<Link>, node: &Arc<Node>, side: Side) -> Tried<Shrunk> {
+fn mend_short(tx: &Tx, link: &TVar<NodeLink>, node: &Arc<RedBlackNode>, side: Hand) -> Tried<Shrunk> {
     let away = side.other();
     let sibling = node_at(tx, node.child(away))?;
     if sibling.red.read(tx)? {
@@ -228,13 +240,13 @@ fn mend_short(tx: &Tx, link: &TVar<Link>, node: &Arc<Node>, side: Side) -> Tried
 
 /// A set of keys as a red-black tree.
 #[derive(Clone)]
-pub(super) struct Tree {
-    root: TVar<Link>,
+pub(super) struct RedBlackTree {
+    root: TVar<NodeLink>,
 }
 
-impl Set for Tree {
-    fn new() -> Tree {
-        Tree { root: TVar::new(None) }
+impl Set for RedBlackTree {
+    fn new() -> RedBlackTree {
+        RedBlackTree { root: TVar::new(None) }
     }
 
     fn has<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool> {
@@ -261,7 +273,7 @@ impl Set for Tree {
     }
 
     fn keys(&self, tx: &Tx) -> Tried<Vec<u64>> {
-        fn add(tx: &Tx, link: &TVar<Link>, keys: &mut Vec<u64>) -> Tried<()> {
+        fn add(tx: &Tx, link: &TVar<NodeLink>, keys: &mut Vec<u64>) -> Tried<()> {
             let Some(node) = link.read(tx)? else { return Ok(()) };
             add(tx, &node.left, keys)?;
             keys.push(node.key);
@@ -283,7 +295,7 @@ mod tests {
     use crate::child::cores::burst;
 
     /// The number of black nodes on each path down from the link.
-    fn black_height(tx: &Tx, link: &TVar<Link>, parent_is_red: bool) -> Tried<u32> {
+    fn black_height(tx: &Tx, link: &TVar<NodeLink>, parent_is_red: bool) -> Tried<u32> {
         let Some(node) = link.read(tx)? else { return Ok(0) };
         let red = node.red.read(tx)?;
         assert!(!(red && parent_is_red), "a red node has a red child");
@@ -294,7 +306,7 @@ mod tests {
 
     #[test]
     fn it_is_the_set_that_it_should_be_and_stays_balanced() {
-        let (tree, mut model, mut x) = (Tree::new(), BTreeSet::new(), 7);
+        let (tree, mut model, mut x) = (RedBlackTree::new(), BTreeSet::new(), 7);
         for round in 0..4000 {
             x = burst(x, 1);
             let key = x % 100;

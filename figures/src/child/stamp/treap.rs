@@ -3,21 +3,21 @@
 
 use selvedge_stm::{TVar, Tried, Tx};
 
-use super::maps::Handle;
+use super::maps::MapValue;
 
 /// A tree. Each place of it is a variable, so transactions at different places do not meet.
-pub(in crate::child) struct Tree<V: Handle>(Place<V>);
+pub(in crate::child) struct Treap<V: MapValue>(Place<V>);
 
-type Place<V> = TVar<Node<V>>;
+type Place<V> = TVar<TreapNode<V>>;
 
 #[derive(Clone)]
-enum Node<V: Handle> {
+enum TreapNode<V: MapValue> {
     Leaf,
     Fork(Fork<V>),
 }
 
 #[derive(Clone)]
-struct Fork<V: Handle> {
+struct Fork<V: MapValue> {
     key: u64,
     value: V,
     /// The smaller keys and the greater ones.
@@ -28,15 +28,15 @@ fn priority(key: u64) -> u64 {
     key.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-impl<V: Handle> Tree<V> {
-    pub(super) fn new() -> Tree<V> {
-        Tree(TVar::new(Node::Leaf))
+impl<V: MapValue> Treap<V> {
+    pub(super) fn new() -> Treap<V> {
+        Treap(TVar::new(TreapNode::Leaf))
     }
 
     /// The value of a key.
     pub(super) fn find<'tx>(&self, tx: &'tx Tx, key: u64) -> Tried<Option<&'tx V>> {
         let mut node = self.0.read(tx)?;
-        while let Node::Fork(fork) = node {
+        while let TreapNode::Fork(fork) = node {
             if fork.key == key {
                 return Ok(Some(&fork.value));
             }
@@ -49,15 +49,15 @@ impl<V: Handle> Tree<V> {
     pub(super) fn insert(&self, tx: &Tx, key: u64, value: V) -> Tried<()> {
         let mut place = &self.0;
         let mut node = place.read(tx)?;
-        while let Node::Fork(fork) = node
+        while let TreapNode::Fork(fork) = node
             && priority(fork.key) >= priority(key)
         {
             place = &fork.branches[usize::from(fork.key < key)];
             node = place.read(tx)?;
         }
-        let branches = [TVar::new(Node::Leaf), TVar::new(Node::Leaf)];
+        let branches = [TVar::new(TreapNode::Leaf), TVar::new(TreapNode::Leaf)];
         split(tx, node, key, &branches)?;
-        place.write(tx, Node::Fork(Fork { key, value, branches }));
+        place.write(tx, TreapNode::Fork(Fork { key, value, branches }));
         Ok(())
     }
 
@@ -65,7 +65,7 @@ impl<V: Handle> Tree<V> {
     pub(super) fn remove(&self, tx: &Tx, key: u64) -> Tried<()> {
         let mut place = &self.0;
         loop {
-            let Node::Fork(fork) = place.read(tx)? else { return Ok(()) };
+            let TreapNode::Fork(fork) = place.read(tx)? else { return Ok(()) };
             if fork.key == key {
                 let [less, greater] = &fork.branches;
                 return join(tx, place, less.read(tx)?, greater.read(tx)?);
@@ -83,13 +83,13 @@ impl<V: Handle> Tree<V> {
 }
 
 /// Distributes the keys of a node to two places: those below `key`, and those above it.
-fn split<'tx, V>(tx: &'tx Tx, mut node: &'tx Node<V>, key: u64, into: &'tx [Place<V>; 2]) -> Tried<()>
+fn split<'tx, V>(tx: &'tx Tx, mut node: &'tx TreapNode<V>, key: u64, into: &'tx [Place<V>; 2]) -> Tried<()>
 where
-    V: Handle,
+    V: MapValue,
 {
     let mut open = [&into[0], &into[1]];
     let mut is_split = false;
-    while let Node::Fork(fork) = node {
+    while let TreapNode::Fork(fork) = node {
         let side = usize::from(fork.key > key);
         open[side].write(tx, node.clone());
         open[side] = &fork.branches[1 - side];
@@ -98,7 +98,7 @@ where
     }
     if is_split {
         for place in open {
-            place.write(tx, Node::Leaf);
+            place.write(tx, TreapNode::Leaf);
         }
     }
     Ok(())
@@ -108,24 +108,24 @@ where
 fn join<'tx, V>(
     tx: &'tx Tx,
     mut place: &'tx Place<V>,
-    mut less: &'tx Node<V>,
-    mut greater: &'tx Node<V>,
+    mut less: &'tx TreapNode<V>,
+    mut greater: &'tx TreapNode<V>,
 ) -> Tried<()>
 where
-    V: Handle,
+    V: MapValue,
 {
     loop {
         match (less, greater) {
-            (Node::Leaf, rest) | (rest, Node::Leaf) => {
+            (TreapNode::Leaf, rest) | (rest, TreapNode::Leaf) => {
                 place.write(tx, rest.clone());
                 return Ok(());
             }
-            (Node::Fork(one), Node::Fork(other)) if priority(one.key) >= priority(other.key) => {
+            (TreapNode::Fork(one), TreapNode::Fork(other)) if priority(one.key) >= priority(other.key) => {
                 place.write(tx, less.clone());
                 place = &one.branches[1];
                 less = place.read(tx)?;
             }
-            (_, Node::Fork(other)) => {
+            (_, TreapNode::Fork(other)) => {
                 place.write(tx, greater.clone());
                 place = &other.branches[0];
                 greater = place.read(tx)?;
@@ -134,8 +134,8 @@ where
     }
 }
 
-fn collect<V: Handle>(tx: &Tx, place: &Place<V>, entries: &mut Vec<(u64, V)>) -> Tried<()> {
-    let Node::Fork(fork) = place.read(tx)? else { return Ok(()) };
+fn collect<V: MapValue>(tx: &Tx, place: &Place<V>, entries: &mut Vec<(u64, V)>) -> Tried<()> {
+    let TreapNode::Fork(fork) = place.read(tx)? else { return Ok(()) };
     collect(tx, &fork.branches[0], entries)?;
     entries.push((fork.key, fork.value.clone()));
     collect(tx, &fork.branches[1], entries)
