@@ -488,7 +488,7 @@ impl<E: Engine> Tx<E> {
     ///     customer.await.unwrap();
     ///     assert_eq!((stock.read_now(), runs.load(Relaxed)), (0, 2));
     /// })?;
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::RunError>(())
     /// ```
     pub fn wait_for(&self, predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static) -> Tried<()> {
         let Some(mark) = PredicateMark::begin(self) else {
