@@ -71,8 +71,8 @@ const SIDES: usize = 2;
 /// Packages with protocols that loom checks, in tests with names that begin with `loom_`.
 const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm"];
 
-/// Those tests of `stm` in which memory is freed while others may read it, under the default engine.
-/// The other engines free it by the same code.
+/// Those tests of `stm` in which memory is freed while others may read it, under the default
+/// engine. The other engines free it by the same code.
 const STM_UNDER_MIRI: &[&str] = &[
     "--package",
     "selvedge-stm",
