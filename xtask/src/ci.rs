@@ -134,6 +134,7 @@ const UNDER_THREAD_SANITIZER: &[(&str, &[&str])] = &[
     ("selvedge-core", &["mobile", "several_cpus", "foreign_joiners"]),
     ("selvedge-sync", &["random_programs"]),
     ("selvedge-sched", &["work_stealing", "every_scheduler"]),
+    ("selvedge-stm", &["os_threads"]),
     ("selvedge", &["stress"]),
 ];
 /// The part of a test's name that says that it switches stacks, which the thread sanitizer does not
