@@ -50,8 +50,8 @@ pub trait Events {
     fn unparker(&self) -> Arc<dyn Unpark>;
 
     /// The handle by which another OS thread serves the threads that wait in this source, while the
-    /// OS thread of the source is in a long step. `None`, the default, if no other OS thread can
-    /// serve them.
+    /// OS thread of the source is in a long step or sleeps. `None`, the default, if no other OS
+    /// thread can serve them.
     fn relief(&self) -> Option<Weak<dyn Relief>> {
         None
     }
@@ -60,12 +60,14 @@ pub trait Events {
     fn lengths(&self, _say: &mut Lengths<'_>) {}
 }
 
-/// An event source, as another OS thread serves it while the OS thread of the source is busy.
+/// An event source, as another OS thread serves it while the OS thread of the source is busy, or
+/// sleeps.
 pub trait Relief: fmt::Debug + Send + Sync {
     /// Looks for events without waiting, and wakes their threads with [`Cpu::wake`] of `cpu`. A
     /// mobile thread then runs on `cpu`. A thread that was submitted with its trace node goes on
-    /// when the OS thread of the source polls. Gives the number of threads that were woken. It is 0
-    /// if the OS thread of the source works on the source at the moment.
+    /// when the OS thread of the source polls, and ends that OS thread's wait. Gives the number of
+    /// threads that were woken. It is 0 if the OS thread of the source works on the source at the
+    /// moment.
     ///
     /// # Errors
     /// If the system's event interface fails.

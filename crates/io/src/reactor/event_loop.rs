@@ -7,7 +7,7 @@ use super::loop_id::{HERE, LoopId, note_fresh};
 use super::readiness::Wakes;
 use super::unparker::Unparker;
 use crate::fs::disk::{self, DiskSide};
-use crate::sys;
+use crate::sys::{self, Fd};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use selvedge_core::observe::Lengths;
@@ -54,6 +54,8 @@ pub struct EventLoop {
     relief: Arc<Visitor>,
     disk: DiskSide,
     unparker: Arc<Unparker>,
+    /// The set of the table's reactor.
+    epoll: Arc<Fd>,
     batch: Box<[MaybeUninit<epoll::Event>; BATCH]>,
     busy_poll: BusyPoll,
     /// Makes the loop `!Send`, because it must be dropped on the OS thread that made it: `HERE` is
@@ -131,11 +133,16 @@ const VISIT_BATCH: usize = 64;
 
 /// Another OS thread's end of the table.
 #[derive(Debug)]
-struct Visitor(Guest<Table>);
+struct Visitor {
+    table: Guest<Table>,
+    /// Ends the wait of a loop that sleeps.
+    unparker: Arc<Unparker>,
+}
 
 impl Relief for Visitor {
     fn relieve(&self, cpu: &mut Cpu) -> io::Result<usize> {
-        let Some(mut table) = self.0.visit() else { return Ok(0) };
+        let Some(mut table) = self.table.visit() else { return Ok(0) };
+        let armed = table.reactor.armed();
         let Table { reactor, homebound, visited } = &mut *table;
         let mut batch = [MaybeUninit::uninit(); VISIT_BATCH];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -149,14 +156,24 @@ impl Relief for Visitor {
             LoopWaiter::Waker(waker) => woken.push(waker),
             LoopWaiter::Thread(thread) => homebound.push(thread),
         };
-        // A call of the loop may be taken as well: the loop does not sleep, and knows it by the
-        // unparker's state.
-        for &event in events.iter().filter(|event| event.data.u64() != UNPARK) {
-            reactor.event(event, &mut resume);
+        let mut is_called = false;
+        for &event in events {
+            match event.data.u64() {
+                UNPARK => is_called = true,
+                _ => reactor.event(event, &mut resume),
+            }
         }
         reactor.expire(Time::now(), resume);
+        // The loop may sleep. The kernel does not wake it for a call if the guest has taken the call's
+        // event.
+        // Nor does it wake the loop for threads that must go on there. A loop in which no thread is
+        // left waits for no event, and its scheduler must notice that.
+        let is_to_wake = is_called || !homebound.is_empty() || armed > 0 && reactor.armed() == 0;
         // A foreign waker may do anything, and the loop must not wait for that.
         drop(table);
+        if is_to_wake {
+            self.unparker.end_wait();
+        }
         let count = woken.len();
         woken.into_iter().for_each(|waker| cpu.wake(waker));
         Ok(count)
@@ -188,8 +205,10 @@ impl EventLoop {
         let reactor = Reactor::new()?;
         let unparker = Arc::new(Unparker::new()?);
         reactor.add_unpark(&*unparker)?;
+        let epoll = reactor.epoll().clone();
         let (table, relief) = biased(Table { reactor, homebound: Vec::new(), visited: false });
-        let (table, relief) = (RefCell::new(table), Arc::new(Visitor(relief)));
+        let relief = Arc::new(Visitor { table: relief, unparker: unparker.clone() });
+        let table = RefCell::new(table);
         let disk = DiskSide::new(disk, unparker.clone());
         let batch = Box::new([MaybeUninit::uninit(); BATCH]);
         let id = LoopId::take().ok_or_else(|| io::Error::other("there are 65,535 event loops already"))?;
@@ -199,6 +218,7 @@ impl EventLoop {
             relief,
             disk,
             unparker,
+            epoll,
             batch,
             busy_poll: BusyPoll::default(),
             _local: PhantomData,
@@ -266,7 +286,12 @@ impl EventLoop {
             wait = Some(Duration::ZERO);
         }
         let others = table.reactor.waiting() > 0;
-        let look = match self.disk.turn(cpu, wait, table.reactor.epoll().as_fd(), others)? {
+        // While the loop sleeps, guests may visit the table. The kernel may have woken the loop's OS
+        // thread, which then waits for a CPU, and the events wait with it.
+        let outside = asleep.then(|| table.leave());
+        let turn = self.disk.turn(cpu, wait, self.epoll.as_fd(), others);
+        drop(outside);
+        let look = match turn? {
             disk::WaitLeft::Whole => true,
             look => {
                 wait = Some(Duration::ZERO);
@@ -278,10 +303,12 @@ impl EventLoop {
         // The loop takes the notes only here, after the disk's turn, because that turn may wake a
         // foreign waker, and the waker's code may make calls that add notes.
         table.take_drained();
+        let outside = asleep.then(|| table.leave());
         let taken = match look {
-            true => sys::epoll_wait(table.reactor.epoll(), &mut self.batch[..], timespec.as_ref()),
+            true => sys::epoll_wait(&self.epoll, &mut self.batch[..], timespec.as_ref()),
             false => Ok(&[][..]),
         };
+        drop(outside);
         if asleep {
             self.unparker.wake_up();
         }

@@ -68,10 +68,13 @@
 //!    thread waits. So in the usual case, where a call comes back short or fails and its thread
 //!    then waits, the kept bit causes no call in vain.
 //! 3. *An edge that a guest has collected may be younger than such a call.* While the OS thread of
-//!    the loop is in a long step, another OS thread may take events from the loop's set to the
-//!    loop's table ([`Relief`]). It keeps the loop out meanwhile, and the table changes as if the
-//!    loop had polled. After the visit the loop forgets the notes, which costs a call that fails,
-//!    at most.
+//!    the loop is in a long step or sleeps, another OS thread may take events from the loop's set
+//!    to the loop's table ([`Relief`]). It keeps the loop out meanwhile, and the table changes as
+//!    if the loop had polled. After the visit the loop forgets the notes, which costs a call that
+//!    fails, at most. A loop that sleeps has taken its notes before. The kernel may have given it
+//!    events that are older than those of the guest; the loop takes them to the table after the
+//!    visit. So such an edge may be older than a call of the thread that the guest has woken. It
+//!    sets a bit, which costs a call that fails.
 //! 4. *The end of a stream has a bit of its own.* A reader takes a short read as "nothing left" and
 //!    waits before it reads again. When data and the end come together in one event, that wait
 //!    would last for ever. So an event that reports an end (hang-up, error, the peer's shutdown)

@@ -34,6 +34,15 @@ impl Unparker {
         self.parker.has(CALLED)
     }
 
+    /// Ends the wait of a loop that waits, also if the loop has been called already. A loop that
+    /// does not wait has its next wait ended.
+    pub(crate) fn end_wait(&self) {
+        let _counting = sys::counting(sys::Call::Write);
+        // The write can fail only because the counter is full, and a full counter has ended the
+        // wait already.
+        let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
+    }
+
     /// The loop's wait is over.
     pub(crate) fn wake_up(&self) {
         self.parker.wake();
@@ -49,10 +58,7 @@ impl AsFd for Unparker {
 impl Unpark for Unparker {
     fn unpark(&self) {
         if self.parker.rouse(CALLED) {
-            let _counting = sys::counting(sys::Call::Write);
-            // The write can fail only because the counter is full, and a full counter has ended the
-            // wait already.
-            let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
+            self.end_wait();
         }
     }
 }

@@ -4,7 +4,8 @@
 //! Thieves steal from the ring at any time. The other queues of the desk belong to the worker
 //! alone. But while the worker is in a step it does not touch its desk, so that another worker may
 //! be a guest there (`selvedge_core::biased` has the protocol). A guest comes when the worker has
-//! begun no turn for [`LONG`]: see [`Lookout`].
+//! begun no turn for [`LONG`]: see [`Lookout`]. The guest serves the worker's event source too,
+//! also while the worker sleeps.
 
 use super::run_ring::RunRing;
 use selvedge_core::{Cpu, Guest, Owner, Relief, SendQueue, SendThread, Time, biased};
@@ -12,8 +13,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
-/// A worker that has begun no turn for so long counts as one in a long step.
-const LONG: Duration = Duration::from_millis(5);
+/// A worker that has begun no turn for so long is visited: it is in a long step, it sleeps, or it
+/// waits for a CPU. It is more than twice as long as a turn.
+const LONG: Duration = Duration::from_micros(500);
+/// The longest time between two visits of a worker that sleeps and has nothing to take.
+const PAUSE_MAX: Duration = Duration::from_millis(64);
 /// How long the watcher sleeps between two looks at the other workers.
 const TICK: Duration = Duration::from_millis(10);
 /// How long the watcher sleeps between two looks while a worker is in a long step.
@@ -131,12 +135,17 @@ impl WorkerView {
 
 /// What a worker has seen of the other workers' turns.
 ///
-/// A worker looks at the others before it sleeps, each [`TICK`] while it works, and each
+/// A worker looks at the others before it sleeps, each [`LONG`] while it works, and each
 /// [`tick`](Lookout::tick) while it sleeps as the [watcher](crate::IdleWorkers::become_watcher).
+///
+/// It visits each worker that has begun no turn for [`LONG`]. It takes ready threads from one in a
+/// long step. It serves the event source of any: a worker that sleeps may have been woken by the
+/// kernel and may wait for a CPU, for some milliseconds if other processes are busy, and the
+/// threads of its events would wait with it. After a visit that has found nothing, the next one
+/// comes after a pause twice as long, within limits.
 pub(super) struct Lookout {
     me: usize,
-    /// For each worker, the number of turns that was read last, and when this worker first read it.
-    seen: Vec<(u32, Time)>,
+    seen: Vec<SeenTurns>,
     looked: Time,
     /// The last time when this worker saw that another had begun a turn.
     moved: Time,
@@ -144,16 +153,28 @@ pub(super) struct Lookout {
     is_long: bool,
 }
 
+/// What a worker has seen of another one.
+#[derive(Clone, Copy)]
+struct SeenTurns {
+    /// The number of turns that was read last.
+    turns: u32,
+    /// When the number was first read, or the time of the last visit.
+    since: Time,
+    /// The time from then to the next visit.
+    pause: Duration,
+}
+
 impl Lookout {
     pub(super) fn new(me: usize, workers: usize) -> Lookout {
         let now = Time::now();
-        Lookout { me, seen: vec![(0, now); workers], looked: now, moved: now, is_long: false }
+        let seen = vec![SeenTurns { turns: 0, since: now, pause: LONG }; workers];
+        Lookout { me, seen, looked: now, moved: now, is_long: false }
     }
 
     /// Whether it is time for a worker that is not idle to look.
     #[inline]
     pub(super) fn is_due(&self, now: Time) -> bool {
-        now.since(self.looked) >= TICK
+        now.since(self.looked) >= LONG
     }
 
     /// How long the watcher sleeps until its next look: as long as the others have been quiet,
@@ -170,27 +191,30 @@ impl Lookout {
         self.looked.since(self.moved) >= QUIET
     }
 
-    /// Looks at the other workers. Moves the threads on the desks of those in long steps to `mine`,
-    /// and the threads for which there is an event to `cpu`. Returns how many threads can run now
-    /// that could not.
+    /// Looks at the other workers, and visits those that have begun no turn for some time. Moves
+    /// the threads on the desks of those in long steps to `mine`, and the threads for which there
+    /// is an event to `cpu`. Returns how many threads can run now that could not.
     pub(super) fn look(&mut self, views: &[WorkerView], mine: &mut Desk, cpu: &mut Cpu) -> usize {
         self.looked = Time::now();
         self.is_long = false;
         let mut moved = 0;
         for (other, view) in views.iter().enumerate().filter(|&(other, _)| other != self.me) {
-            let turn = view.turns.load(Ordering::Relaxed);
-            let (seen, since) = &mut self.seen[other];
-            if turn != *seen {
-                (*seen, *since) = (turn, self.looked);
+            let turns = view.turns.load(Ordering::Relaxed);
+            let seen = &mut self.seen[other];
+            if turns != seen.turns {
+                *seen = SeenTurns { turns, since: self.looked, pause: LONG };
                 self.moved = self.looked;
-            } else if self.looked.since(*since) >= LONG
-                // A worker that sleeps is not in a step, and admits no guest.
-                && let Some(mut theirs) = view.desk.visit()
-            {
-                self.is_long = true;
-                moved += theirs.yield_to(mine);
-                drop(theirs);
-                moved += view.relieve(cpu);
+            } else if self.looked.since(seen.since) >= seen.pause {
+                let (mut found, mut pause_max) = (0, PAUSE_MAX);
+                // A worker that sleeps is not in a step, and admits no guest to its desk.
+                if let Some(mut theirs) = view.desk.visit() {
+                    (self.is_long, pause_max) = (true, TICK_WHILE_LONG);
+                    found += theirs.yield_to(mine);
+                }
+                found += view.relieve(cpu);
+                let pause = if found > 0 { LONG } else { pause_max.min(2 * seen.pause) };
+                *seen = SeenTurns { since: self.looked, pause, ..*seen };
+                moved += found;
             }
         }
         moved
