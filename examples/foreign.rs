@@ -28,12 +28,12 @@ fn main() -> Result<(), Failure> {
         }
         sender.await.expect("it does not panic");
 
-        let sleeps = [3, 1, 2].map(|ms| async move {
+        let sleeps = [90, 30, 60].map(|ms| async move {
             sleep(Duration::from_millis(ms)).await;
             ms
         });
         let order: Vec<u64> = sleeps.into_iter().collect::<FuturesUnordered<_>>().collect().await;
-        assert_eq!(order, [1, 2, 3]);
+        assert_eq!(order, [30, 60, 90]);
         println!("slept in the order {order:?}");
     })
 }

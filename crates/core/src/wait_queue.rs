@@ -69,7 +69,7 @@ use std::marker::PhantomData;
 /// ([`Queue::word`]). While the lock is free, any operation may change it without the lock, in one
 /// atomic operation ([`exchange`](WaitQueue::exchange)). The word may say whether the object is
 /// free and whether it has waiters. Then an operation needs the lock only while there are waiters
-/// ([`Role::pass`]).
+/// ([`Role::pass`](crate::Role::pass)).
 pub struct WaitQueue<S, P, M: Mode = Shared> {
     inner: M::Lock<(S, List<P>)>,
     _mode: PhantomData<M>,
@@ -110,7 +110,7 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     /// caller uses [`with`](WaitQueue::with).
     ///
     /// # Complexity
-    /// One atomic operation; for a [`Local`] object none.
+    /// One atomic operation; for a [`Local`](crate::Local) object none.
     #[inline(always)]
     pub fn exchange(&self, change: impl FnMut(u32) -> Option<u32>) -> Result<u32, Option<u32>> {
         self.inner.exchange(None, change)
@@ -134,9 +134,9 @@ impl<S, P, M: Mode> WaitQueue<S, P, M> {
     /// an operation waits, perhaps for ever.
     ///
     /// # Panics
-    /// If it is called within an operation on the same [`Local`] object. If a [`Waiting`] of that
-    /// object is dropped there, the process aborts, because `f` may have borrowed the memory that
-    /// the drop would free.
+    /// If it is called within an operation on the same [`Local`](crate::Local) object. If a
+    /// [`Waiting`](crate::Waiting) of that object is dropped there, the process aborts, because `f`
+    /// may have borrowed the memory that the drop would free.
     #[inline(always)]
     pub fn with<T>(&self, f: impl FnOnce(&mut S, &mut Queue<'_, P>) -> T) -> T {
         let mut guard = self.inner.enter();

@@ -28,14 +28,19 @@ impl Gate {
         atomically(|tx| {
             let left = self.left.read(tx)?;
             tx.check(left > 0)?;
-            Ok(self.left.write(tx, left - 1))
+            self.left.write(tx, left - 1);
+            Ok(())
         })
         .await
     }
 
     /// Opens the gate for `size` helpers, and waits until all of them are through.
     async fn open(&self, size: u32) {
-        atomically(|tx| Ok(self.left.write(tx, size))).await;
+        atomically(|tx| {
+            self.left.write(tx, size);
+            Ok(())
+        })
+        .await;
         atomically(|tx| {
             let left = self.left.read(tx)?;
             tx.check(left == 0)
@@ -120,7 +125,8 @@ fn main() -> ExitCode {
                 let inside = group.inside.read(tx)?;
                 assert!(inside <= group.size, "{inside} helpers are with Santa");
                 tx.check(inside == group.size)?;
-                Ok(group.inside.write(tx, 0))
+                group.inside.write(tx, 0);
+                Ok(())
             })
             .await;
             match group.size {

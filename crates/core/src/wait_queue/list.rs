@@ -131,7 +131,8 @@ impl<P> Queue<'_, P> {
     }
 
     /// Resumes the first waiter after the lock is released, so that it tries again
-    /// ([`Role::retry`]). It keeps its place in the queue. Without a waiter this does nothing.
+    /// ([`Role::retry`](crate::Role::retry)). It keeps its place in the queue. Without a waiter
+    /// this does nothing.
     pub fn nudge(&mut self) {
         if let Some(first) = self.list.first {
             // The waker is moved and not cloned, because a foreign clone is code that may come back

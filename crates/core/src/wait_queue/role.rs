@@ -9,7 +9,8 @@ use super::list::Queue;
 /// or putting into it.
 ///
 /// All functions run under the object's lock. They must not call code of the object's user (a
-/// destructor, say, or a `Debug`) that could come back to the object: see [`WaitQueue::with`].
+/// destructor, say, or a `Debug`) that could come back to the object: see
+/// [`WaitQueue::with`](crate::WaitQueue::with).
 pub trait Role<S, P> {
     /// The result of the wait.
     type Output;
