@@ -164,10 +164,9 @@ impl Relief for Visitor {
             }
         }
         reactor.expire(Time::now(), resume);
-        // The loop may sleep. The kernel does not wake it for a call if the guest has taken the call's
-        // event.
-        // Nor does it wake the loop for threads that must go on there. A loop in which no thread is
-        // left waits for no event, and its scheduler must notice that.
+        // The loop may sleep. The kernel does not wake it for a call if the guest has taken the
+        // call's event. Nor does it wake the loop for threads that must go on there. A loop in
+        // which no thread is left waits for no event, and its scheduler must notice that.
         let is_to_wake = is_called || !homebound.is_empty() || armed > 0 && reactor.armed() == 0;
         // A foreign waker may do anything, and the loop must not wait for that.
         drop(table);
@@ -286,8 +285,8 @@ impl EventLoop {
             wait = Some(Duration::ZERO);
         }
         let others = table.reactor.waiting() > 0;
-        // While the loop sleeps, guests may visit the table. The kernel may have woken the loop's OS
-        // thread, which then waits for a CPU, and the events wait with it.
+        // While the loop sleeps, guests may visit the table. The kernel may have woken the loop's
+        // OS thread, which then waits for a CPU, and the events wait with it.
         let outside = asleep.then(|| table.leave());
         let turn = self.disk.turn(cpu, wait, self.epoll.as_fd(), others);
         drop(outside);
