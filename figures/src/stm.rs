@@ -412,7 +412,7 @@ pub(crate) fn sets(effort: Effort) -> Result<Table, String> {
             .into(),
     );
     table.notes.push(
-        "the map of ours is a TSet, which grows; that of GHC is an array of buckets whose number fits the keys, and which hashes a key to itself"
+        "the map of ours is a TSet, which grows; that of GHC is an array of as many buckets as fit the keys, and hashes a key to itself"
             .into(),
     );
     table.notes.extend(lost);
