@@ -1,4 +1,4 @@
-//! AttemptConditions: the predicates for which transactions wait, which the commits evaluate.
+//! Conditions: the predicates for which transactions wait, which the commits evaluate.
 //!
 //! A transaction that waits for a [predicate](Tx::wait_for) registers a [`WakeCondition`] in the
 //! variables that the predicate has read. A commit that writes one of them evaluates the predicate,

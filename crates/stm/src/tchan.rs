@@ -160,10 +160,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     where
         T: Clone,
     {
-        match self.try_read(tx)? {
-            Some(value) => Ok(value),
-            None => tx.retry(),
-        }
+        tx.some_or_retry(self.try_read(tx)?)
     }
 
     /// Takes a clone of the next value, if there is one.
@@ -190,10 +187,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     /// # Panics
     /// If this channel is [only written](TChan::new_broadcast).
     pub fn peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
-        match self.try_peek(tx)? {
-            Some(value) => Ok(value),
-            None => tx.retry(),
-        }
+        tx.some_or_retry(self.try_peek(tx)?)
     }
 
     /// A reference to the next value, which stays, if there is one.

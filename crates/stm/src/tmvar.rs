@@ -57,10 +57,7 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     /// # Errors
     /// As [`TVar::read`] and [`Tx::retry`].
     pub fn read<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
-        match self.value.read(tx)? {
-            Some(value) => Ok(value),
-            None => tx.retry(),
-        }
+        tx.some_or_retry(self.value.read(tx)?.as_ref())
     }
 
     /// Takes a clone of the value, and leaves the variable empty; retries while it is empty. The

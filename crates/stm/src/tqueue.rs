@@ -156,10 +156,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     where
         T: Clone,
     {
-        match self.try_pop(tx)? {
-            Some(value) => Ok(value),
-            None => tx.retry(),
-        }
+        tx.some_or_retry(self.try_pop(tx)?)
     }
 
     /// Takes a clone of the first value, if the queue is not empty.
@@ -188,10 +185,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     /// # Errors
     /// As [`TVar::read`] and [`Tx::retry`].
     pub fn peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
-        match self.try_peek(tx)? {
-            Some(value) => Ok(value),
-            None => tx.retry(),
-        }
+        tx.some_or_retry(self.try_peek(tx)?)
     }
 
     /// A reference to the first value, which stays, if the queue is not empty.

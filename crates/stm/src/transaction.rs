@@ -512,6 +512,15 @@ impl<E: Engine> Tx<E> {
         Err(Stop(StopReason::Retry))
     }
 
+    /// The value that an operation of the form `try_` has given; retries if it has given none.
+    #[inline]
+    pub(crate) fn some_or_retry<T>(&self, value: Option<T>) -> Tried<T> {
+        match value {
+            Some(value) => Ok(value),
+            None => self.retry(),
+        }
+    }
+
     /// Runs `first`; if it retries, undoes its writes and runs `second` instead. If that retries
     /// too, the transaction waits for the variables that either of them has read.
     ///
