@@ -56,6 +56,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri compat", |ci| ci.miri(COMPAT_UNDER_MIRI)),
     ("miri schedulers", |ci| ci.miri(SCHEDULERS_UNDER_MIRI)),
     ("miri stm", |ci| ci.miri(STM_UNDER_MIRI)),
+    ("miri lazy", |ci| ci.miri(&["--package", "selvedge-lazy", "--test", "suite"])),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
     ("every order", every_order),
@@ -69,7 +70,8 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
 const SIDES: usize = 2;
 
 /// Packages with protocols that loom checks, in tests with names that begin with `loom_`.
-const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm"];
+const UNDER_LOOM: &[&str] =
+    &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm", "selvedge-lazy"];
 
 /// Those tests of `stm` in which memory is freed while others may read it, under the default
 /// engine. The other engines free it by the same code.

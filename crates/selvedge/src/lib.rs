@@ -9,6 +9,7 @@
 //! | generators, iteratees, and pipelines of them | [`coroutine`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
 //! | variables that several threads read and write at one moment | [`stm`] |
+//! | values that are made when they are needed | [`lazy`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
@@ -70,6 +71,8 @@ pub use selvedge_io::time::{sleep, sleep_until};
 pub use selvedge_io::{
     EventLoop, NonBlocking, blocking, calls, fs, io, net, pipe, pool, process, signal, stdio, time, wheel,
 };
+#[doc(inline)]
+pub use selvedge_lazy as lazy;
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, Spawned, WorkStealing, block_on, set_deadline, set_priority, work_stealing,

@@ -1,6 +1,6 @@
 //! Buffers that operations own while the kernel works on them.
 
-use super::region::{self, Region};
+use super::region::{self, DiskRegion};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 use std::fmt;
@@ -198,7 +198,7 @@ const _: () = assert!(region::BLOCK == AlignedBuf::ALIGNMENT);
 impl Bytes {
     /// Takes a buffer that is still to come from the region, if the buffer fits into a block and
     /// the region has one.
-    pub(super) fn come_from(&mut self, region: &Region) {
+    pub(super) fn come_from(&mut self, region: &DiskRegion) {
         if let Bytes::ToCome(length) = *self
             && length as usize <= region::BLOCK
             && let Some(start) = region.take()

@@ -1,7 +1,7 @@
 //! The operations on files: what each owns, and how an OS thread that may block performs it.
 
 use super::buffer::Bytes;
-use super::region::Region;
+use super::region::DiskRegion;
 use crate::sys::{self, Call, Fd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -115,7 +115,7 @@ impl Transfer {
     }
 
     /// Takes a buffer that is still to come from the region, if the region has a free block.
-    pub(crate) fn come_from(&mut self, region: &Region) {
+    pub(crate) fn come_from(&mut self, region: &DiskRegion) {
         self.bytes.come_from(region);
     }
 
