@@ -40,17 +40,17 @@ use std::panic::Location;
 /// as a panic.
 ///
 /// ```
-/// use selvedge::{lazy::Lazy, scope::race, sleep};
+/// use selvedge::{lazy::Lazy, scope::race, sleep, yield_now};
 /// use std::time::Duration;
 ///
 /// let slow = Lazy::future(async {
-///     sleep(Duration::from_millis(5)).await;
+///     sleep(Duration::from_millis(50)).await;
 ///     5
 /// });
 /// let hasty = slow.clone();
 /// selvedge::run_local(async move {
 ///     let hurry = async {
-///         sleep(Duration::from_millis(1)).await;
+///         yield_now().await;
 ///         0
 ///     };
 ///     assert_eq!(race((async { *hasty.force().await }, hurry)).await, 0);
