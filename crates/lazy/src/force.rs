@@ -160,6 +160,27 @@ impl<'a> Settle<'a> {
     }
 }
 
+impl<'a> Settle<'a> {
+    /// As [`new`](Settle::new), for an OS thread that blocks. If the node is idle, its body is polled
+    /// here once, because mostly it ends at once, and then neither waker nor driver is needed.
+    #[inline]
+    pub(crate) fn begun(node: &'a NodeHandle, place: &'static Location<'static>) -> Settle<'a> {
+        let mut settle = Settle::new(node, place);
+        if node.head().record() == 0
+            && let Some(claim) = node.head().claim()
+        {
+            settle.stage = SettleStage::Evaluating(claim, None);
+            let up = frame().map_or(ptr::null(), ptr::from_ref);
+            let alone = BodyFrame { node: node.pointer(), up, depth: 1, driver: ptr::null(), index: 0 };
+            // SAFETY: this future has the claim, and `node` is a handle.
+            if unsafe { poll_in(&alone, &mut Context::from_waker(Waker::noop())) }.is_ready() {
+                settle.stage = SettleStage::Looking;
+            }
+        }
+        settle
+    }
+}
+
 impl Future for Settle<'_> {
     type Output = Result<(), NoValue>;
 

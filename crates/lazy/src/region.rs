@@ -130,7 +130,7 @@ impl<T> ThunkWord for Option<&T> {
 /// How the thunks of a region are entered and updated: see the types that implement it.
 pub trait ThunkEntry: entry::Protocol {}
 
-/// One OS thread, without any order of memory: see [`Region::unsynchronised`].
+/// One OS thread, without any order of memory: see [`Region::with`].
 #[derive(Debug, Clone, Copy)]
 pub enum Unsynchronised {}
 
@@ -167,6 +167,8 @@ mod entry {
 
     #[expect(unnameable_types, reason = "only the protocols here keep the region's promises")]
     pub trait Protocol: 'static {
+        /// A type that is Sync if a region may be used by several threads.
+        type Threads;
         /// Whether an update orders the result before the header.
         const ORDERED: bool = true;
         /// The kind of hole that the entry leaves, or 0.
@@ -204,20 +206,25 @@ mod entry {
     }
 
     impl Protocol for super::Unsynchronised {
+        type Threads = *mut ();
         const ORDERED: bool = false;
         const HOLE: usize = 0;
     }
     impl Protocol for super::LockFree {
+        type Threads = ();
         const HOLE: usize = 0;
     }
     impl Protocol for super::Grey {
+        type Threads = ();
         const HOLE: usize = GREY;
     }
     impl Protocol for super::OneCas {
+        type Threads = ();
         const HOLE: usize = BLACK;
         const CLAIMS: bool = true;
     }
     impl Protocol for super::TwoCas {
+        type Threads = ();
         const HOLE: usize = BLACK;
         const CLAIMS: bool = true;
         const UPDATES_BY_EXCHANGE: bool = true;
@@ -279,7 +286,7 @@ pub struct Region<E: ThunkEntry = Grey> {
     chunks: Mutex<Vec<RegionChunk>>,
     nurseries: AtomicUsize,
     counts: Mutex<RegionCounts>,
-    _entry: PhantomData<E>,
+    _entry: PhantomData<(E, E::Threads)>,
 }
 
 /// A piece of memory, freed with the region.
@@ -302,7 +309,7 @@ impl Drop for RegionChunk {
 impl<E: ThunkEntry> Region<E> {
     /// An empty region.
     pub fn new() -> Region<E> {
-        const { assert!(E::ORDERED, "an unsynchronised region is made by `unsynchronised`") };
+        const { assert!(E::ORDERED, "an unsynchronised region is made by `Region::with`") };
         Region::empty()
     }
 
@@ -334,12 +341,20 @@ impl<E: ThunkEntry> Region<E> {
 }
 
 impl Region<Unsynchronised> {
-    /// An empty region for one OS thread: the base line of comparisons.
+    /// Passes an empty region for this OS thread to `program`: the base line of comparisons.
     ///
-    /// # Safety
-    /// The region and its thunks are used on one OS thread.
-    pub unsafe fn unsynchronised() -> Region<Unsynchronised> {
-        Region::empty()
+    /// # Examples
+    /// ```
+    /// use selvedge::lazy::{Region, Unsynchronised};
+    ///
+    /// let answer = Region::<Unsynchronised>::with(|region| {
+    ///     let nursery = region.nursery();
+    ///     nursery.thunk(|_| 42).force(&nursery)
+    /// });
+    /// assert_eq!(answer, 42);
+    /// ```
+    pub fn with<R>(program: impl for<'r> FnOnce(&'r Region<Unsynchronised>) -> R) -> R {
+        program(&Region::empty())
     }
 }
 
@@ -562,8 +577,9 @@ impl<V, E: ThunkEntry> Clone for Thunk<'_, V, E> {
 impl<V, E: ThunkEntry> Copy for Thunk<'_, V, E> {}
 
 // SAFETY: closures and results in a region are Send and Sync, and the protocols order the result
-// before the header. A region of the one that does not stays on its OS thread, by the contract of
-// `Region::unsynchronised`.
+// before the header. That of `Unsynchronised` does not. A thunk of it is of no use on another OS
+// thread: all that reads it takes a nursery of the very lifetime `'r`, which `Region::with` has made
+// up, and the region of that lifetime is not Sync.
 unsafe impl<V: Send + Sync, E: ThunkEntry> Send for Thunk<'_, V, E> {}
 // SAFETY: as above.
 unsafe impl<V: Send + Sync, E: ThunkEntry> Sync for Thunk<'_, V, E> {}
@@ -601,7 +617,7 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
     }
 
     /// The value, if it is there.
-    pub fn get(self) -> Option<V> {
+    pub fn get(self, _: &Nursery<'r, E>) -> Option<V> {
         let is_there = E::load(&self.cell().header) == INDIRECTION;
         // SAFETY: as in `force`.
         is_there.then(|| unsafe { V::from_word(self.cell().result.load(Ordering::Relaxed)) })
@@ -697,11 +713,8 @@ impl HolePatience {
     }
 }
 
-impl<'r, V: ThunkWord + fmt::Debug + 'r, E: ThunkEntry> fmt::Debug for Thunk<'r, V, E> {
+impl<V, E: ThunkEntry> fmt::Debug for Thunk<'_, V, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.get() {
-            Some(value) => f.debug_tuple("Thunk").field(&value).finish(),
-            None => f.write_str("Thunk(not there)"),
-        }
+        f.debug_struct("Thunk").finish_non_exhaustive()
     }
 }

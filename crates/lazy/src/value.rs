@@ -3,7 +3,7 @@
 use crate::failed::NoValue;
 use crate::force::{Settle, is_within};
 use crate::node::{FAILED, NodeHandle, Once, Resumable};
-use selvedge_core::budget;
+use selvedge_core::{budget, in_thread};
 use selvedge_sync::wait_blocking;
 use std::fmt;
 use std::marker::PhantomData;
@@ -227,7 +227,24 @@ impl<T> Lazy<T> {
     pub fn force_blocking(&self) -> &T {
         match self.get() {
             Some(value) => value,
-            None => wait_blocking(self.force()),
+            None => self.settle_blocking(Location::caller()),
+        }
+    }
+
+    #[inline(never)]
+    #[track_caller]
+    fn settle_blocking(&self, place: &'static Location<'static>) -> &T {
+        let settle = match in_thread() {
+            true => Settle::new(&self.node, place),
+            false => Settle::begun(&self.node, place),
+        };
+        if let Some(value) = self.get() {
+            return value;
+        }
+        let settled = wait_blocking(settle);
+        match settled {
+            Ok(()) => self.get().expect("a node that is settled and has not failed has its value"),
+            Err(failed) => failed.throw(),
         }
     }
 

@@ -25,10 +25,10 @@ fn tree<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, depth: u32) -> Thunk<'r, u6
     })
 }
 
-fn lists_and_trees<E: ThunkEntry>(region: Region<E>) {
+fn lists_and_trees<E: ThunkEntry>(region: &Region<E>) {
     let nursery = region.nursery();
     let list = fibs(&nursery);
-    assert_eq!(list.get().map(|_| ()), None);
+    assert_eq!(list.get(&nursery).map(|_| ()), None);
     let tenth: Vec<u64> = list.iter(&nursery).take(10).collect();
     assert_eq!(tenth, [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]);
     let squares = list.map(&nursery, |n| n * n).filter(&nursery, |n| n % 2 == 1);
@@ -58,12 +58,11 @@ fn a_panic_leaves_the_thunk_as_it_was<E: ThunkEntry>() {
 
 #[test]
 fn each_engine_evaluates_lists_and_trees() {
-    // SAFETY: the region stays on this OS thread.
-    lists_and_trees(unsafe { Region::<Unsynchronised>::unsynchronised() });
-    lists_and_trees(Region::<LockFree>::new());
-    lists_and_trees(Region::<Grey>::new());
-    lists_and_trees(Region::<OneCas>::new());
-    lists_and_trees(Region::<TwoCas>::new());
+    Region::<Unsynchronised>::with(|region| lists_and_trees(region));
+    lists_and_trees(&Region::<LockFree>::new());
+    lists_and_trees(&Region::<Grey>::new());
+    lists_and_trees(&Region::<OneCas>::new());
+    lists_and_trees(&Region::<TwoCas>::new());
     a_panic_leaves_the_thunk_as_it_was::<LockFree>();
     a_panic_leaves_the_thunk_as_it_was::<Grey>();
     a_panic_leaves_the_thunk_as_it_was::<OneCas>();
