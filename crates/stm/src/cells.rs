@@ -15,9 +15,12 @@
 
 use crate::engine::Engine;
 use crate::primitives::{AtomicUsize, Ordering};
-use crate::session::{Free, Garbage};
-use crate::transaction::{Tried, Tx};
-use crate::var::{Borrowed, Inner, Pinned, VarKind, Word, bits_to_pointer, free_node, retire};
+use crate::session::{Free, Garbage, Pinned};
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::var::free_node;
+use crate::variable::{Borrowed, Inner, VarKind, retire};
+use crate::word::{Word, bits_to_pointer};
 use std::any::type_name;
 use std::marker::PhantomData;
 use std::ptr::NonNull;

@@ -1,8 +1,9 @@
 //! [`TSet`]: a set of keys.
 
 use crate::engine::{Engine, Versioned};
+use crate::stop::Tried;
 use crate::tmap::TMap;
-use crate::transaction::{Tried, Tx};
+use crate::transaction::Tx;
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
