@@ -54,6 +54,7 @@ mod engine;
 mod log;
 mod names;
 mod primitives;
+mod reads;
 mod run;
 mod session;
 mod stop;

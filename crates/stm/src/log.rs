@@ -1,18 +1,11 @@
 //! The log of one attempt of a transaction: the versions that it read, and the values that it is
 //! going to write.
 
+use crate::reads::{ReadEntry, Reads};
 use crate::session::{Free, Garbage};
 use crate::variable::Inner;
 use std::collections::{HashMap, HashSet};
 use std::ptr::NonNull;
-
-/// A variable, and what the engine notes of it to compare it later: its word when it was unlocked,
-/// without the bit `WAITERS`; or the bits of its value.
-#[derive(Clone, Copy)]
-pub(crate) struct ReadEntry {
-    pub(crate) inner: NonNull<Inner>,
-    pub(crate) seen: u64,
-}
 
 /// A variable, and its value to be.
 pub(crate) struct WriteEntry {
@@ -28,13 +21,13 @@ pub(crate) struct WriteEntry {
 /// The pointers to variables stay valid, because a variable is retired when its last handle is
 /// dropped, and the session of the log is pinned.
 pub(crate) struct Log {
-    /// One entry for each read, so a variable may have several.
-    pub(crate) reads: Vec<ReadEntry>,
+    pub(crate) reads: Reads,
     /// Its capacity is at least `FEW`.
     pub(crate) writes: Vec<WriteEntry>,
     /// See [`needs_search`](Log::needs_search).
     filter: u64,
-    /// One of the fields below is not as in a new log.
+    /// Whether the end of the attempt has more to do than that of an ordinary one: see
+    /// [`is_ordinary`](Log::is_ordinary).
     has_more: bool,
     /// The places of variables among `writes`, once these are many.
     index: HashMap<NonNull<Inner>, usize>,
@@ -67,7 +60,7 @@ fn bit(inner: NonNull<Inner>) -> u64 {
 impl Log {
     pub(crate) fn new() -> Log {
         Log {
-            reads: Vec::with_capacity(FEW),
+            reads: Reads::new(),
             writes: Vec::with_capacity(FEW),
             filter: 0,
             has_more: false,
@@ -78,8 +71,8 @@ impl Log {
         }
     }
 
-    /// False if a read of the variable is an ordinary one: the attempt has not written it, and
-    /// nothing else is to be known about its reads.
+    /// False if the attempt may read the variable as an ordinary one does: it has not written the
+    /// variable, has no turn and has met no conflict.
     ///
     /// The filter has one bit for each written variable, several may share one. It has all bits
     /// after [`search_always`](Log::search_always).
@@ -92,6 +85,7 @@ impl Log {
     /// From now on until the end of the attempt, each variable needs a search.
     pub(crate) fn search_always(&mut self) {
         self.filter = u64::MAX;
+        self.has_more = true;
     }
 
     /// The place of a variable among the writes.
@@ -104,7 +98,6 @@ impl Log {
         }
     }
 
-    #[inline(always)]
     pub(crate) fn note_read(&mut self, inner: NonNull<Inner>, seen: u64) {
         self.reads.push(ReadEntry { inner, seen });
     }
@@ -190,13 +183,19 @@ impl Log {
         &self.reads
     }
 
-    /// Whether a log whose writes are published needs more than [`clear`](Log::clear).
+    /// Whether this attempt has no turn, has met no conflict, has no branch and nothing to run at
+    /// its end, and has written each variable once and few of them.
     #[inline(always)]
-    pub(crate) fn has_more(&self) -> bool {
-        self.has_more
+    pub(crate) fn is_ordinary(&self) -> bool {
+        !self.has_more
     }
 
-    /// Empties a log of which all nodes are published.
+    /// Marks the attempt as one that is not [ordinary](Log::is_ordinary).
+    pub(crate) fn set_unordinary(&mut self) {
+        self.has_more = true;
+    }
+
+    /// Empties the log of an ordinary attempt, whose nodes are published.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.writes.clear();
