@@ -8,6 +8,7 @@
 use crate::condition::{AttemptConditions, ToWake, WakeCondition};
 use crate::engine::{Conflict, Engine, Waiting, read_in_turn};
 use crate::log::BranchMark;
+use crate::nodes;
 use crate::reads::ReadEntry;
 use crate::session::{self, Free, Garbage, Session};
 use crate::stop::{Abort, Stop, StopReason, Tried};
@@ -169,20 +170,22 @@ impl<E: Engine> AttemptState<E> {
     #[inline(always)]
     fn load(&mut self, inner: Borrowed<'_>) -> Tried<*mut ()> {
         let log = &mut self.session.log;
-        if !log.needs_search(inner.pointer())
-            && log.reads.has_room()
+        if log.needs_search(inner.pointer()) {
+            return self.load_with_search(inner);
+        }
+        if log.reads.has_room()
             && let Some((seen, value)) = E::glance(&mut self.engine, log, &inner)
         {
             // SAFETY: there is room.
             unsafe { log.reads.push_within(ReadEntry { inner: inner.pointer(), seen }) };
             return Ok(value);
         }
-        self.load_slowly(inner)
+        E::read(&mut self.engine, log, inner).map_err(|conflict| self.stop(conflict))
     }
 
-    /// Any read.
+    /// A read of a variable that the attempt has perhaps written; or in a turn, or after a conflict.
     #[inline(never)]
-    fn load_slowly(&mut self, inner: Borrowed<'_>) -> Tried<*mut ()> {
+    fn load_with_search(&mut self, inner: Borrowed<'_>) -> Tried<*mut ()> {
         let log = &mut self.session.log;
         if self.has_conflict {
             return Err(Stop(StopReason::Conflict));
@@ -326,6 +329,16 @@ impl<E: Engine> Tx<E> {
         debug_assert!(self.state.try_borrow_mut().is_ok(), "no borrow lasts while the program's code runs");
         // SAFETY: as above.
         unsafe { &mut *self.state.as_ptr() }.session.log.write(inner.pointer(), value, free);
+    }
+
+    /// As `store`, for a value in a node.
+    #[inline(always)]
+    pub(crate) fn store_node<T: Send + Sync + 'static>(&self, inner: Borrowed<'_>, value: T) {
+        debug_assert!(self.state.try_borrow_mut().is_ok(), "no borrow lasts while the program's code runs");
+        // SAFETY: as above.
+        let session = unsafe { &mut *self.state.as_ptr() }.session();
+        let node = session.spare.make(value).cast();
+        session.log.write(inner.pointer(), node, Some(nodes::free::<T>));
     }
 }
 

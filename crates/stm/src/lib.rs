@@ -53,6 +53,7 @@ mod condition;
 mod engine;
 mod log;
 mod names;
+mod nodes;
 mod primitives;
 mod reads;
 mod run;

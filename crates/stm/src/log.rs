@@ -5,6 +5,7 @@ use crate::reads::{ReadEntry, Reads};
 use crate::session::{Free, Garbage};
 use crate::variable::Inner;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr::NonNull;
 
 /// A variable, and its value to be.
@@ -30,7 +31,7 @@ pub(crate) struct Log {
     /// [`is_ordinary`](Log::is_ordinary).
     has_more: bool,
     /// The places of variables among `writes`, once these are many.
-    index: HashMap<NonNull<Inner>, usize>,
+    index: HashMap<NonNull<Inner>, usize, BuildHasherDefault<AddressHasher>>,
     /// What a branch of the transaction changed in writes from before the branch.
     undo: Vec<(usize, *mut ())>,
     branches: usize,
@@ -51,10 +52,40 @@ pub(crate) struct BranchMark {
 /// The number of writes up to which they are searched one by one.
 const FEW: usize = 16;
 
-/// The bit of a variable in the filter, by Fibonacci hashing of its address.
+/// Fibonacci hashing of an address: the upper bits of the result are those to use.
+#[inline(always)]
+fn spread(address: u64) -> u64 {
+    address.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The bit of a variable in the filter.
 #[inline(always)]
 fn bit(inner: NonNull<Inner>) -> u64 {
-    1 << ((inner.addr().get() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
+    1 << (spread(inner.addr().get() as u64) >> 58)
+}
+
+/// Hashes the address of a variable. The addresses come from the allocator, so no input of the
+/// program can make them collide.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = spread(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    #[inline]
+    fn write_usize(&mut self, address: usize) {
+        let hash = spread(address as u64);
+        // The table takes its place from the lower bits.
+        self.0 = hash ^ hash >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Log {
@@ -64,7 +95,7 @@ impl Log {
             writes: Vec::with_capacity(FEW),
             filter: 0,
             has_more: false,
-            index: HashMap::new(),
+            index: HashMap::default(),
             undo: Vec::new(),
             branches: 0,
             superseded: Vec::new(),

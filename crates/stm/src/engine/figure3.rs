@@ -119,6 +119,7 @@ impl sealed::Engine for Figure3 {
         Some((word, value))
     }
 
+    #[inline(never)]
     fn read(passes: &mut Passes, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
         let (seen, value) = look_again(&inner)?;
         log.note_read(inner.pointer(), seen);

@@ -107,6 +107,7 @@ impl sealed::Engine for NOrec {
         (sequence().load(Ordering::SeqCst) == attempt.snapshot).then_some((value.addr() as u64, value))
     }
 
+    #[inline(never)]
     fn read(attempt: &mut Sequenced, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
         let value = match attempt.is_locked {
             true => inner.value.load(Ordering::Acquire),

@@ -109,6 +109,7 @@ impl sealed::Engine for Versioned {
         (word <= snapshot.stamp || word < WAITERS && log.reads.is_empty()).then_some((word, value))
     }
 
+    #[inline(never)]
     fn read(snapshot: &mut Snapshot, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
         let (word, value) = look_again(&inner)?;
         log.note_read(inner.pointer(), word);
