@@ -47,8 +47,8 @@ pub(crate) struct Waiters {
     conditions: Arc<Vec<Arc<WakeCondition>>>,
 }
 
-/// Waiters that keep their places in the list until they leave, so that they leave in constant time.
-/// The next waiter takes a place that is free.
+/// Waiters that keep their places in the list until they leave, so that they leave in constant
+/// time. The next waiter takes a place that is free.
 #[derive(Default)]
 struct WaiterPlaces {
     places: Vec<Option<Arc<WaitingTx>>>,
@@ -70,8 +70,8 @@ impl WaiterPlaces {
         (self.places.len() - 1) as u32
     }
 
-    /// Takes a waiter out, unless it is not there any more: a commit has taken all waiters, and this
-    /// may be another list, made since.
+    /// Takes a waiter out, unless it is not there any more: a commit has taken all waiters, and
+    /// this may be another list, made since.
     fn leave(&mut self, place: u32, waiter: &Arc<WaitingTx>) {
         if let Some(entry) = self.places.get_mut(place as usize)
             && entry.as_ref().is_some_and(|there| Arc::ptr_eq(there, waiter))
