@@ -268,8 +268,8 @@ impl Ci<'_> {
     }
 }
 
-/// Every example is a program that ends by itself. The step `tests` has built them, with the features
-/// that the whole workspace asks for.
+/// Every example is a program that ends by itself. The step `tests` has built them, with the
+/// features that the whole workspace asks for.
 fn examples(ci: &mut Ci) -> Result<(), String> {
     let package = ci.workspace.package(EXAMPLES).ok_or(format!("no package {EXAMPLES}"))?;
     let built = ci.workspace.target_dir.join("debug/examples");
