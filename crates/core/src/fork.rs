@@ -1,5 +1,9 @@
 //! The system call that creates a thread ([`fork`]), and the function that creates one without a
-//! system call ([`detach`]).
+//! system call ([`detach`]); each has a `_local` form for futures that stay on their OS thread.
+//!
+//! Programs and the web server's accept loop (`http`'s `site.rs`) call them. Threads with a join
+//! handle come from `join.rs` (`spawn`). The new thread is owned by the request slot, then by the
+//! node `Trace::Fork`, so a fork whose node is dropped cancels the child.
 
 use crate::budget;
 use crate::cpu::ask::{direct, retract};
