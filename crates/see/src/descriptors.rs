@@ -1,4 +1,7 @@
-//! What descriptors are, in words.
+//! `Descriptors`: what a descriptor is, in words, such as `tcp 127.0.0.1:80 to 127.0.0.1:41234`.
+//!
+//! `dump.rs` asks it while it writes a dump, and `recorder.rs` for a report of a deadlock. It reads
+//! `/proc` once, at the first socket, so one `Descriptors` serves one dump and no longer.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,4 +1,9 @@
-//! The thread dump: every thread, what it waits for, since when, and which thread would wake it.
+//! The thread dump ([`dump`], [`Dump`]): every thread, what it waits for, since when, and which
+//! thread would wake it.
+//!
+//! Programs call it, and so does the answer to a signal (`environment.rs`). It reads what the
+//! observer of each CPU has written down (`recorder.rs`), and asks the CPUs for threads that have
+//! not run yet. No CPU is stopped for it, so a dump is not of one moment.
 
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};

@@ -1,4 +1,8 @@
-//! Seeing by environment variable, without a change to the program.
+//! Seeing by environment variable (`SELVEDGE_SEE`), without a change to the program:
+//! [`from_environment`], and [`Seeing`], which writes what is to be written at the end.
+//!
+//! The runners of the façade and `apps/httpd` call it when they start. It turns the variable into
+//! calls of the other files of this crate.
 
 use crate::helper::{answer_signal, watch};
 use crate::{counters, dump, on, timeline, write_timeline};
