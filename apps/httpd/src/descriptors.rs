@@ -1,4 +1,8 @@
-//! How the descriptors that the process may have are shared out.
+//! How the descriptors that the process may have are shared out: `shares` raises the limit and
+//! computes what each worker may use for connections and for cached files.
+//!
+//! `main.rs` calls it once, before the workers start, and puts the `Shares` into each site's
+//! `Config`. A worker that used more would fail to accept or to open a file.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
