@@ -1,5 +1,10 @@
 //! What happens when a stack overflows: a message that names the thread, and the end of the
 //! process.
+//!
+//! `expect` installs the handler of `SIGSEGV`; `stack.rs` calls it when it makes a stack. The
+//! handler runs on a stack of its own and may do only what is safe in a signal handler: no
+//! allocation, no lock, no formatting. A fault at any other address goes to the handler that was
+//! there before.
 
 use crate::stack::CURRENT;
 use std::cell::UnsafeCell;
