@@ -2,8 +2,9 @@
 //! system call ([`detach`]); each has a `_local` form for futures that stay on their OS thread.
 //!
 //! Programs and the web server's accept loop (`http`'s `site.rs`) call them. Threads with a join
-//! handle come from `join.rs` (`spawn`). The new thread is owned by the request slot, then by the
-//! node `Trace::Fork`, so a fork whose node is dropped cancels the child.
+//! handle come from `join.rs` (`spawn`). The request slot owns the new thread until the end of the
+//! step; then the node `Trace::Fork` does, so a scheduler that drops the node cancels the new
+//! thread.
 
 use crate::budget;
 use crate::cpu::ask::{direct, retract};

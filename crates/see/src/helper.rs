@@ -1,9 +1,9 @@
 //! The one OS thread of this crate: it watches over long steps ([`watchdog`]) and waits for signals
 //! ([`on_signal`]). It starts with the first order.
 //!
-//! Programs call these two; `environment.rs` calls `watch` and `answer_signal`, the forms whose
-//! actions wake no thread. The difference matters for deadlocks: while the helper may run code of
-//! the program, it counts as active (`core`'s `quiet.rs`), and no deadlock is reported.
+//! Programs call these two; `environment.rs` calls `watch` and `answer_signal`, for actions that
+//! wake no thread. The difference matters for deadlocks: while the helper may run code of the
+//! program, it counts as active (`core`'s `quiet.rs`), and no deadlock is reported.
 
 use crate::named;
 use crate::recorder::{self, lock};

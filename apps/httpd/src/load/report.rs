@@ -3,7 +3,6 @@
 //!
 //! `figures` reads that JSON (`web/load.rs` there), so its names are an interface.
 
-
 use std::fmt::{self, Display};
 use std::time::Duration;
 
