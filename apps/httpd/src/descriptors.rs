@@ -8,30 +8,32 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::options::Refusal;
 
-/// What one worker may have.
+/// The numbers of descriptors that one worker may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shares {
     pub(crate) cache_files: usize,
     pub(crate) connections: usize,
 }
 
-/// Descriptors of the process that are there whatever is served: the standard streams, the log,
+/// The descriptors that each process has beside its workers: the standard streams, the log,
 /// signals.
 const PROCESS: u64 = 10;
 
-/// Those of a worker: its event loop, its rings, the root, a file that is being looked up. For each
-/// address it has two more: a listener, and a connection that waits until others have gone.
+/// The descriptors of a worker: its event loop, its rings, the root, a file that is being looked
+/// up. For each address it has two more: a listener, and a connection that waits until others have
+/// gone.
 const WORKER: u64 = 8;
 
 /// One descriptor of so many is kept for files that are sent and no longer cached, and this many at
 /// most.
 const SPARE: (u64, u64) = (16, 64);
 
-/// With fewer connections than this it is said how many there may be.
+/// If a worker may have fewer connections than this, `shares` says so on standard error.
 const CONNECTIONS_FEW: usize = 64;
 
-/// Raises the limit of open descriptors as far as that goes, and shares it out among `workers`
-/// workers that listen at `addresses` addresses each, with at most `cache_files` cached files.
+/// Raises the limit of open descriptors as far as the system permits, and shares it out among
+/// `workers` workers that listen at `addresses` addresses each, with at most `cache_files` cached
+/// files.
 ///
 /// # Errors
 /// If the limit leaves no connection to a worker.
@@ -57,7 +59,7 @@ pub(crate) fn shares(addresses: usize, workers: usize, cache_files: usize) -> Re
     Ok(shares)
 }
 
-/// What each worker gets of `limit` descriptors; `None` if that is no connection.
+/// The share of each worker in `limit` descriptors; `None` if no connection is left to it.
 fn share(limit: u64, addresses: u64, workers: u64, cache_files: usize) -> Option<Shares> {
     let spare = (limit / SPARE.0).min(SPARE.1);
     let fixed = PROCESS + workers * (WORKER + 2 * addresses) + spare;
