@@ -28,7 +28,7 @@ const WORKER: u64 = 8;
 /// most.
 const SPARE: (u64, u64) = (16, 64);
 
-/// If a worker may have fewer connections than this, `shares` says so on standard error.
+/// If all workers together may have fewer connections, `shares` says so on standard error.
 const CONNECTIONS_FEW: usize = 64;
 
 /// Raises the limit of open descriptors as far as the system permits, and shares it out among
@@ -42,7 +42,7 @@ pub(crate) fn shares(addresses: usize, workers: usize, cache_files: usize) -> Re
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let limit = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => raised,
-        // It is the system's maximum that stands against it; what there is will do.
+        // The system's own maximum is lower. The present limit stays.
         Err(_) => limit,
     };
     let limit = limit.current.unwrap_or(u64::MAX);
