@@ -1,0 +1,4 @@
+//! The build runner from outside: its parsers, its logs, and its builds beside ninja's.
+
+mod depfiles;
+mod manifests;
