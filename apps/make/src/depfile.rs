@@ -16,7 +16,7 @@ pub struct Depfile {
 /// backslash at the end of a line goes on with the next line. O(length).
 ///
 /// # Errors
-/// If a path stands before any colon only, or an input has inputs of its own.
+/// If there are paths and no colon, or an input has inputs of its own.
 ///
 /// # Examples
 /// ```
@@ -29,7 +29,9 @@ pub fn parse(text: &[u8]) -> Result<Depfile, &'static str> {
     let mut reader = Reader { text, at: 0 };
     let mut known = std::collections::HashSet::new();
     // Whether the rule has had its colon, and whether one of its targets is an input of another.
-    let (mut behind, mut poisoned, mut any) = (false, false, false);
+    let (mut behind, mut poisoned) = (false, false);
+    // Whether there is a path at all, and whether some rule has had its colon.
+    let (mut any, mut any_rule) = (false, false);
     while let Some(word) = reader.word() {
         let Word { mut path, end_of_rule } = word;
         let colon = !behind && path.last() == Some(&b':');
@@ -53,12 +55,13 @@ pub fn parse(text: &[u8]) -> Result<Depfile, &'static str> {
             }
         }
         behind |= colon;
+        any_rule |= colon;
         if end_of_rule {
-            if any && !behind {
-                return Err("expected ':' in depfile");
-            }
-            (behind, poisoned, any) = (false, false, false);
+            (behind, poisoned) = (false, false);
         }
+    }
+    if any && !any_rule {
+        return Err("expected ':' in depfile");
     }
     Ok(depfile)
 }
