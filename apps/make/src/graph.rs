@@ -442,12 +442,11 @@ impl Graph {
         outputs.filter(|output| !used[output.index()]).collect()
     }
 
-    /// For each node, the edges that have it as an input or a validation. O(size of the graph).
+    /// For each node, the edges that have it as an input. O(size of the graph).
     pub fn users(&self) -> Vec<Vec<EdgeId>> {
         let mut users = vec![Vec::new(); self.nodes()];
         for edge in self.edge_ids() {
-            let validations = self.files_of(edge, Files::Validations).iter().copied();
-            for input in self.inputs(edge).chain(validations) {
+            for input in self.inputs(edge) {
                 let of_input: &mut Vec<EdgeId> = &mut users[input.index()];
                 if of_input.last() != Some(&edge) {
                     of_input.push(edge);

@@ -542,6 +542,8 @@ impl Project {
             .map_err(|error| format!("loading '{}': {error}", self.graph.path_text(file)))?;
         let edges = dyndep::load(&mut self.graph, file, &text)?;
         self.loaded.push(file);
+        let outputs = edges.iter().flat_map(|edge| self.graph.outputs(*edge));
+        self.build_log.meet(&self.graph, outputs);
         Ok(edges)
     }
 

@@ -153,6 +153,15 @@ impl BuildLog {
         self.entries[node.index()] = Some(entry);
     }
 
+    /// A dyndep file has named outputs of which the manifest does not know.
+    pub fn meet(&mut self, graph: &Graph, outputs: impl IntoIterator<Item = NodeId>) {
+        for output in outputs {
+            if let Some(entry) = self.strangers.remove(graph.path(output)) {
+                self.set_entry(output, entry);
+            }
+        }
+    }
+
     /// What the log says of an output.
     pub fn entry(&self, output: NodeId) -> Option<Entry> {
         self.entries.get(output.index()).copied().flatten()

@@ -86,6 +86,15 @@ fn write_query(graph: &Graph, node: NodeId, users: &[EdgeId], out: &mut impl Wri
     for output in users.iter().flat_map(|edge| graph.outputs(*edge)) {
         writeln!(out, "    {}", graph.path_text(output))?;
     }
+    let validates = |edge: &EdgeId| graph.files_of(*edge, Files::Validations).contains(&node);
+    for (index, edge) in graph.edge_ids().filter(validates).enumerate() {
+        if index == 0 {
+            writeln!(out, "  validation for:")?;
+        }
+        for output in graph.outputs(edge) {
+            writeln!(out, "    {}", graph.path_text(output))?;
+        }
+    }
     Ok(())
 }
 

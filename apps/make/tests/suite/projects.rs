@@ -145,7 +145,7 @@ pub(crate) fn edit(directories: &[&Path], dice: &mut Dice, step: usize) -> Strin
         }
         2 => {
             append(&source, &format!("more {step}"));
-            format!("{source}")
+            source
         }
         3 => {
             append(&header, &format!("more {step}"));
