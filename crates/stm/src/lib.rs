@@ -11,7 +11,8 @@
 //! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`], [`wait_for`] |
 //! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::wait_for`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
 //! | made of them | [`TMVar`], [`TSem`], [`TQueue`], [`TBQueue`], [`TChan`] |
-//! | with many parts | [`TArray`], [`TMap`], [`TSet`], [`TCounter`] |
+//! | with many parts | [`TArray`], [`TWordArray`], [`TMap`], [`TSet`], [`TCounter`] |
+//! | the hasher of maps | [`HashState`], [`KeyHasher`] |
 //! | engines | [`Versioned`], [`Figure3`], [`NOrec`], [`GlobalLock`] |
 //!
 //! # Where they work
@@ -50,6 +51,7 @@
 mod cells;
 mod condition;
 mod engine;
+mod hasher;
 mod log;
 mod names;
 mod primitives;
@@ -70,11 +72,13 @@ mod transaction;
 mod tsem;
 mod tset;
 mod turn;
+mod tword_array;
 mod var;
 mod wait;
 mod world;
 
 pub use engine::{Engine, Figure3, GlobalLock, NOrec, Versioned};
+pub use hasher::{HashState, KeyHasher};
 pub use run::{
     atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with, wait_for,
 };
@@ -89,4 +93,5 @@ pub use tqueue::TQueue;
 pub use transaction::{Abort, Ending, Stop, Tried, Tx};
 pub use tsem::TSem;
 pub use tset::TSet;
+pub use tword_array::TWordArray;
 pub use var::{TVar, TWord, Word};

@@ -105,7 +105,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     /// If the capacity is 0.
     pub fn with_engine(capacity: usize) -> TBQueue<T, E> {
         assert!(capacity > 0, "a queue without room is always full");
-        let cells = Cells::new((0..capacity).map(|_| None).collect());
+        let cells = Cells::new((), capacity, None, || None);
         TBQueue {
             ring: Arc::new(QueueRing { first: TWord::with_engine(0), next: TWord::with_engine(0), cells }),
         }

@@ -49,7 +49,7 @@ struct QueueEnds<T: Send + Sync + 'static, E: Engine> {
 
 /// The places of some values. A place is empty before its value has come and after it was taken.
 struct Segment<T: Send + Sync + 'static, E: Engine> {
-    cells: Arc<Places<T, E>>,
+    cells: Places<T, E>,
 }
 
 type Places<T, E> = Cells<Option<Box<Queued<T, E>>>, E>;
@@ -66,7 +66,7 @@ const PLACES: usize = 8;
 
 impl<T: Send + Sync + 'static, E: Engine> Segment<T, E> {
     fn new() -> Segment<T, E> {
-        Segment { cells: Arc::new(Cells::new((0..PLACES).map(|_| None).collect())) }
+        Segment { cells: Cells::new((), PLACES, None, || None) }
     }
 
     fn fill(&self, tx: &Tx<E>, place: usize, value: T, following: Option<Segment<T, E>>) {
@@ -107,7 +107,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     /// As [`TVar::read`].
     ///
     /// # Complexity
-    /// One allocation; two reads and two writes. Each eighth push makes a segment: four allocations
+    /// One allocation; two reads and two writes. Each eighth push makes a segment: two allocations
     /// more, and one write.
     pub fn push(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let (place, segment) = (self.ends.next.read(tx)?, self.ends.last_segment.read(tx)?);

@@ -68,6 +68,11 @@ impl VarKind {
     pub(crate) const fn plain(free: Free, type_name: fn() -> &'static str) -> VarKind {
         VarKind { free, type_name, is_named: false }
     }
+
+    /// A kind with names, which `free` forgets.
+    pub(crate) const fn named(free: Free, type_name: fn() -> &'static str) -> VarKind {
+        VarKind { free, type_name, is_named: true }
+    }
 }
 
 /// The kinds of variables with values of type T in nodes.
