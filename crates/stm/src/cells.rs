@@ -23,9 +23,12 @@
 use crate::engine::Engine;
 use crate::names;
 use crate::primitives::{AtomicUsize, Ordering};
-use crate::session::{Free, Garbage};
-use crate::transaction::{Tried, Tx};
-use crate::var::{Borrowed, Inner, Pinned, VarKind, Word, bits_to_pointer, free_node, retire};
+use crate::session::{Free, Garbage, Pinned};
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::var::free_node;
+use crate::variable::{Borrowed, Inner, VarKind, retire};
+use crate::word::{Word, bits_to_pointer};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -181,12 +184,18 @@ impl<H> CellBlock<H> {
     }
 }
 
+/// What an owner of a block stands for: values, a head, and an engine of which there is none.
+type OwnsCells<V, E, H> = (V, H, fn() -> E);
+
+/// What a reference to cells stands for.
+type SeesCells<'a, V, E> = (&'a VarCell, fn(V) -> E);
+
 /// A counted pointer to a block of variables, with a head of type H.
 ///
 /// The type has no bounds, so that a value may have a block of such values in it.
 pub(crate) struct Cells<V, E, H = ()> {
     block: NonNull<CellBlock<H>>,
-    _value: PhantomData<(V, H, fn() -> E)>,
+    _value: PhantomData<OwnsCells<V, E, H>>,
 }
 
 // SAFETY: it gives shared references to values and to the head, and drops them, on any OS thread,
@@ -383,7 +392,7 @@ impl<V, E, H> Deref for CellsRef<'_, V, E, H> {
 pub(crate) struct CellRow<'a, V, E> {
     first: NonNull<VarCell>,
     len: usize,
-    _values: PhantomData<(&'a VarCell, fn(V) -> E)>,
+    _values: PhantomData<SeesCells<'a, V, E>>,
 }
 
 impl<V, E> Clone for CellRow<'_, V, E> {
@@ -412,7 +421,7 @@ impl<'a, V, E> CellRow<'a, V, E> {
 /// One cell of a block that is alive for `'a`.
 pub(crate) struct CellRef<'a, V, E> {
     cell: NonNull<VarCell>,
-    _values: PhantomData<(&'a VarCell, fn(V) -> E)>,
+    _values: PhantomData<SeesCells<'a, V, E>>,
 }
 
 impl<V, E> Clone for CellRef<'_, V, E> {

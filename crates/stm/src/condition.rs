@@ -32,11 +32,13 @@
 //! The lists are not locked in g., because a predicate is code of the program: it may drop a future
 //! that is registered in the same list.
 
+use crate::attempt::Evaluated;
 use crate::engine::Engine;
 use crate::log::ReadEntry;
 use crate::primitives::{Ordering, fence};
-use crate::transaction::{Evaluated, Tried, Tx};
-use crate::var::{Borrowed, Inner};
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::variable::{Borrowed, Inner};
 use crate::wait::{self, WaitingTx};
 use selvedge_core::{indivisible, quietly};
 use std::collections::HashSet;

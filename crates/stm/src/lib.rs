@@ -48,6 +48,7 @@
 //! # Ok::<(), selvedge::Failure>(())
 //! ```
 
+mod attempt;
 mod cells;
 mod condition;
 mod engine;
@@ -57,6 +58,7 @@ mod names;
 mod primitives;
 mod run;
 mod session;
+mod stop;
 mod tarray;
 mod tbqueue;
 mod tchan;
@@ -74,7 +76,9 @@ mod tset;
 mod turn;
 mod tword_array;
 mod var;
+mod variable;
 mod wait;
+mod word;
 mod world;
 
 pub use engine::{Engine, Figure3, GlobalLock, NOrec, Versioned};
@@ -83,6 +87,7 @@ pub use run::{
     atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with, wait_for,
 };
 pub use session::reclaim;
+pub use stop::{Abort, Ending, Stop, Tried};
 pub use tarray::TArray;
 pub use tbqueue::TBQueue;
 pub use tchan::TChan;
@@ -90,8 +95,9 @@ pub use tcounter::TCounter;
 pub use tmap::{TMap, TMapIter};
 pub use tmvar::TMVar;
 pub use tqueue::TQueue;
-pub use transaction::{Abort, Ending, Stop, Tried, Tx};
+pub use transaction::Tx;
 pub use tsem::TSem;
 pub use tset::TSet;
 pub use tword_array::TWordArray;
-pub use var::{TVar, TWord, Word};
+pub use var::TVar;
+pub use word::{TWord, Word};

@@ -1,9 +1,9 @@
 //! The names of variables, which reports show.
 //!
 //! They lie in a table beside the variables, so a variable without a name has no place for one. The
-//! [`VarKind`](crate::var::VarKind) of a variable says whether the table has its name.
+//! [`VarKind`](crate::variable::VarKind) of a variable says whether the table has its name.
 
-use crate::var::Inner;
+use crate::variable::Inner;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::ptr::NonNull;

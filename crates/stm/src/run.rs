@@ -1,13 +1,20 @@
 //! Running a transaction until it commits: [`atomically`] and the like.
 
+use crate::attempt::{Attempted, attempt};
 use crate::engine::{Engine, Versioned};
 use crate::primitives::{PATIENCE, give_way, relax};
-use crate::transaction::{Abort, Attempted, Tried, Tx, attempt};
+use crate::stop::{Abort, Tried};
+use crate::transaction::Tx;
 use crate::turn::CommitTurn;
+use crate::wait::Registration;
 use selvedge_core::{budget, is_indivisible, yield_now};
 use selvedge_sync::wait_blocking;
 use std::convert::Infallible;
+use std::future::Future;
+use std::marker::PhantomData;
 use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 /// Runs a transaction: the body has its effect as a whole and at one moment, or none.
 ///
@@ -64,13 +71,8 @@ pub fn atomically<R>(body: impl FnMut(&Tx) -> Tried<R>) -> impl Future<Output = 
 /// As [`atomically`].
 #[track_caller]
 pub fn atomically_with<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) -> impl Future<Output = R> {
-    let place = Location::caller();
-    async move {
-        let body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
-        match run(body, place).await {
-            Ok(result) => result,
-        }
-    }
+    let body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
+    run(body, |Ok(result)| result, Location::caller())
 }
 
 /// Runs a transaction that may be given up with an error: it then has no effect.
@@ -100,7 +102,7 @@ pub fn atomically_with<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) -
 pub fn try_atomically<R, X>(
     body: impl FnMut(&Tx) -> Result<R, Abort<X>>,
 ) -> impl Future<Output = Result<R, X>> {
-    run(body, Location::caller())
+    run(body, |result| result, Location::caller())
 }
 
 /// As [`try_atomically`], with an engine: `try_atomically_with::<GlobalLock, _, _>(body)`.
@@ -114,7 +116,7 @@ pub fn try_atomically<R, X>(
 pub fn try_atomically_with<E: Engine, R, X>(
     body: impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
 ) -> impl Future<Output = Result<R, X>> {
-    run(body, Location::caller())
+    run(body, |result| result, Location::caller())
 }
 
 /// Runs a transaction on an ordinary OS thread, which sleeps while the transaction waits. For the
@@ -183,37 +185,90 @@ pub fn wait_for(
 /// The number of conflicts after which a thread yields before it tries again.
 const SPINS: u32 = 8;
 
-async fn run<E: Engine, R, X>(
-    mut body: impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
+/// A transaction that runs until it commits or is given up; `output` makes its result out of that.
+fn run<E: Engine, R, X, O>(
+    body: impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
+    output: impl Fn(Result<R, X>) -> O,
     place: &'static Location<'static>,
-) -> Result<R, X> {
-    let mut conflicts = 0;
-    loop {
-        budget::pay(1).await;
-        refuse_within_body(place);
-        let outcome = match conflicts < PATIENCE {
-            true => Some(attempt(&mut body, None)),
-            false => attempt_in_turn(&mut body),
-        };
-        match outcome {
-            Some(Attempted::Committed(result)) => return Ok(result),
-            Some(Attempted::Aborted(error)) => return Err(error),
-            Some(Attempted::Retry(registration)) => {
-                registration.woken(place).await;
-                conflicts = 0;
+) -> impl Future<Output = O> {
+    Running { body, output, pause, paused: None, conflicts: 0, place, _engine: PhantomData }
+}
+
+/// The future of a transaction.
+///
+/// It is no `async` block, because a transaction that commits at its first attempt then has no
+/// state to store but its fields.
+struct Running<E, R, X, B, O, P, W> {
+    body: B,
+    output: O,
+    /// Makes `paused`. The function [`pause`], whose future has no name.
+    pause: P,
+    /// Pinned. What the thread does before the next attempt.
+    paused: Option<W>,
+    /// Those in a row.
+    conflicts: u32,
+    place: &'static Location<'static>,
+    _engine: PhantomData<fn(E) -> Result<R, X>>,
+}
+
+/// What a thread does between two attempts.
+enum Pause {
+    Wait(Registration, &'static Location<'static>),
+    Yield,
+}
+
+async fn pause(pause: Pause) {
+    match pause {
+        Pause::Wait(registration, place) => registration.woken(place).await,
+        Pause::Yield => yield_now().await,
+    }
+}
+
+impl<E, R, X, T, B, O, P, W> Future for Running<E, R, X, B, O, P, W>
+where
+    E: Engine,
+    B: FnMut(&Tx<E>) -> Result<R, Abort<X>>,
+    O: Fn(Result<R, X>) -> T,
+    P: Fn(Pause) -> W,
+    W: Future<Output = ()>,
+{
+    type Output = T;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        // SAFETY: `paused` is not moved: it is polled in its place, and dropped there by the
+        // assignment of None. The other fields are not pinned.
+        let this = unsafe { self.get_unchecked_mut() };
+        loop {
+            if let Some(paused) = &mut this.paused {
+                // SAFETY: as above.
+                ready!(unsafe { Pin::new_unchecked(paused) }.poll(cx));
+                this.paused = None;
             }
-            Some(Attempted::Conflict) if conflicts < SPINS => {
-                (0..1 << conflicts).for_each(|_| std::hint::spin_loop());
-                conflicts += 1;
-            }
-            Some(Attempted::Conflict) => {
-                conflicts += 1;
-                yield_now().await;
-            }
-            None => {
-                relax();
-                yield_now().await;
-            }
+            ready!(budget::spend(cx, 1));
+            refuse_within_body(this.place);
+            let next = match attempt_after(this.conflicts, &mut this.body) {
+                Some(Attempted::Committed(result)) => return Poll::Ready((this.output)(Ok(result))),
+                Some(Attempted::Aborted(error)) => return Poll::Ready((this.output)(Err(error))),
+                Some(Attempted::Retry(registration)) => {
+                    this.conflicts = 0;
+                    Pause::Wait(registration, this.place)
+                }
+                Some(Attempted::Conflict) if this.conflicts < SPINS => {
+                    (0..1 << this.conflicts).for_each(|_| std::hint::spin_loop());
+                    this.conflicts += 1;
+                    continue;
+                }
+                Some(Attempted::Conflict) => {
+                    this.conflicts += 1;
+                    Pause::Yield
+                }
+                None => {
+                    relax();
+                    Pause::Yield
+                }
+            };
+            this.paused = Some((this.pause)(next));
         }
     }
 }
@@ -229,11 +284,7 @@ pub(crate) fn run_now<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) ->
     let mut body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
     let mut conflicts = 0;
     loop {
-        let outcome = match conflicts < PATIENCE {
-            true => Some(attempt(&mut body, None)),
-            false => attempt_in_turn(&mut body),
-        };
-        match outcome {
+        match attempt_after(conflicts, &mut body) {
             Some(Attempted::Committed(result)) => return result,
             Some(Attempted::Aborted(never)) => match never {},
             Some(Attempted::Retry(_)) => panic!("a body that must not retry has retried"),
@@ -244,13 +295,18 @@ pub(crate) fn run_now<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) ->
     }
 }
 
-/// `None` if another transaction has the turn. The turn does not outlive the call, so a thread has
-/// none while it waits.
-#[cold]
-fn attempt_in_turn<E: Engine, R, X>(
+/// Runs the body once; in a turn after many conflicts in a row. `None` if another transaction has
+/// the turn. The turn does not outlive the call, so a thread has none while it waits.
+#[inline(always)]
+fn attempt_after<E: Engine, R, X>(
+    conflicts: u32,
     body: &mut impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
 ) -> Option<Attempted<R, X>> {
-    CommitTurn::take().map(|turn| attempt(body, Some(turn)))
+    let turn = match conflicts < PATIENCE {
+        true => None,
+        false => Some(CommitTurn::take()?),
+    };
+    Some(attempt(body, turn))
 }
 
 /// # Panics

@@ -2,7 +2,8 @@
 
 use crate::cells::Cells;
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
+use crate::stop::Tried;
+use crate::transaction::Tx;
 use std::fmt;
 use std::sync::Arc;
 

@@ -2,8 +2,9 @@
 
 use crate::cells::Cells;
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
-use crate::var::TWord;
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::word::TWord;
 use std::fmt;
 use std::sync::Arc;
 

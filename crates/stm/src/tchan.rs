@@ -1,7 +1,8 @@
 //! [`TChan`]: an unbounded channel with several ends to read from.
 
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
+use crate::stop::Tried;
+use crate::transaction::Tx;
 use crate::var::TVar;
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! [`TMVar`]: a variable that is full or empty.
 
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
+use crate::stop::Tried;
+use crate::transaction::Tx;
 use crate::var::TVar;
 use std::fmt;
 

@@ -1,8 +1,9 @@
 //! [`TSem`]: a semaphore.
 
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
-use crate::var::TWord;
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::word::TWord;
 use std::fmt;
 
 /// A semaphore, for transactions: `wait` takes a unit, and retries while there is none.

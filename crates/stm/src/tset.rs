@@ -2,8 +2,9 @@
 
 use crate::engine::{Engine, Versioned};
 use crate::hasher::HashState;
+use crate::stop::Tried;
 use crate::tmap::TMap;
-use crate::transaction::{Tried, Tx};
+use crate::transaction::Tx;
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};

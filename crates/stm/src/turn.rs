@@ -19,7 +19,7 @@ use crate::engine::lock_one;
 use crate::log::Log;
 use crate::primitives::{Ordering, give_way, in_one_order};
 use crate::testing;
-use crate::var::{Borrowed, Inner, version};
+use crate::variable::{Borrowed, Inner, version};
 use crate::world::world;
 use std::collections::HashMap;
 use std::ptr::NonNull;

@@ -2,8 +2,9 @@
 
 use crate::cells::{CellWord, Cells};
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
-use crate::var::Word;
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::word::Word;
 use std::fmt;
 use std::sync::Arc;
 

@@ -28,7 +28,7 @@ use crate::engine::Engine;
 use crate::log::Log;
 use crate::names;
 use crate::primitives::{LOOKS, Ordering, lock, relax};
-use crate::var::{Borrowed, Inner, LOCKED, WAITERS};
+use crate::variable::{Borrowed, Inner, LOCKED, WAITERS};
 use selvedge_core::observe::{self, Object, WaitReason};
 use selvedge_core::{Queue, Role, WaitQueue};
 use std::collections::HashSet;
@@ -158,7 +158,7 @@ impl Registration {
     /// If the transaction has read no variable.
     pub(crate) fn new<E: Engine>(
         log: &mut Log,
-        conditions: Option<Box<AttemptConditions>>,
+        conditions: Option<AttemptConditions>,
     ) -> Option<Registration> {
         let outside = conditions.as_ref().map(|conditions| conditions.read_outside(&log.reads));
         let reads = log.distinct_reads();

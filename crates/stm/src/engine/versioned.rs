@@ -1,16 +1,15 @@
 //! [`Versioned`]: versions, and a clock that few commits raise.
 
 use super::{
-    Conflict, Engine, announce_by_version, load, lock_all, publish, read_in_turn, sealed, unlock,
-    versions_hold, versions_hold_under_locks,
+    Conflict, Engine, Waiting, announce_by_version, lock_all, lock_one, look, look_again, publish, sealed,
+    store_value, unlock, versions_hold, versions_hold_under_locks,
 };
-use crate::condition::ToWake;
 use crate::log::{Log, ReadEntry};
 use crate::primitives::{Ordering, in_one_order};
 use crate::session::Session;
 use crate::testing;
 use crate::turn::CommitTurn;
-use crate::var::{Borrowed, Inner, version};
+use crate::variable::{Borrowed, Inner, WAITERS, version};
 use crate::world::world;
 use std::fmt;
 
@@ -97,43 +96,35 @@ impl sealed::Engine for Versioned {
         Snapshot { stamp, newer: 0, turn }
     }
 
+    #[inline]
+    fn turn(snapshot: &mut Snapshot) -> Option<&mut CommitTurn> {
+        snapshot.turn.as_deref_mut()
+    }
+
     #[inline(always)]
     fn read(snapshot: &mut Snapshot, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
-        if let Some(turn) = &mut snapshot.turn {
-            return Ok(read_in_turn(turn, log, inner));
+        // A word without bits is a version. At the first read no version is too new.
+        match look(&inner) {
+            Some((word, value)) if word <= snapshot.stamp || word < WAITERS && log.reads.is_empty() => {
+                log.note_read(inner.pointer(), word);
+                Ok(value)
+            }
+            _ => snapshot.read_again(log, inner),
         }
-        let (word, value) = load(&inner)?;
-        log.note_read(ReadEntry { inner: inner.pointer(), seen: word });
-        if version(word) > snapshot.stamp {
-            snapshot.meet_newer(log)?;
-        }
-        Ok(value)
-    }
-
-    /// Each attempt sees one moment.
-    fn holds(_: &mut Snapshot, _: &Log) -> bool {
-        true
     }
 
     #[inline(always)]
-    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<Vec<ToWake>, Conflict> {
-        let log = &mut session.log;
-        if log.writes.is_empty() {
-            return Ok(Vec::new());
+    fn release(snapshot: &mut Snapshot) {
+        snapshot.turn = None;
+    }
+
+    #[inline(always)]
+    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<Waiting, Conflict> {
+        match session.log.writes.len() {
+            0 => Ok(Waiting(false)),
+            1 if snapshot.turn.is_none() => commit_one(session),
+            _ => snapshot.commit_all(session),
         }
-        let stamp_after = |newest: u64| newest.max(world().clock.0.load(Ordering::SeqCst)) + 1;
-        let stamp = match &mut snapshot.turn {
-            Some(turn) => stamp_after(turn.lock_all(log)),
-            None => {
-                let stamp = stamp_after(lock_all(log)?);
-                if testing::is_shaken() || !versions_hold_under_locks(log) {
-                    unlock(log, log.writes.len());
-                    return Err(Conflict);
-                }
-                stamp
-            }
-        };
-        Ok(publish(session, stamp))
     }
 
     fn announce_waiter(inner: &Inner, seen: u64) -> bool {
@@ -141,13 +132,67 @@ impl sealed::Engine for Versioned {
     }
 }
 
+/// The commit of an attempt that has written one variable and has no turn.
+#[inline(always)]
+fn commit_one(session: &mut Session) -> Result<Waiting, Conflict> {
+    let write = &mut session.log.writes[0];
+    // SAFETY: the session of the log is pinned.
+    let inner = unsafe { write.inner.as_ref() };
+    let found = lock_one(inner).ok_or(Conflict)?;
+    write.found = found;
+    in_one_order();
+    testing::take_ticket();
+    let newest = version(found).max(world().clock.0.load(Ordering::SeqCst));
+    let holds = |read: &ReadEntry| {
+        // SAFETY: as above.
+        let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
+        word & !WAITERS == read.seen || read.inner == write.inner && version(found) == read.seen
+    };
+    if testing::is_shaken() || !session.log.reads.iter().all(holds) {
+        inner.word.store(found, Ordering::Release);
+        return Err(Conflict);
+    }
+    store_value(write, &mut session.unlinked);
+    inner.word.store(newest + 1, Ordering::Release);
+    Ok(Waiting::among(found))
+}
+
 impl Snapshot {
+    #[inline(never)]
+    fn commit_all(&mut self, session: &mut Session) -> Result<Waiting, Conflict> {
+        let clock = &world().clock.0;
+        let log = &mut session.log;
+        let newest = match &mut self.turn {
+            None => {
+                let newest = lock_all(log)?.max(clock.load(Ordering::SeqCst));
+                if testing::is_shaken() || !versions_hold_under_locks(log) {
+                    unlock(&log.writes);
+                    return Err(Conflict);
+                }
+                newest
+            }
+            Some(turn) => turn.lock_all(log).max(clock.load(Ordering::SeqCst)),
+        };
+        Ok(publish(session, newest + 1))
+    }
+
+    /// A read of a variable that is locked, that transactions wait for, or that is newer than the
+    /// stamp.
+    #[inline(never)]
+    fn read_again(&mut self, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
+        let (word, value) = look_again(&inner)?;
+        log.note_read(inner.pointer(), word);
+        if word > self.stamp && log.reads.len() > 1 {
+            self.meet_newer(log)?;
+        }
+        Ok(value)
+    }
+
     /// The last read of the log is newer than the stamp.
-    #[cold]
     fn meet_newer(&mut self, log: &Log) -> Result<(), Conflict> {
         self.newer += 1;
         if self.newer > NEWER {
-            let newest = log.reads.iter().map(|read| version(read.seen)).max().unwrap_or(0);
+            let newest = log.reads.iter().map(|read| read.seen).max().unwrap_or(0);
             let clock = &world().clock.0;
             self.stamp = clock.load(Ordering::SeqCst);
             if self.stamp < newest {
@@ -155,8 +200,6 @@ impl Snapshot {
             }
             in_one_order();
             self.newer = 0;
-        } else if log.reads.len() == 1 {
-            return Ok(());
         }
         match !testing::is_shaken() && versions_hold(log) {
             true => Ok(()),

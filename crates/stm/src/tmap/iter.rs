@@ -3,7 +3,8 @@
 use super::node::SeenSlot;
 use super::trie::TrieRow;
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
+use crate::stop::Tried;
+use crate::transaction::Tx;
 use std::fmt;
 
 /// The entries of a [`TMap`](crate::TMap), as a transaction sees them: see

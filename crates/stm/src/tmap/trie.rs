@@ -3,7 +3,8 @@
 use super::node::{BRANCH_BITS, ROOT_BITS, SeenSlot, TrieEntry, TrieSlot, cell_in_branch, cell_in_root};
 use crate::cells::{CellRef, CellRow, Cells, CellsRef};
 use crate::engine::Engine;
-use crate::transaction::{Tried, Tx};
+use crate::stop::Tried;
+use crate::transaction::Tx;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
