@@ -193,6 +193,7 @@ type SeesCells<'a, V, E> = (&'a VarCell, fn(V) -> E);
 /// A counted pointer to a block of variables, with a head of type H.
 ///
 /// The type has no bounds, so that a value may have a block of such values in it.
+#[repr(transparent)]
 pub(crate) struct Cells<V, E, H = ()> {
     block: NonNull<CellBlock<H>>,
     _value: PhantomData<OwnsCells<V, E, H>>,
@@ -348,23 +349,37 @@ impl<V, E, H> Drop for Cells<V, E, H> {
 
 /// A reference to an owner that is in a variable, or was, and that a transaction sees.
 pub(crate) struct CellsRef<'tx, V, E, H = ()> {
-    owner: ManuallyDrop<Cells<V, E, H>>,
-    _during: PhantomData<&'tx ()>,
+    block: NonNull<CellBlock<H>>,
+    _during: PhantomData<&'tx Cells<V, E, H>>,
 }
+
+impl<V, E, H> Clone for CellsRef<'_, V, E, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V, E, H> Copy for CellsRef<'_, V, E, H> {}
 
 impl<'tx, V, E, H> CellsRef<'tx, V, E, H> {
     /// # Safety
     /// `Cells::into_raw` gave the pointer, and the owner is not dropped before `'tx` ends.
     #[inline(always)]
     pub(crate) unsafe fn new(raw: *mut ()) -> Self {
-        // SAFETY: the caller's contract. It is not dropped here.
-        let owner = ManuallyDrop::new(unsafe { Cells::from_raw(raw) });
-        CellsRef { owner, _during: PhantomData }
+        // SAFETY: the caller's contract.
+        CellsRef { block: unsafe { NonNull::new_unchecked(raw.cast()) }, _during: PhantomData }
+    }
+
+    /// As [`Cells::head`], for as long as the transaction.
+    #[inline(always)]
+    pub(crate) fn head_of_tx(self) -> &'tx H {
+        // SAFETY: the contract of `new`.
+        unsafe { &(*self.block.as_ptr()).head }
     }
 
     /// As [`Cells::row`], for as long as the transaction.
     #[inline(always)]
-    pub(crate) fn row_of_tx(&self) -> CellRow<'tx, V, E> {
+    pub(crate) fn row_of_tx(self) -> CellRow<'tx, V, E> {
         CellRow { first: CellBlock::first(self.block), len: self.len(), _values: PhantomData }
     }
 
@@ -373,7 +388,7 @@ impl<'tx, V, E, H> CellsRef<'tx, V, E, H> {
     /// # Safety
     /// The block has more cells than `at`.
     #[inline(always)]
-    pub(crate) unsafe fn cell_of_tx(&self, at: usize) -> CellRef<'tx, V, E> {
+    pub(crate) unsafe fn cell_of_tx(self, at: usize) -> CellRef<'tx, V, E> {
         // SAFETY: the caller's contract.
         CellRef { cell: unsafe { self.cell_unchecked(at) }.cell, _values: PhantomData }
     }
@@ -384,7 +399,8 @@ impl<V, E, H> Deref for CellsRef<'_, V, E, H> {
 
     #[inline(always)]
     fn deref(&self) -> &Cells<V, E, H> {
-        &self.owner
+        // SAFETY: `Cells` is transparent, so it is the pointer itself; the reference drops nothing.
+        unsafe { &*(&raw const self.block).cast::<Cells<V, E, H>>() }
     }
 }
 

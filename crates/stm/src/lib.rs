@@ -12,6 +12,7 @@
 //! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::wait_for`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
 //! | made of them | [`TMVar`], [`TSem`], [`TQueue`], [`TBQueue`], [`TChan`] |
 //! | with many parts | [`TArray`], [`TWordArray`], [`TMap`], [`TSet`], [`TCounter`] |
+//! | to build structures of | [`TNode`], [`TNodeRef`], [`TLink`], [`TLinkRef`] |
 //! | the hasher of maps | [`HashState`], [`KeyHasher`] |
 //! | engines | [`Versioned`], [`Figure3`], [`NOrec`], [`GlobalLock`] |
 //!
@@ -69,6 +70,7 @@ mod testing;
 pub mod testing;
 mod tmap;
 mod tmvar;
+mod tnode;
 mod tqueue;
 mod transaction;
 mod tsem;
@@ -94,6 +96,7 @@ pub use tchan::TChan;
 pub use tcounter::TCounter;
 pub use tmap::{TMap, TMapIter};
 pub use tmvar::TMVar;
+pub use tnode::{TLink, TLinkRef, TNode, TNodeRef};
 pub use tqueue::TQueue;
 pub use transaction::Tx;
 pub use tsem::TSem;

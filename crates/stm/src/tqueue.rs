@@ -2,6 +2,7 @@
 
 use crate::cells::Cells;
 use crate::engine::{Engine, Versioned};
+use crate::names;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
@@ -88,17 +89,32 @@ impl<T: Send + Sync + 'static> TQueue<T> {
     pub fn new() -> TQueue<T> {
         TQueue::with_engine()
     }
+
+    /// An empty queue with a name, for transactions of the default engine. Reports of waiting
+    /// threads call the ends of the queue by the name: see [`TVar::named`].
+    pub fn named(name: impl Into<Arc<str>>) -> TQueue<T> {
+        TQueue::named_with_engine(name)
+    }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     /// An empty queue, for transactions of the engine `E`.
     pub fn with_engine() -> TQueue<T, E> {
+        TQueue::made(None)
+    }
+
+    /// As [`named`](TQueue::named), for transactions of the engine `E`.
+    pub fn named_with_engine(name: impl Into<Arc<str>>) -> TQueue<T, E> {
+        TQueue::made(Some(name.into()))
+    }
+
+    fn made(name: Option<Arc<str>>) -> TQueue<T, E> {
         let segment = Segment::new();
         let ends = QueueEnds {
-            first: TWord::with_engine(0),
-            first_segment: TVar::with_engine(segment.clone()),
-            next: TWord::with_engine(0),
-            last_segment: TVar::with_engine(segment),
+            first: names::word(&name, 0),
+            first_segment: names::variable(&name, segment.clone()),
+            next: names::word(&name, 0),
+            last_segment: names::variable(&name, segment),
         };
         TQueue { ends: Arc::new(ends) }
     }
