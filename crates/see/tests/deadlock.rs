@@ -72,7 +72,7 @@ async fn stuck() {
         })
         .await;
     })));
-    let (jobs, paper) = (TBQueue::<u8>::named("jobs", 1), TSem::named("paper", 0));
+    let (jobs, paper) = (TBQueue::<u8>::named("jobs", 2), TSem::named("paper", 0));
     drop(spawn(named("printer", async move {
         atomically(|tx| tx.or_else(|tx| jobs.pop(tx).map(drop), |tx| paper.wait(tx))).await;
     })));
@@ -89,7 +89,7 @@ fn check_transactions(scheduler: &str, deadlock: &Deadlock) {
         ),
         "waits to read a new value of \"stock\", in the transaction begun at crates/see/tests/deadlock.rs:"
             .into(),
-        "waits to read a new value of \"jobs\", \"jobs\" or \"paper\", in the transaction".into(),
+        "waits to read a new value of \"jobs\", \"jobs[0]\" or \"paper\", in the transaction".into(),
     ];
     for (thread, line) in ["\"customer\"", "\"shop\"", "\"printer\""].into_iter().zip(lines) {
         let told = text.lines().any(|told| told.contains(thread) && told.contains(&line));

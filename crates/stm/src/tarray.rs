@@ -49,7 +49,7 @@ impl<T: Send + Sync + 'static> TArray<T> {
     }
 
     /// An array of these values with a name, for transactions of the default engine. Reports of
-    /// waiting threads call the elements `NAME[0]` and so on: see
+    /// waiting threads call the elements `NAME[0]` and so on (`NAME`, if there is one): see
     /// [`TVar::named`](crate::TVar::named).
     pub fn named(name: impl Into<Arc<str>>, values: impl IntoIterator<Item = T>) -> TArray<T> {
         TArray::named_with_engine(name, values)

@@ -100,7 +100,8 @@ impl<T: Send + Sync + 'static> TBQueue<T> {
     }
 
     /// As [`new`](TBQueue::new), with a name. Reports of waiting threads call the ends of the queue
-    /// by the name, and its places `NAME[0]` and so on: see [`TVar::named`](crate::TVar::named).
+    /// by the name, and its places `NAME[0]` and so on (`NAME`, if there is one): see
+    /// [`TVar::named`](crate::TVar::named).
     ///
     /// # Panics
     /// If the capacity is 0.

@@ -8,8 +8,8 @@ use crate::word::Word;
 use std::fmt;
 use std::sync::Arc;
 
-/// An array of words, for transactions: a [`TWordArray`](crate::TWordArray) of numbers, flags and the like,
-/// with each value in its variable itself. Its length is fixed.
+/// An array of words, for transactions: a [`TWordArray`](crate::TWordArray) of numbers, flags and
+/// the like, with each value in its variable itself. Its length is fixed.
 ///
 /// Clones are handles to the same array. Each element is a variable of its own, as a
 /// [`TWord`](crate::TWord) is: transactions that touch different elements are not in each other's
@@ -49,7 +49,7 @@ impl<T: Word> TWordArray<T> {
     }
 
     /// An array of these values with a name, for transactions of the default engine. Reports of
-    /// waiting threads call the elements `NAME[0]` and so on: see
+    /// waiting threads call the elements `NAME[0]` and so on (`NAME`, if there is one): see
     /// [`TVar::named`](crate::TVar::named).
     pub fn named(name: impl Into<Arc<str>>, values: impl IntoIterator<Item = T>) -> TWordArray<T> {
         TWordArray::named_with_engine(name, values)
