@@ -8,6 +8,8 @@
 use crate::condition::{AttemptConditions, ToWake, WakeCondition};
 use crate::engine::{Conflict, Engine, Waiting, read_in_turn};
 use crate::log::BranchMark;
+use crate::nodes;
+use crate::reads::ReadEntry;
 use crate::session::{self, Free, Garbage, Session};
 use crate::stop::{Abort, Stop, StopReason, Tried};
 use crate::transaction::Tx;
@@ -24,7 +26,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub(crate) struct AttemptState<E: Engine> {
     /// Pinned. Given back at the end.
     session: ManuallyDrop<Box<Session>>,
-    /// Released before the session is unpinned.
+    /// Released before the session is unpinned. The commit of an ordinary attempt leaves nothing to
+    /// release.
     engine: E::Attempt,
     /// A read has failed: the attempt cannot commit.
     has_conflict: bool,
@@ -144,6 +147,7 @@ impl<E: Engine> AttemptState<E> {
     }
 
     pub(crate) fn extras(&mut self) -> &mut Extras {
+        self.session.log.set_unordinary();
         self.extras.get_or_insert_default()
     }
 
@@ -153,21 +157,30 @@ impl<E: Engine> AttemptState<E> {
         from: usize,
         predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static,
     ) {
-        let log = &self.session.log;
-        if log.writes.is_empty() {
-            let extras = self.extras.get_or_insert_default();
-            let conditions = extras.conditions.get_or_insert_with(AttemptConditions::new);
-            conditions.add(from..log.reads.len(), &log.reads, predicate);
+        if self.session.log.writes.is_empty() {
+            let conditions = &mut self.extras().conditions;
+            let mut conditions = conditions.take().unwrap_or_else(AttemptConditions::new);
+            let reads = &self.session.log.reads;
+            conditions.add(from..reads.len(), reads, predicate);
+            self.extras().conditions = Some(conditions);
         }
     }
 
     /// The value of a variable, as a pointer to its node or as the bits of a word.
     #[inline(always)]
     fn load(&mut self, inner: Borrowed<'_>) -> Tried<*mut ()> {
-        if self.session.log.needs_search(inner.pointer()) {
+        let log = &mut self.session.log;
+        if log.needs_search(inner.pointer()) {
             return self.load_with_search(inner);
         }
-        E::read(&mut self.engine, &mut self.session.log, inner).map_err(|conflict| self.stop(conflict))
+        if log.reads.has_room()
+            && let Some((seen, value)) = E::glance(&mut self.engine, log, &inner)
+        {
+            // SAFETY: there is room.
+            unsafe { log.reads.push_within(ReadEntry { inner: inner.pointer(), seen }) };
+            return Ok(value);
+        }
+        E::read(&mut self.engine, log, inner).map_err(|conflict| self.stop(conflict))
     }
 
     /// A read of a variable that the attempt has perhaps written; or in a turn, or after a conflict.
@@ -213,16 +226,26 @@ impl<E: Engine> AttemptState<E> {
     /// transaction is in the way, and the attempt has not ended.
     #[inline(always)]
     fn commit(&mut self) -> Result<Option<RestOfCommit>, Conflict> {
-        if self.has_conflict {
-            return Err(Conflict);
+        if !self.session.log.is_ordinary() {
+            return self.commit_unordinary();
         }
         let Waiting(is_waited_for) = E::commit(&mut self.engine, &mut self.session)?;
-        if is_waited_for || self.session.log.has_more() || self.extras.is_some() {
+        if is_waited_for {
             return Ok(Some(self.end_with_rest()));
         }
         self.session.log.clear();
         self.close();
         Ok(None)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn commit_unordinary(&mut self) -> Result<Option<RestOfCommit>, Conflict> {
+        if self.has_conflict {
+            return Err(Conflict);
+        }
+        let _ = E::commit(&mut self.engine, &mut self.session)?;
+        Ok(Some(self.end_with_rest()))
     }
 
     /// The end of a commit that has something left to do.
@@ -236,6 +259,7 @@ impl<E: Engine> AttemptState<E> {
         }
         let nodes = self.session.log.clear_all(true);
         let extras = self.extras.take();
+        E::release(&mut self.engine);
         self.close();
         RestOfCommit { nodes, woken, extras }
     }
@@ -264,10 +288,10 @@ impl<E: Engine> AttemptState<E> {
         Registration::new::<E>(&mut self.session.log, conditions)
     }
 
-    /// Gives the session back. The caller has emptied the log, and does not call this again.
+    /// Gives the session back. The caller has released the engine and emptied the log, and does not
+    /// call this again.
     #[inline(always)]
     fn close(&mut self) {
-        E::release(&mut self.engine);
         self.session.unpin();
         // SAFETY: the caller's promise: no access follows.
         session::put(unsafe { ManuallyDrop::take(&mut self.session) });
@@ -281,6 +305,7 @@ impl<E: Engine> Drop for AttemptState<E> {
     fn drop(&mut self) {
         let nodes = self.session.log.clear_all(false);
         let extras = self.extras.take();
+        E::release(&mut self.engine);
         self.close();
         drop(nodes);
         if let Some(extras) = extras {
@@ -304,6 +329,16 @@ impl<E: Engine> Tx<E> {
         debug_assert!(self.state.try_borrow_mut().is_ok(), "no borrow lasts while the program's code runs");
         // SAFETY: as above.
         unsafe { &mut *self.state.as_ptr() }.session.log.write(inner.pointer(), value, free);
+    }
+
+    /// As `store`, for a value in a node.
+    #[inline(always)]
+    pub(crate) fn store_node<T: Send + Sync + 'static>(&self, inner: Borrowed<'_>, value: T) {
+        debug_assert!(self.state.try_borrow_mut().is_ok(), "no borrow lasts while the program's code runs");
+        // SAFETY: as above.
+        let session = unsafe { &mut *self.state.as_ptr() }.session();
+        let node = session.spare.make(value).cast();
+        session.log.write(inner.pointer(), node, Some(nodes::free::<T>));
     }
 }
 

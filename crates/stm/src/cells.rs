@@ -21,14 +21,13 @@
 //! `free_block` and the calls of `free_cell` that takes the last frees the block.
 
 use crate::engine::Engine;
-use crate::names;
 use crate::primitives::{AtomicUsize, Ordering};
 use crate::session::{Free, Garbage, Pinned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
-use crate::var::free_node;
 use crate::variable::{Borrowed, Inner, VarKind, retire};
 use crate::word::{Word, bits_to_pointer};
+use crate::{names, nodes};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -60,11 +59,11 @@ pub(crate) unsafe trait CellValue: Send + Sync + 'static {
     unsafe fn see<'tx>(raw: *mut (), during: PhantomData<&'tx ()>) -> Self::Seen<'tx>;
 }
 
-// SAFETY: `free_node` frees the box that `into_raw` has leaked.
+// SAFETY: `nodes::free` frees the box that `into_raw` has leaked.
 unsafe impl<T: Send + Sync + 'static> CellValue for Box<T> {
     type Seen<'tx> = &'tx T;
 
-    const FREE: Option<Free> = Some(free_node::<T>);
+    const FREE: Option<Free> = Some(nodes::free::<T>);
 
     fn type_name() -> &'static str {
         type_name::<T>()
@@ -83,11 +82,11 @@ unsafe impl<T: Send + Sync + 'static> CellValue for Box<T> {
 }
 
 /// # Safety
-/// The pointer is null, or as for `free_node`.
+/// The pointer is null, or as for `nodes::free`.
 unsafe fn free_optional<T>(node: *mut ()) {
     if !node.is_null() {
         // SAFETY: the caller's contract.
-        unsafe { free_node::<T>(node) };
+        unsafe { nodes::free::<T>(node) };
     }
 }
 

@@ -34,8 +34,8 @@
 
 use crate::attempt::Evaluated;
 use crate::engine::Engine;
-use crate::log::ReadEntry;
 use crate::primitives::{Ordering, fence};
+use crate::reads::ReadEntry;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::{Borrowed, Inner};

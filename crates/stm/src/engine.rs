@@ -69,12 +69,18 @@ pub(crate) mod sealed {
             None
         }
 
+        /// What a read of a variable notes in the log, and the value. `None` if there is more to do:
+        /// then the caller calls `read`.
+        ///
+        /// The attempt has not written the variable, and has no `turn`. The caller notes the read.
+        fn glance(attempt: &mut Self::Attempt, log: &Log, inner: &Inner) -> Option<(u64, *mut ())>;
+
         /// The value of a variable that the attempt has not written. It is noted in the log. The
         /// attempt has no `turn`.
         fn read(attempt: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>)
         -> Result<*mut (), Conflict>;
 
-        /// Gives back the locks of an attempt that is over, and its turn.
+        /// Gives back the locks of an attempt, and its turn.
         fn release(attempt: &mut Self::Attempt);
 
         /// Whether the reads of the log hold at one moment.
@@ -83,7 +89,8 @@ pub(crate) mod sealed {
         }
 
         /// Compares the reads of the log and publishes its writes, at one moment. The replaced
-        /// nodes are unlinked. With an error there is no effect, and no variable is locked.
+        /// nodes are unlinked. With an error there is no effect, and no variable is locked. An
+        /// attempt without a turn has nothing to release after its commit.
         fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<Waiting, Conflict>;
 
         /// Step 2. of `wait.rs`: sets `WAITERS`, and tells whether the variable is as it was read.
@@ -176,10 +183,13 @@ pub(crate) fn lock_one(inner: &Inner) -> Option<u64> {
 #[inline(always)]
 fn try_lock(inner: &Inner) -> Option<u64> {
     let word = inner.word.load(Ordering::Relaxed);
-    if word & LOCKED != 0 {
-        return None;
-    }
-    inner.word.compare_exchange(word, word | LOCKED, Ordering::SeqCst, Ordering::Relaxed).ok()
+    (word & LOCKED == 0 && exchange(inner, word)).then_some(word)
+}
+
+/// Locks a variable if its word still is this one, which is not locked.
+#[inline(always)]
+fn exchange(inner: &Inner, word: u64) -> bool {
+    inner.word.compare_exchange(word, word | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
 
 /// Looks again at a variable that another commit has just locked or changed.

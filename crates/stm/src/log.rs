@@ -1,18 +1,12 @@
 //! The log of one attempt of a transaction: the versions that it read, and the values that it is
 //! going to write.
 
+use crate::reads::{ReadEntry, Reads};
 use crate::session::{Free, Garbage};
 use crate::variable::Inner;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr::NonNull;
-
-/// A variable, and what the engine notes of it to compare it later: its word when it was unlocked,
-/// without the bit `WAITERS`; or the bits of its value.
-#[derive(Clone, Copy)]
-pub(crate) struct ReadEntry {
-    pub(crate) inner: NonNull<Inner>,
-    pub(crate) seen: u64,
-}
 
 /// A variable, and its value to be.
 pub(crate) struct WriteEntry {
@@ -28,16 +22,16 @@ pub(crate) struct WriteEntry {
 /// The pointers to variables stay valid, because a variable is retired when its last handle is
 /// dropped, and the session of the log is pinned.
 pub(crate) struct Log {
-    /// One entry for each read, so a variable may have several.
-    pub(crate) reads: Vec<ReadEntry>,
+    pub(crate) reads: Reads,
     /// Its capacity is at least `FEW`.
     pub(crate) writes: Vec<WriteEntry>,
     /// See [`needs_search`](Log::needs_search).
     filter: u64,
-    /// One of the fields below is not as in a new log.
+    /// Whether the end of the attempt has more to do than that of an ordinary one: see
+    /// [`is_ordinary`](Log::is_ordinary).
     has_more: bool,
     /// The places of variables among `writes`, once these are many.
-    index: HashMap<NonNull<Inner>, usize>,
+    index: HashMap<NonNull<Inner>, usize, BuildHasherDefault<AddressHasher>>,
     /// What a branch of the transaction changed in writes from before the branch.
     undo: Vec<(usize, *mut ())>,
     branches: usize,
@@ -58,28 +52,58 @@ pub(crate) struct BranchMark {
 /// The number of writes up to which they are searched one by one.
 const FEW: usize = 16;
 
-/// The bit of a variable in the filter, by Fibonacci hashing of its address.
+/// Fibonacci hashing of an address: the upper bits of the result are those to use.
+#[inline(always)]
+fn spread(address: u64) -> u64 {
+    address.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The bit of a variable in the filter.
 #[inline(always)]
 fn bit(inner: NonNull<Inner>) -> u64 {
-    1 << ((inner.addr().get() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
+    1 << (spread(inner.addr().get() as u64) >> 58)
+}
+
+/// Hashes the address of a variable. The addresses come from the allocator, so no input of the
+/// program can make them collide.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = spread(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    #[inline]
+    fn write_usize(&mut self, address: usize) {
+        let hash = spread(address as u64);
+        // The table takes its place from the lower bits.
+        self.0 = hash ^ hash >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Log {
     pub(crate) fn new() -> Log {
         Log {
-            reads: Vec::with_capacity(FEW),
+            reads: Reads::new(),
             writes: Vec::with_capacity(FEW),
             filter: 0,
             has_more: false,
-            index: HashMap::new(),
+            index: HashMap::default(),
             undo: Vec::new(),
             branches: 0,
             superseded: Vec::new(),
         }
     }
 
-    /// False if a read of the variable is an ordinary one: the attempt has not written it, and
-    /// nothing else is to be known about its reads.
+    /// False if the attempt may read the variable as an ordinary one does: it has not written the
+    /// variable, has no turn and has met no conflict.
     ///
     /// The filter has one bit for each written variable, several may share one. It has all bits
     /// after [`search_always`](Log::search_always).
@@ -92,6 +116,7 @@ impl Log {
     /// From now on until the end of the attempt, each variable needs a search.
     pub(crate) fn search_always(&mut self) {
         self.filter = u64::MAX;
+        self.has_more = true;
     }
 
     /// The place of a variable among the writes.
@@ -104,7 +129,6 @@ impl Log {
         }
     }
 
-    #[inline(always)]
     pub(crate) fn note_read(&mut self, inner: NonNull<Inner>, seen: u64) {
         self.reads.push(ReadEntry { inner, seen });
     }
@@ -190,13 +214,19 @@ impl Log {
         &self.reads
     }
 
-    /// Whether a log whose writes are published needs more than [`clear`](Log::clear).
+    /// Whether this attempt has no turn, has met no conflict, has no branch and nothing to run at
+    /// its end, and has written each variable once and few of them.
     #[inline(always)]
-    pub(crate) fn has_more(&self) -> bool {
-        self.has_more
+    pub(crate) fn is_ordinary(&self) -> bool {
+        !self.has_more
     }
 
-    /// Empties a log of which all nodes are published.
+    /// Marks the attempt as one that is not [ordinary](Log::is_ordinary).
+    pub(crate) fn set_unordinary(&mut self) {
+        self.has_more = true;
+    }
+
+    /// Empties the log of an ordinary attempt, whose nodes are published.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.writes.clear();

@@ -12,6 +12,7 @@ use selvedge_sync::wait_blocking;
 use std::convert::Infallible;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -191,7 +192,15 @@ fn run<E: Engine, R, X, O>(
     output: impl Fn(Result<R, X>) -> O,
     place: &'static Location<'static>,
 ) -> impl Future<Output = O> {
-    Running { body, output, pause, paused: None, conflicts: 0, place, _engine: PhantomData }
+    Running {
+        body,
+        output,
+        pause,
+        paused: ManuallyDrop::new(None),
+        conflicts: 0,
+        place,
+        _engine: PhantomData,
+    }
 }
 
 /// The future of a transaction.
@@ -203,8 +212,9 @@ struct Running<E, R, X, B, O, P, W> {
     output: O,
     /// Makes `paused`. The function [`pause`], whose future has no name.
     pause: P,
-    /// Pinned. What the thread does before the next attempt.
-    paused: Option<W>,
+    /// Pinned. What the thread does before the next attempt. Dropped by this type's `drop`, which
+    /// has less to do when there is none.
+    paused: ManuallyDrop<Option<W>>,
     /// Those in a row.
     conflicts: u32,
     place: &'static Location<'static>,
@@ -224,6 +234,54 @@ async fn pause(pause: Pause) {
     }
 }
 
+impl<E, R, X, B, O, P: Fn(Pause) -> W, W> Running<E, R, X, B, O, P, W> {
+    #[cold]
+    #[inline(never)]
+    fn wait(&mut self, registration: Registration) {
+        self.conflicts = 0;
+        self.set_paused(Pause::Wait(registration, self.place));
+    }
+
+    /// Spins, or yields after several conflicts in a row.
+    #[cold]
+    #[inline(never)]
+    fn meet_conflict(&mut self) {
+        match self.conflicts {
+            few @ ..SPINS => (0..1 << few).for_each(|_| std::hint::spin_loop()),
+            _ => self.set_paused(Pause::Yield),
+        }
+        self.conflicts += 1;
+    }
+
+    /// Lets the transaction run that has the turn.
+    #[cold]
+    #[inline(never)]
+    fn yield_to_turn(&mut self) {
+        relax();
+        self.set_paused(Pause::Yield);
+    }
+
+    fn set_paused(&mut self, pause: Pause) {
+        *self.paused = Some((self.pause)(pause));
+    }
+}
+
+impl<E, R, X, B, O, P, W> Drop for Running<E, R, X, B, O, P, W> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.paused.is_some() {
+            drop_paused(&mut self.paused);
+        }
+    }
+}
+
+/// Drops a future in its place.
+#[cold]
+#[inline(never)]
+fn drop_paused<W>(paused: &mut Option<W>) {
+    *paused = None;
+}
+
 impl<E, R, X, T, B, O, P, W> Future for Running<E, R, X, B, O, P, W>
 where
     E: Engine,
@@ -236,39 +294,24 @@ where
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        // SAFETY: `paused` is not moved: it is polled in its place, and dropped there by the
-        // assignment of None. The other fields are not pinned.
+        // SAFETY: `paused` is not moved: it is polled in its place, and dropped there by
+        // `drop_paused`. The other fields are not pinned.
         let this = unsafe { self.get_unchecked_mut() };
         loop {
-            if let Some(paused) = &mut this.paused {
+            if let Some(paused) = &mut *this.paused {
                 // SAFETY: as above.
                 ready!(unsafe { Pin::new_unchecked(paused) }.poll(cx));
-                this.paused = None;
+                drop_paused(&mut this.paused);
             }
             ready!(budget::spend(cx, 1));
             refuse_within_body(this.place);
-            let next = match attempt_after(this.conflicts, &mut this.body) {
+            match attempt_after(this.conflicts, &mut this.body) {
                 Some(Attempted::Committed(result)) => return Poll::Ready((this.output)(Ok(result))),
                 Some(Attempted::Aborted(error)) => return Poll::Ready((this.output)(Err(error))),
-                Some(Attempted::Retry(registration)) => {
-                    this.conflicts = 0;
-                    Pause::Wait(registration, this.place)
-                }
-                Some(Attempted::Conflict) if this.conflicts < SPINS => {
-                    (0..1 << this.conflicts).for_each(|_| std::hint::spin_loop());
-                    this.conflicts += 1;
-                    continue;
-                }
-                Some(Attempted::Conflict) => {
-                    this.conflicts += 1;
-                    Pause::Yield
-                }
-                None => {
-                    relax();
-                    Pause::Yield
-                }
-            };
-            this.paused = Some((this.pause)(next));
+                Some(Attempted::Retry(registration)) => this.wait(registration),
+                Some(Attempted::Conflict) => this.meet_conflict(),
+                None => this.yield_to_turn(),
+            }
         }
     }
 }
@@ -313,8 +356,15 @@ fn attempt_after<E: Engine, R, X>(
 /// Within the body of a transaction.
 #[inline(always)]
 fn refuse_within_body(place: &'static Location<'static>) {
-    assert!(
-        !is_indivisible(),
+    if is_indivisible() {
+        refuse(place);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse(place: &'static Location<'static>) -> ! {
+    panic!(
         "the transaction of {place} was begun within the body of another one: it would take effect without that one. \
          Tx::atomically makes it a part of the other"
     );

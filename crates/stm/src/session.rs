@@ -43,6 +43,7 @@
 //! load and two stores to a cache line of the session, without a fence.
 
 use crate::log::Log;
+use crate::nodes::SpareNodes;
 use crate::primitives::{AtomicU64, Ordering, fence, lock, thread_local};
 use crate::world::world;
 use selvedge_core::{heavy_fence, is_indivisible, light_fence, quietly};
@@ -111,6 +112,7 @@ pub(crate) struct Session {
     retired: VecDeque<Retired>,
     /// The objects that commits have unlinked, and that are not retired yet.
     pub(crate) unlinked: Vec<Garbage>,
+    pub(crate) spare: SpareNodes,
     pub(crate) log: Log,
 }
 
@@ -143,6 +145,7 @@ impl Registry {
                 has_own_fence,
                 retired: VecDeque::new(),
                 unlinked: Vec::new(),
+                spare: SpareNodes::default(),
                 log: Log::new(),
             })
         })
@@ -265,6 +268,15 @@ pub(crate) fn take() -> Box<Session> {
     unsafe { Box::from_raw(kept) }
 }
 
+/// Gives `f` the session that this OS thread keeps. None while a transaction has it. `f` runs no
+/// code of the program.
+#[inline(always)]
+pub(crate) fn with_kept<R>(f: impl FnOnce(&mut Session) -> R) -> Option<R> {
+    let kept = KEPT.with(Cell::get);
+    // SAFETY: `keep` has put it there, and `f` does not take it.
+    is_session(kept).then(|| f(unsafe { &mut *kept }))
+}
+
 /// A session of the registry.
 #[cold]
 #[inline(never)]
@@ -305,20 +317,29 @@ fn put_many(mut session: Box<Session>) {
     free(ripe);
 }
 
-/// Keeps the session for the next transaction of this OS thread. If there is one already, or the
-/// OS thread ends, the session goes to the registry.
+/// Keeps the session for the next transaction of this OS thread. If there is one already, that one
+/// goes to the registry. If the OS thread ends, this one does.
 #[inline(always)]
 fn keep(session: Box<Session>) {
     match KEPT.with(Cell::get).is_null() {
         true => KEPT.with(|cell| cell.set(Box::into_raw(session))),
-        false => give_up(session),
+        false => keep_instead(session),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn give_up(session: Box<Session>) {
-    lock(&world().registry.0).free.push(session);
+fn keep_instead(session: Box<Session>) {
+    let other = KEPT.with(Cell::get);
+    let free = match is_session(other) {
+        true => {
+            KEPT.with(|cell| cell.set(Box::into_raw(session)));
+            // SAFETY: `keep` has put it there, and it is there no more.
+            unsafe { Box::from_raw(other) }
+        }
+        false => session,
+    };
+    lock(&world().registry.0).free.push(free);
 }
 
 /// Whether destructors of the program's values may run now on this OS thread.

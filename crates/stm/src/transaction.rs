@@ -81,8 +81,9 @@ impl<E: Engine> Tx<E> {
     ///    takes the locks of all of them first.
     ///
     /// # Complexity
-    /// One registration for each variable read, and as many steps to leave as others wait for the
-    /// same variable. A commit of variables for which no transaction waits does nothing for this.
+    /// One registration for each variable read, which ends in constant time; with
+    /// [predicates](Tx::wait_for), in as many steps as others wait for the variable with predicates.
+    /// A commit of variables for which no transaction waits does nothing for this.
     ///
     /// # Examples
     /// ```

@@ -33,6 +33,7 @@ pub(crate) struct CommitTurn {
 
 impl CommitTurn {
     /// The turn, unless another transaction has it.
+    #[cold]
     pub(crate) fn take() -> Option<Box<CommitTurn>> {
         let exchange = world().turn.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
         exchange.is_ok().then(|| Box::new(CommitTurn { locked: HashMap::new() }))

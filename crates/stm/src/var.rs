@@ -1,12 +1,12 @@
 //! Variables of any type: [`TVar`], with its value in a node on the heap.
 
 use crate::engine::{Engine, Versioned};
-use crate::names;
 use crate::primitives::Ordering;
 use crate::session::Pinned;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::{Borrowed, Inner, Owns, VarKind, handle};
+use crate::{names, nodes};
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
@@ -65,19 +65,12 @@ unsafe impl<T: Send + Sync + 'static, E: Engine> Send for TVar<T, E> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync + 'static, E: Engine> Sync for TVar<T, E> {}
 /// # Safety
-/// The pointer was made by `Box::into_raw` of a `Box<T>`, which ends here.
-pub(crate) unsafe fn free_node<T>(node: *mut ()) {
-    // SAFETY: the caller's contract.
-    drop(unsafe { Box::from_raw(node.cast::<T>()) });
-}
-
-/// # Safety
 /// The pointer was made by `Inner::alone`, with a node of type T; both end here.
 unsafe fn free_variable<T>(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
         let inner = Box::from_raw(inner.cast::<Inner>());
-        free_node::<T>(inner.value.load(Ordering::Acquire));
+        nodes::free::<T>(inner.value.load(Ordering::Acquire));
     }
 }
 
@@ -159,9 +152,9 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     ///
     /// # Complexity
     /// One allocation.
+    #[inline]
     pub fn write(&self, tx: &Tx<E>, value: T) {
-        let node = Box::into_raw(Box::new(value)).cast();
-        tx.store(self.inner(), node, Some(free_node::<T>));
+        tx.store_node(self.inner(), value);
     }
 
     /// Replaces the value by one that `f` makes of it.

@@ -42,9 +42,49 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct Waiters {
     /// Those that each write wakes.
-    plain: Vec<Arc<WaitingTx>>,
+    plain: WaiterPlaces,
     /// Those that wait for predicates. Shared with the commits that evaluate them.
     conditions: Arc<Vec<Arc<WakeCondition>>>,
+}
+
+/// Waiters that keep their places in the list until they leave, so that they leave in constant time.
+/// The next waiter takes a place that is free.
+#[derive(Default)]
+struct WaiterPlaces {
+    places: Vec<Option<Arc<WaitingTx>>>,
+    free: Vec<u32>,
+}
+
+impl WaiterPlaces {
+    fn is_empty(&self) -> bool {
+        self.places.len() == self.free.len()
+    }
+
+    /// Adds a waiter; its place.
+    fn enter(&mut self, waiter: Arc<WaitingTx>) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.places[place as usize] = Some(waiter);
+            return place;
+        }
+        self.places.push(Some(waiter));
+        (self.places.len() - 1) as u32
+    }
+
+    /// Takes a waiter out, unless it is not there any more: a commit has taken all waiters, and this
+    /// may be another list, made since.
+    fn leave(&mut self, place: u32, waiter: &Arc<WaitingTx>) {
+        if let Some(entry) = self.places.get_mut(place as usize)
+            && entry.as_ref().is_some_and(|there| Arc::ptr_eq(there, waiter))
+        {
+            *entry = None;
+            self.free.push(place);
+        }
+    }
+
+    fn take_all(&mut self) -> impl Iterator<Item = Arc<WaitingTx>> {
+        self.free.clear();
+        self.places.drain(..).flatten()
+    }
 }
 
 /// One transaction that waits. The state tells whether a variable that it has read was written.
@@ -84,7 +124,7 @@ impl WaitingTx {
 pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut Vec<ToWake>) {
     let mut list = lock(&inner.waiters);
     let Some(waiters) = list.as_mut() else { return };
-    woken.extend(waiters.plain.drain(..).map(ToWake::Waiter));
+    woken.extend(waiters.plain.take_all().map(ToWake::Waiter));
     if !waiters.conditions.is_empty() {
         if let Some(due) = announce(&inner).then(|| Due::new(inner, &waiters.conditions)).flatten() {
             woken.push(ToWake::Due(due));
@@ -141,8 +181,15 @@ fn clear_without_list(inner: &Inner, list: &Option<Box<Waiters>>) {
 pub(crate) struct Registration {
     waiter: Arc<WaitingTx>,
     conditions: Vec<Arc<WakeCondition>>,
-    /// Each with a handle of this registration.
-    variables: Vec<NonNull<Inner>>,
+    variables: Vec<WaitedFor>,
+}
+
+/// A variable with a handle of a registration.
+struct WaitedFor {
+    inner: NonNull<Inner>,
+    /// The waiter's place among the plain ones. Without a meaning if only predicates wait for the
+    /// variable.
+    place: u32,
 }
 
 // SAFETY: the handles of variables are Send, and so is the waiter.
@@ -193,13 +240,15 @@ impl Registration {
             return false;
         }
         let waiters = list.get_or_insert_default();
-        if is_plain {
-            waiters.plain.push(self.waiter.clone());
-        } else {
-            let watching = self.conditions.iter().filter(|condition| condition.watches(inner.pointer()));
-            Arc::make_mut(&mut waiters.conditions).extend(watching.cloned());
-        }
-        self.variables.push(inner.pointer());
+        let place = match is_plain {
+            true => waiters.plain.enter(self.waiter.clone()),
+            false => {
+                let watching = self.conditions.iter().filter(|condition| condition.watches(inner.pointer()));
+                Arc::make_mut(&mut waiters.conditions).extend(watching.cloned());
+                u32::MAX
+            }
+        };
+        self.variables.push(WaitedFor { inner: inner.pointer(), place });
         true
     }
 
@@ -221,17 +270,15 @@ impl Registration {
     #[cold]
     fn reason(&self, place: &'static Location<'static>) -> WaitReason {
         // SAFETY: the registration has handles to them.
-        let variables = names::describe(self.variables.iter().map(|inner| unsafe { inner.as_ref() }));
+        let variables = names::describe(self.variables.iter().map(|one| unsafe { one.inner.as_ref() }));
         let object = format!("{variables}, in the transaction begun at {place}");
         WaitReason { call: "read a new value of", object: Object::Name(object.into()) }
     }
 
-    fn leave(&self, inner: &Inner) {
+    fn leave(&self, inner: &Inner, place: u32) {
         let mut list = lock(&inner.waiters);
         let Some(waiters) = list.as_mut() else { return };
-        if let Some(at) = waiters.plain.iter().position(|waiter| Arc::ptr_eq(waiter, &self.waiter)) {
-            waiters.plain.remove(at);
-        }
+        waiters.plain.leave(place, &self.waiter);
         let is_mine = |one: &Arc<WakeCondition>| self.conditions.iter().any(|mine| Arc::ptr_eq(mine, one));
         if waiters.conditions.iter().any(is_mine) {
             Arc::make_mut(&mut waiters.conditions).retain(|one| !is_mine(one));
@@ -242,10 +289,10 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        for &inner in &self.variables {
+        for &WaitedFor { inner, place } in &self.variables {
             // SAFETY: the registration has a handle to it, which ends here.
             unsafe {
-                self.leave(inner.as_ref());
+                self.leave(inner.as_ref(), place);
                 Inner::release(inner);
             }
         }

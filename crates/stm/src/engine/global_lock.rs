@@ -47,20 +47,27 @@ impl sealed::Engine for GlobalLock {
     }
 
     /// Under the lock no variable of this engine changes; the word is noted for `retry`.
-    fn read(_: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
+    fn glance(_: &mut Self::Attempt, _: &Log, inner: &Inner) -> Option<(u64, *mut ())> {
         let seen = inner.word.load(Ordering::SeqCst) & !WAITERS;
+        Some((seen, inner.value.load(Ordering::Acquire)))
+    }
+
+    fn read(guard: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
+        let (seen, value) = Self::glance(guard, log, &inner).ok_or(Conflict)?;
         log.note_read(inner.pointer(), seen);
-        Ok(inner.value.load(Ordering::Acquire))
+        Ok(value)
     }
 
     /// Under the lock each variable is unlocked, but a registration that ends may change its word.
-    fn commit(_: &mut Self::Attempt, session: &mut Session) -> Result<Waiting, Conflict> {
+    fn commit(guard: &mut Self::Attempt, session: &mut Session) -> Result<Waiting, Conflict> {
         let newest = lock_all(&mut session.log)?;
         if testing::is_shaken() {
             unlock(&session.log.writes);
             return Err(Conflict);
         }
-        Ok(publish(session, newest + 1))
+        let waiting = publish(session, newest + 1);
+        *guard = None;
+        Ok(waiting)
     }
 
     fn announce_waiter(inner: &Inner, seen: u64) -> bool {

@@ -1,8 +1,9 @@
 //! [`NOrec`]: one sequence lock, and values in place of versions.
 
 use super::{Conflict, Engine, Waiting, sealed, store_value};
-use crate::log::{Log, ReadEntry};
+use crate::log::Log;
 use crate::primitives::{AtomicU64, LOOKS, Ordering, give_way, in_one_order, relax};
+use crate::reads::ReadEntry;
 use crate::session::Session;
 use crate::testing;
 use crate::turn::CommitTurn;
@@ -101,11 +102,17 @@ impl sealed::Engine for NOrec {
     }
 
     #[inline(always)]
+    fn glance(attempt: &mut Sequenced, _: &Log, inner: &Inner) -> Option<(u64, *mut ())> {
+        let value = inner.value.load(Ordering::Acquire);
+        (sequence().load(Ordering::SeqCst) == attempt.snapshot).then_some((value.addr() as u64, value))
+    }
+
+    #[inline(never)]
     fn read(attempt: &mut Sequenced, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
-        let mut value = inner.value.load(Ordering::Acquire);
-        if sequence().load(Ordering::SeqCst) != attempt.snapshot && !attempt.is_locked {
-            value = attempt.read_anew(log, &inner)?;
-        }
+        let value = match attempt.is_locked {
+            true => inner.value.load(Ordering::Acquire),
+            false => attempt.read_anew(log, &inner)?,
+        };
         log.note_read(inner.pointer(), value.addr() as u64);
         Ok(value)
     }

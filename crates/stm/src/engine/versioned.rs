@@ -1,15 +1,16 @@
 //! [`Versioned`]: versions, and a clock that few commits raise.
 
 use super::{
-    Conflict, Engine, Waiting, announce_by_version, lock_all, lock_one, look, look_again, publish, sealed,
+    Conflict, Engine, Waiting, announce_by_version, exchange, lock_all, look, look_again, publish, sealed,
     store_value, unlock, versions_hold, versions_hold_under_locks,
 };
-use crate::log::{Log, ReadEntry};
+use crate::log::Log;
 use crate::primitives::{Ordering, in_one_order};
+use crate::reads::ReadEntry;
 use crate::session::Session;
 use crate::testing;
 use crate::turn::CommitTurn;
-use crate::variable::{Borrowed, Inner, WAITERS, version};
+use crate::variable::{Borrowed, Inner, WAITERS};
 use crate::world::world;
 use std::fmt;
 
@@ -101,16 +102,21 @@ impl sealed::Engine for Versioned {
         snapshot.turn.as_deref_mut()
     }
 
+    /// A word without bits is a version. At the first read no version is too new.
     #[inline(always)]
+    fn glance(snapshot: &mut Snapshot, log: &Log, inner: &Inner) -> Option<(u64, *mut ())> {
+        let (word, value) = look(inner)?;
+        (word <= snapshot.stamp || word < WAITERS && log.reads.is_empty()).then_some((word, value))
+    }
+
+    #[inline(never)]
     fn read(snapshot: &mut Snapshot, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
-        // A word without bits is a version. At the first read no version is too new.
-        match look(&inner) {
-            Some((word, value)) if word <= snapshot.stamp || word < WAITERS && log.reads.is_empty() => {
-                log.note_read(inner.pointer(), word);
-                Ok(value)
-            }
-            _ => snapshot.read_again(log, inner),
+        let (word, value) = look_again(&inner)?;
+        log.note_read(inner.pointer(), word);
+        if word > snapshot.stamp && log.reads.len() > 1 {
+            snapshot.meet_newer(log)?;
         }
+        Ok(value)
     }
 
     #[inline(always)]
@@ -120,10 +126,12 @@ impl sealed::Engine for Versioned {
 
     #[inline(always)]
     fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<Waiting, Conflict> {
-        match session.log.writes.len() {
-            0 => Ok(Waiting(false)),
-            1 if snapshot.turn.is_none() => commit_one(session),
-            _ => snapshot.commit_all(session),
+        if session.log.writes.is_empty() {
+            return Ok(Waiting(false));
+        }
+        match snapshot.turn.is_none() && commit_one(session) {
+            true => Ok(Waiting(false)),
+            false => snapshot.commit_all(session),
         }
     }
 
@@ -132,29 +140,33 @@ impl sealed::Engine for Versioned {
     }
 }
 
-/// The commit of an attempt that has written one variable and has no turn.
+/// The commit of an attempt that has written one variable, for which no transaction waits, and has
+/// no turn. Of any other attempt, and if another commit is in the way, false: nothing has been done.
 #[inline(always)]
-fn commit_one(session: &mut Session) -> Result<Waiting, Conflict> {
-    let write = &mut session.log.writes[0];
+fn commit_one(session: &mut Session) -> bool {
+    let [write] = &session.log.writes[..] else { return false };
     // SAFETY: the session of the log is pinned.
     let inner = unsafe { write.inner.as_ref() };
-    let found = lock_one(inner).ok_or(Conflict)?;
-    write.found = found;
+    let found = inner.word.load(Ordering::Relaxed);
+    if found >= WAITERS || !exchange(inner, found) {
+        return false;
+    }
     in_one_order();
     testing::take_ticket();
-    let newest = version(found).max(world().clock.0.load(Ordering::SeqCst));
+    let newest = found.max(world().clock.0.load(Ordering::SeqCst));
     let holds = |read: &ReadEntry| {
         // SAFETY: as above.
         let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
-        word & !WAITERS == read.seen || read.inner == write.inner && version(found) == read.seen
+        word == read.seen
+            || if read.inner == write.inner { found == read.seen } else { word == read.seen | WAITERS }
     };
     if testing::is_shaken() || !session.log.reads.iter().all(holds) {
         inner.word.store(found, Ordering::Release);
-        return Err(Conflict);
+        return false;
     }
     store_value(write, &mut session.unlinked);
     inner.word.store(newest + 1, Ordering::Release);
-    Ok(Waiting::among(found))
+    true
 }
 
 impl Snapshot {
@@ -174,18 +186,6 @@ impl Snapshot {
             Some(turn) => turn.lock_all(log).max(clock.load(Ordering::SeqCst)),
         };
         Ok(publish(session, newest + 1))
-    }
-
-    /// A read of a variable that is locked, that transactions wait for, or that is newer than the
-    /// stamp.
-    #[inline(never)]
-    fn read_again(&mut self, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
-        let (word, value) = look_again(&inner)?;
-        log.note_read(inner.pointer(), word);
-        if word > self.stamp && log.reads.len() > 1 {
-            self.meet_newer(log)?;
-        }
-        Ok(value)
     }
 
     /// The last read of the log is newer than the stamp.
