@@ -42,7 +42,7 @@ use std::sync::Arc;
 /// `FREE` frees a pointer of `into_raw`, on any OS thread, and `see` gives references to the node
 /// of such a pointer alone. Neither needs more than `Self: Send + Sync`. The reading transaction
 /// keeps the node alive.
-pub(crate) unsafe trait CellValue: Send + Sync + 'static {
+pub(crate) unsafe trait CellValue: Send + Sync + Sized + 'static {
     /// The value as a transaction sees it.
     type Seen<'tx>;
 
@@ -54,13 +54,22 @@ pub(crate) unsafe trait CellValue: Send + Sync + 'static {
 
     fn into_raw(self) -> *mut ();
 
+    /// Replaces the value of a cell, when the transaction commits.
+    #[inline(always)]
+    fn store<E: Engine>(self, tx: &Tx<E>, cell: Borrowed<'_>) {
+        tx.store(cell, self.into_raw(), Self::FREE);
+    }
+
     /// # Safety
-    /// `into_raw` gave the pointer, which is not freed before `'tx` ends.
+    /// `into_raw` or `store` gave the pointer, which is not freed before `'tx` ends.
     unsafe fn see<'tx>(raw: *mut (), during: PhantomData<&'tx ()>) -> Self::Seen<'tx>;
 }
 
-// SAFETY: `nodes::free` frees the box that `into_raw` has leaked.
-unsafe impl<T: Send + Sync + 'static> CellValue for Box<T> {
+/// A value in a node of its own.
+pub(crate) struct CellNode<T>(pub(crate) T);
+
+// SAFETY: `nodes::free` frees the box that `into_raw` has leaked, and the node of `store_node`.
+unsafe impl<T: Send + Sync + 'static> CellValue for CellNode<T> {
     type Seen<'tx> = &'tx T;
 
     const FREE: Option<Free> = Some(nodes::free::<T>);
@@ -71,7 +80,12 @@ unsafe impl<T: Send + Sync + 'static> CellValue for Box<T> {
 
     #[inline(always)]
     fn into_raw(self) -> *mut () {
-        Box::into_raw(self).cast()
+        Box::into_raw(Box::new(self.0)).cast()
+    }
+
+    #[inline(always)]
+    fn store<E: Engine>(self, tx: &Tx<E>, cell: Borrowed<'_>) {
+        tx.store_node(cell, self.0);
     }
 
     #[inline(always)]
@@ -91,7 +105,7 @@ unsafe fn free_optional<T>(node: *mut ()) {
 }
 
 // SAFETY: as above; no value is a null pointer.
-unsafe impl<T: Send + Sync + 'static> CellValue for Option<Box<T>> {
+unsafe impl<T: Send + Sync + 'static> CellValue for Option<CellNode<T>> {
     type Seen<'tx> = Option<&'tx T>;
 
     const FREE: Option<Free> = Some(free_optional::<T>);
@@ -468,7 +482,7 @@ impl<V: CellValue, E: Engine> CellRef<'_, V, E> {
     /// Replaces the value, when the transaction commits.
     #[inline(always)]
     pub(crate) fn write(self, tx: &Tx<E>, value: V) {
-        tx.store(self.inner(), value.into_raw(), V::FREE);
+        value.store(tx, self.inner());
     }
 
     /// Gives the value at this moment to `f`, outside of a transaction.

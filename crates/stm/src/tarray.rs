@@ -1,6 +1,6 @@
 //! [`TArray`]: variables in a row, in one allocation.
 
-use crate::cells::Cells;
+use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 /// # Ok::<(), selvedge::Failure>(())
 /// ```
 pub struct TArray<T: Send + Sync + 'static, E: Engine = Versioned> {
-    cells: Cells<Box<T>, E>,
+    cells: Cells<CellNode<T>, E>,
 }
 
 impl<T: Send + Sync + 'static> TArray<T> {
@@ -68,9 +68,11 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     }
 
     fn made(name: Option<Arc<str>>, values: impl IntoIterator<Item = T>) -> TArray<T, E> {
-        let values: Vec<Box<T>> = values.into_iter().map(Box::new).collect();
+        let values: Vec<T> = values.into_iter().collect();
         let (len, mut values) = (values.len(), values.into_iter());
-        TArray { cells: Cells::new((), len, name, || values.next().expect("a value for each cell")) }
+        TArray {
+            cells: Cells::new((), len, name, || CellNode(values.next().expect("a value for each cell"))),
+        }
     }
 
     /// The number of elements.
@@ -108,7 +110,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     /// One allocation.
     #[inline]
     pub fn write(&self, tx: &Tx<E>, index: usize, value: T) {
-        self.cells.write(tx, index, Box::new(value));
+        self.cells.write(tx, index, CellNode(value));
     }
 
     /// Replaces the value of an element by one that `f` makes of it.

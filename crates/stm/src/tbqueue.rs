@@ -1,6 +1,6 @@
 //! [`TBQueue`]: a bounded queue.
 
-use crate::cells::Cells;
+use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
 use crate::names;
 use crate::stop::Tried;
@@ -52,7 +52,7 @@ struct QueueRing<T: Send + Sync + 'static, E: Engine> {
     first: TWord<usize, E>,
     /// The place of the next value to come.
     next: TWord<usize, E>,
-    cells: Cells<Option<Box<T>>, E>,
+    cells: Cells<Option<CellNode<T>>, E>,
 }
 
 impl<T: Send + Sync + 'static, E: Engine> QueueRing<T, E> {
@@ -145,7 +145,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
         let ring = &*self.ring;
         let next = ring.next.read(tx)?;
         tx.check(ring.cells.read(tx, next)?.is_none())?;
-        ring.cells.write(tx, next, Some(Box::new(value)));
+        ring.cells.write(tx, next, Some(CellNode(value)));
         ring.next.write(tx, ring.after(next));
         Ok(())
     }
@@ -174,7 +174,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
         let ring = &*self.ring;
         let first = ring.before(ring.first.read(tx)?);
         tx.check(ring.cells.read(tx, first)?.is_none())?;
-        ring.cells.write(tx, first, Some(Box::new(value)));
+        ring.cells.write(tx, first, Some(CellNode(value)));
         ring.first.write(tx, first);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! [`TQueue`]: an unbounded queue.
 
-use crate::cells::Cells;
+use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
 use crate::names;
 use crate::stop::Tried;
@@ -55,7 +55,7 @@ struct Segment<T: Send + Sync + 'static, E: Engine> {
     cells: Places<T, E>,
 }
 
-type Places<T, E> = Cells<Option<Box<Queued<T, E>>>, E>;
+type Places<T, E> = Cells<Option<CellNode<Queued<T, E>>>, E>;
 
 /// A value. The last one of a segment has the following segment, so that its `push` and its `pop`
 /// touch no further variable for that.
@@ -73,7 +73,7 @@ impl<T: Send + Sync + 'static, E: Engine> Segment<T, E> {
     }
 
     fn fill(&self, tx: &Tx<E>, place: usize, value: T, following: Option<Segment<T, E>>) {
-        self.cells.write(tx, place, Some(Box::new(Queued { value, following })));
+        self.cells.write(tx, place, Some(CellNode(Queued { value, following })));
     }
 }
 
