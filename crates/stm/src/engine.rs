@@ -21,6 +21,7 @@ pub use versioned::Versioned;
 
 use crate::log::{Log, WriteEntry};
 use crate::primitives::{LOOKS, Ordering, in_one_order, relax};
+use crate::reads::ReadEntry;
 use crate::session::{Garbage, Session};
 use crate::testing;
 use crate::turn::CommitTurn;
@@ -129,9 +130,9 @@ pub(crate) fn read_in_turn(turn: &mut CommitTurn, log: &mut Log, inner: Borrowed
     inner.value.load(Ordering::Acquire)
 }
 
-/// Whether each variable of the log's reads is unlocked and has the version that was read.
-fn versions_hold(log: &Log) -> bool {
-    log.reads.iter().all(|read| {
+/// Whether each variable of these reads is unlocked and has the version that was read.
+fn versions_hold(reads: &[ReadEntry]) -> bool {
+    reads.iter().all(|read| {
         // SAFETY: the session of the log is pinned.
         let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
         word & !WAITERS == read.seen
@@ -157,16 +158,18 @@ fn versions_hold_under_locks(log: &Log) -> bool {
 /// different orders do not wait for each other for ever.
 #[inline(always)]
 fn lock_all(log: &mut Log) -> Result<u64, Conflict> {
-    let mut newest = 0;
-    for at in 0..log.writes.len() {
-        let write = &mut log.writes[at];
+    let (mut newest, mut locked) = (0, 0);
+    let all = log.writes.iter_mut().all(|write| {
         // SAFETY: the session of the log is pinned.
-        let Some(found) = lock_one(unsafe { write.inner.as_ref() }) else {
-            unlock(&log.writes[..at]);
-            return Err(Conflict);
-        };
+        let Some(found) = lock_one(unsafe { write.inner.as_ref() }) else { return false };
         write.found = found;
         newest = newest.max(version(found));
+        locked += 1;
+        true
+    });
+    if !all {
+        unlock(&log.writes[..locked]);
+        return Err(Conflict);
     }
     in_one_order();
     testing::take_ticket();

@@ -138,7 +138,7 @@ impl sealed::Engine for Figure3 {
     /// One pass is enough: each version was read before the pass and is found again in it, so all
     /// of them held when the pass began.
     fn holds(passes: &mut Passes, log: &Log) -> bool {
-        passes.turn.is_some() || versions_hold(log)
+        passes.turn.is_some() || versions_hold(&log.reads)
     }
 
     #[inline(always)]
@@ -170,7 +170,7 @@ impl Passes {
     #[cold]
     fn compare(&mut self, log: &Log) -> Result<(), Conflict> {
         self.until_compared = log.reads.len().max(READS);
-        match !testing::is_shaken() && versions_hold(log) {
+        match !testing::is_shaken() && versions_hold(&log.reads) {
             true => Ok(()),
             false => Err(Conflict),
         }

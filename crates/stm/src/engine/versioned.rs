@@ -38,8 +38,9 @@ use std::fmt;
 ///
 /// # Complexity
 /// A read of a version that is not newer than the transaction's stamp costs three loads. At a newer
-/// one the transaction compares all versions that it has read; from the ninth such read on it
-/// raises the clock once, so that the following reads are not newer. A commit locks each written
+/// one the transaction compares all versions that it has read, if it has read any. When it has
+/// compared 32 of them for that, it raises the clock once, so that the following reads are not
+/// newer. A commit locks each written
 /// variable with one exchange, and loads the word of each variable read.
 ///
 /// # Each attempt sees one moment
@@ -65,15 +66,20 @@ use std::fmt;
 #[derive(Debug, Clone, Copy)]
 pub enum Versioned {}
 
-/// The number of newer reads that a transaction compares its log for before it raises the clock.
-const NEWER: u32 = 8;
+/// The number of entries that a transaction compares because of newer reads before it raises the
+/// clock. To compare so many takes about as long as to write the clock.
+const COMPARED: usize = 32;
+
+/// The distance of a raised clock from the newest version that the transaction has read. The
+/// variables that it has not read yet may have versions a little newer than that.
+const AHEAD: u64 = 1 << 10;
 
 /// An attempt of the default engine.
 #[expect(unnameable_types, reason = "only the engine uses it")]
 pub struct Snapshot {
     stamp: u64,
-    /// The number of reads with newer versions since the stamp was read.
-    newer: u32,
+    /// The number of entries compared since the stamp was read.
+    compared: usize,
     /// With a turn, stamps do not matter.
     turn: Option<Box<CommitTurn>>,
 }
@@ -94,7 +100,7 @@ impl sealed::Engine for Versioned {
     fn begin(turn: Option<Box<CommitTurn>>) -> Snapshot {
         let stamp = world().clock.0.load(Ordering::SeqCst);
         in_one_order();
-        Snapshot { stamp, newer: 0, turn }
+        Snapshot { stamp, compared: 0, turn }
     }
 
     #[inline]
@@ -114,7 +120,7 @@ impl sealed::Engine for Versioned {
         let (word, value) = look_again(&inner)?;
         log.note_read(inner.pointer(), word);
         if word > snapshot.stamp && log.reads.len() > 1 {
-            snapshot.meet_newer(log)?;
+            snapshot.meet_newer(&log.reads)?;
         }
         Ok(value)
     }
@@ -188,22 +194,35 @@ impl Snapshot {
         Ok(publish(session, newest + 1))
     }
 
-    /// The last read of the log is newer than the stamp.
-    fn meet_newer(&mut self, log: &Log) -> Result<(), Conflict> {
-        self.newer += 1;
-        if self.newer > NEWER {
-            let newest = log.reads.iter().map(|read| read.seen).max().unwrap_or(0);
-            let clock = &world().clock.0;
-            self.stamp = clock.load(Ordering::SeqCst);
-            if self.stamp < newest {
-                self.stamp = clock.fetch_max(newest, Ordering::SeqCst).max(newest);
+    /// The last of these reads is newer than the stamp.
+    fn meet_newer(&mut self, reads: &[ReadEntry]) -> Result<(), Conflict> {
+        self.compared += reads.len();
+        let compared = match self.compared > COMPARED {
+            true => {
+                self.raise_clock(reads);
+                reads
             }
-            in_one_order();
-            self.newer = 0;
-        }
-        match !testing::is_shaken() && versions_hold(log) {
+            // The last one has just been read.
+            false => &reads[..reads.len() - 1],
+        };
+        match !testing::is_shaken() && versions_hold(compared) {
             true => Ok(()),
             false => Err(Conflict),
         }
+    }
+
+    /// Reads the clock anew, when it is beyond the version of each read.
+    #[cold]
+    #[inline(never)]
+    fn raise_clock(&mut self, reads: &[ReadEntry]) {
+        let newest = reads.iter().map(|read| read.seen).max().unwrap_or(0);
+        let clock = &world().clock.0;
+        self.stamp = clock.load(Ordering::SeqCst);
+        if self.stamp < newest {
+            let raised = newest + AHEAD;
+            self.stamp = clock.fetch_max(raised, Ordering::SeqCst).max(raised);
+        }
+        in_one_order();
+        self.compared = 0;
     }
 }
