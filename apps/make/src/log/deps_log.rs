@@ -251,7 +251,8 @@ impl DepsLog {
         Ok(())
     }
 
-    /// Writes the file anew, with one record for each output with an edge that still records its inputs.
+    /// Writes the file anew, with one record for each output with an edge that still records its
+    /// inputs.
     ///
     /// # Errors
     /// Those of the files.

@@ -1,7 +1,7 @@
 //! The visit of a target: what is before it, and which of it is dirty.
 //!
-//! The visit goes down the inputs with a stack of its own, because a chain of edges may be as long as
-//! the graph.
+//! The visit goes down the inputs with a stack of its own, because a chain of edges may be as long
+//! as the graph.
 
 use super::{Mark, Project, UNKNOWN};
 use crate::disk;
