@@ -262,6 +262,7 @@ mod guide {
         Schedulers = "schedulers.md",
         Testing = "testing.md",
         Seeing = "seeing.md",
+        Make = "make.md",
         FromTokio = "from-tokio.md",
     }
 }
