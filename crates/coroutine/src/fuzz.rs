@@ -2,7 +2,7 @@
 //! panics if an invariant does not hold.
 
 use crate::pipeline::binary::{self, Prefix};
-use crate::pipeline::csv::{self, Record};
+use crate::pipeline::csv::{self, Fields};
 use crate::pipeline::*;
 use std::fmt::Debug;
 use std::ops::ControlFlow;
@@ -48,15 +48,15 @@ where
 }
 
 /// The sections of a stream: their verdicts and their bytes.
-type Seen = Vec<(bool, Vec<u8>)>;
+type SeenSections = Vec<(bool, Vec<u8>)>;
 
 #[derive(Default)]
-struct Seeing {
-    sections: Seen,
+struct SeeSections {
+    sections: SeenSections,
     open: Option<(bool, Vec<u8>)>,
 }
 
-impl Sections<u8> for Seeing {
+impl Sections<u8> for SeeSections {
     fn part(&mut self, verdict: bool, item: &u8) -> Flow {
         let (open, bytes) = self.open.get_or_insert((verdict, Vec::new()));
         assert_eq!(*open, verdict, "one verdict for a section");
@@ -75,8 +75,8 @@ impl Sections<u8> for Seeing {
 fn sections<'a, S: Split<u8> + Clone>(
     splitter: &Splitter<u8, S>,
     input: impl Iterator<Item = &'a [u8]>,
-) -> Seen {
-    let (mut splitter, mut seen) = (splitter.clone().into_stage(), Seeing::default());
+) -> SeenSections {
+    let (mut splitter, mut seen) = (splitter.clone().into_stage(), SeeSections::default());
     for piece in input {
         assert!(splitter.put_chunk(piece, &mut seen).is_continue());
     }
@@ -87,7 +87,7 @@ fn sections<'a, S: Split<u8> + Clone>(
 
 /// A splitter says the same whatever the cuts of its input, and its sections are the input. Returns
 /// the sections.
-fn split_at_every_cut<S: Split<u8> + Clone>(splitter: &Splitter<u8, S>, data: &[u8]) -> Seen {
+fn split_at_every_cut<S: Split<u8> + Clone>(splitter: &Splitter<u8, S>, data: &[u8]) -> SeenSections {
     let whole = sections(splitter, pieces(data, data.len()));
     let bytes: Vec<u8> = whole.iter().flat_map(|(_, bytes)| bytes).copied().collect();
     assert_eq!(bytes, data, "each byte is in its place");
@@ -126,7 +126,7 @@ pub fn csv(data: &[u8]) {
     }
     if failure.is_none() {
         let blank = |row: &[u8]| matches!(row, b"\n" | b"\r\n" | b"\r");
-        let row = |(_, row): &(bool, Vec<u8>)| -> Option<Record> {
+        let row = |(_, row): &(bool, Vec<u8>)| -> Option<Fields> {
             let (made, failure) = outcome(&csv::records(b','), [&row[..]].into_iter());
             assert_eq!((made.len(), failure), (usize::from(!blank(row)), None));
             made.into_iter().next()
@@ -170,7 +170,7 @@ pub fn xml(data: &[u8]) {
     assert_eq!(failure.is_none(), text.len() == data.len());
     for token in tokens.iter().map(xml::Token::of) {
         assert_eq!(token.attributes().count(), token.attributes().count());
-        let tag = matches!(token.kind(), xml::Kind::Start | xml::Kind::Empty | xml::Kind::End);
+        let tag = matches!(token.kind(), xml::TokenKind::Start | xml::TokenKind::Empty | xml::TokenKind::End);
         assert!(tag || token.name().is_empty());
     }
     split_at_every_cut(&xml::element("a"), data);

@@ -76,9 +76,10 @@
 //! | lists | [`group_by`], [`any`], [`all`], [`concatenate`], [`select_numbered`] |
 //! | one stream of two | [`join`], [`join_generators`], [`join_transduced`], [`join_with`] |
 //! | parsers and encoders | [`csv`], [`json`], [`xml`], [`binary`], [`line`](line()) |
-//! | stages that may fail | [`try_lift121`], [`try_fold`], [`try_from_fn`], [`Failure`], [`named`](Transducer::named) |
+//! | stages that may fail | [`try_lift121`], [`try_fold`], [`try_from_fn`], [`StageFailure`], [`named`](Transducer::named) |
 //! | the end of a pipeline | [`finally`], [`drain`](Generator::drain) |
 //! | a pipeline between things that wait | [`Transducer::step`], [`Iteratee::feed`], [`Generator::pull`] |
+//! | stages that are put together while the program runs | [`Transducer::boxed`], [`Splitter::boxed`], [`DynStage`] |
 //! | stages of your own | [`Transduce`], [`Split`], [`Generate`], [`Consume`], [`Merge`] |
 //!
 //! # Design
@@ -102,9 +103,9 @@
 //! kept. A stage that takes no more breaks, and the break runs up: no stage upstream is called
 //! again. The generator is dropped before the consumer gives its result.
 //!
-//! **Failures.** A stage that fails breaks, and nothing more reaches the next stage, not even an end.
-//! The pipeline then has no result but the [`Failure`], which tells the stage, the item and the
-//! place in the stream ([`Program::try_run`]).
+//! **Failures.** A stage that fails breaks, and nothing more reaches the next stage, not even an
+//! end. The pipeline then has no result but the [`StageFailure`], which tells the stage, the item
+//! and the place in the stream ([`Program::try_run`]).
 //!
 //! **Cuts.** No stage can be told how its input was cut into chunks: what it yields, and where it
 //! fails, depend on the items alone.
@@ -161,6 +162,7 @@
 mod any;
 pub mod binary;
 mod body;
+mod boxed;
 mod branch;
 mod chain;
 mod choose;
@@ -188,12 +190,15 @@ pub mod xml;
 
 pub use any::{Within, all, any};
 pub use body::{Body, Io, NextItem, PutItem, transducer};
+pub use boxed::{
+    BoxedSplit, BoxedSplitter, BoxedTransduce, BoxedTransducer, DynStage, HasKind, ItemKind, Misfit,
+};
 pub use branch::{IfThenElse, if_then_else, select, unless, wherever};
 pub use chain::{AfterGenerator, AfterTransducer, Chain};
 pub use choose::{Choose, LastOf, end_of, first, last, prefix, start_of, suffix};
 pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
 pub use failure::{
-    Failure, Named, Place, TryFold, TryFromFn, TryLift121, try_fold, try_from_fn, try_lift121,
+    NamedStage, StageFailure, StreamPlace, TryFold, TryFromFn, TryLift121, try_fold, try_from_fn, try_lift121,
 };
 pub use finally::{Finally, finally};
 pub use flow::Flowing;

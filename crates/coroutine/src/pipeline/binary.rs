@@ -1,6 +1,6 @@
 //! Records of bytes: of a fixed length, and with their length before them.
 
-use super::failure::{Failure, Place};
+use super::failure::{StageFailure, StreamPlace};
 use super::item::{FINISHED, Flow, GO_ON};
 use super::list::Lists;
 use super::role::Transducer;
@@ -13,8 +13,8 @@ pub struct Fixed<E> {
     /// The first elements of the open record.
     carry: Vec<E>,
     ends: Vec<usize>,
-    place: Place,
-    failure: Option<Failure>,
+    place: StreamPlace,
+    failure: Option<StageFailure>,
 }
 
 /// Yields lists of `length` elements each. They lie in the block that they came in.
@@ -37,7 +37,7 @@ pub struct Fixed<E> {
 pub fn fixed<E: Clone + 'static>(length: usize) -> Transducer<E, [E], Fixed<E>> {
     assert!(length > 0, "binary::fixed of no elements");
     let (carry, ends) = (Vec::new(), Vec::new());
-    Transducer::new(Fixed { length, carry, ends, place: Place::default(), failure: None })
+    Transducer::new(Fixed { length, carry, ends, place: StreamPlace::default(), failure: None })
 }
 
 impl<E: Clone + 'static> Transduce<E, [E]> for Fixed<E> {
@@ -74,12 +74,12 @@ impl<E: Clone + 'static> Transduce<E, [E]> for Fixed<E> {
         if self.carry.is_empty() {
             return GO_ON;
         }
-        let place = Place { elements: self.place.items * self.length as u64, ..self.place };
-        self.failure = Some(Failure::new("binary::fixed", place, "the input ends within a record"));
+        let place = StreamPlace { elements: self.place.items * self.length as u64, ..self.place };
+        self.failure = Some(StageFailure::new("binary::fixed", place, "the input ends within a record"));
         FINISHED
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
@@ -103,7 +103,8 @@ pub enum Prefix {
 }
 
 impl Prefix {
-    /// The length that `bytes` begin with, and how many bytes it takes. `None` if there are too few.
+    /// The length that `bytes` begin with, and how many bytes it takes. `None` if there are too
+    /// few.
     fn read(self, bytes: &[u8]) -> Result<Option<(u64, usize)>, &'static str> {
         let big = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
         let little = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
@@ -157,8 +158,8 @@ pub struct Unframe {
     limit: u64,
     /// The first bytes of the open record, with its length.
     carry: Vec<u8>,
-    place: Place,
-    failure: Option<Failure>,
+    place: StreamPlace,
+    failure: Option<StageFailure>,
 }
 
 /// Yields the records of a stream in which the length of each record stands before it.
@@ -182,12 +183,18 @@ pub struct Unframe {
 /// assert_eq!(records.iter().collect::<Vec<_>>(), [&b"warp"[..], b"", b"weft"]);
 /// ```
 pub fn unframe(prefix: Prefix, limit: u64) -> Transducer<u8, [u8], Unframe> {
-    Transducer::new(Unframe { prefix, limit, carry: Vec::new(), place: Place::default(), failure: None })
+    Transducer::new(Unframe {
+        prefix,
+        limit,
+        carry: Vec::new(),
+        place: StreamPlace::default(),
+        failure: None,
+    })
 }
 
 impl Unframe {
     fn fail(&mut self, cause: &'static str) -> Flow {
-        self.failure = Some(Failure::new("binary::unframe", self.place, cause));
+        self.failure = Some(StageFailure::new("binary::unframe", self.place, cause));
         FINISHED
     }
 
@@ -257,34 +264,34 @@ impl Transduce<u8, [u8]> for Unframe {
         if self.carry.is_empty() { GO_ON } else { self.fail("the input ends within a record") }
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
 
 /// The stage of [`frame`].
 #[derive(Debug, Clone)]
-pub struct Frame {
+pub struct AddLength {
     prefix: Prefix,
     head: Vec<u8>,
-    place: Place,
-    failure: Option<Failure>,
+    place: StreamPlace,
+    failure: Option<StageFailure>,
 }
 
 /// Yields the bytes of each list with its length before them. [`unframe`] has an example.
 ///
 /// # Errors
 /// It fails at a list that is longer than the prefix can say.
-pub fn frame(prefix: Prefix) -> Transducer<[u8], u8, Frame> {
-    Transducer::new(Frame { prefix, head: Vec::new(), place: Place::default(), failure: None })
+pub fn frame(prefix: Prefix) -> Transducer<[u8], u8, AddLength> {
+    Transducer::new(AddLength { prefix, head: Vec::new(), place: StreamPlace::default(), failure: None })
 }
 
-impl Transduce<[u8], u8> for Frame {
+impl Transduce<[u8], u8> for AddLength {
     fn put<S: Sink<u8>>(&mut self, item: &[u8], out: &mut S) -> Flow {
         self.head.clear();
         if self.prefix.write(item.len(), &mut self.head).is_none() {
             let cause = "a record that is longer than its prefix can say";
-            self.failure = Some(Failure::new("binary::frame", self.place, cause));
+            self.failure = Some(StageFailure::new("binary::frame", self.place, cause));
             return FINISHED;
         }
         self.place.items += 1;
@@ -297,7 +304,7 @@ impl Transduce<[u8], u8> for Frame {
         GO_ON
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }

@@ -4,7 +4,7 @@
 //! follows from it into `out` at once. So the outputs are merged in the order in which they appear,
 //! and no branch has a queue.
 
-use super::failure::Failure;
+use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item};
 use super::lift::{Suppress, Unchanged};
 use super::role::{Splitter, Transducer};
@@ -203,7 +203,7 @@ where
         no.drive::<A, B, _>(&mut gate, |stage, out| stage.end(out))
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.yes.stage.failure().or_else(|| self.no.stage.failure())
     }
 }

@@ -8,7 +8,7 @@
 //! stage is ended at once, because its input has ended. It is not ended if the upstream stage has
 //! failed: nothing follows a failure.
 
-use super::failure::Failure;
+use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, Item};
 use super::role::{Eats, Generator, Iteratee, Program, Transducer};
 use super::stage::{Consume, Generate, Sink, Transduce};
@@ -112,7 +112,7 @@ where
         if onto.finished || self.up.failure().is_some() { FINISHED } else { self.down.end(out) }
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.up.failure().or_else(|| self.down.failure())
     }
 }
@@ -143,7 +143,7 @@ where
         }
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.up.failure().or_else(|| self.down.failure())
     }
 }
@@ -188,7 +188,7 @@ where
         down.end()
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.up.failure().or_else(|| self.down.failure())
     }
 }

@@ -14,7 +14,7 @@
 //! quote within a field that does not begin with one is a byte like others, and the bytes after a
 //! closing quote belong to the field.
 
-use super::failure::{Failure, Place};
+use super::failure::{StageFailure, StreamPlace};
 use super::item::{FINISHED, Flow, GO_ON};
 use super::role::{Splitter, Transducer};
 use super::split::Runs;
@@ -26,22 +26,22 @@ use std::fmt;
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::csv::Record;
+/// use selvedge::coroutine::pipeline::csv::Fields;
 ///
-/// let record: Record = ["warp", "42"].into_iter().collect();
+/// let record: Fields = ["warp", "42"].into_iter().collect();
 /// assert_eq!(record.get(0), Some(&b"warp"[..]));
 /// assert_eq!((record.len(), record.get(2)), (2, None));
 /// ```
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct Record {
+pub struct Fields {
     text: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Record {
+impl Fields {
     /// A record without fields.
-    pub fn new() -> Record {
-        Record::default()
+    pub fn new() -> Fields {
+        Fields::default()
     }
 
     /// How many fields there are.
@@ -83,9 +83,9 @@ impl Record {
     }
 }
 
-impl<T: AsRef<[u8]>> FromIterator<T> for Record {
-    fn from_iter<I: IntoIterator<Item = T>>(fields: I) -> Record {
-        let mut record = Record::new();
+impl<T: AsRef<[u8]>> FromIterator<T> for Fields {
+    fn from_iter<I: IntoIterator<Item = T>>(fields: I) -> Fields {
+        let mut record = Fields::new();
         for field in fields {
             record.push(field.as_ref());
         }
@@ -93,7 +93,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Record {
     }
 }
 
-impl fmt::Debug for Record {
+impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter().map(String::from_utf8_lossy)).finish()
     }
@@ -101,7 +101,7 @@ impl fmt::Debug for Record {
 
 /// Where the parser is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum State {
+enum CsvState {
     /// At the beginning of a record.
     Row,
     /// At the beginning of a field that is not the first one.
@@ -116,24 +116,24 @@ enum State {
 
 /// The stage of [`records`].
 #[derive(Debug, Clone)]
-pub struct Records {
+pub struct ReadRecords {
     delimiter: u8,
-    state: State,
-    record: Record,
-    place: Place,
+    state: CsvState,
+    record: Fields,
+    place: StreamPlace,
     /// Where the quoted field that is open begins.
     quote: u64,
-    failure: Option<Failure>,
+    failure: Option<StageFailure>,
 }
 
 /// Yields the fields of each record of a text, with `delimiter` between them.
 ///
-/// The yielded [`Record`] is the same memory for each record: a stage that keeps one clones it.
+/// The yielded [`Fields`] is the same memory for each record: a stage that keeps one clones it.
 ///
 /// # Errors
 /// It fails at a quote within a field that does not begin with one, at a byte after a closing quote
 /// that ends no field, and at the end of the text within a quoted field. The
-/// [offset](Failure::offset) is that of the byte, or of the quote that is not closed.
+/// [offset](StageFailure::offset) is that of the byte, or of the quote that is not closed.
 ///
 /// # Complexity
 /// O(length of the text), and the memory of the longest record.
@@ -149,32 +149,32 @@ pub struct Records {
 /// let failed = (from_chunks(["a,b\n1,x\"y"]) >> csv::records(b',')).try_collect().unwrap_err();
 /// assert_eq!((failed.item(), failed.offset()), (2, 7));
 /// ```
-pub fn records(delimiter: u8) -> Transducer<u8, Record, Records> {
-    Transducer::new(Records {
+pub fn records(delimiter: u8) -> Transducer<u8, Fields, ReadRecords> {
+    Transducer::new(ReadRecords {
         delimiter,
-        state: State::Row,
-        record: Record::new(),
-        place: Place::default(),
+        state: CsvState::Row,
+        record: Fields::new(),
+        place: StreamPlace::default(),
         quote: 0,
         failure: None,
     })
 }
 
-impl Records {
+impl ReadRecords {
     fn fail(&mut self, offset: u64, cause: &'static str) -> Flow {
-        let place = Place { elements: offset, ..self.place };
-        self.failure = Some(Failure::new("csv::records", place, cause));
+        let place = StreamPlace { elements: offset, ..self.place };
+        self.failure = Some(StageFailure::new("csv::records", place, cause));
         FINISHED
     }
 
     fn end_field(&mut self) {
         self.record.ends.push(self.record.text.len());
-        self.state = State::Field;
+        self.state = CsvState::Field;
     }
 
-    fn end_record<S: Sink<Record>>(&mut self, out: &mut S) -> Flow {
+    fn end_record<S: Sink<Fields>>(&mut self, out: &mut S) -> Flow {
         self.end_field();
-        self.state = State::Row;
+        self.state = CsvState::Row;
         let flow = out.put(&self.record);
         self.place.items += 1;
         self.record.clear();
@@ -182,32 +182,32 @@ impl Records {
     }
 
     /// `\n` after a field without quotes. A `\r` before it belongs to the row's end.
-    fn end_plain<S: Sink<Record>>(&mut self, out: &mut S) -> Flow {
+    fn end_plain<S: Sink<Fields>>(&mut self, out: &mut S) -> Flow {
         if self.record.open().last() == Some(&b'\r') {
             self.record.text.pop();
             if self.record.is_empty() && self.record.text.is_empty() {
                 // A blank row that ends with `\r\n`.
-                self.state = State::Row;
+                self.state = CsvState::Row;
                 return GO_ON;
             }
         }
         self.end_record(out)
     }
 
-    fn parse<S: Sink<Record>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
+    fn parse<S: Sink<Fields>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
         let (begin, mut at) = (self.place.elements, 0);
         while at < chunk.len() {
             let rest = &chunk[at..];
             let byte = rest[0];
             match self.state {
-                State::Row if byte == b'\n' => at += 1,
-                State::Row | State::Field if byte == b'"' => {
+                CsvState::Row if byte == b'\n' => at += 1,
+                CsvState::Row | CsvState::Field if byte == b'"' => {
                     self.quote = begin + at as u64;
-                    self.state = State::Quoted;
+                    self.state = CsvState::Quoted;
                     at += 1;
                 }
-                State::Row | State::Field | State::Plain => {
-                    self.state = State::Plain;
+                CsvState::Row | CsvState::Field | CsvState::Plain => {
+                    self.state = CsvState::Plain;
                     let found = memchr3(self.delimiter, b'\n', b'"', rest);
                     let length = found.unwrap_or(rest.len());
                     self.record.text.extend_from_slice(&rest[..length]);
@@ -223,34 +223,34 @@ impl Records {
                     }
                     at += usize::from(found.is_some());
                 }
-                State::Quoted => {
+                CsvState::Quoted => {
                     let found = memchr(b'"', rest);
                     let length = found.unwrap_or(rest.len());
                     self.record.text.extend_from_slice(&rest[..length]);
                     at += length;
                     if found.is_some() {
-                        self.state = State::Quote;
+                        self.state = CsvState::Quote;
                         at += 1;
                     }
                 }
-                State::Quote if byte == b'"' => {
+                CsvState::Quote if byte == b'"' => {
                     self.record.text.push(b'"');
-                    self.state = State::Quoted;
+                    self.state = CsvState::Quoted;
                     at += 1;
                 }
-                State::Quote if byte == b'\r' => {
-                    self.state = State::Return;
+                CsvState::Quote if byte == b'\r' => {
+                    self.state = CsvState::Return;
                     at += 1;
                 }
-                State::Quote | State::Return if byte == b'\n' => {
+                CsvState::Quote | CsvState::Return if byte == b'\n' => {
                     self.end_record(out)?;
                     at += 1;
                 }
-                State::Quote if byte == self.delimiter => {
+                CsvState::Quote if byte == self.delimiter => {
                     self.end_field();
                     at += 1;
                 }
-                State::Quote | State::Return => {
+                CsvState::Quote | CsvState::Return => {
                     return self.fail(begin + at as u64, "a byte after the closing quote of a field");
                 }
             }
@@ -259,29 +259,29 @@ impl Records {
     }
 }
 
-impl Transduce<u8, Record> for Records {
+impl Transduce<u8, Fields> for ReadRecords {
     const CHUNKS: bool = true;
 
-    fn put<S: Sink<Record>>(&mut self, item: &u8, out: &mut S) -> Flow {
+    fn put<S: Sink<Fields>>(&mut self, item: &u8, out: &mut S) -> Flow {
         self.put_chunk(std::slice::from_ref(item), out)
     }
 
-    fn put_chunk<S: Sink<Record>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
+    fn put_chunk<S: Sink<Fields>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
         self.parse(chunk, out)?;
         self.place.elements += chunk.len() as u64;
         GO_ON
     }
 
-    fn end<S: Sink<Record>>(&mut self, out: &mut S) -> Flow {
+    fn end<S: Sink<Fields>>(&mut self, out: &mut S) -> Flow {
         match self.state {
-            State::Row => GO_ON,
-            State::Quoted => self.fail(self.quote, "a quoted field that is not closed"),
-            State::Plain => self.end_plain(out),
-            State::Field | State::Quote | State::Return => self.end_record(out),
+            CsvState::Row => GO_ON,
+            CsvState::Quoted => self.fail(self.quote, "a quoted field that is not closed"),
+            CsvState::Plain => self.end_plain(out),
+            CsvState::Field | CsvState::Quote | CsvState::Return => self.end_record(out),
         }
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
@@ -302,16 +302,17 @@ pub struct Encode {
 /// ```
 /// use selvedge::coroutine::pipeline::{csv, from_iter};
 ///
-/// let records = [["1", "a \"warp\""], ["", "weft"]].map(|r| r.into_iter().collect::<csv::Record>());
+/// let records = [["1", "a \"warp\""], ["", "weft"]];
+/// let records = records.map(|fields| fields.into_iter().collect::<csv::Fields>());
 /// let text = (from_iter(records) >> csv::encode(b',')).collect();
 /// assert_eq!(text, b"1,\"a \"\"warp\"\"\"\n,weft\n");
 /// ```
-pub fn encode(delimiter: u8) -> Transducer<Record, u8, Encode> {
+pub fn encode(delimiter: u8) -> Transducer<Fields, u8, Encode> {
     Transducer::new(Encode { delimiter, text: Vec::new() })
 }
 
-impl Transduce<Record, u8> for Encode {
-    fn put<S: Sink<u8>>(&mut self, record: &Record, out: &mut S) -> Flow {
+impl Transduce<Fields, u8> for Encode {
+    fn put<S: Sink<u8>>(&mut self, record: &Fields, out: &mut S) -> Flow {
         let Encode { delimiter, text } = self;
         text.clear();
         for (index, mut field) in record.iter().enumerate() {

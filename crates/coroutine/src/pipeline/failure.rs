@@ -19,9 +19,7 @@ use std::sync::Arc;
 /// ```
 /// use selvedge::coroutine::pipeline::{fold, from_chunks, group_by, line, try_lift121};
 ///
-/// let number = try_lift121(|line: &[u8]| {
-///     std::str::from_utf8(line).map_err(|e| e.to_string())?.parse::<i32>().map_err(|e| e.to_string())
-/// });
+/// let number = try_lift121(|line: &[u8]| String::from_utf8_lossy(line).parse::<i32>());
 /// let sum = fold(0, |sum: &mut i32, n: &i32| *sum += n);
 /// let failed = (from_chunks(["12\n3x\n4"]) >> group_by(line()) >> number.named("number") >> sum)
 ///     .try_run()
@@ -30,26 +28,26 @@ use std::sync::Arc;
 /// assert_eq!(failed.to_string(), "number: item 2, offset 2: invalid digit found in string");
 /// ```
 #[derive(Clone)]
-pub struct Failure {
-    inner: Box<Inner>,
+pub struct StageFailure {
+    inner: Box<FailureParts>,
 }
 
 #[derive(Clone)]
-struct Inner {
+struct FailureParts {
     stage: Cow<'static, str>,
-    place: Place,
+    place: StreamPlace,
     cause: Arc<dyn Error + Send + Sync>,
 }
 
-impl Failure {
+impl StageFailure {
     /// The stage `stage` has failed, for the reason `cause`.
     pub fn new(
         stage: impl Into<Cow<'static, str>>,
-        place: Place,
+        place: StreamPlace,
         cause: impl Into<Box<dyn Error + Send + Sync>>,
-    ) -> Failure {
-        let inner = Inner { stage: stage.into(), place, cause: Arc::from(cause.into()) };
-        Failure { inner: Box::new(inner) }
+    ) -> StageFailure {
+        let inner = FailureParts { stage: stage.into(), place, cause: Arc::from(cause.into()) };
+        StageFailure { inner: Box::new(inner) }
     }
 
     /// The name of the stage: its function, or what [`Transducer::named`] says.
@@ -79,27 +77,27 @@ impl Failure {
         &*self.inner.cause
     }
 
-    fn renamed(&self, name: Cow<'static, str>) -> Failure {
+    fn renamed(&self, name: Cow<'static, str>) -> StageFailure {
         let mut renamed = self.clone();
         renamed.inner.stage = name;
         renamed
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for StageFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (stage, item, offset) = (self.stage(), self.item(), self.offset());
         write!(f, "{stage}: item {item}, offset {offset}: {}", self.inner.cause)
     }
 }
 
-impl fmt::Debug for Failure {
+impl fmt::Debug for StageFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Failure({self})")
+        write!(f, "StageFailure({self})")
     }
 }
 
-impl Error for Failure {
+impl Error for StageFailure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&*self.inner.cause)
     }
@@ -107,14 +105,14 @@ impl Error for Failure {
 
 /// A place in a stream: what lies before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct StreamPlace {
     /// Items before it.
     pub items: u64,
     /// Elements before it: bytes, if the items are bytes or lists of bytes.
     pub elements: u64,
 }
 
-impl Place {
+impl StreamPlace {
     /// The place after `item`.
     #[inline(always)]
     fn pass<A: Item + ?Sized>(&mut self, item: &A) {
@@ -127,8 +125,8 @@ impl Place {
 #[derive(Debug, Clone)]
 pub struct TryLift121<F> {
     f: F,
-    place: Place,
-    failure: Option<Failure>,
+    place: StreamPlace,
+    failure: Option<StageFailure>,
 }
 
 /// Yields what `f(item)` gives for each item, until `f` fails.
@@ -148,7 +146,7 @@ where
     F: FnMut(&A) -> Result<B, E>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    Transducer::new(TryLift121 { f, place: Place::default(), failure: None })
+    Transducer::new(TryLift121 { f, place: StreamPlace::default(), failure: None })
 }
 
 impl<A, B, F, E> Transduce<A, B> for TryLift121<F>
@@ -166,7 +164,7 @@ where
                 out.put(&made)
             }
             Err(error) => {
-                self.failure = Some(Failure::new("try_lift121", self.place, error));
+                self.failure = Some(StageFailure::new("try_lift121", self.place, error));
                 FINISHED
             }
         }
@@ -176,7 +174,7 @@ where
         ControlFlow::Continue(())
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
@@ -186,8 +184,8 @@ where
 pub struct TryFold<R, F> {
     state: R,
     f: F,
-    place: Place,
-    failure: Option<Failure>,
+    place: StreamPlace,
+    failure: Option<StageFailure>,
 }
 
 /// Passes each item to `f` with the state, until `f` fails. The state is the result at the end.
@@ -210,7 +208,7 @@ where
     F: FnMut(&mut R, &A) -> Result<(), E>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    Iteratee::new(TryFold { state, f, place: Place::default(), failure: None })
+    Iteratee::new(TryFold { state, f, place: StreamPlace::default(), failure: None })
 }
 
 impl<A, R, F, E> Consume<A> for TryFold<R, F>
@@ -229,7 +227,7 @@ where
                 ControlFlow::Continue(())
             }
             Err(error) => {
-                self.failure = Some(Failure::new("try_fold", self.place, error));
+                self.failure = Some(StageFailure::new("try_fold", self.place, error));
                 FINISHED
             }
         }
@@ -239,7 +237,7 @@ where
         self.state
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
@@ -249,8 +247,8 @@ where
 pub struct TryFromFn<B, F> {
     f: F,
     block: Vec<B>,
-    place: Place,
-    failure: Option<Failure>,
+    place: StreamPlace,
+    failure: Option<StageFailure>,
 }
 
 /// Yields what `f` fills in, until `f` fails or fills in nothing: [`from_fn`](super::from_fn) for a
@@ -278,7 +276,7 @@ where
     E: Into<Box<dyn Error + Send + Sync>>,
 {
     let block = vec![B::default(); length];
-    Generator::new(TryFromFn { f, block, place: Place::default(), failure: None })
+    Generator::new(TryFromFn { f, block, place: StreamPlace::default(), failure: None })
 }
 
 impl<B, F, E> Generate<B> for TryFromFn<B, F>
@@ -292,7 +290,7 @@ where
         let filled = match (self.f)(&mut self.block) {
             Ok(filled) => filled,
             Err(error) => {
-                self.failure = Some(Failure::new("try_from_fn", self.place, error));
+                self.failure = Some(StageFailure::new("try_from_fn", self.place, error));
                 return ControlFlow::Continue(false);
             }
         };
@@ -306,26 +304,26 @@ where
         ControlFlow::Continue(true)
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
 
 /// The stage of [`Transducer::named`], [`Generator::named`] and [`Iteratee::named`].
 #[derive(Debug, Clone)]
-pub struct Named<T> {
+pub struct NamedStage<T> {
     stage: T,
     name: Cow<'static, str>,
-    failure: Option<Failure>,
+    failure: Option<StageFailure>,
 }
 
-impl<T> Named<T> {
-    fn new(stage: T, name: Cow<'static, str>) -> Named<T> {
-        Named { stage, name, failure: None }
+impl<T> NamedStage<T> {
+    fn new(stage: T, name: Cow<'static, str>) -> NamedStage<T> {
+        NamedStage { stage, name, failure: None }
     }
 
     #[cold]
-    fn note(&mut self, failure: impl FnOnce(&T) -> Option<&Failure>) {
+    fn note(&mut self, failure: impl FnOnce(&T) -> Option<&StageFailure>) {
         self.failure = failure(&self.stage).map(|failure| failure.renamed(self.name.clone()));
     }
 }
@@ -336,27 +334,27 @@ where
     B: Item + ?Sized,
     T: Transduce<A, B>,
 {
-    /// Gives the stage a name, which its [`Failure`] tells.
-    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Transducer<A, B, Named<T>> {
-        Transducer::new(Named::new(self.stage, name.into()))
+    /// Gives the stage a name, which its [`StageFailure`] tells.
+    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Transducer<A, B, NamedStage<T>> {
+        Transducer::new(NamedStage::new(self.stage, name.into()))
     }
 }
 
 impl<B: Item + ?Sized, G: Generate<B>> Generator<B, G> {
-    /// Gives the stage a name, which its [`Failure`] tells.
-    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Generator<B, Named<G>> {
-        Generator::new(Named::new(self.stage, name.into()))
+    /// Gives the stage a name, which its [`StageFailure`] tells.
+    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Generator<B, NamedStage<G>> {
+        Generator::new(NamedStage::new(self.stage, name.into()))
     }
 }
 
 impl<A: Item + ?Sized, I: Consume<A>> Iteratee<A, I> {
-    /// Gives the stage a name, which its [`Failure`] tells.
-    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Iteratee<A, Named<I>> {
-        Iteratee::new(Named::new(self.stage, name.into()))
+    /// Gives the stage a name, which its [`StageFailure`] tells.
+    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Iteratee<A, NamedStage<I>> {
+        Iteratee::new(NamedStage::new(self.stage, name.into()))
     }
 }
 
-impl<A, B, T> Transduce<A, B> for Named<T>
+impl<A, B, T> Transduce<A, B> for NamedStage<T>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
@@ -388,12 +386,12 @@ where
         flow
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
 
-impl<B: Item + ?Sized, G: Generate<B>> Generate<B> for Named<G> {
+impl<B: Item + ?Sized, G: Generate<B>> Generate<B> for NamedStage<G> {
     #[inline]
     fn pump<S: Sink<B>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
         let more = self.stage.pump(out);
@@ -409,12 +407,12 @@ impl<B: Item + ?Sized, G: Generate<B>> Generate<B> for Named<G> {
         self.note(G::failure);
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
 
-impl<A: Item + ?Sized, I: Consume<A>> Consume<A> for Named<I> {
+impl<A: Item + ?Sized, I: Consume<A>> Consume<A> for NamedStage<I> {
     type Result = I::Result;
 
     const CHUNKS: bool = I::CHUNKS;
@@ -447,7 +445,7 @@ impl<A: Item + ?Sized, I: Consume<A>> Consume<A> for Named<I> {
         self.stage.end()
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }

@@ -30,8 +30,8 @@ pub trait Item: 'static {
     /// Items that a stage keeps: `Vec<T>`, or [`ListStore`] for lists.
     type Store: Store<Self>;
 
-    /// How many elements the item counts as, where a [`Failure`](super::Failure) tells its place: a
-    /// list counts as many as it has, any other item as one.
+    /// How many elements the item counts as, where a [`StageFailure`](super::StageFailure) tells
+    /// its place: a list counts as many as it has, any other item as one.
     #[inline(always)]
     fn elements(item: &Self) -> u64 {
         let _ = item;

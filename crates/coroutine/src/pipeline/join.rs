@@ -14,7 +14,7 @@
 //! may be.
 
 use super::branch::{BranchSide, Gate};
-use super::failure::Failure;
+use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item, Store};
 use super::role::{Generator, Join, Keep, Transducer};
 use super::stage::{Generate, JoinStep, Merge, Sink, Transduce, Upcoming};
@@ -381,7 +381,7 @@ where
         ControlFlow::Continue(pumped.is_continue())
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.left.failure().or_else(|| self.right.failure())
     }
 }
@@ -427,8 +427,8 @@ where
     Transducer::new(JoinTransduced { left, right, meeting: Meeting::new(join.stage) })
 }
 
-/// Calls `put`, and keeps what the transducer yields in the queue of its side. If the transducer has
-/// failed, then the join does not learn of an end.
+/// Calls `put`, and keeps what the transducer yields in the queue of its side. If the transducer
+/// has failed, then the join does not learn of an end.
 fn drive<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>, C: Store<B>>(
     side: &mut BranchSide<T>,
     queue: &mut Untaken<C>,
@@ -494,7 +494,7 @@ where
         FINISHED
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.left.stage.failure().or_else(|| self.right.stage.failure())
     }
 }
@@ -569,7 +569,7 @@ where
         self.run(out)
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.left.failure()
     }
 }

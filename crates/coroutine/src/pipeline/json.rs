@@ -10,7 +10,7 @@
 //! The splitters find values by brackets and quotes, and do not check what lies between. So they
 //! take any text, and a mistake within one value does not hide the next one.
 
-use super::failure::{Failure, Place};
+use super::failure::{StageFailure, StreamPlace};
 use super::item::{FINISHED, Flow, GO_ON};
 use super::role::{Splitter, Transducer};
 use super::split::Runs;
@@ -24,7 +24,7 @@ fn is_space(byte: u8) -> bool {
 
 /// Where a scan is within one value.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-enum Within {
+enum InValue {
     /// Nothing of the value has come.
     #[default]
     Nothing,
@@ -35,7 +35,7 @@ enum Within {
         escaped: bool,
         depth: u64,
     },
-    /// Within so many brackets, and in no string.
+    /// InValue so many brackets, and in no string.
     Brackets(u64),
 }
 
@@ -47,32 +47,32 @@ enum Scan {
     Ended(usize),
 }
 
-impl Within {
+impl InValue {
     /// Scans on in `bytes`, of which the first one belongs to the value if nothing of it has come.
     fn scan(&mut self, bytes: &[u8]) -> Scan {
         let mut at = 0;
         while at < bytes.len() {
             match self {
-                Within::Nothing => {
+                InValue::Nothing => {
                     *self = match bytes[at] {
-                        b'"' => Within::String { escaped: false, depth: 0 },
-                        b'{' | b'[' => Within::Brackets(1),
-                        _ => Within::Word,
+                        b'"' => InValue::String { escaped: false, depth: 0 },
+                        b'{' | b'[' => InValue::Brackets(1),
+                        _ => InValue::Word,
                     };
                     at += 1;
                 }
-                Within::Word => {
+                InValue::Word => {
                     let ends = |byte: &u8| is_space(*byte) || b",:\"{}[]".contains(byte);
                     match bytes[at..].iter().position(ends) {
                         Some(length) => return Scan::Ended(at + length),
                         None => return Scan::More,
                     }
                 }
-                Within::String { escaped, .. } if *escaped => {
+                InValue::String { escaped, .. } if *escaped => {
                     *escaped = false;
                     at += 1;
                 }
-                Within::String { escaped, depth } => {
+                InValue::String { escaped, depth } => {
                     let Some(found) = memchr2(b'"', b'\\', &bytes[at..]) else { return Scan::More };
                     at += found + 1;
                     if bytes[at - 1] == b'\\' {
@@ -80,15 +80,15 @@ impl Within {
                     } else if *depth == 0 {
                         return Scan::Ended(at);
                     } else {
-                        *self = Within::Brackets(*depth);
+                        *self = InValue::Brackets(*depth);
                     }
                 }
-                Within::Brackets(depth) => {
+                InValue::Brackets(depth) => {
                     let special = |byte: &u8| b"\"{}[]".contains(byte);
                     let Some(found) = bytes[at..].iter().position(special) else { return Scan::More };
                     at += found + 1;
                     match bytes[at - 1] {
-                        b'"' => *self = Within::String { escaped: false, depth: *depth },
+                        b'"' => *self = InValue::String { escaped: false, depth: *depth },
                         b'{' | b'[' => *depth += 1,
                         _ if *depth == 1 => return Scan::Ended(at),
                         _ => *depth -= 1,
@@ -103,7 +103,7 @@ impl Within {
 /// The stage of [`values`].
 #[derive(Debug, Clone)]
 pub struct Values {
-    within: Within,
+    within: InValue,
     runs: Runs,
 }
 
@@ -123,7 +123,7 @@ pub struct Values {
 /// assert_eq!(values, ["{\"warp\": [1, \"}\"]}", "42", "\"we\\\"ft\"", "[\n]"]);
 /// ```
 pub fn values() -> Splitter<u8, Values> {
-    Splitter::new(Values { within: Within::Nothing, runs: Runs::default() })
+    Splitter::new(Values { within: InValue::Nothing, runs: Runs::default() })
 }
 
 impl Split<u8> for Values {
@@ -133,7 +133,7 @@ impl Split<u8> for Values {
 
     fn put_chunk<P: Sections<u8>>(&mut self, mut chunk: &[u8], out: &mut P) -> Flow {
         while !chunk.is_empty() {
-            if self.within == Within::Nothing {
+            if self.within == InValue::Nothing {
                 let stray = |byte: &u8| is_space(*byte) || b",:}]".contains(byte);
                 let length = chunk.iter().position(|byte| !stray(byte)).unwrap_or(chunk.len());
                 let (between, rest) = chunk.split_at(length);
@@ -152,7 +152,7 @@ impl Split<u8> for Values {
                 Scan::Ended(end) => {
                     out.part_chunk(true, &chunk[..end])?;
                     self.runs.close(out)?;
-                    self.within = Within::Nothing;
+                    self.within = InValue::Nothing;
                     chunk = &chunk[end..];
                 }
             }
@@ -165,7 +165,7 @@ impl Split<u8> for Values {
     }
 }
 
-/// Where [`Member`] is.
+/// Where [`MemberOf`] is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Seek {
     /// Outside of strings and of wanted values.
@@ -184,14 +184,14 @@ enum Seek {
 
 /// The stage of [`member`].
 #[derive(Debug, Clone)]
-pub struct Member {
+pub struct MemberOf {
     name: Arc<[u8]>,
     place: Seek,
-    within: Within,
+    within: InValue,
     runs: Runs,
 }
 
-/// The value of each member `name` is a true section, at any depth, and all else is false. Within
+/// The value of each member `name` is a true section, at any depth, and all else is false. InValue
 /// such a value, members of that name belong to the value.
 ///
 /// The name is compared as it is written in the text, so an escape in it matches the same escape
@@ -209,16 +209,16 @@ pub struct Member {
 /// let text = (from_chunks([lines]) >> hidden).collect();
 /// assert_eq!(text, b"{\"user\": \"ann\", \"key\": null}\n{\"key\":null}\n");
 /// ```
-pub fn member(name: &str) -> Splitter<u8, Member> {
-    Splitter::new(Member {
+pub fn member(name: &str) -> Splitter<u8, MemberOf> {
+    Splitter::new(MemberOf {
         name: name.as_bytes().into(),
         place: Seek::Outside,
-        within: Within::Nothing,
+        within: InValue::Nothing,
         runs: Runs::default(),
     })
 }
 
-impl Member {
+impl MemberOf {
     /// Scans on until the next value that is wanted begins. Returns where.
     fn seek(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
@@ -272,7 +272,7 @@ impl Member {
     }
 }
 
-impl Split<u8> for Member {
+impl Split<u8> for MemberOf {
     fn put<P: Sections<u8>>(&mut self, item: &u8, out: &mut P) -> Flow {
         self.put_chunk(std::slice::from_ref(item), out)
     }
@@ -295,7 +295,7 @@ impl Split<u8> for Member {
                 Scan::Ended(end) => {
                     out.part_chunk(true, &chunk[..end])?;
                     self.runs.close(out)?;
-                    (self.within, self.place) = (Within::Nothing, Seek::Outside);
+                    (self.within, self.place) = (InValue::Nothing, Seek::Outside);
                     chunk = &chunk[end..];
                 }
             }
@@ -363,8 +363,8 @@ impl Transduce<[u8], [u8]> for EncodeStrings {
 #[derive(Debug, Clone)]
 pub struct DecodeStrings {
     text: Vec<u8>,
-    place: Place,
-    failure: Option<Failure>,
+    place: StreamPlace,
+    failure: Option<StageFailure>,
 }
 
 /// Makes the text of each JSON string.
@@ -382,7 +382,7 @@ pub struct DecodeStrings {
 /// assert_eq!(text.iter().collect::<Vec<_>>(), ["a \"warp\"".as_bytes(), "ü🧵".as_bytes()]);
 /// ```
 pub fn decode_strings() -> Transducer<[u8], [u8], DecodeStrings> {
-    Transducer::new(DecodeStrings { text: Vec::new(), place: Place::default(), failure: None })
+    Transducer::new(DecodeStrings { text: Vec::new(), place: StreamPlace::default(), failure: None })
 }
 
 /// Decodes a JSON string into `text`. An error is the place in the string and what is wrong there.
@@ -442,8 +442,8 @@ impl Transduce<[u8], [u8]> for DecodeStrings {
         self.text.clear();
         if let Err((at, cause)) = decode(item, &mut self.text) {
             let elements = self.place.elements + at as u64;
-            let place = Place { elements, ..self.place };
-            self.failure = Some(Failure::new("json::decode_strings", place, cause));
+            let place = StreamPlace { elements, ..self.place };
+            self.failure = Some(StageFailure::new("json::decode_strings", place, cause));
             return FINISHED;
         }
         self.place.items += 1;
@@ -455,7 +455,7 @@ impl Transduce<[u8], [u8]> for DecodeStrings {
         GO_ON
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }

@@ -4,7 +4,7 @@
 //! of the recursion is the depth that the items need.
 
 use super::branch::{BranchSide, Gate};
-use super::failure::Failure;
+use super::failure::StageFailure;
 use super::flow::{Flowing, flowing};
 use super::item::{Chunk, Flow, GO_ON, Item, Store};
 use super::role::{Keep, Splitter, Transducer};
@@ -168,7 +168,7 @@ where
         self.finish(&mut Gate::new(out))
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         let level = self.level.as_ref()?;
         level.body.stage.failure().or_else(|| level.deeper.failure())
     }

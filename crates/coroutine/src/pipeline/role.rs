@@ -1,6 +1,6 @@
 //! The roles that a stage may play, with the types of its items.
 
-use super::failure::Failure;
+use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item, Store};
 use super::stage::{Consume, Generate, Merge, Sink, Split, Transduce};
 use std::fmt;
@@ -151,7 +151,7 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
     /// # Errors
     /// The failure of the first stage that fails. The stages are dropped as they are, the generator
     /// first.
-    pub fn try_run(mut self) -> Result<I::Result, Failure> {
+    pub fn try_run(mut self) -> Result<I::Result, StageFailure> {
         // The generator and the iteratee stay fields of `self`, so that a panic drops them in the
         // order of the stream too.
         self.generator.stage.all(&mut Eats(&mut self.iteratee.stage));
@@ -167,14 +167,14 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
 }
 
 /// The result of an iteratee that has taken its input, unless it has failed.
-fn result<A: Item + ?Sized, I: Consume<A>>(consumer: I) -> Result<I::Result, Failure> {
+fn result<A: Item + ?Sized, I: Consume<A>>(consumer: I) -> Result<I::Result, StageFailure> {
     match consumer.failure() {
         Some(failure) => Err(failure.clone()),
         None => Ok(consumer.end()),
     }
 }
 
-fn or_panic<R>(result: Result<R, Failure>) -> R {
+fn or_panic<R>(result: Result<R, StageFailure>) -> R {
     result.unwrap_or_else(|failure| panic!("a stage of a pipeline has failed: {failure}"))
 }
 
@@ -231,7 +231,7 @@ impl<B: Item + ?Sized, G: Generate<B>> Generator<B, G> {
     ///
     /// # Errors
     /// The failure of the first stage that fails.
-    pub fn try_collect(mut self) -> Result<B::Store, Failure> {
+    pub fn try_collect(mut self) -> Result<B::Store, StageFailure> {
         let mut store = B::Store::default();
         self.stage.all(&mut Keep(&mut store));
         self.stage.failure().map_or(Ok(store), |failure| Err(failure.clone()))
@@ -298,7 +298,7 @@ impl<B: Item + ?Sized, G: Generate<B>> Generate<B> for Drain<G> {
         self.generator.all(&mut WhileOpen { out, closed: false });
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.generator.failure()
     }
 }
@@ -348,7 +348,7 @@ impl<A: Item + ?Sized, F: FnMut(&A)> Sink<A> for EachTo<F> {
 pub struct Pulling<B: Item + ?Sized, G> {
     generator: Option<G>,
     items: B::Store,
-    failure: Option<Failure>,
+    failure: Option<StageFailure>,
 }
 
 impl<B: Item + ?Sized, G: Generate<B>> Pulling<B, G> {
@@ -366,7 +366,7 @@ impl<B: Item + ?Sized, G: Generate<B>> Pulling<B, G> {
     }
 
     /// Why the generator has ended, if it has failed.
-    pub fn failure(&self) -> Option<&Failure> {
+    pub fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
@@ -445,13 +445,13 @@ impl<A: Item + ?Sized, I: Consume<A>> Feeding<A, I> {
     ///
     /// # Errors
     /// The failure of the first stage that has failed.
-    pub fn try_end(mut self) -> Result<I::Result, Failure> {
+    pub fn try_end(mut self) -> Result<I::Result, StageFailure> {
         let _over = self.stage.finish();
         result(self.stage)
     }
 
     /// Why the iteratee is finished, if it has failed.
-    pub fn failure(&self) -> Option<&Failure> {
+    pub fn failure(&self) -> Option<&StageFailure> {
         self.stage.failure()
     }
 }
@@ -491,7 +491,7 @@ pub struct StepByStep<A: ?Sized, B: Item + ?Sized, T> {
     stage: Option<T>,
     items: PhantomData<fn(&A)>,
     out: B::Store,
-    failure: Option<Failure>,
+    failure: Option<StageFailure>,
 }
 
 impl<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>> StepByStep<A, B, T> {
@@ -526,7 +526,7 @@ impl<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>> StepByStep<A, B, T>
     }
 
     /// Why the transducer is finished, if it has failed.
-    pub fn failure(&self) -> Option<&Failure> {
+    pub fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::any::Detector;
 use super::branch::{BranchSide, Gate};
-use super::failure::Failure;
+use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item, Store};
 use super::role::{Splitter, Transducer};
 use super::stage::{Sections, Sink, Split, Transduce};
@@ -132,7 +132,7 @@ where
         self.splitter.end(&mut Restart { sides: &mut self.sides, gate, yields: PhantomData })
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         let yes = self.sides.yes.as_ref().and_then(|side| side.stage.failure());
         yes.or_else(|| self.sides.no.as_ref().and_then(|side| side.stage.failure()))
     }

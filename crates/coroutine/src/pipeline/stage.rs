@@ -1,6 +1,6 @@
 //! The protocol between stages: which stage calls which, and what a call may return.
 
-use super::failure::Failure;
+use super::failure::StageFailure;
 use super::item::{Chunk, Flow, GO_ON, Item};
 use std::ops::ControlFlow;
 
@@ -48,7 +48,7 @@ pub trait Generate<B: Item + ?Sized> {
     }
 
     /// Why the generator has ended, if it has failed.
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         None
     }
 }
@@ -74,7 +74,7 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
 
     /// Why the stage has broken, or cannot end its output, if it has failed. The next stage is not
     /// ended then.
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         None
     }
 }
@@ -106,7 +106,7 @@ pub trait Consume<A: Item + ?Sized> {
     fn end(self) -> Self::Result;
 
     /// Why there is no result, if the stage has failed.
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         None
     }
 }

@@ -10,7 +10,7 @@
 //! The text is cut by the rules of well-formed XML: a `>` within quotes, a comment or a CDATA
 //! section ends no tag. Whether tags match and names are right is not checked.
 
-use super::failure::{Failure, Place};
+use super::failure::{StageFailure, StreamPlace};
 use super::item::{FINISHED, Flow, GO_ON};
 use super::list::Lists;
 use super::role::{Splitter, Transducer};
@@ -23,10 +23,10 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::xml::{Kind, Token};
+/// use selvedge::coroutine::pipeline::xml::{TokenKind, Token};
 ///
 /// let token = Token::of(b"<thread color='red' ply=\"2\"/>");
-/// assert_eq!((token.kind(), token.name()), (Kind::Empty, &b"thread"[..]));
+/// assert_eq!((token.kind(), token.name()), (TokenKind::Empty, &b"thread"[..]));
 /// assert_eq!(token.attribute("ply"), Some(&b"2"[..]));
 /// let names: Vec<_> = token.attributes().map(|(name, _)| name).collect();
 /// assert_eq!(names, [b"color" as &[u8], b"ply"]);
@@ -38,7 +38,7 @@ pub struct Token<'a> {
 
 /// What a [`Token`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// Text between tags, as it is written.
     Text,
     /// `<name ..>`
@@ -64,24 +64,24 @@ impl<'a> Token<'a> {
     }
 
     /// What the token is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> TokenKind {
         match self.text {
-            [b'<', b'/', ..] => Kind::End,
-            [b'<', b'?', ..] => Kind::Instruction,
-            [b'<', b'!', b'-', ..] => Kind::Comment,
-            [b'<', b'!', b'[', ..] => Kind::CData,
-            [b'<', b'!', ..] => Kind::Doctype,
-            [b'<', .., b'/', b'>'] => Kind::Empty,
-            [b'<', ..] => Kind::Start,
-            _ => Kind::Text,
+            [b'<', b'/', ..] => TokenKind::End,
+            [b'<', b'?', ..] => TokenKind::Instruction,
+            [b'<', b'!', b'-', ..] => TokenKind::Comment,
+            [b'<', b'!', b'[', ..] => TokenKind::CData,
+            [b'<', b'!', ..] => TokenKind::Doctype,
+            [b'<', .., b'/', b'>'] => TokenKind::Empty,
+            [b'<', ..] => TokenKind::Start,
+            _ => TokenKind::Text,
         }
     }
 
     /// The name of a tag, or nothing of another token.
     pub fn name(&self) -> &'a [u8] {
         let after = match self.kind() {
-            Kind::Start | Kind::Empty => &self.text[1..],
-            Kind::End => &self.text[2..],
+            TokenKind::Start | TokenKind::Empty => &self.text[1..],
+            TokenKind::End => &self.text[2..],
             _ => return b"",
         };
         let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>');
@@ -91,7 +91,7 @@ impl<'a> Token<'a> {
     /// The names and values of a tag's attributes, as they are written, without the quotes.
     pub fn attributes(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let mut rest = match self.kind() {
-            Kind::Start | Kind::Empty => &self.text[1 + self.name().len()..],
+            TokenKind::Start | TokenKind::Empty => &self.text[1 + self.name().len()..],
             _ => b"",
         };
         std::iter::from_fn(move || {
@@ -117,7 +117,7 @@ impl<'a> Token<'a> {
 
 /// Where the open token is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Inside {
+enum OpenToken {
     Text,
     /// After `<`, with fewer bytes than tell what it is.
     Opened,
@@ -135,13 +135,13 @@ enum Inside {
 /// The stage of [`tokens`].
 #[derive(Debug, Clone)]
 pub struct Tokens {
-    inside: Inside,
+    inside: OpenToken,
     /// The bytes of the open token that came in earlier chunks.
     carry: Vec<u8>,
     /// Where the tokens of a chunk end.
     ends: Vec<usize>,
-    place: Place,
-    failure: Option<Failure>,
+    place: StreamPlace,
+    failure: Option<StageFailure>,
 }
 
 /// Yields each token of a document: each tag, each comment and so on, and the text between two of
@@ -151,8 +151,8 @@ pub struct Tokens {
 /// copied.
 ///
 /// # Errors
-/// It fails at the end of a text within a tag or other markup. The [offset](Failure::offset) is
-/// that of its `<`.
+/// It fails at the end of a text within a tag or other markup. The [offset](StageFailure::offset)
+/// is that of its `<`.
 ///
 /// # Complexity
 /// O(length of the text), and the memory of the longest token.
@@ -174,23 +174,23 @@ pub fn tokens() -> Transducer<u8, [u8], Tokens> {
 impl Tokens {
     fn new() -> Tokens {
         Tokens {
-            inside: Inside::Text,
+            inside: OpenToken::Text,
             carry: Vec::new(),
             ends: Vec::new(),
-            place: Place::default(),
+            place: StreamPlace::default(),
             failure: None,
         }
     }
 
     /// What the open token is, of which these are the first bytes and `<` is the first.
-    fn opened(text: &[u8]) -> Option<Inside> {
+    fn opened(text: &[u8]) -> Option<OpenToken> {
         Some(match text {
-            [_, b'?', ..] => Inside::Until(b"?>"),
-            [_, b'!', b'-', b'-', ..] => Inside::Until(b"-->"),
+            [_, b'?', ..] => OpenToken::Until(b"?>"),
+            [_, b'!', b'-', b'-', ..] => OpenToken::Until(b"-->"),
             [_, b'!', b'-'] | [_, b'!'] | [_] => return None,
-            [_, b'!', b'[', ..] => Inside::Until(b"]]>"),
-            [_, b'!', ..] => Inside::Doctype { quote: 0, depth: 1 },
-            _ => Inside::Tag(0),
+            [_, b'!', b'[', ..] => OpenToken::Until(b"]]>"),
+            [_, b'!', ..] => OpenToken::Doctype { quote: 0, depth: 1 },
+            _ => OpenToken::Tag(0),
         })
     }
 
@@ -201,34 +201,34 @@ impl Tokens {
         let mut at = from;
         loop {
             match &mut self.inside {
-                Inside::Text => return Some(at + memchr(b'<', &text[at..])?),
-                Inside::Opened => {
+                OpenToken::Text => return Some(at + memchr(b'<', &text[at..])?),
+                OpenToken::Opened => {
                     self.inside = Tokens::opened(text)?;
                     at = match self.inside {
-                        Inside::Until(b"-->") => 4,
-                        Inside::Until(b"]]>") => 3,
-                        Inside::Tag(_) => 1,
+                        OpenToken::Until(b"-->") => 4,
+                        OpenToken::Until(b"]]>") => 3,
+                        OpenToken::Tag(_) => 1,
                         _ => 2,
                     };
                 }
-                Inside::Tag(0) => {
+                OpenToken::Tag(0) => {
                     at += memchr3(b'>', b'"', b'\'', &text[at..])? + 1;
                     if text[at - 1] == b'>' {
                         return Some(at);
                     }
-                    self.inside = Inside::Tag(text[at - 1]);
+                    self.inside = OpenToken::Tag(text[at - 1]);
                 }
-                Inside::Tag(quote) => {
+                OpenToken::Tag(quote) => {
                     at += memchr(*quote, &text[at..])? + 1;
-                    self.inside = Inside::Tag(0);
+                    self.inside = OpenToken::Tag(0);
                 }
-                Inside::Until(end) => {
+                OpenToken::Until(end) => {
                     // The end may have begun in an earlier chunk, but not in what tells its kind.
                     let opening = if end.len() == 2 { 2 } else { 4.min(text.len()) };
                     let begin = at.saturating_sub(end.len() - 1).max(opening);
                     return memmem::find(text.get(begin..)?, end).map(|found| begin + found + end.len());
                 }
-                Inside::Doctype { quote: 0, depth } => {
+                OpenToken::Doctype { quote: 0, depth } => {
                     let rest = &text[at..];
                     let found = rest.iter().position(|byte| b"<>\"'".contains(byte))?;
                     at += found + 1;
@@ -238,11 +238,11 @@ impl Tokens {
                         b'>' => *depth -= 1,
                         quote => {
                             let depth = *depth;
-                            self.inside = Inside::Doctype { quote, depth };
+                            self.inside = OpenToken::Doctype { quote, depth };
                         }
                     }
                 }
-                Inside::Doctype { quote, .. } => {
+                OpenToken::Doctype { quote, .. } => {
                     at += memchr(*quote, &text[at..])? + 1;
                     *quote = 0;
                 }
@@ -252,7 +252,7 @@ impl Tokens {
 
     /// A token has ended before `rest`.
     fn next_token(&mut self, rest: &[u8]) {
-        self.inside = if rest.first() == Some(&b'<') { Inside::Opened } else { Inside::Text };
+        self.inside = if rest.first() == Some(&b'<') { OpenToken::Opened } else { OpenToken::Text };
     }
 
     /// The token in `carry` has ended.
@@ -310,15 +310,15 @@ impl Transduce<u8, [u8]> for Tokens {
     }
 
     fn end<S: Sink<[u8]>>(&mut self, out: &mut S) -> Flow {
-        if self.inside != Inside::Text && !self.carry.is_empty() {
+        if self.inside != OpenToken::Text && !self.carry.is_empty() {
             let cause = "markup that is not closed";
-            self.failure = Some(Failure::new("xml::tokens", self.place, cause));
+            self.failure = Some(StageFailure::new("xml::tokens", self.place, cause));
             return FINISHED;
         }
         self.put_carry(out)
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
@@ -379,25 +379,25 @@ pub fn content(name: &str) -> Splitter<u8, Element> {
 }
 
 /// Tokens become sections.
-struct Mark<'a, P> {
+struct MarkElements<'a, P> {
     sections: &'a mut ElementSections,
     out: &'a mut P,
 }
 
-impl<P: Sections<u8>> Mark<'_, P> {
+impl<P: Sections<u8>> MarkElements<'_, P> {
     fn part(&mut self, verdict: bool, text: &[u8]) -> Flow {
         self.sections.runs.next(verdict, self.out)?;
         self.out.part_chunk(verdict, text)
     }
 }
 
-impl<P: Sections<u8>> Sink<[u8]> for Mark<'_, P> {
+impl<P: Sections<u8>> Sink<[u8]> for MarkElements<'_, P> {
     fn put(&mut self, text: &[u8]) -> Flow {
         let token = Token::of(text);
         let (with_tags, depth) = (self.sections.with_tags, self.sections.depth);
         let named = token.name() == &*self.sections.name;
         match token.kind() {
-            Kind::Start if named => {
+            TokenKind::Start if named => {
                 self.sections.depth += 1;
                 if depth > 0 || with_tags {
                     return self.part(true, text);
@@ -406,7 +406,7 @@ impl<P: Sections<u8>> Sink<[u8]> for Mark<'_, P> {
                 // The section begins, also if nothing follows before the end tag.
                 self.sections.runs.next(true, self.out)
             }
-            Kind::End if named && depth == 1 => {
+            TokenKind::End if named && depth == 1 => {
                 self.sections.depth = 0;
                 if with_tags {
                     self.part(true, text)?;
@@ -415,12 +415,12 @@ impl<P: Sections<u8>> Sink<[u8]> for Mark<'_, P> {
                 self.sections.runs.close(self.out)?;
                 self.part(false, text)
             }
-            Kind::Empty if named && depth == 0 && with_tags => {
+            TokenKind::Empty if named && depth == 0 && with_tags => {
                 self.part(true, text)?;
                 self.sections.runs.close(self.out)
             }
             kind => {
-                self.sections.depth -= u64::from(kind == Kind::End && named && depth > 0);
+                self.sections.depth -= u64::from(kind == TokenKind::End && named && depth > 0);
                 self.part(depth > 0, text)
             }
         }
@@ -433,14 +433,14 @@ impl Split<u8> for Element {
     }
 
     fn put_chunk<P: Sections<u8>>(&mut self, chunk: &[u8], out: &mut P) -> Flow {
-        self.tokens.put_chunk(chunk, &mut Mark { sections: &mut self.sections, out })
+        self.tokens.put_chunk(chunk, &mut MarkElements { sections: &mut self.sections, out })
     }
 
     fn end<P: Sections<u8>>(&mut self, out: &mut P) -> Flow {
         let rest = std::mem::take(&mut self.tokens.carry);
         if !rest.is_empty() {
             let verdict = self.sections.depth > 0;
-            Mark { sections: &mut self.sections, out }.part(verdict, &rest)?;
+            MarkElements { sections: &mut self.sections, out }.part(verdict, &rest)?;
         }
         self.sections.runs.close(out)
     }
@@ -494,8 +494,8 @@ impl Transduce<[u8], [u8]> for Escape {
 #[derive(Debug, Clone)]
 pub struct Unescape {
     text: Vec<u8>,
-    place: Place,
-    failure: Option<Failure>,
+    place: StreamPlace,
+    failure: Option<StageFailure>,
 }
 
 /// Replaces the references in each list of bytes by what they stand for: the five that every
@@ -508,12 +508,12 @@ pub struct Unescape {
 /// ```
 /// use selvedge::coroutine::pipeline::{from_chunks, group_by, line, xml};
 ///
-/// let unescaped = |text| (from_chunks([text]) >> group_by(line()) >> xml::unescape()).try_collect();
-/// assert_eq!(unescaped("&lt;&#252;&#xfc;").unwrap().iter().next(), Some("<üü".as_bytes()));
-/// assert_eq!(unescaped("a &b;").unwrap_err().offset(), 2);
+/// let text = |text| from_chunks([text]) >> group_by(line()) >> xml::unescape();
+/// assert_eq!(text("&lt;&#252;&#xfc;").collect().iter().next(), Some("<üü".as_bytes()));
+/// assert_eq!(text("a &b;").try_collect().unwrap_err().offset(), 2);
 /// ```
 pub fn unescape() -> Transducer<[u8], [u8], Unescape> {
-    Transducer::new(Unescape { text: Vec::new(), place: Place::default(), failure: None })
+    Transducer::new(Unescape { text: Vec::new(), place: StreamPlace::default(), failure: None })
 }
 
 /// The character for what stands between `&` and `;`.
@@ -541,8 +541,8 @@ impl Transduce<[u8], [u8]> for Unescape {
             let end = memchr(b';', rest);
             let Some((end, character)) = end.and_then(|end| Some((end, referred(&rest[1..end])?))) else {
                 let before = (item.len() - rest.len()) as u64;
-                let place = Place { elements: self.place.elements + before, ..self.place };
-                self.failure = Some(Failure::new("xml::unescape", place, "no reference that is known"));
+                let place = StreamPlace { elements: self.place.elements + before, ..self.place };
+                self.failure = Some(StageFailure::new("xml::unescape", place, "no reference that is known"));
                 return FINISHED;
             };
             self.text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
@@ -558,7 +558,7 @@ impl Transduce<[u8], [u8]> for Unescape {
         GO_ON
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }

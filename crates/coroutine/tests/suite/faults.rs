@@ -23,7 +23,7 @@ struct Faulty {
     name: &'static str,
     fault: Option<(Fault, u64)>,
     taken: u64,
-    failure: Option<Failure>,
+    failure: Option<StageFailure>,
     ended: bool,
     log: Rc<RefCell<Vec<String>>>,
 }
@@ -34,8 +34,8 @@ impl Faulty {
     }
 
     fn fail(&mut self) -> Flow {
-        let place = Place { items: self.taken, elements: self.taken };
-        self.failure = Some(Failure::new(self.name, place, "a fault"));
+        let place = StreamPlace { items: self.taken, elements: self.taken };
+        self.failure = Some(StageFailure::new(self.name, place, "a fault"));
         Break(())
     }
 
@@ -85,12 +85,12 @@ impl Transduce<u64, u64> for Faulty {
         Faulty::end(self)
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
     }
 }
 
-struct Source {
+struct CountingSource {
     stage: Faulty,
     made: Rc<Cell<u64>>,
 }
@@ -98,7 +98,7 @@ struct Source {
 /// How many items the source has.
 const ITEMS: u64 = 4;
 
-impl Generate<u64> for Source {
+impl Generate<u64> for CountingSource {
     fn pump<S: Sink<u64>>(&mut self, out: &mut S) -> std::ops::ControlFlow<(), bool> {
         if self.stage.taken == ITEMS {
             let _ = self.stage.end();
@@ -113,7 +113,7 @@ impl Generate<u64> for Source {
         Continue(true)
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.stage.failure.as_ref()
     }
 }
@@ -140,7 +140,7 @@ impl Consume<u64> for Consumer {
         "the result"
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    fn failure(&self) -> Option<&StageFailure> {
         self.stage.failure.as_ref()
     }
 }
@@ -167,7 +167,7 @@ fn run(stage: usize, fault: Fault, at: u64, nested: bool) {
     let log = Rc::new(RefCell::new(Vec::new()));
     let (made, items) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(Vec::new())));
     let faulty = |index: usize| Faulty::new(NAMES[index], (stage == index).then_some((fault, at)), &log);
-    let source = Generator::new(Source { stage: faulty(0), made: made.clone() });
+    let source = Generator::new(CountingSource { stage: faulty(0), made: made.clone() });
     let (second, third) = (Transducer::new(faulty(1)), Transducer::new(faulty(2)));
     let consumer = Iteratee::new(Consumer { stage: faulty(3), items: items.clone() });
     let result = catch_unwind(AssertUnwindSafe(|| match nested {
