@@ -10,6 +10,7 @@
 //! | pipelines between files, sockets, processes and queues; stages side by side | [`flow`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
 //! | variables that several threads read and write at one moment | [`stm`] |
+//! | graphs of steps with one result under every scheduler | [`cnc`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
@@ -57,6 +58,8 @@ pub use selvedge_core::{
     fork, fork_local, nbio, now, observe, park, round_robin, round_robin_with, shield, spawn, spawn_local,
     steps, this_thread, thread_value, throw, try_spawn, yield_now,
 };
+#[doc(inline)]
+pub use selvedge_cnc as cnc;
 #[doc(inline)]
 pub use selvedge_coroutine as coroutine;
 #[doc(inline)]
