@@ -72,7 +72,7 @@
 //! | sections by their place | [`first`], [`last`], [`prefix`], [`suffix`], [`start_of`], [`end_of`] |
 //! | sections by what is in them | [`having`], [`having_only`] |
 //! | branches | [`if_then_else`], [`select`], [`wherever`], [`unless`], [`foreach`] |
-//! | loops | [`while_`], [`nested_in`] |
+//! | loops | [`while_`], [`nested_in`], and cycles by a buffer: [`cycle`] |
 //! | lists | [`group_by`], [`any`], [`all`], [`concatenate`], [`select_numbered`] |
 //! | one stream of two | [`join`], [`join_generators`], [`join_transduced`], [`join_with`] |
 //! | parsers and encoders | [`csv`], [`json`], [`xml`], [`binary`], [`line`](line()) |
@@ -168,6 +168,7 @@ mod chain;
 mod choose;
 mod consume;
 pub mod csv;
+mod cycle;
 mod failure;
 mod finally;
 mod flow;
@@ -197,6 +198,7 @@ pub use branch::{IfThenElse, if_then_else, select, unless, wherever};
 pub use chain::{AfterGenerator, AfterTransducer, Chain};
 pub use choose::{Choose, LastOf, end_of, first, last, prefix, start_of, suffix};
 pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
+pub use cycle::{Cycle, cycle};
 pub use failure::{
     NamedStage, StageFailure, StreamPlace, TryFold, TryFromFn, TryLift121, try_fold, try_from_fn, try_lift121,
 };

@@ -2,6 +2,7 @@
 
 mod against_the_listings;
 mod boxed;
+mod cycles;
 mod faults;
 mod parallel;
 mod parsers;
