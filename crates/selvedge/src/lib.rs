@@ -262,6 +262,7 @@ mod guide {
         Transactions = "transactions.md",
         Structure = "structure.md",
         Io = "io.md",
+        Pipelines = "pipelines.md",
         Schedulers = "schedulers.md",
         Testing = "testing.md",
         Seeing = "seeing.md",
