@@ -7,6 +7,7 @@
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
 //! | generators, iteratees, and pipelines of them | [`coroutine`] |
+//! | pipelines between files, sockets, processes and queues; stages side by side | [`flow`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
 //! | variables that several threads read and write at one moment | [`stm`] |
 //! | graphs of steps with one result under every scheduler | [`cnc`] |
@@ -63,6 +64,8 @@ pub use selvedge_cnc as cnc;
 pub use selvedge_coroutine as coroutine;
 #[doc(inline)]
 pub use selvedge_direct as direct;
+#[doc(inline)]
+pub use selvedge_flow as flow;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
@@ -259,6 +262,7 @@ mod guide {
         Transactions = "transactions.md",
         Structure = "structure.md",
         Io = "io.md",
+        Pipelines = "pipelines.md",
         Schedulers = "schedulers.md",
         Testing = "testing.md",
         Seeing = "seeing.md",
