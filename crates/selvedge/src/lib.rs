@@ -7,8 +7,10 @@
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
 //! | generators, iteratees, and pipelines of them | [`coroutine`] |
+//! | pipelines between files, sockets, processes and queues; stages side by side | [`flow`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
 //! | variables that several threads read and write at one moment | [`stm`] |
+//! | graphs of steps with one result under every scheduler | [`cnc`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
@@ -57,9 +59,13 @@ pub use selvedge_core::{
     steps, this_thread, thread_value, throw, try_spawn, yield_now,
 };
 #[doc(inline)]
+pub use selvedge_cnc as cnc;
+#[doc(inline)]
 pub use selvedge_coroutine as coroutine;
 #[doc(inline)]
 pub use selvedge_direct as direct;
+#[doc(inline)]
+pub use selvedge_flow as flow;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
@@ -256,9 +262,11 @@ mod guide {
         Transactions = "transactions.md",
         Structure = "structure.md",
         Io = "io.md",
+        Pipelines = "pipelines.md",
         Schedulers = "schedulers.md",
         Testing = "testing.md",
         Seeing = "seeing.md",
+        Make = "make.md",
         FromTokio = "from-tokio.md",
     }
 }

@@ -228,22 +228,25 @@ fn evaluate<E: Engine>(conditions: &[Arc<WakeCondition>]) -> Vec<&Arc<WakeCondit
     let mut woken = Vec::new();
     let mut left = conditions.iter();
     while !left.as_slice().is_empty() {
-        // A predicate that panics is among `woken` already.
+        // A predicate that panics leaves its condition here.
+        let mut running = None;
         quietly(|| {
             let tx = Tx::<E>::for_predicates();
             indivisible(|| {
                 for condition in left.by_ref() {
-                    woken.push(condition);
+                    running = Some(condition);
                     // SAFETY: the conditions are registered in a variable that a transaction of the
                     // engine E has written.
                     match unsafe { tx.evaluate(condition) } {
-                        Evaluated::Stays => drop(woken.pop()),
-                        Evaluated::Wakes => {}
-                        Evaluated::Spent => break,
+                        Evaluated::Stays => {}
+                        Evaluated::Wakes => woken.push(condition),
+                        Evaluated::Spent => return,
                     }
                 }
+                running = None;
             });
         });
+        woken.extend(running);
     }
     woken
 }

@@ -134,13 +134,13 @@ fn a_value_of_a_queue_or_an_array_is_one_allocation() {
         atomically_blocking(|tx| queue.push(tx, 1));
         assert_eq!(atomically_blocking(|tx| queue.pop(tx)), 1);
     });
-    // Each eighth push makes a segment and two nodes; each eighth pop makes one node. The memory of
+    // Each eighth push makes a segment and a node; each eighth pop makes one node. The memory of
     // nodes that were freed meanwhile is used again.
-    assert!(count < 1000 + 6 * 125 + 100, "{count}");
+    assert!(count < 1000 + 3 * 125 + 100, "{count}");
 }
 
 #[test]
-fn a_lookup_allocates_nothing_and_an_insertion_twice() {
+fn a_lookup_allocates_nothing_and_an_insertion_twice_at_most() {
     let map = TMap::new();
     for key in 0..1000_u32 {
         atomically_blocking(|tx| map.insert(tx, key, key).map(drop));
@@ -155,8 +155,8 @@ fn a_lookup_allocates_nothing_and_an_insertion_twice() {
         key = (key + 1) % 1000;
         atomically_blocking(|tx| map.insert(tx, key, key).map(drop));
     });
-    // Now and then a list of nodes to free.
-    assert!((2000..2100).contains(&count), "{count}");
+    // The entry, and the leaf if it has another entry; now and then a list of nodes to free.
+    assert!((1000..2100).contains(&count), "{count}");
 }
 
 /// The entries, their leaves, and the branches.

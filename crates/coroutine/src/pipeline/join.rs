@@ -14,6 +14,7 @@
 //! may be.
 
 use super::branch::{BranchSide, Gate};
+use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item, Store};
 use super::role::{Generator, Join, Keep, Transducer};
 use super::stage::{Generate, JoinStep, Merge, Sink, Transduce, Upcoming};
@@ -349,11 +350,16 @@ where
     Generator::new(JoinGenerators { left: left.stage, right: right.stage, meeting })
 }
 
-/// Pumps a generator into the queue of its side.
-fn pump<A: Item + ?Sized, C: Store<A>>(generator: &mut impl Generate<A>, queue: &mut Untaken<C>) {
-    if generator.pump(&mut Keep(&mut queue.items)) != ControlFlow::Continue(true) {
-        queue.ended = true;
+/// Pumps a generator into the queue of its side. Breaks if the generator has failed: then the join
+/// gets what came before, and does not learn of an end.
+fn pump<A: Item + ?Sized, C: Store<A>>(generator: &mut impl Generate<A>, queue: &mut Untaken<C>) -> Flow {
+    if generator.failure().is_some() {
+        return FINISHED;
     }
+    if generator.pump(&mut Keep(&mut queue.items)) != ControlFlow::Continue(true) {
+        queue.ended = generator.failure().is_none();
+    }
+    GO_ON
 }
 
 impl<A, G, H, J, C> Generate<A> for JoinGenerators<G, H, J, C>
@@ -366,13 +372,17 @@ where
 {
     fn pump<S: Sink<A>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
         let out = &mut Gate::new(out);
-        match self.meeting.run(out) {
+        let pumped = match self.meeting.run(out) {
             ControlFlow::Continue(Wants::Left) => pump(&mut self.left, &mut self.meeting.left),
             ControlFlow::Continue(Wants::Right) => pump(&mut self.right, &mut self.meeting.right),
             ControlFlow::Break(()) if out.closed => return ControlFlow::Break(()),
-            ControlFlow::Break(()) => return ControlFlow::Continue(false),
-        }
-        ControlFlow::Continue(true)
+            ControlFlow::Break(()) => FINISHED,
+        };
+        ControlFlow::Continue(pumped.is_continue())
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.left.failure().or_else(|| self.right.failure())
     }
 }
 
@@ -417,15 +427,36 @@ where
     Transducer::new(JoinTransduced { left, right, meeting: Meeting::new(join.stage) })
 }
 
-/// Calls `put`, and keeps what the transducer yields in the queue of its side.
-fn drive<B: Item + ?Sized, T, C: Store<B>>(
+/// Calls `put`, and keeps what the transducer yields in the queue of its side. If the transducer
+/// has failed, then the join does not learn of an end.
+fn drive<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>, C: Store<B>>(
     side: &mut BranchSide<T>,
     queue: &mut Untaken<C>,
     put: impl FnOnce(&mut T, &mut Gate<'_, Keep<'_, C>>) -> Flow,
 ) {
-    // A store is never closed.
-    let _ = side.drive(&mut Gate::new(&mut Keep(&mut queue.items)), put);
-    queue.ended |= side.finished;
+    // A store is never closed, so it breaks only if the transducer has failed.
+    let flow = side.drive::<A, B, _>(&mut Gate::new(&mut Keep(&mut queue.items)), put);
+    queue.ended |= side.finished && flow.is_continue() && side.stage.failure().is_none();
+}
+
+impl<T, U, J, C> JoinTransduced<T, U, J, C> {
+    /// Runs the join until it wants an item that is not there. Breaks when it is finished, or wants
+    /// an item of a side that has failed.
+    fn run<A, B>(&mut self, out: &mut impl Sink<B>) -> Flow
+    where
+        A: Item + ?Sized,
+        B: Item + ?Sized,
+        T: Transduce<A, B>,
+        U: Transduce<A, B>,
+        J: Merge<B>,
+        C: Store<B>,
+    {
+        let failed = match self.meeting.run(out)? {
+            Wants::Left => self.left.stage.failure().is_some(),
+            Wants::Right => self.right.stage.failure().is_some(),
+        };
+        if failed { FINISHED } else { GO_ON }
+    }
 }
 
 impl<A, B, T, U, J, C> Transduce<A, B> for JoinTransduced<T, U, J, C>
@@ -441,27 +472,30 @@ where
 
     fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
         let Self { left, right, meeting } = self;
-        drive(left, &mut meeting.left, |stage, queue| stage.put(item, queue));
-        drive(right, &mut meeting.right, |stage, queue| stage.put(item, queue));
-        meeting.run(out)?;
-        GO_ON
+        drive::<A, B, _, _>(left, &mut meeting.left, |stage, queue| stage.put(item, queue));
+        drive::<A, B, _, _>(right, &mut meeting.right, |stage, queue| stage.put(item, queue));
+        self.run::<A, B>(out)
     }
 
     fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         let Self { left, right, meeting } = self;
-        drive(left, &mut meeting.left, |stage, queue| stage.put_chunk(chunk, queue));
-        drive(right, &mut meeting.right, |stage, queue| stage.put_chunk(chunk, queue));
-        meeting.run(out)?;
-        GO_ON
+        drive::<A, B, _, _>(left, &mut meeting.left, |stage, queue| stage.put_chunk(chunk, queue));
+        drive::<A, B, _, _>(right, &mut meeting.right, |stage, queue| stage.put_chunk(chunk, queue));
+        self.run::<A, B>(out)
     }
 
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
         let Self { left, right, meeting } = self;
-        drive(left, &mut meeting.left, |stage, queue| stage.end(queue));
-        drive(right, &mut meeting.right, |stage, queue| stage.end(queue));
-        (meeting.left.ended, meeting.right.ended) = (true, true);
-        meeting.run(out)?;
+        drive::<A, B, _, _>(left, &mut meeting.left, |stage, queue| stage.end(queue));
+        drive::<A, B, _, _>(right, &mut meeting.right, |stage, queue| stage.end(queue));
+        meeting.left.ended = left.stage.failure().is_none();
+        meeting.right.ended = right.stage.failure().is_none();
+        self.run::<A, B>(out)?;
         FINISHED
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.left.stage.failure().or_else(|| self.right.stage.failure())
     }
 }
 
@@ -505,7 +539,7 @@ impl<G, J, C> JoinWith<G, J, C> {
         C: Store<A>,
     {
         while let Wants::Left = self.meeting.run(out)? {
-            pump(&mut self.left, &mut self.meeting.left);
+            pump(&mut self.left, &mut self.meeting.left)?;
         }
         GO_ON
     }
@@ -533,5 +567,9 @@ where
     fn end<S: Sink<A>>(&mut self, out: &mut S) -> Flow {
         self.meeting.right.ended = true;
         self.run(out)
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.left.failure()
     }
 }

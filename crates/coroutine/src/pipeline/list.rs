@@ -25,7 +25,7 @@ enum Ends<'a, E> {
 /// Where lists end that are cut out of a stream, each end to be found without what lies before.
 ///
 /// A list has a content, and may have a separator after it that belongs to no list.
-pub trait Cut<E> {
+pub trait Cut<E>: Send + Sync {
     /// The end of the list that begins `stream`, and the place where the next list begins. `None`
     /// if the list does not end in `stream`.
     fn first(&self, stream: &[E]) -> Option<(usize, usize)>;
@@ -44,6 +44,14 @@ impl<'a, E> Lists<'a, E> {
     /// The lists that `cut` finds in `flat`. The last one may lack its separator.
     pub fn cut(flat: &'a [E], cut: &'a dyn Cut<E>) -> Lists<'a, E> {
         Lists { flat, ends: Ends::Cut(cut) }
+    }
+
+    /// Lists that lie in `flat` one after the other: list `i` ends before `flat[ends[i]]`.
+    ///
+    /// # Panics
+    /// If a stage takes the lists one by one, and the ends do not rise or lie outside of `flat`.
+    pub fn with_ends(flat: &'a [E], ends: &'a [usize]) -> Lists<'a, E> {
+        Lists { flat: &flat[..ends.last().copied().unwrap_or(0)], ends: Ends::At { ends, from: 0 } }
     }
 
     /// The one list `flat`.
@@ -143,7 +151,7 @@ impl<'a, E: Clone + 'static> Chunk<'a, [E]> for Lists<'a, E> {
 }
 
 /// Lists that a stage keeps, in one allocation for their elements and one for their ends.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListStore<E> {
     flat: Vec<E>,
     ends: Vec<usize>,
