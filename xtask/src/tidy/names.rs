@@ -161,7 +161,7 @@ mod tests {
             ("crates/a/src/b.rs", "#[cfg(test)]\nmod tests {\n    struct Entry;\n}\n"),
             ("crates/a/src/b.rs", "// struct Entry;\nfn a() {\n    \"\nstruct Entry;\n\";\n}\n"),
             ("crates/a/tests/b.rs", "struct Entry;\n"),
-            ("crates/b/src/lib.rs", "struct Entry;\n"),
+            ("apps/b/src/main.rs", "struct Entry;\n"),
             ("crates/a/src/bin/b.rs", "struct Entry;\n"),
         ] {
             assert_eq!(found(&[one, (file, source)]), [""; 0], "{source}");
