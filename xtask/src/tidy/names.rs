@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         let Some(package) = package(file).filter(|_| !tests.contains(file)) else { continue };
         for (line, name) in types(source) {
             places.entry((package, name)).or_default().push((file, line));
-            if package.starts_with("crates/") {
+            if package.starts_with("crates/") && package != file {
                 crates.entry(name).or_default().insert(package);
             }
         }
