@@ -40,8 +40,8 @@ impl<T: Send + Sync + 'static> KindsOfNodes<T> {
 ///
 /// # Complexity
 /// A variable takes 48 bytes, and its value a node of its own. A write allocates a node, unless the
-/// memory of a freed node can be used again: an OS thread keeps up to 256 of each size of at most 64
-/// bytes.
+/// memory of a freed node can be used again: an OS thread keeps up to 256 of each size of at most
+/// 64 bytes.
 ///
 /// # Examples
 /// ```

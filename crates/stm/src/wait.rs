@@ -117,9 +117,15 @@ impl WaiterPlaces {
         }
     }
 
-    fn take_all(&mut self) -> impl Iterator<Item = Arc<WaitingTx>> {
-        self.free.clear();
-        self.first.take().into_iter().chain(self.others.drain(..).flatten())
+    /// Takes out all waiters.
+    fn take_all(&mut self, into: &mut Vec<ToWake>) {
+        if let Some(first) = self.first.take() {
+            into.push(ToWake::Waiter(first));
+        }
+        if !self.others.is_empty() {
+            self.free.clear();
+            into.extend(self.others.drain(..).flatten().map(ToWake::Waiter));
+        }
     }
 }
 
@@ -160,7 +166,7 @@ impl WaitingTx {
 pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut Vec<ToWake>) {
     let mut list = lock(&inner.waiters);
     let Some(waiters) = list.as_mut() else { return };
-    woken.extend(waiters.plain.take_all().map(ToWake::Waiter));
+    waiters.plain.take_all(woken);
     if let Some(conditions) = &waiters.conditions {
         if let Some(due) = announce(&inner).then(|| Due::new(inner, conditions)).flatten() {
             woken.push(ToWake::Due(due));
