@@ -54,6 +54,7 @@ use crate::step::{Canceller, Needs, Step};
 pub fn graph<'env, R>(work: impl for<'g> FnOnce(&'g Graph<'g, 'env>) -> R) -> R {
     let graph = Graph { core: Core::new(), env: PhantomData, one_thread: PhantomData };
     let closing = Closing(&graph);
+    graph.core.environment();
     let result = work(&graph);
     drop(closing);
     result

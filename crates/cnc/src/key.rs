@@ -36,7 +36,7 @@ pub type Lengths = [usize; AXES_MAX];
 /// impl Key for Url {}
 ///
 /// assert_eq!(<(i16, i16)>::BITS, Some(32));
-/// assert_eq!(<(i16, i16)>::from_word((0, -1).to_word()), Some((0, -1)));
+/// assert_eq!(<(i16, i16)>::from_word((0_i16, -1_i16).to_word()), Some((0, -1)));
 /// assert_eq!(Url::BITS, None);
 /// ```
 #[doc(alias = "GMapKey")]
@@ -241,9 +241,7 @@ macro_rules! tuple {
             #[inline]
             #[allow(non_snake_case)]
             fn from_word(word: u64) -> Option<Self> {
-                if Self::BITS.is_none() {
-                    return None;
-                }
+                Self::BITS?;
                 $(let (word, $back) = split::<$back>(word)?;)+
                 let _ = word;
                 Some(($($key,)+))

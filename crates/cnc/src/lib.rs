@@ -63,7 +63,7 @@
 //!             view.iter(image).filter(|(_, count)| **count == 100).count()
 //!         }))
 //!     })?;
-//!     assert_eq!(inside, 313);
+//!     assert_eq!(inside, 320);
 //!     Ok(())
 //! }
 //! ```
@@ -80,6 +80,8 @@ mod core;
 mod error;
 mod graph;
 mod key;
+#[cfg(loom)]
+pub mod models;
 mod primitives;
 pub mod schedulers;
 mod slot;

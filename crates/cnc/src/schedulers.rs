@@ -47,6 +47,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+pub(crate) mod circle;
 mod pool;
 mod sequential;
 mod stealing;

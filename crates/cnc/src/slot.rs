@@ -304,11 +304,11 @@ pub(crate) enum Left {
 }
 
 const fn claims(word: u64) -> u64 {
-    word / CLAIM & COUNT_MASK
+    (word / CLAIM) & COUNT_MASK
 }
 
 const fn returns(word: u64) -> u64 {
-    word / RETURN & COUNT_MASK
+    (word / RETURN) & COUNT_MASK
 }
 
 /// The steps that waited for an item.
@@ -398,9 +398,9 @@ impl<V, R> Slot<V, R> {
     /// The value.
     ///
     /// # Safety
-    /// The caller has seen `Look::Kept`, or has a claim and holds it for `'a`.
+    /// The caller has seen `Look::Kept`, or has a claim and holds it as long as the reference.
     #[inline]
-    pub(crate) unsafe fn value<'a>(&'a self) -> &'a V {
+    pub(crate) unsafe fn value(&self) -> &V {
         // SAFETY: the item was full, by the caller's promise, and its value stays while it is kept
         // or claimed.
         self.value.with(|place| unsafe { (*place).assume_init_ref() })

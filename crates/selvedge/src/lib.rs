@@ -50,6 +50,8 @@ pub mod stm;
 pub use runner::{BadWorkers, Runner, run_main};
 
 #[doc(inline)]
+pub use selvedge_cnc as cnc;
+#[doc(inline)]
 pub use selvedge_core::{
     Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
     JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Quiet, Readiness, Request, Role,
@@ -58,8 +60,6 @@ pub use selvedge_core::{
     fork, fork_local, nbio, now, observe, park, round_robin, round_robin_with, shield, spawn, spawn_local,
     steps, this_thread, thread_value, throw, try_spawn, yield_now,
 };
-#[doc(inline)]
-pub use selvedge_cnc as cnc;
 #[doc(inline)]
 pub use selvedge_coroutine as coroutine;
 #[doc(inline)]
@@ -266,6 +266,7 @@ mod guide {
         Schedulers = "schedulers.md",
         Testing = "testing.md",
         Seeing = "seeing.md",
+        Make = "make.md",
         FromTokio = "from-tokio.md",
     }
 }

@@ -19,7 +19,7 @@ use crate::engine::lock_one;
 use crate::log::Log;
 use crate::primitives::{Ordering, give_way, in_one_order};
 use crate::testing;
-use crate::var::{Borrowed, Inner, version};
+use crate::variable::{Borrowed, Inner, version};
 use crate::world::world;
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -33,6 +33,7 @@ pub(crate) struct CommitTurn {
 
 impl CommitTurn {
     /// The turn, unless another transaction has it.
+    #[cold]
     pub(crate) fn take() -> Option<Box<CommitTurn>> {
         let exchange = world().turn.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
         exchange.is_ok().then(|| Box::new(CommitTurn { locked: HashMap::new() }))

@@ -305,8 +305,8 @@ fn a_million_stuck_steps_are_counted() {
     const STEPS: u32 = if cfg!(miri) { 100 } else { 1_000_000 };
     let error = graph(|graph| {
         let tags = graph.tags("tags");
-        let items = graph.items_with("items", Items::dense(STEPS));
-        graph.prescribe(tags, "wait", move |n: u32, step| step.get(items, n).map(|()| ()));
+        let items = graph.items_with("items", Items::<_, u8>::dense(STEPS));
+        graph.prescribe(tags, "wait", move |n: u32, step| step.get(items, n).map(|_| ()));
         put_tags(graph, tags, STEPS);
         graph.run(&Sequential).map(|_| ()).unwrap_err()
     });

@@ -36,7 +36,10 @@ fn border<'g>(env: &selvedge_cnc::Step<'g>, matrix: ItemCol<'g, (u32, u32), u64>
         .try_for_each(|i| env.put(matrix, (0, i), u64::from(i)).and_then(|()| env.put(matrix, (i, 0), 3)))
 }
 
-fn wavefront(scheduler: &dyn Scheduler, items: fn((u32, u32)) -> Items<'static, (u32, u32), u64>) -> u64 {
+/// How the items of a wavefront are kept, by its extent.
+type Kept = fn((u32, u32)) -> Items<'static, (u32, u32), u64>;
+
+fn wavefront(scheduler: &dyn Scheduler, items: Kept) -> u64 {
     graph(|graph| {
         let tags = graph.tags::<(u32, u32)>("cells");
         let matrix = graph.items_with("matrix", items((SIDE, SIDE)));
