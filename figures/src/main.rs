@@ -17,6 +17,7 @@ mod effort;
 mod instructions;
 mod lazy;
 mod machine;
+mod make;
 mod measure;
 mod peers;
 mod pinned;
@@ -144,6 +145,16 @@ const FIGURES: &[Figure] = &[
         measure: lazy::conflicts,
     },
     Figure { name: "spark", about: "fib(30) with joins", measure: lazy::spark },
+    Figure {
+        name: "make-speedup",
+        about: "module graphs built by two commands at a time against one",
+        measure: make::speed_up,
+    },
+    Figure {
+        name: "make-overhead",
+        about: "build runners: nothing to do, -n, commands that do nothing",
+        measure: make::overhead,
+    },
     Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
     Figure {
         name: "simulation",

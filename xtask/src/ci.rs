@@ -5,14 +5,12 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::command::{Invocation, Tally};
 use crate::tidy::{self, Concordance};
 use crate::workspace::Workspace;
-use crate::{fuzz, packages, programs, setup, soak};
+use crate::{binaries, fuzz, packages, programs, setup, side_by_side, soak};
 
 /// One check: its name, and its function.
 type Step = (&'static str, fn(&mut Ci) -> Result<(), String>);
@@ -28,7 +26,8 @@ const TESTS: &[Step] = &[
         let words = ["cargo", "doc", "--workspace", "--no-deps", "--locked"];
         ci.run(Invocation::new(minutes(8), &words).env("RUSTDOCFLAGS", "-D warnings"))
     }),
-    ("tests", |ci| ci.cargo(15, &["test", "--workspace", "--no-fail-fast", "--locked"])),
+    ("tests", |ci| binaries::run(ci.workspace, ci.tally)),
+    // After the tests, because these build the examples.
     ("examples", examples),
 ];
 
@@ -57,6 +56,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri schedulers", |ci| ci.miri(SCHEDULERS_UNDER_MIRI)),
     ("miri stm", |ci| ci.miri(STM_UNDER_MIRI)),
     ("miri lazy", |ci| ci.miri(&["--package", "selvedge-lazy", "--test", "suite"])),
+    ("miri cnc", |ci| ci.miri(&["--package", "selvedge-cnc", "--test", "suite"])),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
     ("every order", every_order),
@@ -67,11 +67,10 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("shared library", shared_library),
     ("fuzz targets", fuzz_targets),
 ];
-const SIDES: usize = 2;
 
 /// Packages with protocols that loom checks, in tests with names that begin with `loom_`.
 const UNDER_LOOM: &[&str] =
-    &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm", "selvedge-lazy"];
+    &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm", "selvedge-lazy", "selvedge-cnc"];
 
 /// Those tests of `stm` in which memory is freed while others may read it, under the default
 /// engine. The other engines free it by the same code.
@@ -137,6 +136,7 @@ const UNDER_THREAD_SANITIZER: &[(&str, &[&str])] = &[
     ("selvedge-sync", &["random_programs"]),
     ("selvedge-sched", &["work_stealing", "every_scheduler"]),
     ("selvedge-stm", &["os_threads"]),
+    ("selvedge-cnc", &["suite"]),
     ("selvedge", &["stress"]),
 ];
 /// The part of a test's name that says that it switches stacks, which the thread sanitizer does not
@@ -209,20 +209,7 @@ fn every_step(workspace: &Workspace, extent: Extent) -> Vec<Outcome> {
         return outcomes;
     }
     outcomes.extend(PROOFS_ALONE.iter().map(|proof| run(*proof, false)));
-    let (left, ended) = (Mutex::new(PROOFS_SIDE_BY_SIDE.iter()), Mutex::new(Vec::new()));
-    // Its own statement: the guard of a `while let` would last for the whole turn.
-    let next = || left.lock().expect("no step panics with it").next();
-    thread::scope(|scope| {
-        for _ in 0..SIDES {
-            scope.spawn(|| {
-                while let Some(side) = next() {
-                    let outcome = run(*side, true);
-                    ended.lock().expect("no step panics with it").push(outcome);
-                }
-            });
-        }
-    });
-    outcomes.extend(ended.into_inner().expect("no step panics with it"));
+    outcomes.extend(side_by_side::each(PROOFS_SIDE_BY_SIDE, |proof| run(*proof, true)));
     outcomes
 }
 
@@ -285,20 +272,13 @@ impl Ci<'_> {
     }
 }
 
-/// Every example is a program that ends by itself.
+/// Every example is a program that ends by itself. The step `tests` has built them, with the
+/// features that the whole workspace asks for.
 fn examples(ci: &mut Ci) -> Result<(), String> {
-    ci.cargo(10, &["build", "--package", EXAMPLES, "--bins", "--examples", "--locked"])?;
     let package = ci.workspace.package(EXAMPLES).ok_or(format!("no package {EXAMPLES}"))?;
-    let debug = ci.workspace.target_dir.join("debug");
-    let programs: Vec<_> = package
-        .targets
-        .iter()
-        .filter_map(|target| match target.kind.as_str() {
-            "bin" => Some(debug.join(&target.name)),
-            "example" => Some(debug.join("examples").join(&target.name)),
-            _ => None,
-        })
-        .collect();
+    let built = ci.workspace.target_dir.join("debug/examples");
+    let examples = package.targets.iter().filter(|target| target.kind == "example");
+    let programs: Vec<_> = examples.map(|target| built.join(&target.name)).collect();
     for program in programs {
         ci.run(Invocation::new(minutes(1), &[path(&program)?]))?;
     }
@@ -321,7 +301,7 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
 /// Every primitive under 10,000 seeds and in every order of its threads, and programs on a network
 /// in many orders of its arrivals. An optimized build takes some minutes for that.
 fn every_order(ci: &mut Ci) -> Result<(), String> {
-    let words = ["test", "--profile", soak::CHECKED, "--package", "selvedge-sim", "--locked"];
+    let words = ["test", "--profile", soak::CHECKED, "--workspace", "--locked"];
     ci.cargo(10, &[&words[..], &["--test", "primitives", "--test", "every_order"]].concat())
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Tally {
     pub(crate) step: &'static str,
     /// Whether other steps print at the same time. Then each line begins with the step's name.
     pub(crate) beside_others: bool,
+    /// The lines that wait for [`release`](Tally::release), if lines wait.
+    held: Option<String>,
     testing: String,
 }
 
@@ -26,11 +28,24 @@ impl Tally {
         Tally { step, beside_others, ..Tally::default() }
     }
 
-    /// Prints a line of a command's output.
-    pub(crate) fn say(&self, line: &str) {
-        match self.beside_others {
-            true => println!("{}: {line}", self.step),
-            false => println!("{line}"),
+    /// Nothing yet, of a job beside others of this step. Its lines are printed together.
+    pub(crate) fn held(step: &'static str) -> Tally {
+        Tally { step, held: Some(String::new()), ..Tally::default() }
+    }
+
+    /// Prints a line of a command's output, or holds it.
+    pub(crate) fn say(&mut self, line: &str) {
+        match (&mut self.held, self.beside_others) {
+            (Some(held), _) => held.extend([line, "\n"]),
+            (None, true) => println!("{}: {line}", self.step),
+            (None, false) => println!("{line}"),
+        }
+    }
+
+    /// Prints the lines that were held. No line of another job comes between them.
+    pub(crate) fn release(&mut self) {
+        if let Some(held) = self.held.take() {
+            print!("{held}");
         }
     }
 
@@ -185,6 +200,15 @@ mod tests {
         assert!(tally.summaries[0].ends_with("[tests: selvedge_core unittests src/lib.rs]"));
         assert!(tally.summaries[1].ends_with("[tests: doc tests of selvedge_core]"));
         assert_eq!(tally.summaries.len(), 2);
+    }
+
+    #[test]
+    fn a_held_line_waits() {
+        let mut tally = Tally::held("tests");
+        tally.say("one");
+        assert_eq!(tally.held.as_deref(), Some("one\n"));
+        tally.release();
+        assert_eq!(tally.held, None);
     }
 
     #[test]

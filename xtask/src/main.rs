@@ -4,6 +4,7 @@
 //! calls it and does nothing else.
 #![forbid(unsafe_code)]
 
+mod binaries;
 mod ci;
 mod command;
 mod fuzz;
@@ -13,6 +14,7 @@ mod programs;
 mod publish;
 mod semver;
 mod setup;
+mod side_by_side;
 mod soak;
 mod tidy;
 mod workspace;

@@ -14,7 +14,9 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// How the programs are run: all of them, or those with one of `names`, between commas, in their
 /// names.
 pub(crate) fn invocation(runs: u32, names: &str) -> Invocation {
-    let words = ["cargo", "test", "--locked", "--package", "selvedge-programs", "--", "--nocapture"];
+    // The whole workspace, because its features differ from those of the package alone, and all
+    // crates would be built again.
+    let words = ["cargo", "test", "--locked", "--workspace", "--test", "every_program", "--", "--nocapture"];
     Invocation::new(LIMIT, &words).env("PROGRAM_RUNS", &runs.to_string()).env("PROGRAMS", names)
 }
 

@@ -10,12 +10,12 @@ use crate::{fuzz, workspace};
 const BESIDES: Duration = Duration::from_secs(15 * 60);
 
 /// The web server under everything that clients do.
-pub(crate) const SOAK: Long = Long { package: "selvedge-httpd", test: "soak", variable: "SOAK_SECONDS" };
+pub(crate) const SOAK: Long = Long { test: "soak", variable: "SOAK_SECONDS" };
 /// The runtime under everything that threads do.
-pub(crate) const STRESS: Long = Long { package: "selvedge", test: "stress", variable: "STRESS_SECONDS" };
+pub(crate) const STRESS: Long = Long { test: "stress", variable: "STRESS_SECONDS" };
 
 /// What attempts of transactions see, also those that do not commit: at least 10^8 of each engine.
-const OPACITY: Long = Long { package: "selvedge-stm", test: "opacity", variable: "PROBE_SECONDS" };
+const OPACITY: Long = Long { test: "opacity", variable: "PROBE_SECONDS" };
 
 /// The profile of programs that have to be fast but are not measured.
 pub(crate) const CHECKED: &str = "checked";
@@ -41,7 +41,6 @@ pub(crate) fn night(seconds: &str) -> Result<(), String> {
 /// A test that runs for as long as it is told to by an environment variable.
 #[derive(Debug)]
 pub(crate) struct Long {
-    package: &'static str,
     test: &'static str,
     variable: &'static str,
 }
@@ -49,18 +48,9 @@ pub(crate) struct Long {
 impl Long {
     /// How it is run.
     pub(crate) fn invocation(&self, seconds: u64) -> Invocation {
-        let words = [
-            "cargo",
-            "test",
-            "--profile",
-            CHECKED,
-            "--locked",
-            "--package",
-            self.package,
-            "--test",
-            self.test,
-        ];
-        let words = [&words[..], &["--", "--ignored", "--nocapture"]].concat();
+        // The whole workspace, so that all long runs and the models share what they build.
+        let cargo = ["cargo", "test", "--profile", CHECKED, "--locked", "--workspace"];
+        let words = [&cargo[..], &["--test", self.test, "--", "--ignored", "--nocapture"]].concat();
         Invocation::new(Duration::from_secs(seconds) + BESIDES, &words)
             .env(self.variable, &seconds.to_string())
     }

@@ -1,4 +1,6 @@
-//! The workspace as cargo knows it: its root, its packages, and the dependencies of each.
+//! [`Workspace`]: the workspace as cargo knows it: its root, its packages, and the dependencies of
+//! each. The commands and the checks of `tidy` ask it where things are; nothing else runs `cargo
+//! metadata`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

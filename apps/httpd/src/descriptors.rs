@@ -1,33 +1,39 @@
-//! How the descriptors that the process may have are shared out.
+//! How the descriptors that the process may have are shared out: `shares` raises the limit and
+//! computes what each worker may use for connections and for cached files.
+//!
+//! `main.rs` calls it once, before the workers start, and puts the `Shares` into each site's
+//! `Config`. A worker that used more would fail to accept or to open a file.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::options::Refusal;
 
-/// What one worker may have.
+/// The numbers of descriptors that one worker may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shares {
     pub(crate) cache_files: usize,
     pub(crate) connections: usize,
 }
 
-/// Descriptors of the process that are there whatever is served: the standard streams, the log,
+/// The descriptors that each process has beside its workers: the standard streams, the log,
 /// signals.
 const PROCESS: u64 = 10;
 
-/// Those of a worker: its event loop, its rings, the root, a file that is being looked up. For each
-/// address it has two more: a listener, and a connection that waits until others have gone.
+/// The descriptors of a worker: its event loop, its rings, the root, a file that is being looked
+/// up. For each address it has two more: a listener, and a connection that waits until others have
+/// gone.
 const WORKER: u64 = 8;
 
 /// One descriptor of so many is kept for files that are sent and no longer cached, and this many at
 /// most.
 const SPARE: (u64, u64) = (16, 64);
 
-/// With fewer connections than this it is said how many there may be.
+/// If all workers together may have fewer connections, `shares` says so on standard error.
 const CONNECTIONS_FEW: usize = 64;
 
-/// Raises the limit of open descriptors as far as that goes, and shares it out among `workers`
-/// workers that listen at `addresses` addresses each, with at most `cache_files` cached files.
+/// Raises the limit of open descriptors as far as the system permits, and shares it out among
+/// `workers` workers that listen at `addresses` addresses each, with at most `cache_files` cached
+/// files.
 ///
 /// # Errors
 /// If the limit leaves no connection to a worker.
@@ -36,7 +42,7 @@ pub(crate) fn shares(addresses: usize, workers: usize, cache_files: usize) -> Re
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let limit = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => raised,
-        // It is the system's maximum that stands against it; what there is will do.
+        // The system's own maximum is lower. The present limit stays.
         Err(_) => limit,
     };
     let limit = limit.current.unwrap_or(u64::MAX);
@@ -53,7 +59,7 @@ pub(crate) fn shares(addresses: usize, workers: usize, cache_files: usize) -> Re
     Ok(shares)
 }
 
-/// What each worker gets of `limit` descriptors; `None` if that is no connection.
+/// The share of each worker in `limit` descriptors; `None` if no connection is left to it.
 fn share(limit: u64, addresses: u64, workers: u64, cache_files: usize) -> Option<Shares> {
     let spare = (limit / SPARE.0).min(SPARE.1);
     let fixed = PROCESS + workers * (WORKER + 2 * addresses) + spare;

@@ -1,4 +1,4 @@
-//! The sockets of all workers.
+//! The sockets of all workers: `main.rs` calls [`bind`] once, and each worker gets its `Listeners`.
 //!
 //! At a TCP address every worker has a socket of its own (`SO_REUSEPORT`), over which the kernel
 //! spreads the connections evenly: with one shared socket the worker that happens to wake first

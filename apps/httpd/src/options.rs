@@ -1,4 +1,8 @@
-//! The command line.
+//! The command line of `selvedge-httpd`: its help text, `Options`, and `Refusal`, the message of a
+//! command line that is wrong.
+//!
+//! `main.rs` parses it once and starts accordingly; `listeners.rs` binds its `Address`es. Each
+//! option is in the help text and has a test that reads it.
 
 use std::ffi::OsString;
 use std::fmt;

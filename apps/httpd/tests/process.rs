@@ -6,7 +6,7 @@ use common::{Client, bytes, log_lines, logged, ms, serve, site, start};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -199,6 +199,23 @@ fn it_stops_under_load() {
     }
 }
 
+/// Waits until the server has read all bytes that the client has sent. The kernel's table of
+/// sockets has the bytes that wait to be read in the server's row.
+fn until_read(client: &Client) {
+    let port = |end: std::io::Result<std::net::SocketAddr>| format!(":{:04X}", end.unwrap().port());
+    let (here, there) = (port(client.stream.local_addr()), port(client.stream.peer_addr()));
+    let is_read = || {
+        let table = fs::read_to_string("/proc/net/tcp").unwrap();
+        table
+            .lines()
+            .map(|row| row.split_whitespace().collect::<Vec<_>>())
+            .any(|row| row[1].ends_with(&there) && row[2].ends_with(&here) && row[4].ends_with(":00000000"))
+    };
+    while !is_read() {
+        std::thread::sleep(ms(5));
+    }
+}
+
 /// A client that never finishes does not keep the server from stopping; a second signal ends it at
 /// once.
 #[test]
@@ -207,7 +224,7 @@ fn stopping_takes_no_longer_than_it_may() {
     let server = serve(site.path(), &["--drain", "0.3"]);
     let mut client = server.connect();
     client.send(&GET[..10]);
-    std::thread::sleep(ms(50));
+    until_read(&client);
     let start = Instant::now();
     server.signal(Signal::TERM);
     assert!(server.end().success());
@@ -216,9 +233,12 @@ fn stopping_takes_no_longer_than_it_may() {
     let server = serve(site.path(), &["--drain", "60"]);
     let mut client = server.connect();
     client.send(&GET[..10]);
-    std::thread::sleep(ms(50));
+    until_read(&client);
     server.signal(Signal::TERM);
-    std::thread::sleep(ms(100));
+    // The kernel makes one signal of two that the process has not seen yet.
+    while TcpStream::connect(server.address).is_ok() {
+        std::thread::sleep(ms(5));
+    }
     server.signal(Signal::TERM);
     assert_eq!(server.end().code(), Some(1));
 }

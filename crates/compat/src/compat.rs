@@ -1,4 +1,10 @@
-//! The adapter, and what it adapts: streams that are polled.
+//! `Compat`, the adapter, and the traits `PollRead` and `PollWrite` of the streams that it adapts.
+//!
+//! The file of each library (`futures_io.rs`, `hyper.rs`, `tokio.rs`) implements that library's
+//! traits for `Compat`, by these traits and the macro `write_as`. A `Compat` has no buffer: two
+//! `PollState`s, one for each direction, are all that it adds to a stream, because a foreign trait
+//! polls and keeps no future of ours. `PollRead` is unsafe to implement, because its caller counts
+//! on the bytes that it claims to have read.
 
 use selvedge_io::net::{Stream, TcpStream, UnixStream};
 use selvedge_io::nonblocking::PollState;

@@ -1,4 +1,5 @@
-//! The traits of the `futures-io` crate.
+//! The traits of the `futures-io` crate for [`Compat`], under the feature of that name (`compat.rs`
+//! has the adapter). TLS by `futures-rustls` comes in this way.
 
 use crate::compat::write_as;
 use crate::{Compat, PollRead};

@@ -1,9 +1,9 @@
 //! Interoperation: crates that know nothing of Selvedge, on its threads and sockets.
 //!
-//! Futures need no adapter: any of them runs as one of our threads, and our system calls work
-//! within any executor. What differs from library to library are the *traits* by which they reach a
-//! connection, a timer and an executor. [`Compat`] gives our streams those of other libraries, a
-//! Cargo feature for each:
+//! Futures need no adapter: any future runs as a Selvedge thread, and Selvedge's system calls work
+//! within any executor. But each library has its own *traits* by which it reaches a connection, a
+//! timer and an executor. [`Compat`] implements these traits for our streams, with a Cargo feature
+//! for each library:
 //!
 //! | feature | traits | for |
 //! |---|---|---|
@@ -65,10 +65,10 @@ round_robin_with(&mut EventLoop::new()?, async move {
 )]
 //!
 //! # What it costs
-//! An adapter adds no buffer and copies nothing: reads go into the caller's memory, initialised or
-//! not, writes are vectored. The first wait of a direction allocates 40 bytes that serve all later
-//! ones. A poll for another reason than the event awaited costs a call that would block; one for
-//! the event costs what awaiting does.
+//! An adapter adds no buffer and copies nothing: a read goes into the caller's memory, initialised
+//! or not, and writes are vectored. The first wait in a direction allocates 40 bytes, which all
+//! later waits use. A poll after the awaited event costs as much as an `.await`. A poll for another
+//! reason makes one call that would block.
 
 mod compat;
 #[cfg(feature = "futures-io")]

@@ -1,4 +1,7 @@
-//! A web server of hyper's, whole: accepting, a thread for each connection, and stopping.
+//! `serve`: a web server of hyper's, whole: accepting, a thread for each connection, and stopping.
+//!
+//! Programs call it with a service of hyper's. The connections are threads of a `Threads` set
+//! (`scope`), so none is left when `serve` has returned.
 
 use super::Clock;
 use crate::Compat;

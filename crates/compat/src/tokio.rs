@@ -1,4 +1,5 @@
-//! The I/O traits of the `tokio` crate.
+//! The I/O traits of the `tokio` crate for [`Compat`], under the feature `tokio` (`compat.rs` has
+//! the adapter). Of tokio only these traits are compiled, not its runtime.
 
 use crate::compat::write_as;
 use crate::{Compat, PollRead};

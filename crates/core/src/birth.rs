@@ -3,6 +3,10 @@
 //!
 //! [`Adopt`] is the way to a scheduler, and [`Door`] is the way to a single CPU. The crates above
 //! hand a [`Birth`] to the [`Adopt`] that [`adopter`] has given them.
+//!
+//! `sched`'s `Handle` is the caller there, and its work-stealing pool implements [`Adopt`]. The
+//! `Door` of a CPU (`cpu.rs`) serves schedulers that have named no other way. A birth runs on the
+//! scheduler's own OS thread, because only there may a thread be created in the CPU's memory.
 
 use crate::cpu::inner::{Cpu, current};
 use crate::directory::{self, Entry};

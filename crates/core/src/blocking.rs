@@ -94,7 +94,7 @@ fn declaration() -> Declared {
 #[cfg(loom)]
 fn declaration() -> Declared {}
 
-/// A sleeper with its waker, which an OS thread keeps from one wait to the next.
+/// A [`BlockedThread`] with its waker, which an OS thread keeps from one wait to the next.
 type KeptThread = Box<(Arc<BlockedThread>, Waker)>;
 
 #[cfg(not(loom))]
@@ -103,10 +103,10 @@ thread_local!(static KEPT: Cell<Option<KeptThread>> = const { Cell::new(None) })
 thread_local!(static KEPT: Cell<Option<KeptThread>> = Cell::new(None));
 
 #[cold]
-fn sleeper() -> KeptThread {
-    let sleeper = Arc::new(BlockedThread { parker: Parker::default(), owner: current() });
-    let waker = Waker::from(sleeper.clone());
-    Box::new((sleeper, waker))
+fn new_thread() -> KeptThread {
+    let thread = Arc::new(BlockedThread { parker: Parker::default(), owner: current() });
+    let waker = Waker::from(thread.clone());
+    Box::new((thread, waker))
 }
 
 /// Runs a future on this OS thread, which sleeps while the future waits. `None` if the future is
@@ -114,13 +114,13 @@ fn sleeper() -> KeptThread {
 /// a thread runs here.
 ///
 /// # Complexity
-/// The first call on an OS thread allocates. The sleeper is kept for the next call; a call within a
-/// poll of the future, or while the OS thread ends, uses another one.
+/// The first call on an OS thread allocates. Later calls use the same [`BlockedThread`]; a call
+/// within a poll of the future, or while the OS thread ends, makes another one.
 #[doc(hidden)]
 pub fn run_blocking<F: Future>(future: F, until: Option<Instant>) -> Option<F::Output> {
-    let kept = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_else(sleeper);
+    let kept = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_else(new_thread);
     let output = {
-        let (sleeper, waker) = &*kept;
+        let (thread, waker) = &*kept;
         let mut future = pin!(future);
         let mut context = Context::from_waker(waker);
         loop {
@@ -129,7 +129,7 @@ pub fn run_blocking<F: Future>(future: F, until: Option<Instant>) -> Option<F::O
             if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
                 break Some(output);
             }
-            if !sleeper.hear(until) {
+            if !thread.hear(until) {
                 break None;
             }
         }

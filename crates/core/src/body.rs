@@ -1,5 +1,11 @@
 //! The body of a thread ([`ThreadBody`]): its future behind the header, and how it is created,
 //! polled, ended and freed.
+//!
+//! Bodies of two kinds are polled through it: `Forked` here (`fork.rs`, `Cpu::thread`), and the
+//! body with a join handle (`joinable.rs`). `Heap` wraps a body that fits into no block. The step
+//! (`cpu/run.rs`) and the drop of a `Thread` reach a body by the functions of its vtable
+//! (`vtable.rs`), which the header's number names. A body's code may run the program's code, so a
+//! body is polled or dropped only while no lock of this crate is held.
 
 use crate::ArenaFull;
 use crate::arena::{self, GRANULE, GRANULES_MAX, Key};

@@ -1,5 +1,10 @@
 //! The program's own system calls as the scheduler gets them: a request type ([`Syscall`]), the
 //! request of a thread ([`Call`]), and the right to answer it ([`Answer`]).
+//!
+//! `calling.rs` makes a `Call`, the CPU puts it into a node `Trace::Call` (`cpu/conclude.rs`), and
+//! a scheduler takes it apart: `Cpu::answer` (`calling.rs`), or a scheduler of `sched` or of the
+//! program. The caller's thread travels in the `Call` or the `Answer`, so dropping either cancels
+//! it.
 
 use crate::reply_cell::ReplyCell;
 use crate::thread::Thread;

@@ -1,5 +1,8 @@
 //! The program's own system calls as threads make them ([`call`]), and how a scheduler answers all
 //! calls of one type ([`Cpu::answer`]).
+//!
+//! Programs and their schedulers use both. `call.rs` has the types in between. The exchange is on
+//! the heap, because the future may move while the scheduler has the request.
 
 use crate::call::{Call, CallExchange, Syscall};
 use crate::cpu::ask::{direct, retract};

@@ -2,6 +2,10 @@
 //!
 //! Entries are never freed, so a waker may look one up at any time. A later CPU uses the number of
 //! an earlier one again.
+//!
+//! An [`Entry`] has what is reached from outside a CPU: its inbox, its memory, its group, and the
+//! count of its cancelled sleeps. `cpu.rs` enters and leaves it. `waker.rs`, `group.rs` and
+//! `birth.rs` post to it, and `quiet.rs` calls a CPU through it to look for a deadlock.
 
 use crate::alarm::CancelCount;
 use crate::arena::Unavailable;

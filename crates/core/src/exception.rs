@@ -1,5 +1,9 @@
 //! Exceptions that cross system calls ([`catch`], [`throw`], [`Exception`]), and the end of a
 //! thread by one ([`Panic`]).
+//!
+//! Programs call them, and so do the scopes of `scope`, which carry a child's panic to its parent.
+//! A scheduler gets a [`Panic`] in the node `Trace::Panic`; `joinable.rs` makes an [`Exception`] of
+//! it for a joiner instead. A caught body is dropped before its exception is returned.
 
 use crate::quietly::quietly;
 use std::any::Any;

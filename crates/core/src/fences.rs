@@ -1,4 +1,7 @@
 //! A pair of fences of which one costs no instruction: [`light_fence`] and [`heavy_fence`].
+//!
+//! `biased.rs` uses them, and so does `stm`'s `session.rs`. A caller of `heavy_fence` needs another
+//! way for kernels without membarrier(2), where it returns false.
 
 #[cfg(loom)]
 use loom::sync::atomic::{Ordering, fence};

@@ -1,5 +1,10 @@
 //! The system call that creates a thread ([`fork`]), and the function that creates one without a
-//! system call ([`detach`]).
+//! system call ([`detach`]); each has a `_local` form for futures that stay on their OS thread.
+//!
+//! Programs and the web server's accept loop (`http`'s `site.rs`) call them. Threads with a join
+//! handle come from `join.rs` (`spawn`). The request slot owns the new thread until the end of the
+//! step; then the node `Trace::Fork` does, so a scheduler that drops the node cancels the new
+//! thread.
 
 use crate::budget;
 use crate::cpu::ask::{direct, retract};

@@ -1,4 +1,8 @@
 //! Groups of CPUs ([`Group`]): mobile threads move among the CPUs of a group.
+//!
+//! The work-stealing scheduler of `sched` makes one for its workers. `directory.rs` calls
+//! `Members::post` for a mobile thread that is woken outside of its group; `events.rs` asks
+//! `all_asleep_but` before it looks for a deadlock. How a thread changes its CPU is in `state.rs`.
 
 use crate::directory::{self, Entry};
 use std::fmt;

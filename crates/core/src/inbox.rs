@@ -1,8 +1,13 @@
-//! The inbox of a CPU: how other OS threads tell it that a thread is to go on, and wake it when it
-//! sleeps.
+//! The inbox of a CPU ([`Inbox`]): how other OS threads tell it that a thread is to go on, and wake
+//! it when it sleeps.
+//!
+//! `directory.rs` has the inbox of each CPU, and posts there for the wakers of other OS threads.
+//! The owner is the OS thread of the CPU: `Cpu::woken` opens the inbox, and `Cpu::poll`
+//! (`events.rs`) sleeps by it.
 //!
 //! The inbox is a list of keys under a lock, and a [`Parker`] with a reason of its own, MAIL:
-//! "there are keys to be taken".
+//! "there are keys to be taken". The parker's general reason, CALLED, says that the owner should
+//! look around without mail.
 //!
 //! 1. [`post`](Inbox::post) appends the key under the lock, and then rouses the owner with MAIL.
 //!    [`call`](Inbox::call) rouses it with CALLED.

@@ -3,6 +3,9 @@
 //! The mark belongs to the OS thread. It is true of the code that runs there, because the code
 //! between the begin and the end of the mark is an ordinary function, and because `wait` of
 //! `selvedge-direct` refuses to leave the stack in between.
+//!
+//! `stm` sets the mark around the body of a transaction and around a predicate; `stm` and
+//! `selvedge-direct` refuse what a body may not do.
 
 #[cfg(loom)]
 use crate::primitives::thread_local;

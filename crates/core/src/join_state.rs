@@ -126,7 +126,8 @@ impl JoinState {
 
 /// A waker as a word of a [`JoinState`]. A keyed waker becomes its two numbers, with bit 0 set. Bit
 /// 0 is free, because a CPU's number has less than 31 bits. Any other waker goes into a box, and
-/// the word is the address of the box, a multiple of 8.
+/// the word is the address of the box, a multiple of 8. So the word is none of the three constants:
+/// no key is 0, so a keyed waker is not FINISHED (1), and no box is at 0 or 2.
 fn word_of(waker: Waker) -> u64 {
     match waker::key_of(&waker) {
         Some((id, key)) => u64::from(id) << 33 | u64::from(key.get()) << 1 | 1,

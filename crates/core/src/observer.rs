@@ -1,4 +1,10 @@
-//! The observer of a CPU ([`Observer`]), and the words in which it is told of steps.
+//! The observer of a CPU ([`Observer`]), and the words in which it is told of steps: [`Ended`],
+//! [`End`], [`WaitReason`], [`Object`], [`Note`].
+//!
+//! `crates/see` implements the trait (`recorder.rs`). The CPU calls it at the end of each step
+//! (`cpu/conclude.rs`), and `observe.rs` has the functions by which blocking objects and event
+//! loops say what a thread waits for. Without an observer none of this runs: a bit in the CPU's
+//! flags sends an observed step the long way.
 
 use crate::cpu::inner::Cpu;
 use crate::thread_info::{Seen, ThreadId};
@@ -126,7 +132,7 @@ pub trait Observer: Send {
 
     /// The running thread is about to wait for this reason. See
     /// [`waits_on`](crate::observe::waits_on).
-    fn waits_on(&mut self, _errand: WaitReason) {}
+    fn waits_on(&mut self, _reason: WaitReason) {}
 
     /// Whether the observer wants the lengths of the queues now. The CPU asks once per turn.
     fn surveys(&mut self) -> bool {

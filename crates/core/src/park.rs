@@ -1,4 +1,7 @@
 //! Parking ([`park`]): a thread hands out its waker and waits until the waker is woken.
+//!
+//! Programs use it to wait for what no scheduler knows. The objects of `sync` use `WaitQueue`
+//! instead, which keeps waiters in order and passes a grant on if its waiter has gone.
 
 use std::future::Future;
 use std::pin::Pin;

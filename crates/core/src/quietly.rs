@@ -1,4 +1,8 @@
 //! Foreign code where nothing may unwind ([`quietly`]): destructors of the program, foreign wakers.
+//!
+//! Called where a half-done change of this crate's own state would be seen by an unwinding caller:
+//! at the end of a step, in queues that wake wakers, in event loops of `io`. The panic hook has
+//! reported the panic before it ends here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

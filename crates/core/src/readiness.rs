@@ -1,5 +1,10 @@
 //! The system calls that wait for the world: [`wait`] for a descriptor, and [`sleep`] for a point
 //! in time.
+//!
+//! `io` calls them: `NonBlocking` waits by [`WaitFd`], and all time-outs are a [`SleepUntil`]. In a
+//! thread the request becomes a node for the scheduler's event source; outside any CPU it goes to
+//! the fallback, which `io`'s `reactor/fallback.rs` installs. A sleep that is dropped gives up its
+//! alarm (`alarm.rs`), so its event source may still have it.
 
 use crate::alarm::{self, Alarm, SleepHandle};
 use crate::budget;

@@ -1,5 +1,8 @@
 //! The reference scheduler: [`round_robin`]. The documentation of [`round_robin_with`] has its loop
 //! in a plain form. The functions here do the same, and enter their CPU once for many steps.
+//!
+//! Programs call the first two; `per_core` of `sched` calls `round_robin_until` on each of its OS
+//! threads. A change of the loop is a change of the plain form in the documentation too.
 
 use crate::cpu::run::Brief;
 use crate::{Cpu, Events, JoinError, NoEvents, RunError, Trace};

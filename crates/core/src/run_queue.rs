@@ -1,4 +1,9 @@
-//! [`RunQueue`]: a first-in, first-out queue of threads, linked through their own headers.
+//! [`RunQueue`]: a first-in, first-out queue of threads, linked through their own headers; and
+//! [`SendQueue`], the same for threads on their way to another OS thread.
+//!
+//! Each CPU has one for its ready threads (`cpu/inner.rs`), and a work-stealing worker has more
+//! (`sched`'s `worker.rs` and `desk.rs`). The link is the header's second word, so a thread is in
+//! one queue at a time, which its handle assures: `push` takes the handle.
 
 use crate::arena::{self, Base, Key};
 use crate::thread::{SendThread, Thread};

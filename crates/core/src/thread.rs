@@ -1,4 +1,9 @@
 //! The thread as a value ([`Thread`], [`SendThread`]): an owned, one-shot continuation.
+//!
+//! Schedulers and event sources have it; `Thread::step` is in `cpu/run.rs`. A handle is the key of
+//! the thread's block, so it is made (`from_key`) only by code that took the thread out of a queue,
+//! a slot or a CPU that owned it; a second handle of one thread would be a double free. Whether a
+//! thread may become a [`SendThread`] is a bit of its header (`MOBILE`).
 
 use crate::arena::{self, Key};
 use crate::header::{CANCELLABLE, MOBILE};

@@ -1,4 +1,9 @@
-//! The public description of a thread ([`ThreadInfo`]) and its identity ([`ThreadId`]).
+//! The public description of a thread ([`ThreadInfo`]) and its identity ([`ThreadId`]), and what an
+//! observer adds to it ([`Seen`]).
+//!
+//! Reports of deadlocks (`deadlock.rs`), dumps (`see`), and names of lock holders (`sync`'s
+//! `holder.rs`) are made of it. The identity is a place in memory, which a later thread may have
+//! again.
 
 use crate::arena::{self, Key};
 use crate::header::{FINISHED, FREE, STATE, WAITING, WAITING_HERE};

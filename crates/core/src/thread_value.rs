@@ -1,5 +1,9 @@
 //! Values that belong to a thread while it runs ([`ThreadValue`]), as a thread-local belongs to an
 //! OS thread.
+//!
+//! Programs declare them by `thread_value!`; nothing in this crate does. The value is in a
+//! thread-local of the OS thread only during a poll of its [`WithValue`] future, so each poll swaps
+//! it in and out, also when the body panics.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -1,5 +1,9 @@
 //! The clock of the system calls: [`Time`], in nanoseconds, [`VirtualClock`], and [`Deadline`], a
 //! coarse form for time-outs.
+//!
+//! All code that waits for time or sets a deadline asks here; `std::time::Instant` would not see
+//! the virtual clock, which `crates/sim` installs. `Deadline` is for what exists a million times:
+//! an event loop's entry for a waiting thread (`io`'s `reactor/readiness.rs`).
 
 use std::cell::Cell;
 use std::fmt;

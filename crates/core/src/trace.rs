@@ -1,6 +1,8 @@
 //! The trace: [`Trace`] has one node for each system call. The node owns the rest of the thread.
 //!
 //! [`Thread::step`] makes the nodes; schedulers and event sources act on them.
+//!
+//! `cpu/run.rs` makes the frequent nodes, and `cpu/conclude.rs` the others.
 
 use crate::alarm::Alarm;
 use crate::call::Call;

@@ -4,6 +4,9 @@
 //! A thread's head holds the offset of its vtable from the anchor, so that a pointer fits in 27
 //! bits. A vtable of another image (a program that has this crate in a shared library) lies too far
 //! away. It has a copy near the anchor: see [`far`](crate::far).
+//!
+//! `body.rs` makes the vtables and calls their functions. `wait_site.rs` uses the same anchor for
+//! the lines at which threads wait.
 
 use crate::arena::Key;
 use crate::header::TAGS;

@@ -9,6 +9,11 @@
 //!
 //! A keyed waker may outlive its thread. Then it wakes no thread, or wakes a later thread with the
 //! same key once too often. That is no harm, because futures must bear being polled without cause.
+//!
+//! `cpu/inner.rs` keeps the lent waker, and `cpu/ask.rs` recognises it. `wait_queue/list.rs` keeps
+//! a [`Waiter`] for each waiter, and `join_state.rs` packs a keyed waker into one word. A foreign
+//! waker goes through [`tame`] before an event source or a scheduler has it, so that its panics end
+//! there.
 
 use crate::arena::{self, Key};
 use crate::cpu::inner::{CpuInner, current};

@@ -1,5 +1,9 @@
 //! The system calls without an answer: [`yield_now`] lets other threads run, and [`exit`] ends the
 //! thread.
+//!
+//! Programs call them. `yield_now` is also the shortest leaf future of this crate, and so the one
+//! to read first: it fills the request slot (`cpu/ask.rs`) at its first poll, and is over at its
+//! second. `Asking`, its state, serves `readiness.rs` too.
 
 use crate::cpu::ask::{direct, retract};
 use crate::cpu::inner::CpuInner;

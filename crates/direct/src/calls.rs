@@ -1,4 +1,8 @@
-//! The system calls that every thread makes, in direct style.
+//! The system calls that every thread makes, in direct style: `yield_now`, `spawn`, `fork`,
+//! `sleep`, `exit`.
+//!
+//! Each is `wait` (`thread.rs`) around the future of the same name in `core`. Programs call them on
+//! a direct-style stack; any other future goes through `wait` itself.
 
 use crate::{direct, wait};
 use selvedge_core::{JoinHandle, spawn_local};

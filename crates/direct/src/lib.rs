@@ -20,21 +20,21 @@
 //! # Ok::<(), selvedge::RunError>(())
 //! ```
 //!
-//! [`direct`] makes a future of the closure. As a thread it is one of ours like any other: its
+//! [`direct`] makes a future of the closure. That future runs as a thread like any other: its
 //! system calls are nodes of the same trace, it waits in the same queues, and every scheduler runs
-//! it, because a `wait` polls its future within the step of the thread and, if that is pending,
-//! leaves the stack as it is and ends the step.
+//! it. The reason is that a `wait` polls its future within the step of the thread. If the future is
+//! pending, the `wait` leaves the stack as it is and ends the step.
 //!
 //! # When to use it
-//! For code that cannot be made `async`: recursion, callbacks of a foreign library, what was
+//! For code that cannot be made `async`: recursion, callbacks of a foreign library, code that was
 //! written to block. A switch takes one and a half to three times as long as that of an `async`
-//! thread, and a thread at least one page of memory instead of some ten bytes. A process can have
+//! thread. A thread takes at least one page of memory, and not some ten bytes. A process can have
 //! some 30,000 stacks with the kernel's usual limit of 65,530 mappings.
 //!
-//! A switch in the middle of `n` nested calls costs the processor about `n` mispredicted returns
-//! besides, some 8 ns each, if they all return before the next one: it remembers where calls return
-//! to in a stack of its own, which does not switch with ours. A loop that waits, with what waits
-//! inlined into it, has none.
+//! A switch within `n` nested calls also costs about `n` mispredicted returns, some 8 ns each, if
+//! all `n` calls return before the next switch. The reason is that the processor predicts returns
+//! by a stack of its own, which does not switch. A loop has no such cost if the function that waits
+//! is inlined into it.
 //!
 //! # It stays on its OS thread
 //! A stack may hold references into thread-local storage, and values that are not `Send`. So the
@@ -44,27 +44,28 @@
 //! fn movable(_: impl Send) {}
 //! movable(selvedge::direct::direct(|| ()));
 //! ```
-//! Between the system calls the OS thread is its own; what it borrows from thread-local storage may
-//! be seen, and refused by a `RefCell`, by the other threads there if it is still borrowed when it
-//! waits.
+//! While such a thread waits, other threads run on the same OS thread. If it holds a borrow of a
+//! thread-local `RefCell` at that time, their borrows fail.
 //!
 //! # Cancellation
-//! Dropping a direct-style thread that waits unwinds its stack: destructors run, nothing else does.
-//! The unwinding is a panic without a message. Code that catches it goes on, and is thrown it again
-//! by its next `wait`.
+//! Dropping a direct-style thread that waits unwinds its stack: the destructors run, and no other
+//! code. The unwinding is a panic without a message. If the thread's code catches the panic, that
+//! code goes on, and its next `wait` panics again.
 //!
-//! A destructor may `wait` even then. What is left of the thread goes on as a thread of its own on
-//! the running CPU, until its destructors are done; where there is no CPU, or that is dropped too,
-//! its stack is given up with a message on standard error: never run again, never freed. While
-//! destructors wait in the middle of unwinding, [`std::thread::panicking`] is true for everything
-//! on the OS thread. A thread that waits in a callback of C, or in any other function that cannot
-//! unwind, goes on in the same way when it is dropped, until it waits outside of it. A destructor
-//! that panics during unwinding aborts the process, as anywhere in Rust.
+//! A destructor may `wait` during the unwinding. Then the rest of the thread becomes a thread of
+//! its own on the running CPU, until the destructors are done. If no CPU runs, or if the new thread
+//! is dropped too, its stack is given up with a message on standard error: it never runs again, and
+//! is never freed. While a destructor waits during the unwinding, [`std::thread::panicking`] is
+//! true for all code on the OS thread.
+//!
+//! A thread may wait in a callback of C, or in another function that cannot unwind. If it is
+//! dropped there, it goes on in the same way until it waits outside of that function. A destructor
+//! that panics during the unwinding aborts the process, as anywhere in Rust.
 //!
 //! # Overflow
-//! Below each stack lie pages that no code may touch. Running into them ends the process, with the
-//! name of the thread and the size of its stack on standard error. The handler passes all other
-//! faults on to the one that was there before it.
+//! Below each stack lie pages that no code may touch. An access to them ends the process, with the
+//! name of the thread and the size of its stack on standard error. The handler of the fault passes
+//! all other faults on to the handler that was there before.
 
 mod calls;
 mod overflow;

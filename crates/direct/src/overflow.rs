@@ -1,5 +1,10 @@
 //! What happens when a stack overflows: a message that names the thread, and the end of the
 //! process.
+//!
+//! `expect` installs the handler of `SIGSEGV`; `stack.rs` calls it when it makes a stack. The
+//! handler runs on a stack of its own and may do only what is safe in a signal handler: no
+//! allocation, no lock, no formatting. A fault at any other address goes to the handler that was
+//! there before.
 
 use crate::stack::CURRENT;
 use std::cell::UnsafeCell;
@@ -8,10 +13,11 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Once;
 
-/// Where the handler itself runs, since the stack is full.
+/// The size of the stack on which the handler runs, because the thread's own stack is full.
 const HANDLER_STACK_BYTES: usize = 64 * 1024;
 
-/// What handled the signal before, set once by [`expect`] before our handler is.
+/// The action of the signal before this handler. [`expect`] writes it once, before it installs the
+/// handler.
 struct Previous(UnsafeCell<MaybeUninit<libc::sigaction>>);
 
 // SAFETY: written once, under `Once`, before the handler that reads it is installed.
@@ -19,16 +25,16 @@ unsafe impl Sync for Previous {}
 
 static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// Makes sure that an overflow on this OS thread is recognised. To be called before it switches to
-/// a stack of ours.
+/// Installs the handler, and gives this OS thread a stack for it. `map` (`stack.rs`) calls this
+/// before the OS thread switches to a stack.
 pub(crate) fn expect() {
     static INSTALL: Once = Once::new();
     thread_local! {
         static HANDLER_STACK: Option<HandlerStack> = HandlerStack::new();
     }
     INSTALL.call_once(|| {
-        // SAFETY: zero is a valid sigaction, filled in as sigaction(2) says; PREVIOUS is written
-        // before the handler can run for the first time, because the old action is asked for first.
+        // SAFETY: all zeros are a valid `sigaction`. The first call writes `PREVIOUS`, and the
+        // second one installs the handler, so the handler finds `PREVIOUS` written.
         unsafe {
             libc::sigaction(libc::SIGSEGV, ptr::null(), (*PREVIOUS.0.get()).as_mut_ptr());
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -37,7 +43,7 @@ pub(crate) fn expect() {
             libc::sigaction(libc::SIGSEGV, &action, ptr::null_mut());
         }
     });
-    // While an OS thread ends it may no longer have one, and must do without.
+    // If the OS thread is ending, its variables may be gone. Then it has no stack for the handler.
     let _ = HANDLER_STACK.try_with(|_| ());
 }
 
@@ -48,8 +54,8 @@ struct HandlerStack {
 
 impl HandlerStack {
     fn new() -> Option<HandlerStack> {
-        // SAFETY: asks for the present one, into a valid place; then maps memory that is used for
-        // nothing else, and hands it to the kernel until `drop`.
+        // SAFETY: the first call writes to a valid place. The memory is a fresh mapping, which the
+        // kernel alone uses until `drop` takes it back.
         unsafe {
             let mut present: libc::stack_t = std::mem::zeroed();
             if libc::sigaltstack(ptr::null(), &mut present) != 0 || present.ss_flags & libc::SS_DISABLE == 0 {
@@ -71,7 +77,7 @@ impl HandlerStack {
 impl Drop for HandlerStack {
     fn drop(&mut self) {
         let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-        // SAFETY: the kernel is told to forget the memory before it goes.
+        // SAFETY: the first call makes the kernel forget the memory, before it is unmapped.
         unsafe {
             libc::sigaltstack(&none, ptr::null_mut());
             libc::munmap(self.memory, HANDLER_STACK_BYTES);
@@ -79,13 +85,13 @@ impl Drop for HandlerStack {
     }
 }
 
-/// The handler. It may interrupt anything: it calls nothing but write(2), abort(3) and the previous
+/// The handler. It may interrupt any code, so it calls only write(2), abort(3) and the previous
 /// handler.
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo, and for SIGSEGV it has an address.
     let address = unsafe { (*info).si_addr() }.addr();
-    // SAFETY: non-null only while this OS thread is on that stack, and then the stack's control
-    // block lives.
+    // SAFETY: `resume` (`thread.rs`) makes `CURRENT` non-null only while this OS thread is on that
+    // stack, which keeps its control block alive.
     if let Some(control) = unsafe { CURRENT.get().as_ref() }
         && control.guards(address)
     {
@@ -97,11 +103,12 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut li
             decimal(control.kib(), &mut kib),
             b" KiB)\n",
         ]);
-        // SAFETY: always sound.
+        // SAFETY: `abort` has no precondition.
         unsafe { libc::abort() };
     }
-    // SAFETY: it was written before this handler was installed. Its handler is called as the kernel
-    // would, according to its flags; for the default action the fault is repeated without us.
+    // SAFETY: `expect` has written `PREVIOUS` before it installed this handler. The earlier handler
+    // is called with the arguments that its flags ask for, as the kernel would. For the default
+    // action this handler is removed, and the fault comes again.
     unsafe {
         let previous = (*PREVIOUS.0.get()).assume_init_ref();
         match previous.sa_sigaction {
@@ -119,7 +126,7 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut li
 
 fn say(parts: &[&[u8]]) {
     for part in parts {
-        // SAFETY: the bytes are there to be read.
+        // SAFETY: pointer and length are those of a slice.
         unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
     }
 }

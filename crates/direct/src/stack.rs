@@ -1,4 +1,8 @@
-//! Stacks: where they lie, what is kept beside them, and how they are used again.
+//! [`Stack`]: where a stack lies, the [`Control`] block beside it, and how stacks are used again.
+//!
+//! `thread.rs` takes a stack for each direct-style thread and reads its control block at each
+//! switch; `overflow.rs` asks the control block whether an address lies in the guard. A stack stays
+//! on its OS thread: a free one goes into a list of that OS thread.
 //!
 //! ```text
 //!     start                                                              start + GUARD + bytes
@@ -33,13 +37,13 @@ pub const STACK_BYTES: usize = 256 * 1024;
 const BYTES_MIN: usize = 16 * 1024;
 /// Sizes are powers of two, so that a kept stack fits each request for about as much.
 const SIZES: usize = 40;
-/// Untouchable addresses below each stack: more than any frame that does not probe its pages should
-/// skip.
+/// The bytes of the guard below each stack. A frame that does not probe its pages should skip no
+/// more than that.
 const GUARD: usize = 64 * 1024;
-/// As many free stacks of each size an OS thread keeps.
+/// The most free stacks of each size that an OS thread keeps.
 const KEPT_MAX: usize = 1024;
-/// The cache's line, and how many of them the colours range over: at most half a page, so that
-/// shallow threads take one.
+/// The size of a cache line, and the number of colours. The colours range over half a page, so that
+/// a thread with few frames touches one page.
 const LINE: usize = 64;
 const COLOURS: usize = 32;
 
@@ -47,8 +51,8 @@ const COLOURS: usize = 32;
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The direct-style thread on the stack of which this OS thread runs, the innermost if nested;
-    /// null otherwise.
+    /// The control block of the stack on which this OS thread runs: of the innermost direct-style
+    /// thread, if one runs another. Null on the OS thread's own stack.
     pub(crate) static CURRENT: Cell<*const Control> = const { Cell::new(ptr::null()) };
 
     /// Free stacks.
@@ -74,14 +78,15 @@ pub(crate) struct Control {
     /// The waker of the poll within which the thread runs: a bitwise copy, so that it stays at one
     /// address. Not written while a `wait` is polling its future, which refers to it.
     pub(crate) lent: UnsafeCell<ManuallyDrop<Waker>>,
-    /// What to poll with: `lent`, or a waker that wakes no thread while the stack is being unwound.
+    /// The waker that `wait` polls with: `lent`, or one that wakes no thread while the stack is
+    /// being unwound.
     pub(crate) waker: Cell<*const Waker>,
-    /// Keeps valid what `lent` refers to, for a `wait` in the middle of another one's poll.
+    /// A clone that keeps the data of `lent` alive while the stack is left within a poll.
     pub(crate) kept: Cell<Option<Waker>>,
     /// The CPU that ran the step in which the stack was last entered. The stack is left in the same
     /// step only.
     pub(crate) cpu: Cell<*const ()>,
-    /// What the stack's polls stand in, while the stack is left.
+    /// The surroundings of the stack's polls (`core`'s `around.rs`), while the stack is left.
     pub(crate) around: Cell<Option<Around>>,
     /// The frame of the evaluation around the code on this stack, while the stack is left.
     pub(crate) frame: Cell<*const ()>,
@@ -89,15 +94,15 @@ pub(crate) struct Control {
     pub(crate) polls: Cell<u32>,
     /// Counts how often the stack was left within a poll.
     pub(crate) left: Cell<u32>,
-    /// How many [`shield`](crate::shield)s it is within.
+    /// How many [`shield`](crate::shield)s the thread is within.
     pub(crate) shields: Cell<u32>,
     /// The thread has been dropped: its stack is to be unwound.
     pub(crate) cancelled: Cell<bool>,
-    /// How often that was thrown.
+    /// How often the cancellation was thrown.
     pub(crate) thrown: Cell<u32>,
     /// The OS thread was panicking when the stack was last entered.
     pub(crate) panicking: Cell<bool>,
-    /// The stack was being unwound when that was last known.
+    /// The last answer of `unwinds` (`thread.rs`): the stack was being unwound.
     pub(crate) unwinding: Cell<bool>,
     pub(crate) name: Cell<&'static str>,
     start: *mut u8,
@@ -174,8 +179,7 @@ impl Stack {
     }
 
     pub(crate) fn control(&self) -> &Control {
-        // SAFETY: written by `map`, and there until `unmap`, which no code calls for a stack in
-        // use.
+        // SAFETY: `map` has written it, and `unmap` is called only for stacks that are not in use.
         unsafe { self.control.as_ref() }
     }
 }
@@ -184,7 +188,7 @@ impl Drop for Stack {
     fn drop(&mut self) {
         let (kept, around) = (self.control().kept.take(), self.control().around.take());
         self.control().frame.set(ptr::null());
-        // They may be the last handles of anything.
+        // Their drops may run code of the program.
         quietly(|| drop(kept));
         quietly(|| drop(around));
         let size = self.control().bytes.trailing_zeros() as usize;
@@ -280,8 +284,8 @@ fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
 /// # Safety
 /// The stack is not in use, and not used afterwards.
 unsafe fn unmap(control: NonNull<Control>) {
-    // SAFETY: written by `map`, and given up by the caller; the block is read out before its memory
-    // goes.
+    // SAFETY: `map` has written the block, and the caller gives the stack up. The block is moved
+    // out before its memory is unmapped.
     unsafe {
         let control = control.read();
         let (start, bytes) = (control.start, control.bytes);

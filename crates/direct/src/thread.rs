@@ -1,14 +1,18 @@
-//! The direct-style thread as a future, and [`wait`] within it.
+//! The direct-style thread as a future ([`Direct`]), and [`wait`] within it.
 //!
-//! A poll of the future switches to the thread's stack and comes back when the thread waits or is
-//! over. A `wait` polls its future on the thread's stack with a copy of that poll's waker, and
-//! switches back when it is pending.
+//! Programs call both. A scheduler knows nothing of them: it polls the future in a step. A poll of
+//! the future switches to the thread's stack (`stack.rs`), and comes back when the thread waits or
+//! is over. A `wait` polls its future on the thread's stack with a copy of that poll's waker, and
+//! switches back if the future is pending. A thread that is dropped is resumed once more, and
+//! unwinds its stack (`unwinding.rs`).
 //!
-//! A `wait` may come in the middle of another one's poll. Then the future out there goes on, on the
-//! other side of the switch, with the context that it was polled with before. So the copy of the
-//! waker has one address for all of a thread's life, and while a poll refers to it, the thread is
-//! resumed with that very waker only. That is what happens when one of our CPUs runs it, which
-//! lends every step the same one, and under executors that have one for each task.
+//! **The rule for the waker.** A `wait` may begin while the poll of an outer `wait` is under way on
+//! the same stack. The switch leaves that outer poll unfinished, and a later resumption goes on
+//! with it. The outer poll still refers to the waker that it was given. So the copy of the waker
+//! has one address for the whole life of the thread. While any poll is under way on the stack, the
+//! thread may be resumed only with an equal waker ([`Fiber::lend`] checks that). A CPU of `core`
+//! lends the same waker to every step, and most executors have one waker for each task, so the rule
+//! holds there.
 
 use crate::stack::{CURRENT, Control, STACK_BYTES, Stack};
 use crate::unwinding;
@@ -26,7 +30,7 @@ use std::pin::{Pin, pin};
 use std::ptr;
 use std::task::{Context, Poll, Waker};
 
-/// How often a thread may catch its own cancellation before it is let live.
+/// How often a thread may catch its own cancellation. After that its waits throw no more.
 const THROWN_MAX: u32 = 100;
 
 /// A thread in direct style: the future that runs `body` on a stack of its own.
@@ -258,18 +262,20 @@ impl<T: 'static> Fiber<T> {
         unsafe { &*self.control }
     }
 
-    /// Sets the waker of the next steps. False if a poll refers to another one.
+    /// Sets the waker for the step that begins. False if a poll is under way on the stack and
+    /// refers to a waker that is not equal to this one.
     #[inline(always)]
     fn lend(&self, waker: &Waker) -> bool {
         let control = self.control();
         let lent = control.lent.get();
         if control.polls.get() == 0 {
-            // SAFETY: nothing refers to it: `wait` does so only within a poll that is counted. The
-            // copy is used as a reference to the original would be, until this poll is over; it is
-            // never dropped.
+            // SAFETY: no reference to the copy exists, because `wait` makes one only within a poll
+            // that `Polls` counts. The copy is used only until this poll is over, while the caller
+            // lends the original, and `ManuallyDrop` never drops it.
             unsafe { lent.write(ManuallyDrop::new(ptr::read(waker))) };
         } else {
-            // SAFETY: as a value it is there since the stack was mapped, and only looked at.
+            // SAFETY: `map` has written a waker there, and every later write replaces it by a
+            // waker. Only its two words are compared.
             let lent = unsafe { &*lent };
             if lent.data() != waker.data() || !ptr::eq(lent.vtable(), waker.vtable()) {
                 return false;
@@ -279,7 +285,7 @@ impl<T: 'static> Fiber<T> {
         true
     }
 
-    /// Lets it run until it waits or is over.
+    /// Runs the body on its stack until it waits or is over.
     #[inline(always)]
     fn resume(&mut self) -> CoroutineResult<(), BodyResult<T>> {
         let control = self.control();
@@ -288,7 +294,7 @@ impl<T: 'static> Fiber<T> {
         let around = exchange_around(control.around.take());
         let frame = exchange_frame(control.frame.replace(ptr::null()));
         let outer = CURRENT.replace(self.control);
-        // It does not unwind: the body's panics are caught on its own stack.
+        // This does not unwind, because `new` catches the body's panics on the body's own stack.
         let result = self.coroutine.resume(());
         CURRENT.set(outer);
         self.control().around.set(exchange_around(around));
@@ -296,15 +302,15 @@ impl<T: 'static> Fiber<T> {
         result
     }
 
-    /// Whether the waker of the polls that are under way on the stack is there still: nothing
-    /// refers to it; or the copy that `suspend_within` has kept is one like it, and keeps it alive;
-    /// or it is that of a CPU which lives.
+    /// Whether the polls that are under way on the stack may go on with their waker. They may in
+    /// three cases: no poll is under way; `suspend_within` has kept an equal waker, which keeps the
+    /// data of both alive; or the waker is the one that a living CPU lends.
     fn may_come_back(&self) -> bool {
         let control = self.control();
         if control.polls.get() == 0 {
             return true;
         }
-        // SAFETY: as a value it is there since the stack was mapped, and only looked at.
+        // SAFETY: as in `lend`.
         let lent = unsafe { &*control.lent.get() };
         let kept = control.kept.take();
         let is_kept = kept.as_ref().is_some_and(|kept| kept.will_wake(lent));
@@ -312,7 +318,8 @@ impl<T: 'static> Fiber<T> {
         is_kept || is_lent_here(lent)
     }
 
-    /// Unwinds the stack, as far as that goes without waiting.
+    /// Unwinds the stack. If a destructor waits, or if the thread waits within a function that
+    /// cannot unwind, the rest becomes a thread of its own ([`Remains`]).
     #[cold]
     fn cancel(mut self) {
         if !self.may_come_back() {
@@ -323,22 +330,22 @@ impl<T: 'static> Fiber<T> {
         self.control().waker.set(Waker::noop());
         match self.resume() {
             CoroutineResult::Return(result) => {
-                // Cancelled as was asked; or returned, or panicked, when the result is wanted no
-                // more.
+                // The body has unwound, returned or panicked. No caller wants its result.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(result)));
             }
             CoroutineResult::Yield(()) => {
                 let remains = Remains { fiber: Some(self) };
                 if in_thread() {
-                    // If there is no room for it either, it is given up as it is dropped.
+                    // If there is no room for another thread, the drop of `remains` gives the stack
+                    // up.
                     let _ = catch_unwind(AssertUnwindSafe(|| drop(spawn_local(remains))));
                 }
             }
         }
     }
 
-    /// Leaves the stack as it is for ever: what is on it is never touched again, nor is it used for
-    /// anything else.
+    /// Leaves the stack as it is for ever. No code touches its content again, and it is neither
+    /// reused nor freed.
     #[cold]
     fn give_up(self, why: &str) {
         eprintln!("direct-style thread {} {why}: its stack is given up", self.control().name.get());
@@ -380,21 +387,24 @@ impl<T: 'static> Drop for Remains<T> {
     }
 }
 
-/// What a cancelled thread is unwound with.
+/// The payload of the panic that unwinds a cancelled thread.
 struct CancelPayload;
 
 /// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the
 /// future is ready.
 ///
-/// The future is polled on the thread's own stack within the thread's steps, so that system calls
-/// within it are the thread's own, as if an `async` thread had awaited it. It may run direct-style
-/// threads in turn, and `wait` within itself: if it is still pending after that it is polled once
-/// more, since it may have been woken meanwhile.
+/// The future is polled on the thread's own stack, within the thread's steps. So its system calls
+/// are the thread's own, as if an `async` thread had awaited it. The code of the future may itself
+/// call `wait`, and may poll other direct-style threads. If the future is pending after such an
+/// inner `wait`, it is polled once more at once, because a wake-up for it may have resumed the
+/// inner `wait`.
 ///
 /// # Panics
-/// Outside of a direct-style thread; and within a future that is itself waited for, if that is
-/// polled with another waker each time. Within a step that a scheduler on the thread's own stack
-/// runs: the thread cannot leave its stack before that step ends.
+/// - Outside of a direct-style thread.
+/// - In a `wait` within the poll of another `wait`, if the thread is then resumed with another
+///   waker.
+/// - Within a step that a scheduler runs on the thread's own stack, because the thread cannot leave
+///   its stack before that step ends.
 ///
 /// # Paper
 /// [Del §4]: the blocking operations of direct style, all in one.
@@ -413,8 +423,8 @@ struct CancelPayload;
 /// ```
 #[inline(always)]
 pub fn wait<F: IntoFuture>(future: F) -> F::Output {
-    // SAFETY: non-null only while the OS thread is on that stack, which keeps the control block
-    // alive. It stays true for all of this function, which is left on the same stack only.
+    // SAFETY: `resume` makes `CURRENT` non-null only while the OS thread is on that stack. The
+    // stack keeps the control block alive, and this function returns on the same stack.
     let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { refuse_wait() };
     if control.cpu.get() != running_cpu() {
         another_runs();
@@ -424,28 +434,29 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
         let left = control.left.get();
         {
             let _polls = Polls::enter(control);
-            // SAFETY: set by the code that resumed this stack. It stays there, and is not written
-            // as long as polls are counted.
+            // SAFETY: `lend` has set it before this stack was resumed. It does not write it while
+            // `Polls` counts a poll.
             let waker = unsafe { &*control.waker.get() };
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
                 return output;
             }
         }
         if control.left.get() != left {
-            // A wake-up that came meanwhile has had the wait within go on, and was perhaps meant
-            // for this one.
+            // The stack was left by an inner `wait`. The wake-up that resumed it may have been for
+            // this future.
             continue;
         }
         if control.polls.get() == 0 { suspend(control) } else { suspend_within(control) }
     }
 }
 
-/// Runs `body` where the thread cannot be [cancelled](selvedge_core::JoinHandle::cancel): a
-/// cancellation takes effect when it has returned. It does not protect from being dropped with a
-/// combinator around the thread, or with the scheduler.
+/// Runs `body` in a part of the thread that cannot be
+/// [cancelled](selvedge_core::JoinHandle::cancel): a cancellation takes effect when `body` has
+/// returned. The shield does not hold off the drop of a combinator around the thread, or of the
+/// scheduler.
 ///
-/// This is for direct style what [`selvedge_core::shield`] is for futures; that one holds within
-/// `wait(shield(..))` too, but not where a `wait` comes within its future.
+/// In direct style it has the place of [`selvedge_core::shield`]. That one works in
+/// `wait(shield(..))` too, but not if the code of the shielded future calls `wait` itself.
 ///
 /// # Panics
 /// Outside of a direct-style thread.
@@ -517,14 +528,15 @@ fn suspend(control: &Control) {
     if control.cancelled.get() {
         throw(control, unwinding);
     }
-    // SAFETY: set by the root of this very stack, where the yielder lies.
+    // SAFETY: `Fiber::new` has set it at the root of this stack, where the yielder lies.
     unsafe { &*control.yielder.get() }.suspend(());
     if control.cancelled.get() {
         throw(control, unwinding);
     }
 }
 
-/// As [`suspend`], in the middle of a poll of ours, which will go on with the waker it has.
+/// As [`suspend`], while an outer `wait` has a poll under way on this stack. That poll goes on
+/// later with the waker that it has, so a clone keeps the waker's data alive.
 #[cold]
 fn suspend_within(control: &Control) {
     assert!(
@@ -539,11 +551,11 @@ fn suspend_within(control: &Control) {
     suspend(control);
 }
 
-/// Whether this stack is being unwound, so that a destructor is what waits.
+/// Whether this stack is being unwound, so that the code that waits is a destructor.
 ///
-/// The OS thread counts its panics for all stacks together. If it counted one already when this
-/// stack was entered, that may be another stack's, or that of the one that has resumed this; then
-/// only what was seen before is taken for this stack's own.
+/// The OS thread counts its panics for all stacks together. If it was panicking already when this
+/// stack was entered, the panic may belong to another stack. Then the answer is the one that this
+/// function gave before (`unwinding`).
 #[inline(always)]
 fn unwinds(control: &Control) -> bool {
     let unwinds = std::thread::panicking() && (control.unwinding.get() || !control.panicking.get());
@@ -551,8 +563,8 @@ fn unwinds(control: &Control) -> bool {
     unwinds
 }
 
-/// Throws the cancellation, unless the stack is being unwound already, or cannot be: then the
-/// thread goes on until it can.
+/// Throws the cancellation. If the stack is being unwound already, or cannot be unwound from here,
+/// this does nothing, and the thread goes on until its next wait.
 #[cold]
 fn throw(control: &Control, unwinding: bool) {
     let thrown = control.thrown.get();

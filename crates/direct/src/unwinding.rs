@@ -1,9 +1,10 @@
-//! Whether a stack can be unwound from here: looked up before that is tried, because a panic that
-//! comes to a frame that refuses it aborts the process.
+//! [`is_caught`]: whether the running stack can be unwound from here. `thread.rs` asks before it
+//! throws a cancellation, because a panic that reaches a frame that refuses it aborts the process.
 //!
-//! A function that C code calls is such a frame. What a frame does with a panic is written in its
-//! table of call sites: nothing, or running destructors, or catching it, or refusing it. The
-//! unwinder goes from frame to frame by these tables until one catches; so does this.
+//! A function that C code calls is such a frame. Each frame has a table of call sites, which a
+//! compiler has made. For each call the table says one of four: the panic passes, destructors run,
+//! the panic is caught, or it is refused. The unwinder goes from frame to frame by these tables
+//! until a frame catches. This file reads the same tables in the same way, and throws nothing:
 //!
 //! ```text
 //!   header: base of the landing pads, types' format and end, format and length of the call sites
@@ -18,7 +19,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-/// What the unwinder knows of a frame.
+/// A frame as the unwinder hands it out.
 #[repr(C)]
 struct Frame {
     _opaque: [u8; 0],
@@ -42,7 +43,7 @@ const ENOUGH: c_int = 4;
 
 /// What a frame does with a panic that comes to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
+enum PanicFate {
     LetsPass,
     Catches,
     Refuses,
@@ -51,32 +52,31 @@ enum Does {
 /// Whether a panic that begins here is caught, and no frame before that refuses it.
 ///
 /// # Complexity
-/// Linear in the number of frames, some microseconds for each: for what happens once in the life of
-/// a thread.
+/// Linear in the number of frames, some microseconds for each. Only a cancellation pays it.
 #[inline(never)]
 pub(crate) fn is_caught() -> bool {
-    // A frame without a table of how to step over it ends the walk, and would end the unwinding.
-    let mut found = Does::Refuses;
-    // SAFETY: `visit` takes the address of a `Does`, and gets it, during this call alone.
+    // A frame that the unwinder cannot step over ends the walk. It would abort the unwinding.
+    let mut found = PanicFate::Refuses;
+    // SAFETY: `visit` expects the address of a `PanicFate`, and this call alone uses the address.
     unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
-    cfg!(panic = "unwind") && found == Does::Catches
+    cfg!(panic = "unwind") && found == PanicFate::Catches
 }
 
 extern "C-unwind" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
-    // SAFETY: the unwinder calls this with a frame that it may be asked about now; `found` is as
-    // `is_caught` has given it. The table is one that a compiler has made for the function of this
-    // frame, or null.
+    // SAFETY: the unwinder passes a frame that is valid during this call, and the `found` that
+    // `is_caught` has given to it. The table is null, or a compiler has made it for the function of
+    // this frame.
     unsafe {
         let mut before = 0;
         let ip = _Unwind_GetIPInfo(frame, &mut before);
         let function = _Unwind_GetRegionStart(frame);
         // A return address lies behind its call.
         let call = (ip - usize::from(before == 0)).wrapping_sub(function);
-        let does = what_it_does(_Unwind_GetLanguageSpecificData(frame), call);
-        if does == Does::LetsPass {
+        let fate = fate_of_panic(_Unwind_GetLanguageSpecificData(frame), call);
+        if fate == PanicFate::LetsPass {
             return NEXT;
         }
-        *found.cast::<Does>() = does;
+        *found.cast::<PanicFate>() = fate;
         ENOUGH
     }
 }
@@ -84,12 +84,12 @@ extern "C-unwind" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
 /// What the function with this table does with a panic of the call at this distance from its start.
 ///
 /// # Safety
-/// `table` is the one that a compiler has made for the function, or null.
-unsafe fn what_it_does(table: *const u8, call: usize) -> Does {
+/// `table` is null, or a compiler has made it for the function.
+unsafe fn fate_of_panic(table: *const u8, call: usize) -> PanicFate {
     if table.is_null() {
-        return Does::LetsPass;
+        return PanicFate::LetsPass;
     }
-    // SAFETY: the caller's contract: what is read here is there, in this order.
+    // SAFETY: by the caller's contract the table has these fields, in this order.
     unsafe {
         let mut table = Reader(table);
         let base = table.byte();
@@ -115,48 +115,49 @@ unsafe fn what_it_does(table: *const u8, call: usize) -> Does {
             }
             if call < start + length {
                 return match (pad, action) {
-                    (0, _) | (_, 0) => Does::LetsPass,
+                    (0, _) | (_, 0) => PanicFate::LetsPass,
                     _ => acts(actions.add(action - 1), types, type_format),
                 };
             }
         }
     }
-    Does::Refuses
+    PanicFate::Refuses
 }
 
-/// What a landing pad with these actions does.
+/// What a landing pad with these actions does with a panic.
 ///
 /// # Safety
-/// They are a list of actions, and the end of the table of types, if there is one.
-unsafe fn acts(action: *const u8, types: *const u8, type_format: u8) -> Does {
+/// `action` is the start of a list of actions. `types` is the end of the table of types, if the
+/// function has one.
+unsafe fn acts(action: *const u8, types: *const u8, type_format: u8) -> PanicFate {
     let mut action = Reader(action);
     loop {
-        // SAFETY: the caller's contract. The next action is as far away as is said, from where that
-        // is said.
+        // SAFETY: the caller's contract. The distance to the next action counts from the place of
+        // the distance itself.
         unsafe {
             let which = action.signed();
             let here = action.0;
             let next = action.signed();
             match which {
-                ..=-1 => return Does::Refuses,
+                ..=-1 => return PanicFate::Refuses,
                 1.. if type_format != OMITTED => {
                     let bytes = width(type_format);
                     let entry = types.sub(which as usize * bytes);
                     if (0..bytes).all(|at| *entry.add(at) == 0) {
-                        return Does::Catches;
+                        return PanicFate::Catches;
                     }
                 }
-                _ => {} // It runs destructors, or catches another language's.
+                _ => {} // it runs destructors, or catches exceptions of another language
             }
             if next == 0 {
-                return Does::LetsPass;
+                return PanicFate::LetsPass;
             }
             action = Reader(here.offset(next));
         }
     }
 }
 
-/// A format that says that there is nothing.
+/// The format of a field that the table leaves out.
 const OMITTED: u8 = 0xff;
 
 /// The bytes of a number in a format of fixed length.
@@ -173,7 +174,7 @@ struct Reader(*const u8);
 
 impl Reader {
     /// # Safety
-    /// As for all of these: what is read is there.
+    /// The bytes that are read lie within the table. The same holds for the other functions.
     unsafe fn byte(&mut self) -> u8 {
         // SAFETY: the caller's contract.
         unsafe {
@@ -183,8 +184,8 @@ impl Reader {
         }
     }
 
-    /// A number in seven bits a byte, the lowest first; and how many bits there were, with the last
-    /// byte.
+    /// A number in groups of seven bits, the lowest group first (LEB128). Returns the number, how
+    /// many bits it had, and its last byte.
     ///
     /// # Safety
     /// As `byte`.

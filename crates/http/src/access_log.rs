@@ -1,5 +1,9 @@
-//! The access log on its way to the disk: a buffer for each worker, and one file for all. See
-//! [`LogFile`].
+//! The access log on its way to the disk: `WorkerLog`, a buffer for each worker, and [`LogFile`],
+//! one file and one OS thread for all.
+//!
+//! `Site` makes a `WorkerLog` from the program's `LogFile`; `connection/unlogged.rs` drafts, keeps
+//! and takes back lines in it (`log.rs` formats them); `apps/httpd` has the file reopened. A worker
+//! never waits for the disk: a full backlog loses lines, which are counted.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

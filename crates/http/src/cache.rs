@@ -5,6 +5,9 @@
 //! on the number of files and on the bytes. The second-chance rule selects the file that has to
 //! leave. A hand goes through the files in a circle. A file that was used since the hand passed it
 //! has a mark: the hand removes the mark, and goes on. The first file without a mark leaves.
+//!
+//! `Files` (`files.rs`) owns the [`Cache`] and fills it. A connection that sends a file holds its
+//! [`CachedFile`], so a file that has left the cache stays open until it is sent.
 
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -1,4 +1,9 @@
-//! Conditional requests: entity tags and the order of preconditions (RFC 9110 §8.8.3, §13).
+//! Conditional requests: entity tags and the order of preconditions (RFC 9110 §8.8.3, §13):
+//! [`ETag`], [`Validators`], [`evaluate`].
+//!
+//! `representation.rs` asks `evaluate` for each request that is answered by a file; `cache.rs`
+//! makes the tag of a file. A function of bytes without I/O. A tag that is strong but belongs to
+//! two versions of a file would let a client combine their ranges.
 
 use std::fmt;
 

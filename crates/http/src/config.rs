@@ -1,4 +1,6 @@
-//! The settings of a site: limits, times and sizes.
+//! [`Config`]: limits, times and sizes of a site. `apps/httpd` fills it from its command line,
+//! other programs take the default; `WorkerContext` (`worker.rs`) has it for the connections, and
+//! `files.rs` reads the sizes of the cache.
 
 use std::time::Duration;
 

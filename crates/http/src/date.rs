@@ -1,4 +1,9 @@
-//! Dates: a clock that prints the second in two forms once a second, and a reader of HTTP dates.
+//! Dates: [`Clock`], which prints the second in two forms once a second, and a reader of HTTP
+//! dates.
+//!
+//! Each worker has one `Clock`, which `worker.rs` sets; heads (`response.rs`, `representation.rs`)
+//! and log lines (`log.rs`) copy its text. The reader serves `If-Modified-Since` and the like
+//! (`conditional.rs`). Apart from `Clock::now`, no function here asks for the time.
 
 use selvedge_core::Time;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,6 @@
-//! Numbers in decimal, written three digits at a time: for the fields of a head and for a log line.
+//! Numbers in decimal, written three digits at a time: for the fields of a head (`response.rs`,
+//! `status.rs`) and for a log line (`log.rs`). `put` may write bytes behind the digits, so its
+//! callers keep room there.
 
 /// The most digits that a `u64` has.
 pub(crate) const DIGITS_MAX: usize = 20;

@@ -1,4 +1,8 @@
 //! Replies that have no file behind them: errors, redirects, `OPTIONS`.
+//!
+//! `connection/exchange.rs` puts the refusals of the protocol, `files.rs` and `representation.rs`
+//! those of a request that no file answers. `put` appends a whole reply to the write buffer, so
+//! nothing may be sent between its head and its page.
 
 use crate::date::Clock;
 use crate::request::{Method, Request};

@@ -1,5 +1,8 @@
 //! What the fuzz targets run: each function takes any bytes and panics if an invariant does not
 //! hold.
+//!
+//! `fuzz/fuzz_targets` has one target for each function; the tests of `request.rs` and `target.rs`
+//! call some of them with bytes of their own. The module is public and hidden for that.
 
 use crate::body::{Decoder, Framing};
 use crate::request::{self, Limits};

@@ -3,6 +3,8 @@
 //! The text types have `charset=utf-8`. The JSON and XML types have none, because such a file says
 //! itself how it is encoded. Source code is `text/plain`, so that a browser shows it. So `.ts` is
 //! TypeScript, not an MPEG stream.
+//!
+//! `cache.rs` asks [`by_name`] when it reads a file.
 
 /// The type of a file without an extension, and of a file with an extension that is not in the
 /// table.

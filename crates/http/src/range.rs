@@ -5,6 +5,9 @@
 //! the order of the request. If some overlap, it merges those, and sends all ranges in ascending
 //! order. So it sends no byte twice, and a reply is at most [`RANGES_MAX`] part heads longer than
 //! the representation.
+//!
+//! `conditional.rs` reads the field, `representation.rs` resolves it, and `connection/outgoing.rs`
+//! writes the parts of a reply with several ranges.
 
 use std::hash::{BuildHasher, RandomState};
 

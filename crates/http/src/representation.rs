@@ -3,6 +3,9 @@
 //! The decision is a pure function of the request and the file's status: it appends the head to the
 //! write buffer and says which bytes of the file follow. The connection thread does nothing but
 //! send them.
+//!
+//! The cache builds a [`Representation`] for each file (`cache.rs`), and `files.rs` asks it for the
+//! answer to each request.
 
 use crate::conditional::{ETag, Outcome, Validators, evaluate};
 use crate::date::{self, Clock};

@@ -3,6 +3,8 @@
 //!
 //! No formatting machinery is involved. Every head says HTTP/1.1, whatever the request said (RFC
 //! 9110 §6.2).
+//!
+//! `representation.rs` and `error_page.rs` write all heads with it.
 
 use crate::date::{Clock, HTTP_LEN};
 use crate::decimal::{self, DIGITS_MAX};

@@ -1,5 +1,9 @@
-//! A served directory, as one worker serves it. [`Site`] is the public type: it puts files,
-//! connections and log together, and accepts connections.
+//! A served directory, as one worker serves it. [`Site`] is the public type: it puts files
+//! (`files.rs`), connections (`connection.rs`) and log together, and accepts connections.
+//!
+//! `apps/httpd` and programs make one for each worker, and call `serve_tcp` or `serve_unix` until
+//! the [`Stop`], then `drain`. A `Site` stays on its OS thread, so its state is in cells: no borrow
+//! of it may live across an `.await`. `connection` and `files` know nothing of this file.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Status codes and their reason phrases.
+//! [`Status`]: status codes and their reason phrases. All files that answer or refuse a request use
+//! it. A new code is one line in the table, and its reason phrase is the one of the registry.
 
 use crate::decimal;
 

@@ -1,4 +1,8 @@
-//! I/O errors that name the operation that failed, and its object.
+//! `doing`: adds the failed operation and its object to an I/O error, as in `bind 127.0.0.1:80:
+//! Permission denied`.
+//!
+//! The modules `net`, `fs`, `pipe`, `process` and `stdio` pass it to `map_err`. The kind of the
+//! error is unchanged, and its number stays reachable through `Error::source`.
 
 use std::error::Error;
 use std::fmt::{self, Display};

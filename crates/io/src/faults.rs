@@ -3,6 +3,9 @@
 //!
 //! [`Faults`] register a function at the interposition point of the [system-call
 //! layer](crate::sys), which asks it before each call. The layer does not name this module.
+//!
+//! Tests install them, as `sim::Faults`. Faults of one OS thread and faults of the whole process
+//! are kept apart, because tests run side by side in one process.
 
 pub use crate::sys::Call;
 use crate::sys::{INTERPOSED, ask};

@@ -1,5 +1,13 @@
 //! Descriptors that threads can wait for: [`NonBlocking`] makes a blocking call of non-blocking
 //! ones.
+//!
+//! Every socket, pipe and terminal of this crate holds a `NonBlocking` (`net`, `pipe`, `signal`,
+//! `stdio`, `process`), and programs wrap other descriptors in it. It tries the call, waits by
+//! `selvedge_core::WaitFd` if the call would block, and tries again; the event loop of the OS
+//! thread serves the wait. Its `Registrations` and its drained notes let a wait go on without a
+//! call that fails. `reactor/mod.rs` has the argument that no edge is lost, and it relies on two
+//! rules here: a call that found the descriptor drained is noted before the next await, and a loop
+//! is added to `registrations` only if it has served a fresh wait.
 
 use crate::reactor::drained::{self, Drained};
 use crate::reactor::{Fresh, LoopId, Registrations, fallback};

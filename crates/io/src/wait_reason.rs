@@ -1,4 +1,8 @@
-//! The function by which an operation names the reason of its thread's wait for observers.
+//! `with_reason`: runs a future so that observers of the thread (a dump, a report of a deadlock)
+//! see the operation and its object as the reason of the wait.
+//!
+//! Operations that wait through another one call it: the look-up of a name in `net/tcp.rs`, and
+//! `pipe.rs`, `process.rs`, `signal.rs`. `reason` is called only if the thread has an observer.
 
 use selvedge_core::observe::{self, WaitReason};
 use std::future::poll_fn;

@@ -161,8 +161,9 @@ impl<'a> Settle<'a> {
 }
 
 impl<'a> Settle<'a> {
-    /// As [`new`](Settle::new), for an OS thread that blocks. If the node is idle, its body is polled
-    /// here once, because mostly it ends at once, and then neither waker nor driver is needed.
+    /// As [`new`](Settle::new), for an OS thread that blocks. If the node is idle, its body is
+    /// polled here once, because mostly it ends at once, and then neither waker nor driver is
+    /// needed.
     #[inline]
     pub(crate) fn begun(node: &'a NodeHandle, place: &'static Location<'static>) -> Settle<'a> {
         let mut settle = Settle::new(node, place);

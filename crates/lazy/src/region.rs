@@ -578,8 +578,8 @@ impl<V, E: ThunkEntry> Copy for Thunk<'_, V, E> {}
 
 // SAFETY: closures and results in a region are Send and Sync, and the protocols order the result
 // before the header. That of `Unsynchronised` does not. A thunk of it is of no use on another OS
-// thread: all that reads it takes a nursery of the very lifetime `'r`, which `Region::with` has made
-// up, and the region of that lifetime is not Sync.
+// thread: all that reads it takes a nursery of the very lifetime `'r`, which `Region::with` has
+// made up, and the region of that lifetime is not Sync.
 unsafe impl<V: Send + Sync, E: ThunkEntry> Send for Thunk<'_, V, E> {}
 // SAFETY: as above.
 unsafe impl<V: Send + Sync, E: ThunkEntry> Sync for Thunk<'_, V, E> {}

@@ -1,4 +1,8 @@
-//! [`block_on`]: waiting for a future on an ordinary OS thread.
+//! [`block_on`]: waits for a future on an ordinary OS thread, outside of every scheduler.
+//!
+//! Programs call it, and so do tests, to reach threads of a scheduler from `main` or from another
+//! OS thread. The OS thread polls the future itself and sleeps in between (`core`'s
+//! `run_blocking`), so it runs no other thread meanwhile; within a thread the call is refused.
 
 use selvedge_core::{in_thread, run_blocking};
 use std::future::Future;

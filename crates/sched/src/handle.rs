@@ -1,5 +1,11 @@
 //! [`Handle`] and [`Spawned`]: spawning threads from elsewhere, from ordinary OS threads and from
 //! threads of other schedulers.
+//!
+//! Programs get a `Handle` from `Handle::current` or from a running `WorkStealing`; `bound.rs`
+//! returns a `Spawned` too. A thread from elsewhere is created by the scheduler's own CPU, which
+//! takes the birth in by `core`'s `birth.rs`. Until then `Spawned` and `SpawnDuty` share a
+//! `ReplyCell`, and exactly one of them decides: the duty puts the join handle there, or the caller
+//! gives the thread up before.
 
 use selvedge_core::{Adopt, Cpu, JoinError, JoinHandle, ReplyCell, adopter};
 use std::fmt;

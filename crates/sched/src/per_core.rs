@@ -1,4 +1,10 @@
 //! [`per_core`]: one loop per core, on OS threads that share nothing.
+//!
+//! Programs call it, and the web server `apps/httpd`. Each worker is `core`'s `round_robin_until`
+//! with an event source of its own; `WorkerGroup` has all that the workers share: the word to stop,
+//! and the number of workers that are left. The OS thread that called `per_core` only waits, so it
+//! counts as quiet while a worker is present (`core`'s `quiet.rs`); otherwise no deadlock of the
+//! workers would be reported.
 
 use selvedge_core::{Cpu, Events, Quiet, RunError, Unpark, round_robin_until};
 use std::fmt;

@@ -1,5 +1,10 @@
 //! A scheduler that runs urgent threads first and lets no thread wait for ever: [`Priority`], with
-//! [`priority`] as its short form.
+//! [`priority`] as its short form; and the system calls by which threads set their rank
+//! ([`set_priority`], [`set_deadline`]).
+//!
+//! Programs call it. It is built of the public interface of `core` alone, so it is also the example
+//! of a scheduler with a system call of its own (`SetRank`). A thread's place in the queue is the
+//! time at which it is due, which no later event moves back; that is why none starves.
 
 use selvedge_core::{Cpu, Events, JoinError, Request, RunError, Syscall, Thread, Time, Trace, call};
 use std::cell::Cell;

@@ -27,33 +27,32 @@
 //! ```
 //!
 //! # Cancellation
-//! There is one way for everything: a future that is dropped runs its destructors and nothing else.
-//! A thread is cancelled when its scheduler next comes to it, which is soon, because cancelling
-//! makes it ready; one that is running on another CPU finishes its step before. A scope that is
-//! awaited waits for that, and for the destructors. A scope that is dropped instead cannot wait:
-//! its children are cancelled all the same, and if it lies within a child of another scope, or
-//! within its body, that one waits for them in its place.
+//! There is one kind of cancellation: a future is dropped, so its destructors run and no other code
+//! of it. A cancelled thread becomes ready, and its scheduler drops its future when its turn comes.
+//! A thread that is running on another CPU finishes its step before. A scope that is awaited waits
+//! for all of that. If the future of a scope is dropped, it cannot wait. Its children are cancelled
+//! all the same. If that scope lies within the body or a child of another scope, the other scope
+//! waits for them.
 //!
-//! [`shield`] defers the cancellation of the thread it is in. A panic in a destructor ends there:
-//! the panic hook reports it, and the others run.
+//! [`shield`] defers the cancellation of the thread that awaits it. A panic in a destructor ends
+//! there: the panic hook reports it, and the other destructors run.
 //!
 //! # Children that borrow
-//! A child owns what it uses, or shares it in an `Arc`: it cannot borrow from the function that
-//! spawns it. With OS threads it can ([`std::thread::scope`]), because nothing gets past the end of
-//! that function but through it. A scope's future can be forgotten (`std::mem::forget`, a circle of
-//! `Rc`s) after its children have begun, and then what they borrow from goes, with no destructor
-//! that could wait for them. A scope that waited in its destructor would block its OS thread, on
-//! which its children are to run, and would not run at all in a future that is forgotten. So no
-//! signature with `Child<'a>` is sound, whatever its bounds.
+//! A child owns its data, or shares them in an `Arc`. It cannot borrow from the function that
+//! spawns it. OS threads can ([`std::thread::scope`]), because the function that calls it cannot
+//! end before the OS threads have ended. But the future of a scope can be forgotten
+//! (`std::mem::forget`, a circle of `Rc`s) after its children have begun. Then the borrowed data
+//! can go while the children run, and no destructor waits for them. A destructor that waited would
+//! not help: it would block the OS thread on which the children have to run, and it would not run
+//! in a forgotten future. So no signature with `Child<'a>` is sound, whatever its bounds.
 //!
-//! What borrows is what runs in the same thread: [`join`], [`join_all`], [`try_join`] and
-//! [`select()`] take futures that borrow, because they are parts of the future that owns what they
-//! borrow. Where the parts are to run on several cores, an `Arc` around what they read costs two
-//! atomic operations for each child.
+//! Futures in one thread can borrow: [`join`], [`join_all`], [`try_join`] and [`select()`] take
+//! such futures, because these are parts of the future that owns the data. If the parts have to run
+//! on several cores, an `Arc` around the data costs two atomic operations for each child.
 //!
 //! # Exceptions
-//! What [`throw`](selvedge_core::throw) throws in a child, or a panic there, cancels the child's
-//! siblings and the scope's body and is thrown on from the scope once all are over. A
+//! An exception that a child [throws](selvedge_core::throw), or a panic in a child, cancels the
+//! child's siblings and the scope's body. When all of them are over, the scope throws it on. A
 //! [`catch()`](selvedge_core::catch()) around the scope gets it with its type.
 
 mod child;

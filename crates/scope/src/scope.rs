@@ -1,4 +1,10 @@
-//! Scopes: threads that are over when the scope is.
+//! Scopes: threads that are over when the scope is: [`scope`], [`try_scope`], [`collect_scope`],
+//! and the handles by which a body spawns children.
+//!
+//! Programs call them. `state.rs` counts the children and says what the last one tells; `child.rs`
+//! is the child as a thread and as a handle. `Owner` is the rule of this file: whichever way the
+//! future of a scope ends, its drop cancels the children that are left, or passes them on to the
+//! scope around.
 
 use crate::child::{Child, ChildFuture, Collect, FailFast, FailOnError, Policy, child};
 use crate::state::{ChildFailure, ScopeState, within};

@@ -1,18 +1,21 @@
-//! What descriptors are, in words.
+//! `Descriptors`: what a descriptor is, in words, such as `tcp 127.0.0.1:80 to 127.0.0.1:41234`.
+//!
+//! `dump.rs` asks it while it writes a dump, and `recorder.rs` for a report of a deadlock. It reads
+//! `/proc` once, at the first socket, so one `Descriptors` serves one dump and no longer.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
 
-/// What is known of the sockets of the process, read when the first is asked for.
+/// The sockets of the process, which are read when the first of them is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
-    /// By inode.
+    /// The words for each socket, by its inode.
     sockets: Option<HashMap<String, String>>,
 }
 
 impl Descriptors {
-    /// What a descriptor is: `tcp 127.0.0.1:80 to 127.0.0.1:41234`, `pipe:[1234]`.
+    /// The words for a descriptor: `tcp 127.0.0.1:80 to 127.0.0.1:41234`, `pipe:[1234]`.
     pub(crate) fn describe(&mut self, fd: RawFd) -> String {
         let Ok(target) = std::fs::read_link(format!("/proc/self/fd/{fd}")) else { return "closed".into() };
         let target = target.to_string_lossy();

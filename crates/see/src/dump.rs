@@ -1,4 +1,9 @@
-//! The thread dump: every thread, what it waits for, since when, and which thread would wake it.
+//! The thread dump ([`dump`], [`Dump`]): every thread, what it waits for, since when, and which
+//! thread would wake it.
+//!
+//! Programs call it, and so does the answer to a signal (`environment.rs`). It reads what the
+//! observer of each CPU has written down (`recorder.rs`), and asks the CPUs for threads that have
+//! not run yet. No CPU is stopped for it, so a dump is not of one moment.
 
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
@@ -23,12 +28,12 @@ pub struct Dump {
     /// The threads: those that run first, then those that wait, the longest first, then those that
     /// are ready.
     pub threads: Vec<ThreadState>,
-    /// Threads that wait for one another in a circle, and will for ever, whatever the others do: by
-    /// their numbers, each waits for the next, and the last for the first.
+    /// The circles of threads that wait for one another for ever. A circle has the numbers of its
+    /// threads: each waits for the next, and the last for the first.
     pub cycles: Vec<Vec<u32>>,
 }
 
-/// What a CPU does.
+/// The state of a CPU.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CpuState {
@@ -44,7 +49,7 @@ pub struct CpuState {
     pub asleep: bool,
 }
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ThreadState {
@@ -56,16 +61,16 @@ pub struct ThreadState {
     pub called: Option<Arc<str>>,
     /// Whether it runs, is ready, or waits.
     pub doing: Doing,
-    /// Since when, to the turn of the scheduler. For a running one since when at the earliest.
-    /// `None` for one that has not run yet.
+    /// How long it has been in that state, to the turn of the scheduler. For a running thread, the
+    /// longest that it can have been. `None` for a thread that has not run yet.
     pub since: Option<Duration>,
-    /// What it waits for, or asked for last, in words.
+    /// The thing that it waits for, or its last system call, in words.
     pub call: String,
-    /// The thread that alone would wake it, if it is known: it joins that one, or that one holds
-    /// the mutex, writes or reads under the readers-writer lock, makes the value of the `OnceCell`,
-    /// owns the promise. `None` too if it waits for several things.
+    /// The only thread that would wake it, if that is known: the thread that it joins, or that
+    /// holds the mutex, writes or reads under the readers-writer lock, makes the value of the
+    /// `OnceCell`, or owns the promise. `None` also for a thread that waits for several things.
     pub waits_for: Option<u32>,
-    /// Which of these: `which holds the mutex`.
+    /// The part of the other thread, such as `which holds the mutex`.
     pub tie: Option<&'static str>,
     /// The CPU it runs on, or ran on last.
     pub cpu: Option<u32>,
@@ -79,22 +84,22 @@ pub struct ThreadState {
 pub enum Doing {
     /// It is in a step.
     Running,
-    /// It waits. (Also if the event source has just given it back: it waits until it runs.)
+    /// It waits. A thread that the event source has just given back waits until it runs.
     Waiting,
-    /// It is to run.
+    /// It is ready to run.
     Ready,
 }
 
-/// What all threads do now. To be called from any OS thread, at any time; [`on`](crate::on) comes
-/// first.
+/// The state of all threads and CPUs. Call [`on`](crate::on) before. Any OS thread may call this,
+/// at any time.
 ///
-/// The CPUs are asked for a list of their threads, and have 50 ms to answer; one that is in a long
-/// step, as is the caller's, does not. What has run since the program is observed is in the dump
-/// all the same; only threads of such a CPU that have not run yet are missing.
+/// This asks the CPUs for their threads, and waits 50 ms at most for the answers. A CPU in a long
+/// step does not answer, and neither does the caller's own. Threads of such a CPU that have run
+/// since the program is observed are in the dump all the same. Only those that have not run yet are
+/// missing.
 ///
 /// # Complexity
-/// Looks at each thread, and holds up those that run for as long as it takes to copy what is known
-/// of some of them.
+/// Linear in the number of threads. It holds up each CPU while it copies a part of the records.
 pub fn dump() -> Dump {
     let unrun = census();
     let now = Time::now();
@@ -163,7 +168,7 @@ pub fn dump() -> Dump {
     Dump { cpus, threads, cycles }
 }
 
-/// Asks all CPUs for their threads: those that answer in time.
+/// Asks all CPUs for their threads. The result has the threads of those that answer in time.
 fn census() -> Vec<(ThreadId, u32)> {
     let number = CENSUS.fetch_add(1, Relaxed) + 1;
     let seats = recorder::seats();
@@ -179,7 +184,8 @@ fn census() -> Vec<(ThreadId, u32)> {
 }
 
 impl ThreadRecord {
-    /// What the thread waits for, in words; `None` if its last step has not left it waiting.
+    /// The thing that the thread waits for, in words; `None` if its last step has not left it
+    /// waiting.
     pub(crate) fn words(&self, now: Time, descriptors: &mut Descriptors) -> Option<String> {
         let end = self.end.filter(|end| recorder::is_wait(*end))?;
         let mut words = match (&self.reason, end) {
@@ -195,7 +201,7 @@ impl ThreadRecord {
     }
 }
 
-/// A system call by name.
+/// The name of a system call.
 pub(crate) fn call(end: End) -> String {
     match end {
         End::Yield => "yield".into(),
@@ -214,7 +220,7 @@ pub(crate) fn call(end: End) -> String {
     }
 }
 
-/// What a thread waits for that has said so.
+/// The words for a reason that an operation has told.
 fn describe_reason(reason: &WaitReason, descriptors: &mut Descriptors) -> String {
     let WaitReason { call, object } = reason;
     match object {
@@ -239,7 +245,7 @@ fn verb(interest: Interest) -> &'static str {
     }
 }
 
-/// What a thread waits for.
+/// The words for a wait, by the end of the step that began it.
 fn describe(end: End, now: Time, descriptors: &mut Descriptors) -> String {
     let to_go = |until: Time| match until.since(now) {
         Duration::ZERO => "its time has come".to_owned(),
@@ -264,7 +270,7 @@ fn describe(end: End, now: Time, descriptors: &mut Descriptors) -> String {
 impl Dump {
     /// As JSON: `{"cpus": [{"cpu", "os_thread", "running", "asleep", "since_ns"}, ..], "threads":
     /// [{"id", "name", "called", "doing", "call", "since_ns", "waits_for", "tie", "cpu", "steps"},
-    /// ..], "cycles": [[ID, ..], ..]}`; what is not known is left out.
+    /// ..], "cycles": [[ID, ..], ..]}`. Facts that are not known are left out.
     pub fn to_json(&self) -> String {
         json::text(|json| {
             json.object(|json| {

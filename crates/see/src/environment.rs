@@ -1,4 +1,8 @@
-//! Seeing by environment variable, without a change to the program.
+//! Seeing by environment variable (`SELVEDGE_SEE`), without a change to the program:
+//! [`from_environment`], and [`Seeing`], which writes what is to be written at the end.
+//!
+//! The runners of the façade and `apps/httpd` call it when they start. It turns the variable into
+//! calls of the other files of this crate.
 
 use crate::helper::{answer_signal, watch};
 use crate::{counters, dump, on, timeline, write_timeline};
@@ -8,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// What [`from_environment`] has found. Dropping it writes what is to be written at the end: the
+/// The reports that [`from_environment`] was asked for. Dropping it writes those of the end: the
 /// counters to standard error, the timeline to its file.
 #[derive(Debug, Default)]
 #[must_use = "dropping it is the end of what is seen"]
@@ -54,12 +58,12 @@ const SPANS: usize = 1 << 17;
 /// With any of them, a deadlock is reported with the threads' names, what each waits for, and which
 /// thread waits for which.
 ///
-/// "The end" is when what this returns is dropped: keep it in `main`. A program that is ended by a
-/// signal writes nothing then, but does when it is sent SIGUSR1 before. Without the variable
-/// nothing is done, at no cost.
+/// "The end" is the drop of the result: keep the result in `main`. A program that a signal ends
+/// writes nothing at its end; send it SIGUSR1 before. Without the variable this function does
+/// nothing.
 ///
 /// # Errors
-/// If the variable says something else, or a signal cannot be had.
+/// If the variable has another word in it, or the process cannot subscribe to a signal.
 pub fn from_environment() -> Result<Seeing, Misunderstood> {
     match std::env::var(VARIABLE) {
         Ok(text) => Wanted::parse(&text)?.begin(),
@@ -68,7 +72,7 @@ pub fn from_environment() -> Result<Seeing, Misunderstood> {
     }
 }
 
-/// For the answer to a signal, which is a plain function.
+/// The wish of the variable, for the answer to a signal: that is a plain function.
 static WANTED: OnceLock<Wanted> = OnceLock::new();
 
 impl Wanted {

@@ -1,4 +1,9 @@
-//! The OS thread that watches over long steps and waits for signals.
+//! The one OS thread of this crate: it watches over long steps ([`watchdog`]) and waits for signals
+//! ([`on_signal`]). It starts with the first order.
+//!
+//! Programs call these two; `environment.rs` calls `watch` and `answer_signal`, for actions that
+//! wake no thread. The difference matters for deadlocks: while the helper may run code of the
+//! program, it counts as active (`core`'s `quiet.rs`), and no deadlock is reported.
 
 use crate::named;
 use crate::recorder::{self, lock};
@@ -12,7 +17,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A step that has lasted too long already: the thread lets no other run.
+/// A step that has lasted too long already. Its thread lets no other thread of its CPU run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LongStep {
@@ -22,7 +27,7 @@ pub struct LongStep {
     pub name: &'static str,
     /// The name that it was [given](crate::named).
     pub called: Option<Arc<str>>,
-    /// The CPU that it holds up, and that one's OS thread.
+    /// The number of the CPU that it holds up.
     pub cpu: u32,
     /// The name of that CPU's OS thread.
     pub os_thread: String,
@@ -41,16 +46,16 @@ impl fmt::Display for LongStep {
     }
 }
 
-/// What is done about a long step.
+/// The action for a long step.
 type LongStepAction = Box<dyn Fn(&LongStep) + Send>;
-/// What is done when a signal comes.
+/// The action for a signal.
 type SignalAction = fn();
 
 #[derive(Default)]
 struct Orders {
     watch: Option<(Duration, LongStepAction)>,
     signals: Vec<(Signals, SignalAction)>,
-    /// Whether there is a helper.
+    /// Whether the helper, the OS thread of this crate, has been started.
     running: bool,
     /// While the helper runs no code of the program's own, it wakes no thread: see
     /// [`helps`](Orders::helps).
@@ -60,8 +65,8 @@ struct Orders {
 }
 
 impl Orders {
-    /// The helper has begun. What the library has it do wakes no thread, whenever it does it, so
-    /// that a deadlock can be told; what a program has it do may wake any.
+    /// The helper begins. The actions of the library wake no thread, so the helper is quiet and a
+    /// deadlock can be reported. An action of the program may wake any thread.
     fn helps(&mut self) {
         self.quiet = (!self.runs_foreign_code).then(Quiet::new);
     }
@@ -142,7 +147,7 @@ fn order(what: impl FnOnce(&mut Orders)) {
     }
 }
 
-/// The longest time until new orders are heeded.
+/// The longest time until the helper finds a new order.
 const LOOK: Duration = Duration::from_millis(100);
 
 fn help() {

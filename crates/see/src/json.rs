@@ -1,4 +1,5 @@
-//! Writing JSON.
+//! `Json`: a JSON text that is being written. `dump.rs`, `counters.rs` and `timeline.rs` write with
+//! it; nothing in this crate reads JSON.
 
 use std::fmt::{Display, Write};
 

@@ -7,32 +7,40 @@
 //! | [`timeline`] | each step of each CPU, for `chrome://tracing` and Perfetto |
 //! | [`watchdog`] | names a thread that has run for long without a system call |
 //!
-//! All of it is off until [`on`] is called, or the program is started with the variable
-//! `SELVEDGE_SEE` and asks [`from_environment`] to heed it. Then each CPU of the process is
-//! observed, under whatever scheduler, a program's own among them: it is the CPU that tells how
-//! each step has ended.
+//! All of it is off until the program calls [`on`], or [`from_environment`] finds the variable
+//! `SELVEDGE_SEE` set. The runners of the facade call `from_environment`. From then on each CPU of
+//! the process has an observer (`recorder.rs`). It works under every scheduler, a program's own
+//! too, because the CPU tells the observer how each step has ended.
 //!
-//! # What is known
-//! A thread waits for a descriptor, which is told with its kind and addresses; until a point in
-//! time; for an operation on a file, told with the file and the part of it; for a call on the
-//! blocking pool, by the code it runs; for the end of a child process, a signal, the address of a
-//! name; at a line of the program, in a queue; or behind a waker of other code. The thread that
-//! would wake it is told where only one thread can: the thread that it joins; the holder of the
-//! mutex; the writer, or one of the readers, of the readers-writer lock; the thread that makes the
-//! value of the `OnceCell`; the owner of the promise. A semaphore's permit and a value for a queue
-//! may come from any thread. A thread that waits for several things waits for no thread in
-//! particular.
+//! # What a dump says of a thread that waits
 //!
-//! The report of a deadlock, under every scheduler, says the same of its threads while the program
-//! is observed.
+//! | the thread waits for | the dump names |
+//! |---|---|
+//! | a descriptor | its kind and addresses |
+//! | a point in time | that time |
+//! | an operation on a file | the file, and the part of it |
+//! | a call on the blocking pool | the code that the call runs |
+//! | the end of a child process, a signal, the address of a host | that process, signal or host |
+//! | a queue of an object | the line of the program |
+//! | a waker of other code | nothing more |
+//!
+//! The dump also names the thread that would wake it, if only one thread can: the thread that it
+//! joins; the holder of the mutex; the writer, or one of the readers, of the readers-writer lock;
+//! the thread that makes the value of the `OnceCell`; the owner of the promise. Any thread may give
+//! a semaphore's permit or a value for a queue, so the dump names no thread for these, and none for
+//! a thread that waits for several things.
+//!
+//! While the program is observed, the report of a deadlock says the same of its threads, under
+//! every scheduler.
 //!
 //! # What it costs
-//! Off: one comparison for each turn of a scheduler, and nothing for a step or a system call. On:
-//! 12 to 25 ns for each step with a hundred threads, and up to 125 with a hundred thousand, of
-//! which some 100 bytes each are known then; 60 to 110 ns more while a timeline is drawn. A program
-//! that does nothing but echo messages of 64 bytes takes 4 to 5 % longer. The clock is read once
-//! per turn, so that "since when" is as exact as that; of the kinds of system calls that are made
-//! often one in eight or so is timed.
+//! Off, it costs one comparison for each turn of a scheduler, and nothing for a step or a system
+//! call. On, it costs 12 to 25 ns for each step with a hundred threads. With a hundred thousand it
+//! costs up to 125 ns, and some 100 bytes for each thread. A timeline costs 60 to 110 ns more. A
+//! program that only echoes messages of 64 bytes takes 4 to 5 % longer.
+//!
+//! The CPU reads the clock once for each turn of its scheduler, so times are as exact as a turn is
+//! long. About one system call in eight is timed, if calls of its kind are frequent.
 //!
 //! # Examples
 //! ```

@@ -1,4 +1,8 @@
-//! Names for threads.
+//! Names for threads: [`named`], and `inner`, which takes the wrapper out of a type name.
+//!
+//! Programs call the former; `dump.rs`, `recorder.rs` and `helper.rs` the latter. The name lies in
+//! the future, which tells it to the observer at each poll; nothing is told if the program is not
+//! observed.
 
 use pin_project_lite::pin_project;
 use selvedge_core::observe;

@@ -1,8 +1,12 @@
-//! The observer of each CPU, and what it writes down.
+//! The observer of each CPU (`Recorder`), and its records: [`ThreadRecord`] for each thread, and
+//! [`Seat`] for each observed CPU.
 //!
-//! Counters are the CPU's own; what is known of a thread lies in a table of the process, as threads
-//! move between CPUs. The table is cut into parts by the chunk of memory that the thread lies in,
-//! so that a CPU mostly has its parts to itself.
+//! `on` (`lib.rs`) gives a recorder to each CPU of the process, and the CPU calls it at the end of
+//! each step. `dump.rs`, `counters.rs` and `helper.rs` read the records; `timeline.rs` gets its
+//! spans from here. Counters belong to the CPU. The record of a thread lies in a table of the
+//! process, because threads move between CPUs. The table is cut into parts by the chunk of memory
+//! in which a thread lies, so that mostly one CPU alone uses a part. The lock of a part is taken in
+//! each step, so no slow work belongs under it.
 
 use crate::counters::{Counts, LiveCounts};
 use crate::descriptors::Descriptors;
@@ -16,20 +20,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is known of a thread.
+/// The record of a thread.
 #[derive(Debug, Clone)]
 pub(crate) struct ThreadRecord {
     pub(crate) thread: ThreadId,
     /// How its last step ended; `None` in its first step.
     pub(crate) end: Option<End>,
     pub(crate) several: bool,
-    /// When that was.
+    /// When its last step ended.
     pub(crate) since: Time,
     /// The CPU it ran on.
     pub(crate) cpu: u32,
     /// The only thread that would wake it, and why that thread.
     pub(crate) waits_for: Option<(u32, &'static str)>,
-    /// What it has said that it waits for.
+    /// The reason of its wait, as the operation itself has told it.
     pub(crate) reason: Option<Box<WaitReason>>,
     pub(crate) called: Option<Arc<str>>,
     pub(crate) steps: u64,
@@ -45,9 +49,11 @@ pub(crate) struct Seat {
     pub(crate) asleep: AtomicU64,
     /// When its last step ended, or its last turn was, in nanoseconds.
     pub(crate) last: AtomicU64,
-    /// The census that it has answered last, and its answer: all threads in its memory.
+    /// The number of the census that it has answered last, and the answer: all threads in its
+    /// memory.
     pub(crate) census: Mutex<(u64, Vec<ThreadId>)>,
-    /// The survey that it has answered last, and its answer: the lengths of its queues.
+    /// The number of the survey that it has answered last, and the answer: the lengths of its
+    /// queues.
     pub(crate) lengths: Mutex<(u64, Vec<(&'static str, usize)>)>,
 }
 
@@ -102,13 +108,13 @@ struct Recorder {
     seat: Arc<Seat>,
     /// The time, as of the last turn; of the last step while a timeline is drawn.
     now: Time,
-    /// The time of the scheduler's last tick that has been heeded.
+    /// The time of the last tick of the scheduler that this recorder has taken notice of.
     tick: Option<Time>,
     /// The number of the census that was answered.
     census: u64,
     /// The thread of the step before.
     before: Option<ThreadId>,
-    /// What the running thread has said.
+    /// The reason of its wait that the running thread has told in this step.
     waits_for: Option<(u32, &'static str)>,
     reason: Option<WaitReason>,
     /// When the lengths of the queues were asked for last, for which survey, and what they are.
@@ -218,7 +224,7 @@ impl Observer for Recorder {
 
     fn turn(&mut self, cpu: &Cpu) {
         match self.tick.replace(cpu.now()) {
-            // The event source has just read it.
+            // The event source has just read the clock.
             Some(before) if before != cpu.now() => self.set_clock(cpu.now()),
             _ => self.read_clock(),
         }
@@ -240,7 +246,7 @@ impl Observer for Recorder {
         let since = Time::from_nanos(self.seat.asleep.load(Relaxed));
         self.seat.asleep.store(0, Relaxed);
         if self.now <= since {
-            // The event source has not read it.
+            // The event source has not read the clock.
             self.read_clock();
         }
         self.seat.counting.idles.add(1);
@@ -326,14 +332,14 @@ impl ThreadRecord {
         ThreadRecord::unrun(thread, cpu, Time::now())
     }
 
-    /// Of a thread that has made no step yet, or none since it is observed.
+    /// The record of a thread that has made no step since the program is observed.
     pub(crate) fn unrun(thread: ThreadId, cpu: u32, since: Time) -> ThreadRecord {
         let (waits_for, reason, called) = (None, None, None);
         ThreadRecord { thread, end: None, several: false, since, cpu, waits_for, reason, called, steps: 0 }
     }
 
-    /// Whether the thread waits, as far as can be told. What is given back by an event source
-    /// counts as waiting until it runs.
+    /// Whether the thread waits, as far as the recorder knows. A thread that an event source has
+    /// given back counts as waiting until it runs.
     pub(crate) fn waits(&self) -> bool {
         match self.end {
             Some(End::Block(_) | End::Join | End::Park) => {
@@ -345,7 +351,7 @@ impl ThreadRecord {
     }
 }
 
-/// Forgets all that was seen.
+/// Forgets all records.
 pub(crate) fn forget() {
     TABLE.iter().for_each(|part| drop(part.with(|records, _| std::mem::take(records))));
     *lock(&PAST) = None;
@@ -354,8 +360,8 @@ pub(crate) fn forget() {
 /// How long CPUs have to answer a question.
 const ANSWER_MAX: Duration = Duration::from_millis(50);
 
-/// Has all CPUs take notice of a question, and waits until each has answered: but not for the
-/// caller's own, nor for long.
+/// Makes all CPUs take notice of a question, and waits for [`ANSWER_MAX`] at most until each has
+/// answered. It does not wait for the CPU of the caller, which cannot answer meanwhile.
 pub(crate) fn ask(seats: &[Arc<Seat>], has_answered: impl Fn(&Seat) -> bool) {
     seats.iter().for_each(|seat| observe::nudge(seat.cpu));
     let until = Instant::now() + ANSWER_MAX;
@@ -389,7 +395,7 @@ pub(crate) fn queues() -> (usize, usize) {
     (ready, waiting)
 }
 
-/// Calls `f` with what is known of each thread. Those that are gone are forgotten.
+/// Calls `f` with the record of each thread, and forgets the records of threads that are gone.
 pub(crate) fn each(mut f: impl FnMut(&ThreadRecord)) {
     for part in &TABLE {
         part.with(|records, _| {
@@ -404,7 +410,7 @@ pub(crate) fn each(mut f: impl FnMut(&ThreadRecord)) {
     }
 }
 
-/// What a thread is called, if it has a name.
+/// The name of a thread, if it has one.
 pub(crate) fn called(thread: ThreadId) -> Option<Arc<str>> {
     with_part(thread, |records| records.get(&thread.get()).and_then(|record| record.called.clone()))
 }

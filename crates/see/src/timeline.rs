@@ -1,4 +1,7 @@
 //! The timeline: what each CPU did when, in the format that `chrome://tracing` and Perfetto load.
+//!
+//! `recorder.rs` adds a span for each step and each wait; programs and `environment.rs` switch it
+//! on ([`timeline`]) and write it ([`write_timeline`]). Only the last spans of each CPU are kept.
 
 use crate::json;
 use crate::order::ordered;

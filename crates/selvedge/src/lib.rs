@@ -7,9 +7,11 @@
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
 //! | generators, iteratees, and pipelines of them | [`coroutine`] |
+//! | pipelines between files, sockets, processes and queues; stages side by side | [`flow`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
 //! | variables that several threads read and write at one moment | [`stm`] |
 //! | values that are made when they are needed | [`lazy`] |
+//! | graphs of steps with one result under every scheduler | [`cnc`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
@@ -49,6 +51,8 @@ pub mod stm;
 pub use runner::{BadWorkers, Runner, run_main};
 
 #[doc(inline)]
+pub use selvedge_cnc as cnc;
+#[doc(inline)]
 pub use selvedge_core::{
     Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
     JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Quiet, Readiness, Request, Role,
@@ -61,6 +65,8 @@ pub use selvedge_core::{
 pub use selvedge_coroutine as coroutine;
 #[doc(inline)]
 pub use selvedge_direct as direct;
+#[doc(inline)]
+pub use selvedge_flow as flow;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
@@ -257,12 +263,15 @@ mod guide {
         Threads = "threads.md",
         Sharing = "sharing.md",
         Transactions = "transactions.md",
+        Graphs = "cnc.md",
         Structure = "structure.md",
         Io = "io.md",
+        Pipelines = "pipelines.md",
         Schedulers = "schedulers.md",
         Testing = "testing.md",
         Seeing = "seeing.md",
         Lazy = "lazy.md",
+        Make = "make.md",
         FromTokio = "from-tokio.md",
     }
 }

@@ -1,5 +1,9 @@
 //! How a program starts: its workers, their names and event sources, and a main function that may
-//! fail.
+//! fail: [`run_main`] and [`Runner`].
+//!
+//! Programs call both; `selvedge::run` (`lib.rs`) is a `Runner` as it comes. The scheduler is
+//! `WorkStealing` of `sched` with an `EventLoop` for each worker, or `round_robin_with` where one
+//! OS thread is asked for. `SELVEDGE_WORKERS` is read here, `SELVEDGE_SEE` in `lib.rs` (`seeing`).
 
 use crate::{refuse_within, seeing};
 use selvedge_core::{Events, round_robin_with};

@@ -134,8 +134,8 @@ async fn bank() {
 }
 
 async fn time_limits_of<E: Engine>() {
-    let (var, late) = (TWord::<u32, E>::with_engine(0), register_delay_with::<E>(ms(20)));
     let begun = Time::now();
+    let (var, late) = (TWord::<u32, E>::with_engine(0), register_delay_with::<E>(ms(20)));
     let waits = |enough: u32, limit: u64| {
         let var = var.clone();
         atomically_until_with::<E, _>(begun + ms(limit), move |tx| {

@@ -1,4 +1,9 @@
-//! The conditions that the simulated kernel draws its chances from.
+//! `Conditions`: the chances, delays and sizes that the simulated kernel draws from. A test gives
+//! them to its [`World`](crate::World); `kernel.rs` and the files of `kernel/` read them at each
+//! draw.
+//!
+//! A new field gets a value in `good` at which nothing fails, because tests under good conditions
+//! fail no call.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -1,4 +1,9 @@
-//! The digest of a run, which the scheduler and the simulated kernel compute.
+//! `Digest`: one number for all that happened in a run. The scheduler (`running.rs`) adds each step
+//! and choice, the simulated kernel (`Kernel::note`) each event, and `Run` and `Ended` return the
+//! sum.
+//!
+//! Tests compare the digests of two runs of a seed. So a call adds nothing that differs between two
+//! runs: no address, no real descriptor, no real time.
 
 /// A digest of the numbers that were added, in their order.
 #[derive(Debug, Default)]

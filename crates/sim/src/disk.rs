@@ -1,4 +1,11 @@
-//! The disk of a simulated world: a file tree in memory, and the tree that a crash leaves.
+//! [`Disk`], the disk of a simulated world for tests: a file tree in memory, and the tree that a
+//! crash leaves.
+//!
+//! Tests fill and read it; `world.rs` moves its `Tree` into the kernel before a run and out of it
+//! afterwards. The files below: `tree.rs` has the tree and the look-up of names, `files.rs` and
+//! `names.rs` the calls on files and on names, `content.rs` the bytes of a file, `journal.rs` the
+//! names as a crash may leave them. The documentation of [`Disk`] promises what a crash leaves;
+//! `after_crash` in `content.rs` and `journal.rs` must keep that promise.
 
 mod content;
 pub(crate) mod files;

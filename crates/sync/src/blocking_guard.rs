@@ -1,4 +1,8 @@
-//! [`BlockingGuard`]: the guard of an OS thread that has locked by blocking.
+//! [`BlockingGuard`]: the guard of an OS thread that has locked by blocking. `Mutex::lock_blocking`
+//! and `RwLock::write_blocking` return it; `Condition` takes it for its blocking wait.
+//!
+//! It is a guard that does not move to another OS thread, because the lock has noted the OS thread
+//! as its holder (`holder.rs`). `into_movable` takes that note back first.
 
 use crate::{Guard, ReadGuard, WriteGuard};
 use selvedge_core::Mode;

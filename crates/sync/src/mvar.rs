@@ -1,4 +1,9 @@
 //! The MVar: a variable that is full or empty.
+//!
+//! Programs use it; it is also the object to read first in this crate, because it is one state, one
+//! `WaitQueue` and two roles (`Take`, `Put`). A value that is put while a taker waits goes to that
+//! taker directly. `returned` has the values that were granted to a taker which then gave up; they
+//! go out before all others, so that the order stays.
 
 use crate::blocking::wait_blocking;
 use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, constant};

@@ -2,6 +2,8 @@
 //!
 //! A client's turn is one `send` with its requests and, when the replies have come, one `recv` into
 //! a buffer that all share, since no client keeps anything in it from one turn to the next.
+//!
+//! `selvedge-load`'s `main` calls [`run`] with the plan.
 
 use std::cell::{Cell, RefCell};
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! Latencies in buckets, of which the width grows with the latency.
+//! `Histogram`: latencies in buckets, of which the width grows with the latency. `Tally`
+//! (`report.rs`) has one for all clients of a run.
 
 /// Buckets per doubling: the error of a percentile is below 1/64 of it.
 const STEPS: u64 = 64;

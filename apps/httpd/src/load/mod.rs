@@ -1,5 +1,6 @@
 //! The load generator's parts: the plan of a run, the clients, what the replies say, and the
-//! report.
+//! report. The binary `selvedge-load` (`bin/selvedge-load.rs`) is the only user: it includes this
+//! directory by path, so nothing here is part of `selvedge-httpd`.
 
 mod client;
 mod histogram;

@@ -1,4 +1,7 @@
-//! What a run is to do: the command line, turned into addresses and requests.
+//! `Plan`: what a run is to do: the command line, turned into addresses and requests.
+//!
+//! `selvedge-load`'s `main` makes it, and `client.rs` runs it. All names are looked up and all
+//! requests are written here, so that a run itself does neither.
 
 use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -3,6 +3,8 @@
 //! Only what delimits replies is read: the status, `Content-Length` and `Connection`. A head that
 //! is byte for byte the last one seen for that page (all of them between two changes of `Date`) is
 //! not parsed at all.
+//!
+//! `client.rs` passes each piece of input to [`Replies::receive`]. No I/O is done here.
 
 /// The largest head that is accepted.
 const HEAD_MAX: usize = 64 * 1024;

@@ -1,4 +1,7 @@
-//! What a run has found.
+//! What a run has found: `Tally`, which the clients count in while they run (`client.rs`), and
+//! `Report`, which `selvedge-load` prints, as text or as JSON.
+//!
+//! `figures` reads that JSON (`web/load.rs` there), so its names are an interface.
 
 use std::fmt::{self, Display};
 use std::time::Duration;

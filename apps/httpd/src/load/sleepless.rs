@@ -1,4 +1,5 @@
-//! An event loop that never sleeps in the kernel.
+//! `Sleepless`: an event loop that never sleeps in the kernel, for `--busy-poll`. `client.rs` runs
+//! its scheduler over it in place of the ordinary loop.
 
 use std::io;
 use std::sync::Arc;

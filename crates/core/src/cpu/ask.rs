@@ -1,5 +1,11 @@
-//! How the leaf futures of the running thread ask: they fill the request slot, or spill a request
-//! on behalf of a waker.
+//! How the leaf futures of the running thread ask: they fill the request slot (`ask`), or spill a
+//! request on behalf of a waker (`spill`).
+//!
+//! Each leaf future of this crate calls it in its poll: `yield_now.rs`, `fork.rs`, `readiness.rs`,
+//! `calling.rs`, `performing.rs`, `join.rs`, and `wait_queue/waiting.rs` for all that blocks.
+//! `conclude.rs` and `run.rs` read the slot at the end of the step. A leaf may fill the slot only
+//! if the context is the running thread's own (`direct`); and a leaf that is dropped takes its
+//! request back (`retract`), or the thread would wait for something that it no longer wants.
 
 use super::inner::{CpuInner, current, lives};
 use super::slot::{Ask, SlotKind};

@@ -1,5 +1,10 @@
 //! The end of a step the long way: the observer is told, requests are detached, threads that are
 //! over are freed.
+//!
+//! `run.rs` calls `conclude` for each end that it has no short way for: a flag of `step.rs` is set,
+//! or the end is a rare one. A joinable body (`joinable.rs`) calls `tell_in_step` in its last poll.
+//! Each arm passes the thread on exactly once: into the node, to `keep.rs`, to the ready queue, or
+//! to its end.
 
 use super::inner::{CURRENT, CpuInner, leave};
 use super::slot::Ask;

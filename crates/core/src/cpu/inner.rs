@@ -1,5 +1,11 @@
 //! The memory of a CPU ([`CpuInner`]), the CPU that runs on this OS thread ([`current`]), and the
 //! CPU as a scheduler has it ([`Cpu`]).
+//!
+//! Every other file of this crate that acts for the running thread begins with `current` or
+//! `CpuInner::of`. `CpuInner` has two parts: `step`, which other OS threads and forgotten wakers
+//! may touch for ever, and `own`, which belongs to one CPU and its OS thread. No reference into an
+//! `UnsafeCell` of `own` may live while foreign code runs, because that code may call back into the
+//! same CPU.
 
 use super::slot::Slot;
 use super::step::{CpuMemory, OBSERVED, Step};

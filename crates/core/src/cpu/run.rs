@@ -1,4 +1,10 @@
 //! The step of a thread, and its common ends.
+//!
+//! [`Thread::step`] is how schedulers call it; it gives a node. `round_robin.rs` enters the CPU
+//! once (`Stepping`) and acts on a [`Brief`] without a node. The files of `cpu` and `joinable.rs`
+//! complete it: a leaf fills the slot during the poll (`ask.rs`), and `run` acts on the slot's kind
+//! after it. These functions are the hot path, compiled into each scheduler's loop: an end that is
+//! not common belongs into `conclude.rs`. `figures -- instructions` counts their instructions.
 
 use super::inner::{CURRENT, Cpu, CpuInner, leave};
 use super::keep::strayed;

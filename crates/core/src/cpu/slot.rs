@@ -1,4 +1,8 @@
 //! The request slot of a CPU ([`Slot`]): the request of the running step, or the end of its thread.
+//!
+//! `ask.rs` fills it, and `run.rs` and `conclude.rs` take from it at the end of the step. `Ask` is
+//! the request as a value; `SlotKind` is its kind in the slot, and also the way in which a thread
+//! ended. A new request needs a variant in both, in `fill` and `take`, and an arm in `conclude.rs`.
 
 use crate::Time;
 use crate::arena::Key;

@@ -1,5 +1,10 @@
 //! The words of a CPU that other OS threads may touch while it runs a step ([`Step`]), and the bits
 //! that send the end of a step the long way.
+//!
+//! The wakers (`waker.rs`) and the observer's OS thread reach a `Step` from outside; `ask.rs` sets
+//! bits, `run.rs` and `conclude.rs` read them. All fields are atomic, and the memory is never freed
+//! (`CpuMemory`), because a waker may come when the CPU is gone. A bit that stays set after a step
+//! makes every later step of that CPU slow.
 
 use crate::header::STATE;
 use std::ptr::NonNull;

@@ -1,7 +1,9 @@
 //! [`Queue`]: the list of waiters of one object, as a role reaches it under the object's lock.
 //!
-//! The list is an intrusive one. Each [`Node`] lies in a `Waiting` future, which is pinned. The
-//! head of `wait_queue.rs` says which OS thread uses a node when.
+//! The roles of the objects in `sync` call the public functions, and `waiting.rs` adds and removes
+//! nodes. The list is an intrusive one. Each [`Node`] lies in a `Waiting` future, which is pinned.
+//! The head of `wait_queue.rs` says which OS thread uses a node when. No waker is woken under the
+//! lock: a grant notes it in the list, and the caller [fires](fire) it after the unlock.
 
 use crate::cpu::inner::CpuInner;
 use crate::primitives::{AtomicU8, Ordering};
@@ -43,7 +45,7 @@ pub(super) struct List<P> {
     also_granted: Others,
 }
 
-/// It takes one word, because it is hardly ever there.
+/// A box, so that it takes one word: seldom are several waiters resumed under one lock.
 pub(super) type Others = Option<Box<Vec<Waker>>>;
 pub(super) type Granted = (Waker, Others);
 

@@ -1,5 +1,8 @@
 //! [`Mode`]: whether an object that blocks is for several OS threads ([`Shared`]) or for one
 //! ([`Local`]). The mode chooses the lock of a `WaitQueue`.
+//!
+//! It is a type parameter of `WaitQueue` and of each object of `sync` that has a `Local` kind. The
+//! trait is sealed: `lock.rs` knows these two modes.
 
 use crate::lock::{LocalLock, Lock, WordLock};
 use std::marker::PhantomData;

@@ -1,4 +1,8 @@
 //! The client of a connection: its stream, and its address as the log has it.
+//!
+//! The files of `connection` reach the socket through it. `room` is the rule for slow clients: a
+//! client is given up when it has acknowledged nothing for a time, not when its socket has had no
+//! room.
 
 use std::io;
 use std::net::IpAddr;

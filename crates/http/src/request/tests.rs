@@ -1,3 +1,6 @@
+//! The unit tests of `request.rs`, by the rule that a head is accepted or refused by: each refused
+//! head is cut at every byte, because the answer must not depend on how a head arrives.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,4 +1,11 @@
-//! Buffers that operations own while the kernel works on them.
+//! The buffers of operations: the trait `Buffer` (for programs), `AlignedBuf` (a buffer that direct
+//! access accepts), and `Bytes` (the form that an operation keeps).
+//!
+//! `File` turns a program's buffer into `Bytes` and back (`file.rs`). `operation.rs` and `uring.rs`
+//! hand the address of `Bytes` to the kernel, so the bytes must not move while an operation is
+//! under way; they lie on the heap or in a `Region`. `Bytes::ToCome` has no memory yet: the
+//! operation gets its buffer when it begins, so a million waiting reads take none. Each OS thread
+//! keeps freed aligned buffers for its next ones, at most `KEPT_MAX` bytes of a size.
 
 use super::region::{self, DiskRegion};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};

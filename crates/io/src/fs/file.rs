@@ -1,4 +1,9 @@
-//! The open file.
+//! `File`: an open file, and the operations that a thread awaits on it.
+//!
+//! Each method makes an `Operation`, awaits its `OperationFuture` (`queue.rs`), and takes the
+//! buffer out of the operation that comes back. `set_len` alone is a call on the blocking pool.
+//! `OpenOptions` creates the `File`, and `Position` makes a stream of it. The open descriptor is
+//! shared with the operations under way (`Arc<Opened>`), so it is closed after the last of them.
 
 use super::buffer::{AlignedBuf, Buffer, Bytes};
 use super::names::made;

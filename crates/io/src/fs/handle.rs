@@ -1,5 +1,9 @@
 //! An open file or directory for programs that make their own calls on it. The web server looks up
-//! names below a directory with it.
+//! names below its root and reads files with it (`http`'s `document_root.rs` and
+//! `connection/outgoing.rs`).
+//!
+//! The methods of `Handle` go straight to `sys/file.rs`, not through the queue of operations: each
+//! is one system call on the caller's OS thread.
 
 use crate::sys::{self, Fd};
 use rustix::fs::{Mode, OFlags, ResolveFlags};

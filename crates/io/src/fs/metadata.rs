@@ -1,4 +1,8 @@
-//! The metadata of a file.
+//! `Metadata` and `FileKind`: the answer of the kernel about a file, in the standard library's
+//! words.
+//!
+//! `fs::metadata`, `fs::symlink_metadata` and `File::metadata` return it, made from the `Statx` of
+//! a finished `Operation::Stat`. `FileKind` is also the kind of a `DirEntry` (`names.rs`).
 
 use rustix::fs::{FileType, Statx, StatxTimestamp};
 use std::fmt;

@@ -3,6 +3,8 @@
 //!
 //! Every program sees a change at once. The change survives a crash of the system only after the
 //! directory was [synced](super::File::sync_all).
+//!
+//! Programs call them, and `tree.rs` uses [`made`], which runs a call on the lane for files.
 
 use super::operation::c_path;
 use super::{FileKind, at};

@@ -1,4 +1,11 @@
-//! The operations on files: what each owns, and how an OS thread that may block performs it.
+//! `Operation`: a request to the kernel about a file, with all memory that the kernel reads and
+//! writes meanwhile; and `Opened`, the descriptor that `File` shares with its operations.
+//!
+//! `file.rs`, `options.rs` and `mod.rs` make operations, `queue.rs` keeps them until they are done,
+//! and `uring.rs` gives them to a ring. `perform` is the other way: an OS thread of the pool makes
+//! the call, and may block. An operation must do the same on both ways, so a new kind needs an arm
+//! in `perform`, in `Ring::supports` and `Ring::push`, and in `Carrier::take_in` if its outcome is
+//! more than a number.
 
 use super::buffer::Bytes;
 use super::region::DiskRegion;

@@ -1,4 +1,7 @@
-//! How a file is opened.
+//! `OpenOptions`: how a file is opened, as in the standard library; and the future that opens it.
+//!
+//! `File::open` and `File::create` go through it, so every `File` is made here. Each file is opened
+//! with `O_CLOEXEC`, `O_NONBLOCK` and `O_NOCTTY`, whatever the program chooses.
 
 use super::operation::{Open, Opened, Operation, c_path};
 use super::queue::OperationFuture;

@@ -1,4 +1,8 @@
-//! A file as a stream: with a position that reading and writing move.
+//! `Position`: a file as a stream, with a place in the file that reading and writing move. It
+//! implements `Read` and `Write` of [`crate::io`].
+//!
+//! `File::stream` makes it. The kernel's own file position is not used: every transfer names its
+//! offset, so several positions in one file do not disturb each other.
 
 use super::File;
 use crate::io::{Read, Write};

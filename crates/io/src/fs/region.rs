@@ -5,6 +5,9 @@
 //! page of the region is the header, and the other pages are buffers. The region has a count of
 //! references: one for each buffer that is taken, and one for the owner. The last reference frees
 //! the region, on whatever OS thread.
+//!
+//! The ring (`uring.rs`) owns one, and a `Bytes` (`buffer.rs`) takes its buffer from it when the
+//! operation begins.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;

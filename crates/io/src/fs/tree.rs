@@ -1,4 +1,8 @@
-//! Whole trees of directories, and whole files.
+//! Whole trees of directories (`create_dir_all`, `remove_dir_all`) and whole files (`copy`). `fs`
+//! exports them, and only programs call them.
+//!
+//! The first two make all their calls in one job of the blocking pool (`made`, in `names.rs`).
+//! `copy` awaits operations on two `File`s, piece by piece.
 
 use super::names::made;
 use super::operation::c_path;

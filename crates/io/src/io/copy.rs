@@ -1,4 +1,8 @@
-//! Copying from one stream to another.
+//! `copy` and `copy_bidirectional`, over any streams with `Read` and `Write`. Programs call them;
+//! nothing in this crate does.
+//!
+//! The two directions of `copy_bidirectional` are two futures in one thread (`scope`'s `try_join`),
+//! so an error of one drops the other.
 
 use super::{Read, Write};
 use selvedge_scope::try_join;

@@ -1,4 +1,9 @@
-//! [`Read`] and [`Write`] for sockets, pipes and standard streams.
+//! [`Read`] and [`Write`] for sockets, pipes and standard streams, by macros that forward to the
+//! methods of each stream; and the methods of `Stream` that need [`BufReader`].
+//!
+//! So the work is done in `net/stream.rs`, `pipe.rs` and `stdio.rs`. `TcpStream` and `UnixStream`
+//! repeat five methods of `Stream` here (`own_methods`), because a trait's method of the same name
+//! would otherwise be found before one that is reached by `Deref`.
 
 use super::{BufReader, Lines, Read, Write};
 use crate::net::{Stream, TcpStream, UnixStream};

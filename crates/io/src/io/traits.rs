@@ -1,4 +1,9 @@
-//! The traits [`Read`] and [`Write`] of streams.
+//! The traits [`Read`] and [`Write`] of streams, and their implementations for `&mut` of a stream,
+//! `&[u8]` and `Vec<u8>`.
+//!
+//! `streams.rs` implements them for sockets, pipes and standard streams, `buf_reader.rs` and
+//! `fs/position.rs` for their types. A method returns its future by value and as `Send`: [the
+//! module](super) says why there is no `dyn Read`.
 
 use std::io;
 

@@ -1,5 +1,9 @@
-//! [`Acceptor`]: accepting connections, in every state of the process and the network. The
-//! listeners for TCP and Unix sockets hold one.
+//! `Acceptor`: accepting connections, in every state of the process and the network. `TcpListener`
+//! and `UnixListener` hold one.
+//!
+//! An error of one connection, or a lack of descriptors or memory, ends no `accept`: it is tried
+//! again. `share` gives another event loop a descriptor of the same socket; `reactor/exclusive.rs`
+//! notes both, so that the kernel wakes one loop for a connection and not all.
 
 use crate::error::doing;
 use crate::sys::{self, Fd};

@@ -1,4 +1,8 @@
-//! Connecting by name: tries all addresses of the name.
+//! `connect`: connects by name, and tries all addresses of the name. Programs call it;
+//! `TcpStream::connect` makes each attempt.
+//!
+//! The attempts are futures within the one future of `first_of`, not threads, so dropping that
+//! future gives all of them up.
 
 use super::TcpStream;
 use super::tcp::resolve;

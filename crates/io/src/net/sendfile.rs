@@ -1,4 +1,8 @@
-//! [`Stream::send_file`]: sending a file without copying its bytes through the process.
+//! `Stream::send_file`: sends a file without copying its bytes through the process.
+//!
+//! Programs call it. The web server makes calls of `Stream::try_send_file` (`stream.rs`) instead. A
+//! short `sendfile` does not prove that the socket is full, so this file never notes the socket as
+//! drained.
 
 use super::stream::{Direction, Stream};
 use crate::sys;

@@ -1,4 +1,10 @@
-//! A connected stream socket: reading and writing bytes.
+//! `Stream`: a connected stream socket, and all reading and writing of bytes.
+//!
+//! `TcpStream` and `UnixStream` dereference to it; a connection thread of the web server (`http`)
+//! and `Compat` (`compat`) use it directly. Methods that wait go through `NonBlocking`; the `try_`
+//! methods make one call for callers that wait by other means. Every read ends in `note_read` and
+//! every write in `note_written`, because these decide whether the next call waits first:
+//! `shorts.rs` says what a short read proves for each kind of stream.
 
 use crate::NonBlocking;
 use crate::error;

@@ -1,4 +1,9 @@
-//! TCP: listeners, connections, and the addresses of hosts.
+//! TCP: `TcpListener` with its `ListenOptions`, `TcpStream`, and `resolve`, the look-up of a host
+//! name on the blocking pool.
+//!
+//! Accepting is in `accept.rs`, and a connection's reading and writing is in `stream.rs`. The web
+//! server and the load generator set their listeners up with `ListenOptions`; `connect.rs` and
+//! programs connect with `TcpStream::connect`.
 
 use super::accept::Acceptor;
 use super::stream::{Stream, connected};

@@ -1,4 +1,8 @@
-//! UDP: datagrams between hosts.
+//! `UdpSocket`: datagrams between hosts. Programs use it; nothing in this crate does.
+//!
+//! Each call goes through `NonBlocking`, and each datagram is one system call (`sys/datagram.rs`).
+//! A short read of a datagram proves nothing, so no call notes the socket as drained unless it
+//! would have blocked.
 
 use super::tcp::address_of;
 use crate::NonBlocking;

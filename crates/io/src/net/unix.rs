@@ -1,4 +1,9 @@
-//! Unix sockets: connections between processes of one host, at paths of the file system.
+//! Unix stream sockets, connections between processes of one host at paths of the file system:
+//! `UnixListener` and `UnixStream`.
+//!
+//! Accepting is in `accept.rs`, reading and writing in `stream.rs`. The web server can listen on
+//! such a path. The kernel does not report when a full backlog has room again, so
+//! `UnixStream::connect` asks again every millisecond.
 
 use super::accept::Acceptor;
 use super::stream::{Stream, connected};

@@ -1,5 +1,8 @@
-//! Unix datagrams: messages between processes of one host. No datagram is lost, and they arrive in
-//! order.
+//! `UnixDatagram`: messages between processes of one host. No datagram is lost, and they arrive in
+//! order. Programs use it; nothing in this crate does.
+//!
+//! Readiness does not say whether the queue of the receiver that `send_to` names has room, so a
+//! sender that finds it full sleeps and tries again.
 
 use crate::NonBlocking;
 use crate::error::doing;

@@ -1,4 +1,10 @@
-//! One call on its way through a pool: [`Blocking`]. Its answer comes back in a `ReplyCell`.
+//! One call on its way through a pool: the future `Blocking`. Its answer comes back in a
+//! `ReplyCell`.
+//!
+//! `Pool::run` makes it, for `blocking` and for the calls of this crate (`lane.rs`). `advance`
+//! moves the call from stage to stage (`JobStage`), and `drop` takes back a call that no OS thread
+//! has begun. Foreign code (a waker's clone, the drop of a job) runs outside the lock of the pool's
+//! state. In a simulation no OS thread is involved: the future makes the call itself after a delay.
 
 use super::queue::{Job, PoolShared, wake_next};
 use super::{Lost, lock};

@@ -1,4 +1,6 @@
-//! The error of a call without a result: [`Lost`].
+//! `Lost`: the error of a call on the blocking pool that came to no result, because it panicked or
+//! because no OS thread could be started. `Blocking` (`call.rs`) makes it; `From` turns it into an
+//! `io::Error` for the callers in this crate.
 
 use std::any::Any;
 use std::fmt;

@@ -1,5 +1,9 @@
-//! Notes of the calls that have just found a descriptor drained, between the descriptors of this
-//! crate and the event loop of their OS thread.
+//! Notes of the calls that have just found a descriptor drained. `NonBlocking` leaves them
+//! (`note`), and the event loop of the same OS thread takes them (`take`), because a call knows
+//! nothing of the loop's table.
+//!
+//! A lost note costs one call that fails. A wrong note loses an edge: note only a call of this OS
+//! thread that has just been made (rule 2 in the head of `reactor/mod.rs`).
 
 use selvedge_core::Interest;
 use std::cell::Cell;

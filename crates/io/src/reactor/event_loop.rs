@@ -1,4 +1,12 @@
-//! [`EventLoop`]: the event loop that a scheduler drives, and its table, which a guest may visit.
+//! [`EventLoop`]: the event loop that a scheduler drives, and its `Table`, which a guest may visit.
+//!
+//! A scheduler calls it through the trait `Events` of `core`: `submit` takes the nodes
+//! `Trace::Wait`, `Sleep` and `Detached`, and `poll` gives the threads back to the CPU. One `look`
+//! is one turn: it takes the drained notes, waits in the ring (`DiskSide`) or in the epoll set, and
+//! expires timers. While the OS thread of the loop is in a long step or sleeps, another OS thread
+//! may take events over through `Visitor`. The visitor touches the table alone, and only while the
+//! loop is kept out (`core`'s `biased.rs`). The head of the module `reactor` has the argument that
+//! no edge is lost.
 
 use super::busy_poll::{BusyPoll, MOMENT};
 use super::drained;

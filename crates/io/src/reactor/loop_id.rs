@@ -1,5 +1,10 @@
 //! The numbers of the event loops, and the proof that a loop has served a wait: [`LoopId`] and
 //! [`Fresh`].
+//!
+//! `EventLoop` takes a number for its life and counts the fresh waits that it serves
+//! (`note_fresh`). `NonBlocking` makes a `Fresh` when a wait begins, and asks it at the wait's end
+//! whether the loop may be added to the descriptor's `Registrations`. Adding a loop that has not
+//! served a fresh wait loses edges: see "Between loops" in the head of `reactor/mod.rs`.
 
 use crate::sys;
 use std::cell::{Cell, RefCell};

@@ -1,6 +1,9 @@
 //! The set of event loops that know a descriptor. Every descriptor that threads wait for has
 //! [`Registrations`]; the wait reads them, so that any event loop can serve the descriptor. The
 //! head of [`reactor`](super) has the argument that no edge is lost.
+//!
+//! A [`NonBlocking`](crate::NonBlocking) holds one, asks it at the begin of a wait and adds the
+//! loop at its end.
 
 use super::loop_id::LoopId;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,5 +1,10 @@
-//! The object that ends an event loop's wait from another OS thread.
-//! [`EventLoop`](crate::EventLoop) and the loop for foreign executors each hold an [`Unparker`].
+//! `Unparker`: the object that ends an event loop's wait from another OS thread.
+//! [`EventLoop`](crate::EventLoop) and the loop for foreign executors each hold one, and its
+//! eventfd is in their epoll set.
+//!
+//! Callers of `unpark` are `core`, when another OS thread has woken a thread of the loop's CPU,
+//! `fs/queue.rs`, and `fallback.rs` for a new wait. The eventfd is written only if the loop really
+//! waits.
 
 use crate::sys;
 use selvedge_core::{Parker, Quiet, Unpark};

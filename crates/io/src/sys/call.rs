@@ -1,4 +1,10 @@
-//! The kinds of system calls.
+//! `Call`: the kinds of system calls, one variant for each. Every function of `sys` names its kind
+//! to `on`, `make` or `through` (`sys.rs`).
+//!
+//! `calls.rs` counts by kind, and a test's plan of [faults](crate::faults) decides by kind. The
+//! façade exports the type as `sim::Call`. `calls.rs` uses `call as usize` as an index into
+//! `Call::ALL`, so `ALL` lists the variants in the order of their declaration. A new kind also
+//! needs its name in `Call::name` (`calls.rs`).
 
 /// The kinds of system calls that this layer makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,4 +1,9 @@
-//! Calls on datagram sockets: UDP and Unix.
+//! Calls that only datagram sockets have, UDP and Unix: creating them, `recvfrom`, `sendto`, and
+//! the options in `DatagramOption`.
+//!
+//! `net/udp.rs` and `net/unix_datagram.rs` make them. Calls that stream sockets have too (`bind`,
+//! `connect`, `recv`, `send`) are in `socket.rs`. The simulated side is the trait `DatagramCalls`
+//! (`kernel.rs`).
 
 use super::{Call, Fd, connect, is_interposed, make, on};
 use rustix::io::{Errno, Result};

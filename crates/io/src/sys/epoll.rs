@@ -1,4 +1,8 @@
 //! Calls on epoll sets and eventfds.
+//!
+//! `reactor/epoll.rs` and `reactor/exclusive.rs` make the calls on sets. `reactor/unparker.rs` and
+//! `signal.rs` create eventfds. The simulated side of an epoll set is the trait `EpollCalls`
+//! (`kernel.rs`); an eventfd is real in a simulation too.
 
 use super::interposed::{self, fate, is_interposed};
 use super::{Call, Fd, counting, counting_wait, make, on};

@@ -1,4 +1,10 @@
-//! The descriptors of the system-call layer.
+//! `Fd`: an owned descriptor, real or simulated. Every socket, pipe and file of this crate owns
+//! one, and the functions of `sys` return it.
+//!
+//! The sign tells the two kinds apart: the descriptors of a simulated kernel are negative, so each
+//! function of `sys` decides by the number alone which kernel it calls. `OwnedFd` cannot hold a
+//! simulated descriptor; `From<Fd> for OwnedFd` panics on one. `index` gives the index of either
+//! kind in the event loop's tables (`reactor/epoll.rs`, `reactor/loop_id.rs`).
 
 use super::{interposed, number};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};

@@ -1,4 +1,10 @@
-//! Calls on files and directories. Most of these calls may take long.
+//! Calls on files, directories and names, and `FileStatus`.
+//!
+//! Most of these calls may take long, so operations of `fs` make them on OS threads of the blocking
+//! pool (`fs/operation.rs`, `fs/names.rs`, `fs/tree.rs`). The others: `pread_cached` waits for no
+//! disk, `fs/handle.rs` lends calls to programs that block by themselves, `send_file` serves
+//! streams (`net`), and `through_ring` only decides for `fs/disk.rs` what faults do to an operation
+//! that goes to a ring. The simulated side is the trait `FileCalls` (`kernel.rs`).
 
 use super::{Call, Fd, Known, NameChange, counting, fate, interposed, is_interposed, make, on};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};

@@ -1,4 +1,9 @@
-//! Calls that read sockets by `recvmsg`, which tells more than `recv` does.
+//! Calls that read sockets by `recvmsg`, which tells more than `recv` does: whether descriptors or
+//! credentials were cut off.
+//!
+//! `net/stream.rs` calls them for Unix sockets only, because a short read of these proves that the
+//! socket is drained unless something was cut off (`shorts.rs`). The other reads of streams are in
+//! `socket.rs`.
 
 use super::{Call, is_interposed, on, only_counted};
 use rustix::io::{Errno, Result};

@@ -1,4 +1,5 @@
-//! The path of an open file.
+//! `path_of`: the path of an open file. `fs::Handle::path_of` exports it; the web server checks
+//! with it that a file lies below its root (`http`'s `document_root.rs`).
 
 use super::read_link;
 use rustix::io::{Errno, Result};

@@ -1,4 +1,8 @@
-//! Calls on pipes, FIFOs, the standard streams, and child processes.
+//! Calls on pipes, FIFOs and standard streams, and the calls that start child processes.
+//!
+//! `pipe.rs`, `stdio.rs` and `process.rs` of this crate make them. Pipes have a simulated side, the
+//! trait `PipeCalls` (`kernel.rs`). Standard streams and child processes have none: in a simulation
+//! their calls fail with `EOPNOTSUPP` or `Unsupported`.
 
 use super::{Call, Fd, is_interposed, is_simulated, make, on, only_counted, open, through};
 use rustix::fs::{CWD, Mode, OFlags};

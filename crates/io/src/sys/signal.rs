@@ -1,4 +1,7 @@
-//! Calls on signals: the action of a signal, and simulated subscriptions.
+//! Calls on signals: `signal_action` sets the action of a real signal, and two functions subscribe
+//! to the signals of a simulated kernel and take them.
+//!
+//! `signal.rs` of this crate makes them all, and has the handler that `signal_action` installs.
 
 use super::{Call, Fd, interposed, is_simulated, through};
 use rustix::io::{Errno, Result};

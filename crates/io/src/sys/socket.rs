@@ -1,4 +1,10 @@
-//! Calls on sockets.
+//! Calls on sockets: creating stream sockets, `bind`, `listen`, `accept`, `connect`, addresses,
+//! `recv`, `send`, `shutdown`, and the options in `SocketOption`.
+//!
+//! The files of `net` make them, those on datagram sockets too. No call here waits: every socket is
+//! in non-blocking mode, and `reactor` does the waiting. The `recv` functions come in three forms,
+//! one for each kind of buffer: initialised bytes, spare capacity of a `Vec`, and uninitialised
+//! bytes. The simulated side is the trait `SocketCalls` (`kernel.rs`).
 
 use super::interposed::{self, fate, is_interposed};
 use super::{Call, Fd, counting, make, on, only_counted};

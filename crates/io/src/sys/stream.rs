@@ -1,4 +1,6 @@
-//! The call that asks the kernel about the bytes of a connected stream.
+//! `unacknowledged`: the question how much of the sent data the peer has acknowledged.
+//! `net::Stream` exports it, and the web server asks it about slow and broken connections (`http`'s
+//! `connection/client.rs` and `connection/exchange.rs`).
 
 use super::{Call, on};
 use rustix::io::Result;

@@ -10,6 +10,8 @@
 //! skipped when it is due. It is cleared away earlier when the given-up sleepers are more than the
 //! wanted ones. So a slot is a plain vector: setting a timer appends to the vector, firing reads it
 //! from end to end, and neither looks at any other timer.
+//!
+//! `Reactor` (`reactor/epoll.rs`) has one for each event loop.
 
 use super::levels::{LEVELS, Levels, SLOTS, Slots};
 use super::wheel::Tick;

@@ -4,7 +4,7 @@ use selvedge_core::round_robin;
 use selvedge_lazy::Lazy;
 use std::thread;
 
-const LONG: u64 = if cfg!(miri) { 200 } else { 200_000 };
+const LONG: u64 = if cfg!(miri) { 40 } else { 200_000 };
 
 /// Runs on an OS thread with a stack of 256 KiB.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {

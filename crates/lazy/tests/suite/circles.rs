@@ -7,6 +7,9 @@ use selvedge_sync::wait_blocking;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 
+/// The length of a long chain.
+const LENGTH: usize = if cfg!(miri) { 20 } else { 1000 };
+
 type Knot = Arc<OnceLock<Lazy<u32>>>;
 
 /// `count` values, each of which needs the next, and the last the first. Each body yields first, so
@@ -76,7 +79,7 @@ fn threads_of_ours_find_a_circle_between_them() {
 
 #[test]
 fn os_threads_find_a_circle_between_them() {
-    for round in 0..50 {
+    for round in 0..if cfg!(miri) { 2 } else { 50 } {
         let (x, y) = (Knot::default(), Knot::default());
         let meet = Arc::new(Barrier::new(2));
         for (mine, other) in [(&x, &y), (&y, &x)] {
@@ -116,7 +119,7 @@ fn a_body_that_awaits_two_values_of_one_thread_is_no_circle() {
 
 #[test]
 fn contended_values_that_need_one_another_in_one_direction_are_no_circle() {
-    for _ in 0..200 {
+    for _ in 0..if cfg!(miri) { 1 } else { 200 } {
         let mut row = vec![Lazy::ready(0u64)];
         for at in 1..20 {
             let before: Vec<_> = row.iter().rev().take(3).cloned().collect();
@@ -148,11 +151,11 @@ fn a_circle_behind_a_long_chain_is_found() {
     let knot = Knot::default();
     let tail = knot.clone();
     let mut value = Lazy::future(async move { *tail.get().unwrap().force().await });
-    for _ in 0..1000 {
+    for _ in 0..LENGTH {
         value = value.map(|n| n + 1);
     }
     knot.set(value.clone()).unwrap();
     let failed = wait_blocking(value.try_force()).unwrap_err();
     assert!(failed.is_loop());
-    assert_eq!(failed.message().matches(" needs ").count(), 1001);
+    assert_eq!(failed.message().matches(" needs ").count(), LENGTH + 1);
 }

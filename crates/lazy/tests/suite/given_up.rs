@@ -53,7 +53,7 @@ fn a_waiting_thread_takes_over_at_once() {
 
 #[test]
 fn an_os_thread_takes_over_from_a_cancelled_thread() {
-    for _ in 0..100 {
+    for _ in 0..if cfg!(miri) { 2 } else { 100 } {
         let (lazy, _, go) = in_two_parts();
         let forced = lazy.clone();
         let waits = work_stealing(2, |_| Ok(NoEvents::new()), async move {

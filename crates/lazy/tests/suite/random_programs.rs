@@ -92,7 +92,7 @@ fn orders() -> impl Strategy<Value = Vec<Vec<usize>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 8 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn threads_of_one_cpu_see_the_values_of_a_strict_program(graph in graphs(), orders in orders()) {

@@ -70,7 +70,10 @@ fn each_engine_evaluates_lists_and_trees() {
 }
 
 /// Two OS threads walk one list of which no cell is there.
-fn two_walk_one_list<E: ThunkEntry + Send + Sync>() -> u64 {
+fn two_walk_one_list<E: ThunkEntry>() -> u64
+where
+    Region<E>: Sync,
+{
     let region = Region::<E>::new();
     let nursery = region.nursery();
     let list = nursery.unfold(0, |n| (n < MANY).then_some((n, n + 1)));

@@ -1,5 +1,9 @@
 //! [`Injector`]: the queue of items from outside, from which the first worker that looks takes its
 //! share.
+//!
+//! `IdleWorkers` (`idle_workers.rs`) has one, for threads that other OS threads spawn (`pool.rs`
+//! pushes them, `worker.rs` takes them). Its head has the proof that no worker sleeps while an item
+//! is here.
 
 use crate::primitives::{AtomicUsize, Mutex, Ordering};
 use std::collections::VecDeque;

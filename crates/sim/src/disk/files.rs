@@ -1,4 +1,9 @@
-//! The files in a tree: opening, reading and writing, with Linux's errors.
+//! The calls of `Tree` on files: opening, reading, writing, truncating, syncing, with Linux's
+//! errors. `kernel/files.rs` makes them for programs, and `Disk` makes them for tests.
+//!
+//! An open file is counted in its inode (`opens`), so each `open` needs one `close`; an inode
+//! without a name lives until then. Chance is not drawn here but in `kernel/files.rs`, because a
+//! `Disk` in a test's hands never fails.
 
 use super::content::{FileContent, PAGE};
 use super::tree::{From, Ino, Kind, Last, Tree};

@@ -1,4 +1,10 @@
-//! The changes of names that are not on the disk yet, and the tree that a crash leaves.
+//! `Change`: a change of names that is not on the disk yet, and the calls of `Tree` that keep these
+//! changes in order, write them, and choose which of them a crash leaves.
+//!
+//! `names.rs` notes a change for each creation, removal and renaming; `files.rs` calls
+//! `sync_directory`; `Disk::after_crash` calls `after_crash`. `Change::needs` says which earlier
+//! change must be on the disk before a later one. Without one of its cases a crash could lose a
+//! file that no call has removed, or make a circle of directories.
 
 use super::tree::{Ino, Kind, ROOT, Tree};
 use crate::Random;

@@ -1,4 +1,8 @@
-//! The names in a tree: creating, removing and renaming, with Linux's errors.
+//! The calls of `Tree` on names: creating, linking, removing and renaming, with Linux's errors.
+//! `kernel/files.rs` makes them for programs, and `Disk` makes them for tests.
+//!
+//! Each call changes `entries` at once and notes a `Change` (`journal.rs`). `durable`, the names on
+//! the disk, is changed in `journal.rs` alone.
 
 use super::journal::Change;
 use super::tree::{Directory, From, Ino, Inode, Kind, Last, PATH_MAX, ROOT, Tree, Walked};

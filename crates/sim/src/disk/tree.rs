@@ -1,4 +1,9 @@
-//! The file tree as programs see it, and the look-up of names, with Linux's errors.
+//! `Tree`, its `Inode`s, and the look-up of names (`walk`), with Linux's errors. The other files of
+//! `disk` add calls to `Tree`; `Kernel` owns one during a run, and `Disk` owns one outside runs.
+//!
+//! A directory has its names twice: `entries` as programs see them, and `durable` as a crash leaves
+//! them. An inode is freed (`tidy`) when no name leads to it, it is not open, and nothing on the
+//! disk or in the journal needs it (`kept`).
 
 use super::content::{FileContent, PAGE};
 use super::journal::Pending;

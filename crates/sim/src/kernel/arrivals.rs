@@ -1,4 +1,10 @@
-//! The due entries of the calendar, for a scheduler that chooses their order.
+//! The due entries of the calendar, for a scheduler that chooses their order: `Kernel` as
+//! `Arrivals` (`scheduler/running.rs`).
+//!
+//! Only [`Explorer::check_world`](crate::Explorer::check_world) and the replay of its schedules use
+//! it; in all other runs `epoll_wait` (`readiness.rs`) lets entries happen in the order of their
+//! times. `lane` needs an arm for each kind of `Happening`: what arrives at one stream keeps its
+//! order, everything else may overtake.
 
 use super::*;
 use crate::scheduler::Arrivals;

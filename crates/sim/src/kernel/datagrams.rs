@@ -1,4 +1,10 @@
-//! Datagram sockets. UDP loses, doubles and reorders datagrams; Unix sockets do none of that.
+//! `Datagrams`, the datagram sockets, and the `DatagramCalls` of `Kernel`. UDP loses, doubles
+//! and reorders datagrams; Unix sockets do none of that.
+//!
+//! `selvedge-io`'s `sys/datagram.rs` makes the calls. The calls that all sockets have (`bind`,
+//! `connect`, `recv`, `send`) come in through `sockets.rs`, which passes those on datagram sockets
+//! to the functions here. A datagram under way is an entry of the calendar, which `network.rs`
+//! brings back to `datagram`.
 
 use super::*;
 use selvedge_io::sys::DatagramOption;

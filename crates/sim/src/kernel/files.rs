@@ -1,4 +1,9 @@
-//! The system calls on files.
+//! The `FileCalls` of `Kernel`: the system calls on files, which `selvedge-io`'s `sys/file.rs`
+//! makes.
+//!
+//! The file tree does the work (`disk/`). Added here are chance (errors, short transfers, parts
+//! that are not in memory), the check of the descriptor's flags, and the digest. An error is drawn
+//! before the tree is changed, so a call that fails has changed nothing; `sync` is the exception.
 
 use super::*;
 use crate::disk::files::is_aligned;

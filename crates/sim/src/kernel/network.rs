@@ -1,4 +1,10 @@
-//! The events between sockets, and their times.
+//! The events of the calendar, and their times: every `Happening` is entered here (`enter`,
+//! `later`) and happens here (`happen`).
+//!
+//! `sockets.rs`, `datagrams.rs` and `pipes.rs` enter what is to come; `readiness.rs` and
+//! `arrivals.rs` take an entry out and call `happen`. The rest of the file is `StreamSocket`, one
+//! end of a connection. Bytes of one stream never overtake each other, because `arrival` gives no
+//! time before that of the bytes sent before.
 
 use super::*;
 

@@ -1,4 +1,8 @@
-//! Pipes and FIFOs.
+//! `Pipe` and `PipeEnd`, pipes and FIFOs, and the `PipeCalls` of `Kernel`, which
+//! `selvedge-io`'s `sys/pipe.rs` makes. `files.rs` opens a FIFO through `open_fifo`.
+//!
+//! Bytes in a pipe arrive at once; only room takes time (`PipeRoom` in the calendar). The edges
+//! follow Linux: a state of the pipe that begins puts an edge on the ends that can see it.
 
 use super::*;
 

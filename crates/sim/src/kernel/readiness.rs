@@ -1,4 +1,10 @@
-//! The epoll set: its edges, and the wait that moves the clock.
+//! The `EpollCalls` of `Kernel`: the epoll set with its edges, and `epoll_wait`, which moves the
+//! clock.
+//!
+//! The ordinary event loop of `selvedge-io` makes the calls (`sys/epoll.rs`). The other files of
+//! `kernel` call `edge` when a state of an object begins; an edge too few lets a program hang in a
+//! way that Linux would not. `epoll_wait` lets the entries of the calendar happen, and moves the
+//! virtual clock to the next of them. It fails with `EDEADLK` when nothing can happen any more.
 
 use super::*;
 

@@ -1,4 +1,8 @@
-//! Signals: the subscriptions, with the signals that are pending in each.
+//! `Subscription` and the `SignalCalls` of `Kernel`: the subscriptions to signals, with the
+//! signals that are pending in each.
+//!
+//! `selvedge-io`'s `signal.rs` subscribes and takes signals; [`raise`](crate::raise) makes one
+//! pending. A subscription is a descriptor that is readable while a signal is pending in it.
 
 use super::*;
 

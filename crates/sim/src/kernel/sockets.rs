@@ -1,4 +1,9 @@
-//! The system calls on sockets.
+//! The `SocketCalls` of `Kernel`: the system calls on sockets, which `selvedge-io`'s
+//! `sys/socket.rs` makes.
+//!
+//! Streams and listeners are served here, and calls on datagram sockets are passed to
+//! `datagrams.rs`. A call changes its own end at once. What the other end sees of it is an entry of
+//! the calendar (`network.rs`), so it takes time and comes in order.
 
 use super::*;
 

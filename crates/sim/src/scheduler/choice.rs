@@ -1,4 +1,11 @@
-//! The ways to choose what happens next: a step of a ready thread, or an arrival.
+//! `Chooser`: the ways to choose what happens next, a step of a ready thread or an arrival.
+//! `Running` asks it once for each step.
+//!
+//! There are three: at random, by priorities (`Pct`), and as given (`Replay`, for
+//! [`Explorer`](crate::Explorer) and `Simulation::replay`). A choice may depend on the seed and on
+//! the numbers of the threads, and on nothing else, because a run must be repeatable. Each way is
+//! fair: it lets every ready thread run at some time, so a thread that yields until something has
+//! happened cannot hang a run.
 
 use super::Random;
 use selvedge_core::Thread;

@@ -1,4 +1,9 @@
-//! Every order, one run after the other.
+//! [`Explorer`]: runs a program in every order of its threads' steps, one run after the other.
+//! Tests call it; it runs each order as a [`Simulation`](crate::Simulation) with given choices
+//! (`Replay` in `choice.rs`).
+//!
+//! `search` is the depth-first search. It relies on a program that does the same whenever it makes
+//! the same choices.
 
 use super::spare::Spare;
 use super::{Failed, Simulation, VirtualTime};

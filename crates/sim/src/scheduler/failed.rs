@@ -1,4 +1,8 @@
-//! The report of a simulated run that failed.
+//! [`Failed`] and [`Why`]: the report of a simulated run that failed, with the way to repeat it: a
+//! seed, or a schedule.
+//!
+//! `Simulation`, `Explorer` and `World` return it. Its `Debug` is the same text as its `Display`,
+//! because a test that unwraps prints the former.
 
 use super::seeds::SEED_VARIABLE;
 use selvedge_core::{Deadlock, RunError};

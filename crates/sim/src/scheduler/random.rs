@@ -1,4 +1,8 @@
-//! A generator of numbers that look random and never change.
+//! [`Random`]: a generator of numbers that look random and never change. The choosers
+//! (`choice.rs`), the simulated kernel and tests draw from it.
+//!
+//! The numbers are a promise: if they changed, all seeds that were written down would give other
+//! runs.
 
 /// A generator of numbers that depend on its seed only, and neither on the machine nor on this
 /// crate's version. The generator is SplitMix64, with 64 bits of state.

@@ -1,4 +1,11 @@
-//! The loop of the deterministic scheduler.
+//! The loop of the deterministic scheduler: `Running`, one run in progress. `Simulation`
+//! (`scheduler.rs`) makes one for each run.
+//!
+//! The loop gathers the threads that were woken, lets `Chooser` choose one (or one of the
+//! `Arrivals` of a simulated kernel), runs its step, and passes the node that remains to the event
+//! source. It is an ordinary scheduler over `core`'s `Cpu`, with one rule more: nothing that
+//! differs between two runs may influence it, so it numbers the threads itself and does not use
+//! their ids.
 
 use super::choice::{Chooser, NextStep, ReadyThread};
 use super::spare::Spare;

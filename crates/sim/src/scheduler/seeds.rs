@@ -1,4 +1,5 @@
-//! The same test with many seeds.
+//! `each_seed`: the same test with many seeds, and the environment variable that makes it one seed.
+//! Tests call it, and `world.rs` calls it in `simulate`.
 
 use super::spare::Spare;
 use std::ops::Range;

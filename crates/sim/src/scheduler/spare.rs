@@ -1,4 +1,8 @@
-//! The CPU that successive runs share, because making a CPU takes as long as a hundred steps.
+//! `Spare`: the CPU that successive runs share, because making a CPU takes as long as a hundred
+//! steps. `each_seed` and `Explorer` keep one while they live; `Running` takes it and gives it
+//! back.
+//!
+//! Only an empty CPU is kept. A thread that was left in it would run in the next run.
 
 use selvedge_core::Cpu;
 use std::cell::{Cell, RefCell};

@@ -1,4 +1,9 @@
-//! The event source of simulated programs without descriptors.
+//! [`VirtualTime`]: the event source of simulated programs without descriptors. Tests pass it to
+//! `simulated` and `Simulation`; in a `World` the ordinary event loop over the simulated kernel is
+//! in its place.
+//!
+//! Its `poll` never blocks: a poll that would wait moves the virtual clock instead. Sleeps that end
+//! at the same time wake in the order in which they began, so that a run is repeatable.
 
 use selvedge_core::{Alarm, Cpu, Detached, Events, Request, Thread, Time, Trace, Unpark, VirtualClock};
 use std::collections::BTreeMap;

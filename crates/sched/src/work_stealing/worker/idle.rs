@@ -2,6 +2,8 @@
 //! workers in long steps, and sleeps in its event source.
 //!
 //! [`IdleWorkers`](crate::IdleWorkers) has the protocol.
+//!
+//! `WorkerLoop::run` (`worker.rs`) calls it when no thread is ready.
 
 use super::WorkerLoop;
 use selvedge_core::observe::Note;

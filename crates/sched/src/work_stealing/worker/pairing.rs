@@ -1,4 +1,9 @@
-//! How two threads that talk through the kernel come together on one worker: [`Pairing`].
+//! How two threads that talk through the kernel come together on one worker: [`Pairing`], and the
+//! second poll that finds such threads (`WorkerLoop::pair`).
+//!
+//! The worker's turn (`worker.rs`) counts turns with `is_due`, and calls `pair` when a second poll
+//! is due. A second poll costs a system call, so it must become rare where it brings no threads
+//! together.
 
 use super::WorkerLoop;
 use selvedge_core::{Events, RunError};

@@ -1,0 +1,326 @@
+//! The program: loads a manifest and its logs, rebuilds the manifest if it must, and builds.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::build::jobserver::Jobserver;
+use crate::build::{self, Outcome, Style};
+use crate::canonical::canonicalize;
+use crate::graph::{Files, Graph, NodeId, ScopeId};
+use crate::log::build_log::BuildLog;
+use crate::log::deps_log::DepsLog;
+use crate::manifest;
+use crate::options::Options;
+use crate::project::{Project, as_path};
+use crate::tools;
+
+/// How often a manifest may be rebuilt before it is taken for one that is never up to date.
+const REBUILDS_MAX: u32 = 100;
+/// The status with which a build ends that a signal has stopped.
+const INTERRUPTED: u8 = 130;
+
+/// How long the parts of a build took, for `-d stats`.
+#[derive(Debug, Default)]
+struct Stats {
+    parts: Vec<(&'static str, Duration)>,
+}
+
+impl Stats {
+    fn time<T>(&mut self, part: &'static str, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let result = work();
+        self.parts.push((part, began.elapsed()));
+        result
+    }
+
+    fn print(&self, project: &Project) {
+        println!("{:<24} {:>10}", "part", "ms");
+        for (part, took) in &self.parts {
+            println!("{part:<24} {:>10.3}", took.as_secs_f64() * 1000.0);
+        }
+        println!("nodes {}, edges {}", project.graph.nodes(), project.graph.edges.len());
+    }
+}
+
+/// Does what the user asks for. Returns the status of the process.
+///
+/// # Errors
+/// For the user.
+pub fn run(options: &Options) -> Result<u8, String> {
+    if let Some(directory) = &options.directory {
+        // Editors know this line, and look for the files that errors name there.
+        if options.tool.is_none() {
+            println!("ninja: Entering directory `{}'", directory.display());
+        }
+        std::env::set_current_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    }
+    if let Some((tool, arguments)) = &options.tool {
+        return tools::run(options, tool, arguments);
+    }
+    for _ in 0..REBUILDS_MAX {
+        let mut stats = Stats::default();
+        let mut loaded = Loaded::new(options, !options.dry_run, &mut stats)?;
+        loaded.project.explanations = options.explain.then(Vec::new);
+        match loaded.build(options, &mut stats)? {
+            Some(status) => return Ok(status),
+            None => continue,
+        }
+    }
+    Err(format!(
+        "the manifest is still dirty after {REBUILDS_MAX} tries; perhaps the system's time is not set"
+    ))
+}
+
+/// A manifest with its logs.
+pub(crate) struct Loaded {
+    pub(crate) project: Project,
+    manifest: Vec<u8>,
+    directory: PathBuf,
+}
+
+fn read(path: &[u8]) -> Result<Vec<u8>, String> {
+    fs::read(as_path(path)).map_err(|error| error.to_string())
+}
+
+/// The graph of the manifest that the options name, and the manifest's path.
+pub(crate) fn graph(options: &Options) -> Result<(Graph, Vec<u8>), String> {
+    let file = options.file.as_ref();
+    let file = file.map_or(&b"build.ninja"[..], |file| std::os::unix::ffi::OsStrExt::as_bytes(&file[..]));
+    let text = read(file).map_err(|error| format!("loading '{}': {error}", String::from_utf8_lossy(file)))?;
+    let graph = manifest::parse(file, &text, &mut read).map_err(|misread| misread.to_string())?;
+    for warning in &graph.warnings {
+        eprintln!("selvedge-make: warning: {warning}");
+    }
+    Ok((graph, file.to_vec()))
+}
+
+impl Loaded {
+    /// Loads everything. With `write` the logs are opened too, and their directory is made.
+    fn new(options: &Options, write: bool, stats: &mut Stats) -> Result<Loaded, String> {
+        let (graph, manifest) = stats.time("read the manifest", || graph(options))?;
+        Loaded::with_logs(graph, manifest, write, stats)
+    }
+
+    /// The logs of a graph.
+    pub(crate) fn for_tools(options: &Options) -> Result<Loaded, String> {
+        Loaded::new(options, false, &mut Stats::default())
+    }
+
+    fn with_logs(
+        mut graph: Graph,
+        mut manifest: Vec<u8>,
+        write: bool,
+        stats: &mut Stats,
+    ) -> Result<Loaded, String> {
+        let of_manifest = graph.nodes();
+        let builddir = graph.find_name(b"builddir").and_then(|name| graph.variable(ScopeId(0), name));
+        let directory = as_path(builddir.unwrap_or_default()).to_path_buf();
+        if write && !directory.as_os_str().is_empty() {
+            let made = fs::create_dir_all(&directory);
+            made.map_err(|error| format!("{}: {error}", directory.display()))?;
+        }
+        let in_directory = |name: &str| directory.join(name);
+        let text = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+        let path = in_directory(".ninja_deps");
+        let deps_log = stats.time("read the deps log", || DepsLog::load(path.clone(), &mut graph));
+        let (mut deps_log, warning) = deps_log.map_err(|error| text(&path, error))?;
+        warning.into_iter().for_each(|warning| eprintln!("selvedge-make: warning: {warning}"));
+        let path = in_directory(".ninja_log");
+        let build_log = stats.time("read the build log", || BuildLog::load(path.clone(), &graph));
+        let (mut build_log, warning) = build_log.map_err(|error| text(&path, error))?;
+        warning.into_iter().for_each(|warning| eprintln!("selvedge-make: warning: {warning}"));
+        if write {
+            build_log.open(&graph).map_err(|error| text(&in_directory(".ninja_log"), error))?;
+            deps_log.open(&graph).map_err(|error| text(&in_directory(".ninja_deps"), error))?;
+        }
+        canonicalize(&mut manifest);
+        let project = Project::new(graph, of_manifest, build_log, deps_log);
+        Ok(Loaded { project, manifest, directory })
+    }
+
+    /// Builds the manifest, then the targets. `None`: the manifest is another one now.
+    fn build(self, options: &Options, stats: &mut Stats) -> Result<Option<u8>, String> {
+        let Loaded { mut project, manifest, directory } = self;
+        let settings = settings(options, &directory)?;
+        let targets = targets(&project.graph, &options.targets)?;
+        let own = project.graph.find(&manifest).filter(|node| project.graph.maker(*node).is_some());
+        let all: Vec<_> = own.iter().chain(&targets).copied().collect();
+        stats.time("look at files", || project.look(&all));
+        let project = Rc::new(RefCell::new(project));
+        if let Some(own) = own {
+            let before = project.borrow_mut().mtime(own).ok();
+            visit(&project, &[own])?;
+            match build::build(&project, &[own], &settings)? {
+                Outcome::Done(0) => {}
+                Outcome::Done(_) if options.dry_run => {}
+                Outcome::Done(_) => {
+                    let now = crate::disk::mtime(&manifest).ok();
+                    if now != before || project.borrow_mut().is_dirty(own) {
+                        return Ok(None);
+                    }
+                }
+                other => {
+                    return match stopped(other)? {
+                        INTERRUPTED => Ok(Some(INTERRUPTED)),
+                        _ => Err("rebuilding the manifest: subcommand failed".into()),
+                    };
+                }
+            }
+        }
+        let targets = stats.time("find what is dirty", || visit(&project, &targets))?;
+        let outcome = stats.time("build", || build::build(&project, &targets, &settings));
+        if settings.clock.exists() && !options.dry_run {
+            let _ = fs::remove_file(&settings.clock);
+        }
+        let outcome = outcome?;
+        if options.stats {
+            stats.print(&project.borrow());
+        }
+        if outcome == Outcome::Done(0) && !options.quiet {
+            println!("selvedge-make: no work to do.");
+        }
+        stopped(outcome).map(Some)
+    }
+}
+
+/// The status of the process.
+fn stopped(outcome: Outcome) -> Result<u8, String> {
+    match outcome {
+        Outcome::Done(_) => Ok(0),
+        Outcome::Stopped(reason) => {
+            println!("selvedge-make: build stopped: {reason}.");
+            Ok(1)
+        }
+        Outcome::Interrupted => {
+            println!("selvedge-make: build stopped: interrupted by user.");
+            Ok(INTERRUPTED)
+        }
+    }
+}
+
+/// Visits the targets, and the validations of what is before them. Returns them all.
+fn visit(project: &RefCell<Project>, targets: &[NodeId]) -> Result<Vec<NodeId>, String> {
+    let mut project = project.borrow_mut();
+    let mut all = targets.to_vec();
+    let mut next = 0;
+    while let Some(target) = all.get(next).copied() {
+        next += 1;
+        let visited = project.visit(target);
+        build::explain(&mut project);
+        for validation in visited? {
+            if !all.contains(&validation) {
+                all.push(validation);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn settings(options: &Options, directory: &Path) -> Result<build::Settings, String> {
+    let makeflags = std::env::var("MAKEFLAGS").unwrap_or_default();
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    // As ninja: two more than there are, because some wait for the disk.
+    let usual = if cpus <= 2 { cpus + 1 } else { cpus + 2 };
+    let mut jobs = match options.jobs {
+        Some(0) => None,
+        Some(jobs) => Some(jobs),
+        None => Some(usual),
+    };
+    let jobserver = if options.jobserver {
+        let server = Jobserver::new(jobs.unwrap_or(usual));
+        Some(Arc::new(server.map_err(|error| format!("--jobserver: {error}"))?))
+    } else if options.jobs.is_none() && !options.dry_run {
+        Jobserver::from_makeflags(&makeflags).map(Arc::new)
+    } else {
+        None
+    };
+    if jobserver.is_some() {
+        jobs = None;
+    }
+    let understands = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
+    Ok(build::Settings {
+        jobs,
+        failures: match options.failures.unwrap_or(1) {
+            0 => None,
+            failures => Some(failures),
+        },
+        load: options.load.filter(|load| *load > 0.0),
+        dry_run: options.dry_run,
+        keep_depfile: options.keep_depfile,
+        keep_rspfile: options.keep_rspfile,
+        style: Style {
+            verbose: options.verbose,
+            quiet: options.quiet,
+            format: std::env::var("NINJA_STATUS").unwrap_or_else(|_| "[%f/%t] ".into()),
+            terminal: std::io::stdout().is_terminal() && understands,
+        },
+        timeline: options.timeline.clone(),
+        jobserver,
+        clock: directory.join(".ninja_lock"),
+    })
+}
+
+/// The nodes that the user names, or the default ones.
+pub(crate) fn targets(graph: &Graph, names: &[String]) -> Result<Vec<NodeId>, String> {
+    if names.is_empty() {
+        let targets = graph.default_targets();
+        if targets.is_empty() && !graph.edges.is_empty() {
+            return Err("could not determine root nodes of build graph".into());
+        }
+        return Ok(targets);
+    }
+    names.iter().map(|name| target(graph, name)).collect()
+}
+
+fn target(graph: &Graph, name: &str) -> Result<NodeId, String> {
+    let mut path = name.as_bytes().to_vec();
+    let first_use = path.last() == Some(&b'^');
+    if first_use {
+        path.pop();
+    }
+    canonicalize(&mut path);
+    let node = graph.find(&path).ok_or_else(|| unknown(graph, name))?;
+    if !first_use {
+        return Ok(node);
+    }
+    let uses = graph.edge_ids().filter(|edge| graph.inputs(*edge).any(|input| input == node));
+    let output = uses.map(|edge| graph.outputs(edge).next()).next().flatten();
+    output.ok_or_else(|| format!("'{name}' has no out edge"))
+}
+
+fn unknown(graph: &Graph, name: &str) -> String {
+    let hint = match name {
+        "clean" => ", did you mean 'selvedge-make -t clean'?".to_string(),
+        "help" => ", did you mean 'selvedge-make -h'?".to_string(),
+        _ => {
+            let known = graph.edge_ids().flat_map(|edge| graph.files_of(edge, Files::Outputs));
+            let close =
+                known.map(|node| graph.path_text(*node)).map(|path| (distance(&path, name), path)).min();
+            match close {
+                Some((distance, path)) if distance <= 3 => format!(", did you mean '{path}'?"),
+                _ => String::new(),
+            }
+        }
+    };
+    format!("unknown target '{name}'{hint}")
+}
+
+/// How many letters have to be put in, left out or replaced.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<_> = b.chars().collect();
+    let mut row: Vec<_> = (0..=b.len()).collect();
+    for (line, from) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
+        for (column, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[b.len()]
+}

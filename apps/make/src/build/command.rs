@@ -1,0 +1,74 @@
+//! One command: a child process, what it writes, and how it ends.
+
+use selvedge_io::pipe::Receiver;
+use selvedge_io::process::{Child, Command};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::{ExitStatus, Stdio};
+
+use crate::shell;
+
+/// A command that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    /// What it writes, unless it has the terminal.
+    output: Option<Receiver>,
+}
+
+impl Running {
+    /// Starts a command. A program that cannot be started directly is left to the shell, which says
+    /// why.
+    ///
+    /// A command that has the `console` has the streams of this process, and is in its process
+    /// group: Ctrl-C reaches it. Every other one has a group of its own, no input, and one pipe for
+    /// both of its outputs.
+    pub(super) async fn start(command: &[u8], console: bool, makeflags: Option<&str>) -> io::Result<Running> {
+        if let Some(words) = shell::words(command) {
+            let mut direct = std::process::Command::new(OsStr::from_bytes(&words[0]));
+            direct.args(words[1..].iter().map(|word| OsStr::from_bytes(word)));
+            if let Ok(running) = Running::spawn(direct, console, makeflags).await {
+                return Ok(running);
+            }
+        }
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.arg("-c").arg(OsStr::from_bytes(command));
+        Running::spawn(shell, console, makeflags).await
+    }
+
+    async fn spawn(
+        mut command: std::process::Command,
+        console: bool,
+        makeflags: Option<&str>,
+    ) -> io::Result<Running> {
+        if let Some(flags) = makeflags {
+            command.env("MAKEFLAGS", flags);
+        }
+        let mut output = None;
+        if !console {
+            let (reader, writer) = io::pipe()?;
+            command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
+            output = Some(Receiver::from_fd(reader.into())?);
+        }
+        // The writing ends of the pipe are closed here with the `Command`, so the pipe ends with
+        // the child.
+        let child = Command::from(command).spawn().await?;
+        Ok(Running { child, output })
+    }
+
+    /// The number of its process, and of its group if it has one.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end.
+    pub(super) async fn end(mut self) -> io::Result<(ExitStatus, Vec<u8>)> {
+        let output = match self.output.take() {
+            Some(output) => output.read_to_end().await?,
+            None => Vec::new(),
+        };
+        Ok((self.child.wait().await?, output))
+    }
+}

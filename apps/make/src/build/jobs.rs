@@ -1,0 +1,121 @@
+//! What a command needs before it starts: room in its pool, one of the `-j` permits, a token of the
+//! job server, and a load that is low enough.
+
+use selvedge_core::Local;
+use selvedge_io::pipe::Receiver;
+use selvedge_io::time::sleep;
+use selvedge_scope::{Selected, select};
+use selvedge_sync::{Permit, Semaphore};
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Settings;
+use super::jobserver::Jobserver;
+use crate::graph::{Graph, PoolId};
+
+/// How long a command waits before it looks at the load again.
+const LOAD_LOOKS: Duration = Duration::from_millis(200);
+
+/// The semaphores of a build.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    permits: Semaphore<Local>,
+    /// By the numbers of pools; `None` is a pool without limit.
+    pools: Vec<Option<Semaphore<Local>>>,
+    tokens: Option<Tokens>,
+    load: Option<f64>,
+    running: Cell<u32>,
+}
+
+#[derive(Debug)]
+struct Tokens {
+    server: Arc<Jobserver>,
+    pipe: Receiver,
+    /// The token of the first command, which lies in no pipe.
+    first: Semaphore<Local>,
+}
+
+/// What a command has while it runs.
+#[derive(Debug)]
+pub(super) struct Job<'a> {
+    jobs: &'a Jobs,
+    _pool: Option<Permit<'a, Local>>,
+    _permit: Permit<'a, Local>,
+    token: Option<Grant<'a>>,
+}
+
+#[derive(Debug)]
+enum Grant<'a> {
+    First(#[expect(dead_code, reason = "held until the command ends")] Permit<'a, Local>),
+    FromPipe(&'a Jobserver, u8),
+}
+
+impl Jobs {
+    pub(super) fn new(graph: &Graph, options: &Settings) -> io::Result<Jobs> {
+        let permits = options.jobs.unwrap_or(u32::MAX).min(<Semaphore>::PERMITS_MAX);
+        let pool =
+            |depth: u32| (depth > 0).then(|| Semaphore::new_local(depth.min(<Semaphore>::PERMITS_MAX)));
+        let tokens = match &options.jobserver {
+            Some(server) => {
+                let (server, pipe) = (server.clone(), server.tokens()?);
+                Some(Tokens { server, pipe, first: Semaphore::new_local(1) })
+            }
+            None => None,
+        };
+        Ok(Jobs {
+            permits: Semaphore::new_local(permits),
+            pools: graph.pools.iter().map(|entry| pool(entry.depth)).collect(),
+            tokens,
+            load: options.load,
+            running: Cell::new(0),
+        })
+    }
+
+    /// Waits until a command of this pool may start. The room in the pool comes first, so that a
+    /// command that waits for it takes no permit from others.
+    pub(super) async fn wait(&self, pool: PoolId) -> io::Result<Job<'_>> {
+        let room = match &self.pools[pool.index()] {
+            Some(pool) => Some(pool.acquire().await),
+            None => None,
+        };
+        let permit = self.permits.acquire().await;
+        let token = match &self.tokens {
+            Some(tokens) => Some(tokens.take().await?),
+            None => None,
+        };
+        // One command runs at least, however high the load is.
+        while self.running.get() > 0 && self.load.is_some_and(|most| load() > most) {
+            sleep(LOAD_LOOKS).await;
+        }
+        self.running.set(self.running.get() + 1);
+        Ok(Job { jobs: self, _pool: room, _permit: permit, token })
+    }
+}
+
+impl Tokens {
+    async fn take(&self) -> io::Result<Grant<'_>> {
+        let mut token = [0];
+        match select((self.first.acquire(), self.pipe.read_exact(&mut token))).await {
+            Selected::First(permit) => Ok(Grant::First(permit)),
+            Selected::Second(read) => read.map(|()| Grant::FromPipe(&self.server, token[0])),
+            _ => unreachable!("two branches"),
+        }
+    }
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        self.jobs.running.set(self.jobs.running.get() - 1);
+        if let Some(Grant::FromPipe(server, token)) = self.token.take() {
+            server.give_back(token);
+        }
+    }
+}
+
+/// The number of processes that wanted a CPU in the last minute.
+fn load() -> f64 {
+    // The kernel counts in parts of 65,536.
+    rustix::system::sysinfo().loads[0] as f64 / 65_536.0
+}

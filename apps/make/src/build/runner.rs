@@ -1,0 +1,314 @@
+//! The threads of a build: one for each edge that is not up to date.
+//!
+//! The program is the paper's [`make`](self#paper). The graph is not walked: each edge that may
+//! have to run has a thread and an [`MVar`] that is empty at first. The thread
+//!
+//! 1. reads the `MVar` of each edge before it, which waits until that edge has ended;
+//! 2. decides whether the edge must run: a command before it may have left its outputs as they
+//!    were;
+//! 3. waits for a permit of the semaphore that `-j` sets, and runs the command;
+//! 4. fills its own `MVar`, which lets the edges behind it go on.
+//!
+//! An edge that is up to date has no thread: what is behind it does not wait for it. The `MVar`
+//! says whether the edge has succeeded, so a failure travels to everything behind it. A dyndep file
+//! adds inputs to edges while they wait: the thread that has made the file starts the threads of
+//! edges that were not needed before, and a thread looks at its inputs again until there is no new
+//! one.
+//!
+//! All threads run on one OS thread, because they hardly compute; the commands are processes.
+//!
+//! # Paper
+//! [HMP05 §7.2], with what its third footnote leaves open: the build stops at the first failure.
+
+use selvedge_core::{Local, detach_local, round_robin_with};
+use selvedge_io::EventLoop;
+use selvedge_io::signal::{Signal, signals};
+use selvedge_io::time::sleep;
+use selvedge_sync::MVar;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::Settings;
+use super::jobs::Jobs;
+use super::status::Status;
+use super::timeline::Timeline;
+use crate::graph::{EdgeId, NodeId};
+use crate::project::Project;
+
+/// How an edge has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Its outputs are up to date.
+    Made,
+    /// It failed, or was not run because another one failed or the build was interrupted.
+    NotMade,
+}
+
+/// How a build has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything is up to date; this many commands were run.
+    Done(u32),
+    /// For the user: why the build stopped.
+    Stopped(String),
+    /// A signal stopped it.
+    Interrupted,
+}
+
+/// The variable that an edge fills when it has ended.
+type Variable = Rc<MVar<Ended, Local>>;
+
+/// What the threads share.
+pub(super) struct Runner {
+    pub(super) project: Rc<RefCell<Project>>,
+    pub(super) options: Settings,
+    pub(super) jobs: Jobs,
+    pub(super) status: RefCell<Status>,
+    pub(super) timeline: RefCell<Timeline>,
+    targets: Vec<NodeId>,
+    /// By the numbers of edges: the variable that is filled when the edge has ended.
+    cells: RefCell<Vec<Option<Variable>>>,
+    /// The threads that have not ended, and the variable that the last one fills.
+    unfinished: Cell<usize>,
+    all_ended: MVar<(), Local>,
+    /// The commands that run, by their edges, with their processes.
+    pub(super) running: RefCell<BTreeMap<EdgeId, u32>>,
+    pub(super) failures: Cell<u32>,
+    pub(super) interrupted: Cell<Option<Signal>>,
+    /// What went wrong beside commands.
+    error: RefCell<Option<String>>,
+    /// The file that tells the file system's clock.
+    pub(super) clock: Option<File>,
+}
+
+/// Makes the targets, which have been visited.
+///
+/// # Errors
+/// For the user: a file is missing that no edge makes, or the system gives no event loop.
+pub fn build(
+    project: &Rc<RefCell<Project>>,
+    targets: &[NodeId],
+    options: &Settings,
+) -> Result<Outcome, String> {
+    let edges = project.borrow_mut().plan(targets)?;
+    let text = |error: io::Error| error.to_string();
+    if edges.is_empty() {
+        return Ok(Outcome::Done(0));
+    }
+    let clock = match options.dry_run {
+        true => None,
+        false => Some(File::create(&options.clock).map_err(text)?),
+    };
+    let mut events = EventLoop::new().map_err(text)?;
+    let (options, targets, project) = (options.clone(), targets.to_vec(), project.clone());
+    let ended = round_robin_with(&mut events, async move {
+        let jobs = Jobs::new(&project.borrow().graph, &options)?;
+        let runner = Rc::new(Runner {
+            jobs,
+            project,
+            status: RefCell::new(Status::new(options.style.clone())),
+            timeline: RefCell::default(),
+            targets,
+            cells: RefCell::default(),
+            unfinished: Cell::new(0),
+            all_ended: MVar::empty_local(),
+            running: RefCell::default(),
+            failures: Cell::new(0),
+            interrupted: Cell::new(None),
+            error: RefCell::default(),
+            clock,
+            options,
+        });
+        let signals = signals(&[Signal::INT, Signal::TERM, Signal::HUP])?;
+        detach_local(obey(runner.clone(), signals));
+        if runner.options.style.terminal {
+            detach_local(tick(runner.clone()));
+        }
+        runner.start(edges);
+        runner.all_ended.take().await;
+        let outcome = runner.outcome();
+        io::Result::Ok(outcome)
+    });
+    ended.map_err(|error| error.to_string())?.map_err(text)
+}
+
+/// Passes signals on to the commands. The second one kills them.
+async fn obey(runner: Rc<Runner>, mut signals: selvedge_io::signal::Signals) {
+    while let Ok(signal) = signals.next().await {
+        let again = runner.interrupted.replace(Some(signal)).is_some();
+        let signal = if again { rustix::process::Signal::KILL } else { passed_on(signal) };
+        for process in runner.running.borrow().values() {
+            let process = i32::try_from(*process).ok().and_then(rustix::process::Pid::from_raw);
+            if let Some(process) = process {
+                // The command may have ended already.
+                let _ = rustix::process::kill_process_group(process, signal);
+            }
+        }
+    }
+}
+
+fn passed_on(signal: Signal) -> rustix::process::Signal {
+    rustix::process::Signal::from_named_raw(signal.as_raw()).unwrap_or(rustix::process::Signal::TERM)
+}
+
+async fn tick(runner: Rc<Runner>) {
+    loop {
+        sleep(Duration::from_secs(1)).await;
+        runner.status.borrow_mut().tick();
+    }
+}
+
+/// The thread of an edge.
+async fn thread_of(runner: Rc<Runner>, edge: EdgeId) {
+    let ended = match runner.make(edge).await {
+        Ok(ended) => ended,
+        Err(error) => {
+            runner.error.borrow_mut().get_or_insert(error);
+            Ended::NotMade
+        }
+    };
+    let cell =
+        runner.cells.borrow()[edge.index()].clone().expect("the edge has a thread, so it has a variable");
+    cell.try_put(ended).expect("the edge's own thread fills its variable");
+    runner.unfinished.set(runner.unfinished.get() - 1);
+    if runner.unfinished.get() == 0 {
+        runner.all_ended.put(()).await;
+    }
+}
+
+/// The paper's `readMVar`: waits until the variable is full, and leaves it so.
+async fn read(cell: &MVar<Ended, Local>) -> Ended {
+    let ended = cell.take().await;
+    // Nothing else runs on this OS thread between the two, and the edge's thread has filled the
+    // variable already.
+    cell.try_put(ended).expect("the value was just taken out");
+    ended
+}
+
+impl Runner {
+    /// Starts the threads of edges.
+    fn start(self: &Rc<Runner>, edges: Vec<EdgeId>) {
+        let project = self.project.borrow();
+        let mut cells = self.cells.borrow_mut();
+        cells.resize(project.graph.edges.len(), None);
+        for edge in &edges {
+            cells[edge.index()] = Some(Rc::new(MVar::empty_local()));
+            let counts = project.is_wanted(*edge) && !project.graph.is_phony(*edge);
+            self.status.borrow_mut().total += u32::from(counts);
+        }
+        self.unfinished.set(self.unfinished.get() + edges.len());
+        for edge in edges {
+            detach_local(thread_of(self.clone(), edge));
+        }
+    }
+
+    /// Whether no other command is to be started.
+    pub(super) fn stopped(&self) -> bool {
+        let failed = self.options.failures.is_some_and(|most| self.failures.get() >= most);
+        failed || self.interrupted.get().is_some() || self.error.borrow().is_some()
+    }
+
+    async fn make(self: &Rc<Runner>, edge: EdgeId) -> Result<Ended, String> {
+        if self.inputs(edge).await == Ended::NotMade || self.stopped() {
+            return Ok(Ended::NotMade);
+        }
+        let (must_run, phony) = {
+            let mut project = self.project.borrow_mut();
+            let must_run = project.must_run(edge)?;
+            explain(&mut project);
+            let phony = project.graph.is_phony(edge);
+            let counted = project.is_wanted(edge) && !phony;
+            let mut status = self.status.borrow_mut();
+            match (must_run && !phony, counted) {
+                (true, false) => status.total += 1,
+                (false, true) => status.total -= 1,
+                _ => {}
+            }
+            (must_run, phony)
+        };
+        if must_run && !phony && self.run(edge).await? == Ended::NotMade {
+            return Ok(Ended::NotMade);
+        }
+        self.read_dyndeps(edge)?;
+        Ok(Ended::Made)
+    }
+
+    /// Waits for the edges before this one.
+    async fn inputs(&self, edge: EdgeId) -> Ended {
+        let mut known = Vec::new();
+        loop {
+            let cells: Vec<_> = {
+                let (project, cells) = (self.project.borrow(), self.cells.borrow());
+                let inputs = project.graph.inputs(edge).chain(project.deps_of(edge));
+                let makers = inputs.filter_map(|input| project.graph.maker(input));
+                makers.filter_map(|maker| cells[maker.index()].clone()).collect()
+            };
+            // A dyndep file may have come while this thread waited, and with it more inputs.
+            if cells.len() == known.len() {
+                return Ended::Made;
+            }
+            for cell in &cells {
+                if !known.iter().any(|other| Rc::ptr_eq(other, cell)) && read(cell).await == Ended::NotMade {
+                    return Ended::NotMade;
+                }
+            }
+            known = cells;
+        }
+    }
+
+    /// Reads the dyndep files that the edge has made, and starts the threads of the edges that have
+    /// become necessary.
+    fn read_dyndeps(self: &Rc<Runner>, edge: EdgeId) -> Result<(), String> {
+        let mut edges = Vec::new();
+        {
+            let mut project = self.project.borrow_mut();
+            let outputs: Vec<_> = project.graph.outputs(edge).collect();
+            for output in outputs {
+                if project.is_pending_dyndep(output) && !self.options.dry_run {
+                    project.dyndep_made(output, &self.targets)?;
+                    edges.extend(project.plan(&self.targets)?);
+                    explain(&mut project);
+                }
+            }
+        }
+        if !edges.is_empty() {
+            self.start(edges);
+        }
+        Ok(())
+    }
+
+    fn outcome(&self) -> Outcome {
+        let mut status = self.status.borrow_mut();
+        status.close_line();
+        if let Some(path) = &self.options.timeline
+            && let Err(error) = self.timeline.borrow().write(path)
+        {
+            return Outcome::Stopped(format!("{}: {error}", path.display()));
+        }
+        if self.interrupted.get().is_some() {
+            return Outcome::Interrupted;
+        }
+        if let Some(error) = self.error.take() {
+            return Outcome::Stopped(error);
+        }
+        match (self.failures.get(), self.options.failures) {
+            (0, _) => Outcome::Done(status.finished()),
+            (failures, Some(most)) if failures >= most && most > 1 => {
+                Outcome::Stopped("subcommands failed".into())
+            }
+            (_, Some(1)) => Outcome::Stopped("subcommand failed".into()),
+            _ => Outcome::Stopped("cannot make progress due to previous errors".into()),
+        }
+    }
+}
+
+/// Shows the explanations that have come together.
+pub(crate) fn explain(project: &mut Project) {
+    for reason in project.explanations.iter_mut().flat_map(std::mem::take) {
+        eprintln!("selvedge-make explain: {reason}");
+    }
+}

@@ -1,0 +1,202 @@
+//! What the user sees of a build: a line for each command, and its output in one piece.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use crate::graph::EdgeId;
+
+/// What is shown.
+#[derive(Clone, Debug)]
+pub struct Style {
+    /// Whole commands instead of their descriptions.
+    pub verbose: bool,
+    /// Nothing but failures.
+    pub quiet: bool,
+    /// The beginning of each line, as `NINJA_STATUS` has it: `%s` commands that were started, `%t`
+    /// all, `%p` per cent finished, `%r` running, `%u` not started, `%f` finished, `%o` finished in
+    /// a second, `%e` seconds so far, `%w` the same as minutes and seconds, `%E` seconds to come,
+    /// `%W` the same as minutes and seconds, `%%` a per cent sign.
+    pub format: String,
+    /// Whether the standard output is a terminal that understands escapes.
+    pub terminal: bool,
+}
+
+/// How long the longest command runs before the line on a terminal names it.
+const LONG: Duration = Duration::from_secs(2);
+
+/// The numbers of a build, and what has been written of it.
+#[derive(Debug)]
+pub(super) struct Status {
+    style: Style,
+    pub(super) total: u32,
+    started: u32,
+    finished: u32,
+    began: Instant,
+    running: BTreeMap<EdgeId, (String, Instant)>,
+    /// Whether the last line may be overwritten.
+    line_open: bool,
+    /// What was written while a command had the terminal.
+    held: Option<Vec<u8>>,
+}
+
+impl Status {
+    pub(super) fn new(style: Style) -> Status {
+        let (total, started, finished) = (0, 0, 0);
+        let (began, running) = (Instant::now(), BTreeMap::new());
+        Status { style, total, started, finished, began, running, line_open: false, held: None }
+    }
+
+    /// The time since the build began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(super) fn finished(&self) -> u32 {
+        self.finished
+    }
+
+    fn write(&mut self, text: &[u8]) {
+        match &mut self.held {
+            Some(held) => held.extend_from_slice(text),
+            None => {
+                // A reader that has gone misses the text and nothing else.
+                let mut stdout = io::stdout().lock();
+                let _ = stdout.write_all(text).and_then(|()| stdout.flush());
+            }
+        }
+    }
+
+    /// A command begins.
+    pub(super) fn start(&mut self, edge: EdgeId, shown: &str, console: bool) {
+        self.started += 1;
+        self.running.insert(edge, (shown.to_string(), Instant::now()));
+        if console {
+            self.line(shown, true);
+            self.close_line();
+            self.held = Some(Vec::new());
+        } else if self.style.terminal {
+            self.line(shown, false);
+        }
+    }
+
+    /// A command has ended. `failure` is what is said of it.
+    pub(super) fn end(
+        &mut self,
+        edge: EdgeId,
+        shown: &str,
+        console: bool,
+        failure: Option<&str>,
+        output: &[u8],
+    ) {
+        self.running.remove(&edge);
+        self.finished += 1;
+        if console {
+            let held = self.held.take().unwrap_or_default();
+            self.write(&held);
+        } else if !self.style.quiet {
+            self.line(shown, !self.style.terminal);
+        }
+        if failure.is_some() || !output.is_empty() {
+            self.close_line();
+        }
+        if let Some(failure) = failure {
+            self.write(failure.as_bytes());
+        }
+        self.write(output);
+        if output.last().is_some_and(|last| *last != b'\n') {
+            self.write(b"\n");
+        }
+    }
+
+    /// The line on a terminal names the command that runs longest.
+    pub(super) fn tick(&mut self) {
+        let longest = self.running.values().min_by_key(|(_, since)| *since);
+        let Some((shown, since)) = longest.filter(|(_, since)| since.elapsed() >= LONG) else { return };
+        let text = format!("{shown} ({} s)", since.elapsed().as_secs());
+        if self.held.is_none() {
+            self.line(&text, false);
+        }
+    }
+
+    /// A line, which stays if it is `whole`.
+    fn line(&mut self, shown: &str, whole: bool) {
+        if self.style.quiet {
+            return;
+        }
+        let mut line = self.prefix();
+        line.push_str(shown);
+        if self.style.terminal && !self.style.verbose {
+            let width = rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| size.ws_col);
+            let line = elide(&line.replace('\n', " "), usize::from(width).max(10));
+            self.write(format!("\r{line}\x1b[K").as_bytes());
+            self.line_open = true;
+            if whole {
+                self.close_line();
+            }
+        } else {
+            line.push('\n');
+            self.write(line.as_bytes());
+        }
+    }
+
+    /// What follows begins on a new line.
+    pub(super) fn close_line(&mut self) {
+        if std::mem::take(&mut self.line_open) {
+            self.write(b"\n");
+        }
+    }
+
+    fn prefix(&self) -> String {
+        let mut prefix = String::new();
+        let running = self.running.len();
+        let seconds = self.elapsed().as_secs_f64();
+        let left = match self.finished {
+            0 => None,
+            done => Some(seconds / f64::from(done) * f64::from(self.total.saturating_sub(done))),
+        };
+        let clock = |seconds: f64| format!("{:02}:{:02}", seconds as u64 / 60, seconds as u64 % 60);
+        let unknown = || "?".to_string();
+        let mut characters = self.style.format.chars();
+        while let Some(character) = characters.next() {
+            if character != '%' {
+                prefix.push(character);
+                continue;
+            }
+            let written = match characters.next() {
+                Some('s') => write!(prefix, "{}", self.started),
+                Some('t') => write!(prefix, "{}", self.total),
+                Some('r') => write!(prefix, "{running}"),
+                Some('u') => write!(prefix, "{}", self.total.saturating_sub(self.started)),
+                Some('f') => write!(prefix, "{}", self.finished),
+                Some('p') => write!(prefix, "{:3}%", self.finished * 100 / self.total.max(1)),
+                Some('o' | 'c') if seconds > 0.0 => {
+                    write!(prefix, "{:.1}", f64::from(self.finished) / seconds)
+                }
+                Some('e') => write!(prefix, "{seconds:.3}"),
+                Some('w') => write!(prefix, "{}", clock(seconds)),
+                Some('E') => write!(prefix, "{}", left.map_or_else(unknown, |left| format!("{left:.3}"))),
+                Some('W') => write!(prefix, "{}", left.map_or_else(unknown, clock)),
+                Some('%') => write!(prefix, "%"),
+                Some(other) => write!(prefix, "%{other}"),
+                None => write!(prefix, "%"),
+            };
+            written.expect("a string takes all");
+        }
+        prefix
+    }
+}
+
+/// A line of at most `width` columns: the middle of a longer one is left out.
+fn elide(line: &str, width: usize) -> String {
+    let length = line.chars().count();
+    if length < width {
+        return line.to_string();
+    }
+    let kept = width.saturating_sub(4);
+    let (head, tail) = (kept / 2, kept - kept / 2);
+    let start: String = line.chars().take(head).collect();
+    let end: String = line.chars().skip(length - tail).collect();
+    format!("{start}...{end}")
+}

@@ -1,0 +1,57 @@
+//! The times of all commands as a trace that Chrome and Perfetto show.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::json::json;
+
+/// One command.
+#[derive(Clone, Debug)]
+struct Lap {
+    name: String,
+    lane: usize,
+    start: Duration,
+    end: Duration,
+}
+
+/// The commands that have ended, and the lanes of those that run.
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    spans: Vec<Lap>,
+    taken: Vec<bool>,
+}
+
+impl Timeline {
+    /// A command begins. Returns its lane, which is free until it ends.
+    pub(super) fn begin(&mut self) -> usize {
+        let lane = self.taken.iter().position(|taken| !taken).unwrap_or(self.taken.len());
+        self.taken.resize(self.taken.len().max(lane + 1), false);
+        self.taken[lane] = true;
+        lane
+    }
+
+    /// The command in this lane has ended.
+    pub(super) fn end(&mut self, lane: usize, name: String, start: Duration, end: Duration) {
+        self.taken[lane] = false;
+        self.spans.push(Lap { name, lane, start, end });
+    }
+
+    /// Writes the trace.
+    pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
+        let mut text = "{\"traceEvents\":[\n".to_string();
+        for (index, span) in self.spans.iter().enumerate() {
+            let name = json(span.name.as_bytes());
+            let (start, length) = (span.start.as_micros(), (span.end - span.start).as_micros());
+            let comma = if index + 1 < self.spans.len() { "," } else { "" };
+            let lane = span.lane;
+            writeln!(
+                text,
+                "{{\"name\":{name},\"cat\":\"command\",\"ph\":\"X\",\"ts\":{start},\"dur\":{length},\"pid\":0,\"tid\":{lane}}}{comma}"
+            )
+            .expect("a string takes all");
+        }
+        text.push_str("]}\n");
+        std::fs::write(path, text)
+    }
+}

@@ -1,0 +1,57 @@
+//! Looks at files: which are there, and how old they are.
+
+use rustix::fs::{AtFlags, CWD, statat};
+use rustix::io::Errno;
+use std::io;
+use std::thread;
+
+use crate::graph::{Graph, NodeId};
+
+/// The mtime of a file that is not there.
+pub const MISSING: i64 = 0;
+
+/// Fewer files than this are looked at by one OS thread.
+const WORTH_A_THREAD: usize = 1000;
+
+/// When a file was last written, in nanoseconds since 1970; [`MISSING`] if it is not there.
+///
+/// # Errors
+/// If the kernel does not tell, with the path.
+pub fn mtime(path: &[u8]) -> io::Result<i64> {
+    match statat(CWD, path, AtFlags::empty()) {
+        Ok(stat) => {
+            let nanoseconds = stat.st_mtime.saturating_mul(1_000_000_000);
+            let mtime = nanoseconds.saturating_add(i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
+            // Some tools set all files to 1970. These are there.
+            Ok(if mtime == MISSING { 1 } else { mtime })
+        }
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(MISSING),
+        Err(error) => {
+            let path = String::from_utf8_lossy(path);
+            Err(io::Error::new(io::Error::from(error).kind(), format!("stat({path}): {error}")))
+        }
+    }
+}
+
+/// [`mtime`] of many nodes, in their order. Many are shared out among OS threads, because the
+/// kernel takes most of the time of a build that has nothing to do for this. `None` where the
+/// kernel does not tell: the caller asks again when it needs that node.
+pub fn mtimes(graph: &Graph, nodes: &[NodeId]) -> Vec<Option<i64>> {
+    let look = |nodes: &[NodeId]| -> Vec<Option<i64>> {
+        nodes.iter().map(|node| mtime(graph.path(*node)).ok()).collect()
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(nodes.len() / WORTH_A_THREAD);
+    if threads < 2 {
+        return look(nodes);
+    }
+    let chunks: Vec<_> = nodes.chunks(nodes.len().div_ceil(threads)).collect();
+    let look = &look;
+    thread::scope(|scope| {
+        let started: Vec<_> = chunks[1..].iter().map(|chunk| scope.spawn(move || look(chunk))).collect();
+        let mut all = look(chunks[0]);
+        for thread in started {
+            all.extend(thread.join().expect("looking at files does not panic"));
+        }
+        all
+    })
+}

@@ -1,0 +1,156 @@
+//! Dyndep files: inputs and outputs of edges that are known only when a command of the build has
+//! written them down. The graph grows while it is built.
+
+use crate::canonical::canonicalize;
+use crate::graph::{EdgeId, Found, Graph, NodeId};
+use crate::manifest::{Lexer, Misread, Token, Word};
+
+/// Reads the dyndep file `file`, and adds what it says to the graph.
+///
+/// # Errors
+/// [`Misread`] if the file cannot be understood; a message if it does not speak of exactly the
+/// edges that name it, or if two edges make the same output. No edge has changed then.
+pub fn load(graph: &mut Graph, file: NodeId, text: &[u8]) -> Result<Vec<EdgeId>, String> {
+    let path = graph.path(file).to_vec();
+    let found = parse(graph, &path, text).map_err(|misread| misread.to_string())?;
+    let name = String::from_utf8_lossy(&path);
+    for (edge, _) in &found {
+        if graph.edge(*edge).dyndep != Some(file) {
+            let output = graph.outputs(*edge).next().map(|output| graph.path_text(output));
+            let output = output.unwrap_or_default();
+            return Err(format!(
+                "dyndep file '{name}' mentions output '{output}' whose build statement does not have a dyndep binding for the file"
+            ));
+        }
+    }
+    for edge in graph.edge_ids().filter(|edge| graph.edge(*edge).dyndep == Some(file)) {
+        if !found.iter().any(|(of, _)| *of == edge) {
+            let output = graph.outputs(edge).next().map(|output| graph.path_text(output));
+            let output = output.unwrap_or_default();
+            return Err(format!("'{output}' not mentioned in its dyndep file '{name}'"));
+        }
+    }
+    let mut outputs = Vec::new();
+    for (edge, found) in &found {
+        for output in &found.outputs {
+            let taken = graph.maker(*output).is_some() || outputs.iter().any(|(of, _)| of == output);
+            if taken {
+                return Err(format!("multiple rules generate {}", graph.path_text(*output)));
+            }
+            outputs.push((*output, *edge));
+        }
+    }
+    outputs.iter().for_each(|(output, edge)| graph.set_maker(*output, *edge));
+    let edges = found.iter().map(|(edge, _)| *edge).collect();
+    graph.found.extend(found);
+    Ok(edges)
+}
+
+/// The nodes of a list of paths.
+fn nodes(graph: &mut Graph, lexer: &mut Lexer<'_>) -> Result<Vec<NodeId>, Misread> {
+    let mut nodes = Vec::new();
+    while let Some(mut path) = path(lexer)? {
+        canonicalize(&mut path);
+        nodes.push(graph.node(&path));
+    }
+    Ok(nodes)
+}
+
+/// The next path. Variables have no values in a dyndep file.
+fn path(lexer: &mut Lexer<'_>) -> Result<Option<Vec<u8>>, Misread> {
+    let mut words = Vec::new();
+    if !lexer.path(&mut words)? {
+        return Ok(None);
+    }
+    let path = text(&words);
+    if path.is_empty() {
+        return Err(lexer.error("empty path"));
+    }
+    Ok(Some(path))
+}
+
+fn text(words: &[Word<'_>]) -> Vec<u8> {
+    let texts = words.iter().map(|word| match word {
+        Word::Text(text) => *text,
+        Word::Variable(_) => b"",
+    });
+    texts.collect::<Vec<_>>().concat()
+}
+
+/// Reads the text of a dyndep file. It adds nodes to the graph, and nothing else.
+///
+/// # Errors
+/// [`Misread`], with line and column.
+pub fn parse(graph: &mut Graph, file: &[u8], source: &[u8]) -> Result<Vec<(EdgeId, Found)>, Misread> {
+    let mut lexer = Lexer::new(file, source);
+    let mut versioned = false;
+    let mut all: Vec<(EdgeId, Found)> = Vec::new();
+    loop {
+        match lexer.token() {
+            Token::Newline => {}
+            Token::Identifier if !versioned => {
+                if lexer.identifier() != b"ninja_dyndep_version" {
+                    return Err(lexer.error("expected 'ninja_dyndep_version = ...'"));
+                }
+                let mut words = Vec::new();
+                lexer.expect(Token::Equals)?;
+                lexer.value(&mut words)?;
+                let version = text(&words);
+                if version != b"1" && version != b"1.0" {
+                    let version = String::from_utf8_lossy(&version).into_owned();
+                    return Err(lexer.error(format!("unsupported 'ninja_dyndep_version = {version}'")));
+                }
+                versioned = true;
+            }
+            Token::Build if versioned => {
+                let (edge, found) = build(graph, &mut lexer)?;
+                if all.iter().any(|(of, _)| *of == edge) {
+                    return Err(lexer.error("multiple statements for one edge"));
+                }
+                all.push((edge, found));
+            }
+            Token::End if versioned => return Ok(all),
+            Token::End | Token::Build => return Err(lexer.error("expected 'ninja_dyndep_version = ...'")),
+            other => return Err(lexer.unexpected(other)),
+        }
+    }
+}
+
+fn build(graph: &mut Graph, lexer: &mut Lexer<'_>) -> Result<(EdgeId, Found), Misread> {
+    let Some(mut output) = path(lexer)? else { return Err(lexer.error("expected path")) };
+    canonicalize(&mut output);
+    let edge = graph.find(&output).and_then(|output| graph.maker(output));
+    let shown = String::from_utf8_lossy(&output);
+    let edge = edge.ok_or_else(|| lexer.error(format!("no build statement exists for '{shown}'")))?;
+    let mut found = Found::default();
+    if path(lexer)?.is_some() {
+        return Err(lexer.error("explicit outputs not supported"));
+    }
+    if lexer.take(Token::Pipe) {
+        found.outputs = nodes(graph, lexer)?;
+    }
+    lexer.expect(Token::Colon)?;
+    if lexer.name("build command name 'dyndep'")? != b"dyndep" {
+        return Err(lexer.error("expected build command name 'dyndep'"));
+    }
+    if path(lexer)?.is_some() {
+        return Err(lexer.error("explicit inputs not supported"));
+    }
+    if lexer.take(Token::Pipe) {
+        found.inputs = nodes(graph, lexer)?;
+    }
+    if lexer.take(Token::DoublePipe) {
+        return Err(lexer.error("order-only inputs not supported"));
+    }
+    lexer.expect(Token::Newline)?;
+    while lexer.take(Token::Indent) {
+        if lexer.name("variable name")? != b"restat" {
+            return Err(lexer.error("binding is not 'restat'"));
+        }
+        let mut words = Vec::new();
+        lexer.expect(Token::Equals)?;
+        lexer.value(&mut words)?;
+        found.restat = !text(&words).is_empty();
+    }
+    Ok((edge, found))
+}

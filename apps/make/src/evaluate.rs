@@ -1,0 +1,180 @@
+//! The values of an edge's variables.
+//!
+//! A value is looked up in this order: the indented lines below the edge, its rule (its values are
+//! evaluated anew, with the edge's variables), the scope of its file, the scopes around that. If
+//! the edge has no indented line, the scope of its file comes before the rule, as in ninja.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::graph::{EdgeId, Files, Graph, Name, Piece, names};
+
+/// A variable of a rule that needs its own value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circle {
+    /// The variables, from one to the same again.
+    pub variables: Vec<String>,
+}
+
+impl fmt::Display for Circle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cycle in rule variables: {}", self.variables.join(" -> "))
+    }
+}
+
+impl Error for Circle {}
+
+/// Whether the paths of `$in` and `$out` are quoted for the shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paths {
+    /// Quoted where they need it, for commands.
+    Quoted,
+    /// As they are, for names of files.
+    Plain,
+}
+
+/// One evaluation: it knows which variables of the rule it is within.
+struct Evaluation<'a> {
+    graph: &'a Graph,
+    edge: EdgeId,
+    paths: Paths,
+    within: Vec<Name>,
+}
+
+impl Evaluation<'_> {
+    fn variable(&mut self, name: Name, into: &mut Vec<u8>) -> Result<(), Circle> {
+        let graph = self.graph;
+        match name {
+            names::IN => self.list(Files::Inputs, b' ', into),
+            names::IN_NEWLINE => self.list(Files::Inputs, b'\n', into),
+            names::OUT => self.list(Files::Outputs, b' ', into),
+            _ => {
+                let edge = graph.edge(self.edge);
+                let first = match edge.variables {
+                    Some((start, end)) => {
+                        let own = &graph.edge_variables[start as usize..end as usize];
+                        own.iter().rev().find(|(of, _)| *of == name).map(|(_, span)| *span)
+                    }
+                    None => graph.variable_here(edge.scope, name),
+                };
+                if let Some(span) = first {
+                    into.extend_from_slice(span.of(&graph.text));
+                } else if let Some(value) = graph.rules[edge.rule.index()].variable(name) {
+                    return self.of_rule(name, value, into);
+                } else if let Some(value) = graph.variable(edge.scope, name) {
+                    into.extend_from_slice(value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn of_rule(&mut self, name: Name, value: &[Piece], into: &mut Vec<u8>) -> Result<(), Circle> {
+        if let Some(start) = self.within.iter().position(|outer| *outer == name) {
+            let circle = self.within[start..].iter().chain([&name]);
+            let text = |name: &Name| String::from_utf8_lossy(self.graph.name(*name)).into_owned();
+            return Err(Circle { variables: circle.map(text).collect() });
+        }
+        self.within.push(name);
+        for piece in value {
+            match piece {
+                Piece::Text(span) => into.extend_from_slice(span.of(&self.graph.text)),
+                Piece::Variable(name) => self.variable(*name, into)?,
+            }
+        }
+        self.within.pop();
+        Ok(())
+    }
+
+    fn list(&self, files: Files, separator: u8, into: &mut Vec<u8>) {
+        for (index, node) in self.graph.files_of(self.edge, files).iter().enumerate() {
+            if index > 0 {
+                into.push(separator);
+            }
+            match self.paths {
+                Paths::Plain => into.extend_from_slice(self.graph.path(*node)),
+                Paths::Quoted => quote(self.graph.path(*node), into),
+            }
+        }
+    }
+}
+
+/// Appends a path as one word of a shell command.
+pub fn quote(path: &[u8], into: &mut Vec<u8>) {
+    let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+-./".contains(byte);
+    if path.iter().all(safe) {
+        return into.extend_from_slice(path);
+    }
+    into.push(b'\'');
+    for byte in path {
+        match byte {
+            b'\'' => into.extend_from_slice(b"'\\''"),
+            other => into.push(*other),
+        }
+    }
+    into.push(b'\'');
+}
+
+impl Graph {
+    /// Appends the value of an edge's variable.
+    ///
+    /// # Errors
+    /// [`Circle`] if a variable of the rule needs its own value.
+    pub fn evaluate(&self, edge: EdgeId, name: Name, paths: Paths, into: &mut Vec<u8>) -> Result<(), Circle> {
+        Evaluation { graph: self, edge, paths, within: Vec::new() }.variable(name, into)
+    }
+
+    /// The value of an edge's variable, with paths as [`Paths::Quoted`].
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    pub fn value(&self, edge: EdgeId, name: Name) -> Result<Vec<u8>, Circle> {
+        let mut value = Vec::new();
+        self.evaluate(edge, name, Paths::Quoted, &mut value)?;
+        Ok(value)
+    }
+
+    /// The value of an edge's variable that is a path, with paths as [`Paths::Plain`].
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    pub fn path_value(&self, edge: EdgeId, name: Name) -> Result<Vec<u8>, Circle> {
+        let mut value = Vec::new();
+        self.evaluate(edge, name, Paths::Plain, &mut value)?;
+        Ok(value)
+    }
+
+    /// Whether an edge's variable has a value that is not empty.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    pub fn has(&self, edge: EdgeId, name: Name) -> Result<bool, Circle> {
+        Ok(!self.value(edge, name)?.is_empty())
+    }
+
+    /// Whether the edge looks at its outputs again after its command, because the command may have
+    /// left them as they were.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    pub fn restats(&self, edge: EdgeId) -> Result<bool, Circle> {
+        Ok(self.found.get(&edge).is_some_and(|found| found.restat) || self.has(edge, names::RESTAT)?)
+    }
+
+    /// Appends the command and the content of its response file: the text that the log's hash
+    /// stands for.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    pub fn command_with_content(&self, edge: EdgeId, into: &mut Vec<u8>) -> Result<(), Circle> {
+        self.evaluate(edge, names::COMMAND, Paths::Quoted, into)?;
+        let before = into.len();
+        into.extend_from_slice(b";rspfile=");
+        let start = into.len();
+        self.evaluate(edge, names::RSPFILE_CONTENT, Paths::Quoted, into)?;
+        if into.len() == start {
+            into.truncate(before);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,267 @@
+//! `.ninja_log`: for each output, the hash of the command that made it, and when that was.
+//!
+//! A line is `start`, `end`, `mtime`, `output`, `hash`, with tabs between. `mtime` is the time, by
+//! the file system's clock, at which the command began; an input that is newer makes the output
+//! stale. A later line of the same output replaces the earlier one.
+//!
+//! Versions 5, 6 and 7 are read, and lines are appended in the version that was found, so that the
+//! ninja that wrote the log can go on with it. A new log has version 6, which ninja 1.11 and 1.12
+//! accept.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::hash;
+use crate::graph::{Graph, NodeId};
+
+/// The version of a log that this program begins.
+const NEW: u32 = 6;
+const VERSIONS: std::ops::RangeInclusive<u32> = 5..=7;
+/// A log with fewer lines is never written anew.
+const COMPACTION_LINES: usize = 100;
+/// How many lines there may be for each output.
+const COMPACTION_RATIO: usize = 3;
+
+/// What the log says of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// When the command began, in milliseconds of its build.
+    pub start: u32,
+    /// When the command ended.
+    pub end: u32,
+    /// When the command began, by the file system's clock, in nanoseconds.
+    pub mtime: i64,
+    /// The hash of the command.
+    pub hash: u64,
+}
+
+/// The log, and the file to which it goes.
+#[derive(Debug)]
+pub struct BuildLog {
+    /// The version of the file.
+    pub version: u32,
+    /// By the numbers of nodes.
+    entries: Vec<Option<Entry>>,
+    /// Outputs that the manifest does not have any more.
+    strangers: HashMap<Vec<u8>, Entry>,
+    lines: usize,
+    path: PathBuf,
+    file: Option<File>,
+    line: Vec<u8>,
+}
+
+/// What the text of a log says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text<'a> {
+    /// The version, if it is one that can be read.
+    pub version: Option<u32>,
+    /// The lines that are whole, in their order.
+    pub lines: Vec<(&'a [u8], Entry)>,
+    /// How many bytes are whole lines. What follows was cut off while it was written.
+    pub whole: usize,
+}
+
+/// Reads the text of a log. Lines that are no entries are left out.
+pub fn read(text: &[u8]) -> Text<'_> {
+    let mut read = Text { version: None, lines: Vec::new(), whole: 0 };
+    let Some(first) = memchr::memchr(b'\n', text) else { return read };
+    let version = text[..first].strip_prefix(b"# ninja log v").and_then(number::<u32>);
+    read.version = version.filter(|version| VERSIONS.contains(version));
+    read.whole = first + 1;
+    if read.version.is_none() {
+        return read;
+    }
+    while let Some(length) = memchr::memchr(b'\n', &text[read.whole..]) {
+        let line = &text[read.whole..read.whole + length];
+        read.whole += length + 1;
+        read.lines.extend(entry(line));
+    }
+    read
+}
+
+fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn entry(line: &[u8]) -> Option<(&[u8], Entry)> {
+    let mut tabs = memchr::memchr_iter(b'\t', line);
+    let (a, b, c) = (tabs.next()?, tabs.next()?, tabs.next()?);
+    let d = tabs.next_back()?;
+    let (start, end) = (number(&line[..a])?, number(&line[a + 1..b])?);
+    let mtime = number(&line[b + 1..c])?;
+    let hash = u64::from_str_radix(str::from_utf8(&line[d + 1..]).ok()?, 16).ok()?;
+    let output = &line[c + 1..d];
+    (!output.is_empty()).then_some((output, Entry { start, end, mtime, hash }))
+}
+
+impl BuildLog {
+    /// Reads the log at `path`, if there is one. Returns it with a warning for the user, if the
+    /// file was of no use.
+    ///
+    /// # Errors
+    /// If a file is there and cannot be read.
+    pub fn load(path: PathBuf, graph: &Graph) -> io::Result<(BuildLog, Option<String>)> {
+        let mut log = BuildLog {
+            version: NEW,
+            entries: vec![None; graph.nodes()],
+            strangers: HashMap::new(),
+            lines: 0,
+            path,
+            file: None,
+            line: Vec::new(),
+        };
+        let text = match std::fs::read(&log.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((log, None)),
+            Err(error) => return Err(error),
+        };
+        let read = read(&text);
+        let Some(version) = read.version else {
+            let warning = (!text.is_empty()).then(|| {
+                std::fs::remove_file(&log.path).ok();
+                format!("the build log {} has no version that is known; it is begun anew", log.path.display())
+            });
+            return Ok((log, warning));
+        };
+        log.version = version;
+        log.lines = read.lines.len();
+        for (output, entry) in &read.lines {
+            log.set(graph, output, *entry);
+        }
+        // An unfinished line would swallow the next one.
+        if read.whole < text.len() {
+            File::options().write(true).open(&log.path)?.set_len(read.whole as u64)?;
+        }
+        Ok((log, None))
+    }
+
+    fn set(&mut self, graph: &Graph, output: &[u8], entry: Entry) {
+        match graph.find(output) {
+            Some(node) => self.set_entry(node, entry),
+            None => {
+                self.strangers.insert(output.to_vec(), entry);
+            }
+        }
+    }
+
+    fn set_entry(&mut self, node: NodeId, entry: Entry) {
+        if self.entries.len() <= node.index() {
+            self.entries.resize(node.index() + 1, None);
+        }
+        self.entries[node.index()] = Some(entry);
+    }
+
+    /// A dyndep file has named outputs of which the manifest does not know.
+    pub fn meet(&mut self, graph: &Graph, outputs: impl IntoIterator<Item = NodeId>) {
+        for output in outputs {
+            if let Some(entry) = self.strangers.remove(graph.path(output)) {
+                self.set_entry(output, entry);
+            }
+        }
+    }
+
+    /// What the log says of an output.
+    pub fn entry(&self, output: NodeId) -> Option<Entry> {
+        self.entries.get(output.index()).copied().flatten()
+    }
+
+    /// All outputs of the log, also those that the manifest does not have any more.
+    pub fn outputs(&self, graph: &Graph) -> Vec<Vec<u8>> {
+        let known = self.entries.iter().enumerate().filter(|(_, entry)| entry.is_some());
+        let known = known.map(|(index, _)| graph.path(NodeId::at(index)).to_vec());
+        known.chain(self.strangers.keys().cloned()).collect()
+    }
+
+    /// The hash of a command in this log's version.
+    pub fn hash(&self, command: &[u8]) -> u64 {
+        hash::of_command(self.version, command)
+    }
+
+    /// Opens the file for [`record`](Self::record). A log with too many lines of the past is
+    /// written anew first.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn open(&mut self, graph: &Graph) -> io::Result<()> {
+        let outputs = self.entries.iter().flatten().count() + self.strangers.len();
+        if self.lines > COMPACTION_LINES && self.lines > outputs * COMPACTION_RATIO {
+            self.recompact(graph)?;
+        }
+        let mut file = File::options().append(true).create(true).open(&self.path)?;
+        if file.metadata()?.len() == 0 {
+            writeln!(file, "# ninja log v{}", self.version)?;
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Notes what made an output. The line is in the file when this returns, so a process that is
+    /// killed afterwards has not forgotten it.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn record(&mut self, graph: &Graph, output: NodeId, entry: Entry) -> io::Result<()> {
+        self.set_entry(output, entry);
+        self.line.clear();
+        write_line(&mut self.line, graph.path(output), &entry)?;
+        match &mut self.file {
+            Some(file) => file.write_all(&self.line),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the file anew, with one line for each output that the manifest has or that is there.
+    ///
+    /// # Errors
+    /// Those of the files.
+    pub fn recompact(&mut self, graph: &Graph) -> io::Result<()> {
+        self.strangers.retain(|path, _| exists(path));
+        let mut text = format!("# ninja log v{}\n", self.version).into_bytes();
+        for (index, entry) in self.entries.iter().enumerate() {
+            let Some(entry) = entry else { continue };
+            let node = NodeId::at(index);
+            if graph.maker(node).is_some() || exists(graph.path(node)) {
+                write_line(&mut text, graph.path(node), entry)?;
+            }
+        }
+        for (path, entry) in &self.strangers {
+            write_line(&mut text, path, entry)?;
+        }
+        replace(&self.path, &text)?;
+        self.file = None;
+        Ok(())
+    }
+
+    /// Sets the recorded times of outputs to those that `mtime` gives, and writes the file anew.
+    ///
+    /// # Errors
+    /// Those of the files.
+    pub fn restat(&mut self, graph: &Graph, mtime: impl Fn(NodeId) -> Option<i64>) -> io::Result<()> {
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            if let (Some(entry), Some(mtime)) = (entry, mtime(NodeId::at(index))) {
+                entry.mtime = mtime;
+            }
+        }
+        self.recompact(graph)
+    }
+}
+
+fn exists(path: &[u8]) -> bool {
+    rustix::fs::lstat(path).is_ok()
+}
+
+fn write_line(text: &mut Vec<u8>, output: &[u8], entry: &Entry) -> io::Result<()> {
+    write!(text, "{}\t{}\t{}\t", entry.start, entry.end, entry.mtime)?;
+    text.extend_from_slice(output);
+    writeln!(text, "\t{:x}", entry.hash)
+}
+
+/// Replaces a file in one step: the old one stays until the new one is whole.
+pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".recompact");
+    std::fs::write(&new, text)?;
+    std::fs::rename(&new, path)
+}

@@ -1,0 +1,38 @@
+//! The language of `build.ninja`: from bytes to a [`Graph`], without any input or output of its
+//! own.
+
+mod error;
+mod lexer;
+mod parser;
+
+pub use error::Misread;
+
+pub(crate) use lexer::{Lexer, Token, Word};
+
+use crate::graph::Graph;
+
+/// Gives the contents of a file that a manifest names. The error is the reason for the user.
+pub type Load<'l> = dyn FnMut(&[u8]) -> Result<Vec<u8>, String> + 'l;
+
+/// Reads a manifest.
+///
+/// `load` gives the contents of the files that `include` and `subninja` name.
+///
+/// # Errors
+/// [`Misread`], with file, line and column.
+///
+/// # Examples
+/// ```
+/// use selvedge_make::graph::names;
+///
+/// let text = b"rule cc\n  command = cc -c $in -o $out\nbuild a.o: cc a.c\n";
+/// let graph = selvedge_make::manifest::parse(b"build.ninja", text, &mut |_| Err("none".into()))?;
+/// let edge = graph.maker(graph.find(b"a.o").unwrap()).unwrap();
+/// assert_eq!(graph.value(edge, names::COMMAND).unwrap(), b"cc -c a.c -o a.o");
+/// # Ok::<(), selvedge_make::manifest::Misread>(())
+/// ```
+pub fn parse(name: &[u8], text: &[u8], load: &mut Load<'_>) -> Result<Graph, Misread> {
+    let mut graph = Graph::new();
+    parser::parse(&mut graph, name, text, load)?;
+    Ok(graph)
+}

@@ -1,0 +1,409 @@
+//! The statements of a manifest.
+
+use super::{Lexer, Load, Misread, Token, Word};
+use crate::canonical::canonicalize;
+use crate::evaluate::Paths;
+use crate::graph::{EdgeId, Files, Graph, Name, NodeId, PHONY, Piece, Pool, PoolId, Rule, ScopeId, names};
+
+/// How deep files may include one another. A file that includes itself is told by this.
+const NESTED_MAX: usize = 200;
+
+/// The version of ninja that has this language. A manifest may ask for this one or an older one.
+pub(crate) const VERSION: (u32, u32) = (1, 12);
+
+/// Reads `text` and what it includes into `graph`.
+pub(super) fn parse(graph: &mut Graph, file: &[u8], text: &[u8], load: &mut Load<'_>) -> Result<(), Misread> {
+    Parser::new(graph, file, text, load, ScopeId(0), 0).statements()
+}
+
+/// The parser of one file.
+struct Parser<'a, 'g, 'l> {
+    graph: &'g mut Graph,
+    lexer: Lexer<'a>,
+    load: &'g mut Load<'l>,
+    scope: ScopeId,
+    nested: usize,
+    /// The pieces of the statement's values, as the file has them.
+    words: Vec<Word<'a>>,
+    /// For the files of an edge: where the words of each path end.
+    ends: [Vec<usize>; Files::KINDS],
+    files: [Vec<NodeId>; Files::KINDS],
+    scratch: Vec<u8>,
+}
+
+impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
+    fn new(
+        graph: &'g mut Graph,
+        file: &'a [u8],
+        text: &'a [u8],
+        load: &'g mut Load<'l>,
+        scope: ScopeId,
+        nested: usize,
+    ) -> Parser<'a, 'g, 'l> {
+        let lexer = Lexer::new(file, text);
+        let (words, ends, files, scratch) = Default::default();
+        Parser { graph, lexer, load, scope, nested, words, ends, files, scratch }
+    }
+
+    fn statements(&mut self) -> Result<(), Misread> {
+        loop {
+            match self.lexer.token() {
+                Token::Build => self.build()?,
+                Token::Rule => self.rule()?,
+                Token::Pool => self.pool()?,
+                Token::Default => self.default_targets()?,
+                Token::Include => self.include(self.scope)?,
+                Token::Subninja => {
+                    let scope = self.graph.add_scope(self.scope);
+                    self.include(scope)?;
+                }
+                Token::Identifier => {
+                    let name = self.lexer.identifier();
+                    self.variable(name)?;
+                }
+                Token::Newline => {}
+                Token::End => return Ok(()),
+                other => return Err(self.lexer.unexpected(other)),
+            }
+        }
+    }
+
+    fn intern(&mut self, name: &[u8]) -> Name {
+        Name(self.graph.names.intern(name))
+    }
+
+    /// Reads `= value` to the end of the line, into `self.words`.
+    fn assigned(&mut self) -> Result<(), Misread> {
+        self.lexer.expect(Token::Equals)?;
+        self.words.clear();
+        self.lexer.value(&mut self.words)
+    }
+
+    /// Evaluates words in the scope of the file, into `self.scratch`.
+    fn evaluate(&mut self, words: std::ops::Range<usize>) {
+        self.scratch.clear();
+        for word in &self.words[words] {
+            match word {
+                Word::Text(text) => self.scratch.extend_from_slice(text),
+                Word::Variable(name) => {
+                    let name = self.graph.names.find(name).map(Name);
+                    let value = name.and_then(|name| self.graph.variable(self.scope, name));
+                    self.scratch.extend_from_slice(value.unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// A variable of the file.
+    fn variable(&mut self, name: &[u8]) -> Result<(), Misread> {
+        self.assigned()?;
+        self.evaluate(0..self.words.len());
+        if name == b"ninja_required_version" {
+            self.check_version()?;
+        }
+        let name = self.intern(name);
+        let value = self.graph.add_text(&self.scratch);
+        self.graph.set_variable(self.scope, name, value);
+        Ok(())
+    }
+
+    fn check_version(&self) -> Result<(), Misread> {
+        let text = String::from_utf8_lossy(&self.scratch);
+        let mut parts = text.split('.').map(|part| part.trim().parse::<u32>().unwrap_or(0));
+        let wanted = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        if wanted <= VERSION {
+            return Ok(());
+        }
+        let (major, minor) = VERSION;
+        Err(self.lexer.error(format!("the manifest needs ninja {text}, and this is like {major}.{minor}")))
+    }
+
+    fn pool(&mut self) -> Result<(), Misread> {
+        let name = self.lexer.name("pool name")?;
+        self.lexer.expect(Token::Newline)?;
+        if self.find_pool(name).is_some() {
+            return Err(self.lexer.error(format!("duplicate pool '{}'", String::from_utf8_lossy(name))));
+        }
+        let mut depth = None;
+        while self.lexer.take(Token::Indent) {
+            let key = self.lexer.name("variable name")?;
+            if key != b"depth" {
+                return Err(self.unexpected_variable(key));
+            }
+            self.assigned()?;
+            self.evaluate(0..self.words.len());
+            let number = str::from_utf8(&self.scratch).ok().and_then(|text| text.trim().parse().ok());
+            depth = Some(number.ok_or_else(|| self.lexer.error("invalid pool depth"))?);
+        }
+        let depth = depth.ok_or_else(|| self.lexer.error("expected 'depth =' line"))?;
+        self.graph.pools.push(Pool { name: name.to_vec(), depth });
+        Ok(())
+    }
+
+    fn find_pool(&self, name: &[u8]) -> Option<PoolId> {
+        self.graph.pools.iter().position(|pool| pool.name == name).map(PoolId::at)
+    }
+
+    fn unexpected_variable(&self, name: &[u8]) -> Misread {
+        self.lexer.error(format!("unexpected variable '{}'", String::from_utf8_lossy(name)))
+    }
+
+    fn rule(&mut self) -> Result<(), Misread> {
+        let text = self.lexer.name("rule name")?;
+        let name = self.intern(text);
+        self.lexer.expect(Token::Newline)?;
+        if self.graph.rule_here(self.scope, name).is_some() {
+            return Err(self.lexer.error(format!("duplicate rule '{}'", String::from_utf8_lossy(text))));
+        }
+        let mut rule = Rule { name, variables: Vec::new() };
+        while self.lexer.take(Token::Indent) {
+            let key = self.lexer.name("variable name")?;
+            let variable = self.intern(key);
+            if !names::is_of_rule(variable) {
+                return Err(self.unexpected_variable(key));
+            }
+            self.assigned()?;
+            let value = self.pieces();
+            rule.variables.push((variable, value));
+        }
+        let filled = |name| rule.variable(name).is_some_and(|value| !value.is_empty());
+        if filled(names::RSPFILE) != filled(names::RSPFILE_CONTENT) {
+            return Err(self.lexer.error("rspfile and rspfile_content need to be both specified"));
+        }
+        if rule.variable(names::COMMAND).is_none() {
+            return Err(self.lexer.error("expected 'command =' line"));
+        }
+        self.graph.add_rule(self.scope, rule);
+        Ok(())
+    }
+
+    /// The words as pieces that outlive the file.
+    fn pieces(&mut self) -> Vec<Piece> {
+        let graph = &mut *self.graph;
+        let piece = |word: &Word<'_>| match word {
+            Word::Text(text) => Piece::Text(graph.add_text(text)),
+            Word::Variable(name) => Piece::Variable(Name(graph.names.intern(name))),
+        };
+        self.words.iter().map(piece).collect()
+    }
+
+    fn default_targets(&mut self) -> Result<(), Misread> {
+        let mut first = true;
+        loop {
+            self.words.clear();
+            if !self.lexer.path(&mut self.words)? {
+                break;
+            }
+            first = false;
+            self.evaluate(0..self.words.len());
+            if self.scratch.is_empty() {
+                return Err(self.lexer.error("empty path"));
+            }
+            canonicalize(&mut self.scratch);
+            let Some(node) = self.graph.find(&self.scratch) else {
+                let target = String::from_utf8_lossy(&self.scratch);
+                return Err(self.lexer.error(format!("unknown target '{target}'")));
+            };
+            self.graph.defaults.push(node);
+        }
+        if first {
+            return Err(self.lexer.error("expected target name"));
+        }
+        self.lexer.expect(Token::Newline)
+    }
+
+    fn include(&mut self, scope: ScopeId) -> Result<(), Misread> {
+        self.words.clear();
+        if !self.lexer.path(&mut self.words)? {
+            return Err(self.lexer.error("expected path"));
+        }
+        self.evaluate(0..self.words.len());
+        let path = self.scratch.clone();
+        let shown = String::from_utf8_lossy(&path);
+        if self.nested == NESTED_MAX {
+            return Err(self.lexer.error(format!("'{shown}' lies {NESTED_MAX} files deep: a circle?")));
+        }
+        let text = (self.load)(&path);
+        let text = text.map_err(|reason| self.lexer.error(format!("loading '{shown}': {reason}")))?;
+        let nested = self.nested + 1;
+        Parser::new(self.graph, &path, &text, self.load, scope, nested).statements()?;
+        self.lexer.expect(Token::Newline)
+    }
+
+    /// Reads paths of one kind, as long as there are some.
+    fn paths(&mut self, kind: Files) -> Result<(), Misread> {
+        while self.lexer.path(&mut self.words)? {
+            self.ends[kind as usize].push(self.words.len());
+        }
+        Ok(())
+    }
+
+    fn build(&mut self) -> Result<(), Misread> {
+        self.words.clear();
+        self.ends.iter_mut().for_each(Vec::clear);
+        self.paths(Files::Outputs)?;
+        if self.lexer.take(Token::Pipe) {
+            self.paths(Files::ImplicitOutputs)?;
+        }
+        if self.words.is_empty() {
+            return Err(self.lexer.error("expected path"));
+        }
+        self.lexer.expect(Token::Colon)?;
+        let text = self.lexer.name("build command name")?;
+        let rule = self.graph.names.find(text).and_then(|name| self.graph.rule(self.scope, Name(name)));
+        let unknown = || self.lexer.error(format!("unknown build rule '{}'", String::from_utf8_lossy(text)));
+        let rule = rule.ok_or_else(unknown)?;
+        self.paths(Files::Inputs)?;
+        for (token, kind) in [
+            (Token::Pipe, Files::ImplicitInputs),
+            (Token::DoublePipe, Files::OrderOnly),
+            (Token::PipeAt, Files::Validations),
+        ] {
+            if self.lexer.take(token) {
+                self.paths(kind)?;
+            }
+        }
+        self.lexer.expect(Token::Newline)?;
+        let place = self.lexer.clone();
+        let variables = self.own_variables()?;
+        self.resolve(variables)?;
+        self.check_outputs(rule == PHONY)?;
+        if rule == PHONY {
+            self.drop_own_output();
+        }
+        if self.files[0].is_empty() && self.files[1].is_empty() {
+            return Ok(()); // Each of its outputs is made by another edge, and that was only odd.
+        }
+        let edge = self.graph.add_edge(rule, self.scope, variables, &self.files);
+        self.set_pool(edge, &place)?;
+        self.set_dyndep(edge, &place)
+    }
+
+    /// The indented lines below an edge. Their values are evaluated in the scope of the file.
+    fn own_variables(&mut self) -> Result<Option<(u32, u32)>, Misread> {
+        let before = self.words.len();
+        let start = self.graph.edge_variables.len();
+        let mut any = false;
+        while self.lexer.take(Token::Indent) {
+            any = true;
+            let key = self.lexer.name("variable name")?;
+            let name = self.intern(key);
+            self.lexer.expect(Token::Equals)?;
+            self.lexer.value(&mut self.words)?;
+            self.evaluate(before..self.words.len());
+            self.words.truncate(before);
+            let value = self.graph.add_text(&self.scratch);
+            self.graph.edge_variables.push((name, value));
+        }
+        let range = || (NodeId::at(start).0, NodeId::at(self.graph.edge_variables.len()).0);
+        Ok(any.then(range))
+    }
+
+    /// Turns the words of the edge's paths into nodes.
+    fn resolve(&mut self, variables: Option<(u32, u32)>) -> Result<(), Misread> {
+        let mut start = 0;
+        for kind in 0..Files::KINDS {
+            self.files[kind].clear();
+            for index in 0..self.ends[kind].len() {
+                let end = self.ends[kind][index];
+                match (&self.words[start..end], variables) {
+                    ([Word::Text(text)], _) => {
+                        self.scratch.clear();
+                        self.scratch.extend_from_slice(text);
+                    }
+                    (_, None) => self.evaluate(start..end),
+                    (_, Some(own)) => self.evaluate_with(start..end, own),
+                }
+                if self.scratch.is_empty() {
+                    return Err(self.lexer.error("empty path"));
+                }
+                canonicalize(&mut self.scratch);
+                self.files[kind].push(self.graph.node(&self.scratch));
+                start = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates words as an edge with these variables sees them, into `self.scratch`.
+    fn evaluate_with(&mut self, words: std::ops::Range<usize>, (start, end): (u32, u32)) {
+        self.scratch.clear();
+        for word in &self.words[words] {
+            match word {
+                Word::Text(text) => self.scratch.extend_from_slice(text),
+                Word::Variable(name) => {
+                    let Some(name) = self.graph.names.find(name).map(Name) else { continue };
+                    let own = &self.graph.edge_variables[start as usize..end as usize];
+                    let own = own.iter().rev().find(|(of, _)| *of == name);
+                    let value = match own {
+                        Some((_, span)) => Some(span.of(&self.graph.text)),
+                        None => self.graph.variable(self.scope, name),
+                    };
+                    self.scratch.extend_from_slice(value.unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// No other edge makes one of the outputs, and none is named twice.
+    fn check_outputs(&mut self, phony: bool) -> Result<(), Misread> {
+        let mut seen = Vec::new();
+        for kind in [Files::Outputs, Files::ImplicitOutputs] {
+            for index in 0..self.files[kind as usize].len() {
+                let output = self.files[kind as usize][index];
+                // Few edges have several outputs, so the search through them stays short.
+                if self.graph.maker(output).is_some() || seen.contains(&output) {
+                    let what = if phony { "phony edges and rules" } else { "rules" };
+                    let path = self.graph.path_text(output);
+                    return Err(self.lexer.error(format!("multiple {what} generate {path}")));
+                }
+                if self.files[0].len() + self.files[1].len() > 1 {
+                    seen.push(output);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A phony edge that has its own output as an input is an old way to say that the file may be
+    /// missing.
+    fn drop_own_output(&mut self) {
+        let [outputs, implicit, inputs, ..] = &mut self.files;
+        let ([output], []) = (&outputs[..], &implicit[..]) else { return };
+        if inputs.contains(output) {
+            let path = self.graph.path_text(*output);
+            let message = format!("phony target '{path}' names itself as an input; the input is ignored");
+            self.graph.warnings.push(message);
+            inputs.retain(|input| input != output);
+        }
+    }
+
+    fn set_pool(&mut self, edge: EdgeId, place: &Lexer<'_>) -> Result<(), Misread> {
+        self.scratch.clear();
+        let evaluated = self.graph.evaluate(edge, names::POOL, Paths::Quoted, &mut self.scratch);
+        evaluated.map_err(|circle| place.error(circle.to_string()))?;
+        if !self.scratch.is_empty() {
+            let name = String::from_utf8_lossy(&self.scratch);
+            let unknown = || self.lexer.error(format!("unknown pool name '{name}'"));
+            let pool = self.find_pool(&self.scratch).ok_or_else(unknown)?;
+            self.graph.edges[edge.index()].pool = pool;
+        }
+        Ok(())
+    }
+
+    fn set_dyndep(&mut self, edge: EdgeId, place: &Lexer<'_>) -> Result<(), Misread> {
+        self.scratch.clear();
+        let evaluated = self.graph.evaluate(edge, names::DYNDEP, Paths::Plain, &mut self.scratch);
+        evaluated.map_err(|circle| place.error(circle.to_string()))?;
+        if !self.scratch.is_empty() {
+            canonicalize(&mut self.scratch);
+            let file = self.graph.node(&self.scratch);
+            if !self.graph.inputs(edge).any(|input| input == file) {
+                let path = self.graph.path_text(file);
+                return Err(place.error(format!("dyndep '{path}' is not an input")));
+            }
+            self.graph.edges[edge.index()].dyndep = Some(file);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lexopt::prelude::{Long, Short, Value, ValueExt};
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Usage: selvedge-make [OPTIONS] [TARGETS]
+
+Builds TARGETS as build.ninja says; without TARGETS, its default targets.
+A target FILE^ stands for the first output that FILE is an input of.
+
+Options:
+  -C DIR            go to DIR first
+  -f FILE           read FILE instead of build.ninja
+  -j N              run N commands at the same time; 0: any number
+                    (default: the number of CPUs and 2 more; with a job
+                    server in MAKEFLAGS: as many as it grants)
+  -k N              go on until N commands have failed; 0: as far as possible
+                    (default: 1)
+  -l N              start no command while the load is above N
+  -n                show the commands, and run none
+  -v, --verbose     show whole commands
+  --quiet           show failures only
+  -d MODE           explain: say why each command runs
+                    stats: say what took how long
+                    keepdepfile, keeprsp: keep these files
+  -t TOOL           a tool instead of a build; -t list names them
+  -w FLAG           accepted, for ninja's users
+  --timeline FILE   write the times of all commands, for Chrome or Perfetto
+  --jobserver       grant jobs to builds that commands start (GNU make's way)
+  --version         the version of ninja that this one is like
+  -h, --help        this text
+
+Environment:
+  NINJA_STATUS      the beginning of each line; %f finished, %t all, %r running,
+                    %s started, %u not started, %p per cent, %o a second,
+                    %e %w time so far, %E %W time to come (default: \"[%f/%t] \")
+  MAKEFLAGS         tells of a job server
+  SELVEDGE_SEE      lets the program's threads be looked at
+";
+
+/// What the user asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// `-C`
+    pub directory: Option<PathBuf>,
+    /// `-f`
+    pub file: Option<OsString>,
+    /// `-j`; `Some(0)` is any number.
+    pub jobs: Option<u32>,
+    /// `-k`; 0 is any number.
+    pub failures: Option<u32>,
+    /// `-l`
+    pub load: Option<f64>,
+    /// `-n`
+    pub dry_run: bool,
+    /// `-v`
+    pub verbose: bool,
+    /// `--quiet`
+    pub quiet: bool,
+    /// `-d explain`
+    pub explain: bool,
+    /// `-d stats`
+    pub stats: bool,
+    /// `-d keepdepfile`
+    pub keep_depfile: bool,
+    /// `-d keeprsp`
+    pub keep_rspfile: bool,
+    /// `--timeline`
+    pub timeline: Option<PathBuf>,
+    /// `--jobserver`
+    pub jobserver: bool,
+    /// `-t`, with everything behind it.
+    pub tool: Option<(String, Vec<String>)>,
+    /// The targets.
+    pub targets: Vec<String>,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Request {
+    /// `--help`
+    Help,
+    /// `--version`
+    Version,
+    /// Everything else.
+    Run(Box<Options>),
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// For the user.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, String> {
+    parsed(arguments).map_err(|error| format!("{error}; --help tells the options"))
+}
+
+fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, lexopt::Error> {
+    let mut parser = lexopt::Parser::from_args(arguments);
+    let mut options = Options::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Request::Help),
+            Long("version") => return Ok(Request::Version),
+            Short('C') => options.directory = Some(parser.value()?.into()),
+            Short('f') => options.file = Some(parser.value()?),
+            Short('j') => options.jobs = Some(parser.value()?.parse()?),
+            Short('k') => options.failures = Some(parser.value()?.parse()?),
+            Short('l') => options.load = Some(parser.value()?.parse()?),
+            Short('n') => options.dry_run = true,
+            Short('v') | Long("verbose") => options.verbose = true,
+            Long("quiet") => options.quiet = true,
+            Short('w') => {
+                parser.value()?;
+            }
+            Long("timeline") => options.timeline = Some(parser.value()?.into()),
+            Long("jobserver") => options.jobserver = true,
+            Short('d') => match &parser.value()?.string()?[..] {
+                "explain" => options.explain = true,
+                "stats" => options.stats = true,
+                "keepdepfile" => options.keep_depfile = true,
+                "keeprsp" => options.keep_rspfile = true,
+                other => {
+                    let modes = "explain, stats, keepdepfile, keeprsp";
+                    return Err(format!("-d {other} is none of: {modes}").into());
+                }
+            },
+            Short('t') => {
+                let tool = parser.value()?.string()?;
+                let rest = parser.raw_args()?.map(ValueExt::string);
+                options.tool = Some((tool, rest.collect::<Result<_, _>>()?));
+            }
+            Value(target) => options.targets.push(target.string()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Request::Run(Box::new(options)))
+}

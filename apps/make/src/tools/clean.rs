@@ -1,0 +1,77 @@
+//! Tools that remove files.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use super::show::remove;
+use super::{flag, in_order, named, text};
+use crate::app::Loaded;
+use crate::graph::{EdgeId, Graph, names};
+use crate::options::Options;
+
+/// Removes files, and says how many there were.
+fn remove_all(paths: &BTreeSet<Vec<u8>>, options: &Options, out: &mut impl Write) -> Result<u8, String> {
+    let mut removed = 0;
+    for path in paths {
+        if remove(path, options.dry_run)? {
+            removed += 1;
+            if options.verbose || options.dry_run {
+                writeln!(out, "Remove {}", String::from_utf8_lossy(path)).map_err(text)?;
+            }
+        }
+    }
+    writeln!(out, "Cleaning... {removed} files.").map(|()| 0).map_err(text)
+}
+
+pub(super) fn clean(
+    graph: &Graph,
+    options: &Options,
+    arguments: &[String],
+    out: &mut impl Write,
+) -> Result<u8, String> {
+    let (generators, rest) = flag(arguments, "-g");
+    let (rules, rest): (bool, Vec<&String>) = {
+        let all = rest.iter().filter(|argument| **argument != "-r").copied().collect::<Vec<_>>();
+        (all.len() < rest.len(), all)
+    };
+    let edges: Vec<EdgeId> = match (rules, rest.is_empty()) {
+        (true, true) => return Err("expected a rule to clean".into()),
+        (true, false) => {
+            let name = |edge: EdgeId| graph.name(graph.rules[graph.edge(edge).rule.index()].name);
+            let named = |edge: &EdgeId| rest.iter().any(|rule| rule.as_bytes() == name(*edge));
+            graph.edge_ids().filter(named).collect()
+        }
+        (false, true) => graph.edge_ids().collect(),
+        (false, false) => in_order(graph, &named(graph, &rest)?),
+    };
+    let circle = |circle: crate::evaluate::Circle| circle.to_string();
+    let mut paths = BTreeSet::new();
+    for edge in edges {
+        if graph.is_phony(edge) {
+            continue;
+        }
+        // What a generator has made is kept, if all is cleaned.
+        let kept = rest.is_empty() && !generators && graph.has(edge, names::GENERATOR).map_err(circle)?;
+        if kept {
+            continue;
+        }
+        paths.extend(graph.outputs(edge).map(|output| graph.path(output).to_vec()));
+        for name in [names::DEPFILE, names::RSPFILE] {
+            let path = graph.path_value(edge, name).map_err(circle)?;
+            paths.extend((!path.is_empty()).then_some(path));
+        }
+    }
+    remove_all(&paths, options, out)
+}
+
+pub(super) fn dead(loaded: Loaded, options: &Options, out: &mut impl Write) -> Result<u8, String> {
+    let graph = &loaded.project.graph;
+    let users = graph.users();
+    // A file that is an input now is the user's own.
+    let dead = |path: &Vec<u8>| match graph.find(path) {
+        Some(node) => graph.maker(node).is_none() && users[node.index()].is_empty(),
+        None => true,
+    };
+    let paths = loaded.project.build_log.outputs(graph).into_iter().filter(dead).collect();
+    remove_all(&paths, options, out)
+}

@@ -1,0 +1,37 @@
+//! The same projects and the same edits, built by ninja and by us: the same commands run, the same
+//! files come of it, and each goes on with the logs of the other.
+
+use crate::projects::{Built, Dice, NINJA, OURS, build, create, edit, files, tick};
+
+fn beside_ninja(seed: u64) {
+    let trees = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let [theirs, ours, both] = [0, 1, 2].map(|index: usize| trees[index].path());
+    trees.iter().for_each(|tree| create(tree.path(), seed));
+    let mut dice = Dice::new(seed + 1000);
+    let mut what = "all".to_string();
+    for step in 0..9 {
+        tick();
+        let jobs = ["-j1", "-j4"][dice.roll(2)];
+        let arguments = [jobs, "-k0"];
+        let expected = build(NINJA, theirs, &arguments);
+        let of_both = if step % 2 == 0 { OURS } else { NINJA };
+        let context = format!("seed {seed}, step {step}: {what} {jobs}, in {trees:?}");
+        assert_eq!(build(OURS, ours, &arguments), expected, "{context}");
+        assert_eq!(build(of_both, both, &arguments), expected, "in turn, {context}");
+        assert_eq!(files(ours), files(theirs), "{context}");
+        assert_eq!(files(both), files(theirs), "in turn, {context}");
+        if expected.success {
+            let nothing = Built { commands: Vec::new(), success: true };
+            assert_eq!(build(OURS, ours, &arguments), nothing, "nothing to do, {context}");
+            let other = if of_both == OURS { NINJA } else { OURS };
+            assert_eq!(build(other, both, &arguments), nothing, "nothing to do for the other, {context}");
+        }
+        tick();
+        what = edit(&[theirs, ours, both], &mut dice, step);
+    }
+}
+
+#[test]
+fn the_same_commands_run_and_the_same_files_come_of_them() {
+    (0..6).for_each(beside_ninja);
+}

@@ -1,0 +1,147 @@
+//! Builds that end before their time: nothing half-made may look fresh afterwards.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::projects::{Dice, NINJA, OURS, build, command, create, edit, files, output, tick};
+
+/// Starts a slow build, sends a signal after a while, and waits for its end.
+fn disturb(directory: &Path, after: Duration, signal: Signal) -> i32 {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    let mut slow = command(OURS, directory, &["-j4", "-k0"]);
+    let slow = slow.env("SLOW", "0.03").stdout(Stdio::null()).process_group(0).spawn();
+    let mut slow = slow.unwrap();
+    sleep(after);
+    let process = Pid::from_child(&slow);
+    let _ = kill_process(process, signal);
+    let status = slow.wait().unwrap();
+    if signal == Signal::KILL {
+        // The commands go on without their build runner, and may still write.
+        let _ = kill_process_group(process, signal);
+        sleep(Duration::from_millis(150));
+    }
+    status.code().unwrap_or_else(|| -status.signal().unwrap())
+}
+
+/// What a build from nothing makes of the same sources.
+fn expected(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let clean = tempfile::tempdir().unwrap();
+    for (name, content) in files(directory) {
+        if !name.starts_with("out/") && !name.starts_with("gen/") && !name.starts_with('.') && name != "dd" {
+            fs::write(clean.path().join(&name), content).unwrap();
+        }
+    }
+    let step = clean.path().join("step.sh");
+    fs::set_permissions(&step, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    build(OURS, clean.path(), &["-j4", "-k0"]);
+    made(clean.path())
+}
+
+fn made(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let outputs = files(directory).into_iter();
+    outputs
+        .filter(|(name, _)| name.starts_with("out/") && !name.ends_with(".rsp") && !name.ends_with(".d"))
+        .collect()
+}
+
+fn disturbed(seed: u64, signal: Signal) {
+    let tree = tempfile::tempdir().unwrap();
+    let directory = tree.path();
+    create(directory, seed);
+    let mut dice = Dice::new(seed + 7);
+    build(OURS, directory, &["-j4", "-k0"]);
+    for step in 0..5 {
+        tick();
+        // An output that is gone is made again although no input is newer: the log's record of the
+        // earlier command would fit what is half-made.
+        let gone = format!("out/e{}", dice.roll(14));
+        let _ = fs::remove_file(directory.join(gone));
+        let what = edit(&[directory], &mut dice, step);
+        for source in 0..6 {
+            let path = directory.join(format!("s{source}"));
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, text.replace("fail\n", "")).unwrap();
+        }
+        tick();
+        disturb(directory, Duration::from_millis(dice.roll(200) as u64), signal);
+        // ninja too must see what is half-made.
+        let program = [OURS, NINJA][step % 2];
+        let built = build(program, directory, &["-j4", "-k0"]);
+        assert!(built.success, "seed {seed}, step {step}: {what}");
+        assert_eq!(made(directory), expected(directory), "seed {seed}, step {step}: {what}, then {program}");
+    }
+}
+
+#[test]
+fn after_sigkill_at_any_moment_nothing_half_made_looks_fresh() {
+    (0..3).for_each(|seed| disturbed(seed, Signal::KILL));
+}
+
+#[test]
+fn after_sigint_at_any_moment_nothing_half_made_looks_fresh() {
+    (3..5).for_each(|seed| disturbed(seed, Signal::INT));
+}
+
+#[test]
+fn a_signal_ends_the_commands_and_removes_what_they_had_begun() {
+    let tree = tempfile::tempdir().unwrap();
+    let manifest = "rule slow\n  command = echo half > $out && sleep 60\nbuild a: slow\nbuild b: slow\n";
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let began = Instant::now();
+        let mut runner = command(OURS, tree.path(), &["-j2"]).stdout(Stdio::piped()).spawn().unwrap();
+        while !tree.path().join("a").exists() || !tree.path().join("b").exists() {
+            sleep(Duration::from_millis(5));
+            assert!(began.elapsed() < Duration::from_secs(30), "the commands did not start");
+        }
+        kill_process(Pid::from_child(&runner), signal).unwrap();
+        let status = runner.wait().unwrap();
+        assert_eq!(status.code(), Some(130));
+        assert!(began.elapsed() < Duration::from_secs(40), "the commands went on");
+        let left: Vec<_> = files(tree.path()).into_keys().collect();
+        assert_eq!(left, ["build.ninja"]);
+    }
+    let said = output(OURS, tree.path(), &["-n"]);
+    assert!(said.status.success());
+}
+
+/// The inputs are old and the command is the one of the log's record: the record of the earlier
+/// build would fit the half-made output.
+#[test]
+fn an_output_that_was_gone_and_is_half_made_does_not_fit_the_record_of_the_earlier_build() {
+    use std::os::unix::process::CommandExt;
+    let tree = tempfile::tempdir().unwrap();
+    let rule = "command = echo half > $out && test ! -e slow || sleep 60; echo whole > $out";
+    for more in ["", "  restat = 1\n", "  generator = 1\n"] {
+        let manifest = format!("rule r\n  {rule}\n{more}build a: r source\n");
+        fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+        fs::write(tree.path().join("source"), "").unwrap();
+        tick();
+        assert!(build(OURS, tree.path(), &[]).success);
+        fs::remove_file(tree.path().join("a")).unwrap();
+        fs::write(tree.path().join("slow"), "").unwrap();
+        let mut runner =
+            command(OURS, tree.path(), &["-v"]).stdout(Stdio::null()).process_group(0).spawn().unwrap();
+        while !fs::read_to_string(tree.path().join("a")).is_ok_and(|text| text == "half\n") {
+            sleep(Duration::from_millis(5));
+        }
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", runner.id())).unwrap();
+        kill_process(Pid::from_child(&runner), Signal::KILL).unwrap();
+        runner.wait().unwrap();
+        for child in children.split_whitespace() {
+            let group = Pid::from_raw(child.parse().unwrap()).unwrap();
+            kill_process_group(group, Signal::KILL).unwrap();
+        }
+        fs::remove_file(tree.path().join("slow")).unwrap();
+        for program in [OURS, NINJA] {
+            assert_eq!(build(program, tree.path(), &["-n"]).commands.len(), 1, "{program} {more}");
+        }
+        assert!(build(OURS, tree.path(), &[]).success);
+        assert_eq!(fs::read_to_string(tree.path().join("a")).unwrap(), "whole\n");
+    }
+}

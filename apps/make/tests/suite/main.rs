@@ -1,0 +1,11 @@
+//! The build runner from outside: its parsers, its logs, and its builds beside ninja's.
+
+mod beside_ninja;
+mod builds;
+mod depfiles;
+mod hostile;
+mod kills;
+mod logs;
+mod manifests;
+mod projects;
+mod tools;

@@ -1,0 +1,82 @@
+//! `-t`: the tools say what ninja's say.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::projects::{NINJA, OURS, build, create, files, output};
+
+/// The lines of what a tool says, sorted, without the name of the program.
+fn said(program: &str, directory: &std::path::Path, arguments: &[&str]) -> BTreeSet<String> {
+    let output = output(program, directory, &[&["-t"], arguments].concat());
+    assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect()
+}
+
+#[test]
+fn the_tools_that_show_say_the_same() {
+    for seed in 0..3 {
+        let tree = tempfile::tempdir().unwrap();
+        create(tree.path(), seed);
+        assert!(build(OURS, tree.path(), &[]).success);
+        for arguments in [
+            &["commands"][..],
+            &["commands", "out/e1"],
+            &["targets", "all"],
+            &["targets", "rule"],
+            &["targets", "rule", "deps"],
+            &["compdb", "deps", "plain"],
+            &["query", "gen/header"],
+            &["deps"],
+            &["missingdeps"],
+        ] {
+            if arguments.last() == Some(&"out/e1") && !tree.path().join("out/e1").exists() {
+                continue;
+            }
+            let (ours, theirs) = (said(OURS, tree.path(), arguments), said(NINJA, tree.path(), arguments));
+            // ninja says how many edges it has looked at.
+            let theirs: BTreeSet<_> =
+                theirs.into_iter().filter(|line| !line.starts_with("Processed ")).collect();
+            assert_eq!(ours, theirs, "seed {seed}: {arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn cleaning_removes_what_was_built_and_nothing_else() {
+    let tree = tempfile::tempdir().unwrap();
+    create(tree.path(), 1);
+    let sources = files(tree.path());
+    assert!(build(OURS, tree.path(), &[]).success);
+    let built = files(tree.path()).len();
+    assert!(built > sources.len());
+    assert!(output(OURS, tree.path(), &["-t", "clean"]).status.success());
+    assert_eq!(files(tree.path()), sources);
+    assert!(build(OURS, tree.path(), &[]).success);
+    assert_eq!(files(tree.path()).len(), built);
+}
+
+#[test]
+fn files_that_the_manifest_has_no_more_are_dead() {
+    let tree = tempfile::tempdir().unwrap();
+    let write = |edges: &str| {
+        fs::write(tree.path().join("build.ninja"), format!("rule t\n  command = touch $out\n{edges}"))
+            .unwrap();
+    };
+    write("build old: t\nbuild kept: t\n");
+    assert!(build(OURS, tree.path(), &[]).success);
+    write("build kept: t\n");
+    assert!(output(OURS, tree.path(), &["-t", "cleandead"]).status.success());
+    assert_eq!(files(tree.path()).into_keys().collect::<Vec<_>>(), ["build.ninja", "kept"]);
+}
+
+#[test]
+fn the_critical_path_is_the_longest_chain() {
+    let tree = tempfile::tempdir().unwrap();
+    let manifest = "rule t\n  command = touch $out\nbuild a: t\nbuild b: t\nbuild c: t a b\nbuild d: t\n";
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    let log = "# ninja log v6\n0\t50\t1\ta\t1\n0\t70\t1\tb\t1\n70\t80\t1\tc\t1\n0\t75\t1\td\t1\n";
+    fs::write(tree.path().join(".ninja_log"), log).unwrap();
+    let output = output(OURS, tree.path(), &["-t", "critical-path"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text, "      70 ms  b\n      10 ms  c\n      80 ms  in a row, of 205 ms in all commands\n");
+}

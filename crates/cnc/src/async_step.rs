@@ -1,0 +1,335 @@
+//! Steps that are futures: [`AsyncStep`].
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::Pin;
+use std::ptr;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+
+use crate::code::{Code, ReadyStep, StepEntry, Urgency, about_tags, free_box, free_of, tag_of, with_tag};
+use crate::collections::{GetClaim, ItemCol, NO_TAG};
+use crate::core::Core;
+use crate::error::{FaultCause, Halted, StepResult, message};
+use crate::key::{ItemKey, is_word};
+use crate::primitives::{Mutex, lock};
+use crate::slot::{ItemSlot, Look};
+use crate::step::{Phase, StepContext};
+
+thread_local! {
+    /// The `StepContext` of the worker that polls an async step on this OS thread; null otherwise.
+    static CURRENT: Cell<*const ()> = const { Cell::new(ptr::null()) };
+}
+
+/// A suspended or running async step.
+struct StepFrame<T, Fut> {
+    tag: T,
+    future: Fut,
+}
+
+/// The code of an async step that begins. Its word is the tag.
+struct BeginCode<'g, T, F> {
+    core: &'g Core<'g>,
+    body: F,
+    rest: &'g StepEntry<'g>,
+    urgency: &'g Urgency<'g, T>,
+}
+
+/// The code of an async step that goes on. Its word is the address of its frame.
+struct RestCode<'g, T, Fut> {
+    urgency: &'g Urgency<'g, T>,
+    frame: PhantomData<fn() -> Fut>,
+}
+
+/// Makes the two entries of an async step, and returns the one that begins.
+pub(crate) fn entry<'g, T, F, Fut>(
+    core: &'g Core<'g>,
+    name: &str,
+    body: F,
+    urgency: &'g Urgency<'g, T>,
+) -> &'g StepEntry<'g>
+where
+    T: ItemKey + 'g,
+    F: Fn(T, AsyncStep<'g>) -> Fut + Send + Sync + 'g,
+    Fut: Future<Output = StepResult> + Send + 'g,
+{
+    let rest = RestCode::<'g, T, Fut> { urgency, frame: PhantomData };
+    let rest = core.add_entry(name, Box::new(rest), Some(free_box::<StepFrame<T, Fut>>), true);
+    core.add_entry(name, Box::new(BeginCode { core, body, rest, urgency }), free_of::<T>(), true)
+}
+
+impl<'g, T, F, Fut> Code<'g> for BeginCode<'g, T, F>
+where
+    T: ItemKey + 'g,
+    F: Fn(T, AsyncStep<'g>) -> Fut + Send + Sync,
+    Fut: Future<Output = StepResult> + Send + 'g,
+{
+    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
+        // SAFETY: as promised by the caller. The instance owns its word, which is freed here.
+        let tag: T = unsafe { tag_of(word) };
+        if let Some(free) = free_of::<T>() {
+            // SAFETY: as above, and the tag was cloned.
+            unsafe { free(word) };
+        }
+        let maker = if is_word::<T>() { (step.entry_number(), word) } else { (self.rest.number, 0) };
+        let handle = AsyncStep::new(self.core, maker);
+        let future = match panic::catch_unwind(AssertUnwindSafe(|| (self.body)(tag.clone(), handle))) {
+            Ok(future) => future,
+            Err(panic) => {
+                let text = format!("{tag:?}");
+                let order = if is_word::<T>() { tag.to_word() } else { 0 };
+                return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(message(&*panic))));
+            }
+        };
+        let frame = Box::new(StepFrame { tag, future });
+        let word = Box::into_raw(frame).expose_provenance() as u64;
+        // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
+        unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
+    }
+
+    about_tags!();
+}
+
+impl<'g, T, Fut> Code<'g> for RestCode<'g, T, Fut>
+where
+    T: ItemKey + 'g,
+    Fut: Future<Output = StepResult> + Send + 'g,
+{
+    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
+        let entry = step.current_entry();
+        // SAFETY: as promised by the caller: the word is a frame of this entry, and is handed over.
+        unsafe { poll::<T, Fut>(ReadyStep { entry, word }, step) }
+    }
+
+    unsafe fn tag(&self, word: u64) -> String {
+        // SAFETY: the word is the address of a frame. Its tag is only read.
+        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
+        format!("{tag:?}")
+    }
+
+    unsafe fn order(&self, word: u64) -> u64 {
+        // SAFETY: as for `tag`.
+        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
+        if is_word::<T>() { tag.to_word() } else { 0 }
+    }
+
+    unsafe fn priority(&self, word: u64) -> i64 {
+        // SAFETY: as for `tag`.
+        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
+        self.urgency.get().map_or(0, |urgency| urgency(tag))
+    }
+}
+
+/// Sets `CURRENT` while a step is polled.
+struct PollGuard(*const ());
+
+impl PollGuard {
+    fn enter(step: &StepContext<'_>) -> PollGuard {
+        PollGuard(CURRENT.replace(ptr::from_ref(step).cast()))
+    }
+}
+
+impl Drop for PollGuard {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+/// Runs an async step to its end, or to an item that it misses.
+///
+/// # Safety
+/// The instance's word is the address of a box with a `StepFrame<T, Fut>`.
+unsafe fn poll<'g, T, Fut>(ready: ReadyStep<'g>, step: &StepContext<'g>) -> StepResult
+where
+    T: ItemKey + 'g,
+    Fut: Future<Output = StepResult> + Send + 'g,
+{
+    let frame: *mut StepFrame<T, Fut> = ptr::with_exposed_provenance_mut(ready.word as usize);
+    step.enter(Phase::Once);
+    step.become_this(&ready);
+    // SAFETY: the frame is a box, which never moves; the instance owns it, so no other worker has
+    // it. The tag beside the future is only read meanwhile.
+    let future = unsafe { Pin::new_unchecked(&mut (*frame).future) };
+    let entered = PollGuard::enter(step);
+    let end = panic::catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(Waker::noop()))));
+    let result = match end {
+        Ok(Poll::Pending) => {
+            step.set_rest(ready);
+            return Err(Halted(None));
+        }
+        Ok(Poll::Ready(Ok(()))) => Ok(()),
+        Ok(Poll::Ready(Err(Halted(Some(error))))) => Err(step.fault(FaultCause::Error(*error))),
+        Ok(Poll::Ready(Err(stop))) => Err(stop),
+        Err(panic) => Err(step.fault(FaultCause::Panicked(message(&*panic)))),
+    };
+    // The future's destructors may return claims, which needs the worker. They may panic too.
+    let entry = ready.entry;
+    let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(ready)));
+    drop(entered);
+    match dropped {
+        Ok(()) => result,
+        Err(panic) => Err(step.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)))),
+    }
+}
+
+/// The graph, as an async step sees it.
+///
+/// It is used within its step only. While a get waits, the step may wait for nothing else.
+///
+/// # Paper
+/// [NCM11 §3.3] `ContT`: the continuation of a step waits for the item.
+///
+/// # Differences
+/// 1. The continuation is that of an `async` block, so the compiler makes it.
+pub struct AsyncStep<'g> {
+    core: &'g Core<'g>,
+    /// The number of the step collection, and the tag's word.
+    maker: (usize, u64),
+    claims: Mutex<Vec<GetClaim<'g>>>,
+}
+
+impl<'g> AsyncStep<'g> {
+    fn new(core: &'g Core<'g>, maker: (usize, u64)) -> AsyncStep<'g> {
+        core.handles.fetch_add(1, Ordering::Relaxed);
+        AsyncStep { core, maker, claims: Mutex::new(Vec::new()) }
+    }
+
+    /// The item of a key, when it is there.
+    ///
+    /// # Errors
+    /// As for [`StepContext::get`], except that a missing item is no error. The future of a get
+    /// that waits must not be dropped while its step goes on: which of two items comes first is not
+    /// determined.
+    pub fn get<K, V>(&self, items: ItemCol<'g, K, V>, key: K) -> Get<'_, 'g, K, V>
+    where
+        K: ItemKey,
+        V: Send + Sync,
+    {
+        Get { step: self, items, key, waits: false }
+    }
+
+    /// Puts an item, as [`StepContext::put`].
+    ///
+    /// # Errors
+    /// As for `StepContext::put`.
+    ///
+    /// # Panics
+    /// If it is called outside of the step.
+    pub fn put<K, V>(&self, items: ItemCol<'g, K, V>, key: K, value: V) -> StepResult
+    where
+        K: ItemKey,
+        V: Send + Sync,
+    {
+        self.here(|step| step.put_as(items.0, key, value, self.maker.0, self.maker.1))
+    }
+
+    /// Puts a tag, as [`StepContext::put_tag`].
+    ///
+    /// # Errors
+    /// As for `StepContext::put_tag`.
+    ///
+    /// # Panics
+    /// If it is called outside of the step.
+    #[doc(alias = "putt")]
+    pub fn put_tag<T: ItemKey>(&self, tags: crate::TagCol<'g, T>, tag: T) -> StepResult {
+        self.here(|step| step.put_tag(tags, tag))
+    }
+
+    /// Gives `work` the worker that runs this step.
+    fn here<R>(&self, work: impl FnOnce(&StepContext<'g>) -> R) -> R {
+        self.try_here(work).expect("an async step is used within its step only")
+    }
+
+    fn try_here<R>(&self, work: impl FnOnce(&StepContext<'g>) -> R) -> Option<R> {
+        let at: *const StepContext<'g> = CURRENT.get().cast();
+        // SAFETY: `PollGuard` has set the pointer to a step that outlives the poll in which this
+        // call is. Only its field `core` is read before it is known to be of this graph, and that
+        // field has the same layout for each lifetime.
+        let step = unsafe { at.as_ref() }.filter(|step| ptr::eq(step.core(), self.core))?;
+        Some(work(step))
+    }
+}
+
+impl Drop for AsyncStep<'_> {
+    fn drop(&mut self) {
+        let claims = std::mem::take(&mut *lock(&self.claims));
+        let _ = self.try_here(|step| {
+            for claim in &claims {
+                claim.items.give_back(claim, &mut |ready| step.push(ready));
+            }
+        });
+        self.core.handles.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for AsyncStep<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncStep").finish_non_exhaustive()
+    }
+}
+
+/// The future of [`AsyncStep::get`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Get<'s, 'g, K, V> {
+    step: &'s AsyncStep<'g>,
+    items: ItemCol<'g, K, V>,
+    key: K,
+    /// The step waits for the item.
+    waits: bool,
+}
+
+impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
+    type Output = StepResult<&'s V>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<StepResult<&'s V>> {
+        let this = &mut *self;
+        this.waits = false;
+        let store = this.items.0;
+        this.step.here(|step| {
+            let found = match step.find(store, &this.key) {
+                Ok(found) => found,
+                Err(stop) => return Poll::Ready(Err(stop)),
+            };
+            let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
+            match slot.state.look() {
+                Look::Kept => {}
+                Look::Claimed => {
+                    let claim =
+                        GetClaim { items: store, slot: ptr::from_ref(slot).cast(), place: found.place };
+                    lock(&this.step.claims).push(claim);
+                }
+                Look::Missing => {
+                    step.wait_once(&slot.state);
+                    this.waits = true;
+                    return Poll::Pending;
+                }
+                Look::Exhausted | Look::InUse => {
+                    let (collection, key) = store.name_and_key(&this.key);
+                    return Poll::Ready(Err(step.fault(FaultCause::OverGet { collection, key })));
+                }
+            }
+            // SAFETY: the item is kept, or the step's handle has claimed it, which is borrowed for
+            // `'s`. If the handle is never dropped, the graph drops no item.
+            Poll::Ready(Ok(unsafe { slot.value() }))
+        })
+    }
+}
+
+impl<K, V> Unpin for Get<'_, '_, K, V> {}
+
+impl<K, V> Drop for Get<'_, '_, K, V> {
+    fn drop(&mut self) {
+        if self.waits {
+            // When the graph ends, no worker is here, and the step is dropped as a whole.
+            let _ = self.step.try_here(|step| step.fault(FaultCause::Foreign));
+        }
+    }
+}
+
+impl<K: ItemKey, V> fmt::Debug for Get<'_, '_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Get({}[{:?}])", self.items.name(), self.key)
+    }
+}

@@ -1,0 +1,509 @@
+//! Item and tag collections: [`ItemCol`], [`Items`], [`TagCol`].
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::arena::Owned;
+use crate::code::{ReadyStep, StepEntry};
+use crate::core::NO_STEP;
+use crate::error::{FaultCause, FaultOrder, MissingItem, StepFault};
+use crate::key::{Grid, ItemKey, fold, hash_of, is_word};
+use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
+use crate::slot::{GetCount, ItemSlot, Left};
+use crate::step::StepContext;
+use crate::storage::{Shape, Storage};
+
+/// A handle of an item collection: a table in which each key is put once.
+///
+/// The handle is a copy of a reference. It belongs to one graph: with another graph's steps it does
+/// not compile.
+///
+/// # Paper
+/// [NCM11 §2, §2.1]: `ItemCol`, a table of single-assignment items. Appendix A: the table is chosen
+/// by the type of the keys.
+///
+/// # Examples
+/// ```compile_fail
+/// use selvedge::cnc;
+///
+/// cnc::graph(|one| {
+///     cnc::graph(|other| {
+///         let items = one.items::<u32, u32>("of the first graph");
+///         other.initialize(|env| env.put(items, 1, 1)) // another graph's handle
+///     })
+/// });
+/// ```
+pub struct ItemCol<'g, K, V>(pub(crate) &'g ItemStore<'g, K, V>);
+
+impl<K, V> Clone for ItemCol<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for ItemCol<'_, K, V> {}
+
+impl<'g, K, V> ItemCol<'g, K, V> {
+    /// The name of the collection, for reports.
+    pub fn name(&self) -> &'g str {
+        &self.0.name
+    }
+}
+
+impl<K, V> fmt::Debug for ItemCol<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ItemCol({})", self.0.name)
+    }
+}
+
+/// How the items of a collection are kept. The default: hashed, and kept to the end of the graph.
+///
+/// # Examples
+/// ```
+/// use selvedge::cnc::{self, Items, schedulers::OneByOne};
+///
+/// # fn main() -> Result<(), cnc::GraphError> {
+/// let (rows, columns) = (4_u32, 6_u32);
+/// let sum = cnc::graph(|graph| {
+///     let cells = graph.items_with("cells", Items::dense((rows, columns)).counted(|_| Some(1)));
+///     let total = graph.items::<(), u32>("total");
+///     let tags = graph.tags::<()>("all");
+///     graph.prescribe(tags, "sum", move |(), step| {
+///         let mut sum = 0;
+///         for cell in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+///             sum += *step.get(cells, cell)?;
+///         }
+///         step.put(total, (), sum)
+///     });
+///     graph.initialize(|env| {
+///         env.put_tag(tags, ())?;
+///         (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)))
+///             .try_for_each(|cell| env.put(cells, cell, cell.0 * cell.1))
+///     })?;
+///     let finished = graph.run(&OneByOne)?;
+///     Ok(finished.finalize(|view| view.get(total, ()).copied()))
+/// })?;
+/// assert_eq!(sum, Some(90));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Items<'g, K, V> {
+    place: StoragePlan<K>,
+    count: Option<CountOf<'g, K>>,
+    equal: Option<fn(&V, &V) -> bool>,
+}
+
+/// Where the items of a collection are to lie.
+enum StoragePlan<K> {
+    Hashed,
+    Dense(Shape<K>),
+    Paged(Shape<K>),
+}
+
+/// How often the item of a key is got.
+type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
+
+impl<K: ItemKey, V> Default for Items<'_, K, V> {
+    fn default() -> Self {
+        Items::hashed()
+    }
+}
+
+impl<'g, K: ItemKey, V> Items<'g, K, V> {
+    /// Any keys. Those that fit in a word are compared as words.
+    ///
+    /// # Complexity
+    /// A get of an item that is there is a search in a table, without a lock. A new key takes a
+    /// lock of one of 16 parts of the table, and memory of its own until the graph ends.
+    pub fn hashed() -> Self {
+        Items { place: StoragePlan::Hashed, count: None, equal: None }
+    }
+
+    /// The keys below `extent` on each axis, in an array that is made at once.
+    ///
+    /// # Complexity
+    /// A get is an index into the array. An item takes 16 bytes beside its value.
+    pub fn dense(extent: K) -> Self
+    where
+        K: Grid,
+    {
+        Items { place: StoragePlan::Dense(Shape::new(&extent)), count: None, equal: None }
+    }
+
+    /// The keys below `extent` on each axis, in pages of 1,024 items. A page is made when the first
+    /// of its items is touched, and is used for others when all its items are gone.
+    ///
+    /// # Complexity
+    /// A get is two indices and two atomic additions. The directory takes 8 bytes for 1,024 keys.
+    pub fn paged(extent: K) -> Self
+    where
+        K: Grid,
+    {
+        Items { place: StoragePlan::Paged(Shape::new(&extent)), count: None, equal: None }
+    }
+
+    /// Says how often the item of a key is got; `None` for an item that is kept. An item is dropped
+    /// when the last step that got it has ended. So a get too many is an error, and so is a count
+    /// that is left when the run has ended.
+    ///
+    /// Counts are at most 65,535.
+    #[must_use]
+    pub fn counted(mut self, count: impl Fn(&K) -> Option<u16> + Send + Sync + 'g) -> Self {
+        self.count = Some(Box::new(count));
+        self
+    }
+
+    /// A second put of an equal value is no error, and has no effect.
+    #[must_use]
+    pub fn equal_allowed(mut self) -> Self
+    where
+        V: PartialEq,
+    {
+        self.equal = Some(V::eq);
+        self
+    }
+
+    pub(crate) fn build(self, number: usize, name: &str) -> ItemStore<'g, K, V> {
+        let storage = match self.place {
+            StoragePlan::Hashed => Storage::table(),
+            StoragePlan::Dense(shape) => Storage::dense(shape),
+            StoragePlan::Paged(shape) => Storage::paged(shape),
+        };
+        ItemStore {
+            number,
+            name: name.to_owned(),
+            storage,
+            count: self.count,
+            equal: self.equal,
+            waiting_takers: AtomicUsize::new(0),
+            takers: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for Items<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Items").field("counted", &self.count.is_some()).finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct ItemStore<'g, K, V> {
+    pub(crate) number: usize,
+    pub(crate) name: String,
+    pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
+    count: Option<CountOf<'g, K>>,
+    equal: Option<fn(&V, &V) -> bool>,
+    /// The length of `takers`.
+    waiting_takers: AtomicUsize,
+    /// The steps that wait for the end of all other steps with gets of an item, each with the
+    /// address of the item's place.
+    takers: Mutex<Vec<(usize, ReadyStep<'g>)>>,
+}
+
+impl<K: ItemKey, V> ItemStore<'_, K, V> {
+    #[inline]
+    pub(crate) fn count(&self, key: &K) -> GetCount {
+        match &self.count {
+            None => GetCount::Kept,
+            Some(count) => count(key).map_or(GetCount::Kept, GetCount::Times),
+        }
+    }
+
+    /// Whether a second put of `value` is allowed, because it is equal to the first one.
+    pub(crate) fn is_equal(&self, slot: &ItemSlot<V, ReadyStep<'_>>, value: &V) -> bool {
+        let Some(equal) = self.equal else { return false };
+        // The first put may still be writing.
+        while !slot.state.was_put() {
+            std::hint::spin_loop();
+        }
+        // SAFETY: the item is kept, so its value stays.
+        slot.state.is_kept() && equal(unsafe { slot.value() }, value)
+    }
+
+    /// The key of a fault about an item of the collection.
+    pub(crate) fn name_and_key(&self, key: &K) -> (String, String) {
+        (self.name.clone(), format!("{key:?}"))
+    }
+
+    /// A word by which keys are sorted, as far as they fit.
+    pub(crate) fn order(key: &K) -> u64 {
+        if is_word::<K>() { key.to_word() } else { 0 }
+    }
+}
+
+/// A get of a counted item by a step that has not ended.
+pub(crate) struct GetClaim<'g> {
+    pub(crate) items: &'g dyn AnyItems<'g>,
+    /// A `ItemSlot` of the collection.
+    pub(crate) slot: *const (),
+    pub(crate) place: usize,
+}
+
+// SAFETY: the slot is a place in the collection, which is `Sync`.
+unsafe impl Send for GetClaim<'_> {}
+
+/// An item collection, whatever its types.
+pub(crate) trait AnyItems<'g>: Sync {
+    /// Takes a claim back, because its step will run again.
+    fn unclaim(&self, claim: &GetClaim<'g>);
+
+    /// Returns a claim, because its step has ended. Takers that may now go on go to `wake`.
+    fn give_back(&self, claim: &GetClaim<'g>, wake: &mut dyn FnMut(ReadyStep<'g>));
+
+    /// Has a step wait until it is the last one with a get of an item.
+    ///
+    /// # Errors
+    /// Gives the step back if it is.
+    fn wait_as_last(&self, slot: *const (), ready: ReadyStep<'g>) -> Result<(), ReadyStep<'g>>;
+
+    /// The missing items for which steps wait. No worker may run.
+    fn missing(&self) -> Vec<MissingItem>;
+
+    /// The counted items that are left. No worker may run.
+    fn left_over(&self) -> Vec<StepFault>;
+
+    /// How many items were put, and how many of them are still there. No worker may run.
+    fn statistics(&self) -> ItemStatistics;
+
+    /// Drops all suspended steps. No worker may run any more.
+    fn drop_waiting(&self);
+}
+
+/// What became of the items of a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ItemStatistics {
+    /// The name of the collection.
+    pub name: String,
+    /// The number of items that were put, without those of pages that were given back.
+    pub put: usize,
+    /// The number of items that are there.
+    pub there: usize,
+}
+
+impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
+    fn unclaim(&self, claim: &GetClaim<'g>) {
+        // SAFETY: a claim's slot is one of its collection, by `StepContext` and `AsyncStep`, and
+        // stays claimed.
+        unsafe { &*claim.slot.cast::<ItemSlot<V, ReadyStep<'g>>>() }.state.unclaim();
+    }
+
+    fn give_back(&self, claim: &GetClaim<'g>, wake: &mut dyn FnMut(ReadyStep<'g>)) {
+        // SAFETY: as in `unclaim`.
+        let slot = unsafe { &*claim.slot.cast::<ItemSlot<V, ReadyStep<'g>>>() };
+        match slot.state.give_back() {
+            Left::None => {
+                // SAFETY: `give_back` has made the item gone, and this caller is the one.
+                unsafe { slot.drop_value() };
+                self.storage.note_gone(claim.place);
+            }
+            Left::One if self.waiting_takers.load(Ordering::SeqCst) > 0 => {
+                let mut takers = lock(&self.takers);
+                let at = claim.slot.addr();
+                let woken: Vec<_> = takers.extract_if(.., |(slot, _)| *slot == at).collect();
+                self.waiting_takers.store(takers.len(), Ordering::SeqCst);
+                drop(takers);
+                woken.into_iter().for_each(|(_, ready)| wake(ready));
+            }
+            Left::One | Left::More => {}
+        }
+    }
+
+    // The taker writes `waiting_takers` and then looks at the word; the last other step writes the
+    // word and then looks at `waiting_takers`. All four are `SeqCst`, so one of the two sees the
+    // other.
+    fn wait_as_last(&self, slot: *const (), ready: ReadyStep<'g>) -> Result<(), ReadyStep<'g>> {
+        let mut takers = lock(&self.takers);
+        takers.push((slot.addr(), ready));
+        self.waiting_takers.store(takers.len(), Ordering::SeqCst);
+        // SAFETY: as in `unclaim`; the page of an item that is full and not gone is not used again.
+        let state = unsafe { &(*slot.cast::<ItemSlot<V, ReadyStep<'g>>>()).state };
+        if state.is_in_use() {
+            return Ok(());
+        }
+        let (_, ready) = takers.pop().expect("it was just pushed");
+        self.waiting_takers.store(takers.len(), Ordering::SeqCst);
+        Err(ready)
+    }
+
+    fn missing(&self) -> Vec<MissingItem> {
+        let mut found = Vec::new();
+        let mut see = |key: K, describe: Vec<(u64, String, String)>| {
+            let mut steps = describe;
+            steps.sort_by(|a, b| (&a.1, a.0, &a.2).cmp(&(&b.1, b.0, &b.2)));
+            let steps = steps.into_iter().map(|(_, step, tag)| (step, tag)).collect();
+            found.push((key, steps));
+        };
+        let takers = lock(&self.takers);
+        self.storage.each(|key, slot| {
+            let mut steps = Vec::new();
+            slot.state.each_waiter(|ready| steps.push(ready.describe()));
+            let at = std::ptr::from_ref(slot).addr();
+            steps.extend(takers.iter().filter(|(slot, _)| *slot == at).map(|(_, ready)| ready.describe()));
+            if !steps.is_empty() {
+                see(key, steps);
+            }
+        });
+        if !self.storage.is_ordered() {
+            found.sort_by(|(a, _): &(K, Vec<_>), (b, _)| a.cmp(b));
+        }
+        let item = |(key, steps)| {
+            let (collection, key) = self.name_and_key(&key);
+            MissingItem { collection, key, steps }
+        };
+        found.into_iter().map(item).collect()
+    }
+
+    fn left_over(&self) -> Vec<StepFault> {
+        let mut faults = Vec::new();
+        if self.count.is_some() {
+            self.storage.each(|key, slot| {
+                let gets = slot.state.claims_left();
+                if gets > 0 {
+                    let (collection, text) = self.name_and_key(&key);
+                    let order = FaultOrder {
+                        cause: FaultCause::LEFT_OVER,
+                        collection: self.number,
+                        word: Self::order(&key),
+                        step: String::new(),
+                        tag: text.clone(),
+                    };
+                    faults
+                        .push(StepFault { order, why: FaultCause::LeftOver { collection, key: text, gets } });
+                }
+            });
+        }
+        faults
+    }
+
+    fn statistics(&self) -> ItemStatistics {
+        let (mut put, mut there) = (0, 0);
+        self.storage.each(|_, slot| {
+            put += usize::from(slot.state.was_put());
+            there += usize::from(slot.state.has_value());
+        });
+        ItemStatistics { name: self.name.clone(), put, there }
+    }
+
+    fn drop_waiting(&self) {
+        self.storage.each(|_, slot| drop(slot.state.take_waiters()));
+        let takers = std::mem::take(&mut *lock(&self.takers));
+        drop(takers);
+    }
+}
+
+impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
+    fn empty(&mut self) {
+        self.storage.empty();
+        self.count = None;
+    }
+}
+
+/// A handle of a tag collection: a message board for steps. Each tag that is put runs every step
+/// that the collection prescribes, once.
+///
+/// # Paper
+/// [NCM11 §2, §2.1]: `TagCol`. §3.2: executed tags may be stored.
+///
+/// # Examples
+/// Of a memoised collection, a tag that is put again runs nothing:
+/// ```
+/// use selvedge::cnc::{self, schedulers::OneByOne};
+///
+/// # fn main() -> Result<(), cnc::GraphError> {
+/// let sum = cnc::graph(|graph| {
+///     let tags = graph.memoised_tags::<u32>("numbers");
+///     let items = graph.items::<u32, u32>("seen");
+///     graph.prescribe(tags, "see", move |n, step| {
+///         step.put(items, n, n)?;
+///         // Without memory, this would go on for ever.
+///         step.put_tag(tags, (n + 3) % 5)
+///     });
+///     graph.initialize(|env| env.put_tag(tags, 0))?;
+///     Ok(graph.run(&OneByOne)?.finalize(|view| view.iter(items).map(|(_, n)| n).sum::<u32>()))
+/// })?;
+/// assert_eq!(sum, 10);
+/// # Ok(())
+/// # }
+/// ```
+pub struct TagCol<'g, T>(pub(crate) &'g TagStore<'g, T>);
+
+impl<T> Clone for TagCol<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for TagCol<'_, T> {}
+
+impl<'g, T> TagCol<'g, T> {
+    /// The name of the collection.
+    pub fn name(&self) -> &'g str {
+        &self.0.name
+    }
+}
+
+impl<T> fmt::Debug for TagCol<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TagCol({})", self.0.name)
+    }
+}
+
+/// The number of parts of a set of tags, each with a lock.
+const SETS: usize = 16;
+
+pub(crate) struct TagStore<'g, T> {
+    pub(crate) name: String,
+    /// The steps that the collection prescribes: the first; the others follow in `StepEntry::next`.
+    pub(crate) first: OnceLock<&'g StepEntry<'g>>,
+    seen: Option<Box<[Mutex<HashSet<T>>]>>,
+}
+
+impl<T: ItemKey> TagStore<'_, T> {
+    pub(crate) fn new(name: &str, memoised: bool) -> Self {
+        let sets = || (0..SETS).map(|_| Mutex::new(HashSet::new())).collect();
+        TagStore { name: name.to_owned(), first: OnceLock::new(), seen: memoised.then(sets) }
+    }
+
+    /// Whether the tag is to run the steps.
+    #[inline]
+    pub(crate) fn is_new(&self, tag: &T) -> bool {
+        let Some(sets) = &self.seen else { return true };
+        let word = if is_word::<T>() { tag.to_word() } else { hash_of(tag) };
+        lock(&sets[fold(word) as usize % SETS]).insert(tag.clone())
+    }
+}
+
+impl<'g, T> TagStore<'g, T> {
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &'g StepEntry<'g>> {
+        std::iter::successors(self.first.get().copied(), |entry| entry.next.get().copied())
+    }
+
+    /// Adds a step.
+    pub(crate) fn prescribe(&self, entry: &'g StepEntry<'g>) {
+        let mut place = &self.first;
+        while let Err(refused) = place.set(entry) {
+            let _ = refused;
+            place = &place.get().expect("a value was refused because there is one").next;
+        }
+    }
+}
+
+impl<T> Owned for TagStore<'_, T> {
+    fn empty(&mut self) {
+        self.seen = None;
+    }
+}
+
+/// The text for a tag that does not fit in a word and is not kept.
+pub(crate) const NO_TAG: &str = "..";
+
+/// The name and the tag of the step that has put an item.
+pub(crate) fn maker_of<V>(slot: &ItemSlot<V, ReadyStep<'_>>, step: &StepContext<'_>) -> (String, String) {
+    while !slot.state.was_put() {
+        std::hint::spin_loop();
+    }
+    let (number, word) = slot.maker().unwrap_or((NO_STEP, 0));
+    step.core().entry(number).map_or_else(|| (String::new(), NO_TAG.into()), |entry| entry.made_by(word))
+}

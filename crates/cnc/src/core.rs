@@ -1,0 +1,216 @@
+//! What the workers of a graph share: [`Core`].
+
+use std::mem::ManuallyDrop;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use crate::arena::{Arena, Owned};
+use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
+use crate::collections::{AnyItems, ItemCol, Items};
+use crate::error::{MissingItem, StepFault, StepResult};
+use crate::key::ItemKey;
+use crate::primitives::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::slot::STEPS_MAX;
+use crate::step::StepContext;
+
+/// A number that no step has.
+pub(crate) const NO_STEP: usize = STEPS_MAX;
+
+/// The graph, without the functions that build it.
+///
+/// A field has no destructor that touches something of the lifetime `'g`, so that a `&'g Core<'g>`
+/// can exist: `Graph` closes it first.
+pub(crate) struct Core<'g> {
+    arena: Arena,
+    entries: Mutex<Vec<&'g StepEntry<'g>>>,
+    items: Mutex<Vec<&'g dyn AnyItems<'g>>>,
+    environment: OnceLock<&'g StepEntry<'g>>,
+    forked: OnceLock<&'g StepEntry<'g>>,
+    /// The steps that are ready for the next run.
+    pending: Mutex<ManuallyDrop<Vec<ReadyStep<'g>>>>,
+    faults: Mutex<Vec<StepFault>>,
+    /// No other step is to begin.
+    stop: Arc<AtomicBool>,
+    /// Whether a fault stops the others.
+    pub(crate) stop_at_fault: AtomicBool,
+    /// The steps that were made ready, and those that were run.
+    made: AtomicU64,
+    ran: AtomicU64,
+    /// How often each step collection ran and missed.
+    counts: Mutex<Vec<(u64, u64)>>,
+    /// The handles of async steps that are in existence.
+    pub(crate) handles: AtomicUsize,
+}
+
+/// The code of the environment's entry, which has no instances.
+struct EnvironmentCode;
+
+impl<'g> Code<'g> for EnvironmentCode {
+    unsafe fn run(&self, _: u64, _: &StepContext<'g>) -> StepResult {
+        Ok(())
+    }
+
+    unsafe fn tag(&self, _: u64) -> String {
+        String::new()
+    }
+
+    unsafe fn order(&self, _: u64) -> u64 {
+        0
+    }
+}
+
+impl<'g> Core<'g> {
+    pub(crate) fn new() -> Core<'g> {
+        Core {
+            arena: Arena::new(),
+            entries: Mutex::new(Vec::new()),
+            items: Mutex::new(Vec::new()),
+            environment: OnceLock::new(),
+            forked: OnceLock::new(),
+            pending: Mutex::new(ManuallyDrop::new(Vec::new())),
+            faults: Mutex::new(Vec::new()),
+            stop: Arc::new(AtomicBool::new(false)),
+            stop_at_fault: AtomicBool::new(true),
+            made: AtomicU64::new(0),
+            ran: AtomicU64::new(0),
+            counts: Mutex::new(Vec::new()),
+            handles: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn environment(&'g self) -> &'g StepEntry<'g> {
+        self.environment
+            .get_or_init(|| self.add_entry("the environment", Box::new(EnvironmentCode), None, false))
+    }
+
+    pub(crate) fn forked(&'g self) -> &'g StepEntry<'g> {
+        self.forked.get_or_init(|| self.add_entry("fork", Box::new(ForkCode), Some(free_forked), false))
+    }
+
+    /// Takes an object in, which lasts as long as the graph.
+    pub(crate) fn own<T: Owned + Send + Sync + 'g>(&'g self, object: T) -> &'g T {
+        // SAFETY: `self` is borrowed for `'g`, so the arena is dropped after `'g`. What is used of
+        // the graph later is `close`, which looks at the entries of suspended steps before the
+        // arena's drop.
+        unsafe { self.arena.add(object) }
+    }
+
+    pub(crate) fn add_entry(
+        &'g self,
+        name: &str,
+        code: Box<dyn Code<'g> + 'g>,
+        free: Option<unsafe fn(u64)>,
+        takes_word: bool,
+    ) -> &'g StepEntry<'g> {
+        let mut entries = lock(&self.entries);
+        let number = entries.len();
+        assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
+        let next = OnceLock::new();
+        let entry = self.own(StepEntry { number, name: name.to_owned(), code, free, takes_word, next });
+        entries.push(entry);
+        entry
+    }
+
+    pub(crate) fn entries(&self) -> usize {
+        lock(&self.entries).len()
+    }
+
+    pub(crate) fn entry(&self, number: usize) -> Option<&'g StepEntry<'g>> {
+        lock(&self.entries).get(number).copied()
+    }
+
+    pub(crate) fn add_items<K, V>(&'g self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    where
+        K: ItemKey + 'g,
+        V: Send + Sync + 'g,
+    {
+        let mut all = lock(&self.items);
+        let store = self.own(items.build(all.len(), name));
+        all.push(store);
+        ItemCol(store)
+    }
+
+    pub(crate) fn each_items(&self) -> Vec<&'g dyn AnyItems<'g>> {
+        lock(&self.items).clone()
+    }
+
+    pub(crate) fn fail(&self, fault: StepFault) {
+        lock(&self.faults).push(fault);
+        if self.stop_at_fault.load(Ordering::Relaxed) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the faults, the smallest first.
+    pub(crate) fn take_faults(&self) -> Vec<StepFault> {
+        let mut faults = std::mem::take(&mut *lock(&self.faults));
+        faults.sort_by(|a, b| a.order.cmp(&b.order));
+        faults
+    }
+
+    #[inline]
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
+    }
+
+    /// Adds what a worker has counted.
+    pub(crate) fn account(&self, made: u64, ran: u64, counts: &[(u64, u64)]) {
+        self.made.fetch_add(made, Ordering::Relaxed);
+        self.ran.fetch_add(ran, Ordering::Relaxed);
+        let mut all = lock(&self.counts);
+        if all.len() < counts.len() {
+            all.resize(counts.len(), (0, 0));
+        }
+        for (all, mine) in all.iter_mut().zip(counts) {
+            *all = (all.0 + mine.0, all.1 + mine.1);
+        }
+    }
+
+    /// How many steps were made ready and not run.
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.made.load(Ordering::Relaxed) - self.ran.load(Ordering::Relaxed)
+    }
+
+    /// The name of each step collection, and how often it ran and missed.
+    pub(crate) fn step_counts(&self) -> Vec<(String, u64, u64)> {
+        let counts = lock(&self.counts).clone();
+        let entries = lock(&self.entries);
+        let name =
+            |(entry, (runs, misses)): (&&StepEntry<'g>, (u64, u64))| (entry.name.clone(), runs, misses);
+        entries.iter().zip(counts).map(name).collect()
+    }
+
+    /// Keeps ready steps for the next run.
+    pub(crate) fn keep(&self, ready: impl IntoIterator<Item = ReadyStep<'g>>) {
+        lock(&self.pending).extend(ready);
+    }
+
+    pub(crate) fn take_pending(&self) -> Vec<ReadyStep<'g>> {
+        std::mem::take(&mut **lock(&self.pending))
+    }
+
+    pub(crate) fn missing(&self) -> Vec<MissingItem> {
+        self.each_items().iter().flat_map(|items| items.missing()).collect()
+    }
+
+    pub(crate) fn left_over(&self) -> Vec<StepFault> {
+        self.each_items().iter().flat_map(|items| items.left_over()).collect()
+    }
+
+    /// Drops what a `Graph` must drop before its arena.
+    pub(crate) fn close(&self) {
+        drop(self.take_pending());
+        for items in self.each_items() {
+            items.drop_waiting();
+        }
+        if self.handles.load(Ordering::Acquire) > 0 {
+            // A handle of an async step has outlived its step, and with it perhaps a reference to
+            // an item.
+            self.arena.leak();
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What can go wrong in a run: [`GraphError`], with [`StepFault`] and [`Stuck`].
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+
+/// The most lines that a report prints; all are in the value.
+const LINES_MAX: usize = 20;
+
+/// Why a step stops before its end: an item is not there yet, or an error.
+///
+/// A step hands it on with `?`. Errors of the program's become one.
+///
+/// # Examples
+/// ```
+/// use selvedge::cnc::{StepContext, StepResult};
+///
+/// fn number(text: &str) -> StepResult<u32> {
+///     Ok(text.parse()?)
+/// }
+/// assert!(number("seven").is_err());
+/// ```
+pub struct Halted(pub(crate) Option<Box<Box<dyn Error + Send + Sync>>>);
+
+/// What a step returns, and the operations of a step.
+pub type StepResult<T = ()> = Result<T, Halted>;
+
+impl<E: Error + Send + Sync + 'static> From<E> for Halted {
+    #[cold]
+    fn from(error: E) -> Halted {
+        Halted(Some(Box::new(Box::new(error))))
+    }
+}
+
+impl fmt::Debug for Halted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(error) => write!(f, "Stop({error})"),
+            None => f.write_str("Stop"),
+        }
+    }
+}
+
+/// Why a run did not end well.
+///
+/// # Examples
+/// ```
+/// use selvedge::cnc::{self, GraphError, schedulers::OneByOne};
+///
+/// let error = cnc::graph(|graph| {
+///     let tags = graph.tags::<u32>("numbers");
+///     let items = graph.items::<u32, u32>("squares");
+///     graph.prescribe(tags, "square", move |n, step| {
+///         let before = *step.get(items, n - 1)?;
+///         step.put(items, n, before + 2 * n - 1)
+///     });
+///     graph.initialize(|env| env.put_tag(tags, 7))?;
+///     graph.run(&OneByOne).map(|_| ())
+/// });
+/// let Err(GraphError::Stuck(stuck)) = error else { panic!("the item 6 is never put") };
+/// assert_eq!(stuck.items[0].key, "6");
+/// assert_eq!(stuck.items[0].steps, [("square".into(), "7".into())]);
+/// ```
+///
+/// # Paper
+/// [NCM11 §2]: a second put is a dynamic error.
+///
+/// # Differences
+/// 1. The paper leaves open what a get does that is never satisfied, and how an error reaches the
+///    caller.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// No step can run any more, but some wait for items that no step has put.
+    Stuck(Stuck),
+    /// A step failed. The first fault is the smallest one.
+    Failed(Vec<StepFault>),
+    /// The run was cancelled by a [`Canceller`](crate::Canceller).
+    Cancelled,
+}
+
+/// The steps that wait for items which were never put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// The missing items, by collection and key.
+    pub items: Vec<MissingItem>,
+}
+
+/// An item that was never put, though steps wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingItem {
+    /// The name of the collection.
+    pub collection: String,
+    /// The key.
+    pub key: String,
+    /// The name and the tag of each step that waits for it, in order.
+    pub steps: Vec<(String, String)>,
+}
+
+/// A step that failed, with its tag, and why.
+///
+/// Faults are sorted by cause, collection, key, step and tag.
+#[derive(Debug)]
+pub struct StepFault {
+    pub(crate) order: FaultOrder,
+    pub(crate) why: FaultCause,
+}
+
+/// By what faults are sorted: the cause, the number of the collection or step, the word of the key
+/// or tag, and the text of both.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FaultOrder {
+    pub(crate) cause: u8,
+    pub(crate) collection: usize,
+    pub(crate) word: u64,
+    pub(crate) step: String,
+    pub(crate) tag: String,
+}
+
+/// The cause of a [`StepFault`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FaultCause {
+    /// An item was put twice. The two steps are sorted.
+    DoublePut {
+        /// The name of the collection.
+        collection: String,
+        /// The key.
+        key: String,
+        /// The name and the tag of both steps. The tag is `..` if it does not fit in a word.
+        steps: [(String, String); 2],
+    },
+    /// A step panicked.
+    Panicked(String),
+    /// A step returned an error of the program's.
+    Error(Box<dyn Error + Send + Sync>),
+    /// A counted item was got more often than its count says.
+    OverGet {
+        /// The name of the collection.
+        collection: String,
+        /// The key.
+        key: String,
+    },
+    /// The run has ended, and a counted item was got less often than its count says.
+    LeftOver {
+        /// The name of the collection.
+        collection: String,
+        /// The key.
+        key: String,
+        /// The number of gets that are left.
+        gets: u16,
+    },
+    /// A key is outside of the extent of its collection.
+    Outside {
+        /// The name of the collection.
+        collection: String,
+        /// The key.
+        key: String,
+    },
+    /// A step that may run again got an item after it had put one. Get first, or take an
+    /// [async step](crate::Graph::prescribe_async).
+    GetAfterPut {
+        /// The name of the collection.
+        collection: String,
+        /// The key.
+        key: String,
+    },
+    /// A step got an item that it had not [declared](crate::Graph::prescribe_depends).
+    Undeclared {
+        /// The name of the collection.
+        collection: String,
+        /// The key.
+        key: String,
+    },
+    /// A step took an item that has no count.
+    NotCounted {
+        /// The name of the collection.
+        collection: String,
+        /// The key.
+        key: String,
+    },
+    /// The environment got an item that is not there.
+    NotThere {
+        /// The name of the collection.
+        collection: String,
+        /// The key.
+        key: String,
+    },
+    /// An async step waits for something that is no item.
+    Foreign,
+}
+
+impl StepFault {
+    /// The name of the step, or of the environment. Empty for a [`FaultCause::LeftOver`].
+    pub fn step(&self) -> &str {
+        &self.order.step
+    }
+
+    /// The tag of the step.
+    pub fn tag(&self) -> &str {
+        &self.order.tag
+    }
+
+    /// The cause.
+    pub fn why(&self) -> &FaultCause {
+        &self.why
+    }
+}
+
+/// What a panic said.
+pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a text".into())
+}
+
+impl fmt::Display for StepFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = |f: &mut fmt::Formatter<'_>| write!(f, "step {}({}) ", self.order.step, self.order.tag);
+        match &self.why {
+            FaultCause::DoublePut { collection, key, steps: [(one, tag), (other, other_tag)] } => {
+                write!(f, "item {collection}[{key}] was put twice: by step {one}({tag}) and by step ")?;
+                write!(f, "{other}({other_tag})")
+            }
+            FaultCause::Panicked(text) => at(f).and_then(|()| write!(f, "panicked: {text}")),
+            FaultCause::Error(error) => at(f).and_then(|()| write!(f, "failed: {error}")),
+            FaultCause::OverGet { collection, key } => {
+                at(f)?;
+                write!(f, "got item {collection}[{key}] once more than its count says")
+            }
+            FaultCause::LeftOver { collection, key, gets } => {
+                write!(f, "item {collection}[{key}] has a count for {gets} more gets")
+            }
+            FaultCause::Outside { collection, key } => {
+                at(f)?;
+                write!(f, "named item {collection}[{key}], which is outside of the extent of the collection")
+            }
+            FaultCause::GetAfterPut { collection, key } => {
+                at(f)?;
+                write!(
+                    f,
+                    "got item {collection}[{key}] after it had put; it may run again, so it must get first"
+                )
+            }
+            FaultCause::Undeclared { collection, key } => {
+                at(f).and_then(|()| write!(f, "got item {collection}[{key}], which it has not declared"))
+            }
+            FaultCause::NotCounted { collection, key } => {
+                at(f).and_then(|()| write!(f, "took item {collection}[{key}], which has no count"))
+            }
+            FaultCause::NotThere { collection, key } => {
+                at(f).and_then(|()| write!(f, "got item {collection}[{key}], which is not there"))
+            }
+            FaultCause::Foreign => at(f).and_then(|()| f.write_str("waits for something that is no item")),
+        }
+    }
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps: usize = self.items.iter().map(|item| item.steps.len()).sum();
+        write!(f, "{steps} steps wait for {} items that no step has put", self.items.len())?;
+        let lines = self.items.iter().flat_map(|item| item.steps.iter().map(move |step| (item, step)));
+        for (item, (step, tag)) in lines.take(LINES_MAX) {
+            write!(f, "\n  item {}[{}]: step {step}({tag})", item.collection, item.key)?;
+        }
+        if steps > LINES_MAX { write!(f, "\n  and {} more", steps - LINES_MAX) } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GraphError::Stuck(stuck) => stuck.fmt(f),
+            GraphError::Cancelled => f.write_str("the run was cancelled"),
+            GraphError::Failed(faults) => {
+                for (at, fault) in faults.iter().take(LINES_MAX).enumerate() {
+                    write!(f, "{}{fault}", if at == 0 { "" } else { "\n  also: " })?;
+                }
+                match faults.len().saturating_sub(LINES_MAX) {
+                    0 => Ok(()),
+                    more => write!(f, "\n  and {more} more"),
+                }
+            }
+        }
+    }
+}
+
+impl Error for GraphError {}
+
+impl FaultCause {
+    pub(crate) const DOUBLE_PUT: u8 = 0;
+    pub(crate) const LEFT_OVER: u8 = 20;
+
+    /// By what faults are sorted first.
+    pub(crate) fn cause(&self) -> u8 {
+        match self {
+            FaultCause::DoublePut { .. } => FaultCause::DOUBLE_PUT,
+            FaultCause::Panicked(_) => 1,
+            FaultCause::Error(_) => 2,
+            FaultCause::Outside { .. } => 3,
+            FaultCause::GetAfterPut { .. } => 4,
+            FaultCause::Undeclared { .. } => 5,
+            FaultCause::NotCounted { .. } => 6,
+            FaultCause::OverGet { .. } => 7,
+            FaultCause::NotThere { .. } => 8,
+            FaultCause::Foreign => 9,
+            FaultCause::LeftOver { .. } => FaultCause::LEFT_OVER,
+        }
+    }
+}

@@ -1,0 +1,560 @@
+//! [`graph`], [`Graph`] and what is left when a run has ended, [`FinishedGraph`].
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use crate::arena::Owned;
+use crate::async_step::{self, AsyncStep};
+use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, Urgency, free_of};
+use crate::collections::{ItemCol, ItemStatistics, Items, TagCol, TagStore};
+use crate::core::Core;
+use crate::error::{GraphError, StepResult, Stuck};
+use crate::key::ItemKey;
+use crate::schedulers::{GraphJob, Scheduler};
+use crate::step::{Canceller, Needs, StepContext};
+
+/// Gives `work` a new graph to build, to run and to look at; returns what `work` returns.
+///
+/// All collections, steps and items end with the graph. Their handles are bound to the lifetime
+/// `'g`, which is another one for each graph. Steps may borrow what lives longer than the call.
+///
+/// # Paper
+/// [NCM11 §2.1] `runGraph`.
+///
+/// # Differences
+/// 1. The scheduler is an argument of [`Graph::run`].
+///
+/// # Examples
+/// ```
+/// use selvedge::cnc::{self, schedulers::Stealing};
+///
+/// fn is_prime(n: &u32) -> bool {
+///     (3..).step_by(2).take_while(|d| d * d <= *n).all(|d| n % d != 0)
+/// }
+///
+/// # fn main() -> Result<(), cnc::GraphError> {
+/// let primes = cnc::graph(|graph| {
+///     let candidates = graph.tags("candidates");
+///     let primes = graph.items("primes");
+///     graph.prescribe(candidates, "test", move |n, step| {
+///         if is_prime(&n) { step.put(primes, n, n) } else { Ok(()) }
+///     });
+///     graph.initialize(|env| {
+///         (3..10_000_u32).step_by(2).try_for_each(|n| env.put_tag(candidates, n))
+///     })?;
+///     Ok(graph.run(&Stealing::new(2))?.finalize(|view| view.iter(primes).count()))
+/// })?;
+/// assert_eq!(primes + 1, 1_229);
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "runGraph")]
+#[doc(alias = "runCnC")]
+pub fn graph<'env, R>(work: impl for<'g> FnOnce(&'g Graph<'g, 'env>) -> R) -> R {
+    let graph = Graph { core: Core::new(), env: PhantomData, one_thread: PhantomData };
+    let closing = Closing(&graph);
+    graph.core.environment();
+    let result = work(&graph);
+    drop(closing);
+    result
+}
+
+/// Closes a graph, also when `graph` unwinds.
+struct Closing<'a, 'g, 'env>(&'a Graph<'g, 'env>);
+
+impl Drop for Closing<'_, '_, '_> {
+    fn drop(&mut self) {
+        self.0.core.close();
+    }
+}
+
+/// A graph under construction, and between its runs.
+///
+/// # Paper
+/// [NCM11 §2.1]: `GraphCode`, with `newTagCol`, `newItemCol`, `prescribe`, `initialize`. Table 3: the
+/// nodes are stateless tasks, in a dynamic set; the channels of tags have no order.
+///
+/// # Differences
+/// 1. The environment may put and run several times.
+/// 2. `finalize` belongs to [`FinishedGraph`], which only a run that ended well returns.
+#[doc(alias = "GraphCode")]
+pub struct Graph<'g, 'env: 'g> {
+    core: Core<'g>,
+    env: PhantomData<&'env mut &'env ()>,
+    /// A step cannot change the graph.
+    one_thread: PhantomData<*mut ()>,
+}
+
+/// A handle of a step collection.
+pub struct StepCol<'g, T>(&'g UrgencyOf<'g, T>);
+
+struct UrgencyOf<'g, T>(Urgency<'g, T>);
+
+impl<T> Owned for UrgencyOf<'_, T> {
+    fn empty(&mut self) {
+        self.0 = OnceLock::new();
+    }
+}
+
+impl<'g, T: ItemKey> StepCol<'g, T> {
+    /// Says how urgent the step with each tag is, for schedulers that heed it. A larger number runs
+    /// earlier. The first call counts.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, schedulers::TaskPool};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let order = std::sync::Mutex::new(Vec::new());
+    /// cnc::graph(|graph| {
+    ///     let tags = graph.tags::<i64>("tags");
+    ///     graph.prescribe(tags, "note", |n, _| {
+    ///         order.lock().unwrap().push(n);
+    ///         Ok(())
+    ///     })
+    ///     .priority(|&n| n);
+    ///     graph.initialize(|env| [3, 1, 2].into_iter().try_for_each(|n| env.put_tag(tags, n)))?;
+    ///     graph.run(&TaskPool::priority(1)).map(|_| ())
+    /// })?;
+    /// assert_eq!(order.into_inner().unwrap(), [3, 2, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn priority(self, urgency: impl Fn(&T) -> i64 + Send + Sync + 'g) -> Self {
+        let _ = self.0.0.set(Box::new(urgency));
+        self
+    }
+}
+
+impl<T> Clone for StepCol<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for StepCol<'_, T> {}
+
+impl<T> fmt::Debug for StepCol<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepCol").finish_non_exhaustive()
+    }
+}
+
+impl<'g> Graph<'g, '_> {
+    /// A new tag collection.
+    #[doc(alias = "newTagCol")]
+    pub fn tags<T: ItemKey + 'g>(&'g self, name: &str) -> TagCol<'g, T> {
+        TagCol(self.core.own(TagStore::new(name, false)))
+    }
+
+    /// A new tag collection that remembers its tags: one that is put again has no effect.
+    pub fn memoised_tags<T: ItemKey + 'g>(&'g self, name: &str) -> TagCol<'g, T> {
+        TagCol(self.core.own(TagStore::new(name, true)))
+    }
+
+    /// A new item collection: hashed, and its items stay to the end.
+    #[doc(alias = "newItemCol")]
+    pub fn items<K: ItemKey + 'g, V: Send + Sync + 'g>(&'g self, name: &str) -> ItemCol<'g, K, V> {
+        self.items_with(name, Items::hashed())
+    }
+
+    /// A new item collection that keeps its items as [`Items`] say.
+    pub fn items_with<K, V>(&'g self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    where
+        K: ItemKey + 'g,
+        V: Send + Sync + 'g,
+    {
+        self.core.add_items(name, items)
+    }
+
+    /// A new item collection with one item. Its key is `()`.
+    pub fn item<V: Send + Sync + 'g>(&'g self, name: &str) -> ItemCol<'g, (), V> {
+        self.items_with(name, Items::dense(()))
+    }
+
+    fn urgency<T: ItemKey + 'g>(&'g self) -> &'g UrgencyOf<'g, T> {
+        self.core.own(UrgencyOf(OnceLock::new()))
+    }
+
+    /// Has each tag of a collection run a step.
+    ///
+    /// A step that misses an item runs again from its beginning when the item is there. So it gets
+    /// before it puts. A step is a function of its tag and of the items that it gets; the graph is
+    /// determined only if that is true.
+    pub fn prescribe<T, F>(&'g self, tags: TagCol<'g, T>, name: &str, body: F) -> StepCol<'g, T>
+    where
+        T: ItemKey + 'g,
+        F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
+    {
+        let urgency = self.urgency();
+        let code = Box::new(ReplayCode { body, urgency: &urgency.0 });
+        tags.0.prescribe(self.core.add_entry(name, code, free_of::<T>(), false));
+        StepCol(urgency)
+    }
+
+    /// Has each tag of a collection run a step with declared items: `needs` declares them, and
+    /// `body` runs once, when all of them are there.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, Items, schedulers::OneByOne};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let fib = cnc::graph(|graph| {
+    ///     let tags = graph.tags("numbers");
+    ///     let fibs = graph.items_with("fibs", Items::dense(51));
+    ///     graph.prescribe_depends(
+    ///         tags,
+    ///         "fib",
+    ///         move |n: u32, needs| needs.on(fibs, n - 1).and_then(|()| needs.on(fibs, n - 2)),
+    ///         move |n, step| step.put(fibs, n, *step.get(fibs, n - 1)? + *step.get(fibs, n - 2)?),
+    ///     );
+    ///     graph.initialize(|env| {
+    ///         env.put(fibs, 0, 0_u64)?;
+    ///         env.put(fibs, 1, 1)?;
+    ///         (2..=50).try_for_each(|n| env.put_tag(tags, n))
+    ///     })?;
+    ///     Ok(graph.run(&OneByOne)?.finalize(|view| view.get(fibs, 50).copied()))
+    /// })?;
+    /// assert_eq!(fib, Some(12_586_269_025));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prescribe_depends<T, D, F>(
+        &'g self,
+        tags: TagCol<'g, T>,
+        name: &str,
+        needs: D,
+        body: F,
+    ) -> StepCol<'g, T>
+    where
+        T: ItemKey + 'g,
+        D: Fn(T, &Needs<'_, 'g>) -> StepResult + Send + Sync + 'g,
+        F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
+    {
+        let urgency = self.urgency();
+        let code = Box::new(DependsCode { needs, body, urgency: &urgency.0 });
+        tags.0.prescribe(self.core.add_entry(name, code, free_of::<T>(), false));
+        StepCol(urgency)
+    }
+
+    /// Has each tag `(begin, end)` of a collection run a step over the numbers from `begin` to
+    /// below `end`, `grain` of them at a time. What is left is cut in halves while other workers
+    /// are idle.
+    ///
+    /// # Panics
+    /// If the grain is 0.
+    ///
+    /// # Paper
+    /// [NCM11 §2.2]: parallel loops.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let sum = cnc::graph(|graph| {
+    ///     let loops = graph.tags("loops");
+    ///     let squares = graph.items_with("squares", Items::dense(1_000_u32));
+    ///     graph.prescribe_range(loops, "square", 64, move |range, step| {
+    ///         range.into_iter().try_for_each(|n| step.put(squares, n, u64::from(n).pow(2)))
+    ///     });
+    ///     graph.initialize(|env| env.put_tag(loops, (0, 1_000)))?;
+    ///     let finished = graph.run(&Stealing::new(2))?;
+    ///     Ok(finished.finalize(|view| view.iter(squares).map(|(_, n)| n).sum::<u64>()))
+    /// })?;
+    /// assert_eq!(sum, 332_833_500);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prescribe_range<F>(
+        &'g self,
+        tags: TagCol<'g, (u32, u32)>,
+        name: &str,
+        grain: u32,
+        body: F,
+    ) -> StepCol<'g, (u32, u32)>
+    where
+        F: Fn(Range<u32>, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
+    {
+        assert!(grain > 0, "a range step has a grain of at least 1");
+        let urgency = self.urgency();
+        let code = Box::new(RangeCode { grain, body, urgency: &urgency.0 });
+        tags.0.prescribe(self.core.add_entry(name, code, None, false));
+        StepCol(urgency)
+    }
+
+    /// Has each tag of a collection run an async step, which goes on where it was when an item that
+    /// it missed is there. So it may get after it has put.
+    ///
+    /// # Paper
+    /// [NCM11 §3.3]: the continuation of a step, instead of a replay.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, schedulers::OneByOne};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let answer = cnc::graph(|graph| {
+    ///     let players = graph.tags::<u32>("players");
+    ///     let balls = graph.items::<u32, u32>("balls");
+    ///     graph.prescribe_async(players, "play", move |me, step| async move {
+    ///         for round in 0..10 {
+    ///             let ball = *step.get(balls, 2 * round + me).await?;
+    ///             step.put(balls, 2 * round + me + 1, ball + 1)?;
+    ///         }
+    ///         Ok(())
+    ///     });
+    ///     graph.initialize(|env| {
+    ///         env.put_tag(players, 0)?;
+    ///         env.put_tag(players, 1)?;
+    ///         env.put(balls, 0, 0)
+    ///     })?;
+    ///     Ok(graph.run(&OneByOne)?.finalize(|view| view.get(balls, 20).copied()))
+    /// })?;
+    /// assert_eq!(answer, Some(20));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prescribe_async<T, F, Fut>(&'g self, tags: TagCol<'g, T>, name: &str, body: F) -> StepCol<'g, T>
+    where
+        T: ItemKey + 'g,
+        F: Fn(T, AsyncStep<'g>) -> Fut + Send + Sync + 'g,
+        Fut: Future<Output = StepResult> + Send + 'g,
+    {
+        let urgency = self.urgency();
+        tags.0.prescribe(async_step::entry(&self.core, name, body, &urgency.0));
+        StepCol(urgency)
+    }
+
+    /// Puts the first items and tags, as the environment of the graph.
+    ///
+    /// # Errors
+    /// [`GraphError::Failed`], as for a step. A get of an item that is not there is an error too.
+    ///
+    /// # Paper
+    /// [NCM11 §2.1] `initialize`.
+    pub fn initialize<A>(
+        &'g self,
+        work: impl FnOnce(&StepContext<'g>) -> StepResult<A>,
+    ) -> Result<A, GraphError> {
+        StepContext::environment(&self.core, work).ok_or_else(|| self.failure())
+    }
+
+    /// What has gone wrong, if anything has.
+    fn failure(&'g self) -> GraphError {
+        let faults = self.core.take_faults();
+        if faults.is_empty() { GraphError::Cancelled } else { GraphError::Failed(faults) }
+    }
+
+    /// Has the others go on when a step fails, so that all that does not depend on it is done. Then
+    /// the faults are the same under every scheduler, unless an item was put twice. Without this,
+    /// no step begins after a fault, and of several steps that fail at the same time the smallest
+    /// is reported.
+    pub fn finish_after_fault(&'g self) {
+        self.core.stop_at_fault.store(false, Ordering::Relaxed);
+    }
+
+    /// A handle that stops the run.
+    pub fn canceller(&'g self) -> Canceller {
+        Canceller(self.core.stop().clone())
+    }
+
+    /// Runs the graph until no step can run any more.
+    ///
+    /// # Errors
+    /// - [`GraphError::Stuck`] if steps wait for items that no step has put. The environment may
+    ///   put them, and run again.
+    /// - [`GraphError::Failed`] if a step has failed, or a counted item was got less often than its
+    ///   count says. The graph runs no more steps then.
+    /// - [`GraphError::Cancelled`] if the run was cancelled.
+    ///
+    /// # Panics
+    /// If the scheduler returns while steps are ready.
+    ///
+    /// # Paper
+    /// [NCM11 §3.1]: any scheduler. The result of the graph does not depend on it.
+    pub fn run(&'g self, scheduler: &(impl Scheduler + ?Sized)) -> Result<FinishedGraph<'g>, GraphError> {
+        if !self.core.is_cancelled() {
+            scheduler.run(&GraphJob::new(&self.core));
+        }
+        let lost: Vec<ReadyStep<'g>> = self.core.take_pending();
+        if self.core.is_cancelled() {
+            drop(lost);
+            return Err(self.failure());
+        }
+        assert!(
+            lost.is_empty() && self.core.outstanding() == 0,
+            "the scheduler has returned while {} steps were ready",
+            self.core.outstanding()
+        );
+        let mut faults = self.core.take_faults();
+        if faults.is_empty() {
+            let items = self.core.missing();
+            if !items.is_empty() {
+                return Err(GraphError::Stuck(Stuck { items }));
+            }
+            faults = self.core.left_over();
+        }
+        if faults.is_empty() {
+            Ok(FinishedGraph { core: &self.core })
+        } else {
+            Err(GraphError::Failed(faults))
+        }
+    }
+
+    /// How often each step has run, and what became of the items.
+    pub fn statistics(&'g self) -> Statistics {
+        Statistics::of(&self.core)
+    }
+}
+
+impl fmt::Debug for Graph<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph").finish_non_exhaustive()
+    }
+}
+
+/// A graph that has run to its end: no step is ready, and none waits.
+pub struct FinishedGraph<'g> {
+    core: &'g Core<'g>,
+}
+
+impl<'g> FinishedGraph<'g> {
+    /// Looks at the items.
+    ///
+    /// # Paper
+    /// [NCM11 §2.1] `finalize`.
+    pub fn finalize<A>(&self, look: impl FnOnce(&View<'g>) -> A) -> A {
+        look(&View { core: self.core })
+    }
+
+    /// How often each step has run, and what became of the items.
+    pub fn statistics(&self) -> Statistics {
+        Statistics::of(self.core)
+    }
+}
+
+impl fmt::Debug for FinishedGraph<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finished").finish_non_exhaustive()
+    }
+}
+
+/// The items of a graph that has run to its end.
+pub struct View<'g> {
+    core: &'g Core<'g>,
+}
+
+impl<'g> View<'g> {
+    /// The item of a key, if it was put and is kept.
+    pub fn get<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> Option<&V> {
+        let found = items.0.storage.look(&key)?;
+        let slot = found.slot;
+        // SAFETY: the item is kept.
+        slot.state.is_kept().then(|| unsafe { slot.value() })
+    }
+
+    /// All items that are kept, in the order of their keys.
+    pub fn iter<'v, K: ItemKey, V: Send + Sync>(
+        &'v self,
+        items: ItemCol<'g, K, V>,
+    ) -> impl Iterator<Item = (K, &'v V)> + use<'v, 'g, K, V> {
+        let mut found = Vec::new();
+        items.0.storage.each(|key, slot| {
+            if slot.state.is_kept() {
+                // SAFETY: the item is kept.
+                found.push((key, unsafe { slot.value() }));
+            }
+        });
+        if !items.0.storage.is_ordered() {
+            found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        }
+        found.into_iter()
+    }
+}
+
+impl fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("collections", &self.core.each_items().len()).finish()
+    }
+}
+
+/// What a graph has done so far.
+///
+/// # Examples
+/// ```
+/// use selvedge::cnc::{self, schedulers::OneByOne};
+///
+/// # fn main() -> Result<(), cnc::GraphError> {
+/// let statistics = cnc::graph(|graph| {
+///     let tags = graph.tags::<u32>("tags");
+///     let items = graph.items::<u32, u32>("items");
+///     graph.prescribe(tags, "copy", move |n, step| {
+///         let before = *step.get(items, n)?;
+///         step.put(items, n + 1, before)
+///     });
+///     graph.initialize(|env| {
+///         env.put(items, 0, 7)?;
+///         [1, 0].into_iter().try_for_each(|n| env.put_tag(tags, n))
+///     })?;
+///     Ok(graph.run(&OneByOne)?.statistics())
+/// })?;
+/// let copy = &statistics.steps[1];
+/// assert_eq!((copy.name.as_str(), copy.ended()), ("copy", 2));
+/// assert_eq!(statistics.items[0].put, 3);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// The step collections. The first is the environment.
+    pub steps: Vec<StepStatistics>,
+    /// The item collections.
+    pub items: Vec<ItemStatistics>,
+}
+
+/// How often a step collection has run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StepStatistics {
+    /// The name of the collection.
+    pub name: String,
+    /// The number of times that an instance has begun, or gone on.
+    pub runs: u64,
+    /// The number of times that an instance has missed an item.
+    pub misses: u64,
+}
+
+impl StepStatistics {
+    /// The number of instances that have come to their end.
+    pub fn ended(&self) -> u64 {
+        self.runs - self.misses
+    }
+}
+
+impl Statistics {
+    fn of(core: &Core<'_>) -> Statistics {
+        let step = |(name, runs, misses)| StepStatistics { name, runs, misses };
+        Statistics {
+            steps: core.step_counts().into_iter().map(step).collect(),
+            items: core.each_items().iter().map(|items| items.statistics()).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in self.steps.iter().filter(|step| step.runs > 0) {
+            writeln!(f, "step {}: {} ended, {} misses", step.name, step.ended(), step.misses)?;
+        }
+        for items in &self.items {
+            writeln!(f, "items {}: {} put, {} there", items.name, items.put, items.there)?;
+        }
+        Ok(())
+    }
+}

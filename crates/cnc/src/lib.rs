@@ -1,0 +1,98 @@
+//! Concurrent Collections: a graph of steps that communicate by items and tags, with one result
+//! under every scheduler.
+//!
+//! - An **item collection** is a table. Each key is put once, and never changes.
+//! - A **tag collection** takes tags. Each tag runs every **step** that the collection
+//!   *prescribes*.
+//! - A **step** is a function of its tag. It gets items, puts items, and puts tags. A step that
+//!   gets an item which is not there yet waits for it.
+//! - The **environment** is the program around the graph. It puts the first items and tags, runs
+//!   the graph, and looks at the items when no step can run any more.
+//!
+//! Because no item ever changes, a step sees the same items whenever it runs. So neither the
+//! scheduler nor the number of workers changes the result, bit for bit. Errors are determined too:
+//! an item that is put twice, an item that is never put, a count that is wrong.
+//!
+//! | for | there is |
+//! |---|---|
+//! | a graph | [`graph()`], [`Graph`], [`FinishedGraph`], [`View`] |
+//! | collections | [`ItemCol`], [`Items`], [`TagCol`], [`StepCol`] |
+//! | steps, and what they see | [`StepContext`], [`Needs`], [`AsyncStep`], [`StepResult`], [`Halted`] |
+//! | keys and tags | [`ItemKey`], [`Grid`] |
+//! | schedulers | [`schedulers`], [`Worker`], [`ReadyStep`], [`Outlet`] |
+//! | what went wrong | [`GraphError`], [`StepFault`], [`FaultCause`], [`Stuck`], [`MissingItem`] |
+//! | what the graph did | [`Statistics`], [`StepStatistics`], [`ItemStatistics`] |
+//! | an end before the end | [`Canceller`] |
+//!
+//! Of steps there are four kinds:
+//!
+//! | kind | when an item is missing | take it for |
+//! |---|---|---|
+//! | [`prescribe`](Graph::prescribe) | runs again from its beginning; it gets before it puts | most steps |
+//! | [`prescribe_depends`](Graph::prescribe_depends) | has not begun, because it declares its items | steps with expensive gets |
+//! | [`prescribe_async`](Graph::prescribe_async) | goes on where it was | steps that get, compute, put, and get again |
+//! | [`prescribe_range`](Graph::prescribe_range) | as `prescribe`, for a part of its range | loops over many numbers |
+//!
+//! # Examples
+//! A Mandelbrot set, a step for each pixel:
+//! ```
+//! use selvedge::cnc::{self, Items, schedulers::Stealing};
+//!
+//! fn iterations(row: u32, column: u32) -> u32 {
+//!     let (a, b) = (f64::from(column) / 20.0 - 2.0, f64::from(row) / 10.0 - 1.0);
+//!     let (mut x, mut y, mut count) = (0.0, 0.0, 0);
+//!     while x * x + y * y <= 4.0 && count < 100 {
+//!         (x, y) = (x * x - y * y + a, 2.0 * x * y + b);
+//!         count += 1;
+//!     }
+//!     count
+//! }
+//!
+//! fn main() -> Result<(), cnc::GraphError> {
+//!     let (rows, columns) = (21, 60);
+//!     let inside = cnc::graph(|graph| {
+//!         let pixels = graph.tags("pixels");
+//!         let image = graph.items_with("image", Items::dense((rows, columns)));
+//!         graph.prescribe(pixels, "mandel", move |(row, column), step| {
+//!             step.put(image, (row, column), iterations(row, column))
+//!         });
+//!         graph.initialize(|env| {
+//!             let all = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+//!             all.into_iter().try_for_each(|pixel| env.put_tag(pixels, pixel))
+//!         })?;
+//!         Ok(graph.run(&Stealing::new(2))?.finalize(|view| {
+//!             view.iter(image).filter(|(_, count)| **count == 100).count()
+//!         }))
+//!     })?;
+//!     assert_eq!(inside, 320);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Paper
+//! [NCM11 §2]: the model. Table 3: in its terms, the nodes are stateless tasks in a dynamic set,
+//! and the channels of tags have no order.
+
+mod arena;
+mod async_step;
+mod code;
+mod collections;
+mod core;
+mod error;
+mod graph;
+mod key;
+#[cfg(loom)]
+pub mod models;
+mod primitives;
+pub mod schedulers;
+mod slot;
+mod step;
+mod storage;
+
+pub use async_step::{AsyncStep, Get};
+pub use code::ReadyStep;
+pub use collections::{ItemCol, ItemStatistics, Items, TagCol};
+pub use error::{FaultCause, GraphError, Halted, MissingItem, StepFault, StepResult, Stuck};
+pub use graph::{FinishedGraph, Graph, Statistics, StepCol, StepStatistics, View, graph};
+pub use key::{AxisLengths, Grid, ItemKey};
+pub use step::{Canceller, Needs, Outlet, StepContext, Worker};

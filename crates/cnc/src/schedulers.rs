@@ -1,0 +1,106 @@
+//! Schedulers of graphs, as values: which ready step runs where, and when.
+//!
+//! | scheduler | ready steps | idle workers |
+//! |---|---|---|
+//! | [`OneByOne`] | newest first, on the calling OS thread | |
+//! | [`Stealing`], to begin with | newest first, each worker its own; others steal the oldest | sleep |
+//! | [`TaskPool::lifo`], [`TaskPool::fifo`] | one stack or queue for all | sleep, or spin with [`TaskPool::spinning`] |
+//! | [`TaskPool::priority`] | the most urgent first, by [`StepCol::priority`](crate::StepCol::priority) | sleep |
+//! | [`TaskPool::fuzz`] | any, as a seed determines | sleep |
+//!
+//! The result of a graph does not depend on the scheduler. Its time does.
+//!
+//! # Examples
+//! A scheduler of one's own is a loop that hands ready steps to a worker:
+//! ```
+//! use selvedge::cnc::{self, schedulers::{GraphJob, Scheduler}};
+//!
+//! /// Runs the step that became ready first.
+//! struct OldestFirst;
+//!
+//! impl Scheduler for OldestFirst {
+//!     fn run<'g>(&self, job: &GraphJob<'g>) {
+//!         let mut worker = job.worker();
+//!         for ready in job.start() {
+//!             worker.run(ready);
+//!         }
+//!         while let Some(ready) = worker.oldest() {
+//!             worker.run(ready);
+//!         }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), cnc::GraphError> {
+//! let last = cnc::graph(|graph| {
+//!     let tags = graph.tags::<u32>("countdown");
+//!     let items = graph.items::<u32, u32>("numbers");
+//!     graph.prescribe(tags, "count", move |n, step| {
+//!         step.put(items, n, n)?;
+//!         if n > 0 { step.put_tag(tags, n - 1) } else { Ok(()) }
+//!     });
+//!     graph.initialize(|env| env.put_tag(tags, 9))?;
+//!     Ok(graph.run(&OldestFirst)?.finalize(|view| view.iter(items).count()))
+//! })?;
+//! assert_eq!(last, 10);
+//! # Ok(())
+//! # }
+//! ```
+#![deny(unsafe_code)]
+
+pub(crate) mod circle;
+mod pool;
+mod sequential;
+mod stealing;
+
+pub use pool::TaskPool;
+pub use sequential::OneByOne;
+pub use stealing::Stealing;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::code::ReadyStep;
+use crate::core::Core;
+use crate::step::{Outlet, Worker};
+
+/// Runs the ready steps of a graph until there are none.
+///
+/// # Paper
+/// [NCM11 §3.1]: several schedulers, because each is the best for some graph.
+pub trait Scheduler {
+    /// Runs every step of [`GraphJob::start`], and every step that becomes ready meanwhile, on
+    /// workers of the job. It returns when no step is ready and none runs.
+    fn run<'g>(&self, job: &GraphJob<'g>);
+}
+
+/// What a [`Scheduler`] is to do: the steps that are ready, and workers to run them.
+pub struct GraphJob<'g> {
+    core: &'g Core<'g>,
+}
+
+impl<'g> GraphJob<'g> {
+    pub(crate) fn new(core: &'g Core<'g>) -> GraphJob<'g> {
+        GraphJob { core }
+    }
+
+    /// Takes the steps that the environment has made ready, in the order of its puts.
+    pub fn start(&self) -> Vec<ReadyStep<'g>> {
+        self.core.take_pending()
+    }
+
+    /// A worker that holds all steps that it makes ready.
+    pub fn worker(&self) -> Worker<'g> {
+        Worker::new(self.core, None)
+    }
+
+    /// A worker that gives steps away in the middle of a step, when another worker is idle.
+    pub fn worker_with(&self, outlet: Arc<dyn Outlet<'g> + 'g>) -> Worker<'g> {
+        Worker::new(self.core, Some(outlet))
+    }
+}
+
+impl fmt::Debug for GraphJob<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,289 @@
+//! One pool of ready steps for all workers: [`TaskPool`].
+
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::{cmp, fmt, thread};
+
+use super::{GraphJob, Scheduler};
+use crate::code::ReadyStep;
+use crate::step::{Outlet, Worker};
+
+/// One stack, queue or heap of ready steps, from which all workers take.
+///
+/// **The end.** A worker is idle from when it finds the pool empty until it has taken a step. It
+/// counts itself under the pool's lock, under which all steps are pushed and taken. If all workers
+/// are idle and the pool is empty, then no step runs that could make another one ready. So the run
+/// has ended, and not before: an empty pool alone ends nothing.
+///
+/// # Paper
+/// [NCM11 §3.2]: global task pools, `workQ_busy` and `workQ_lazy`.
+///
+/// # Differences
+/// 1. A get does not block its worker, so that workers need no replacement and none is mortal.
+/// 2. An idle worker of the lazy kind sleeps, where the paper's ends and is issued again.
+///
+/// # Examples
+/// ```
+/// use selvedge::cnc::{self, schedulers::{TaskPool, Scheduler}};
+///
+/// let schedulers: [(&str, &dyn Scheduler); 4] = [
+///     ("workQ_lazy", &TaskPool::fifo(2)),
+///     ("workQ_busy", &TaskPool::fifo(2).spinning()),
+///     ("a stack", &TaskPool::lifo(2)),
+///     ("any order", &TaskPool::fuzz(2, 17)),
+/// ];
+/// for (name, scheduler) in schedulers {
+///     let sum = cnc::graph(|graph| {
+///         let tags = graph.tags::<u32>("tags");
+///         let items = graph.items::<u32, u32>("items");
+///         graph.prescribe(tags, "next", move |n, step| {
+///             step.put(items, n + 1, step.get(items, n)? + 1)
+///         });
+///         graph.initialize(|env| {
+///             (0..20).rev().try_for_each(|n| env.put_tag(tags, n))?;
+///             env.put(items, 0, 0)
+///         })?;
+///         let finished = graph.run(scheduler)?;
+///         Ok::<_, cnc::GraphError>(finished.finalize(|view| view.get(items, 20).copied()))
+///     });
+///     assert_eq!(sum.unwrap(), Some(20), "{name}");
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TaskPool {
+    workers: usize,
+    order: PoolOrder,
+    spins: bool,
+}
+
+/// Which step of the pool runs next.
+#[derive(Clone, Copy, Debug)]
+enum PoolOrder {
+    Newest,
+    Oldest,
+    Urgent,
+    Any(u64),
+}
+
+impl TaskPool {
+    fn new(workers: usize, order: PoolOrder) -> TaskPool {
+        assert!(workers > 0, "a pool has a worker at least");
+        TaskPool { workers, order, spins: false }
+    }
+
+    /// A stack.
+    ///
+    /// # Panics
+    /// Without workers, as the other functions.
+    pub fn lifo(workers: usize) -> TaskPool {
+        TaskPool::new(workers, PoolOrder::Newest)
+    }
+
+    /// A queue.
+    pub fn fifo(workers: usize) -> TaskPool {
+        TaskPool::new(workers, PoolOrder::Oldest)
+    }
+
+    /// A heap: the most urgent step first, by [`StepCol::priority`](crate::StepCol::priority).
+    pub fn priority(workers: usize) -> TaskPool {
+        TaskPool::new(workers, PoolOrder::Urgent)
+    }
+
+    /// Any order, as the seed determines. With one worker the whole run is determined. Workers also
+    /// give way to others at random, so that several workers meet in many ways.
+    pub fn fuzz(workers: usize, seed: u64) -> TaskPool {
+        TaskPool::new(workers, PoolOrder::Any(seed))
+    }
+
+    /// Idle workers look again and again, and do not sleep.
+    #[must_use]
+    pub fn spinning(self) -> TaskPool {
+        TaskPool { spins: true, ..self }
+    }
+}
+
+/// The ready steps.
+enum Steps<'g> {
+    Line(VecDeque<ReadyStep<'g>>),
+    Heap(BinaryHeap<Urgent<'g>>),
+}
+
+struct Urgent<'g> {
+    priority: i64,
+    /// Of steps that are equally urgent, the oldest runs first.
+    number: u64,
+    ready: ReadyStep<'g>,
+}
+
+impl Ord for Urgent<'_> {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
+        self.priority.cmp(&other.priority).then(other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Urgent<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Urgent<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Urgent<'_> {}
+
+struct TaskPoolState<'g> {
+    steps: Steps<'g>,
+    order: PoolOrder,
+    pushed: u64,
+    idle: usize,
+    ended: bool,
+}
+
+struct SharedPool<'g> {
+    state: Mutex<TaskPoolState<'g>>,
+    /// Where idle workers sleep.
+    changed: Condvar,
+    wanted: AtomicBool,
+    workers: usize,
+    spins: bool,
+}
+
+/// The next number of a random sequence (splitmix64).
+pub(crate) fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut word = *seed;
+    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+impl<'g> TaskPoolState<'g> {
+    fn push(&mut self, ready: ReadyStep<'g>) {
+        self.pushed += 1;
+        match &mut self.steps {
+            Steps::Line(line) => line.push_back(ready),
+            Steps::Heap(heap) => {
+                heap.push(Urgent { priority: ready.priority(), number: self.pushed, ready });
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<ReadyStep<'g>> {
+        match (&mut self.steps, &mut self.order) {
+            (Steps::Heap(heap), _) => heap.pop().map(|urgent| urgent.ready),
+            (Steps::Line(line), PoolOrder::Oldest) => line.pop_front(),
+            (Steps::Line(line), PoolOrder::Any(seed)) if !line.is_empty() => {
+                let at = random(seed) as usize % line.len();
+                line.swap_remove_back(at)
+            }
+            (Steps::Line(line), _) => line.pop_back(),
+        }
+    }
+}
+
+impl<'g> SharedPool<'g> {
+    fn lock(&self) -> MutexGuard<'_, TaskPoolState<'g>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A worker's loop.
+    fn work(&self, worker: &mut Worker<'g>) {
+        let mut state = self.lock();
+        loop {
+            let Some(ready) = state.take() else {
+                state = self.idle(state);
+                if state.ended {
+                    return;
+                }
+                continue;
+            };
+            let gives_way = match &mut state.order {
+                PoolOrder::Any(seed) => self.workers > 1 && random(seed).is_multiple_of(4),
+                _ => false,
+            };
+            drop(state);
+            if gives_way {
+                thread::yield_now();
+            }
+            worker.run(ready);
+            state = self.lock();
+            let made = worker.ready();
+            while let Some(ready) = worker.oldest() {
+                state.push(ready);
+            }
+            if state.idle > 0 && made > 1 {
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    /// Waits for a step, or for the end.
+    fn idle<'s>(&'s self, mut state: MutexGuard<'s, TaskPoolState<'g>>) -> MutexGuard<'s, TaskPoolState<'g>> {
+        state.idle += 1;
+        self.wanted.store(true, Ordering::Relaxed);
+        if state.idle == self.workers {
+            state.ended = true;
+            self.changed.notify_all();
+        } else if self.spins {
+            drop(state);
+            thread::yield_now();
+            state = self.lock();
+        } else {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.idle -= usize::from(!state.ended);
+        self.wanted.store(state.idle > 0, Ordering::Relaxed);
+        state
+    }
+}
+
+impl<'g> Outlet<'g> for SharedPool<'g> {
+    fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    fn give(&self, ready: Vec<ReadyStep<'g>>) {
+        let mut state = self.lock();
+        ready.into_iter().for_each(|ready| state.push(ready));
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+impl fmt::Debug for SharedPool<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedPool").field("workers", &self.workers).finish_non_exhaustive()
+    }
+}
+
+impl Scheduler for TaskPool {
+    fn run<'g>(&self, job: &GraphJob<'g>) {
+        let mut steps = match self.order {
+            PoolOrder::Urgent => Steps::Heap(BinaryHeap::new()),
+            _ => Steps::Line(VecDeque::new()),
+        };
+        if let Steps::Line(line) = &mut steps {
+            line.extend(job.start());
+        }
+        let mut state = TaskPoolState { steps, order: self.order, pushed: 0, idle: 0, ended: false };
+        job.start().into_iter().for_each(|ready| state.push(ready));
+        let shared = Arc::new(SharedPool {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            wanted: AtomicBool::new(false),
+            workers: self.workers,
+            spins: self.spins,
+        });
+        thread::scope(|scope| {
+            for _ in 1..self.workers {
+                scope.spawn(|| shared.work(&mut job.worker_with(shared.clone())));
+            }
+            shared.work(&mut job.worker_with(shared.clone()));
+        });
+    }
+}

@@ -1,0 +1,170 @@
+//! Each worker its own ready steps, and others steal: [`Stealing`].
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, thread, vec};
+
+use selvedge_sched::RunRing;
+
+use super::circle::{BATCH, WorkerCircle};
+use super::{GraphJob, Scheduler};
+use crate::code::ReadyStep;
+use crate::step::{Outlet, Worker};
+
+/// The number of steps that a worker can show.
+const SLOTS: usize = 256;
+
+/// A worker shows others so many of its steps at least, if it has them.
+const SHOWN: usize = 8;
+
+/// Several workers, each with ready steps of its own. A worker runs its newest step, and shows its
+/// oldest ones to the others, which steal them when they have none.
+///
+/// A worker's newest steps are private, so that a step that makes one other ready costs no atomic
+/// operation. The others are in the ring of [`selvedge_sched::RunRing`]. Idle workers sleep, by the
+/// protocol of [`selvedge_sched::IdleWorkers`].
+///
+/// # Paper
+/// [NCM11 §3.3] `ContT_WS`, with replays or continuations as the step says.
+///
+/// # Examples
+/// See [`graph`](crate::graph()).
+#[derive(Clone, Copy, Debug)]
+pub struct Stealing {
+    workers: usize,
+}
+
+impl Stealing {
+    /// With so many workers. One of them is the calling OS thread.
+    ///
+    /// # Panics
+    /// Without workers.
+    pub fn new(workers: usize) -> Stealing {
+        assert!(workers > 0, "a scheduler has a worker at least");
+        Stealing { workers }
+    }
+}
+
+impl Default for Stealing {
+    /// With a worker for each CPU.
+    fn default() -> Stealing {
+        Stealing::new(thread::available_parallelism().map_or(1, Into::into))
+    }
+}
+
+struct StealingShared<'g> {
+    circle: WorkerCircle<ReadyStep<'g>, SLOTS>,
+    /// The environment's steps.
+    start: Mutex<vec::IntoIter<ReadyStep<'g>>>,
+    started: AtomicBool,
+    /// The number of workers that look for steps or sleep.
+    wanting: AtomicUsize,
+}
+
+impl<'g> StealingShared<'g> {
+    fn take_start(&self, batch: &mut VecDeque<ReadyStep<'g>>) -> Option<ReadyStep<'g>> {
+        if self.started.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
+        let share = (start.len() / (2 * self.circle.workers())).clamp(1, BATCH);
+        batch.extend(start.by_ref().take(share));
+        if start.len() == 0 {
+            self.started.store(true, Ordering::Relaxed);
+        }
+        batch.pop_front()
+    }
+}
+
+impl<'g> Outlet<'g> for StealingShared<'g> {
+    fn is_wanted(&self) -> bool {
+        self.wanting.load(Ordering::Relaxed) > 0
+    }
+
+    fn give(&self, ready: Vec<ReadyStep<'g>>) {
+        ready.into_iter().for_each(|ready| self.circle.give(ready));
+    }
+}
+
+impl fmt::Debug for StealingShared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StealingShared").finish_non_exhaustive()
+    }
+}
+
+/// One worker's loop.
+struct Loop<'a, 'g> {
+    me: usize,
+    shared: &'a StealingShared<'g>,
+    worker: Worker<'g>,
+    ring: RunRing<ReadyStep<'g>, SLOTS>,
+    /// Steps of the environment, in their order.
+    batch: VecDeque<ReadyStep<'g>>,
+}
+
+impl<'g> Loop<'_, 'g> {
+    fn work(mut self) {
+        while let Some(ready) = self.next() {
+            self.worker.run(ready);
+            if self.worker.ready() > 1 {
+                self.show();
+            }
+            if !self.ring.is_empty() && self.ring.is_wanted() {
+                self.shared.circle.surplus(self.me);
+            }
+        }
+    }
+
+    /// Shows the oldest steps to the others.
+    fn show(&mut self) {
+        if self.ring.len() < SHOWN {
+            let half = self.worker.ready() / 2;
+            self.ring.push_from(|| self.worker.oldest(), half);
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<ReadyStep<'g>> {
+        self.worker
+            .newest()
+            .or_else(|| self.batch.pop_front())
+            .or_else(|| self.shared.circle.own(self.me, &mut self.ring))
+            .or_else(|| self.shared.take_start(&mut self.batch))
+            .or_else(|| self.shared.circle.given(&mut self.batch))
+            .or_else(|| self.search())
+    }
+
+    /// Looks for a step elsewhere, and sleeps; `None` when the run has ended.
+    #[cold]
+    fn search(&mut self) -> Option<ReadyStep<'g>> {
+        self.shared.wanting.fetch_add(1, Ordering::Relaxed);
+        let found = self.shared.circle.find(self.me, &mut self.ring, &mut self.batch);
+        self.shared.wanting.fetch_sub(1, Ordering::Relaxed);
+        found
+    }
+}
+
+impl Scheduler for Stealing {
+    fn run<'g>(&self, job: &GraphJob<'g>) {
+        let (circle, mut rings) = WorkerCircle::new(self.workers);
+        let start = job.start();
+        let shared = Arc::new(StealingShared {
+            circle,
+            started: AtomicBool::new(start.is_empty()),
+            start: Mutex::new(start.into_iter()),
+            wanting: AtomicUsize::new(0),
+        });
+        let work = |me: usize, ring: RunRing<ReadyStep<'g>, SLOTS>| {
+            let worker = if self.workers > 1 { job.worker_with(shared.clone()) } else { job.worker() };
+            Loop { me, shared: &shared, worker, ring, batch: VecDeque::new() }.work();
+        };
+        thread::scope(|scope| {
+            for (me, ring) in rings.drain(1..).enumerate() {
+                let work = &work;
+                scope.spawn(move || work(me + 1, ring));
+            }
+            work(0, rings.pop().expect("there is a worker at least"));
+        });
+    }
+}

@@ -1,0 +1,440 @@
+//! The place of one item: a state word, and the value.
+//!
+//! ```text
+//!             wait                      fill                         the last count is given back,
+//!            ┌────┐      begin                     end                  or the value is taken
+//!            ▼    │
+//!          empty, with waiters ──▶ writing, with waiters ──▶ full ─────────────▶ gone
+//!                                     │    ▲
+//!                                     └────┘ wait
+//! ```
+//!
+//! The word, while the item is not full:
+//! - `WRITING`: set by [`SlotState::begin`], which one put alone can pass. So a second put is
+//!   noticed before it touches the value.
+//! - The upper bits are the address of the first [`SuspendedStep`], or 0. [`SlotState::wait`] puts
+//!   a waiter before the others, also while the value is being written.
+//!
+//! While it is full:
+//! - `FULL`: set by [`SlotState::end`], after the value was written. The same exchange takes all
+//!   waiters out.
+//! - `KEPT`: the item stays to the end of the graph. Otherwise the item is counted.
+//! - `GONE`: the value was dropped or taken.
+//! - Bits 8 to 31: which step has put the item.
+//! - Bits 32 to 47, the *claims*: how many gets are still to begin. Bits 48 to 63, the *returns*:
+//!   how many steps with a get are still to end. A get claims, and its step returns the claim when
+//!   it ends. So a value is never dropped while a step can reach it, however wrong the count is.
+//!
+//! **No wake-up is lost.** A waiter is added by an exchange that expects the item not to be full.
+//! Both this exchange and the one that makes the item full change the same word, so they have an
+//! order. If the waiter comes first, the put takes it out and makes its step ready. If the put
+//! comes first, `wait` fails, and the step runs again at once.
+//!
+//! `tests/loom_slot.rs` checks this with models.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use crate::primitives::{AtomicU64, ItemCell, Ordering};
+
+const FULL: u64 = 1;
+const WRITING: u64 = 2;
+const GONE: u64 = 4;
+const KEPT: u64 = 1 << 3;
+const WAITERS: u64 = !7;
+const STEP_SHIFT: u32 = 8;
+const STEP_MASK: u64 = (1 << 24) - 1;
+const CLAIM: u64 = 1 << 32;
+const RETURN: u64 = 1 << 48;
+const COUNT_MASK: u64 = 0xFFFF;
+
+/// The most steps that a graph may have, so that their numbers fit in a state word.
+pub(crate) const STEPS_MAX: usize = STEP_MASK as usize;
+
+/// A suspended step, in the list of the item that it waits for.
+#[derive(Debug)]
+#[repr(align(8))]
+pub(crate) struct SuspendedStep<R> {
+    pub(crate) ready: R,
+    next: u64,
+}
+
+impl<R> SuspendedStep<R> {
+    pub(crate) fn new(ready: R) -> Box<SuspendedStep<R>> {
+        Box::new(SuspendedStep { ready, next: 0 })
+    }
+}
+
+/// How often an item may be got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GetCount {
+    /// Any number of times; the item stays.
+    Kept,
+    /// So many times.
+    Times(u16),
+}
+
+/// What a get finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Missing,
+    Kept,
+    /// The item is counted, and this get has claimed one of the counts.
+    Claimed,
+    /// The item is counted, and all its gets have been.
+    Exhausted,
+    /// For a take alone: steps with other gets have not ended.
+    InUse,
+}
+
+/// The state word of an item. Its waiters hold an `R`.
+#[derive(Debug)]
+pub(crate) struct SlotState<R> {
+    word: AtomicU64,
+    waiters: std::marker::PhantomData<fn(R) -> R>,
+}
+
+impl<R> SlotState<R> {
+    pub(crate) fn new() -> SlotState<R> {
+        SlotState { word: AtomicU64::new(0), waiters: std::marker::PhantomData }
+    }
+
+    /// Begins a put. False if there was one already.
+    #[inline]
+    pub(crate) fn begin(&self) -> bool {
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            if word & (FULL | WRITING) != 0 {
+                return false;
+            }
+            match self.word.compare_exchange_weak(word, word | WRITING, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Makes the item full, after `begin` and after the value was written. Returns the steps that
+    /// waited. With a count of 0 the item is gone at once, and the caller drops the value.
+    #[inline]
+    pub(crate) fn end(&self, step: usize, count: GetCount) -> WokenSteps<R> {
+        let count = match count {
+            GetCount::Kept => KEPT,
+            GetCount::Times(0) => GONE,
+            GetCount::Times(times) => u64::from(times) * (CLAIM + RETURN),
+        };
+        let word = FULL | (step as u64 & STEP_MASK) << STEP_SHIFT | count;
+        // Release: the value is visible to those that see the item full. Acquire: so are the
+        // waiters.
+        let before = self.word.swap(word, Ordering::AcqRel);
+        WokenSteps { next: before & WAITERS, waiters: self.waiters }
+    }
+
+    /// Puts a waiter into the list.
+    ///
+    /// # Errors
+    /// Gives it back if the item is full.
+    pub(crate) fn wait(&self, mut waiter: Box<SuspendedStep<R>>) -> Result<(), Box<SuspendedStep<R>>> {
+        let mut word = self.word.load(Ordering::Relaxed);
+        if word & FULL != 0 {
+            return Err(waiter);
+        }
+        waiter.next = word & WAITERS;
+        let at = Box::into_raw(waiter);
+        let address = at.expose_provenance() as u64;
+        loop {
+            let with = address | word & WRITING;
+            match self.word.compare_exchange_weak(word, with, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                // SAFETY: `at` came from the box above, and no exchange has published it.
+                Err(now) if now & FULL != 0 => return Err(unsafe { Box::from_raw(at) }),
+                Err(now) => {
+                    // SAFETY: as above.
+                    unsafe { (*at).next = now & WAITERS };
+                    word = now;
+                }
+            }
+        }
+    }
+
+    /// Looks for the item, and claims a get of it if it is counted.
+    #[inline]
+    pub(crate) fn look(&self) -> Look {
+        let word = self.word.load(Ordering::Acquire);
+        if word & (FULL | KEPT) == FULL | KEPT { Look::Kept } else { self.claim(word) }
+    }
+
+    /// Whether the item is there for ever.
+    #[inline]
+    pub(crate) fn is_kept(&self) -> bool {
+        let word = self.word.load(Ordering::Acquire);
+        word & (FULL | KEPT) == FULL | KEPT
+    }
+
+    #[cold]
+    fn claim(&self, mut word: u64) -> Look {
+        loop {
+            if word & FULL == 0 {
+                return Look::Missing;
+            }
+            if word & GONE != 0 || claims(word) == 0 {
+                return Look::Exhausted;
+            }
+            match self.word.compare_exchange_weak(word, word - CLAIM, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Look::Claimed,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Gives a claim back, because the step that made it will run again.
+    pub(crate) fn unclaim(&self) {
+        self.word.fetch_add(CLAIM, Ordering::Relaxed);
+    }
+
+    /// Returns a claim, because its step has ended. The result says how many are left.
+    pub(crate) fn give_back(&self) -> Left {
+        // Release: what the step has read is read before the value is dropped. Acquire: the caller
+        // that drops it comes after all others.
+        let before = self.word.fetch_sub(RETURN, Ordering::SeqCst);
+        match returns(before) {
+            1 => {
+                self.word.fetch_or(GONE, Ordering::Relaxed);
+                Left::None
+            }
+            2 => Left::One,
+            _ => Left::More,
+        }
+    }
+
+    /// Claims the last get and the value with it, if all steps with other gets have ended. After
+    /// `Look::Claimed` the value is the caller's, and the item is gone.
+    pub(crate) fn take(&self) -> Look {
+        let mut word = self.word.load(Ordering::SeqCst);
+        loop {
+            if word & FULL == 0 {
+                return Look::Missing;
+            }
+            if word & KEPT != 0 {
+                return Look::Kept;
+            }
+            if word & GONE != 0 || claims(word) == 0 {
+                return Look::Exhausted;
+            }
+            if returns(word) > 1 {
+                return Look::InUse;
+            }
+            let gone = (word - CLAIM - RETURN) | GONE;
+            match self.word.compare_exchange_weak(word, gone, Ordering::AcqRel, Ordering::SeqCst) {
+                Ok(_) => return Look::Claimed,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Whether a take has to wait: steps with other gets have not ended.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let word = self.word.load(Ordering::SeqCst);
+        word & (FULL | KEPT | GONE) == FULL && returns(word) > 1
+    }
+
+    /// Whether there is a value: the item is full and not gone.
+    pub(crate) fn has_value(&self) -> bool {
+        self.word.load(Ordering::Acquire) & (FULL | GONE) == FULL
+    }
+
+    /// Whether the item was put, gone or not.
+    pub(crate) fn was_put(&self) -> bool {
+        self.word.load(Ordering::Acquire) & FULL != 0
+    }
+
+    /// The number of gets that are still to begin; 0 for an item that is kept or not there.
+    pub(crate) fn claims_left(&self) -> u16 {
+        let word = self.word.load(Ordering::Acquire);
+        if word & (FULL | KEPT | GONE) == FULL { claims(word) as u16 } else { 0 }
+    }
+
+    /// The number of the step that has put the item, once it is full.
+    pub(crate) fn maker(&self) -> Option<usize> {
+        let word = self.word.load(Ordering::Acquire);
+        (word & FULL != 0).then_some((word >> STEP_SHIFT & STEP_MASK) as usize)
+    }
+
+    /// Calls `see` with every waiter. No worker may run meanwhile.
+    pub(crate) fn each_waiter<'r>(&'r self, mut see: impl FnMut(&'r R))
+    where
+        R: 'r,
+    {
+        let word = self.word.load(Ordering::Acquire);
+        let mut next = if word & FULL != 0 { 0 } else { word & WAITERS };
+        while next != 0 {
+            // SAFETY: a waiter in the list came from a box by `wait`, and is freed by the worker
+            // that takes the list out; the caller says that no worker runs.
+            let waiter: &'r SuspendedStep<R> = unsafe { &*ptr::with_exposed_provenance(next as usize) };
+            see(&waiter.ready);
+            next = waiter.next;
+        }
+    }
+
+    /// Takes all waiters out, when the graph ends. No worker may run any more.
+    pub(crate) fn take_waiters(&self) -> WokenSteps<R> {
+        let word = self.word.load(Ordering::Acquire);
+        let waiting = word & FULL == 0;
+        if waiting {
+            self.word.store(word & !WAITERS, Ordering::Relaxed);
+        }
+        WokenSteps { next: if waiting { word & WAITERS } else { 0 }, waiters: self.waiters }
+    }
+
+    /// Makes the word that of an item that was never put. The item must be gone.
+    pub(crate) fn reset(&self) {
+        self.word.store(0, Ordering::Relaxed);
+    }
+}
+
+/// How many claims of an item are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// The item is gone, and the caller drops the value.
+    None,
+    /// A take may now succeed.
+    One,
+    More,
+}
+
+const fn claims(word: u64) -> u64 {
+    (word / CLAIM) & COUNT_MASK
+}
+
+const fn returns(word: u64) -> u64 {
+    (word / RETURN) & COUNT_MASK
+}
+
+/// The steps that waited for an item.
+#[derive(Debug)]
+#[must_use = "the steps must be made ready"]
+pub(crate) struct WokenSteps<R> {
+    next: u64,
+    waiters: std::marker::PhantomData<fn(R) -> R>,
+}
+
+impl<R> WokenSteps<R> {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next == 0
+    }
+}
+
+impl<R> Iterator for WokenSteps<R> {
+    type Item = R;
+
+    #[inline]
+    fn next(&mut self) -> Option<R> {
+        if self.next == 0 {
+            return None;
+        }
+        // SAFETY: the address came from a box by `SlotState::wait`. The exchange that made this
+        // `WokenSteps` took the whole list out of the word, so no other reference to the waiters is
+        // left.
+        let waiter: Box<SuspendedStep<R>> =
+            unsafe { Box::from_raw(ptr::with_exposed_provenance_mut(self.next as usize)) };
+        self.next = waiter.next;
+        Some(waiter.ready)
+    }
+}
+
+impl<R> Drop for WokenSteps<R> {
+    fn drop(&mut self) {
+        while self.next().is_some() {}
+    }
+}
+
+/// The place of one item with a value of type `V`.
+#[derive(Debug)]
+pub(crate) struct ItemSlot<V, R> {
+    pub(crate) state: SlotState<R>,
+    /// The tag of the step that has put the item, as a word. Written before the item is full.
+    maker: AtomicU64,
+    value: ItemCell<MaybeUninit<V>>,
+}
+
+// SAFETY: the value is written by the one put that passed `begin`, read by those that have seen the
+// item full, and moved out or dropped by the one user that the state word lets do so.
+unsafe impl<V: Send + Sync, R: Send> Sync for ItemSlot<V, R> {}
+// SAFETY: a slot owns its value and its waiters.
+unsafe impl<V: Send, R: Send> Send for ItemSlot<V, R> {}
+
+impl<V, R> ItemSlot<V, R> {
+    pub(crate) fn new() -> ItemSlot<V, R> {
+        ItemSlot {
+            state: SlotState::new(),
+            maker: AtomicU64::new(0),
+            value: ItemCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// Puts a value, made by a step with a number and a tag.
+    ///
+    /// # Errors
+    /// Gives the value back if there was a put before.
+    #[inline]
+    pub(crate) fn put(&self, value: V, count: GetCount, step: usize, tag: u64) -> Result<WokenSteps<R>, V> {
+        if !self.state.begin() {
+            return Err(value);
+        }
+        self.maker.store(tag, Ordering::Relaxed);
+        // SAFETY: `begin` has let this put alone pass, and no user reads the value before `end`.
+        self.value.with_mut(|place| unsafe { (*place).write(value) });
+        let woken = self.state.end(step, count);
+        if count == GetCount::Times(0) {
+            // SAFETY: the item was gone from the moment it was full, so no other user has touched
+            // it.
+            unsafe { self.drop_value() };
+        }
+        Ok(woken)
+    }
+
+    /// The value.
+    ///
+    /// # Safety
+    /// The caller has seen `Look::Kept`, or has a claim and holds it as long as the reference.
+    #[inline]
+    pub(crate) unsafe fn value(&self) -> &V {
+        // SAFETY: the item was full, by the caller's promise, and its value stays while it is kept
+        // or claimed.
+        self.value.with(|place| unsafe { (*place).assume_init_ref() })
+    }
+
+    /// Moves the value out.
+    ///
+    /// # Safety
+    /// The caller has seen `Look::Claimed` from `SlotState::take`.
+    pub(crate) unsafe fn move_out(&self) -> V {
+        // SAFETY: the exchange in `take` has made the caller the only user of the value.
+        self.value.with(|place| unsafe { (*place).assume_init_read() })
+    }
+
+    /// Drops the value.
+    ///
+    /// # Safety
+    /// The item is gone, and the caller is the user that made it so.
+    pub(crate) unsafe fn drop_value(&self) {
+        // SAFETY: as promised by the caller.
+        self.value.with_mut(|place| unsafe { (*place).assume_init_drop() });
+    }
+
+    /// Which step has put the item, and the word of its tag.
+    pub(crate) fn maker(&self) -> Option<(usize, u64)> {
+        Some((self.state.maker()?, self.maker.load(Ordering::Relaxed)))
+    }
+
+    /// Drops the value, if there is one, when the graph ends.
+    pub(crate) fn empty(&mut self) {
+        if self.state.has_value() {
+            self.state.word.fetch_or(GONE, Ordering::Relaxed);
+            // SAFETY: the slot is borrowed mutably, and the value is marked as gone.
+            unsafe { self.drop_value() };
+        }
+    }
+}

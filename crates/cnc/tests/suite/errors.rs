@@ -1,0 +1,317 @@
+//! Errors are the same under every scheduler.
+
+use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
+use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepFault, StepResult, graph};
+
+use crate::schedulers::each;
+
+/// The report of a graph that ends badly, under every scheduler.
+fn report_everywhere(expected: &str, program: impl for<'g> Fn(&'g Graph<'g, '_>)) {
+    each(|name, scheduler| {
+        let error = graph(|graph| {
+            graph.finish_after_fault();
+            program(graph);
+            graph.run(scheduler).map(|_| ()).unwrap_err()
+        });
+        assert_eq!(error.to_string(), expected, "{name}");
+    });
+}
+
+fn put_tags<'g>(graph: &'g Graph<'g, '_>, tags: selvedge_cnc::TagCol<'g, u32>, count: u32) {
+    graph.initialize(|env| (0..count).try_for_each(|n| env.put_tag(tags, n))).unwrap();
+}
+
+#[test]
+fn an_item_that_is_put_twice_names_both_steps() {
+    report_everywhere("item items[1] was put twice: by step one(1) and by step other(4)", |graph| {
+        let (tags, others) = (graph.tags("tags"), graph.tags("others"));
+        let items = graph.items::<u32, u32>("items");
+        graph.prescribe(tags, "one", move |n, step| step.put(items, n, n));
+        graph.prescribe(others, "other", move |n: u32, step| step.put(items, n / 4, n));
+        put_tags(graph, tags, 8);
+        graph.initialize(|env| env.put_tag(others, 4)).unwrap();
+    });
+}
+
+#[test]
+fn an_equal_value_may_be_put_again_if_the_collection_says_so() {
+    each(|name, scheduler| {
+        let (count, end) = graph(|graph| {
+            let tags = graph.tags("tags");
+            let items = graph.items_with("items", Items::hashed().equal_allowed());
+            graph.prescribe(tags, "put", move |n: u32, step| step.put(items, n / 4, n / 4));
+            put_tags(graph, tags, 40);
+            let count = graph.run(scheduler).unwrap().finalize(|view| view.iter(items).count());
+            (count, graph.initialize(|env| env.put(items, 3, 4)))
+        });
+        assert_eq!(count, 10, "{name}");
+        assert!(matches!(end, Err(GraphError::Failed(_))), "{name}");
+    });
+}
+
+#[test]
+fn every_step_that_waits_for_ever_is_reported() {
+    report_everywhere(
+        "4 steps wait for 2 items that no step has put\n  \
+         item items[(0, 9)]: step a(1)\n  item items[(0, 9)]: step b(1)\n  \
+         item items[(3, 9)]: step a(0)\n  item items[(3, 9)]: step b(0)",
+        |graph| {
+            let tags = graph.tags("tags");
+            let items = graph.items::<(u32, u32), u32>("items");
+            for name in ["b", "a"] {
+                graph.prescribe(tags, name, move |n: u32, step| step.get(items, (3 - 3 * n, 9)).map(|_| ()));
+            }
+            put_tags(graph, tags, 2);
+        },
+    );
+}
+
+#[test]
+fn stuck_async_steps_keep_their_tags_and_are_dropped() {
+    let alive = std::sync::Arc::new(());
+    each(|name, scheduler| {
+        graph(|graph| {
+            let tags = graph.tags::<String>("tags");
+            let items = graph.items::<String, u32>("items");
+            let held = alive.clone();
+            graph.prescribe_async(tags, "wait", move |tag, step| {
+                let held = held.clone();
+                async move {
+                    let _ = step.get(items, format!("{tag}?")).await?;
+                    drop(held);
+                    Ok(())
+                }
+            });
+            graph
+                .initialize(|env| ["b", "a"].into_iter().try_for_each(|tag| env.put_tag(tags, tag.into())))
+                .unwrap();
+            let Err(GraphError::Stuck(stuck)) = graph.run(scheduler) else { panic!("{name}") };
+            assert_eq!(stuck.items[0].key, "\"a?\"", "{name}");
+            assert_eq!(stuck.items[0].steps, [("wait".to_owned(), "\"a\"".to_owned())], "{name}");
+        });
+        assert_eq!(std::sync::Arc::strong_count(&alive), 1, "{name}");
+    });
+}
+
+#[test]
+fn the_smallest_panic_is_reported_and_the_others_with_it() {
+    report_everywhere("step test(3) panicked: no 3\n  also: step test(7) panicked: no 7", |graph| {
+        let tags = graph.tags("tags");
+        graph.prescribe(tags, "test", |n, _| {
+            assert!(n % 4 != 3, "no {n}");
+            Ok(())
+        });
+        put_tags(graph, tags, 10);
+    });
+}
+
+#[test]
+fn errors_of_the_program_are_reported_by_all_kinds_of_steps() {
+    fn parse(text: &str) -> StepResult<u32> {
+        Ok(text.parse()?)
+    }
+    report_everywhere(
+        "step replay(2) failed: invalid digit found in string\n  \
+         also: step declared(2) failed: invalid digit found in string\n  \
+         also: step async(2) failed: invalid digit found in string",
+        |graph| {
+            let tags = graph.tags("tags");
+            let text = |n: u32| if n == 2 { "two" } else { "1" };
+            graph.prescribe(tags, "replay", move |n, _| parse(text(n)).map(|_| ()));
+            graph.prescribe_depends(tags, "declared", |_, _| Ok(()), move |n, _| parse(text(n)).map(|_| ()));
+            graph.prescribe_async(tags, "async", move |n, _| async move { parse(text(n)).map(|_| ()) });
+            put_tags(graph, tags, 4);
+        },
+    );
+}
+
+#[test]
+fn a_fault_stops_the_others() {
+    each(|name, scheduler| {
+        let (error, again, ran) = graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            graph.prescribe(tags, "count", move |n, step| {
+                if n == 100 { parse_nothing() } else { step.put_tag(tags, n + 1) }
+            });
+            graph.prescribe(tags, "wait", move |n, _| if n == 100 { parse_nothing() } else { Ok(()) });
+            graph.initialize(|env| env.put_tag(tags, 0)).unwrap();
+            let error = graph.run(scheduler).map(|_| ()).unwrap_err();
+            let again = graph.run(scheduler).is_err();
+            (error, again, graph.statistics().steps.iter().map(|step| step.runs).sum::<u64>())
+        });
+        let GraphError::Failed(faults) = error else { panic!("{name}: {error}") };
+        assert!(faults.iter().all(|fault| fault.tag() == "100"), "{name}");
+        assert!(again, "{name}: a graph that has failed runs no more");
+        assert!(ran <= 202, "{name}");
+    });
+}
+
+fn parse_nothing() -> StepResult {
+    "".parse::<u32>()?;
+    Ok(())
+}
+
+#[test]
+fn a_get_after_a_put_is_told_also_if_the_item_is_there() {
+    report_everywhere(
+        "step late(0) got item items[5] after it had put; it may run again, so it must get first",
+        |graph| {
+            let tags = graph.tags("tags");
+            let items = graph.items::<u32, u32>("items");
+            graph.prescribe(tags, "late", move |n: u32, step| {
+                step.put(items, n + 10, n)?;
+                step.get(items, 5).map(|_| ())
+            });
+            graph.initialize(|env| env.put(items, 5, 5)).unwrap();
+            put_tags(graph, tags, 1);
+        },
+    );
+}
+
+#[test]
+fn a_declared_step_gets_nothing_else() {
+    report_everywhere("step sly(0) got item items[1], which it has not declared", |graph| {
+        let tags = graph.tags("tags");
+        let items = graph.items_with("items", Items::dense(2_u32));
+        graph.prescribe_depends(
+            tags,
+            "sly",
+            move |n: u32, needs| needs.on(items, n),
+            move |n, step| step.get(items, n).and_then(|_| step.get(items, n + 1)).map(|_| ()),
+        );
+        graph.initialize(|env| env.put(items, 0, ()).and_then(|()| env.put(items, 1, ()))).unwrap();
+        put_tags(graph, tags, 1);
+    });
+}
+
+#[test]
+fn counts_that_are_too_small_or_too_large_are_errors() {
+    report_everywhere("item items[1] has a count for 2 more gets", |graph| {
+        let tags = graph.tags("tags");
+        let items = graph.items_with("items", Items::hashed().counted(|&n: &u32| Some(1 + 2 * n as u16)));
+        graph.prescribe(tags, "get", move |n: u32, step| step.get(items, n).map(|_| ()));
+        graph.initialize(|env| env.put(items, 0, 0).and_then(|()| env.put(items, 1, 1))).unwrap();
+        put_tags(graph, tags, 2);
+    });
+    each(|name, scheduler| {
+        for items in [Items::hashed(), Items::dense(4_u32), Items::paged(4)] {
+            let error = graph(|graph| {
+                let tags = graph.tags("tags");
+                let items = graph.items_with("items", items.counted(|_| Some(2)));
+                graph.prescribe(tags, "get", move |_: u32, step| step.get(items, 3).map(|_| ()));
+                graph.initialize(|env| env.put(items, 3, "three".to_owned())).unwrap();
+                put_tags(graph, tags, 3);
+                graph.run(scheduler).map(|_| ()).unwrap_err()
+            });
+            let GraphError::Failed(faults) = error else { panic!("{name}: {error}") };
+            let only =
+                |fault: &StepFault| matches!(fault.why(), FaultCause::OverGet { key, .. } if key == "3");
+            assert!(faults.len() == 1 && only(&faults[0]), "{name}: {faults:?}");
+        }
+    });
+}
+
+#[test]
+fn two_steps_that_take_one_item_wait_for_each_other() {
+    report_everywhere(
+        "2 steps wait for 1 items that no step has put\n  \
+         item items[0]: step take(0)\n  item items[0]: step take(1)",
+        |graph| {
+            let tags = graph.tags("tags");
+            let items = graph.items_with("items", Items::hashed().counted(|_: &u32| Some(2)));
+            graph.prescribe(tags, "take", move |_: u32, step| step.take(items, 0).map(|_: u32| ()));
+            graph.initialize(|env| env.put(items, 0, 0)).unwrap();
+            put_tags(graph, tags, 2);
+        },
+    );
+}
+
+#[test]
+fn keys_outside_of_the_extent_are_told() {
+    report_everywhere(
+        "step put(4) named item items[4], which is outside of the extent of the collection",
+        |graph| {
+            let tags = graph.tags("tags");
+            let items = graph.items_with("items", Items::dense(4_u32));
+            graph.prescribe(tags, "put", move |n, step| step.put(items, n, ()));
+            put_tags(graph, tags, 5);
+        },
+    );
+}
+
+#[test]
+fn a_missed_get_cannot_be_used_to_look_for_an_item() {
+    // A step that ignores the miss is still one that has missed.
+    each(|name, scheduler| {
+        let value = graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            let items = graph.items::<u32, u32>("items");
+            graph.prescribe(tags, "sly", move |n, step| {
+                let there = if n == 0 { 7 } else { step.get(items, 0).copied().unwrap_or(99) };
+                let _ = step.put(items, n, there);
+                Ok(())
+            });
+            graph.initialize(|env| [1, 0].into_iter().try_for_each(|n| env.put_tag(tags, n))).unwrap();
+            graph.run(scheduler).unwrap().finalize(|view| view.get(items, 1).copied())
+        });
+        assert_eq!(value, Some(7), "{name}");
+    });
+}
+
+#[test]
+fn an_async_step_that_gives_up_a_get_is_told() {
+    report_everywhere("step race(0) waits for something that is no item", |graph| {
+        let tags = graph.tags::<u32>("tags");
+        let items = graph.items::<u32, u32>("items");
+        graph.prescribe_async(tags, "race", move |_, step| async move {
+            {
+                let mut get = std::pin::pin!(step.get(items, 0));
+                std::future::poll_fn(|cx| std::task::Poll::Ready(get.as_mut().poll(cx).is_pending())).await;
+            }
+            step.put(items, 1, 1)
+        });
+        put_tags(graph, tags, 1);
+    });
+}
+
+#[test]
+fn the_environment_is_told_too() {
+    let error = graph(|graph| {
+        let items = graph.items::<u32, u32>("items");
+        graph.initialize(|env| env.get(items, 3).copied()).unwrap_err()
+    });
+    assert_eq!(error.to_string(), "step the environment() got item items[3], which is not there");
+}
+
+#[test]
+#[should_panic = "the scheduler has returned while 1 steps were ready"]
+fn a_scheduler_that_ends_early_is_noticed() {
+    struct Early;
+    impl Scheduler for Early {
+        fn run<'g>(&self, job: &GraphJob<'g>) {
+            let mut worker = job.worker();
+            job.start().into_iter().for_each(|ready| worker.run(ready));
+        }
+    }
+    graph(|graph| {
+        let tags = graph.tags::<u32>("tags");
+        graph.prescribe(tags, "next", move |n, step| if n == 0 { step.put_tag(tags, 1) } else { Ok(()) });
+        graph.initialize(|env| env.put_tag(tags, 0)).unwrap();
+        let _ = graph.run(&Early);
+    });
+}
+
+#[test]
+fn a_million_stuck_steps_are_counted() {
+    const STEPS: u32 = if cfg!(miri) { 100 } else { 1_000_000 };
+    let error = graph(|graph| {
+        let tags = graph.tags("tags");
+        let items = graph.items_with("items", Items::<_, u8>::dense(STEPS));
+        graph.prescribe(tags, "wait", move |n: u32, step| step.get(items, n).map(|_| ()));
+        put_tags(graph, tags, STEPS);
+        graph.run(&OneByOne).map(|_| ()).unwrap_err()
+    });
+    let GraphError::Stuck(stuck) = &error else { panic!("{error}") };
+    assert_eq!(stuck.items.len(), STEPS as usize);
+    assert_eq!(error.to_string().lines().count(), 22);
+}
