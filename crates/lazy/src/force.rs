@@ -163,22 +163,24 @@ impl<'a> Settle<'a> {
 impl<'a> Settle<'a> {
     /// As [`new`](Settle::new), for an OS thread that blocks. If the node is idle, its body is
     /// polled here once, because mostly it ends at once, and then neither waker nor driver is
-    /// needed.
+    /// needed. `None` if it has ended.
     #[inline]
-    pub(crate) fn begun(node: &'a NodeHandle, place: &'static Location<'static>) -> Settle<'a> {
-        let mut settle = Settle::new(node, place);
+    pub(crate) fn begun(node: &'a NodeHandle, place: &'static Location<'static>) -> Option<Settle<'a>> {
         if node.head().record() == 0
             && let Some(claim) = node.head().claim()
         {
-            settle.stage = SettleStage::Evaluating(claim, None);
+            let held = Held { node, claim };
             let up = frame().map_or(ptr::null(), ptr::from_ref);
             let alone = BodyFrame { node: node.pointer(), up, depth: 1, driver: ptr::null(), index: 0 };
-            // SAFETY: this future has the claim, and `node` is a handle.
-            if unsafe { poll_in(&alone, &mut Context::from_waker(Waker::noop())) }.is_ready() {
-                settle.stage = SettleStage::Looking;
-            }
+            // SAFETY: the claim is this call's, and `node` is a handle.
+            let polled = unsafe { poll_in(&alone, &mut Context::from_waker(Waker::noop())) };
+            std::mem::forget(held);
+            return match polled {
+                Poll::Ready(()) => None,
+                Poll::Pending => Some(Settle { node, place, stage: SettleStage::Evaluating(claim, None) }),
+            };
         }
-        settle
+        Some(Settle::new(node, place))
     }
 }
 
@@ -316,7 +318,7 @@ fn delegate<'a>(
     let driver = unsafe { &*around.driver };
     let delegated = Delegated { node: node.clone(), claim, from: around.index };
     driver.delegated.borrow_mut().push(Some(delegated));
-    let demand = Demand { node, claim };
+    let demand = Held { node, claim };
     Box::pin(async move {
         wait.await;
         drop(demand);
@@ -324,14 +326,15 @@ fn delegate<'a>(
     })
 }
 
-/// The demand of a body for a delegated node. Dropped before the node has its value, it gives the
-/// evaluation up. The driver finds that when it is to poll the body next.
-struct Demand<'a> {
+/// A claim that is given up when this is dropped before the evaluation has ended: the demand of a
+/// body for a delegated node, or a poll that unwinds. The driver of a delegated node finds that
+/// when it is to poll the body next.
+struct Held<'a> {
     node: &'a NodeHandle,
     claim: NodeClaim,
 }
 
-impl Drop for Demand<'_> {
+impl Drop for Held<'_> {
     fn drop(&mut self) {
         give_up(self.node, self.claim);
     }

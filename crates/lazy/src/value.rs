@@ -235,13 +235,15 @@ impl<T> Lazy<T> {
     #[track_caller]
     fn settle_blocking(&self, place: &'static Location<'static>) -> &T {
         let settle = match in_thread() {
-            true => Settle::new(&self.node, place),
+            true => Some(Settle::new(&self.node, place)),
             false => Settle::begun(&self.node, place),
         };
-        if let Some(value) = self.get() {
+        if settle.is_none()
+            && let Some(value) = self.get()
+        {
             return value;
         }
-        let settled = wait_blocking(settle);
+        let settled = wait_blocking(settle.unwrap_or_else(|| Settle::new(&self.node, place)));
         match settled {
             Ok(()) => self.get().expect("a node that is settled and has not failed has its value"),
             Err(failed) => failed.throw(),
