@@ -15,8 +15,8 @@
 
 use super::branch::{BranchSide, Gate};
 use super::failure::StageFailure;
-use super::item::{FINISHED, Flow, GO_ON, Item, Store};
-use super::role::{Generator, Join, Keep, Transducer};
+use super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
+use super::role::{GatherItems, Generator, Join, Keep, Transducer};
 use super::stage::{Generate, JoinStep, Merge, Sink, Transduce, Upcoming};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -329,6 +329,8 @@ pub struct JoinGenerators<G, H, J, C> {
     left: G,
     right: H,
     meeting: Meeting<J, C>,
+    /// What the join has put since the last chunk.
+    joined: C,
 }
 
 /// Joins two generators. Each generates when the join wants it.
@@ -347,7 +349,8 @@ where
     J: Merge<A>,
 {
     let meeting = Meeting::new(join.stage);
-    Generator::new(JoinGenerators { left: left.stage, right: right.stage, meeting })
+    let joined = A::Store::default();
+    Generator::new(JoinGenerators { left: left.stage, right: right.stage, meeting, joined })
 }
 
 /// Pumps a generator into the queue of its side. Breaks if the generator has failed: then the join
@@ -362,6 +365,44 @@ fn pump<A: Item + ?Sized, C: Store<A>>(generator: &mut impl Generate<A>, queue: 
     GO_ON
 }
 
+/// Items of the right side as they come: the join takes each of them before the next one, so none
+/// is kept. The left side generates when the join wants it.
+struct TakesRight<'a, G, J, C, S> {
+    left: &'a mut G,
+    meeting: &'a mut Meeting<J, C>,
+    out: &'a mut S,
+}
+
+impl<A, G, J, C, S> Sink<A> for TakesRight<'_, G, J, C, S>
+where
+    A: Item + ?Sized,
+    G: Generate<A>,
+    J: Merge<A>,
+    C: Store<A>,
+    S: Sink<A>,
+{
+    #[inline]
+    fn put(&mut self, item: &A) -> Flow {
+        let Meeting { join, left, .. } = &mut *self.meeting;
+        loop {
+            match join.step(left.head(), Upcoming::Item(item), self.out) {
+                JoinStep::Took { left: took, right } => {
+                    left.taken += usize::from(took);
+                    if right {
+                        return GO_ON;
+                    }
+                }
+                JoinStep::WantsLeft => {
+                    left.forget();
+                    pump(self.left, left)?;
+                }
+                // The next item of the right side is known, so the join cannot want it.
+                JoinStep::WantsRight | JoinStep::Finished => return FINISHED,
+            }
+        }
+    }
+}
+
 impl<A, G, H, J, C> Generate<A> for JoinGenerators<G, H, J, C>
 where
     A: Item + ?Sized,
@@ -371,13 +412,23 @@ where
     C: Store<A>,
 {
     fn pump<S: Sink<A>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
-        let out = &mut Gate::new(out);
-        let pumped = match self.meeting.run(out) {
-            ControlFlow::Continue(Wants::Left) => pump(&mut self.left, &mut self.meeting.left),
-            ControlFlow::Continue(Wants::Right) => pump(&mut self.right, &mut self.meeting.right),
-            ControlFlow::Break(()) if out.closed => return ControlFlow::Break(()),
+        let Self { left, right, meeting, joined } = self;
+        let mut gather = GatherItems { items: joined, out };
+        let out = &mut Gate::new(&mut gather);
+        let pumped = match meeting.run(out) {
+            ControlFlow::Continue(Wants::Left) => pump(left, &mut meeting.left),
+            ControlFlow::Continue(Wants::Right) if right.failure().is_some() => FINISHED,
+            ControlFlow::Continue(Wants::Right) => {
+                let more = right.pump(&mut TakesRight { left, meeting, out });
+                meeting.right.ended = more == ControlFlow::Continue(false) && right.failure().is_none();
+                if more.is_break() { FINISHED } else { GO_ON }
+            }
             ControlFlow::Break(()) => FINISHED,
         };
+        let closed = out.closed;
+        if closed || gather.flush().is_break() {
+            return ControlFlow::Break(());
+        }
         ControlFlow::Continue(pumped.is_continue())
     }
 
@@ -504,6 +555,8 @@ where
 pub struct JoinWith<G, J, C> {
     left: G,
     meeting: Meeting<J, C>,
+    /// What the join has put since the last chunk.
+    joined: C,
 }
 
 /// Joins `left` with the stream, which is the right side. `left` generates when the join wants it.
@@ -527,7 +580,8 @@ where
     G: Generate<A>,
     J: Merge<A>,
 {
-    Transducer::new(JoinWith { left: left.stage, meeting: Meeting::new(join.stage) })
+    let (meeting, joined) = (Meeting::new(join.stage), A::Store::default());
+    Transducer::new(JoinWith { left: left.stage, meeting, joined })
 }
 
 impl<G, J, C> JoinWith<G, J, C> {
@@ -555,13 +609,15 @@ where
     const CHUNKS: bool = true;
 
     fn put<S: Sink<A>>(&mut self, item: &A, out: &mut S) -> Flow {
-        self.meeting.right.items.keep(item);
-        self.run(out)
+        TakesRight { left: &mut self.left, meeting: &mut self.meeting, out }.put(item)
     }
 
     fn put_chunk<S: Sink<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
-        self.meeting.right.items.keep_all(chunk);
-        self.run(out)
+        let mut gather = GatherItems { items: &mut self.joined, out };
+        let mut takes = TakesRight { left: &mut self.left, meeting: &mut self.meeting, out: &mut gather };
+        let flow = chunk.each(|item| takes.put(item));
+        gather.flush()?;
+        flow
     }
 
     fn end<S: Sink<A>>(&mut self, out: &mut S) -> Flow {

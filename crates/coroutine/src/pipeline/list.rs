@@ -67,6 +67,14 @@ impl<'a, E> Lists<'a, E> {
         }
     }
 
+    /// The elements of all lists, and the end of each, if the ends are known.
+    pub(super) fn known(self) -> Option<KnownEnds<'a, E>> {
+        match self.ends {
+            Ends::At { ends, from } => Some(KnownEnds { flat: self.flat, ends, from }),
+            _ => None,
+        }
+    }
+
     /// All the lists and separators without their ends, when ends are found at the places where a
     /// search stops. Otherwise `None`.
     pub(super) fn searchable(self) -> Option<(&'a [E], &'a dyn Cut<E>)> {
@@ -74,6 +82,37 @@ impl<'a, E> Lists<'a, E> {
             Ends::Cut(cut) => Some((self.flat, cut)),
             _ => None,
         }
+    }
+}
+
+/// Lists with ends that are known: list `i` ends at `ends[i] - from`.
+pub(super) struct KnownEnds<'a, E> {
+    pub(super) flat: &'a [E],
+    ends: &'a [usize],
+    from: usize,
+}
+
+impl<'a, E> KnownEnds<'a, E> {
+    /// The list, not before list `first`, that holds the element `at`.
+    pub(super) fn holder(&self, first: usize, at: usize) -> usize {
+        first + self.ends[first..].partition_point(|end| end - self.from <= at)
+    }
+
+    /// Where list `index` ends.
+    pub(super) fn end(&self, index: usize) -> usize {
+        self.ends[index] - self.from
+    }
+
+    /// The lists from `first` to before `last`.
+    pub(super) fn lists(&self, first: usize, last: usize) -> Lists<'a, E> {
+        let begin = if first == 0 { 0 } else { self.end(first - 1) };
+        let end = if last == first { begin } else { self.end(last - 1) };
+        let ends = Ends::At { ends: &self.ends[first..last], from: self.from + begin };
+        Lists { flat: &self.flat[begin..end], ends }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.ends.len()
     }
 }
 

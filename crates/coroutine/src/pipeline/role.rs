@@ -214,6 +214,49 @@ impl<A: Item + ?Sized, C: Store<A>> Sink<A> for Keep<'_, C> {
     }
 }
 
+/// How many items are gathered at most before they go on.
+const GATHERED: usize = 256;
+
+/// Gathers single items into chunks, if the next stage wants chunks.
+pub(super) struct GatherItems<'a, C, S> {
+    pub(super) items: &'a mut C,
+    pub(super) out: &'a mut S,
+}
+
+impl<C, S> GatherItems<'_, C, S> {
+    /// Passes on what is gathered.
+    pub(super) fn flush<A: Item + ?Sized>(&mut self) -> Flow
+    where
+        C: Store<A>,
+        S: Sink<A>,
+    {
+        if self.items.count() == 0 {
+            return GO_ON;
+        }
+        let flow = self.out.put_chunk(self.items.all());
+        self.items.clear();
+        flow
+    }
+}
+
+impl<A: Item + ?Sized, C: Store<A>, S: Sink<A>> Sink<A> for GatherItems<'_, C, S> {
+    const CHUNKS: bool = S::CHUNKS;
+
+    #[inline(always)]
+    fn put(&mut self, item: &A) -> Flow {
+        if !S::CHUNKS {
+            return self.out.put(item);
+        }
+        self.items.keep(item);
+        if self.items.count() < GATHERED { GO_ON } else { self.flush() }
+    }
+
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        self.flush()?;
+        self.out.put_chunk(chunk)
+    }
+}
+
 impl<B: Item + ?Sized, G: Generate<B>> Generator<B, G> {
     /// Runs the generator, and keeps all that it yields.
     ///

@@ -16,7 +16,7 @@ use super::list::Lists;
 use super::role::{Splitter, Transducer};
 use super::split::Runs;
 use super::stage::{Sections, Sink, Split, Transduce};
-use memchr::{memchr, memchr3, memmem};
+use memchr::{memchr, memmem};
 use std::sync::Arc;
 
 /// One token of a document, as [`tokens`] yields it: a look into its bytes.
@@ -211,16 +211,19 @@ impl Tokens {
                         _ => 2,
                     };
                 }
-                OpenToken::Tag(0) => {
-                    at += memchr3(b'>', b'"', b'\'', &text[at..])? + 1;
-                    if text[at - 1] == b'>' {
-                        return Some(at);
+                OpenToken::Tag(within) => {
+                    // Names and values are short, so a search by vectors would begin too often.
+                    let mut quote = *within;
+                    for (index, byte) in text[at..].iter().enumerate() {
+                        match byte {
+                            b'>' if quote == 0 => return Some(at + index + 1),
+                            b'"' | b'\'' if quote == 0 => quote = *byte,
+                            _ if *byte == quote => quote = 0,
+                            _ => {}
+                        }
                     }
-                    self.inside = OpenToken::Tag(text[at - 1]);
-                }
-                OpenToken::Tag(quote) => {
-                    at += memchr(*quote, &text[at..])? + 1;
-                    self.inside = OpenToken::Tag(0);
+                    *within = quote;
+                    return None;
                 }
                 OpenToken::Until(end) => {
                     // The end may have begun in an earlier chunk, but not in what tells its kind.
