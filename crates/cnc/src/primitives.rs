@@ -7,14 +7,18 @@ use std::sync::PoisonError;
 pub(crate) use loom::{
     cell::UnsafeCell as ItemCell,
     sync::{
-        Mutex, MutexGuard,
+        Condvar, Mutex, MutexGuard,
         atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
     },
+    thread,
 };
 #[cfg(not(loom))]
-pub(crate) use std::sync::{
-    Mutex, MutexGuard,
-    atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+pub(crate) use std::{
+    sync::{
+        Condvar, Mutex, MutexGuard,
+        atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
 };
 
 /// Locks a mutex of this crate. No code of the program runs under such a mutex.

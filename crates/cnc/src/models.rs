@@ -1,0 +1,149 @@
+//! Models for loom, of parts that are private: `tests/loom_*.rs` run them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize as Tally, Ordering};
+
+use loom::thread;
+
+use crate::schedulers::circle::WorkerCircle;
+use crate::slot::{GetCount, ItemSlot, Left, Look, SuspendedStep};
+
+type ModelSlot = ItemSlot<Box<u32>, u32>;
+
+/// One OS thread puts an item while two get it, or wait for it. Each gets it, or is woken once.
+pub fn a_put_and_two_waiters() {
+    let slot = Arc::new(ModelSlot::new());
+    let getters: Vec<_> = (0..2)
+        .map(|name| {
+            let slot = slot.clone();
+            thread::spawn(move || match slot.state.look() {
+                // SAFETY: the item is kept.
+                Look::Kept => u32::from(**unsafe { slot.value() } == 7),
+                _ => match slot.state.wait(SuspendedStep::new(name)) {
+                    // The put has the waiter.
+                    Ok(()) => 0,
+                    // SAFETY: `wait` fails only for a full item, and this one is kept.
+                    Err(_) => u32::from(slot.state.is_kept() && **unsafe { slot.value() } == 7),
+                },
+            })
+        })
+        .collect();
+    let woken = slot.put(Box::new(7), GetCount::Kept, 3, 5).expect("the first put").count() as u32;
+    let got: u32 = getters.into_iter().map(|getter| getter.join().unwrap()).sum();
+    assert_eq!(woken + got, 2);
+    assert_eq!(slot.maker(), Some((3, 5)));
+    empty(slot);
+}
+
+/// Of two puts, one is told.
+pub fn two_puts() {
+    let slot = Arc::new(ModelSlot::new());
+    let other = {
+        let slot = slot.clone();
+        thread::spawn(move || slot.put(Box::new(1), GetCount::Kept, 1, 1).map(drop).is_ok())
+    };
+    let mine = slot.put(Box::new(2), GetCount::Kept, 2, 2).map(drop).is_ok();
+    assert!(mine != other.join().unwrap());
+    empty(slot);
+}
+
+/// Two steps get an item with a count of two and return it, while it is put; a third one comes too
+/// late or is told. The value is dropped once, by the last one.
+pub fn counted_gets() {
+    let slot = Arc::new(ModelSlot::new());
+    drop(slot.put(Box::new(7), GetCount::Times(2), 1, 1).expect("the first put"));
+    let getter = |slot: Arc<ModelSlot>| {
+        move || match slot.state.look() {
+            Look::Claimed => {
+                // SAFETY: the item is claimed until `give_back`.
+                assert_eq!(**unsafe { slot.value() }, 7);
+                if slot.state.give_back() == Left::None {
+                    // SAFETY: this caller has made the item gone.
+                    unsafe { slot.drop_value() };
+                }
+                1
+            }
+            Look::Exhausted => 0,
+            look => panic!("{look:?}"),
+        }
+    };
+    let others = [thread::spawn(getter(slot.clone())), thread::spawn(getter(slot.clone()))];
+    let got: u32 = getter(slot.clone())() + others.map(|other| other.join().unwrap()).iter().sum::<u32>();
+    assert_eq!(got, 2);
+    assert!(!slot.state.has_value());
+}
+
+/// A step takes an item of which another step has a get. It gets the value by value, or is told
+/// that the other one has not ended.
+pub fn a_take_and_a_get() {
+    let slot = Arc::new(ModelSlot::new());
+    drop(slot.put(Box::new(7), GetCount::Times(2), 1, 1).expect("the first put"));
+    let other = {
+        let slot = slot.clone();
+        thread::spawn(move || {
+            assert_eq!(slot.state.look(), Look::Claimed);
+            // SAFETY: the item is claimed until `give_back`.
+            assert_eq!(**unsafe { slot.value() }, 7);
+            assert_eq!(slot.state.give_back(), Left::One);
+        })
+    };
+    let mut taken = slot.state.take();
+    other.join().unwrap();
+    if taken == Look::InUse {
+        taken = slot.state.take();
+    }
+    assert_eq!(taken, Look::Claimed);
+    // SAFETY: `take` has said `Claimed`.
+    assert_eq!(*unsafe { slot.move_out() }, 7);
+    assert!(!slot.state.has_value());
+}
+
+fn empty(slot: Arc<ModelSlot>) {
+    drop(slot.state.take_waiters());
+    let mut slot = Arc::try_unwrap(slot).ok().expect("the other OS threads have ended");
+    slot.empty();
+}
+
+/// Workers run items that make others, `item - 1` each, until there are none. Each item is run, and
+/// each worker ends.
+pub fn workers_end_together(workers: usize, first: &[u32]) {
+    let (circle, rings) = WorkerCircle::<u32, 4>::new(workers);
+    let (circle, ran) = (Arc::new(circle), Arc::new(Tally::new(0)));
+    let expected: u32 = first.iter().map(|item| item + 1).sum();
+    let threads: Vec<_> = rings
+        .into_iter()
+        .enumerate()
+        .map(|(me, mut ring)| {
+            let (circle, ran) = (circle.clone(), ran.clone());
+            let mine: Vec<u32> = if me == 0 { first.to_vec() } else { Vec::new() };
+            let work = move || {
+                for item in mine {
+                    ring.push(item).expect("the ring has room");
+                }
+                let mut batch = Vec::new();
+                while let Some(item) = batch
+                    .pop()
+                    .or_else(|| circle.own(me, &mut ring))
+                    .or_else(|| circle.given(&mut batch))
+                    .or_else(|| circle.find(me, &mut ring, &mut batch))
+                {
+                    ran.fetch_add(1, Ordering::Relaxed);
+                    // One half goes the way of a ring, the other one that of the injector.
+                    match item {
+                        0 => {}
+                        1 => circle.give(0),
+                        _ => ring.push(item - 1).expect("the ring has room"),
+                    }
+                    if !ring.is_empty() && ring.is_wanted() {
+                        circle.surplus(me);
+                    }
+                }
+            };
+            thread::spawn(work)
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(ran.load(Ordering::Relaxed), expected as usize);
+}

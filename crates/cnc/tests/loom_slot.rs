@@ -1,0 +1,30 @@
+//! The interleavings of puts, gets, waits and takes of one item.
+#![cfg(loom)]
+
+use selvedge_cnc::models;
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(check);
+}
+
+#[test]
+fn every_waiter_is_woken_or_finds_the_item() {
+    model(models::a_put_and_two_waiters);
+}
+
+#[test]
+fn of_two_puts_one_is_told() {
+    model(models::two_puts);
+}
+
+#[test]
+fn the_last_counted_get_drops_the_item() {
+    model(models::counted_gets);
+}
+
+#[test]
+fn a_take_waits_for_the_other_get() {
+    model(models::a_take_and_a_get);
+}
