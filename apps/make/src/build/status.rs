@@ -39,7 +39,8 @@ pub(super) struct Status {
     line_open: bool,
     /// What was written while a command had the terminal.
     held: Option<Vec<u8>>,
-    /// What a dry run has to say and has not written yet. Its lines come too fast for one call each.
+    /// What a dry run has to say and has not written yet. Its lines come too fast for one call
+    /// each.
     gathered: Option<Vec<u8>>,
 }
 
