@@ -55,6 +55,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri compat", |ci| ci.miri(COMPAT_UNDER_MIRI)),
     ("miri schedulers", |ci| ci.miri(SCHEDULERS_UNDER_MIRI)),
     ("miri stm", |ci| ci.miri(STM_UNDER_MIRI)),
+    ("miri cnc", |ci| ci.miri(&["--package", "selvedge-cnc", "--test", "suite"])),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
     ("every order", every_order),
@@ -67,7 +68,8 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
 ];
 
 /// Packages with protocols that loom checks, in tests with names that begin with `loom_`.
-const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm"];
+const UNDER_LOOM: &[&str] =
+    &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm", "selvedge-cnc"];
 
 /// Those tests of `stm` in which memory is freed while others may read it, under the default
 /// engine. The other engines free it by the same code.
@@ -133,6 +135,7 @@ const UNDER_THREAD_SANITIZER: &[(&str, &[&str])] = &[
     ("selvedge-sync", &["random_programs"]),
     ("selvedge-sched", &["work_stealing", "every_scheduler"]),
     ("selvedge-stm", &["os_threads"]),
+    ("selvedge-cnc", &["suite"]),
     ("selvedge", &["stress"]),
 ];
 /// The part of a test's name that says that it switches stacks, which the thread sanitizer does not

@@ -16,17 +16,17 @@ pub(crate) trait Owned {
 /// Owns objects of any type. The lifetimes of their types are erased, so that a graph can be
 /// borrowed for the very lifetime that its own type names.
 pub(crate) struct Arena {
-    objects: Mutex<Vec<Object>>,
+    objects: Mutex<Vec<OwnedObject>>,
 }
 
-struct Object {
+struct OwnedObject {
     at: *mut (),
     empty: unsafe fn(*mut ()),
     free: unsafe fn(*mut ()),
 }
 
 // SAFETY: `Arena::add` takes only objects that are `Send` and `Sync`.
-unsafe impl Send for Object {}
+unsafe impl Send for OwnedObject {}
 
 /// # Safety
 /// `at` came from `Box::into_raw` of a `Box<T>`, and no other reference to it is used any more.
@@ -54,7 +54,7 @@ impl Arena {
     /// `T` borrows.
     pub(crate) unsafe fn add<'g, T: Owned + Send + Sync + 'g>(&self, object: T) -> &'g T {
         let at = Box::into_raw(Box::new(object));
-        lock(&self.objects).push(Object { at: at.cast(), empty: empty::<T>, free: free::<T> });
+        lock(&self.objects).push(OwnedObject { at: at.cast(), empty: empty::<T>, free: free::<T> });
         // SAFETY: the box was just made, and is freed by the arena's drop alone; the caller
         // promises that no reference is used by then.
         unsafe { &*at }

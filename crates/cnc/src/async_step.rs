@@ -9,36 +9,36 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
-use crate::code::{Code, Entry, Ready, Urgency, about_tags, free_box, free_of, tag_of, with_tag};
-use crate::collections::{Claim, ItemCol, NO_TAG};
+use crate::code::{Code, ReadyStep, StepEntry, Urgency, about_tags, free_box, free_of, tag_of, with_tag};
+use crate::collections::{GetClaim, ItemCol, NO_TAG};
 use crate::core::Core;
-use crate::error::{StepResult, Stop, Why, message};
-use crate::key::{Key, is_word};
+use crate::error::{FaultCause, Halted, StepResult, message};
+use crate::key::{ItemKey, is_word};
 use crate::primitives::{Mutex, lock};
-use crate::slot::{Look, Slot};
-use crate::step::{Phase, Step};
+use crate::slot::{ItemSlot, Look};
+use crate::step::{Phase, StepContext};
 
 thread_local! {
-    /// The `Step` of the worker that polls an async step on this OS thread; null otherwise.
+    /// The `StepContext` of the worker that polls an async step on this OS thread; null otherwise.
     static CURRENT: Cell<*const ()> = const { Cell::new(ptr::null()) };
 }
 
 /// A suspended or running async step.
-struct Frame<T, Fut> {
+struct StepFrame<T, Fut> {
     tag: T,
     future: Fut,
 }
 
 /// The code of an async step that begins. Its word is the tag.
-struct Begin<'g, T, F> {
+struct BeginCode<'g, T, F> {
     core: &'g Core<'g>,
     body: F,
-    rest: &'g Entry<'g>,
+    rest: &'g StepEntry<'g>,
     urgency: &'g Urgency<'g, T>,
 }
 
 /// The code of an async step that goes on. Its word is the address of its frame.
-struct Rest<'g, T, Fut> {
+struct RestCode<'g, T, Fut> {
     urgency: &'g Urgency<'g, T>,
     frame: PhantomData<fn() -> Fut>,
 }
@@ -49,24 +49,24 @@ pub(crate) fn entry<'g, T, F, Fut>(
     name: &str,
     body: F,
     urgency: &'g Urgency<'g, T>,
-) -> &'g Entry<'g>
+) -> &'g StepEntry<'g>
 where
-    T: Key + 'g,
+    T: ItemKey + 'g,
     F: Fn(T, AsyncStep<'g>) -> Fut + Send + Sync + 'g,
     Fut: Future<Output = StepResult> + Send + 'g,
 {
-    let rest = Rest::<'g, T, Fut> { urgency, frame: PhantomData };
-    let rest = core.add_entry(name, Box::new(rest), Some(free_box::<Frame<T, Fut>>), true);
-    core.add_entry(name, Box::new(Begin { core, body, rest, urgency }), free_of::<T>(), true)
+    let rest = RestCode::<'g, T, Fut> { urgency, frame: PhantomData };
+    let rest = core.add_entry(name, Box::new(rest), Some(free_box::<StepFrame<T, Fut>>), true);
+    core.add_entry(name, Box::new(BeginCode { core, body, rest, urgency }), free_of::<T>(), true)
 }
 
-impl<'g, T, F, Fut> Code<'g> for Begin<'g, T, F>
+impl<'g, T, F, Fut> Code<'g> for BeginCode<'g, T, F>
 where
-    T: Key + 'g,
+    T: ItemKey + 'g,
     F: Fn(T, AsyncStep<'g>) -> Fut + Send + Sync,
     Fut: Future<Output = StepResult> + Send + 'g,
 {
-    unsafe fn run(&self, word: u64, step: &Step<'g>) -> StepResult {
+    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
         // SAFETY: as promised by the caller. The instance owns its word, which is freed here.
         let tag: T = unsafe { tag_of(word) };
         if let Some(free) = free_of::<T>() {
@@ -80,58 +80,58 @@ where
             Err(panic) => {
                 let text = format!("{tag:?}");
                 let order = if is_word::<T>() { tag.to_word() } else { 0 };
-                return Err(step.fault_of(self.rest, order, text, Why::Panicked(message(&*panic))));
+                return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(message(&*panic))));
             }
         };
-        let frame = Box::new(Frame { tag, future });
+        let frame = Box::new(StepFrame { tag, future });
         let word = Box::into_raw(frame).expose_provenance() as u64;
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
-        unsafe { poll::<T, Fut>(Ready { entry: self.rest, word }, step) }
+        unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
     }
 
     about_tags!();
 }
 
-impl<'g, T, Fut> Code<'g> for Rest<'g, T, Fut>
+impl<'g, T, Fut> Code<'g> for RestCode<'g, T, Fut>
 where
-    T: Key + 'g,
+    T: ItemKey + 'g,
     Fut: Future<Output = StepResult> + Send + 'g,
 {
-    unsafe fn run(&self, word: u64, step: &Step<'g>) -> StepResult {
+    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
         let entry = step.current_entry();
         // SAFETY: as promised by the caller: the word is a frame of this entry, and is handed over.
-        unsafe { poll::<T, Fut>(Ready { entry, word }, step) }
+        unsafe { poll::<T, Fut>(ReadyStep { entry, word }, step) }
     }
 
     unsafe fn tag(&self, word: u64) -> String {
-        // SAFETY: the word is the address of a frame, whose tag is only read.
-        let tag = unsafe { &(*ptr::with_exposed_provenance::<Frame<T, Fut>>(word as usize)).tag };
+        // SAFETY: the word is the address of a frame. Its tag is only read.
+        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
         format!("{tag:?}")
     }
 
     unsafe fn order(&self, word: u64) -> u64 {
         // SAFETY: as for `tag`.
-        let tag = unsafe { &(*ptr::with_exposed_provenance::<Frame<T, Fut>>(word as usize)).tag };
+        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
         if is_word::<T>() { tag.to_word() } else { 0 }
     }
 
     unsafe fn priority(&self, word: u64) -> i64 {
         // SAFETY: as for `tag`.
-        let tag = unsafe { &(*ptr::with_exposed_provenance::<Frame<T, Fut>>(word as usize)).tag };
+        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
         self.urgency.get().map_or(0, |urgency| urgency(tag))
     }
 }
 
 /// Sets `CURRENT` while a step is polled.
-struct Entered(*const ());
+struct PollGuard(*const ());
 
-impl Entered {
-    fn enter(step: &Step<'_>) -> Entered {
-        Entered(CURRENT.replace(ptr::from_ref(step).cast()))
+impl PollGuard {
+    fn enter(step: &StepContext<'_>) -> PollGuard {
+        PollGuard(CURRENT.replace(ptr::from_ref(step).cast()))
     }
 }
 
-impl Drop for Entered {
+impl Drop for PollGuard {
     fn drop(&mut self) {
         CURRENT.set(self.0);
     }
@@ -140,29 +140,29 @@ impl Drop for Entered {
 /// Runs an async step to its end, or to an item that it misses.
 ///
 /// # Safety
-/// The instance's word is the address of a box with a `Frame<T, Fut>`.
-unsafe fn poll<'g, T, Fut>(ready: Ready<'g>, step: &Step<'g>) -> StepResult
+/// The instance's word is the address of a box with a `StepFrame<T, Fut>`.
+unsafe fn poll<'g, T, Fut>(ready: ReadyStep<'g>, step: &StepContext<'g>) -> StepResult
 where
-    T: Key + 'g,
+    T: ItemKey + 'g,
     Fut: Future<Output = StepResult> + Send + 'g,
 {
-    let frame: *mut Frame<T, Fut> = ptr::with_exposed_provenance_mut(ready.word as usize);
+    let frame: *mut StepFrame<T, Fut> = ptr::with_exposed_provenance_mut(ready.word as usize);
     step.enter(Phase::Once);
     step.become_this(&ready);
     // SAFETY: the frame is a box, which never moves; the instance owns it, so no other worker has
     // it. The tag beside the future is only read meanwhile.
     let future = unsafe { Pin::new_unchecked(&mut (*frame).future) };
-    let entered = Entered::enter(step);
+    let entered = PollGuard::enter(step);
     let end = panic::catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(Waker::noop()))));
     let result = match end {
         Ok(Poll::Pending) => {
             step.set_rest(ready);
-            return Err(Stop(None));
+            return Err(Halted(None));
         }
         Ok(Poll::Ready(Ok(()))) => Ok(()),
-        Ok(Poll::Ready(Err(Stop(Some(error))))) => Err(step.fault(Why::Error(*error))),
+        Ok(Poll::Ready(Err(Halted(Some(error))))) => Err(step.fault(FaultCause::Error(*error))),
         Ok(Poll::Ready(Err(stop))) => Err(stop),
-        Err(panic) => Err(step.fault(Why::Panicked(message(&*panic)))),
+        Err(panic) => Err(step.fault(FaultCause::Panicked(message(&*panic)))),
     };
     // The future's destructors may return claims, which needs the worker. They may panic too.
     let entry = ready.entry;
@@ -170,7 +170,7 @@ where
     drop(entered);
     match dropped {
         Ok(()) => result,
-        Err(panic) => Err(step.fault_of(entry, 0, NO_TAG.to_owned(), Why::Panicked(message(&*panic)))),
+        Err(panic) => Err(step.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)))),
     }
 }
 
@@ -187,7 +187,7 @@ pub struct AsyncStep<'g> {
     core: &'g Core<'g>,
     /// The number of the step collection, and the tag's word.
     maker: (usize, u64),
-    claims: Mutex<Vec<Claim<'g>>>,
+    claims: Mutex<Vec<GetClaim<'g>>>,
 }
 
 impl<'g> AsyncStep<'g> {
@@ -199,54 +199,54 @@ impl<'g> AsyncStep<'g> {
     /// The item of a key, when it is there.
     ///
     /// # Errors
-    /// As for [`Step::get`], except that a missing item is no error. The future of a get that waits
-    /// must not be dropped while its step goes on: which of two items comes first is not
+    /// As for [`StepContext::get`], except that a missing item is no error. The future of a get
+    /// that waits must not be dropped while its step goes on: which of two items comes first is not
     /// determined.
     pub fn get<K, V>(&self, items: ItemCol<'g, K, V>, key: K) -> Get<'_, 'g, K, V>
     where
-        K: Key,
+        K: ItemKey,
         V: Send + Sync,
     {
         Get { step: self, items, key, waits: false }
     }
 
-    /// Puts an item, as [`Step::put`].
+    /// Puts an item, as [`StepContext::put`].
     ///
     /// # Errors
-    /// As for `Step::put`.
+    /// As for `StepContext::put`.
     ///
     /// # Panics
     /// If it is called outside of the step.
     pub fn put<K, V>(&self, items: ItemCol<'g, K, V>, key: K, value: V) -> StepResult
     where
-        K: Key,
+        K: ItemKey,
         V: Send + Sync,
     {
         self.here(|step| step.put_as(items.0, key, value, self.maker.0, self.maker.1))
     }
 
-    /// Puts a tag, as [`Step::put_tag`].
+    /// Puts a tag, as [`StepContext::put_tag`].
     ///
     /// # Errors
-    /// As for `Step::put_tag`.
+    /// As for `StepContext::put_tag`.
     ///
     /// # Panics
     /// If it is called outside of the step.
     #[doc(alias = "putt")]
-    pub fn put_tag<T: Key>(&self, tags: crate::TagCol<'g, T>, tag: T) -> StepResult {
+    pub fn put_tag<T: ItemKey>(&self, tags: crate::TagCol<'g, T>, tag: T) -> StepResult {
         self.here(|step| step.put_tag(tags, tag))
     }
 
     /// Gives `work` the worker that runs this step.
-    fn here<R>(&self, work: impl FnOnce(&Step<'g>) -> R) -> R {
+    fn here<R>(&self, work: impl FnOnce(&StepContext<'g>) -> R) -> R {
         self.try_here(work).expect("an async step is used within its step only")
     }
 
-    fn try_here<R>(&self, work: impl FnOnce(&Step<'g>) -> R) -> Option<R> {
-        let at: *const Step<'g> = CURRENT.get().cast();
-        // SAFETY: `Entered` has set the pointer to a step that outlives the poll in which this call
-        // is. Only its field `core` is read before it is known to be of this graph, and that field
-        // has the same layout for each lifetime.
+    fn try_here<R>(&self, work: impl FnOnce(&StepContext<'g>) -> R) -> Option<R> {
+        let at: *const StepContext<'g> = CURRENT.get().cast();
+        // SAFETY: `PollGuard` has set the pointer to a step that outlives the poll in which this
+        // call is. Only its field `core` is read before it is known to be of this graph, and that
+        // field has the same layout for each lifetime.
         let step = unsafe { at.as_ref() }.filter(|step| ptr::eq(step.core(), self.core))?;
         Some(work(step))
     }
@@ -280,7 +280,7 @@ pub struct Get<'s, 'g, K, V> {
     waits: bool,
 }
 
-impl<'s, 'g, K: Key, V: Send + Sync> Future for Get<'s, 'g, K, V> {
+impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
     type Output = StepResult<&'s V>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<StepResult<&'s V>> {
@@ -292,11 +292,12 @@ impl<'s, 'g, K: Key, V: Send + Sync> Future for Get<'s, 'g, K, V> {
                 Ok(found) => found,
                 Err(stop) => return Poll::Ready(Err(stop)),
             };
-            let slot: &'g Slot<V, Ready<'g>> = found.slot;
+            let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
             match slot.state.look() {
                 Look::Kept => {}
                 Look::Claimed => {
-                    let claim = Claim { items: store, slot: ptr::from_ref(slot).cast(), place: found.place };
+                    let claim =
+                        GetClaim { items: store, slot: ptr::from_ref(slot).cast(), place: found.place };
                     lock(&this.step.claims).push(claim);
                 }
                 Look::Missing => {
@@ -306,7 +307,7 @@ impl<'s, 'g, K: Key, V: Send + Sync> Future for Get<'s, 'g, K, V> {
                 }
                 Look::Exhausted | Look::InUse => {
                     let (collection, key) = store.name_and_key(&this.key);
-                    return Poll::Ready(Err(step.fault(Why::OverGet { collection, key })));
+                    return Poll::Ready(Err(step.fault(FaultCause::OverGet { collection, key })));
                 }
             }
             // SAFETY: the item is kept, or the step's handle has claimed it, which is borrowed for
@@ -322,12 +323,12 @@ impl<K, V> Drop for Get<'_, '_, K, V> {
     fn drop(&mut self) {
         if self.waits {
             // When the graph ends, no worker is here, and the step is dropped as a whole.
-            let _ = self.step.try_here(|step| step.fault(Why::Foreign));
+            let _ = self.step.try_here(|step| step.fault(FaultCause::Foreign));
         }
     }
 }
 
-impl<K: Key, V> fmt::Debug for Get<'_, '_, K, V> {
+impl<K: ItemKey, V> fmt::Debug for Get<'_, '_, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Get({}[{:?}])", self.items.name(), self.key)
     }

@@ -1,5 +1,5 @@
-//! Steps as the graph knows them: [`Entry`], one for each step collection, and [`Ready`], an
-//! instance that can run.
+//! Steps as the graph knows them: [`StepEntry`], one for each step collection, and [`ReadyStep`],
+//! an instance that can run.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -9,17 +9,17 @@ use std::sync::OnceLock;
 use crate::arena::Owned;
 use crate::collections::NO_TAG;
 use crate::error::StepResult;
-use crate::key::{Key, is_word};
-use crate::step::{Needs, Phase, Step};
+use crate::key::{ItemKey, is_word};
+use crate::step::{Needs, Phase, StepContext};
 
 /// The code of a step collection.
 pub(crate) trait Code<'g>: Send + Sync {
     /// Runs an instance.
     ///
     /// # Safety
-    /// The word is that of a `Ready` of the entry with this code, which the caller owns. Code whose
-    /// entry has `takes_word` owns it afterwards; otherwise the caller owns it still.
-    unsafe fn run(&self, word: u64, step: &Step<'g>) -> StepResult;
+    /// The word is that of a `ReadyStep` of the entry with this code, which the caller owns. Code
+    /// with `takes_word` in its entry owns it afterwards; otherwise the caller owns it still.
+    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult;
 
     /// The tag of an instance as text.
     ///
@@ -43,7 +43,7 @@ pub(crate) trait Code<'g>: Send + Sync {
 }
 
 /// A step collection of a graph.
-pub(crate) struct Entry<'g> {
+pub(crate) struct StepEntry<'g> {
     pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) code: Box<dyn Code<'g> + 'g>,
@@ -52,10 +52,10 @@ pub(crate) struct Entry<'g> {
     /// Whether `Code::run` consumes the word.
     pub(crate) takes_word: bool,
     /// The next step that the same tag collection prescribes.
-    pub(crate) next: OnceLock<&'g Entry<'g>>,
+    pub(crate) next: OnceLock<&'g StepEntry<'g>>,
 }
 
-impl Entry<'_> {
+impl StepEntry<'_> {
     /// The name of the collection, and the tag of the instance that has put an item with this word.
     pub(crate) fn made_by(&self, word: u64) -> (String, String) {
         let tag = if self.free.is_none() {
@@ -68,11 +68,11 @@ impl Entry<'_> {
     }
 }
 
-/// Code for an entry whose closure was dropped. No instance is left by then.
+/// Code for an entry after its closure was dropped. No instance is left by then.
 struct NoCode;
 
 impl<'g> Code<'g> for NoCode {
-    unsafe fn run(&self, _: u64, _: &Step<'g>) -> StepResult {
+    unsafe fn run(&self, _: u64, _: &StepContext<'g>) -> StepResult {
         Ok(())
     }
 
@@ -85,7 +85,7 @@ impl<'g> Code<'g> for NoCode {
     }
 }
 
-impl Owned for Entry<'_> {
+impl Owned for StepEntry<'_> {
     fn empty(&mut self) {
         self.code = Box::new(NoCode);
     }
@@ -98,18 +98,18 @@ impl Owned for Entry<'_> {
 /// its result would not be determined.
 ///
 /// [`Scheduler`]: crate::schedulers::Scheduler
-pub struct Ready<'g> {
-    pub(crate) entry: &'g Entry<'g>,
+pub struct ReadyStep<'g> {
+    pub(crate) entry: &'g StepEntry<'g>,
     pub(crate) word: u64,
 }
 
 // SAFETY: the word is a tag, or a box with a tag, a future or a closure that are all `Send`.
-unsafe impl Send for Ready<'_> {}
+unsafe impl Send for ReadyStep<'_> {}
 
-impl<'g> Ready<'g> {
+impl<'g> ReadyStep<'g> {
     /// Takes it apart. The word is the caller's to free.
     #[inline]
-    pub(crate) fn into_parts(self) -> (&'g Entry<'g>, u64) {
+    pub(crate) fn into_parts(self) -> (&'g StepEntry<'g>, u64) {
         let this = ManuallyDrop::new(self);
         (this.entry, this.word)
     }
@@ -129,7 +129,7 @@ impl<'g> Ready<'g> {
     }
 }
 
-impl Drop for Ready<'_> {
+impl Drop for ReadyStep<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(free) = self.entry.free {
@@ -139,21 +139,21 @@ impl Drop for Ready<'_> {
     }
 }
 
-impl fmt::Debug for Ready<'_> {
+impl fmt::Debug for ReadyStep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (_, step, tag) = self.describe();
         write!(f, "Ready({step}({tag}))")
     }
 }
 
-/// A tag as the word of a `Ready`. A tag that does not fit lies in a box.
+/// A tag as the word of a `ReadyStep`. A tag that does not fit lies in a box.
 #[inline]
-pub(crate) fn to_word<T: Key>(tag: T) -> u64 {
+pub(crate) fn to_word<T: ItemKey>(tag: T) -> u64 {
     if is_word::<T>() { tag.to_word() } else { Box::into_raw(Box::new(tag)).expose_provenance() as u64 }
 }
 
 /// What frees a tag's word.
-pub(crate) fn free_of<T: Key>() -> Option<unsafe fn(u64)> {
+pub(crate) fn free_of<T: ItemKey>() -> Option<unsafe fn(u64)> {
     if is_word::<T>() { None } else { Some(free_box::<T>) }
 }
 
@@ -169,7 +169,7 @@ pub(crate) unsafe fn free_box<T>(word: u64) {
 /// # Safety
 /// The word came from `to_word::<T>`, and was not freed.
 #[inline]
-pub(crate) unsafe fn with_tag<T: Key, R>(word: u64, see: impl FnOnce(&T) -> R) -> R {
+pub(crate) unsafe fn with_tag<T: ItemKey, R>(word: u64, see: impl FnOnce(&T) -> R) -> R {
     match T::from_word(word) {
         Some(tag) if is_word::<T>() => see(&tag),
         // SAFETY: a tag that does not fit in a word lies in a box, by `to_word`.
@@ -182,7 +182,7 @@ pub(crate) unsafe fn with_tag<T: Key, R>(word: u64, see: impl FnOnce(&T) -> R) -
 /// # Safety
 /// As for [`with_tag`].
 #[inline]
-pub(crate) unsafe fn tag_of<T: Key>(word: u64) -> T {
+pub(crate) unsafe fn tag_of<T: ItemKey>(word: u64) -> T {
     match T::from_word(word) {
         Some(tag) if is_word::<T>() => tag,
         // SAFETY: as promised by the caller.
@@ -193,7 +193,7 @@ pub(crate) unsafe fn tag_of<T: Key>(word: u64) -> T {
 /// How urgent an instance with a tag is.
 pub(crate) type Urgency<'g, T> = OnceLock<Box<dyn Fn(&T) -> i64 + Send + Sync + 'g>>;
 
-/// The methods of `Code` about tags, for code with instances whose word is a tag `T`.
+/// The methods of `Code` about tags, for code with a tag `T` as the word of an instance.
 macro_rules! about_tags {
     () => {
         unsafe fn tag(&self, word: u64) -> String {
@@ -214,18 +214,18 @@ macro_rules! about_tags {
 pub(crate) use about_tags;
 
 /// A step that runs again from its beginning when an item is missing.
-pub(crate) struct Replay<'g, T, F> {
+pub(crate) struct ReplayCode<'g, T, F> {
     pub(crate) body: F,
     pub(crate) urgency: &'g Urgency<'g, T>,
 }
 
-impl<'g, T, F> Code<'g> for Replay<'g, T, F>
+impl<'g, T, F> Code<'g> for ReplayCode<'g, T, F>
 where
-    T: Key,
-    F: Fn(T, &Step<'g>) -> StepResult + Send + Sync,
+    T: ItemKey,
+    F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync,
 {
     #[inline]
-    unsafe fn run(&self, word: u64, step: &Step<'g>) -> StepResult {
+    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
         // SAFETY: as promised by the caller.
         (self.body)(unsafe { tag_of(word) }, step)
     }
@@ -234,19 +234,19 @@ where
 }
 
 /// A step with declared items.
-pub(crate) struct Depends<'g, T, D, F> {
+pub(crate) struct DependsCode<'g, T, D, F> {
     pub(crate) needs: D,
     pub(crate) body: F,
     pub(crate) urgency: &'g Urgency<'g, T>,
 }
 
-impl<'g, T, D, F> Code<'g> for Depends<'g, T, D, F>
+impl<'g, T, D, F> Code<'g> for DependsCode<'g, T, D, F>
 where
-    T: Key,
+    T: ItemKey,
     D: Fn(T, &Needs<'_, 'g>) -> StepResult + Send + Sync,
-    F: Fn(T, &Step<'g>) -> StepResult + Send + Sync,
+    F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync,
 {
-    unsafe fn run(&self, word: u64, step: &Step<'g>) -> StepResult {
+    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
         // SAFETY: as promised by the caller.
         let tag: T = unsafe { tag_of(word) };
         step.enter(Phase::Declares);
@@ -259,7 +259,7 @@ where
 }
 
 /// A step over a range of numbers, which is cut while other workers are idle.
-pub(crate) struct Ranges<'g, F> {
+pub(crate) struct RangeCode<'g, F> {
     pub(crate) grain: u32,
     pub(crate) body: F,
     pub(crate) urgency: &'g Urgency<'g, (u32, u32)>,
@@ -267,11 +267,11 @@ pub(crate) struct Ranges<'g, F> {
 
 type T = (u32, u32);
 
-impl<'g, F> Code<'g> for Ranges<'g, F>
+impl<'g, F> Code<'g> for RangeCode<'g, F>
 where
-    F: Fn(Range<u32>, &Step<'g>) -> StepResult + Send + Sync,
+    F: Fn(Range<u32>, &StepContext<'g>) -> StepResult + Send + Sync,
 {
-    unsafe fn run(&self, word: u64, step: &Step<'g>) -> StepResult {
+    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
         let (begin, end) = T::from_word(word).expect("two numbers of 32 bits fit in a word");
         if begin >= end {
             return Ok(());
@@ -293,15 +293,15 @@ where
     about_tags!();
 }
 
-/// A closure that `Step::fork` was given.
-pub(crate) type ForkedBody<'g> = Box<dyn Fn(&Step<'g>) -> StepResult + Send + 'g>;
+/// A closure that `StepContext::fork` was given.
+pub(crate) type ForkedBody<'g> = Box<dyn Fn(&StepContext<'g>) -> StepResult + Send + 'g>;
 
-/// The steps of `Step::fork`: the word is the address of a box with the closure.
-pub(crate) struct Forked;
+/// The steps of `StepContext::fork`: the word is the address of a box with the closure.
+pub(crate) struct ForkCode;
 
-impl<'g> Code<'g> for Forked {
-    unsafe fn run(&self, word: u64, step: &Step<'g>) -> StepResult {
-        // SAFETY: `Step::fork` has made the word so, and the caller owns it.
+impl<'g> Code<'g> for ForkCode {
+    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
+        // SAFETY: `StepContext::fork` has made the word so, and the caller owns it.
         let body = unsafe { &*std::ptr::with_exposed_provenance::<ForkedBody<'g>>(word as usize) };
         body(step)
     }

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use crate::arena::Owned;
-use crate::code::{Entry, Ready};
+use crate::code::{ReadyStep, StepEntry};
 use crate::core::NO_STEP;
-use crate::error::{Fault, FaultOrder, MissingItem, Why};
-use crate::key::{Grid, Key, fold, hash_of, is_word};
+use crate::error::{FaultCause, FaultOrder, MissingItem, StepFault};
+use crate::key::{Grid, ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
-use crate::slot::{Count, Left, Slot};
-use crate::step::Step;
+use crate::slot::{GetCount, ItemSlot, Left};
+use crate::step::StepContext;
 use crate::storage::{Shape, Storage};
 
 /// A handle of an item collection: a table in which each key is put once.
@@ -61,9 +61,9 @@ impl<K, V> fmt::Debug for ItemCol<'_, K, V> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::cnc::{self, Items, schedulers::Sequential};
+/// use selvedge::cnc::{self, Items, schedulers::OneByOne};
 ///
-/// # fn main() -> Result<(), cnc::RunError> {
+/// # fn main() -> Result<(), cnc::GraphError> {
 /// let (rows, columns) = (4_u32, 6_u32);
 /// let sum = cnc::graph(|graph| {
 ///     let cells = graph.items_with("cells", Items::dense((rows, columns)).counted(|_| Some(1)));
@@ -81,7 +81,7 @@ impl<K, V> fmt::Debug for ItemCol<'_, K, V> {
 ///         (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)))
 ///             .try_for_each(|cell| env.put(cells, cell, cell.0 * cell.1))
 ///     })?;
-///     let finished = graph.run(&Sequential)?;
+///     let finished = graph.run(&OneByOne)?;
 ///     Ok(finished.finalize(|view| view.get(total, ()).copied()))
 /// })?;
 /// assert_eq!(sum, Some(90));
@@ -89,35 +89,35 @@ impl<K, V> fmt::Debug for ItemCol<'_, K, V> {
 /// # }
 /// ```
 pub struct Items<'g, K, V> {
-    place: Place<K>,
-    count: Option<Counter<'g, K>>,
+    place: StoragePlan<K>,
+    count: Option<CountOf<'g, K>>,
     equal: Option<fn(&V, &V) -> bool>,
 }
 
 /// Where the items of a collection are to lie.
-enum Place<K> {
+enum StoragePlan<K> {
     Hashed,
     Dense(Shape<K>),
     Paged(Shape<K>),
 }
 
 /// How often the item of a key is got.
-type Counter<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
+type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
 
-impl<K: Key, V> Default for Items<'_, K, V> {
+impl<K: ItemKey, V> Default for Items<'_, K, V> {
     fn default() -> Self {
         Items::hashed()
     }
 }
 
-impl<'g, K: Key, V> Items<'g, K, V> {
+impl<'g, K: ItemKey, V> Items<'g, K, V> {
     /// Any keys. Those that fit in a word are compared as words.
     ///
     /// # Complexity
     /// A get of an item that is there is a search in a table, without a lock. A new key takes a
     /// lock of one of 16 parts of the table, and memory of its own until the graph ends.
     pub fn hashed() -> Self {
-        Items { place: Place::Hashed, count: None, equal: None }
+        Items { place: StoragePlan::Hashed, count: None, equal: None }
     }
 
     /// The keys below `extent` on each axis, in an array that is made at once.
@@ -128,7 +128,7 @@ impl<'g, K: Key, V> Items<'g, K, V> {
     where
         K: Grid,
     {
-        Items { place: Place::Dense(Shape::new(&extent)), count: None, equal: None }
+        Items { place: StoragePlan::Dense(Shape::new(&extent)), count: None, equal: None }
     }
 
     /// The keys below `extent` on each axis, in pages of 1,024 items. A page is made when the first
@@ -140,7 +140,7 @@ impl<'g, K: Key, V> Items<'g, K, V> {
     where
         K: Grid,
     {
-        Items { place: Place::Paged(Shape::new(&extent)), count: None, equal: None }
+        Items { place: StoragePlan::Paged(Shape::new(&extent)), count: None, equal: None }
     }
 
     /// Says how often the item of a key is got; `None` for an item that is kept. An item is dropped
@@ -166,9 +166,9 @@ impl<'g, K: Key, V> Items<'g, K, V> {
 
     pub(crate) fn build(self, number: usize, name: &str) -> ItemStore<'g, K, V> {
         let storage = match self.place {
-            Place::Hashed => Storage::table(),
-            Place::Dense(shape) => Storage::dense(shape),
-            Place::Paged(shape) => Storage::paged(shape),
+            StoragePlan::Hashed => Storage::table(),
+            StoragePlan::Dense(shape) => Storage::dense(shape),
+            StoragePlan::Paged(shape) => Storage::paged(shape),
         };
         ItemStore {
             number,
@@ -191,27 +191,27 @@ impl<K, V> fmt::Debug for Items<'_, K, V> {
 pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) number: usize,
     pub(crate) name: String,
-    pub(crate) storage: Storage<K, V, Ready<'g>>,
-    count: Option<Counter<'g, K>>,
+    pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
+    count: Option<CountOf<'g, K>>,
     equal: Option<fn(&V, &V) -> bool>,
     /// The length of `takers`.
     waiting_takers: AtomicUsize,
     /// The steps that wait for the end of all other steps with gets of an item, each with the
     /// address of the item's place.
-    takers: Mutex<Vec<(usize, Ready<'g>)>>,
+    takers: Mutex<Vec<(usize, ReadyStep<'g>)>>,
 }
 
-impl<K: Key, V> ItemStore<'_, K, V> {
+impl<K: ItemKey, V> ItemStore<'_, K, V> {
     #[inline]
-    pub(crate) fn count(&self, key: &K) -> Count {
+    pub(crate) fn count(&self, key: &K) -> GetCount {
         match &self.count {
-            None => Count::Kept,
-            Some(count) => count(key).map_or(Count::Kept, Count::Times),
+            None => GetCount::Kept,
+            Some(count) => count(key).map_or(GetCount::Kept, GetCount::Times),
         }
     }
 
     /// Whether a second put of `value` is allowed, because it is equal to the first one.
-    pub(crate) fn is_equal(&self, slot: &Slot<V, Ready<'_>>, value: &V) -> bool {
+    pub(crate) fn is_equal(&self, slot: &ItemSlot<V, ReadyStep<'_>>, value: &V) -> bool {
         let Some(equal) = self.equal else { return false };
         // The first put may still be writing.
         while !slot.state.was_put() {
@@ -233,35 +233,35 @@ impl<K: Key, V> ItemStore<'_, K, V> {
 }
 
 /// A get of a counted item by a step that has not ended.
-pub(crate) struct Claim<'g> {
+pub(crate) struct GetClaim<'g> {
     pub(crate) items: &'g dyn AnyItems<'g>,
-    /// A `Slot` of the collection.
+    /// A `ItemSlot` of the collection.
     pub(crate) slot: *const (),
     pub(crate) place: usize,
 }
 
 // SAFETY: the slot is a place in the collection, which is `Sync`.
-unsafe impl Send for Claim<'_> {}
+unsafe impl Send for GetClaim<'_> {}
 
 /// An item collection, whatever its types.
 pub(crate) trait AnyItems<'g>: Sync {
     /// Takes a claim back, because its step will run again.
-    fn unclaim(&self, claim: &Claim<'g>);
+    fn unclaim(&self, claim: &GetClaim<'g>);
 
     /// Returns a claim, because its step has ended. Takers that may now go on go to `wake`.
-    fn give_back(&self, claim: &Claim<'g>, wake: &mut dyn FnMut(Ready<'g>));
+    fn give_back(&self, claim: &GetClaim<'g>, wake: &mut dyn FnMut(ReadyStep<'g>));
 
     /// Has a step wait until it is the last one with a get of an item.
     ///
     /// # Errors
     /// Gives the step back if it is.
-    fn wait_as_last(&self, slot: *const (), ready: Ready<'g>) -> Result<(), Ready<'g>>;
+    fn wait_as_last(&self, slot: *const (), ready: ReadyStep<'g>) -> Result<(), ReadyStep<'g>>;
 
     /// The missing items for which steps wait. No worker may run.
     fn missing(&self) -> Vec<MissingItem>;
 
     /// The counted items that are left. No worker may run.
-    fn left_over(&self) -> Vec<Fault>;
+    fn left_over(&self) -> Vec<StepFault>;
 
     /// How many items were put, and how many of them are still there. No worker may run.
     fn statistics(&self) -> ItemStatistics;
@@ -282,16 +282,16 @@ pub struct ItemStatistics {
     pub there: usize,
 }
 
-impl<'g, K: Key, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
-    fn unclaim(&self, claim: &Claim<'g>) {
-        // SAFETY: a claim's slot is one of its collection, by `Step` and `AsyncStep`, and stays
-        // claimed.
-        unsafe { &*claim.slot.cast::<Slot<V, Ready<'g>>>() }.state.unclaim();
+impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
+    fn unclaim(&self, claim: &GetClaim<'g>) {
+        // SAFETY: a claim's slot is one of its collection, by `StepContext` and `AsyncStep`, and
+        // stays claimed.
+        unsafe { &*claim.slot.cast::<ItemSlot<V, ReadyStep<'g>>>() }.state.unclaim();
     }
 
-    fn give_back(&self, claim: &Claim<'g>, wake: &mut dyn FnMut(Ready<'g>)) {
+    fn give_back(&self, claim: &GetClaim<'g>, wake: &mut dyn FnMut(ReadyStep<'g>)) {
         // SAFETY: as in `unclaim`.
-        let slot = unsafe { &*claim.slot.cast::<Slot<V, Ready<'g>>>() };
+        let slot = unsafe { &*claim.slot.cast::<ItemSlot<V, ReadyStep<'g>>>() };
         match slot.state.give_back() {
             Left::None => {
                 // SAFETY: `give_back` has made the item gone, and this caller is the one.
@@ -313,12 +313,12 @@ impl<'g, K: Key, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     // The taker writes `waiting_takers` and then looks at the word; the last other step writes the
     // word and then looks at `waiting_takers`. All four are `SeqCst`, so one of the two sees the
     // other.
-    fn wait_as_last(&self, slot: *const (), ready: Ready<'g>) -> Result<(), Ready<'g>> {
+    fn wait_as_last(&self, slot: *const (), ready: ReadyStep<'g>) -> Result<(), ReadyStep<'g>> {
         let mut takers = lock(&self.takers);
         takers.push((slot.addr(), ready));
         self.waiting_takers.store(takers.len(), Ordering::SeqCst);
         // SAFETY: as in `unclaim`; the page of an item that is full and not gone is not used again.
-        let state = unsafe { &(*slot.cast::<Slot<V, Ready<'g>>>()).state };
+        let state = unsafe { &(*slot.cast::<ItemSlot<V, ReadyStep<'g>>>()).state };
         if state.is_in_use() {
             return Ok(());
         }
@@ -355,7 +355,7 @@ impl<'g, K: Key, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         found.into_iter().map(item).collect()
     }
 
-    fn left_over(&self) -> Vec<Fault> {
+    fn left_over(&self) -> Vec<StepFault> {
         let mut faults = Vec::new();
         if self.count.is_some() {
             self.storage.each(|key, slot| {
@@ -363,13 +363,14 @@ impl<'g, K: Key, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
                 if gets > 0 {
                     let (collection, text) = self.name_and_key(&key);
                     let order = FaultOrder {
-                        cause: Why::LEFT_OVER,
+                        cause: FaultCause::LEFT_OVER,
                         collection: self.number,
                         word: Self::order(&key),
                         step: String::new(),
                         tag: text.clone(),
                     };
-                    faults.push(Fault { order, why: Why::LeftOver { collection, key: text, gets } });
+                    faults
+                        .push(StepFault { order, why: FaultCause::LeftOver { collection, key: text, gets } });
                 }
             });
         }
@@ -392,7 +393,7 @@ impl<'g, K: Key, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     }
 }
 
-impl<K: Key, V> Owned for ItemStore<'_, K, V> {
+impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
     fn empty(&mut self) {
         self.storage.empty();
         self.count = None;
@@ -408,9 +409,9 @@ impl<K: Key, V> Owned for ItemStore<'_, K, V> {
 /// # Examples
 /// Of a memoised collection, a tag that is put again runs nothing:
 /// ```
-/// use selvedge::cnc::{self, schedulers::Sequential};
+/// use selvedge::cnc::{self, schedulers::OneByOne};
 ///
-/// # fn main() -> Result<(), cnc::RunError> {
+/// # fn main() -> Result<(), cnc::GraphError> {
 /// let sum = cnc::graph(|graph| {
 ///     let tags = graph.memoised_tags::<u32>("numbers");
 ///     let items = graph.items::<u32, u32>("seen");
@@ -420,7 +421,7 @@ impl<K: Key, V> Owned for ItemStore<'_, K, V> {
 ///         step.put_tag(tags, (n + 3) % 5)
 ///     });
 ///     graph.initialize(|env| env.put_tag(tags, 0))?;
-///     Ok(graph.run(&Sequential)?.finalize(|view| view.iter(items).map(|(_, n)| n).sum::<u32>()))
+///     Ok(graph.run(&OneByOne)?.finalize(|view| view.iter(items).map(|(_, n)| n).sum::<u32>()))
 /// })?;
 /// assert_eq!(sum, 10);
 /// # Ok(())
@@ -454,12 +455,12 @@ const SETS: usize = 16;
 
 pub(crate) struct TagStore<'g, T> {
     pub(crate) name: String,
-    /// The steps that the collection prescribes: the first; the others follow in `Entry::next`.
-    pub(crate) first: OnceLock<&'g Entry<'g>>,
+    /// The steps that the collection prescribes: the first; the others follow in `StepEntry::next`.
+    pub(crate) first: OnceLock<&'g StepEntry<'g>>,
     seen: Option<Box<[Mutex<HashSet<T>>]>>,
 }
 
-impl<T: Key> TagStore<'_, T> {
+impl<T: ItemKey> TagStore<'_, T> {
     pub(crate) fn new(name: &str, memoised: bool) -> Self {
         let sets = || (0..SETS).map(|_| Mutex::new(HashSet::new())).collect();
         TagStore { name: name.to_owned(), first: OnceLock::new(), seen: memoised.then(sets) }
@@ -475,12 +476,12 @@ impl<T: Key> TagStore<'_, T> {
 }
 
 impl<'g, T> TagStore<'g, T> {
-    pub(crate) fn steps(&self) -> impl Iterator<Item = &'g Entry<'g>> {
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &'g StepEntry<'g>> {
         std::iter::successors(self.first.get().copied(), |entry| entry.next.get().copied())
     }
 
     /// Adds a step.
-    pub(crate) fn prescribe(&self, entry: &'g Entry<'g>) {
+    pub(crate) fn prescribe(&self, entry: &'g StepEntry<'g>) {
         let mut place = &self.first;
         while let Err(refused) = place.set(entry) {
             let _ = refused;
@@ -495,11 +496,11 @@ impl<T> Owned for TagStore<'_, T> {
     }
 }
 
-/// The word of the maker of an item whose tag does not fit in a word.
+/// The text for a tag that does not fit in a word and is not kept.
 pub(crate) const NO_TAG: &str = "..";
 
 /// The name and the tag of the step that has put an item.
-pub(crate) fn maker_of<V>(slot: &Slot<V, Ready<'_>>, step: &Step<'_>) -> (String, String) {
+pub(crate) fn maker_of<V>(slot: &ItemSlot<V, ReadyStep<'_>>, step: &StepContext<'_>) -> (String, String) {
     while !slot.state.was_put() {
         std::hint::spin_loop();
     }

@@ -5,13 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use crate::arena::{Arena, Owned};
-use crate::code::{Code, Entry, Forked, Ready, free_forked};
+use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
 use crate::collections::{AnyItems, ItemCol, Items};
-use crate::error::{Fault, MissingItem, StepResult};
-use crate::key::Key;
+use crate::error::{MissingItem, StepFault, StepResult};
+use crate::key::ItemKey;
 use crate::primitives::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::STEPS_MAX;
-use crate::step::Step;
+use crate::step::StepContext;
 
 /// A number that no step has.
 pub(crate) const NO_STEP: usize = STEPS_MAX;
@@ -22,13 +22,13 @@ pub(crate) const NO_STEP: usize = STEPS_MAX;
 /// can exist: `Graph` closes it first.
 pub(crate) struct Core<'g> {
     arena: Arena,
-    entries: Mutex<Vec<&'g Entry<'g>>>,
+    entries: Mutex<Vec<&'g StepEntry<'g>>>,
     items: Mutex<Vec<&'g dyn AnyItems<'g>>>,
-    environment: OnceLock<&'g Entry<'g>>,
-    forked: OnceLock<&'g Entry<'g>>,
+    environment: OnceLock<&'g StepEntry<'g>>,
+    forked: OnceLock<&'g StepEntry<'g>>,
     /// The steps that are ready for the next run.
-    pending: Mutex<ManuallyDrop<Vec<Ready<'g>>>>,
-    faults: Mutex<Vec<Fault>>,
+    pending: Mutex<ManuallyDrop<Vec<ReadyStep<'g>>>>,
+    faults: Mutex<Vec<StepFault>>,
     /// No other step is to begin.
     stop: Arc<AtomicBool>,
     /// Whether a fault stops the others.
@@ -43,10 +43,10 @@ pub(crate) struct Core<'g> {
 }
 
 /// The code of the environment's entry, which has no instances.
-struct Outside;
+struct EnvironmentCode;
 
-impl<'g> Code<'g> for Outside {
-    unsafe fn run(&self, _: u64, _: &Step<'g>) -> StepResult {
+impl<'g> Code<'g> for EnvironmentCode {
+    unsafe fn run(&self, _: u64, _: &StepContext<'g>) -> StepResult {
         Ok(())
     }
 
@@ -78,12 +78,13 @@ impl<'g> Core<'g> {
         }
     }
 
-    pub(crate) fn environment(&'g self) -> &'g Entry<'g> {
-        self.environment.get_or_init(|| self.add_entry("the environment", Box::new(Outside), None, false))
+    pub(crate) fn environment(&'g self) -> &'g StepEntry<'g> {
+        self.environment
+            .get_or_init(|| self.add_entry("the environment", Box::new(EnvironmentCode), None, false))
     }
 
-    pub(crate) fn forked(&'g self) -> &'g Entry<'g> {
-        self.forked.get_or_init(|| self.add_entry("fork", Box::new(Forked), Some(free_forked), false))
+    pub(crate) fn forked(&'g self) -> &'g StepEntry<'g> {
+        self.forked.get_or_init(|| self.add_entry("fork", Box::new(ForkCode), Some(free_forked), false))
     }
 
     /// Takes an object in, which lasts as long as the graph.
@@ -100,12 +101,12 @@ impl<'g> Core<'g> {
         code: Box<dyn Code<'g> + 'g>,
         free: Option<unsafe fn(u64)>,
         takes_word: bool,
-    ) -> &'g Entry<'g> {
+    ) -> &'g StepEntry<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
         let next = OnceLock::new();
-        let entry = self.own(Entry { number, name: name.to_owned(), code, free, takes_word, next });
+        let entry = self.own(StepEntry { number, name: name.to_owned(), code, free, takes_word, next });
         entries.push(entry);
         entry
     }
@@ -114,13 +115,13 @@ impl<'g> Core<'g> {
         lock(&self.entries).len()
     }
 
-    pub(crate) fn entry(&self, number: usize) -> Option<&'g Entry<'g>> {
+    pub(crate) fn entry(&self, number: usize) -> Option<&'g StepEntry<'g>> {
         lock(&self.entries).get(number).copied()
     }
 
     pub(crate) fn add_items<K, V>(&'g self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
     where
-        K: Key + 'g,
+        K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
         let mut all = lock(&self.items);
@@ -133,7 +134,7 @@ impl<'g> Core<'g> {
         lock(&self.items).clone()
     }
 
-    pub(crate) fn fail(&self, fault: Fault) {
+    pub(crate) fn fail(&self, fault: StepFault) {
         lock(&self.faults).push(fault);
         if self.stop_at_fault.load(Ordering::Relaxed) {
             self.stop.store(true, Ordering::Relaxed);
@@ -141,7 +142,7 @@ impl<'g> Core<'g> {
     }
 
     /// Takes the faults, the smallest first.
-    pub(crate) fn take_faults(&self) -> Vec<Fault> {
+    pub(crate) fn take_faults(&self) -> Vec<StepFault> {
         let mut faults = std::mem::take(&mut *lock(&self.faults));
         faults.sort_by(|a, b| a.order.cmp(&b.order));
         faults
@@ -178,16 +179,17 @@ impl<'g> Core<'g> {
     pub(crate) fn step_counts(&self) -> Vec<(String, u64, u64)> {
         let counts = lock(&self.counts).clone();
         let entries = lock(&self.entries);
-        let name = |(entry, (runs, misses)): (&&Entry<'g>, (u64, u64))| (entry.name.clone(), runs, misses);
+        let name =
+            |(entry, (runs, misses)): (&&StepEntry<'g>, (u64, u64))| (entry.name.clone(), runs, misses);
         entries.iter().zip(counts).map(name).collect()
     }
 
     /// Keeps ready steps for the next run.
-    pub(crate) fn keep(&self, ready: impl IntoIterator<Item = Ready<'g>>) {
+    pub(crate) fn keep(&self, ready: impl IntoIterator<Item = ReadyStep<'g>>) {
         lock(&self.pending).extend(ready);
     }
 
-    pub(crate) fn take_pending(&self) -> Vec<Ready<'g>> {
+    pub(crate) fn take_pending(&self) -> Vec<ReadyStep<'g>> {
         std::mem::take(&mut **lock(&self.pending))
     }
 
@@ -195,7 +197,7 @@ impl<'g> Core<'g> {
         self.each_items().iter().flat_map(|items| items.missing()).collect()
     }
 
-    pub(crate) fn left_over(&self) -> Vec<Fault> {
+    pub(crate) fn left_over(&self) -> Vec<StepFault> {
         self.each_items().iter().flat_map(|items| items.left_over()).collect()
     }
 

@@ -1,4 +1,4 @@
-//! What can go wrong in a run: [`RunError`], with [`Fault`] and [`Stuck`].
+//! What can go wrong in a run: [`GraphError`], with [`StepFault`] and [`Stuck`].
 
 use std::any::Any;
 use std::error::Error;
@@ -13,26 +13,26 @@ const LINES_MAX: usize = 20;
 ///
 /// # Examples
 /// ```
-/// use selvedge::cnc::{Step, StepResult};
+/// use selvedge::cnc::{StepContext, StepResult};
 ///
 /// fn number(text: &str) -> StepResult<u32> {
 ///     Ok(text.parse()?)
 /// }
 /// assert!(number("seven").is_err());
 /// ```
-pub struct Stop(pub(crate) Option<Box<Box<dyn Error + Send + Sync>>>);
+pub struct Halted(pub(crate) Option<Box<Box<dyn Error + Send + Sync>>>);
 
 /// What a step returns, and the operations of a step.
-pub type StepResult<T = ()> = Result<T, Stop>;
+pub type StepResult<T = ()> = Result<T, Halted>;
 
-impl<E: Error + Send + Sync + 'static> From<E> for Stop {
+impl<E: Error + Send + Sync + 'static> From<E> for Halted {
     #[cold]
-    fn from(error: E) -> Stop {
-        Stop(Some(Box::new(Box::new(error))))
+    fn from(error: E) -> Halted {
+        Halted(Some(Box::new(Box::new(error))))
     }
 }
 
-impl fmt::Debug for Stop {
+impl fmt::Debug for Halted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Some(error) => write!(f, "Stop({error})"),
@@ -45,7 +45,7 @@ impl fmt::Debug for Stop {
 ///
 /// # Examples
 /// ```
-/// use selvedge::cnc::{self, RunError, schedulers::Sequential};
+/// use selvedge::cnc::{self, GraphError, schedulers::OneByOne};
 ///
 /// let error = cnc::graph(|graph| {
 ///     let tags = graph.tags::<u32>("numbers");
@@ -55,9 +55,9 @@ impl fmt::Debug for Stop {
 ///         step.put(items, n, before + 2 * n - 1)
 ///     });
 ///     graph.initialize(|env| env.put_tag(tags, 7))?;
-///     graph.run(&Sequential).map(|_| ())
+///     graph.run(&OneByOne).map(|_| ())
 /// });
-/// let Err(RunError::Stuck(stuck)) = error else { panic!("the item 6 is never put") };
+/// let Err(GraphError::Stuck(stuck)) = error else { panic!("the item 6 is never put") };
 /// assert_eq!(stuck.items[0].key, "6");
 /// assert_eq!(stuck.items[0].steps, [("square".into(), "7".into())]);
 /// ```
@@ -70,11 +70,11 @@ impl fmt::Debug for Stop {
 ///    caller.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum RunError {
+pub enum GraphError {
     /// No step can run any more, but some wait for items that no step has put.
     Stuck(Stuck),
     /// A step failed. The first fault is the smallest one.
-    Failed(Vec<Fault>),
+    Failed(Vec<StepFault>),
     /// The run was cancelled by a [`Canceller`](crate::Canceller).
     Cancelled,
 }
@@ -101,9 +101,9 @@ pub struct MissingItem {
 ///
 /// Faults are sorted by cause, collection, key, step and tag.
 #[derive(Debug)]
-pub struct Fault {
+pub struct StepFault {
     pub(crate) order: FaultOrder,
-    pub(crate) why: Why,
+    pub(crate) why: FaultCause,
 }
 
 /// By what faults are sorted: the cause, the number of the collection or step, the word of the key
@@ -117,10 +117,10 @@ pub(crate) struct FaultOrder {
     pub(crate) tag: String,
 }
 
-/// The cause of a [`Fault`].
+/// The cause of a [`StepFault`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Why {
+pub enum FaultCause {
     /// An item was put twice. The two steps are sorted.
     DoublePut {
         /// The name of the collection.
@@ -190,8 +190,8 @@ pub enum Why {
     Foreign,
 }
 
-impl Fault {
-    /// The name of the step, or of the environment. Empty for a [`Why::LeftOver`].
+impl StepFault {
+    /// The name of the step, or of the environment. Empty for a [`FaultCause::LeftOver`].
     pub fn step(&self) -> &str {
         &self.order.step
     }
@@ -202,7 +202,7 @@ impl Fault {
     }
 
     /// The cause.
-    pub fn why(&self) -> &Why {
+    pub fn why(&self) -> &FaultCause {
         &self.why
     }
 }
@@ -214,44 +214,44 @@ pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without a text".into())
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for StepFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = |f: &mut fmt::Formatter<'_>| write!(f, "step {}({}) ", self.order.step, self.order.tag);
         match &self.why {
-            Why::DoublePut { collection, key, steps: [(one, tag), (other, other_tag)] } => {
+            FaultCause::DoublePut { collection, key, steps: [(one, tag), (other, other_tag)] } => {
                 write!(f, "item {collection}[{key}] was put twice: by step {one}({tag}) and by step ")?;
                 write!(f, "{other}({other_tag})")
             }
-            Why::Panicked(text) => at(f).and_then(|()| write!(f, "panicked: {text}")),
-            Why::Error(error) => at(f).and_then(|()| write!(f, "failed: {error}")),
-            Why::OverGet { collection, key } => {
+            FaultCause::Panicked(text) => at(f).and_then(|()| write!(f, "panicked: {text}")),
+            FaultCause::Error(error) => at(f).and_then(|()| write!(f, "failed: {error}")),
+            FaultCause::OverGet { collection, key } => {
                 at(f)?;
                 write!(f, "got item {collection}[{key}] once more than its count says")
             }
-            Why::LeftOver { collection, key, gets } => {
+            FaultCause::LeftOver { collection, key, gets } => {
                 write!(f, "item {collection}[{key}] has a count for {gets} more gets")
             }
-            Why::Outside { collection, key } => {
+            FaultCause::Outside { collection, key } => {
                 at(f)?;
                 write!(f, "named item {collection}[{key}], which is outside of the extent of the collection")
             }
-            Why::GetAfterPut { collection, key } => {
+            FaultCause::GetAfterPut { collection, key } => {
                 at(f)?;
                 write!(
                     f,
                     "got item {collection}[{key}] after it had put; it may run again, so it must get first"
                 )
             }
-            Why::Undeclared { collection, key } => {
+            FaultCause::Undeclared { collection, key } => {
                 at(f).and_then(|()| write!(f, "got item {collection}[{key}], which it has not declared"))
             }
-            Why::NotCounted { collection, key } => {
+            FaultCause::NotCounted { collection, key } => {
                 at(f).and_then(|()| write!(f, "took item {collection}[{key}], which has no count"))
             }
-            Why::NotThere { collection, key } => {
+            FaultCause::NotThere { collection, key } => {
                 at(f).and_then(|()| write!(f, "got item {collection}[{key}], which is not there"))
             }
-            Why::Foreign => at(f).and_then(|()| f.write_str("waits for something that is no item")),
+            FaultCause::Foreign => at(f).and_then(|()| f.write_str("waits for something that is no item")),
         }
     }
 }
@@ -268,12 +268,12 @@ impl fmt::Display for Stuck {
     }
 }
 
-impl fmt::Display for RunError {
+impl fmt::Display for GraphError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RunError::Stuck(stuck) => stuck.fmt(f),
-            RunError::Cancelled => f.write_str("the run was cancelled"),
-            RunError::Failed(faults) => {
+            GraphError::Stuck(stuck) => stuck.fmt(f),
+            GraphError::Cancelled => f.write_str("the run was cancelled"),
+            GraphError::Failed(faults) => {
                 for (at, fault) in faults.iter().take(LINES_MAX).enumerate() {
                     write!(f, "{}{fault}", if at == 0 { "" } else { "\n  also: " })?;
                 }
@@ -286,26 +286,26 @@ impl fmt::Display for RunError {
     }
 }
 
-impl Error for RunError {}
+impl Error for GraphError {}
 
-impl Why {
+impl FaultCause {
     pub(crate) const DOUBLE_PUT: u8 = 0;
     pub(crate) const LEFT_OVER: u8 = 20;
 
     /// By what faults are sorted first.
     pub(crate) fn cause(&self) -> u8 {
         match self {
-            Why::DoublePut { .. } => Why::DOUBLE_PUT,
-            Why::Panicked(_) => 1,
-            Why::Error(_) => 2,
-            Why::Outside { .. } => 3,
-            Why::GetAfterPut { .. } => 4,
-            Why::Undeclared { .. } => 5,
-            Why::NotCounted { .. } => 6,
-            Why::OverGet { .. } => 7,
-            Why::NotThere { .. } => 8,
-            Why::Foreign => 9,
-            Why::LeftOver { .. } => Why::LEFT_OVER,
+            FaultCause::DoublePut { .. } => FaultCause::DOUBLE_PUT,
+            FaultCause::Panicked(_) => 1,
+            FaultCause::Error(_) => 2,
+            FaultCause::Outside { .. } => 3,
+            FaultCause::GetAfterPut { .. } => 4,
+            FaultCause::Undeclared { .. } => 5,
+            FaultCause::NotCounted { .. } => 6,
+            FaultCause::OverGet { .. } => 7,
+            FaultCause::NotThere { .. } => 8,
+            FaultCause::Foreign => 9,
+            FaultCause::LeftOver { .. } => FaultCause::LEFT_OVER,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! [`graph`], [`Graph`] and what is left when a run has ended, [`Finished`].
+//! [`graph`], [`Graph`] and what is left when a run has ended, [`FinishedGraph`].
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering;
 
 use crate::arena::Owned;
 use crate::async_step::{self, AsyncStep};
-use crate::code::{Depends, Ranges, Ready, Replay, Urgency, free_of};
+use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, Urgency, free_of};
 use crate::collections::{ItemCol, ItemStatistics, Items, TagCol, TagStore};
 use crate::core::Core;
-use crate::error::{RunError, StepResult, Stuck};
-use crate::key::Key;
-use crate::schedulers::{Job, Scheduler};
-use crate::step::{Canceller, Needs, Step};
+use crate::error::{GraphError, StepResult, Stuck};
+use crate::key::ItemKey;
+use crate::schedulers::{GraphJob, Scheduler};
+use crate::step::{Canceller, Needs, StepContext};
 
 /// Gives `work` a new graph to build, to run and to look at; returns what `work` returns.
 ///
@@ -29,21 +29,23 @@ use crate::step::{Canceller, Needs, Step};
 ///
 /// # Examples
 /// ```
-/// use selvedge::cnc::{self, schedulers::WorkStealing};
+/// use selvedge::cnc::{self, schedulers::Stealing};
 ///
 /// fn is_prime(n: &u32) -> bool {
 ///     (3..).step_by(2).take_while(|d| d * d <= *n).all(|d| n % d != 0)
 /// }
 ///
-/// # fn main() -> Result<(), cnc::RunError> {
+/// # fn main() -> Result<(), cnc::GraphError> {
 /// let primes = cnc::graph(|graph| {
 ///     let candidates = graph.tags("candidates");
 ///     let primes = graph.items("primes");
 ///     graph.prescribe(candidates, "test", move |n, step| {
 ///         if is_prime(&n) { step.put(primes, n, n) } else { Ok(()) }
 ///     });
-///     graph.initialize(|env| (3..10_000_u32).step_by(2).try_for_each(|n| env.put_tag(candidates, n)))?;
-///     Ok(graph.run(&WorkStealing::new(2))?.finalize(|view| view.iter(primes).count()))
+///     graph.initialize(|env| {
+///         (3..10_000_u32).step_by(2).try_for_each(|n| env.put_tag(candidates, n))
+///     })?;
+///     Ok(graph.run(&Stealing::new(2))?.finalize(|view| view.iter(primes).count()))
 /// })?;
 /// assert_eq!(primes + 1, 1_229);
 /// # Ok(())
@@ -77,7 +79,7 @@ impl Drop for Closing<'_, '_, '_> {
 ///
 /// # Differences
 /// 1. The environment may put and run several times.
-/// 2. `finalize` belongs to [`Finished`], which only a run that ended well returns.
+/// 2. `finalize` belongs to [`FinishedGraph`], which only a run that ended well returns.
 #[doc(alias = "GraphCode")]
 pub struct Graph<'g, 'env: 'g> {
     core: Core<'g>,
@@ -97,21 +99,25 @@ impl<T> Owned for UrgencyOf<'_, T> {
     }
 }
 
-impl<'g, T: Key> StepCol<'g, T> {
+impl<'g, T: ItemKey> StepCol<'g, T> {
     /// Says how urgent the step with each tag is, for schedulers that heed it. A larger number runs
     /// earlier. The first call counts.
     ///
     /// # Examples
     /// ```
-    /// use selvedge::cnc::{self, schedulers::Pool};
+    /// use selvedge::cnc::{self, schedulers::TaskPool};
     ///
-    /// # fn main() -> Result<(), cnc::RunError> {
+    /// # fn main() -> Result<(), cnc::GraphError> {
     /// let order = std::sync::Mutex::new(Vec::new());
     /// cnc::graph(|graph| {
     ///     let tags = graph.tags::<i64>("tags");
-    ///     graph.prescribe(tags, "note", |n, _| Ok(order.lock().unwrap().push(n))).priority(|&n| n);
+    ///     graph.prescribe(tags, "note", |n, _| {
+    ///         order.lock().unwrap().push(n);
+    ///         Ok(())
+    ///     })
+    ///     .priority(|&n| n);
     ///     graph.initialize(|env| [3, 1, 2].into_iter().try_for_each(|n| env.put_tag(tags, n)))?;
-    ///     graph.run(&Pool::priority(1)).map(|_| ())
+    ///     graph.run(&TaskPool::priority(1)).map(|_| ())
     /// })?;
     /// assert_eq!(order.into_inner().unwrap(), [3, 2, 1]);
     /// # Ok(())
@@ -140,25 +146,25 @@ impl<T> fmt::Debug for StepCol<'_, T> {
 impl<'g> Graph<'g, '_> {
     /// A new tag collection.
     #[doc(alias = "newTagCol")]
-    pub fn tags<T: Key + 'g>(&'g self, name: &str) -> TagCol<'g, T> {
+    pub fn tags<T: ItemKey + 'g>(&'g self, name: &str) -> TagCol<'g, T> {
         TagCol(self.core.own(TagStore::new(name, false)))
     }
 
     /// A new tag collection that remembers its tags: one that is put again has no effect.
-    pub fn memoised_tags<T: Key + 'g>(&'g self, name: &str) -> TagCol<'g, T> {
+    pub fn memoised_tags<T: ItemKey + 'g>(&'g self, name: &str) -> TagCol<'g, T> {
         TagCol(self.core.own(TagStore::new(name, true)))
     }
 
     /// A new item collection: hashed, and its items stay to the end.
     #[doc(alias = "newItemCol")]
-    pub fn items<K: Key + 'g, V: Send + Sync + 'g>(&'g self, name: &str) -> ItemCol<'g, K, V> {
+    pub fn items<K: ItemKey + 'g, V: Send + Sync + 'g>(&'g self, name: &str) -> ItemCol<'g, K, V> {
         self.items_with(name, Items::hashed())
     }
 
     /// A new item collection that keeps its items as [`Items`] say.
     pub fn items_with<K, V>(&'g self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
     where
-        K: Key + 'g,
+        K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
         self.core.add_items(name, items)
@@ -169,7 +175,7 @@ impl<'g> Graph<'g, '_> {
         self.items_with(name, Items::dense(()))
     }
 
-    fn urgency<T: Key + 'g>(&'g self) -> &'g UrgencyOf<'g, T> {
+    fn urgency<T: ItemKey + 'g>(&'g self) -> &'g UrgencyOf<'g, T> {
         self.core.own(UrgencyOf(OnceLock::new()))
     }
 
@@ -180,11 +186,11 @@ impl<'g> Graph<'g, '_> {
     /// determined only if that is true.
     pub fn prescribe<T, F>(&'g self, tags: TagCol<'g, T>, name: &str, body: F) -> StepCol<'g, T>
     where
-        T: Key + 'g,
-        F: Fn(T, &Step<'g>) -> StepResult + Send + Sync + 'g,
+        T: ItemKey + 'g,
+        F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
     {
         let urgency = self.urgency();
-        let code = Box::new(Replay { body, urgency: &urgency.0 });
+        let code = Box::new(ReplayCode { body, urgency: &urgency.0 });
         tags.0.prescribe(self.core.add_entry(name, code, free_of::<T>(), false));
         StepCol(urgency)
     }
@@ -194,9 +200,9 @@ impl<'g> Graph<'g, '_> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::cnc::{self, Items, schedulers::Sequential};
+    /// use selvedge::cnc::{self, Items, schedulers::OneByOne};
     ///
-    /// # fn main() -> Result<(), cnc::RunError> {
+    /// # fn main() -> Result<(), cnc::GraphError> {
     /// let fib = cnc::graph(|graph| {
     ///     let tags = graph.tags("numbers");
     ///     let fibs = graph.items_with("fibs", Items::dense(51));
@@ -211,7 +217,7 @@ impl<'g> Graph<'g, '_> {
     ///         env.put(fibs, 1, 1)?;
     ///         (2..=50).try_for_each(|n| env.put_tag(tags, n))
     ///     })?;
-    ///     Ok(graph.run(&Sequential)?.finalize(|view| view.get(fibs, 50).copied()))
+    ///     Ok(graph.run(&OneByOne)?.finalize(|view| view.get(fibs, 50).copied()))
     /// })?;
     /// assert_eq!(fib, Some(12_586_269_025));
     /// # Ok(())
@@ -225,12 +231,12 @@ impl<'g> Graph<'g, '_> {
         body: F,
     ) -> StepCol<'g, T>
     where
-        T: Key + 'g,
+        T: ItemKey + 'g,
         D: Fn(T, &Needs<'_, 'g>) -> StepResult + Send + Sync + 'g,
-        F: Fn(T, &Step<'g>) -> StepResult + Send + Sync + 'g,
+        F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
     {
         let urgency = self.urgency();
-        let code = Box::new(Depends { needs, body, urgency: &urgency.0 });
+        let code = Box::new(DependsCode { needs, body, urgency: &urgency.0 });
         tags.0.prescribe(self.core.add_entry(name, code, free_of::<T>(), false));
         StepCol(urgency)
     }
@@ -247,17 +253,18 @@ impl<'g> Graph<'g, '_> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::cnc::{self, Items, schedulers::WorkStealing};
+    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
     ///
-    /// # fn main() -> Result<(), cnc::RunError> {
+    /// # fn main() -> Result<(), cnc::GraphError> {
     /// let sum = cnc::graph(|graph| {
     ///     let loops = graph.tags("loops");
     ///     let squares = graph.items_with("squares", Items::dense(1_000_u32));
     ///     graph.prescribe_range(loops, "square", 64, move |range, step| {
-    ///         range.into_iter().try_for_each(|n| step.put(squares, n, u64::from(n) * u64::from(n)))
+    ///         range.into_iter().try_for_each(|n| step.put(squares, n, u64::from(n).pow(2)))
     ///     });
     ///     graph.initialize(|env| env.put_tag(loops, (0, 1_000)))?;
-    ///     Ok(graph.run(&WorkStealing::new(2))?.finalize(|view| view.iter(squares).map(|(_, n)| n).sum::<u64>()))
+    ///     let finished = graph.run(&Stealing::new(2))?;
+    ///     Ok(finished.finalize(|view| view.iter(squares).map(|(_, n)| n).sum::<u64>()))
     /// })?;
     /// assert_eq!(sum, 332_833_500);
     /// # Ok(())
@@ -271,11 +278,11 @@ impl<'g> Graph<'g, '_> {
         body: F,
     ) -> StepCol<'g, (u32, u32)>
     where
-        F: Fn(Range<u32>, &Step<'g>) -> StepResult + Send + Sync + 'g,
+        F: Fn(Range<u32>, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
     {
         assert!(grain > 0, "a range step has a grain of at least 1");
         let urgency = self.urgency();
-        let code = Box::new(Ranges { grain, body, urgency: &urgency.0 });
+        let code = Box::new(RangeCode { grain, body, urgency: &urgency.0 });
         tags.0.prescribe(self.core.add_entry(name, code, None, false));
         StepCol(urgency)
     }
@@ -288,9 +295,9 @@ impl<'g> Graph<'g, '_> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::cnc::{self, schedulers::Sequential};
+    /// use selvedge::cnc::{self, schedulers::OneByOne};
     ///
-    /// # fn main() -> Result<(), cnc::RunError> {
+    /// # fn main() -> Result<(), cnc::GraphError> {
     /// let answer = cnc::graph(|graph| {
     ///     let players = graph.tags::<u32>("players");
     ///     let balls = graph.items::<u32, u32>("balls");
@@ -306,7 +313,7 @@ impl<'g> Graph<'g, '_> {
     ///         env.put_tag(players, 1)?;
     ///         env.put(balls, 0, 0)
     ///     })?;
-    ///     Ok(graph.run(&Sequential)?.finalize(|view| view.get(balls, 20).copied()))
+    ///     Ok(graph.run(&OneByOne)?.finalize(|view| view.get(balls, 20).copied()))
     /// })?;
     /// assert_eq!(answer, Some(20));
     /// # Ok(())
@@ -314,7 +321,7 @@ impl<'g> Graph<'g, '_> {
     /// ```
     pub fn prescribe_async<T, F, Fut>(&'g self, tags: TagCol<'g, T>, name: &str, body: F) -> StepCol<'g, T>
     where
-        T: Key + 'g,
+        T: ItemKey + 'g,
         F: Fn(T, AsyncStep<'g>) -> Fut + Send + Sync + 'g,
         Fut: Future<Output = StepResult> + Send + 'g,
     {
@@ -326,18 +333,21 @@ impl<'g> Graph<'g, '_> {
     /// Puts the first items and tags, as the environment of the graph.
     ///
     /// # Errors
-    /// [`RunError::Failed`], as for a step. A get of an item that is not there is an error too.
+    /// [`GraphError::Failed`], as for a step. A get of an item that is not there is an error too.
     ///
     /// # Paper
     /// [NCM11 §2.1] `initialize`.
-    pub fn initialize<A>(&'g self, work: impl FnOnce(&Step<'g>) -> StepResult<A>) -> Result<A, RunError> {
-        Step::environment(&self.core, work).ok_or_else(|| self.failure())
+    pub fn initialize<A>(
+        &'g self,
+        work: impl FnOnce(&StepContext<'g>) -> StepResult<A>,
+    ) -> Result<A, GraphError> {
+        StepContext::environment(&self.core, work).ok_or_else(|| self.failure())
     }
 
     /// What has gone wrong, if anything has.
-    fn failure(&'g self) -> RunError {
+    fn failure(&'g self) -> GraphError {
         let faults = self.core.take_faults();
-        if faults.is_empty() { RunError::Cancelled } else { RunError::Failed(faults) }
+        if faults.is_empty() { GraphError::Cancelled } else { GraphError::Failed(faults) }
     }
 
     /// Has the others go on when a step fails, so that all that does not depend on it is done. Then
@@ -356,22 +366,22 @@ impl<'g> Graph<'g, '_> {
     /// Runs the graph until no step can run any more.
     ///
     /// # Errors
-    /// - [`RunError::Stuck`] if steps wait for items that no step has put. The environment may put
-    ///   them, and run again.
-    /// - [`RunError::Failed`] if a step has failed, or a counted item was got less often than its
+    /// - [`GraphError::Stuck`] if steps wait for items that no step has put. The environment may
+    ///   put them, and run again.
+    /// - [`GraphError::Failed`] if a step has failed, or a counted item was got less often than its
     ///   count says. The graph runs no more steps then.
-    /// - [`RunError::Cancelled`] if the run was cancelled.
+    /// - [`GraphError::Cancelled`] if the run was cancelled.
     ///
     /// # Panics
     /// If the scheduler returns while steps are ready.
     ///
     /// # Paper
     /// [NCM11 §3.1]: any scheduler. The result of the graph does not depend on it.
-    pub fn run(&'g self, scheduler: &(impl Scheduler + ?Sized)) -> Result<Finished<'g>, RunError> {
+    pub fn run(&'g self, scheduler: &(impl Scheduler + ?Sized)) -> Result<FinishedGraph<'g>, GraphError> {
         if !self.core.is_cancelled() {
-            scheduler.run(&Job::new(&self.core));
+            scheduler.run(&GraphJob::new(&self.core));
         }
-        let lost: Vec<Ready<'g>> = self.core.take_pending();
+        let lost: Vec<ReadyStep<'g>> = self.core.take_pending();
         if self.core.is_cancelled() {
             drop(lost);
             return Err(self.failure());
@@ -385,11 +395,15 @@ impl<'g> Graph<'g, '_> {
         if faults.is_empty() {
             let items = self.core.missing();
             if !items.is_empty() {
-                return Err(RunError::Stuck(Stuck { items }));
+                return Err(GraphError::Stuck(Stuck { items }));
             }
             faults = self.core.left_over();
         }
-        if faults.is_empty() { Ok(Finished { core: &self.core }) } else { Err(RunError::Failed(faults)) }
+        if faults.is_empty() {
+            Ok(FinishedGraph { core: &self.core })
+        } else {
+            Err(GraphError::Failed(faults))
+        }
     }
 
     /// How often each step has run, and what became of the items.
@@ -405,11 +419,11 @@ impl fmt::Debug for Graph<'_, '_> {
 }
 
 /// A graph that has run to its end: no step is ready, and none waits.
-pub struct Finished<'g> {
+pub struct FinishedGraph<'g> {
     core: &'g Core<'g>,
 }
 
-impl<'g> Finished<'g> {
+impl<'g> FinishedGraph<'g> {
     /// Looks at the items.
     ///
     /// # Paper
@@ -424,7 +438,7 @@ impl<'g> Finished<'g> {
     }
 }
 
-impl fmt::Debug for Finished<'_> {
+impl fmt::Debug for FinishedGraph<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Finished").finish_non_exhaustive()
     }
@@ -437,7 +451,7 @@ pub struct View<'g> {
 
 impl<'g> View<'g> {
     /// The item of a key, if it was put and is kept.
-    pub fn get<K: Key, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> Option<&V> {
+    pub fn get<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> Option<&V> {
         let found = items.0.storage.look(&key)?;
         let slot = found.slot;
         // SAFETY: the item is kept.
@@ -445,7 +459,7 @@ impl<'g> View<'g> {
     }
 
     /// All items that are kept, in the order of their keys.
-    pub fn iter<'v, K: Key, V: Send + Sync>(
+    pub fn iter<'v, K: ItemKey, V: Send + Sync>(
         &'v self,
         items: ItemCol<'g, K, V>,
     ) -> impl Iterator<Item = (K, &'v V)> + use<'v, 'g, K, V> {
@@ -473,9 +487,9 @@ impl fmt::Debug for View<'_> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::cnc::{self, schedulers::Sequential};
+/// use selvedge::cnc::{self, schedulers::OneByOne};
 ///
-/// # fn main() -> Result<(), cnc::RunError> {
+/// # fn main() -> Result<(), cnc::GraphError> {
 /// let statistics = cnc::graph(|graph| {
 ///     let tags = graph.tags::<u32>("tags");
 ///     let items = graph.items::<u32, u32>("items");
@@ -487,7 +501,7 @@ impl fmt::Debug for View<'_> {
 ///         env.put(items, 0, 7)?;
 ///         [1, 0].into_iter().try_for_each(|n| env.put_tag(tags, n))
 ///     })?;
-///     Ok(graph.run(&Sequential)?.statistics())
+///     Ok(graph.run(&OneByOne)?.statistics())
 /// })?;
 /// let copy = &statistics.steps[1];
 /// assert_eq!((copy.name.as_str(), copy.ended()), ("copy", 2));

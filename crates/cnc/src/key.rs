@@ -1,4 +1,4 @@
-//! Keys of items, and tags: [`Key`] and [`Grid`].
+//! Keys of items, and tags: [`ItemKey`] and [`Grid`].
 //!
 //! A key says how it can be stored. A key that fits in a word is compared and hashed as that word.
 //! A key of a grid is a place in an array. All others are hashed.
@@ -10,12 +10,12 @@ use std::hash::{Hash, Hasher};
 const AXES_MAX: usize = 4;
 
 /// The lengths of the axes of a grid.
-pub type Lengths = [usize; AXES_MAX];
+pub type AxisLengths = [usize; AXES_MAX];
 
 /// A key of an item, or a tag.
 ///
 /// Integers, `bool`, `char`, `()` and tuples of two, three and four keys fit in a word if their
-/// bits do. `String` and types of your own need not fit: `impl Key for Mine {}` is enough.
+/// bits do. `String` and types of your own need not fit: `impl ItemKey for Mine {}` is enough.
 ///
 /// The graph hands keys to any worker. Reports print them with `Debug`, and sort them with `Ord`.
 ///
@@ -29,11 +29,11 @@ pub type Lengths = [usize; AXES_MAX];
 ///
 /// # Examples
 /// ```
-/// use selvedge::cnc::Key;
+/// use selvedge::cnc::ItemKey;
 ///
 /// #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 /// struct Url(String);
-/// impl Key for Url {}
+/// impl ItemKey for Url {}
 ///
 /// assert_eq!(<(i16, i16)>::BITS, Some(32));
 /// assert_eq!(<(i16, i16)>::from_word((0_i16, -1_i16).to_word()), Some((0, -1)));
@@ -41,36 +41,36 @@ pub type Lengths = [usize; AXES_MAX];
 /// ```
 #[doc(alias = "GMapKey")]
 #[doc(alias = "FitInWord")]
-pub trait Key: Clone + Ord + Hash + Debug + Send + Sync {
+pub trait ItemKey: Clone + Ord + Hash + Debug + Send + Sync {
     /// The number of bits of a key, if it fits in a word.
     const BITS: Option<u32> = None;
 
     /// The key as a word: different for different keys, and in the order of the keys. It is 0 if
-    /// [`BITS`](Key::BITS) is `None`.
+    /// [`BITS`](ItemKey::BITS) is `None`.
     fn to_word(&self) -> u64 {
         0
     }
 
-    /// The key that is this word. `None` if [`BITS`](Key::BITS) is `None`.
+    /// The key that is this word. `None` if [`BITS`](ItemKey::BITS) is `None`.
     fn from_word(_word: u64) -> Option<Self> {
         None
     }
 
     /// The place of the key in a grid with these lengths, in row-major order. `None` outside of the
     /// grid, and for a key that is no [`Grid`].
-    fn place(&self, _lengths: &Lengths) -> Option<usize> {
+    fn place(&self, _lengths: &AxisLengths) -> Option<usize> {
         None
     }
 }
 
 /// A key that is a place in a grid: an unsigned integer, a tuple of two, three or four of them, or
-/// `()`, whose grid has one place.
+/// `()` for a grid of one place.
 ///
 /// The extent of a grid is a key too: the first one beyond, on each axis.
 ///
 /// # Examples
 /// ```
-/// use selvedge::cnc::{Grid, Key};
+/// use selvedge::cnc::{Grid, ItemKey};
 ///
 /// let (rows, columns) = (3_u32, 5_u32);
 /// let lengths = (rows, columns).lengths();
@@ -78,22 +78,22 @@ pub trait Key: Clone + Ord + Hash + Debug + Send + Sync {
 /// assert_eq!((1_u32, 5_u32).place(&lengths), None);
 /// assert_eq!(<(u32, u32)>::at(&lengths, 11), (2, 1));
 /// ```
-pub trait Grid: Key {
+pub trait Grid: ItemKey {
     /// The lengths of the axes of a grid with this extent; 1 for the axes that the key has not.
-    fn lengths(&self) -> Lengths;
+    fn lengths(&self) -> AxisLengths;
 
     /// The key at a place.
-    fn at(lengths: &Lengths, place: usize) -> Self;
+    fn at(lengths: &AxisLengths, place: usize) -> Self;
 }
 
 /// Whether the keys of a type are stored as words.
-pub(crate) const fn is_word<K: Key>() -> bool {
+pub(crate) const fn is_word<K: ItemKey>() -> bool {
     matches!(K::BITS, Some(bits) if bits <= 64)
 }
 
 macro_rules! unsigned {
     ($($int:ty),*) => {$(
-        impl Key for $int {
+        impl ItemKey for $int {
             const BITS: Option<u32> = Some(<$int>::BITS);
 
             #[inline]
@@ -107,18 +107,18 @@ macro_rules! unsigned {
             }
 
             #[inline]
-            fn place(&self, lengths: &Lengths) -> Option<usize> {
+            fn place(&self, lengths: &AxisLengths) -> Option<usize> {
                 let place = *self as usize;
                 (place < lengths[0]).then_some(place)
             }
         }
 
         impl Grid for $int {
-            fn lengths(&self) -> Lengths {
+            fn lengths(&self) -> AxisLengths {
                 [*self as usize, 1, 1, 1]
             }
 
-            fn at(_: &Lengths, place: usize) -> Self {
+            fn at(_: &AxisLengths, place: usize) -> Self {
                 place as $int
             }
         }
@@ -129,7 +129,7 @@ unsigned!(u8, u16, u32, u64, usize);
 
 macro_rules! signed {
     ($($int:ty as $unsigned:ty),*) => {$(
-        impl Key for $int {
+        impl ItemKey for $int {
             const BITS: Option<u32> = Some(<$int>::BITS);
 
             #[inline]
@@ -147,7 +147,7 @@ macro_rules! signed {
 
 signed!(i8 as u8, i16 as u16, i32 as u32, i64 as u64);
 
-impl Key for () {
+impl ItemKey for () {
     const BITS: Option<u32> = Some(0);
 
     fn from_word(_: u64) -> Option<()> {
@@ -155,20 +155,20 @@ impl Key for () {
     }
 
     #[inline]
-    fn place(&self, _: &Lengths) -> Option<usize> {
+    fn place(&self, _: &AxisLengths) -> Option<usize> {
         Some(0)
     }
 }
 
 impl Grid for () {
-    fn lengths(&self) -> Lengths {
+    fn lengths(&self) -> AxisLengths {
         [1; AXES_MAX]
     }
 
-    fn at(_: &Lengths, _: usize) {}
+    fn at(_: &AxisLengths, _: usize) {}
 }
 
-impl Key for bool {
+impl ItemKey for bool {
     const BITS: Option<u32> = Some(1);
 
     fn to_word(&self) -> u64 {
@@ -180,7 +180,7 @@ impl Key for bool {
     }
 }
 
-impl Key for char {
+impl ItemKey for char {
     const BITS: Option<u32> = Some(21);
 
     fn to_word(&self) -> u64 {
@@ -192,9 +192,9 @@ impl Key for char {
     }
 }
 
-impl Key for String {}
-impl Key for &'static str {}
-impl<K: Key> Key for Vec<K> {}
+impl ItemKey for String {}
+impl ItemKey for &'static str {}
+impl<K: ItemKey> ItemKey for Vec<K> {}
 
 const fn sum(bits: &[Option<u32>]) -> Option<u32> {
     let (mut total, mut at) = (0, 0);
@@ -210,14 +210,14 @@ const fn sum(bits: &[Option<u32>]) -> Option<u32> {
 
 /// `word` behind the bits of the keys before it.
 #[inline]
-fn append<K: Key>(before: u64, key: &K) -> u64 {
+fn append<K: ItemKey>(before: u64, key: &K) -> u64 {
     // A shift by 64 is possible only if no other key has a bit.
     before.checked_shl(K::BITS.unwrap_or(0)).unwrap_or(0) | key.to_word()
 }
 
 /// The last key of a word, and what is before it.
 #[inline]
-fn split<K: Key>(word: u64) -> Option<(u64, K)> {
+fn split<K: ItemKey>(word: u64) -> Option<(u64, K)> {
     let bits = K::BITS.unwrap_or(0);
     let mask = 1_u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1);
     Some((word.checked_shr(bits).unwrap_or(0), K::from_word(word & mask)?))
@@ -225,7 +225,7 @@ fn split<K: Key>(word: u64) -> Option<(u64, K)> {
 
 macro_rules! tuple {
     ($($key:ident $at:tt),+; $($back:ident),+) => {
-        impl<$($key: Key),+> Key for ($($key,)+) {
+        impl<$($key: ItemKey),+> ItemKey for ($($key,)+) {
             const BITS: Option<u32> = sum(&[$($key::BITS),+]);
 
             #[inline]
@@ -248,7 +248,7 @@ macro_rules! tuple {
             }
 
             #[inline]
-            fn place(&self, lengths: &Lengths) -> Option<usize> {
+            fn place(&self, lengths: &AxisLengths) -> Option<usize> {
                 let place = 0;
                 $(let place = place * lengths[$at] + self.$at.place(&[lengths[$at], 1, 1, 1])?;)+
                 Some(place)
@@ -256,14 +256,14 @@ macro_rules! tuple {
         }
 
         impl<$($key: Grid),+> Grid for ($($key,)+) {
-            fn lengths(&self) -> Lengths {
+            fn lengths(&self) -> AxisLengths {
                 let mut lengths = [1; AXES_MAX];
                 $(lengths[$at] = self.$at.lengths()[0];)+
                 lengths
             }
 
             #[allow(non_snake_case)]
-            fn at(lengths: &Lengths, place: usize) -> Self {
+            fn at(lengths: &AxisLengths, place: usize) -> Self {
                 let mut place = place;
                 let mut axis = [0; AXES_MAX];
                 for at in (0..AXES_MAX).rev() {
@@ -288,7 +288,7 @@ pub(crate) fn fold(word: u64) -> u64 {
 }
 
 /// The hash of a key that does not fit in a word.
-pub(crate) fn hash_of<K: Key>(key: &K) -> u64 {
+pub(crate) fn hash_of<K: ItemKey>(key: &K) -> u64 {
     let mut hasher = Folding(0);
     key.hash(&mut hasher);
     hasher.finish()

@@ -15,12 +15,12 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | a graph | [`graph()`], [`Graph`], [`Finished`], [`View`] |
+//! | a graph | [`graph()`], [`Graph`], [`FinishedGraph`], [`View`] |
 //! | collections | [`ItemCol`], [`Items`], [`TagCol`], [`StepCol`] |
-//! | steps, and what they see | [`Step`], [`Needs`], [`AsyncStep`], [`StepResult`], [`Stop`] |
-//! | keys and tags | [`Key`], [`Grid`] |
-//! | schedulers | [`schedulers`], [`Worker`], [`Ready`], [`Outlet`] |
-//! | what went wrong | [`RunError`], [`Fault`], [`Why`], [`Stuck`], [`MissingItem`] |
+//! | steps, and what they see | [`StepContext`], [`Needs`], [`AsyncStep`], [`StepResult`], [`Halted`] |
+//! | keys and tags | [`ItemKey`], [`Grid`] |
+//! | schedulers | [`schedulers`], [`Worker`], [`ReadyStep`], [`Outlet`] |
+//! | what went wrong | [`GraphError`], [`StepFault`], [`FaultCause`], [`Stuck`], [`MissingItem`] |
 //! | what the graph did | [`Statistics`], [`StepStatistics`], [`ItemStatistics`] |
 //! | an end before the end | [`Canceller`] |
 //!
@@ -36,7 +36,7 @@
 //! # Examples
 //! A Mandelbrot set, a step for each pixel:
 //! ```
-//! use selvedge::cnc::{self, Items, schedulers::WorkStealing};
+//! use selvedge::cnc::{self, Items, schedulers::Stealing};
 //!
 //! fn iterations(row: u32, column: u32) -> u32 {
 //!     let (a, b) = (f64::from(column) / 20.0 - 2.0, f64::from(row) / 10.0 - 1.0);
@@ -48,7 +48,7 @@
 //!     count
 //! }
 //!
-//! fn main() -> Result<(), cnc::RunError> {
+//! fn main() -> Result<(), cnc::GraphError> {
 //!     let (rows, columns) = (21, 60);
 //!     let inside = cnc::graph(|graph| {
 //!         let pixels = graph.tags("pixels");
@@ -57,9 +57,10 @@
 //!             step.put(image, (row, column), iterations(row, column))
 //!         });
 //!         graph.initialize(|env| {
-//!             (0..rows).try_for_each(|row| (0..columns).try_for_each(|column| env.put_tag(pixels, (row, column))))
+//!             let all = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+//!             all.into_iter().try_for_each(|pixel| env.put_tag(pixels, pixel))
 //!         })?;
-//!         Ok(graph.run(&WorkStealing::new(2))?.finalize(|view| {
+//!         Ok(graph.run(&Stealing::new(2))?.finalize(|view| {
 //!             view.iter(image).filter(|(_, count)| **count == 100).count()
 //!         }))
 //!     })?;
@@ -69,7 +70,7 @@
 //! ```
 //!
 //! # Paper
-//! [NCM11 §2]: the model. Table 3: in its terms, the nodes are stateless tasks whose set is dynamic,
+//! [NCM11 §2]: the model. Table 3: in its terms, the nodes are stateless tasks in a dynamic set,
 //! and the channels of tags have no order.
 
 mod arena;
@@ -89,9 +90,9 @@ mod step;
 mod storage;
 
 pub use async_step::{AsyncStep, Get};
-pub use code::Ready;
+pub use code::ReadyStep;
 pub use collections::{ItemCol, ItemStatistics, Items, TagCol};
-pub use error::{Fault, MissingItem, RunError, StepResult, Stop, Stuck, Why};
-pub use graph::{Finished, Graph, Statistics, StepCol, StepStatistics, View, graph};
-pub use key::{Grid, Key, Lengths};
-pub use step::{Canceller, Needs, Outlet, Step, Worker};
+pub use error::{FaultCause, GraphError, Halted, MissingItem, StepFault, StepResult, Stuck};
+pub use graph::{FinishedGraph, Graph, Statistics, StepCol, StepStatistics, View, graph};
+pub use key::{AxisLengths, Grid, ItemKey};
+pub use step::{Canceller, Needs, Outlet, StepContext, Worker};

@@ -5,21 +5,21 @@ use std::sync::atomic::{AtomicUsize as Tally, Ordering};
 
 use loom::thread;
 
-use crate::schedulers::circle::Circle;
-use crate::slot::{Count, Left, Look, Slot, Waiter};
+use crate::schedulers::circle::WorkerCircle;
+use crate::slot::{GetCount, ItemSlot, Left, Look, SuspendedStep};
 
-type Place = Slot<Box<u32>, u32>;
+type ModelSlot = ItemSlot<Box<u32>, u32>;
 
 /// One OS thread puts an item while two get it, or wait for it. Each gets it, or is woken once.
 pub fn a_put_and_two_waiters() {
-    let slot = Arc::new(Place::new());
+    let slot = Arc::new(ModelSlot::new());
     let getters: Vec<_> = (0..2)
         .map(|name| {
             let slot = slot.clone();
             thread::spawn(move || match slot.state.look() {
                 // SAFETY: the item is kept.
                 Look::Kept => u32::from(**unsafe { slot.value() } == 7),
-                _ => match slot.state.wait(Waiter::new(name)) {
+                _ => match slot.state.wait(SuspendedStep::new(name)) {
                     // The put has the waiter.
                     Ok(()) => 0,
                     // SAFETY: `wait` fails only for a full item, and this one is kept.
@@ -28,7 +28,7 @@ pub fn a_put_and_two_waiters() {
             })
         })
         .collect();
-    let woken = slot.put(Box::new(7), Count::Kept, 3, 5).expect("the first put").count() as u32;
+    let woken = slot.put(Box::new(7), GetCount::Kept, 3, 5).expect("the first put").count() as u32;
     let got: u32 = getters.into_iter().map(|getter| getter.join().unwrap()).sum();
     assert_eq!(woken + got, 2);
     assert_eq!(slot.maker(), Some((3, 5)));
@@ -37,12 +37,12 @@ pub fn a_put_and_two_waiters() {
 
 /// Of two puts, one is told.
 pub fn two_puts() {
-    let slot = Arc::new(Place::new());
+    let slot = Arc::new(ModelSlot::new());
     let other = {
         let slot = slot.clone();
-        thread::spawn(move || slot.put(Box::new(1), Count::Kept, 1, 1).map(drop).is_ok())
+        thread::spawn(move || slot.put(Box::new(1), GetCount::Kept, 1, 1).map(drop).is_ok())
     };
-    let mine = slot.put(Box::new(2), Count::Kept, 2, 2).map(drop).is_ok();
+    let mine = slot.put(Box::new(2), GetCount::Kept, 2, 2).map(drop).is_ok();
     assert!(mine != other.join().unwrap());
     empty(slot);
 }
@@ -50,9 +50,9 @@ pub fn two_puts() {
 /// Two steps get an item with a count of two and return it, while it is put; a third one comes too
 /// late or is told. The value is dropped once, by the last one.
 pub fn counted_gets() {
-    let slot = Arc::new(Place::new());
-    drop(slot.put(Box::new(7), Count::Times(2), 1, 1).expect("the first put"));
-    let getter = |slot: Arc<Place>| {
+    let slot = Arc::new(ModelSlot::new());
+    drop(slot.put(Box::new(7), GetCount::Times(2), 1, 1).expect("the first put"));
+    let getter = |slot: Arc<ModelSlot>| {
         move || match slot.state.look() {
             Look::Claimed => {
                 // SAFETY: the item is claimed until `give_back`.
@@ -73,11 +73,11 @@ pub fn counted_gets() {
     assert!(!slot.state.has_value());
 }
 
-/// A step takes an item of which another step has a get. It gets the value by value, or is told that
-/// the other one has not ended.
+/// A step takes an item of which another step has a get. It gets the value by value, or is told
+/// that the other one has not ended.
 pub fn a_take_and_a_get() {
-    let slot = Arc::new(Place::new());
-    drop(slot.put(Box::new(7), Count::Times(2), 1, 1).expect("the first put"));
+    let slot = Arc::new(ModelSlot::new());
+    drop(slot.put(Box::new(7), GetCount::Times(2), 1, 1).expect("the first put"));
     let other = {
         let slot = slot.clone();
         thread::spawn(move || {
@@ -98,7 +98,7 @@ pub fn a_take_and_a_get() {
     assert!(!slot.state.has_value());
 }
 
-fn empty(slot: Arc<Place>) {
+fn empty(slot: Arc<ModelSlot>) {
     drop(slot.state.take_waiters());
     let mut slot = Arc::try_unwrap(slot).ok().expect("the other OS threads have ended");
     slot.empty();
@@ -107,7 +107,7 @@ fn empty(slot: Arc<Place>) {
 /// Workers run items that make others, `item - 1` each, until there are none. Each item is run, and
 /// each worker ends.
 pub fn workers_end_together(workers: usize, first: &[u32]) {
-    let (circle, rings) = Circle::<u32, 4>::new(workers);
+    let (circle, rings) = WorkerCircle::<u32, 4>::new(workers);
     let (circle, ran) = (Arc::new(circle), Arc::new(Tally::new(0)));
     let expected: u32 = first.iter().map(|item| item + 1).sum();
     let threads: Vec<_> = rings

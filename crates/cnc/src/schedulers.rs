@@ -2,24 +2,24 @@
 //!
 //! | scheduler | ready steps | idle workers |
 //! |---|---|---|
-//! | [`Sequential`] | newest first, on the calling OS thread | |
-//! | [`WorkStealing`], to begin with | newest first, each worker its own; others steal the oldest | sleep |
-//! | [`Pool::lifo`], [`Pool::fifo`] | one stack or queue for all | sleep, or spin with [`Pool::spinning`] |
-//! | [`Pool::priority`] | the most urgent first, by [`StepCol::priority`](crate::StepCol::priority) | sleep |
-//! | [`Pool::fuzz`] | any, as a seed determines | sleep |
+//! | [`OneByOne`] | newest first, on the calling OS thread | |
+//! | [`Stealing`], to begin with | newest first, each worker its own; others steal the oldest | sleep |
+//! | [`TaskPool::lifo`], [`TaskPool::fifo`] | one stack or queue for all | sleep, or spin with [`TaskPool::spinning`] |
+//! | [`TaskPool::priority`] | the most urgent first, by [`StepCol::priority`](crate::StepCol::priority) | sleep |
+//! | [`TaskPool::fuzz`] | any, as a seed determines | sleep |
 //!
 //! The result of a graph does not depend on the scheduler. Its time does.
 //!
 //! # Examples
 //! A scheduler of one's own is a loop that hands ready steps to a worker:
 //! ```
-//! use selvedge::cnc::{self, schedulers::{Job, Scheduler}};
+//! use selvedge::cnc::{self, schedulers::{GraphJob, Scheduler}};
 //!
 //! /// Runs the step that became ready first.
 //! struct OldestFirst;
 //!
 //! impl Scheduler for OldestFirst {
-//!     fn run<'g>(&self, job: &Job<'g>) {
+//!     fn run<'g>(&self, job: &GraphJob<'g>) {
 //!         let mut worker = job.worker();
 //!         for ready in job.start() {
 //!             worker.run(ready);
@@ -30,7 +30,7 @@
 //!     }
 //! }
 //!
-//! # fn main() -> Result<(), cnc::RunError> {
+//! # fn main() -> Result<(), cnc::GraphError> {
 //! let last = cnc::graph(|graph| {
 //!     let tags = graph.tags::<u32>("countdown");
 //!     let items = graph.items::<u32, u32>("numbers");
@@ -52,14 +52,14 @@ mod pool;
 mod sequential;
 mod stealing;
 
-pub use pool::Pool;
-pub use sequential::Sequential;
-pub use stealing::WorkStealing;
+pub use pool::TaskPool;
+pub use sequential::OneByOne;
+pub use stealing::Stealing;
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::code::Ready;
+use crate::code::ReadyStep;
 use crate::core::Core;
 use crate::step::{Outlet, Worker};
 
@@ -68,23 +68,23 @@ use crate::step::{Outlet, Worker};
 /// # Paper
 /// [NCM11 §3.1]: several schedulers, because each is the best for some graph.
 pub trait Scheduler {
-    /// Runs every step of [`Job::start`], and every step that becomes ready meanwhile, on workers
-    /// of the job. It returns when no step is ready and none runs.
-    fn run<'g>(&self, job: &Job<'g>);
+    /// Runs every step of [`GraphJob::start`], and every step that becomes ready meanwhile, on
+    /// workers of the job. It returns when no step is ready and none runs.
+    fn run<'g>(&self, job: &GraphJob<'g>);
 }
 
 /// What a [`Scheduler`] is to do: the steps that are ready, and workers to run them.
-pub struct Job<'g> {
+pub struct GraphJob<'g> {
     core: &'g Core<'g>,
 }
 
-impl<'g> Job<'g> {
-    pub(crate) fn new(core: &'g Core<'g>) -> Job<'g> {
-        Job { core }
+impl<'g> GraphJob<'g> {
+    pub(crate) fn new(core: &'g Core<'g>) -> GraphJob<'g> {
+        GraphJob { core }
     }
 
     /// Takes the steps that the environment has made ready, in the order of its puts.
-    pub fn start(&self) -> Vec<Ready<'g>> {
+    pub fn start(&self) -> Vec<ReadyStep<'g>> {
         self.core.take_pending()
     }
 
@@ -99,7 +99,7 @@ impl<'g> Job<'g> {
     }
 }
 
-impl fmt::Debug for Job<'_> {
+impl fmt::Debug for GraphJob<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job").finish_non_exhaustive()
     }

@@ -1,7 +1,7 @@
 //! The place of one item: a state word, and the value.
 //!
 //! ```text
-//!             wait                      fill                          the last count is given back,
+//!             wait                      fill                         the last count is given back,
 //!            ┌────┐      begin                     end                  or the value is taken
 //!            ▼    │
 //!          empty, with waiters ──▶ writing, with waiters ──▶ full ─────────────▶ gone
@@ -12,8 +12,8 @@
 //! The word, while the item is not full:
 //! - `WRITING`: set by [`SlotState::begin`], which one put alone can pass. So a second put is
 //!   noticed before it touches the value.
-//! - The upper bits are the address of the first [`Waiter`], or 0. [`SlotState::wait`] puts a
-//!   waiter before the others, also while the value is being written.
+//! - The upper bits are the address of the first [`SuspendedStep`], or 0. [`SlotState::wait`] puts
+//!   a waiter before the others, also while the value is being written.
 //!
 //! While it is full:
 //! - `FULL`: set by [`SlotState::end`], after the value was written. The same exchange takes all
@@ -54,20 +54,20 @@ pub(crate) const STEPS_MAX: usize = STEP_MASK as usize;
 /// A suspended step, in the list of the item that it waits for.
 #[derive(Debug)]
 #[repr(align(8))]
-pub(crate) struct Waiter<R> {
+pub(crate) struct SuspendedStep<R> {
     pub(crate) ready: R,
     next: u64,
 }
 
-impl<R> Waiter<R> {
-    pub(crate) fn new(ready: R) -> Box<Waiter<R>> {
-        Box::new(Waiter { ready, next: 0 })
+impl<R> SuspendedStep<R> {
+    pub(crate) fn new(ready: R) -> Box<SuspendedStep<R>> {
+        Box::new(SuspendedStep { ready, next: 0 })
     }
 }
 
 /// How often an item may be got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Count {
+pub(crate) enum GetCount {
     /// Any number of times; the item stays.
     Kept,
     /// So many times.
@@ -87,7 +87,7 @@ pub(crate) enum Look {
     InUse,
 }
 
-/// The state word of an item whose waiters hold an `R`.
+/// The state word of an item. Its waiters hold an `R`.
 #[derive(Debug)]
 pub(crate) struct SlotState<R> {
     word: AtomicU64,
@@ -118,24 +118,24 @@ impl<R> SlotState<R> {
     /// Makes the item full, after `begin` and after the value was written. Returns the steps that
     /// waited. With a count of 0 the item is gone at once, and the caller drops the value.
     #[inline]
-    pub(crate) fn end(&self, step: usize, count: Count) -> Woken<R> {
+    pub(crate) fn end(&self, step: usize, count: GetCount) -> WokenSteps<R> {
         let count = match count {
-            Count::Kept => KEPT,
-            Count::Times(0) => GONE,
-            Count::Times(times) => u64::from(times) * (CLAIM + RETURN),
+            GetCount::Kept => KEPT,
+            GetCount::Times(0) => GONE,
+            GetCount::Times(times) => u64::from(times) * (CLAIM + RETURN),
         };
         let word = FULL | (step as u64 & STEP_MASK) << STEP_SHIFT | count;
         // Release: the value is visible to those that see the item full. Acquire: so are the
         // waiters.
         let before = self.word.swap(word, Ordering::AcqRel);
-        Woken { next: before & WAITERS, waiters: self.waiters }
+        WokenSteps { next: before & WAITERS, waiters: self.waiters }
     }
 
     /// Puts a waiter into the list.
     ///
     /// # Errors
     /// Gives it back if the item is full.
-    pub(crate) fn wait(&self, mut waiter: Box<Waiter<R>>) -> Result<(), Box<Waiter<R>>> {
+    pub(crate) fn wait(&self, mut waiter: Box<SuspendedStep<R>>) -> Result<(), Box<SuspendedStep<R>>> {
         let mut word = self.word.load(Ordering::Relaxed);
         if word & FULL != 0 {
             return Err(waiter);
@@ -271,20 +271,20 @@ impl<R> SlotState<R> {
         while next != 0 {
             // SAFETY: a waiter in the list came from a box by `wait`, and is freed by the worker
             // that takes the list out; the caller says that no worker runs.
-            let waiter: &'r Waiter<R> = unsafe { &*ptr::with_exposed_provenance(next as usize) };
+            let waiter: &'r SuspendedStep<R> = unsafe { &*ptr::with_exposed_provenance(next as usize) };
             see(&waiter.ready);
             next = waiter.next;
         }
     }
 
     /// Takes all waiters out, when the graph ends. No worker may run any more.
-    pub(crate) fn take_waiters(&self) -> Woken<R> {
+    pub(crate) fn take_waiters(&self) -> WokenSteps<R> {
         let word = self.word.load(Ordering::Acquire);
         let waiting = word & FULL == 0;
         if waiting {
             self.word.store(word & !WAITERS, Ordering::Relaxed);
         }
-        Woken { next: if waiting { word & WAITERS } else { 0 }, waiters: self.waiters }
+        WokenSteps { next: if waiting { word & WAITERS } else { 0 }, waiters: self.waiters }
     }
 
     /// Makes the word that of an item that was never put. The item must be gone.
@@ -314,19 +314,19 @@ const fn returns(word: u64) -> u64 {
 /// The steps that waited for an item.
 #[derive(Debug)]
 #[must_use = "the steps must be made ready"]
-pub(crate) struct Woken<R> {
+pub(crate) struct WokenSteps<R> {
     next: u64,
     waiters: std::marker::PhantomData<fn(R) -> R>,
 }
 
-impl<R> Woken<R> {
+impl<R> WokenSteps<R> {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.next == 0
     }
 }
 
-impl<R> Iterator for Woken<R> {
+impl<R> Iterator for WokenSteps<R> {
     type Item = R;
 
     #[inline]
@@ -335,16 +335,16 @@ impl<R> Iterator for Woken<R> {
             return None;
         }
         // SAFETY: the address came from a box by `SlotState::wait`. The exchange that made this
-        // `Woken` took the whole list out of the word, so no other reference to the waiters is
+        // `WokenSteps` took the whole list out of the word, so no other reference to the waiters is
         // left.
-        let waiter: Box<Waiter<R>> =
+        let waiter: Box<SuspendedStep<R>> =
             unsafe { Box::from_raw(ptr::with_exposed_provenance_mut(self.next as usize)) };
         self.next = waiter.next;
         Some(waiter.ready)
     }
 }
 
-impl<R> Drop for Woken<R> {
+impl<R> Drop for WokenSteps<R> {
     fn drop(&mut self) {
         while self.next().is_some() {}
     }
@@ -352,7 +352,7 @@ impl<R> Drop for Woken<R> {
 
 /// The place of one item with a value of type `V`.
 #[derive(Debug)]
-pub(crate) struct Slot<V, R> {
+pub(crate) struct ItemSlot<V, R> {
     pub(crate) state: SlotState<R>,
     /// The tag of the step that has put the item, as a word. Written before the item is full.
     maker: AtomicU64,
@@ -361,13 +361,13 @@ pub(crate) struct Slot<V, R> {
 
 // SAFETY: the value is written by the one put that passed `begin`, read by those that have seen the
 // item full, and moved out or dropped by the one user that the state word lets do so.
-unsafe impl<V: Send + Sync, R: Send> Sync for Slot<V, R> {}
+unsafe impl<V: Send + Sync, R: Send> Sync for ItemSlot<V, R> {}
 // SAFETY: a slot owns its value and its waiters.
-unsafe impl<V: Send, R: Send> Send for Slot<V, R> {}
+unsafe impl<V: Send, R: Send> Send for ItemSlot<V, R> {}
 
-impl<V, R> Slot<V, R> {
-    pub(crate) fn new() -> Slot<V, R> {
-        Slot {
+impl<V, R> ItemSlot<V, R> {
+    pub(crate) fn new() -> ItemSlot<V, R> {
+        ItemSlot {
             state: SlotState::new(),
             maker: AtomicU64::new(0),
             value: ItemCell::new(MaybeUninit::uninit()),
@@ -379,7 +379,7 @@ impl<V, R> Slot<V, R> {
     /// # Errors
     /// Gives the value back if there was a put before.
     #[inline]
-    pub(crate) fn put(&self, value: V, count: Count, step: usize, tag: u64) -> Result<Woken<R>, V> {
+    pub(crate) fn put(&self, value: V, count: GetCount, step: usize, tag: u64) -> Result<WokenSteps<R>, V> {
         if !self.state.begin() {
             return Err(value);
         }
@@ -387,7 +387,7 @@ impl<V, R> Slot<V, R> {
         // SAFETY: `begin` has let this put alone pass, and no user reads the value before `end`.
         self.value.with_mut(|place| unsafe { (*place).write(value) });
         let woken = self.state.end(step, count);
-        if count == Count::Times(0) {
+        if count == GetCount::Times(0) {
             // SAFETY: the item was gone from the moment it was full, so no other user has touched
             // it.
             unsafe { self.drop_value() };

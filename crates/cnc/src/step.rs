@@ -1,4 +1,5 @@
-//! What a step sees of its graph, [`Step`], and what a scheduler sees of a worker, [`Worker`].
+//! What a step sees of its graph, [`StepContext`], and what a scheduler sees of a worker,
+//! [`Worker`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,12 +8,12 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::code::{Entry, ForkedBody, Ready, to_word};
-use crate::collections::{AnyItems, Claim, ItemCol, ItemStore, Items, NO_TAG, TagCol, maker_of};
+use crate::code::{ForkedBody, ReadyStep, StepEntry, to_word};
+use crate::collections::{AnyItems, GetClaim, ItemCol, ItemStore, Items, NO_TAG, TagCol, maker_of};
 use crate::core::Core;
-use crate::error::{Fault, FaultOrder, StepResult, Stop, Why, message};
-use crate::key::Key;
-use crate::slot::{Count, Look, Slot, SlotState, Waiter};
+use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult, message};
+use crate::key::ItemKey;
+use crate::slot::{GetCount, ItemSlot, Look, SlotState, SuspendedStep};
 use crate::storage::NoPlace;
 
 /// The step has missed an item, so it ends and runs again.
@@ -39,8 +40,8 @@ pub(crate) enum Phase {
 }
 
 /// What a suspended step waits for.
-enum Missed<'g> {
-    Item(&'g SlotState<Ready<'g>>),
+enum MissedGet<'g> {
+    Item(&'g SlotState<ReadyStep<'g>>),
     ToBeLast(&'g dyn AnyItems<'g>, *const ()),
 }
 
@@ -50,7 +51,7 @@ pub trait Outlet<'g>: Send + Sync {
     fn is_wanted(&self) -> bool;
 
     /// Takes steps of a worker that is in the middle of a step.
-    fn give(&self, ready: Vec<Ready<'g>>);
+    fn give(&self, ready: Vec<ReadyStep<'g>>);
 }
 
 /// A worker has given `Outlet::give` its oldest steps when it has so many.
@@ -67,17 +68,18 @@ const HELD_MAX: usize = 4096;
 ///    the item, and runs again from its beginning.
 /// 3. A step that may run again gets before it puts. A get after a put is an error, also if the
 ///    item is there, so that the error does not depend on the schedule.
-pub struct Step<'g> {
+#[doc(alias = "StepCode")]
+pub struct StepContext<'g> {
     core: &'g Core<'g>,
-    entry: Cell<&'g Entry<'g>>,
+    entry: Cell<&'g StepEntry<'g>>,
     word: Cell<u64>,
     flags: Cell<u8>,
-    missed: Cell<Option<Missed<'g>>>,
+    missed: Cell<Option<MissedGet<'g>>>,
     /// What waits instead of the step: its continuation.
-    rest: RefCell<Option<Ready<'g>>>,
-    claims: RefCell<Vec<Claim<'g>>>,
+    rest: RefCell<Option<ReadyStep<'g>>>,
+    claims: RefCell<Vec<GetClaim<'g>>>,
     declared: RefCell<Vec<*const ()>>,
-    ready: RefCell<VecDeque<Ready<'g>>>,
+    ready: RefCell<VecDeque<ReadyStep<'g>>>,
     outlet: Option<Arc<dyn Outlet<'g> + 'g>>,
     /// The steps that were made ready here, and those that were run here.
     made: Cell<u64>,
@@ -86,9 +88,9 @@ pub struct Step<'g> {
     counts: RefCell<Vec<(u64, u64)>>,
 }
 
-impl<'g> Step<'g> {
-    fn new(core: &'g Core<'g>, outlet: Option<Arc<dyn Outlet<'g> + 'g>>) -> Step<'g> {
-        Step {
+impl<'g> StepContext<'g> {
+    fn new(core: &'g Core<'g>, outlet: Option<Arc<dyn Outlet<'g> + 'g>>) -> StepContext<'g> {
+        StepContext {
             core,
             entry: Cell::new(core.environment()),
             word: Cell::new(0),
@@ -113,7 +115,7 @@ impl<'g> Step<'g> {
     ///
     /// # Errors
     /// If the item is not there yet: the step is to return the error, and runs again when the item
-    /// is there. Other errors end the run; see [`Why`].
+    /// is there. Other errors end the run; see [`FaultCause`].
     ///
     /// # Complexity
     /// One load of the item's state after its place is found. A get of a counted item is an atomic
@@ -122,9 +124,9 @@ impl<'g> Step<'g> {
     /// # Examples
     /// The paper's example:
     /// ```
-    /// use selvedge::cnc::{self, Items, schedulers::WorkStealing};
+    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
     ///
-    /// # fn main() -> Result<(), cnc::RunError> {
+    /// # fn main() -> Result<(), cnc::GraphError> {
     /// let corner = cnc::graph(|graph| {
     ///     let tags = graph.tags::<(u32, u32)>("cells");
     ///     let matrix = graph.items_with("matrix", Items::dense((9, 9)));
@@ -136,22 +138,23 @@ impl<'g> Step<'g> {
     ///     });
     ///     graph.initialize(|env| {
     ///         env.put(matrix, (0, 0), 1_u64)?;
-    ///         (1..9).try_for_each(|i| env.put(matrix, (i, 0), 1).and_then(|()| env.put(matrix, (0, i), 1)))?;
+    ///         (1..9).try_for_each(|i| env.put(matrix, (i, 0), 1))?;
+    ///         (1..9).try_for_each(|i| env.put(matrix, (0, i), 1))?;
     ///         (1..9).try_for_each(|i| (1..9).try_for_each(|j| env.put_tag(tags, (i, j))))
     ///     })?;
-    ///     Ok(graph.run(&WorkStealing::new(2))?.finalize(|view| view.get(matrix, (8, 8)).copied()))
+    ///     Ok(graph.run(&Stealing::new(2))?.finalize(|view| view.get(matrix, (8, 8)).copied()))
     /// })?;
     /// assert_eq!(corner, Some(265_729)); // a Delannoy number
     /// # Ok(())
     /// # }
     /// ```
     #[inline]
-    pub fn get<K: Key, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<&V> {
+    pub fn get<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<&V> {
         if self.flags.get() == 0
             && let Ok(found) = items.0.storage.find(&key)
             && found.slot.state.is_kept()
         {
-            let slot: &'g Slot<V, Ready<'g>> = found.slot;
+            let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
             // SAFETY: `is_kept` is true.
             return Ok(unsafe { slot.value() });
         }
@@ -160,32 +163,36 @@ impl<'g> Step<'g> {
 
     #[cold]
     #[inline(never)]
-    fn get_slowly<K: Key, V: Send + Sync>(&self, store: &'g ItemStore<'g, K, V>, key: &K) -> StepResult<&V> {
+    fn get_slowly<K: ItemKey, V: Send + Sync>(
+        &self,
+        store: &'g ItemStore<'g, K, V>,
+        key: &K,
+    ) -> StepResult<&V> {
         let flags = self.flags.get();
         if flags & (MISSED | FAILED) != 0 {
-            return Err(Stop(None));
+            return Err(Halted(None));
         }
         if flags & PUT != 0 && flags & (ENVIRONMENT | DECLARED) == 0 {
             let (collection, key) = store.name_and_key(key);
-            return Err(self.fault(Why::GetAfterPut { collection, key }));
+            return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
         }
         let found = self.find(store, key)?;
-        let slot: &'g Slot<V, Ready<'g>> = found.slot;
+        let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at = std::ptr::from_ref(slot).cast();
         if flags & DECLARED != 0 && !self.declared.borrow().contains(&at) {
             let (collection, key) = store.name_and_key(key);
-            return Err(self.fault(Why::Undeclared { collection, key }));
+            return Err(self.fault(FaultCause::Undeclared { collection, key }));
         }
         match slot.state.look() {
             Look::Kept => {}
             Look::Claimed => {
-                self.claims.borrow_mut().push(Claim { items: store, slot: at, place: found.place });
+                self.claims.borrow_mut().push(GetClaim { items: store, slot: at, place: found.place });
             }
             Look::Missing if flags & ENVIRONMENT != 0 => {
                 let (collection, key) = store.name_and_key(key);
-                return Err(self.fault(Why::NotThere { collection, key }));
+                return Err(self.fault(FaultCause::NotThere { collection, key }));
             }
-            Look::Missing => return Err(self.miss(Missed::Item(&slot.state))),
+            Look::Missing => return Err(self.miss(MissedGet::Item(&slot.state))),
             Look::Exhausted | Look::InUse => return Err(self.over_get(store, key)),
         }
         // SAFETY: the item is kept, or this step has claimed it and returns the claim when it ends.
@@ -196,17 +203,18 @@ impl<'g> Step<'g> {
     /// item is changed in place, and put under another key.
     ///
     /// # Errors
-    /// As for [`get`](Step::get), if the item is not there, or if steps with other gets of it have
-    /// not ended. A step that takes must get everything else before.
+    /// As for [`get`](StepContext::get), if the item is not there, or if steps with other gets of
+    /// it have not ended. A step that takes must get everything else before.
     ///
     /// # Examples
     /// ```
-    /// use selvedge::cnc::{self, Items, schedulers::Sequential};
+    /// use selvedge::cnc::{self, Items, schedulers::OneByOne};
     ///
-    /// # fn main() -> Result<(), cnc::RunError> {
+    /// # fn main() -> Result<(), cnc::GraphError> {
     /// let last = cnc::graph(|graph| {
     ///     let rounds = graph.tags::<u32>("rounds");
-    ///     let tiles = graph.items_with("tiles", Items::hashed().counted(|&n: &u32| (n < 5).then_some(1)));
+    ///     let kinds = Items::hashed().counted(|&n: &u32| (n < 5).then_some(1));
+    ///     let tiles = graph.items_with("tiles", kinds);
     ///     graph.prescribe(rounds, "round", move |n, step| {
     ///         let mut tile: Vec<u32> = step.take(tiles, n)?;
     ///         tile.iter_mut().for_each(|x| *x += n);
@@ -216,27 +224,27 @@ impl<'g> Step<'g> {
     ///         env.put(tiles, 0, vec![0; 3])?;
     ///         (0..5).rev().try_for_each(|n| env.put_tag(rounds, n))
     ///     })?;
-    ///     Ok(graph.run(&Sequential)?.finalize(|view| view.get(tiles, 5).cloned()))
+    ///     Ok(graph.run(&OneByOne)?.finalize(|view| view.get(tiles, 5).cloned()))
     /// })?;
     /// assert_eq!(last, Some(vec![10; 3]));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn take<K: Key, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<V> {
+    pub fn take<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<V> {
         let (store, flags) = (items.0, self.flags.get());
         if flags & (MISSED | FAILED) != 0 {
-            return Err(Stop(None));
+            return Err(Halted(None));
         }
         if flags & PUT != 0 && flags & (ENVIRONMENT | DECLARED) == 0 {
             let (collection, key) = store.name_and_key(&key);
-            return Err(self.fault(Why::GetAfterPut { collection, key }));
+            return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
         }
         let found = self.find(store, &key)?;
-        let slot: &'g Slot<V, Ready<'g>> = found.slot;
+        let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at: *const () = std::ptr::from_ref(slot).cast();
         if flags & DECLARED != 0 && !self.declared.borrow().contains(&at) {
             let (collection, key) = store.name_and_key(&key);
-            return Err(self.fault(Why::Undeclared { collection, key }));
+            return Err(self.fault(FaultCause::Undeclared { collection, key }));
         }
         match slot.state.take() {
             Look::Claimed => {
@@ -250,13 +258,13 @@ impl<'g> Step<'g> {
             }
             Look::Missing | Look::InUse if flags & ENVIRONMENT != 0 => {
                 let (collection, key) = store.name_and_key(&key);
-                Err(self.fault(Why::NotThere { collection, key }))
+                Err(self.fault(FaultCause::NotThere { collection, key }))
             }
-            Look::Missing => Err(self.miss(Missed::Item(&slot.state))),
-            Look::InUse => Err(self.miss(Missed::ToBeLast(store, at))),
+            Look::Missing => Err(self.miss(MissedGet::Item(&slot.state))),
+            Look::InUse => Err(self.miss(MissedGet::ToBeLast(store, at))),
             Look::Kept => {
                 let (collection, key) = store.name_and_key(&key);
-                Err(self.fault(Why::NotCounted { collection, key }))
+                Err(self.fault(FaultCause::NotCounted { collection, key }))
             }
             Look::Exhausted => Err(self.over_get(store, &key)),
         }
@@ -270,14 +278,14 @@ impl<'g> Step<'g> {
     #[inline]
     pub fn put<K, V>(&self, items: ItemCol<'g, K, V>, key: K, value: V) -> StepResult
     where
-        K: Key,
+        K: ItemKey,
         V: Send + Sync,
     {
         self.put_as(items.0, key, value, self.entry.get().number, self.word.get())
     }
 
     #[inline]
-    pub(crate) fn put_as<K: Key, V: Send + Sync>(
+    pub(crate) fn put_as<K: ItemKey, V: Send + Sync>(
         &self,
         store: &'g ItemStore<'g, K, V>,
         key: K,
@@ -293,7 +301,7 @@ impl<'g> Step<'g> {
                 if !woken.is_empty() {
                     woken.for_each(|ready| self.push(ready));
                 }
-                if count == Count::Times(0) {
+                if count == GetCount::Times(0) {
                     store.storage.note_gone(found.place);
                 }
                 Ok(())
@@ -304,28 +312,28 @@ impl<'g> Step<'g> {
     }
 
     #[cold]
-    fn double_put<K: Key, V>(
+    fn double_put<K: ItemKey, V>(
         &self,
         store: &ItemStore<'g, K, V>,
         key: &K,
-        slot: &Slot<V, Ready<'g>>,
+        slot: &ItemSlot<V, ReadyStep<'g>>,
         (maker, word): (usize, u64),
-    ) -> Stop {
-        let name = |entry: &Entry<'g>| entry.made_by(word);
+    ) -> Halted {
+        let name = |entry: &StepEntry<'g>| entry.made_by(word);
         let mine = self.core.entry(maker).map_or_else(Default::default, name);
         let mut steps = [mine, maker_of(slot, self)];
         steps.sort();
         let (collection, text) = store.name_and_key(key);
         let order = FaultOrder {
-            cause: Why::DOUBLE_PUT,
+            cause: FaultCause::DOUBLE_PUT,
             collection: store.number,
             word: ItemStore::<K, V>::order(key),
             step: steps[0].0.clone(),
             tag: format!("{text} {}", steps[0].1),
         };
         self.flags.set(self.flags.get() | FAILED);
-        self.core.fail(Fault { order, why: Why::DoublePut { collection, key: text, steps } });
-        Stop(None)
+        self.core.fail(StepFault { order, why: FaultCause::DoublePut { collection, key: text, steps } });
+        Halted(None)
     }
 
     /// Puts a tag: each step that the collection prescribes becomes ready with it.
@@ -334,7 +342,7 @@ impl<'g> Step<'g> {
     /// If the step has missed an item before and has not returned.
     #[doc(alias = "putt")]
     #[inline]
-    pub fn put_tag<T: Key>(&self, tags: TagCol<'g, T>, tag: T) -> StepResult {
+    pub fn put_tag<T: ItemKey>(&self, tags: TagCol<'g, T>, tag: T) -> StepResult {
         self.begin_effect()?;
         if !tags.0.is_new(&tag) {
             return Ok(());
@@ -342,20 +350,20 @@ impl<'g> Step<'g> {
         let mut steps = tags.0.steps();
         if let Some(mut entry) = steps.next() {
             for next in steps {
-                self.push(Ready { entry, word: to_word(tag.clone()) });
+                self.push(ReadyStep { entry, word: to_word(tag.clone()) });
                 entry = next;
             }
-            self.push(Ready { entry, word: to_word(tag) });
+            self.push(ReadyStep { entry, word: to_word(tag) });
         }
         Ok(())
     }
 
-    /// [`put_tag`](Step::put_tag), by the paper's name.
+    /// [`put_tag`](StepContext::put_tag), by the paper's name.
     ///
     /// # Errors
     /// As for `put_tag`.
     #[inline]
-    pub fn putt<T: Key>(&self, tags: TagCol<'g, T>, tag: T) -> StepResult {
+    pub fn putt<T: ItemKey>(&self, tags: TagCol<'g, T>, tag: T) -> StepResult {
         self.put_tag(tags, tag)
     }
 
@@ -370,9 +378,9 @@ impl<'g> Step<'g> {
     /// # Examples
     /// A parallel loop of the dynamic interface, and an item made in a step:
     /// ```
-    /// use selvedge::cnc::{self, Step, StepResult, schedulers::WorkStealing};
+    /// use selvedge::cnc::{self, StepContext, StepResult, schedulers::Stealing};
     ///
-    /// fn fib<'g>(step: &Step<'g>, n: u64, to: cnc::ItemCol<'g, (), u64>) -> StepResult {
+    /// fn fib<'g>(step: &StepContext<'g>, n: u64, to: cnc::ItemCol<'g, (), u64>) -> StepResult {
     ///     if n < 2 {
     ///         return step.put(to, (), n);
     ///     }
@@ -382,22 +390,22 @@ impl<'g> Step<'g> {
     ///     step.fork(move |step| step.put(to, (), { *step.get(one, ())? + *step.get(two, ())? }))
     /// }
     ///
-    /// # fn main() -> Result<(), cnc::RunError> {
+    /// # fn main() -> Result<(), cnc::GraphError> {
     /// let result = cnc::graph(|graph| {
     ///     let result = graph.item("result");
     ///     graph.initialize(|env| env.fork(move |step| fib(step, 12, result)))?;
-    ///     Ok(graph.run(&WorkStealing::new(2))?.finalize(|view| view.get(result, ()).copied()))
+    ///     Ok(graph.run(&Stealing::new(2))?.finalize(|view| view.get(result, ()).copied()))
     /// })?;
     /// assert_eq!(result, Some(144));
     /// # Ok(())
     /// # }
     /// ```
     #[doc(alias = "forkStep")]
-    pub fn fork(&self, body: impl Fn(&Step<'g>) -> StepResult + Send + 'g) -> StepResult {
+    pub fn fork(&self, body: impl Fn(&StepContext<'g>) -> StepResult + Send + 'g) -> StepResult {
         self.begin_effect()?;
         let body: Box<ForkedBody<'g>> = Box::new(Box::new(body));
         let word = Box::into_raw(body).expose_provenance() as u64;
-        self.push(Ready { entry: self.core.forked(), word });
+        self.push(ReadyStep { entry: self.core.forked(), word });
         Ok(())
     }
 
@@ -406,7 +414,7 @@ impl<'g> Step<'g> {
     /// # Paper
     /// [NCM11 §2.2] `newItemCol`.
     #[doc(alias = "newItemCol")]
-    pub fn items<K: Key + 'g, V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, K, V> {
+    pub fn items<K: ItemKey + 'g, V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, K, V> {
         self.core.add_items(name, Items::hashed())
     }
 
@@ -424,56 +432,56 @@ impl<'g> Step<'g> {
     fn begin_effect(&self) -> StepResult {
         let flags = self.flags.get();
         if flags & (MISSED | FAILED | DECLARES) != 0 {
-            return Err(Stop(None));
+            return Err(Halted(None));
         }
         self.flags.set(if flags & ONCE != 0 { flags } else { flags | PUT });
         Ok(())
     }
 
     #[inline(always)]
-    pub(crate) fn find<'s, K: Key, V>(
+    pub(crate) fn find<'s, K: ItemKey, V>(
         &self,
         store: &'s ItemStore<'g, K, V>,
         key: &K,
-    ) -> StepResult<crate::storage::Found<'s, V, Ready<'g>>> {
+    ) -> StepResult<crate::storage::ItemPlace<'s, V, ReadyStep<'g>>> {
         match store.storage.find(key) {
             Ok(found) => Ok(found),
             Err(NoPlace::Retired) => Err(self.over_get(store, key)),
             Err(NoPlace::Outside) => {
                 let (collection, key) = store.name_and_key(key);
-                Err(self.fault(Why::Outside { collection, key }))
+                Err(self.fault(FaultCause::Outside { collection, key }))
             }
         }
     }
 
     #[cold]
-    fn over_get<K: Key, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Stop {
+    fn over_get<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
         let (collection, key) = store.name_and_key(key);
-        self.fault(Why::OverGet { collection, key })
+        self.fault(FaultCause::OverGet { collection, key })
     }
 
     #[cold]
-    fn miss(&self, missed: Missed<'g>) -> Stop {
+    fn miss(&self, missed: MissedGet<'g>) -> Halted {
         self.flags.set(self.flags.get() | MISSED);
         self.missed.set(Some(missed));
-        Stop(None)
+        Halted(None)
     }
 
     /// Ends the run with a fault of this step.
     #[cold]
-    pub(crate) fn fault(&self, why: Why) -> Stop {
+    pub(crate) fn fault(&self, why: FaultCause) -> Halted {
         let (entry, word) = (self.entry.get(), self.word.get());
         // SAFETY: the word is that of the instance that runs, and is freed after its end only.
         let (order, tag) = unsafe { (entry.code.order(word), entry.code.tag(word)) };
         self.fault_of(entry, order, tag, why)
     }
 
-    pub(crate) fn fault_of(&self, entry: &Entry<'g>, word: u64, tag: String, why: Why) -> Stop {
+    pub(crate) fn fault_of(&self, entry: &StepEntry<'g>, word: u64, tag: String, why: FaultCause) -> Halted {
         self.flags.set(self.flags.get() | FAILED);
         let step = entry.name.clone();
         let order = FaultOrder { cause: why.cause(), collection: entry.number, word, step, tag };
-        self.core.fail(Fault { order, why });
-        Stop(None)
+        self.core.fail(StepFault { order, why });
+        Halted(None)
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
@@ -489,7 +497,7 @@ impl<'g> Step<'g> {
 
     /// Makes a step ready.
     #[inline]
-    pub(crate) fn push(&self, ready: Ready<'g>) {
+    pub(crate) fn push(&self, ready: ReadyStep<'g>) {
         self.made.set(self.made.get() + 1);
         let mut mine = self.ready.borrow_mut();
         mine.push_back(ready);
@@ -503,7 +511,7 @@ impl<'g> Step<'g> {
 
     /// Makes another instance of the running step ready.
     pub(crate) fn push_like_this(&self, word: u64) {
-        self.push(Ready { entry: self.entry.get(), word });
+        self.push(ReadyStep { entry: self.entry.get(), word });
     }
 
     /// Gives the running instance another word, which is a tag.
@@ -516,7 +524,7 @@ impl<'g> Step<'g> {
         self.outlet.as_ref().is_some_and(|outlet| outlet.is_wanted())
     }
 
-    pub(crate) fn current_entry(&self) -> &'g Entry<'g> {
+    pub(crate) fn current_entry(&self) -> &'g StepEntry<'g> {
         self.entry.get()
     }
 
@@ -525,24 +533,24 @@ impl<'g> Step<'g> {
     }
 
     /// Notes that the running instance goes on as another one.
-    pub(crate) fn become_this(&self, ready: &Ready<'g>) {
+    pub(crate) fn become_this(&self, ready: &ReadyStep<'g>) {
         self.entry.set(ready.entry);
         self.word.set(ready.word);
     }
 
     /// Has the running instance wait for an item; its continuation runs then.
-    pub(crate) fn wait_once(&self, state: &'g SlotState<Ready<'g>>) {
+    pub(crate) fn wait_once(&self, state: &'g SlotState<ReadyStep<'g>>) {
         self.flags.set(self.flags.get() | MISSED);
-        self.missed.set(Some(Missed::Item(state)));
+        self.missed.set(Some(MissedGet::Item(state)));
     }
 
     /// What waits if the instance has missed an item.
-    pub(crate) fn set_rest(&self, rest: Ready<'g>) {
+    pub(crate) fn set_rest(&self, rest: ReadyStep<'g>) {
         *self.rest.borrow_mut() = Some(rest);
     }
 
     /// Runs an instance.
-    fn run(&self, ready: Ready<'g>) {
+    fn run(&self, ready: ReadyStep<'g>) {
         self.ran.set(self.ran.get() + 1);
         if self.core.is_cancelled() {
             return;
@@ -555,7 +563,7 @@ impl<'g> Step<'g> {
 
     /// Runs an instance; returns it if it missed an item that is there now.
     #[inline]
-    fn run_once(&self, ready: Ready<'g>) -> Option<Ready<'g>> {
+    fn run_once(&self, ready: ReadyStep<'g>) -> Option<ReadyStep<'g>> {
         let (entry, word) = ready.into_parts();
         self.entry.set(entry);
         self.word.set(word);
@@ -577,15 +585,15 @@ impl<'g> Step<'g> {
     /// Frees the tag of an instance that has ended, and returns its claims. Both may run
     /// destructors of the program's.
     #[inline(never)]
-    fn end_with_drops(&self, entry: &'g Entry<'g>, word: u64) {
+    fn end_with_drops(&self, entry: &'g StepEntry<'g>, word: u64) {
         let end = panic::catch_unwind(AssertUnwindSafe(|| {
             if !entry.takes_word {
-                drop(Ready { entry, word });
+                drop(ReadyStep { entry, word });
             }
             self.give_back();
         }));
         if let Err(panic) = end {
-            self.fault_of(entry, 0, NO_TAG.to_owned(), Why::Panicked(message(&*panic)));
+            self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)));
         }
     }
 
@@ -602,42 +610,46 @@ impl<'g> Step<'g> {
     /// What becomes of an instance that has not come to its end.
     #[cold]
     #[inline(never)]
-    fn end_badly(&self, entry: &'g Entry<'g>, end: std::thread::Result<StepResult>) -> Option<Ready<'g>> {
+    fn end_badly(
+        &self,
+        entry: &'g StepEntry<'g>,
+        end: std::thread::Result<StepResult>,
+    ) -> Option<ReadyStep<'g>> {
         let rest = self.rest.take();
-        let this = if entry.takes_word { rest } else { Some(Ready { entry, word: self.word.get() }) };
+        let this = if entry.takes_word { rest } else { Some(ReadyStep { entry, word: self.word.get() }) };
         for claim in self.claims.borrow_mut().drain(..) {
             claim.items.unclaim(&claim);
         }
         let missed = self.missed.take();
         match end {
             Err(panic) => {
-                self.fault(Why::Panicked(message(&*panic)));
+                self.fault(FaultCause::Panicked(message(&*panic)));
                 return None;
             }
             _ if self.flags.get() & FAILED != 0 => return None,
-            Ok(Err(Stop(Some(error)))) => {
-                self.fault(Why::Error(*error));
+            Ok(Err(Halted(Some(error)))) => {
+                self.fault(FaultCause::Error(*error));
                 return None;
             }
             _ => {}
         }
         let (Some(missed), Some(this)) = (missed, this) else {
-            self.fault(Why::Foreign);
+            self.fault(FaultCause::Foreign);
             return None;
         };
         if let Some((_, misses)) = self.counts.borrow_mut().get_mut(entry.number) {
             *misses += 1;
         }
         match missed {
-            Missed::Item(state) => state.wait(Waiter::new(this)).err().map(|waiter| waiter.ready),
-            Missed::ToBeLast(items, slot) => items.wait_as_last(slot, this).err(),
+            MissedGet::Item(state) => state.wait(SuspendedStep::new(this)).err().map(|waiter| waiter.ready),
+            MissedGet::ToBeLast(items, slot) => items.wait_as_last(slot, this).err(),
         }
     }
 
     /// Runs code of the environment.
     pub(crate) fn environment<A>(
         core: &'g Core<'g>,
-        work: impl FnOnce(&Step<'g>) -> StepResult<A>,
+        work: impl FnOnce(&StepContext<'g>) -> StepResult<A>,
     ) -> Option<A> {
         let worker = Worker::new(core, None);
         let step = &worker.0;
@@ -646,8 +658,8 @@ impl<'g> Step<'g> {
         step.give_back();
         match end {
             Ok(answer) if step.flags.get() & (MISSED | FAILED) == 0 => Some(answer),
-            Err(Stop(Some(error))) => {
-                step.fault(Why::Error(*error));
+            Err(Halted(Some(error))) => {
+                step.fault(FaultCause::Error(*error));
                 None
             }
             _ => None,
@@ -655,19 +667,19 @@ impl<'g> Step<'g> {
     }
 }
 
-impl fmt::Debug for Step<'_> {
+impl fmt::Debug for StepContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Step({})", self.entry.get().name)
+        write!(f, "StepContext({})", self.entry.get().name)
     }
 }
 
 /// The items that a step will get, as it declares them; see
 /// [`prescribe_depends`](crate::Graph::prescribe_depends).
 #[derive(Debug)]
-pub struct Needs<'s, 'g>(&'s Step<'g>);
+pub struct Needs<'s, 'g>(&'s StepContext<'g>);
 
 impl<'s, 'g> Needs<'s, 'g> {
-    pub(crate) fn of(step: &'s Step<'g>) -> Needs<'s, 'g> {
+    pub(crate) fn of(step: &'s StepContext<'g>) -> Needs<'s, 'g> {
         Needs(step)
     }
 
@@ -676,15 +688,15 @@ impl<'s, 'g> Needs<'s, 'g> {
     /// # Errors
     /// If the item is not there yet. The step is to return the error, and declares again when the
     /// item is there.
-    pub fn on<K: Key, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult {
+    pub fn on<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult {
         let step = self.0;
         if step.flags.get() & (MISSED | FAILED) != 0 {
-            return Err(Stop(None));
+            return Err(Halted(None));
         }
         let found = step.find(items.0, &key)?;
-        let slot: &'g Slot<V, Ready<'g>> = found.slot;
+        let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         if !slot.state.was_put() {
-            return Err(step.miss(Missed::Item(&slot.state)));
+            return Err(step.miss(MissedGet::Item(&slot.state)));
         }
         step.declared.borrow_mut().push(std::ptr::from_ref(slot).cast());
         Ok(())
@@ -694,28 +706,28 @@ impl<'s, 'g> Needs<'s, 'g> {
 /// A worker of a run: it runs steps, and holds those that they make ready until the
 /// [`Scheduler`](crate::schedulers::Scheduler) takes them.
 #[derive(Debug)]
-pub struct Worker<'g>(Step<'g>);
+pub struct Worker<'g>(StepContext<'g>);
 
 impl<'g> Worker<'g> {
     pub(crate) fn new(core: &'g Core<'g>, outlet: Option<Arc<dyn Outlet<'g> + 'g>>) -> Worker<'g> {
-        Worker(Step::new(core, outlet))
+        Worker(StepContext::new(core, outlet))
     }
 
     /// Runs a step, to its end or until it waits for an item.
     #[inline]
-    pub fn run(&mut self, ready: Ready<'g>) {
+    pub fn run(&mut self, ready: ReadyStep<'g>) {
         self.0.run(ready);
     }
 
     /// Takes the step that became ready last.
     #[inline]
-    pub fn newest(&mut self) -> Option<Ready<'g>> {
+    pub fn newest(&mut self) -> Option<ReadyStep<'g>> {
         self.0.ready.get_mut().pop_back()
     }
 
     /// Takes the step that became ready first.
     #[inline]
-    pub fn oldest(&mut self) -> Option<Ready<'g>> {
+    pub fn oldest(&mut self) -> Option<ReadyStep<'g>> {
         self.0.ready.get_mut().pop_front()
     }
 
@@ -746,7 +758,7 @@ impl Canceller {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::cnc::{self, RunError, schedulers::Sequential};
+    /// use selvedge::cnc::{self, GraphError, schedulers::OneByOne};
     ///
     /// let end = cnc::graph(|graph| {
     ///     let tags = graph.tags::<u64>("numbers");
@@ -758,9 +770,9 @@ impl Canceller {
     ///         step.put_tag(tags, n + 1)
     ///     });
     ///     graph.initialize(|env| env.put_tag(tags, 0))?;
-    ///     graph.run(&Sequential).map(|_| ())
+    ///     graph.run(&OneByOne).map(|_| ())
     /// });
-    /// assert!(matches!(end, Err(RunError::Cancelled)));
+    /// assert!(matches!(end, Err(GraphError::Cancelled)));
     /// ```
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);

@@ -6,9 +6,9 @@
 use std::iter;
 use std::ptr;
 
-use crate::key::{Grid, Key, Lengths, fold, hash_of, is_word};
+use crate::key::{AxisLengths, Grid, ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
-use crate::slot::Slot;
+use crate::slot::ItemSlot;
 
 /// The number of items in a page.
 const PAGE: usize = 1024;
@@ -16,15 +16,11 @@ const PAGE: usize = 1024;
 /// The number of parts of a hashed storage. Each has a lock for those that add keys.
 const SHARDS: usize = 16;
 
-/// The page of a place was given back, because all its items are gone.
-#[derive(Debug)]
-struct Retired;
-
 /// How the keys of a grid become places, without the bound on `K` that creation needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape<K> {
-    lengths: Lengths,
-    at: fn(&Lengths, usize) -> K,
+    lengths: AxisLengths,
+    at: fn(&AxisLengths, usize) -> K,
 }
 
 impl<K: Grid> Shape<K> {
@@ -42,20 +38,20 @@ impl<K> Shape<K> {
 /// The places of the items of one collection.
 #[derive(Debug)]
 pub(crate) enum Storage<K, V, R> {
-    Dense(Shape<K>, Box<[Slot<V, R>]>),
+    Dense(Shape<K>, Box<[ItemSlot<V, R>]>),
     Paged(Shape<K>, Pages<V, R>),
-    Table(Table<K, V, R>),
+    ItemTable(ItemTable<K, V, R>),
 }
 
 /// A place of an item that stays while it is used.
-pub(crate) struct Found<'s, V, R> {
-    pub(crate) slot: &'s Slot<V, R>,
+pub(crate) struct ItemPlace<'s, V, R> {
+    pub(crate) slot: &'s ItemSlot<V, R>,
     /// For [`Storage::note_gone`].
     pub(crate) place: usize,
-    page: Option<&'s Page<V, R>>,
+    page: Option<&'s ItemPage<V, R>>,
 }
 
-impl<V, R> Drop for Found<'_, V, R> {
+impl<V, R> Drop for ItemPlace<'_, V, R> {
     #[inline]
     fn drop(&mut self) {
         if let Some(page) = self.page {
@@ -71,9 +67,9 @@ pub(crate) enum NoPlace {
     Retired,
 }
 
-impl<K: Key, V, R> Storage<K, V, R> {
+impl<K: ItemKey, V, R> Storage<K, V, R> {
     pub(crate) fn dense(shape: Shape<K>) -> Self {
-        let slots = iter::repeat_with(Slot::new).take(shape.places()).collect();
+        let slots = iter::repeat_with(ItemSlot::new).take(shape.places()).collect();
         Storage::Dense(shape, slots)
     }
 
@@ -83,29 +79,29 @@ impl<K: Key, V, R> Storage<K, V, R> {
     }
 
     pub(crate) fn table() -> Self {
-        Storage::Table(Table::new())
+        Storage::ItemTable(ItemTable::new())
     }
 
     /// The place of a key, which is made if need be.
     #[inline(always)]
-    pub(crate) fn find(&self, key: &K) -> Result<Found<'_, V, R>, NoPlace> {
+    pub(crate) fn find(&self, key: &K) -> Result<ItemPlace<'_, V, R>, NoPlace> {
         match self {
             Storage::Dense(shape, slots) => {
                 let place = key.place(&shape.lengths).ok_or(NoPlace::Outside)?;
-                Ok(Found { slot: &slots[place], place, page: None })
+                Ok(ItemPlace { slot: &slots[place], place, page: None })
             }
-            Storage::Table(table) => Ok(Found { slot: table.find(key), place: 0, page: None }),
+            Storage::ItemTable(table) => Ok(ItemPlace { slot: table.find(key), place: 0, page: None }),
             Storage::Paged(shape, pages) => {
                 let place = key.place(&shape.lengths).ok_or(NoPlace::Outside)?;
-                pages.find(place).map_err(|Retired| NoPlace::Retired)
+                pages.find(place).ok_or(NoPlace::Retired)
             }
         }
     }
 
     /// The place of a key if the key has one.
-    pub(crate) fn look(&self, key: &K) -> Option<Found<'_, V, R>> {
+    pub(crate) fn look(&self, key: &K) -> Option<ItemPlace<'_, V, R>> {
         match self {
-            Storage::Table(table) => table.look(key).map(|slot| Found { slot, place: 0, page: None }),
+            Storage::ItemTable(table) => table.look(key).map(|slot| ItemPlace { slot, place: 0, page: None }),
             _ => self.find(key).ok(),
         }
     }
@@ -119,7 +115,7 @@ impl<K: Key, V, R> Storage<K, V, R> {
 
     /// Calls `see` with every key that has a place, in no order if the storage is hashed. No worker
     /// may run meanwhile.
-    pub(crate) fn each<'s>(&'s self, mut see: impl FnMut(K, &'s Slot<V, R>)) {
+    pub(crate) fn each<'s>(&'s self, mut see: impl FnMut(K, &'s ItemSlot<V, R>)) {
         match self {
             Storage::Dense(shape, slots) => {
                 for (place, slot) in slots.iter().enumerate() {
@@ -129,33 +125,33 @@ impl<K: Key, V, R> Storage<K, V, R> {
             Storage::Paged(shape, pages) => {
                 pages.each(|place, slot| see((shape.at)(&shape.lengths, place), slot));
             }
-            Storage::Table(table) => table.each(|key, slot| see(key.clone(), slot)),
+            Storage::ItemTable(table) => table.each(|key, slot| see(key.clone(), slot)),
         }
     }
 
     /// Whether [`each`](Storage::each) goes in the order of the keys.
     pub(crate) fn is_ordered(&self) -> bool {
-        !matches!(self, Storage::Table(_))
+        !matches!(self, Storage::ItemTable(_))
     }
 
     /// Drops all values and waiters.
     pub(crate) fn empty(&mut self) {
         match self {
-            Storage::Dense(_, slots) => slots.iter_mut().for_each(Slot::empty),
+            Storage::Dense(_, slots) => slots.iter_mut().for_each(ItemSlot::empty),
             Storage::Paged(_, pages) => pages.empty(),
-            Storage::Table(table) => table.empty(),
+            Storage::ItemTable(table) => table.empty(),
         }
     }
 }
 
 /// A part of a paged storage.
 #[derive(Debug)]
-struct Page<V, R> {
+struct ItemPage<V, R> {
     /// How many users look at the page now. The page is used for other keys only while it is 0.
     users: AtomicUsize,
     /// How many of its items are gone.
     gone: AtomicUsize,
-    slots: Box<[Slot<V, R>]>,
+    slots: Box<[ItemSlot<V, R>]>,
 }
 
 /// Pages that are made on the first touch, and used again when all their items are gone.
@@ -169,27 +165,27 @@ struct Page<V, R> {
 #[derive(Debug)]
 pub(crate) struct Pages<V, R> {
     /// Null for a page that was not touched yet.
-    directory: Box<[AtomicPtr<Page<V, R>>]>,
+    directory: Box<[AtomicPtr<ItemPage<V, R>>]>,
     /// A page that stands for those that were retired.
-    retired: Box<Page<V, R>>,
-    pool: Mutex<Pool<V, R>>,
+    retired: Box<ItemPage<V, R>>,
+    pool: Mutex<PagePool<V, R>>,
 }
 
 #[derive(Debug)]
-struct Pool<V, R> {
-    all: Vec<*mut Page<V, R>>,
-    free: Vec<*mut Page<V, R>>,
+struct PagePool<V, R> {
+    all: Vec<*mut ItemPage<V, R>>,
+    free: Vec<*mut ItemPage<V, R>>,
 }
 
 // SAFETY: the pointers are those of boxes that the pool owns.
-unsafe impl<V: Send, R: Send> Send for Pool<V, R> {}
+unsafe impl<V: Send, R: Send> Send for PagePool<V, R> {}
 
-impl<V, R> Page<V, R> {
-    fn new(places: usize) -> Page<V, R> {
-        Page {
+impl<V, R> ItemPage<V, R> {
+    fn new(places: usize) -> ItemPage<V, R> {
+        ItemPage {
             users: AtomicUsize::new(0),
             gone: AtomicUsize::new(0),
-            slots: iter::repeat_with(Slot::new).take(places).collect(),
+            slots: iter::repeat_with(ItemSlot::new).take(places).collect(),
         }
     }
 }
@@ -198,15 +194,16 @@ impl<V, R> Pages<V, R> {
     fn new(places: usize) -> Pages<V, R> {
         let directory =
             iter::repeat_with(|| AtomicPtr::new(ptr::null_mut())).take(places.div_ceil(PAGE)).collect();
-        let pool = Mutex::new(Pool { all: Vec::new(), free: Vec::new() });
-        Pages { directory, retired: Box::new(Page::new(0)), pool }
+        let pool = Mutex::new(PagePool { all: Vec::new(), free: Vec::new() });
+        Pages { directory, retired: Box::new(ItemPage::new(0)), pool }
     }
 
-    fn retired(&self) -> *mut Page<V, R> {
+    fn retired(&self) -> *mut ItemPage<V, R> {
         ptr::from_ref(&*self.retired).cast_mut()
     }
 
-    fn find(&self, place: usize) -> Result<Found<'_, V, R>, Retired> {
+    /// The place, unless its page was given back.
+    fn find(&self, place: usize) -> Option<ItemPlace<'_, V, R>> {
         let entry = &self.directory[place / PAGE];
         loop {
             let mut at = entry.load(Ordering::SeqCst);
@@ -214,21 +211,21 @@ impl<V, R> Pages<V, R> {
                 at = self.make(entry);
             }
             if at == self.retired() {
-                return Err(Retired);
+                return None;
             }
             // SAFETY: `make` is the only source of the other pointers. A page is freed with `self`
             // alone.
             let page = unsafe { &*at };
             page.users.fetch_add(1, Ordering::SeqCst);
-            let found = Found { slot: &page.slots[place % PAGE], place, page: Some(page) };
+            let found = ItemPlace { slot: &page.slots[place % PAGE], place, page: Some(page) };
             if entry.load(Ordering::SeqCst) == at {
-                return Ok(found);
+                return Some(found);
             }
         }
     }
 
     #[cold]
-    fn make(&self, entry: &AtomicPtr<Page<V, R>>) -> *mut Page<V, R> {
+    fn make(&self, entry: &AtomicPtr<ItemPage<V, R>>) -> *mut ItemPage<V, R> {
         let mut pool = lock(&self.pool);
         let there = entry.load(Ordering::SeqCst);
         if !there.is_null() {
@@ -247,7 +244,7 @@ impl<V, R> Pages<V, R> {
                 page
             }
             None => {
-                let page = Box::into_raw(Box::new(Page::new(PAGE)));
+                let page = Box::into_raw(Box::new(ItemPage::new(PAGE)));
                 pool.all.push(page);
                 page
             }
@@ -271,7 +268,7 @@ impl<V, R> Pages<V, R> {
         }
     }
 
-    fn each<'s>(&'s self, mut see: impl FnMut(usize, &'s Slot<V, R>)) {
+    fn each<'s>(&'s self, mut see: impl FnMut(usize, &'s ItemSlot<V, R>)) {
         for (number, entry) in self.directory.iter().enumerate() {
             let at = entry.load(Ordering::Acquire);
             if !at.is_null() && at != self.retired() {
@@ -285,7 +282,7 @@ impl<V, R> Pages<V, R> {
     fn empty(&mut self) {
         for &page in &lock(&self.pool).all {
             // SAFETY: the storage is borrowed mutably, so no user is left.
-            unsafe { &mut *page }.slots.iter_mut().for_each(Slot::empty);
+            unsafe { &mut *page }.slots.iter_mut().for_each(ItemSlot::empty);
         }
     }
 }
@@ -305,7 +302,7 @@ impl<V, R> Drop for Pages<V, R> {
 /// reader may go through an old table; it then does not find the newest keys, takes the lock, and
 /// looks again.
 #[derive(Debug)]
-pub(crate) struct Table<K, V, R> {
+pub(crate) struct ItemTable<K, V, R> {
     shards: Box<[Shard<K, V, R>]>,
 }
 
@@ -330,28 +327,28 @@ unsafe impl<K: Send, V: Send, R: Send> Send for Growing<K, V, R> {}
 #[derive(Debug)]
 struct Keyed<K, V, R> {
     key: K,
-    slot: Slot<V, R>,
+    slot: ItemSlot<V, R>,
 }
 
 #[derive(Debug)]
 struct Entries<K, V, R> {
-    entries: Box<[Entry<K, V, R>]>,
+    entries: Box<[TableEntry<K, V, R>]>,
 }
 
 #[derive(Debug)]
-struct Entry<K, V, R> {
+struct TableEntry<K, V, R> {
     /// Null in an entry without a key. Written last.
     item: AtomicPtr<Keyed<K, V, R>>,
     word: crate::primitives::AtomicU64,
 }
 
-impl<K: Key, V, R> Table<K, V, R> {
+impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     fn new() -> Self {
         let shard = || Shard {
             current: AtomicPtr::new(ptr::null_mut()),
             growing: Mutex::new(Growing { keys: 0, tables: Vec::new(), blocks: Vec::new() }),
         };
-        Table { shards: iter::repeat_with(shard).take(SHARDS).collect() }
+        ItemTable { shards: iter::repeat_with(shard).take(SHARDS).collect() }
     }
 
     #[inline]
@@ -360,7 +357,7 @@ impl<K: Key, V, R> Table<K, V, R> {
     }
 
     #[inline]
-    fn find(&self, key: &K) -> &Slot<V, R> {
+    fn find(&self, key: &K) -> &ItemSlot<V, R> {
         let word = Self::word(key);
         let spread = fold(word);
         let shard = &self.shards[spread as usize % SHARDS];
@@ -370,13 +367,13 @@ impl<K: Key, V, R> Table<K, V, R> {
         }
     }
 
-    fn look(&self, key: &K) -> Option<&Slot<V, R>> {
+    fn look(&self, key: &K) -> Option<&ItemSlot<V, R>> {
         let word = Self::word(key);
         let spread = fold(word);
         self.shards[spread as usize % SHARDS].look(word, spread, key)
     }
 
-    fn each<'s>(&'s self, mut see: impl FnMut(&'s K, &'s Slot<V, R>)) {
+    fn each<'s>(&'s self, mut see: impl FnMut(&'s K, &'s ItemSlot<V, R>)) {
         for shard in &self.shards {
             let at = shard.current.load(Ordering::Acquire);
             if at.is_null() {
@@ -404,10 +401,12 @@ impl<K: Key, V, R> Table<K, V, R> {
     }
 }
 
-impl<K: Key, V, R> Entries<K, V, R> {
+impl<K: ItemKey, V, R> Entries<K, V, R> {
     fn new(entries: usize) -> Self {
-        let entry =
-            || Entry { item: AtomicPtr::new(ptr::null_mut()), word: crate::primitives::AtomicU64::new(0) };
+        let entry = || TableEntry {
+            item: AtomicPtr::new(ptr::null_mut()),
+            word: crate::primitives::AtomicU64::new(0),
+        };
         Entries { entries: iter::repeat_with(entry).take(entries).collect() }
     }
 
@@ -420,7 +419,7 @@ impl<K: Key, V, R> Entries<K, V, R> {
         (at + 1) & (self.entries.len() - 1)
     }
 
-    /// Adds an item whose key is not here. There is room.
+    /// Adds an item. Its key is not here yet, and there is room.
     fn add(&self, word: u64, spread: u64, item: *mut Keyed<K, V, R>) {
         let mut at = self.first(spread);
         while !self.entries[at].item.load(Ordering::Relaxed).is_null() {
@@ -431,9 +430,9 @@ impl<K: Key, V, R> Entries<K, V, R> {
     }
 }
 
-impl<K: Key, V, R> Shard<K, V, R> {
+impl<K: ItemKey, V, R> Shard<K, V, R> {
     #[inline]
-    fn look(&self, word: u64, spread: u64, key: &K) -> Option<&Slot<V, R>> {
+    fn look(&self, word: u64, spread: u64, key: &K) -> Option<&ItemSlot<V, R>> {
         let at = self.current.load(Ordering::Acquire);
         if at.is_null() {
             return None;
@@ -460,7 +459,7 @@ impl<K: Key, V, R> Shard<K, V, R> {
     }
 
     #[cold]
-    fn add(&self, word: u64, spread: u64, key: &K) -> &Slot<V, R> {
+    fn add(&self, word: u64, spread: u64, key: &K) -> &ItemSlot<V, R> {
         let key = key.clone();
         let mut growing = lock(&self.growing);
         if let Some(slot) = self.look(word, spread, &key) {
@@ -494,7 +493,7 @@ impl<K: Key, V, R> Shard<K, V, R> {
         // SAFETY: the block has room for one more item, and never more than its capacity. No
         // reference to the items before is made, because workers use them.
         let item = unsafe { block.as_mut_ptr().add(block.len()) };
-        block.push(Keyed { key, slot: Slot::new() });
+        block.push(Keyed { key, slot: ItemSlot::new() });
         // SAFETY: the table is the current one, which is freed with the shard alone.
         unsafe { &*self.current.load(Ordering::Relaxed) }.add(word, spread, item);
         // SAFETY: as in `look`.

@@ -260,6 +260,7 @@ mod guide {
         Threads = "threads.md",
         Sharing = "sharing.md",
         Transactions = "transactions.md",
+        Graphs = "cnc.md",
         Structure = "structure.md",
         Io = "io.md",
         Pipelines = "pipelines.md",

@@ -6,7 +6,7 @@
 //! session and puts it back. All else is in functions of its own, which are not inlined.
 
 use crate::condition::{AttemptConditions, ToWake, WakeCondition};
-use crate::engine::{Conflict, Engine, Waiting, read_in_turn};
+use crate::engine::{Conflict, Engine, HasWaiters, read_in_turn};
 use crate::log::BranchMark;
 use crate::nodes;
 use crate::reads::ReadEntry;
@@ -183,7 +183,8 @@ impl<E: Engine> AttemptState<E> {
         E::read(&mut self.engine, log, inner).map_err(|conflict| self.stop(conflict))
     }
 
-    /// A read of a variable that the attempt has perhaps written; or in a turn, or after a conflict.
+    /// A read of a variable that the attempt has perhaps written; or in a turn, or after a
+    /// conflict.
     #[inline(never)]
     fn load_with_search(&mut self, inner: Borrowed<'_>) -> Tried<*mut ()> {
         let log = &mut self.session.log;
@@ -229,7 +230,7 @@ impl<E: Engine> AttemptState<E> {
         if !self.session.log.is_ordinary() {
             return self.commit_unordinary();
         }
-        let Waiting(is_waited_for) = E::commit(&mut self.engine, &mut self.session)?;
+        let HasWaiters(is_waited_for) = E::commit(&mut self.engine, &mut self.session)?;
         if is_waited_for {
             return Ok(Some(self.end_with_rest()));
         }

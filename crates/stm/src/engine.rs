@@ -39,18 +39,18 @@ pub(crate) struct Conflict;
 
 /// Whether transactions wait for a variable that a commit has written: its `found` has `WAITERS`.
 #[must_use]
-pub(crate) struct Waiting(pub(crate) bool);
+pub(crate) struct HasWaiters(pub(crate) bool);
 
-impl Waiting {
+impl HasWaiters {
     /// What a commit has found in the words of its variables, all of them in one number.
     #[inline(always)]
-    fn among(found: u64) -> Waiting {
-        Waiting(found & WAITERS != 0)
+    fn among(found: u64) -> HasWaiters {
+        HasWaiters(found & WAITERS != 0)
     }
 }
 
 pub(crate) mod sealed {
-    use super::{Borrowed, CommitTurn, Conflict, Inner, Log, Session, Waiting};
+    use super::{Borrowed, CommitTurn, Conflict, HasWaiters, Inner, Log, Session};
 
     #[expect(unnameable_types, reason = "the engines rely on the log and on the words of variables")]
     #[expect(private_interfaces, reason = "as above")]
@@ -70,8 +70,8 @@ pub(crate) mod sealed {
             None
         }
 
-        /// What a read of a variable notes in the log, and the value. `None` if there is more to do:
-        /// then the caller calls `read`.
+        /// What a read of a variable notes in the log, and the value. `None` if there is more to
+        /// do: then the caller calls `read`.
         ///
         /// The attempt has not written the variable, and has no `turn`. The caller notes the read.
         fn glance(attempt: &mut Self::Attempt, log: &Log, inner: &Inner) -> Option<(u64, *mut ())>;
@@ -92,7 +92,7 @@ pub(crate) mod sealed {
         /// Compares the reads of the log and publishes its writes, at one moment. The replaced
         /// nodes are unlinked. With an error there is no effect, and no variable is locked. An
         /// attempt without a turn has nothing to release after its commit.
-        fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<Waiting, Conflict>;
+        fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<HasWaiters, Conflict>;
 
         /// Step 2. of `wait.rs`: sets `WAITERS`, and tells whether the variable is as it was read.
         /// The caller has the lock of the variable's list.
@@ -218,7 +218,7 @@ fn unlock(writes: &[WriteEntry]) {
 /// Publishes the values of the log's writes, and unlocks each variable with the new version. The
 /// caller has locked all of them.
 #[inline(always)]
-fn publish(session: &mut Session, new: u64) -> Waiting {
+fn publish(session: &mut Session, new: u64) -> HasWaiters {
     let mut found = 0;
     for write in &session.log.writes {
         store_value(write, &mut session.unlinked);
@@ -226,7 +226,7 @@ fn publish(session: &mut Session, new: u64) -> Waiting {
         unsafe { write.inner.as_ref() }.word.store(new, Ordering::Release);
         found |= write.found;
     }
-    Waiting::among(found)
+    HasWaiters::among(found)
 }
 
 /// Stores the value of a write, and unlinks the node that it replaces. No other commit stores to

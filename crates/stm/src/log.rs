@@ -39,8 +39,8 @@ pub(crate) struct Log {
     superseded: Vec<(*mut (), Free)>,
 }
 
-// SAFETY: an attempt stays on its OS thread, because `Tx` is not `Send`. `Attempt::close` empties
-// the log before the session may go to another OS thread.
+// SAFETY: an attempt stays on its OS thread, because `Tx` is not `Send`. The end of an attempt
+// empties the log before the session may go to another OS thread.
 unsafe impl Send for Log {}
 
 /// The state of a log at the begin of a branch.
@@ -226,7 +226,7 @@ impl Log {
         self.has_more = true;
     }
 
-    /// Empties the log of an ordinary attempt, whose nodes are published.
+    /// Empties the log of an ordinary attempt. All its nodes are published.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.writes.clear();

@@ -66,7 +66,7 @@ impl<T> Drop for Memory<T> {
         let is_kept = const { place::<T>() }
             .is_some_and(|place| session::with_kept(|session| session.spare.keep(place, node)) == Some(true));
         if !is_kept {
-            // SAFETY: the box of `free`, whose value has been dropped.
+            // SAFETY: the box of `free`. Its value has been dropped.
             drop(unsafe { Box::from_raw(self.0.cast::<std::mem::MaybeUninit<T>>().as_ptr()) });
         }
     }

@@ -1,4 +1,4 @@
-//! Running a transaction until it commits: [`atomically`] and the like.
+//! RunningTx a transaction until it commits: [`atomically`] and the like.
 
 use crate::attempt::{Attempted, attempt};
 use crate::engine::{Engine, Versioned};
@@ -192,7 +192,7 @@ fn run<E: Engine, R, X, O>(
     output: impl Fn(Result<R, X>) -> O,
     place: &'static Location<'static>,
 ) -> impl Future<Output = O> {
-    Running {
+    RunningTx {
         body,
         output,
         pause,
@@ -207,10 +207,10 @@ fn run<E: Engine, R, X, O>(
 ///
 /// It is no `async` block, because a transaction that commits at its first attempt then has no
 /// state to store but its fields.
-struct Running<E, R, X, B, O, P, W> {
+struct RunningTx<E, R, X, B, O, P, W> {
     body: B,
     output: O,
-    /// Makes `paused`. The function [`pause`], whose future has no name.
+    /// Makes `paused`. It is the function [`pause`]; the type of its future has no name.
     pause: P,
     /// Pinned. What the thread does before the next attempt. Dropped by this type's `drop`, which
     /// has less to do when there is none.
@@ -222,24 +222,24 @@ struct Running<E, R, X, B, O, P, W> {
 }
 
 /// What a thread does between two attempts.
-enum Pause {
+enum BetweenAttempts {
     Wait(Registration, &'static Location<'static>),
     Yield,
 }
 
-async fn pause(pause: Pause) {
+async fn pause(pause: BetweenAttempts) {
     match pause {
-        Pause::Wait(registration, place) => registration.woken(place).await,
-        Pause::Yield => yield_now().await,
+        BetweenAttempts::Wait(registration, place) => registration.woken(place).await,
+        BetweenAttempts::Yield => yield_now().await,
     }
 }
 
-impl<E, R, X, B, O, P: Fn(Pause) -> W, W> Running<E, R, X, B, O, P, W> {
+impl<E, R, X, B, O, P: Fn(BetweenAttempts) -> W, W> RunningTx<E, R, X, B, O, P, W> {
     #[cold]
     #[inline(never)]
     fn wait(&mut self, registration: Registration) {
         self.conflicts = 0;
-        self.set_paused(Pause::Wait(registration, self.place));
+        self.set_paused(BetweenAttempts::Wait(registration, self.place));
     }
 
     /// Spins, or yields after several conflicts in a row.
@@ -248,7 +248,7 @@ impl<E, R, X, B, O, P: Fn(Pause) -> W, W> Running<E, R, X, B, O, P, W> {
     fn meet_conflict(&mut self) {
         match self.conflicts {
             few @ ..SPINS => (0..1 << few).for_each(|_| std::hint::spin_loop()),
-            _ => self.set_paused(Pause::Yield),
+            _ => self.set_paused(BetweenAttempts::Yield),
         }
         self.conflicts += 1;
     }
@@ -258,15 +258,15 @@ impl<E, R, X, B, O, P: Fn(Pause) -> W, W> Running<E, R, X, B, O, P, W> {
     #[inline(never)]
     fn yield_to_turn(&mut self) {
         relax();
-        self.set_paused(Pause::Yield);
+        self.set_paused(BetweenAttempts::Yield);
     }
 
-    fn set_paused(&mut self, pause: Pause) {
+    fn set_paused(&mut self, pause: BetweenAttempts) {
         *self.paused = Some((self.pause)(pause));
     }
 }
 
-impl<E, R, X, B, O, P, W> Drop for Running<E, R, X, B, O, P, W> {
+impl<E, R, X, B, O, P, W> Drop for RunningTx<E, R, X, B, O, P, W> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.paused.is_some() {
@@ -282,12 +282,12 @@ fn drop_paused<W>(paused: &mut Option<W>) {
     *paused = None;
 }
 
-impl<E, R, X, T, B, O, P, W> Future for Running<E, R, X, B, O, P, W>
+impl<E, R, X, T, B, O, P, W> Future for RunningTx<E, R, X, B, O, P, W>
 where
     E: Engine,
     B: FnMut(&Tx<E>) -> Result<R, Abort<X>>,
     O: Fn(Result<R, X>) -> T,
-    P: Fn(Pause) -> W,
+    P: Fn(BetweenAttempts) -> W,
     W: Future<Output = ()>,
 {
     type Output = T;

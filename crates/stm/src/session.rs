@@ -216,8 +216,8 @@ impl Session {
 #[cfg(not(loom))]
 thread_local! {
     /// The session that this OS thread keeps for its next transaction. Null while a transaction has
-    /// it; [`ENDED`] when the OS thread ends. Without a destructor, so that an access has nothing to
-    /// check.
+    /// it; [`ENDED`] when the OS thread ends. Without a destructor, so that an access has nothing
+    /// to check.
     static KEPT: Cell<*mut Session> = const { Cell::new(null_mut()) };
     /// Destructors of values run.
     static FREES: Cell<bool> = const { Cell::new(false) };

@@ -17,10 +17,10 @@ use std::sync::Arc;
 /// memory for each node, where one through variables of type `TVar<Option<Arc<Node>>>` touches
 /// three.
 ///
-/// A `TNode` owns its node; clones own the same one. A link owns the node that it leads to. The node
-/// is dropped some time after its last owner, when no transaction can have a reference to it. Nodes
-/// that own each other in a ring are never dropped. A transaction sees the node of a link as a
-/// [`TNodeRef`], and a link as a [`TLinkRef`]. The link that leads into the structure is a
+/// A `TNode` owns its node; clones own the same one. A link owns the node that it leads to. The
+/// node is dropped some time after its last owner, when no transaction can have a reference to it.
+/// Nodes that own each other in a ring are never dropped. A transaction sees the node of a link as
+/// a [`TNodeRef`], and a link as a [`TLinkRef`]. The link that leads into the structure is a
 /// [`TLink`].
 ///
 /// # Paper

@@ -82,8 +82,8 @@ impl<E: Engine> Tx<E> {
     ///
     /// # Complexity
     /// One registration for each variable read, which ends in constant time; with
-    /// [predicates](Tx::wait_for), in as many steps as others wait for the variable with predicates.
-    /// A commit of variables for which no transaction waits does nothing for this.
+    /// [predicates](Tx::wait_for), in as many steps as others wait for the variable with
+    /// predicates. A commit of variables for which no transaction waits does nothing for this.
     ///
     /// # Examples
     /// ```

@@ -74,8 +74,8 @@ fn lock_surely(inner: &Inner) -> u64 {
 impl Drop for CommitTurn {
     fn drop(&mut self) {
         for (inner, found) in &self.locked {
-            // SAFETY: the session of the attempt is pinned until `AttemptState::end` has dropped
-            // the turn. This turn has locked the variable, and no commit has published it since.
+            // SAFETY: the session of the attempt is pinned until the engine has released the
+            // turn. This turn has locked the variable, and no commit has published it since.
             unsafe { inner.as_ref() }.word.store(*found, Ordering::Release);
         }
         world().turn.0.store(false, Ordering::Release);

@@ -39,7 +39,9 @@ impl<T: Send + Sync + 'static> KindsOfNodes<T> {
 /// 2. Memory is reclaimed by epochs, because there is no garbage collector.
 ///
 /// # Complexity
-/// A variable takes 48 bytes, and its value a node of its own. A write allocates a node.
+/// A variable takes 48 bytes, and its value a node of its own. A write allocates a node, unless the
+/// memory of a freed node can be used again: an OS thread keeps up to 256 of each size of at most
+/// 64 bytes.
 ///
 /// # Examples
 /// ```
@@ -151,7 +153,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// Replaces the value, when the transaction commits. The transaction itself sees it at once.
     ///
     /// # Complexity
-    /// One allocation.
+    /// One allocation at most.
     #[inline]
     pub fn write(&self, tx: &Tx<E>, value: T) {
         tx.store_node(self.inner(), value);

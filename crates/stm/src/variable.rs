@@ -12,8 +12,9 @@
 //! only in an unlocked word. It is cleared by the commit that unlocks the word with a new version,
 //! and by a registration that leaves an empty list behind.
 //!
-//! A word is thus a plain version if it is below `WAITERS`. A read compares a word with the stamp of
-//! its transaction once, and learns that the variable is neither locked nor waited for nor newer.
+//! A word is thus a plain version if it is below `WAITERS`. A read compares a word with the stamp
+//! of its transaction once, and learns that the variable is neither locked nor waited for nor
+//! newer.
 
 use crate::names;
 use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};

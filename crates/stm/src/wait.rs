@@ -67,8 +67,8 @@ impl Waiters {
     }
 }
 
-/// Waiters that keep their places in the list until they leave, so that they leave in constant time.
-/// The next waiter takes a place that is free.
+/// Waiters that keep their places in the list until they leave, so that they leave in constant
+/// time. The next waiter takes a place that is free.
 #[derive(Default)]
 struct WaiterPlaces {
     /// Place 0. Mostly there is one waiter, which takes no memory of its own then.
@@ -104,8 +104,8 @@ impl WaiterPlaces {
         place
     }
 
-    /// Takes a waiter out, unless it is not there any more: a commit has taken all waiters, and this
-    /// may be another list, made since.
+    /// Takes a waiter out, unless it is not there any more: a commit has taken all waiters, and
+    /// this may be another list, made since.
     fn leave(&mut self, place: u32, waiter: &Arc<WaitingTx>) {
         if let Some(entry) = self.place(place)
             && entry.as_ref().is_some_and(|there| Arc::ptr_eq(there, waiter))
@@ -117,9 +117,15 @@ impl WaiterPlaces {
         }
     }
 
-    fn take_all(&mut self) -> impl Iterator<Item = Arc<WaitingTx>> {
-        self.free.clear();
-        self.first.take().into_iter().chain(self.others.drain(..).flatten())
+    /// Takes out all waiters.
+    fn take_all(&mut self, into: &mut Vec<ToWake>) {
+        if let Some(first) = self.first.take() {
+            into.push(ToWake::Waiter(first));
+        }
+        if !self.others.is_empty() {
+            self.free.clear();
+            into.extend(self.others.drain(..).flatten().map(ToWake::Waiter));
+        }
     }
 }
 
@@ -160,7 +166,7 @@ impl WaitingTx {
 pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut Vec<ToWake>) {
     let mut list = lock(&inner.waiters);
     let Some(waiters) = list.as_mut() else { return };
-    woken.extend(waiters.plain.take_all().map(ToWake::Waiter));
+    waiters.plain.take_all(woken);
     if let Some(conditions) = &waiters.conditions {
         if let Some(due) = announce(&inner).then(|| Due::new(inner, conditions)).flatten() {
             woken.push(ToWake::Due(due));

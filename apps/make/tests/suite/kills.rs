@@ -110,8 +110,8 @@ fn a_signal_ends_the_commands_and_removes_what_they_had_begun() {
     assert!(said.status.success());
 }
 
-/// The inputs are old and the command is the one of the log's record: the record of the earlier build
-/// would fit the half-made output.
+/// The inputs are old and the command is the one of the log's record: the record of the earlier
+/// build would fit the half-made output.
 #[test]
 fn an_output_that_was_gone_and_is_half_made_does_not_fit_the_record_of_the_earlier_build() {
     use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! How workers find work, sleep and end together: [`Circle`].
+//! How workers find work, sleep and end together: [`WorkerCircle`].
 
 use std::sync::PoisonError;
 
@@ -14,27 +14,29 @@ pub(crate) const BATCH: usize = 32;
 
 /// The idle workers of a run, and its end.
 ///
-/// `active` counts the workers that are not asleep, and those that were called and have not woken up
-/// yet, because the caller counts them. **When it becomes 0, there is no item, and there will be
+/// `active` counts the workers that are not asleep, and those that were called and have not woken
+/// up yet, because the caller counts them. **When it becomes 0, there is no item, and there will be
 /// none:**
 /// - A worker leaves the count after `IdleWorkers::fall_asleep` has returned true: its own ring and
-///   its private steps were empty before, and it has seen no item in another ring or in the injector.
-/// - Only its owner pushes to a ring, and only a worker that runs a step pushes to the injector. Such
-///   a worker is in the count. So the last worker that leaves the count left all rings and the
+///   its private steps were empty before, and it has seen no item in another ring or in the
+///   injector.
+/// - Only its owner pushes to a ring, and only a worker that runs a step pushes to the injector.
+///   Such a worker is in the count. So the last worker that leaves the count left all rings and the
 ///   injector empty.
 ///
 /// A call may come so late that its worker is awake already. Then the worker finds the call when it
-/// next falls asleep, and goes round once more. The count stays right, because the call has added 1.
+/// next falls asleep, and goes round once more. The count stays right, because the call has
+/// added 1.
 ///
 /// `tests/loom_end.rs` checks this with models.
-pub(crate) struct Circle<T, const N: usize> {
+pub(crate) struct WorkerCircle<T, const N: usize> {
     idle: IdleWorkers<T, T, N>,
     active: AtomicUsize,
-    sleepers: Box<[Sleeper]>,
+    sleepers: Box<[SleepPlace]>,
 }
 
 /// Where a worker sleeps.
-struct Sleeper {
+struct SleepPlace {
     told: Mutex<Told>,
     changed: Condvar,
 }
@@ -49,19 +51,19 @@ enum Told {
     End,
 }
 
-impl Sleeper {
+impl SleepPlace {
     fn tell(&self, what: Told) {
         *lock(&self.told) = what;
         self.changed.notify_one();
     }
 }
 
-impl<T, const N: usize> Circle<T, N> {
+impl<T, const N: usize> WorkerCircle<T, N> {
     /// A circle of workers, all of them active, with their rings.
-    pub(crate) fn new(workers: usize) -> (Circle<T, N>, Vec<RunRing<T, N>>) {
+    pub(crate) fn new(workers: usize) -> (WorkerCircle<T, N>, Vec<RunRing<T, N>>) {
         let (idle, rings) = IdleWorkers::new(workers);
-        let sleeper = || Sleeper { told: Mutex::new(Told::Nothing), changed: Condvar::new() };
-        let circle = Circle {
+        let sleeper = || SleepPlace { told: Mutex::new(Told::Nothing), changed: Condvar::new() };
+        let circle = WorkerCircle {
             idle,
             active: AtomicUsize::new(workers),
             sleepers: std::iter::repeat_with(sleeper).take(workers).collect(),
@@ -120,8 +122,8 @@ impl<T, const N: usize> Circle<T, N> {
         self.sleepers[worker].tell(Told::Called);
     }
 
-    /// Finds an item for a worker that has none, and sleeps until there is one. `None` when there will
-    /// be none any more.
+    /// Finds an item for a worker that has none, and sleeps until there is one. `None` when there
+    /// will be none any more.
     pub(crate) fn find(&self, me: usize, ring: &mut RunRing<T, N>, batch: &mut impl Extend<T>) -> Option<T> {
         let mut searching = self.idle.search();
         loop {

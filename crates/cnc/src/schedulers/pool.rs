@@ -1,12 +1,12 @@
-//! One pool of ready steps for all workers: [`Pool`].
+//! One pool of ready steps for all workers: [`TaskPool`].
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{cmp, fmt, thread};
 
-use super::{Job, Scheduler};
-use crate::code::Ready;
+use super::{GraphJob, Scheduler};
+use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
 
 /// One stack, queue or heap of ready steps, from which all workers take.
@@ -25,84 +25,87 @@ use crate::step::{Outlet, Worker};
 ///
 /// # Examples
 /// ```
-/// use selvedge::cnc::{self, schedulers::{Pool, Scheduler}};
+/// use selvedge::cnc::{self, schedulers::{TaskPool, Scheduler}};
 ///
 /// let schedulers: [(&str, &dyn Scheduler); 4] = [
-///     ("workQ_lazy", &Pool::fifo(2)),
-///     ("workQ_busy", &Pool::fifo(2).spinning()),
-///     ("a stack", &Pool::lifo(2)),
-///     ("any order", &Pool::fuzz(2, 17)),
+///     ("workQ_lazy", &TaskPool::fifo(2)),
+///     ("workQ_busy", &TaskPool::fifo(2).spinning()),
+///     ("a stack", &TaskPool::lifo(2)),
+///     ("any order", &TaskPool::fuzz(2, 17)),
 /// ];
 /// for (name, scheduler) in schedulers {
 ///     let sum = cnc::graph(|graph| {
 ///         let tags = graph.tags::<u32>("tags");
 ///         let items = graph.items::<u32, u32>("items");
-///         graph.prescribe(tags, "next", move |n, step| step.put(items, n + 1, step.get(items, n)? + 1));
+///         graph.prescribe(tags, "next", move |n, step| {
+///             step.put(items, n + 1, step.get(items, n)? + 1)
+///         });
 ///         graph.initialize(|env| {
 ///             (0..20).rev().try_for_each(|n| env.put_tag(tags, n))?;
 ///             env.put(items, 0, 0)
 ///         })?;
-///         Ok::<_, cnc::RunError>(graph.run(scheduler)?.finalize(|view| view.get(items, 20).copied()))
+///         let finished = graph.run(scheduler)?;
+///         Ok::<_, cnc::GraphError>(finished.finalize(|view| view.get(items, 20).copied()))
 ///     });
 ///     assert_eq!(sum.unwrap(), Some(20), "{name}");
 /// }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Pool {
+pub struct TaskPool {
     workers: usize,
-    order: Order,
+    order: PoolOrder,
     spins: bool,
 }
 
 /// Which step of the pool runs next.
 #[derive(Clone, Copy, Debug)]
-enum Order {
+enum PoolOrder {
     Newest,
     Oldest,
     Urgent,
     Any(u64),
 }
 
-impl Pool {
-    fn new(workers: usize, order: Order) -> Pool {
+impl TaskPool {
+    fn new(workers: usize, order: PoolOrder) -> TaskPool {
         assert!(workers > 0, "a pool has a worker at least");
-        Pool { workers, order, spins: false }
+        TaskPool { workers, order, spins: false }
     }
 
     /// A stack.
     ///
     /// # Panics
     /// Without workers, as the other functions.
-    pub fn lifo(workers: usize) -> Pool {
-        Pool::new(workers, Order::Newest)
+    pub fn lifo(workers: usize) -> TaskPool {
+        TaskPool::new(workers, PoolOrder::Newest)
     }
 
     /// A queue.
-    pub fn fifo(workers: usize) -> Pool {
-        Pool::new(workers, Order::Oldest)
+    pub fn fifo(workers: usize) -> TaskPool {
+        TaskPool::new(workers, PoolOrder::Oldest)
     }
 
     /// A heap: the most urgent step first, by [`StepCol::priority`](crate::StepCol::priority).
-    pub fn priority(workers: usize) -> Pool {
-        Pool::new(workers, Order::Urgent)
+    pub fn priority(workers: usize) -> TaskPool {
+        TaskPool::new(workers, PoolOrder::Urgent)
     }
 
     /// Any order, as the seed determines. With one worker the whole run is determined. Workers also
     /// give way to others at random, so that several workers meet in many ways.
-    pub fn fuzz(workers: usize, seed: u64) -> Pool {
-        Pool::new(workers, Order::Any(seed))
+    pub fn fuzz(workers: usize, seed: u64) -> TaskPool {
+        TaskPool::new(workers, PoolOrder::Any(seed))
     }
 
     /// Idle workers look again and again, and do not sleep.
     #[must_use]
-    pub fn spinning(self) -> Pool {
-        Pool { spins: true, ..self }
+    pub fn spinning(self) -> TaskPool {
+        TaskPool { spins: true, ..self }
     }
 }
 
 /// The ready steps.
 enum Steps<'g> {
-    Line(VecDeque<Ready<'g>>),
+    Line(VecDeque<ReadyStep<'g>>),
     Heap(BinaryHeap<Urgent<'g>>),
 }
 
@@ -110,7 +113,7 @@ struct Urgent<'g> {
     priority: i64,
     /// Of steps that are equally urgent, the oldest runs first.
     number: u64,
-    ready: Ready<'g>,
+    ready: ReadyStep<'g>,
 }
 
 impl Ord for Urgent<'_> {
@@ -133,16 +136,16 @@ impl PartialEq for Urgent<'_> {
 
 impl Eq for Urgent<'_> {}
 
-struct PoolState<'g> {
+struct TaskPoolState<'g> {
     steps: Steps<'g>,
-    order: Order,
+    order: PoolOrder,
     pushed: u64,
     idle: usize,
     ended: bool,
 }
 
 struct SharedPool<'g> {
-    state: Mutex<PoolState<'g>>,
+    state: Mutex<TaskPoolState<'g>>,
     /// Where idle workers sleep.
     changed: Condvar,
     wanted: AtomicBool,
@@ -159,8 +162,8 @@ pub(crate) fn random(seed: &mut u64) -> u64 {
     word ^ (word >> 31)
 }
 
-impl<'g> PoolState<'g> {
-    fn push(&mut self, ready: Ready<'g>) {
+impl<'g> TaskPoolState<'g> {
+    fn push(&mut self, ready: ReadyStep<'g>) {
         self.pushed += 1;
         match &mut self.steps {
             Steps::Line(line) => line.push_back(ready),
@@ -170,11 +173,11 @@ impl<'g> PoolState<'g> {
         }
     }
 
-    fn take(&mut self) -> Option<Ready<'g>> {
+    fn take(&mut self) -> Option<ReadyStep<'g>> {
         match (&mut self.steps, &mut self.order) {
             (Steps::Heap(heap), _) => heap.pop().map(|urgent| urgent.ready),
-            (Steps::Line(line), Order::Oldest) => line.pop_front(),
-            (Steps::Line(line), Order::Any(seed)) if !line.is_empty() => {
+            (Steps::Line(line), PoolOrder::Oldest) => line.pop_front(),
+            (Steps::Line(line), PoolOrder::Any(seed)) if !line.is_empty() => {
                 let at = random(seed) as usize % line.len();
                 line.swap_remove_back(at)
             }
@@ -184,7 +187,7 @@ impl<'g> PoolState<'g> {
 }
 
 impl<'g> SharedPool<'g> {
-    fn lock(&self) -> MutexGuard<'_, PoolState<'g>> {
+    fn lock(&self) -> MutexGuard<'_, TaskPoolState<'g>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -200,7 +203,7 @@ impl<'g> SharedPool<'g> {
                 continue;
             };
             let gives_way = match &mut state.order {
-                Order::Any(seed) => self.workers > 1 && random(seed).is_multiple_of(4),
+                PoolOrder::Any(seed) => self.workers > 1 && random(seed).is_multiple_of(4),
                 _ => false,
             };
             drop(state);
@@ -220,7 +223,7 @@ impl<'g> SharedPool<'g> {
     }
 
     /// Waits for a step, or for the end.
-    fn idle<'s>(&'s self, mut state: MutexGuard<'s, PoolState<'g>>) -> MutexGuard<'s, PoolState<'g>> {
+    fn idle<'s>(&'s self, mut state: MutexGuard<'s, TaskPoolState<'g>>) -> MutexGuard<'s, TaskPoolState<'g>> {
         state.idle += 1;
         self.wanted.store(true, Ordering::Relaxed);
         if state.idle == self.workers {
@@ -244,7 +247,7 @@ impl<'g> Outlet<'g> for SharedPool<'g> {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    fn give(&self, ready: Vec<Ready<'g>>) {
+    fn give(&self, ready: Vec<ReadyStep<'g>>) {
         let mut state = self.lock();
         ready.into_iter().for_each(|ready| state.push(ready));
         drop(state);
@@ -258,16 +261,16 @@ impl fmt::Debug for SharedPool<'_> {
     }
 }
 
-impl Scheduler for Pool {
-    fn run<'g>(&self, job: &Job<'g>) {
+impl Scheduler for TaskPool {
+    fn run<'g>(&self, job: &GraphJob<'g>) {
         let mut steps = match self.order {
-            Order::Urgent => Steps::Heap(BinaryHeap::new()),
+            PoolOrder::Urgent => Steps::Heap(BinaryHeap::new()),
             _ => Steps::Line(VecDeque::new()),
         };
         if let Steps::Line(line) = &mut steps {
             line.extend(job.start());
         }
-        let mut state = PoolState { steps, order: self.order, pushed: 0, idle: 0, ended: false };
+        let mut state = TaskPoolState { steps, order: self.order, pushed: 0, idle: 0, ended: false };
         job.start().into_iter().for_each(|ready| state.push(ready));
         let shared = Arc::new(SharedPool {
             state: Mutex::new(state),

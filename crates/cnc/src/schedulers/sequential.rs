@@ -1,6 +1,6 @@
-//! All steps on the calling OS thread: [`Sequential`].
+//! All steps on the calling OS thread: [`OneByOne`].
 
-use super::{Job, Scheduler};
+use super::{GraphJob, Scheduler};
 
 /// Runs the steps on the calling OS thread. The environment's tags run in their order; a step that
 /// another step makes ready runs before the rest of them, the newest first.
@@ -8,10 +8,10 @@ use super::{Job, Scheduler};
 /// # Examples
 /// See [`Graph::prescribe_depends`](crate::Graph::prescribe_depends).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sequential;
+pub struct OneByOne;
 
-impl Scheduler for Sequential {
-    fn run<'g>(&self, job: &Job<'g>) {
+impl Scheduler for OneByOne {
+    fn run<'g>(&self, job: &GraphJob<'g>) {
         let mut worker = job.worker();
         for ready in job.start() {
             worker.run(ready);

@@ -1,4 +1,4 @@
-//! Each worker its own ready steps, and others steal: [`WorkStealing`].
+//! Each worker its own ready steps, and others steal: [`Stealing`].
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,9 +7,9 @@ use std::{fmt, thread, vec};
 
 use selvedge_sched::RunRing;
 
-use super::circle::{BATCH, Circle};
-use super::{Job, Scheduler};
-use crate::code::Ready;
+use super::circle::{BATCH, WorkerCircle};
+use super::{GraphJob, Scheduler};
+use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
 
 /// The number of steps that a worker can show.
@@ -31,39 +31,39 @@ const SHOWN: usize = 8;
 /// # Examples
 /// See [`graph`](crate::graph()).
 #[derive(Clone, Copy, Debug)]
-pub struct WorkStealing {
+pub struct Stealing {
     workers: usize,
 }
 
-impl WorkStealing {
+impl Stealing {
     /// With so many workers. One of them is the calling OS thread.
     ///
     /// # Panics
     /// Without workers.
-    pub fn new(workers: usize) -> WorkStealing {
+    pub fn new(workers: usize) -> Stealing {
         assert!(workers > 0, "a scheduler has a worker at least");
-        WorkStealing { workers }
+        Stealing { workers }
     }
 }
 
-impl Default for WorkStealing {
+impl Default for Stealing {
     /// With a worker for each CPU.
-    fn default() -> WorkStealing {
-        WorkStealing::new(thread::available_parallelism().map_or(1, Into::into))
+    fn default() -> Stealing {
+        Stealing::new(thread::available_parallelism().map_or(1, Into::into))
     }
 }
 
-struct Stealing<'g> {
-    circle: Circle<Ready<'g>, SLOTS>,
+struct StealingShared<'g> {
+    circle: WorkerCircle<ReadyStep<'g>, SLOTS>,
     /// The environment's steps.
-    start: Mutex<vec::IntoIter<Ready<'g>>>,
+    start: Mutex<vec::IntoIter<ReadyStep<'g>>>,
     started: AtomicBool,
     /// The number of workers that look for steps or sleep.
     wanting: AtomicUsize,
 }
 
-impl<'g> Stealing<'g> {
-    fn take_start(&self, batch: &mut VecDeque<Ready<'g>>) -> Option<Ready<'g>> {
+impl<'g> StealingShared<'g> {
+    fn take_start(&self, batch: &mut VecDeque<ReadyStep<'g>>) -> Option<ReadyStep<'g>> {
         if self.started.load(Ordering::Relaxed) {
             return None;
         }
@@ -77,30 +77,30 @@ impl<'g> Stealing<'g> {
     }
 }
 
-impl<'g> Outlet<'g> for Stealing<'g> {
+impl<'g> Outlet<'g> for StealingShared<'g> {
     fn is_wanted(&self) -> bool {
         self.wanting.load(Ordering::Relaxed) > 0
     }
 
-    fn give(&self, ready: Vec<Ready<'g>>) {
+    fn give(&self, ready: Vec<ReadyStep<'g>>) {
         ready.into_iter().for_each(|ready| self.circle.give(ready));
     }
 }
 
-impl fmt::Debug for Stealing<'_> {
+impl fmt::Debug for StealingShared<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stealing").finish_non_exhaustive()
+        f.debug_struct("StealingShared").finish_non_exhaustive()
     }
 }
 
 /// One worker's loop.
 struct Loop<'a, 'g> {
     me: usize,
-    shared: &'a Stealing<'g>,
+    shared: &'a StealingShared<'g>,
     worker: Worker<'g>,
-    ring: RunRing<Ready<'g>, SLOTS>,
+    ring: RunRing<ReadyStep<'g>, SLOTS>,
     /// Steps of the environment, in their order.
-    batch: VecDeque<Ready<'g>>,
+    batch: VecDeque<ReadyStep<'g>>,
 }
 
 impl<'g> Loop<'_, 'g> {
@@ -125,7 +125,7 @@ impl<'g> Loop<'_, 'g> {
     }
 
     #[inline]
-    fn next(&mut self) -> Option<Ready<'g>> {
+    fn next(&mut self) -> Option<ReadyStep<'g>> {
         self.worker
             .newest()
             .or_else(|| self.batch.pop_front())
@@ -137,7 +137,7 @@ impl<'g> Loop<'_, 'g> {
 
     /// Looks for a step elsewhere, and sleeps; `None` when the run has ended.
     #[cold]
-    fn search(&mut self) -> Option<Ready<'g>> {
+    fn search(&mut self) -> Option<ReadyStep<'g>> {
         self.shared.wanting.fetch_add(1, Ordering::Relaxed);
         let found = self.shared.circle.find(self.me, &mut self.ring, &mut self.batch);
         self.shared.wanting.fetch_sub(1, Ordering::Relaxed);
@@ -145,17 +145,17 @@ impl<'g> Loop<'_, 'g> {
     }
 }
 
-impl Scheduler for WorkStealing {
-    fn run<'g>(&self, job: &Job<'g>) {
-        let (circle, mut rings) = Circle::new(self.workers);
+impl Scheduler for Stealing {
+    fn run<'g>(&self, job: &GraphJob<'g>) {
+        let (circle, mut rings) = WorkerCircle::new(self.workers);
         let start = job.start();
-        let shared = Arc::new(Stealing {
+        let shared = Arc::new(StealingShared {
             circle,
             started: AtomicBool::new(start.is_empty()),
             start: Mutex::new(start.into_iter()),
             wanting: AtomicUsize::new(0),
         });
-        let work = |me: usize, ring: RunRing<Ready<'g>, SLOTS>| {
+        let work = |me: usize, ring: RunRing<ReadyStep<'g>, SLOTS>| {
             let worker = if self.workers > 1 { job.worker_with(shared.clone()) } else { job.worker() };
             Loop { me, shared: &shared, worker, ring, batch: VecDeque::new() }.work();
         };

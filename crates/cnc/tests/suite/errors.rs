@@ -1,7 +1,7 @@
 //! Errors are the same under every scheduler.
 
-use selvedge_cnc::schedulers::{Job, Scheduler, Sequential};
-use selvedge_cnc::{Fault, Graph, Items, RunError, StepResult, Why, graph};
+use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
+use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepFault, StepResult, graph};
 
 use crate::schedulers::each;
 
@@ -45,7 +45,7 @@ fn an_equal_value_may_be_put_again_if_the_collection_says_so() {
             (count, graph.initialize(|env| env.put(items, 3, 4)))
         });
         assert_eq!(count, 10, "{name}");
-        assert!(matches!(end, Err(RunError::Failed(_))), "{name}");
+        assert!(matches!(end, Err(GraphError::Failed(_))), "{name}");
     });
 }
 
@@ -85,7 +85,7 @@ fn stuck_async_steps_keep_their_tags_and_are_dropped() {
             graph
                 .initialize(|env| ["b", "a"].into_iter().try_for_each(|tag| env.put_tag(tags, tag.into())))
                 .unwrap();
-            let Err(RunError::Stuck(stuck)) = graph.run(scheduler) else { panic!("{name}") };
+            let Err(GraphError::Stuck(stuck)) = graph.run(scheduler) else { panic!("{name}") };
             assert_eq!(stuck.items[0].key, "\"a?\"", "{name}");
             assert_eq!(stuck.items[0].steps, [("wait".to_owned(), "\"a\"".to_owned())], "{name}");
         });
@@ -139,7 +139,7 @@ fn a_fault_stops_the_others() {
             let again = graph.run(scheduler).is_err();
             (error, again, graph.statistics().steps.iter().map(|step| step.runs).sum::<u64>())
         });
-        let RunError::Failed(faults) = error else { panic!("{name}: {error}") };
+        let GraphError::Failed(faults) = error else { panic!("{name}: {error}") };
         assert!(faults.iter().all(|fault| fault.tag() == "100"), "{name}");
         assert!(again, "{name}: a graph that has failed runs no more");
         assert!(ran <= 202, "{name}");
@@ -203,8 +203,9 @@ fn counts_that_are_too_small_or_too_large_are_errors() {
                 put_tags(graph, tags, 3);
                 graph.run(scheduler).map(|_| ()).unwrap_err()
             });
-            let RunError::Failed(faults) = error else { panic!("{name}: {error}") };
-            let only = |fault: &Fault| matches!(fault.why(), Why::OverGet { key, .. } if key == "3");
+            let GraphError::Failed(faults) = error else { panic!("{name}: {error}") };
+            let only =
+                |fault: &StepFault| matches!(fault.why(), FaultCause::OverGet { key, .. } if key == "3");
             assert!(faults.len() == 1 && only(&faults[0]), "{name}: {faults:?}");
         }
     });
@@ -287,7 +288,7 @@ fn the_environment_is_told_too() {
 fn a_scheduler_that_ends_early_is_noticed() {
     struct Early;
     impl Scheduler for Early {
-        fn run<'g>(&self, job: &Job<'g>) {
+        fn run<'g>(&self, job: &GraphJob<'g>) {
             let mut worker = job.worker();
             job.start().into_iter().for_each(|ready| worker.run(ready));
         }
@@ -308,9 +309,9 @@ fn a_million_stuck_steps_are_counted() {
         let items = graph.items_with("items", Items::<_, u8>::dense(STEPS));
         graph.prescribe(tags, "wait", move |n: u32, step| step.get(items, n).map(|_| ()));
         put_tags(graph, tags, STEPS);
-        graph.run(&Sequential).map(|_| ()).unwrap_err()
+        graph.run(&OneByOne).map(|_| ()).unwrap_err()
     });
-    let RunError::Stuck(stuck) = &error else { panic!("{error}") };
+    let GraphError::Stuck(stuck) = &error else { panic!("{error}") };
     assert_eq!(stuck.items.len(), STEPS as usize);
     assert_eq!(error.to_string().lines().count(), 22);
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use selvedge_cnc::schedulers::{Scheduler, Sequential};
-use selvedge_cnc::{Graph, ItemCol, Items, Key, RunError, StepResult, graph};
+use selvedge_cnc::schedulers::{OneByOne, Scheduler};
+use selvedge_cnc::{Graph, GraphError, ItemCol, ItemKey, Items, StepResult, graph};
 
 use crate::schedulers::each;
 
 /// The hash of all items of a collection, in the order of their keys.
 fn digest<'g, K, V>(graph: &'g Graph<'g, '_>, scheduler: &dyn Scheduler, items: ItemCol<'g, K, V>) -> u64
 where
-    K: Key,
+    K: ItemKey,
     V: Hash + Send + Sync,
 {
     graph.run(scheduler).unwrap_or_else(|error| panic!("{error}")).finalize(|view| {
@@ -23,14 +23,14 @@ where
 
 /// Runs a program under every scheduler, and compares its digests.
 fn same_everywhere(program: impl Fn(&dyn Scheduler) -> u64) {
-    let expected = program(&Sequential);
+    let expected = program(&OneByOne);
     each(|name, scheduler| assert_eq!(program(scheduler), expected, "{name}"));
 }
 
 const SIDE: u32 = if cfg!(miri) { 5 } else { 24 };
 
 /// Puts the border of a wavefront.
-fn border<'g>(env: &selvedge_cnc::Step<'g>, matrix: ItemCol<'g, (u32, u32), u64>) -> StepResult {
+fn border<'g>(env: &selvedge_cnc::StepContext<'g>, matrix: ItemCol<'g, (u32, u32), u64>) -> StepResult {
     env.put(matrix, (0, 0), 1)?;
     (1..SIDE)
         .try_for_each(|i| env.put(matrix, (0, i), u64::from(i)).and_then(|()| env.put(matrix, (i, 0), 3)))
@@ -76,9 +76,9 @@ fn a_wavefront_in_hashed_words() {
 
 #[test]
 fn the_three_kinds_of_storage_agree() {
-    let one = wavefront(&Sequential, Items::dense);
-    assert_eq!(one, wavefront(&Sequential, Items::paged));
-    assert_eq!(one, wavefront(&Sequential, |_| Items::hashed()));
+    let one = wavefront(&OneByOne, Items::dense);
+    assert_eq!(one, wavefront(&OneByOne, Items::paged));
+    assert_eq!(one, wavefront(&OneByOne, |_| Items::hashed()));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_wavefront_of_declared_and_of_async_steps() {
                 })
                 .unwrap();
             let digest = digest(graph, scheduler, matrix);
-            assert_eq!(digest, wavefront(&Sequential, Items::dense));
+            assert_eq!(digest, wavefront(&OneByOne, Items::dense));
             digest
         })
     });
@@ -220,7 +220,7 @@ fn ranges_cover_every_number_once() {
                     env.put_tag(loops, (0, 500)).and_then(|()| env.put_tag(loops, (500, 1_000)))
                 })
                 .unwrap();
-            graph.run(scheduler).map(|_| ()).unwrap_or_else(|error: RunError| panic!("{error}"));
+            graph.run(scheduler).map(|_| ()).unwrap_or_else(|error: GraphError| panic!("{error}"));
             // How the range is cut depends on the idle workers; every number is there once.
             graph.run(scheduler).unwrap().finalize(|view| view.iter(items).count() as u64)
         })
@@ -230,7 +230,7 @@ fn ranges_cover_every_number_once() {
 #[test]
 fn forks_and_items_that_steps_make() {
     fn sum<'g>(
-        step: &selvedge_cnc::Step<'g>,
+        step: &selvedge_cnc::StepContext<'g>,
         (from, to): (u64, u64),
         total: ItemCol<'g, (), u64>,
     ) -> StepResult {
@@ -259,7 +259,7 @@ fn the_environment_may_go_on() {
             let items = graph.items::<u32, u32>("items");
             graph.prescribe(tags, "next", move |n, step| step.put(items, n + 1, step.get(items, n)? + 1));
             graph.initialize(|env| (0..10).try_for_each(|n| env.put_tag(tags, n))).unwrap();
-            let Err(RunError::Stuck(stuck)) = graph.run(scheduler) else { panic!("{name}") };
+            let Err(GraphError::Stuck(stuck)) = graph.run(scheduler) else { panic!("{name}") };
             assert_eq!(stuck.items.len(), 10);
             graph.initialize(|env| env.put(items, 0, 5)).unwrap();
             let last = graph.run(scheduler).unwrap().finalize(|view| view.get(items, 10).copied());
@@ -283,7 +283,7 @@ fn a_graph_within_a_step_of_a_graph() {
                         step.put(result, (), n * 2)
                     });
                     inner.initialize(|env| env.put_tag(tags, n))?;
-                    Ok::<_, RunError>(inner.run(&Sequential)?.finalize(|view| *view.get(result, ()).unwrap()))
+                    Ok::<_, GraphError>(inner.run(&OneByOne)?.finalize(|view| *view.get(result, ()).unwrap()))
                 })?;
                 step.put(items, n + 1, before + inner)
             });
@@ -328,7 +328,7 @@ fn items_are_dropped_once_and_borrow_from_outside() {
 
 #[test]
 fn words_of_keys_are_different_and_in_order() {
-    fn check<K: Key>(keys: &[K]) {
+    fn check<K: ItemKey>(keys: &[K]) {
         let words: BTreeMap<u64, K> = keys.iter().map(|key| (key.to_word(), key.clone())).collect();
         assert_eq!(words.len(), keys.len());
         let mut sorted = keys.to_vec();

@@ -1,7 +1,7 @@
 //! [`Figure3`]: the paper's commit, and nothing that makes the reads consistent before it.
 
 use super::{
-    Conflict, Engine, Waiting, announce_by_version, lock_all, look, look_again, publish, sealed, unlock,
+    Conflict, Engine, HasWaiters, announce_by_version, lock_all, look, look_again, publish, sealed, unlock,
     versions_hold, versions_hold_under_locks,
 };
 use crate::log::Log;
@@ -142,7 +142,7 @@ impl sealed::Engine for Figure3 {
     }
 
     #[inline(always)]
-    fn commit(passes: &mut Passes, session: &mut Session) -> Result<Waiting, Conflict> {
+    fn commit(passes: &mut Passes, session: &mut Session) -> Result<HasWaiters, Conflict> {
         let log = &mut session.log;
         let newest = match &mut passes.turn {
             Some(turn) => turn.lock_all(log),

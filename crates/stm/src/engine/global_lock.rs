@@ -1,6 +1,6 @@
 //! [`GlobalLock`]: one lock for all transactions.
 
-use super::{Conflict, Engine, Waiting, announce_by_version, lock_all, publish, sealed, unlock};
+use super::{Conflict, Engine, HasWaiters, announce_by_version, lock_all, publish, sealed, unlock};
 use crate::log::Log;
 use crate::primitives::{MutexGuard, Ordering, lock};
 use crate::session::Session;
@@ -59,15 +59,15 @@ impl sealed::Engine for GlobalLock {
     }
 
     /// Under the lock each variable is unlocked, but a registration that ends may change its word.
-    fn commit(guard: &mut Self::Attempt, session: &mut Session) -> Result<Waiting, Conflict> {
+    fn commit(guard: &mut Self::Attempt, session: &mut Session) -> Result<HasWaiters, Conflict> {
         let newest = lock_all(&mut session.log)?;
         if testing::is_shaken() {
             unlock(&session.log.writes);
             return Err(Conflict);
         }
-        let waiting = publish(session, newest + 1);
+        let waiters = publish(session, newest + 1);
         *guard = None;
-        Ok(waiting)
+        Ok(waiters)
     }
 
     fn announce_waiter(inner: &Inner, seen: u64) -> bool {

@@ -1,6 +1,6 @@
 //! [`NOrec`]: one sequence lock, and values in place of versions.
 
-use super::{Conflict, Engine, Waiting, sealed, store_value};
+use super::{Conflict, Engine, HasWaiters, sealed, store_value};
 use crate::log::Log;
 use crate::primitives::{AtomicU64, LOOKS, Ordering, give_way, in_one_order, relax};
 use crate::reads::ReadEntry;
@@ -127,9 +127,9 @@ impl sealed::Engine for NOrec {
     }
 
     #[inline(always)]
-    fn commit(attempt: &mut Sequenced, session: &mut Session) -> Result<Waiting, Conflict> {
+    fn commit(attempt: &mut Sequenced, session: &mut Session) -> Result<HasWaiters, Conflict> {
         if session.log.writes.is_empty() {
-            return Ok(Waiting(false));
+            return Ok(HasWaiters(false));
         }
         if !attempt.is_locked {
             attempt.lock(&session.log)?;
@@ -144,7 +144,7 @@ impl sealed::Engine for NOrec {
             store_value(write, &mut session.unlinked);
         }
         attempt.unlock(attempt.snapshot + 2);
-        Ok(Waiting::among(found))
+        Ok(HasWaiters::among(found))
     }
 
     /// A commit that has changed the sequence before it is loaded here has stored its values, or

@@ -1,7 +1,7 @@
 //! [`Versioned`]: versions, and a clock that few commits raise.
 
 use super::{
-    Conflict, Engine, Waiting, announce_by_version, exchange, lock_all, look, look_again, publish, sealed,
+    Conflict, Engine, HasWaiters, announce_by_version, exchange, lock_all, look, look_again, publish, sealed,
     store_value, unlock, versions_hold, versions_hold_under_locks,
 };
 use crate::log::Log;
@@ -131,12 +131,12 @@ impl sealed::Engine for Versioned {
     }
 
     #[inline(always)]
-    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<Waiting, Conflict> {
+    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<HasWaiters, Conflict> {
         if session.log.writes.is_empty() {
-            return Ok(Waiting(false));
+            return Ok(HasWaiters(false));
         }
         match snapshot.turn.is_none() && commit_one(session) {
-            true => Ok(Waiting(false)),
+            true => Ok(HasWaiters(false)),
             false => snapshot.commit_all(session),
         }
     }
@@ -147,7 +147,8 @@ impl sealed::Engine for Versioned {
 }
 
 /// The commit of an attempt that has written one variable, for which no transaction waits, and has
-/// no turn. Of any other attempt, and if another commit is in the way, false: nothing has been done.
+/// no turn. Of any other attempt, and if another commit is in the way, false: nothing has been
+/// done.
 #[inline(always)]
 fn commit_one(session: &mut Session) -> bool {
     let [write] = &session.log.writes[..] else { return false };
@@ -177,7 +178,7 @@ fn commit_one(session: &mut Session) -> bool {
 
 impl Snapshot {
     #[inline(never)]
-    fn commit_all(&mut self, session: &mut Session) -> Result<Waiting, Conflict> {
+    fn commit_all(&mut self, session: &mut Session) -> Result<HasWaiters, Conflict> {
         let clock = &world().clock.0;
         let log = &mut session.log;
         let newest = match &mut self.turn {
