@@ -16,6 +16,7 @@ mod echo;
 mod effort;
 mod instructions;
 mod machine;
+mod make;
 mod measure;
 mod peers;
 mod pinned;
@@ -130,6 +131,16 @@ const FIGURES: &[Figure] = &[
         name: "stamp",
         about: "the STAMP programs over transactions of ours and of GHC",
         measure: stamp::stamp,
+    },
+    Figure {
+        name: "make-speedup",
+        about: "module graphs built by two commands at a time against one",
+        measure: make::speed_up,
+    },
+    Figure {
+        name: "make-overhead",
+        about: "build runners: nothing to do, -n, commands that do nothing",
+        measure: make::overhead,
     },
     Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
     Figure {

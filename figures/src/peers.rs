@@ -8,8 +8,20 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 9] =
-    ["golang-go", "ghc", "gcc", "g++", "fio", "nginx-light", "lighttpd", "h2o", "valgrind"];
+pub(crate) const PACKAGES: [&str; 12] = [
+    "golang-go",
+    "ghc",
+    "gcc",
+    "g++",
+    "fio",
+    "nginx-light",
+    "lighttpd",
+    "h2o",
+    "valgrind",
+    "ninja-build",
+    "samurai",
+    "make",
+];
 
 /// A peer program that is compiled from a source file of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,7 +273,27 @@ fn missing(package: &str) -> String {
     format!("{MISSING} (apt-get install {package})")
 }
 
-/// The path of an installed server.
+/// The path of a program of another package of the workspace, built now if it is not up to date.
+///
+/// # Errors
+///
+/// When cargo cannot build it.
+pub(crate) fn built(package: &str, program: &str) -> Result<String, String> {
+    let target = target_directory();
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--release", "--package", package, "--bin", program, "--target-dir"])
+        .arg(&target)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .status()
+        .map_err(|error| format!("cargo: {error}"))?;
+    if !status.success() {
+        return Err(format!("{program} does not build"));
+    }
+    Ok(target.join("release").join(program).display().to_string())
+}
+
+/// The path of an installed program.
 ///
 /// # Errors
 ///

@@ -294,7 +294,8 @@ fn one_of(name: &str, contenders: &[Contender], metric: Metric, reports: &[Repor
 pub(crate) fn retry(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     let [stm, fast_stm, async_stm] = CRATES;
-    let [few, many] = [200_000, 2_000_000].map(|total| if effort.is_small() { 200 } else { total });
+    // A round of all systems takes some seconds.
+    let [few, many] = [40_000, 400_000].map(|total| if effort.is_small() { 200 } else { total });
     let token = |contender: Contender, total: u64| contender.answers("token", 2 * total);
     let mut all = case(
         "round trip between two threads, TMVar",
@@ -309,7 +310,7 @@ pub(crate) fn retry(effort: Effort) -> Result<Table, String> {
         effort,
         LIMIT,
     )?;
-    let (waiters, writes) = (1000, if effort.is_small() { 5 } else { 2000 });
+    let (waiters, writes) = (1000, if effort.is_small() { 5 } else { 500 });
     let finished = |contender: Contender| contender.answers("finished", waiters);
     all.extend(case(
         "a write for which 1000 threads wait",

@@ -68,7 +68,8 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
 ];
 
 /// Packages with protocols that loom checks, in tests with names that begin with `loom_`.
-const UNDER_LOOM: &[&str] = &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm", "selvedge-cnc"];
+const UNDER_LOOM: &[&str] =
+    &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm", "selvedge-cnc"];
 
 /// Those tests of `stm` in which memory is freed while others may read it, under the default
 /// engine. The other engines free it by the same code.

@@ -42,6 +42,18 @@ const PROGRAMS: &[Program] = &[
     },
     Program { name: "valgrind", package: "valgrind", purpose: "counts instructions", need: Need::Required },
     Program {
+        name: "ninja",
+        package: "ninja-build",
+        purpose: "what selvedge-make's tests compare it to",
+        need: Need::Required,
+    },
+    Program {
+        name: "cmake",
+        package: "cmake",
+        purpose: "writes a project for selvedge-make's tests",
+        need: Need::Required,
+    },
+    Program {
         name: "slowhttptest",
         package: "slowhttptest",
         purpose: "slow clients in the server's tests",

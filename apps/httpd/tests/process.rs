@@ -199,8 +199,8 @@ fn it_stops_under_load() {
     }
 }
 
-/// Waits until the server has read all bytes that the client has sent. The kernel's table of sockets
-/// has the bytes that wait to be read in the server's row.
+/// Waits until the server has read all bytes that the client has sent. The kernel's table of
+/// sockets has the bytes that wait to be read in the server's row.
 fn until_read(client: &Client) {
     let port = |end: std::io::Result<std::net::SocketAddr>| format!(":{:04X}", end.unwrap().port());
     let (here, there) = (port(client.stream.local_addr()), port(client.stream.peer_addr()));

@@ -221,7 +221,7 @@ fn visit(project: &RefCell<Project>, targets: &[NodeId]) -> Result<Vec<NodeId>, 
     Ok(all)
 }
 
-fn settings(options: &Options, directory: &Path) -> Result<build::Options, String> {
+fn settings(options: &Options, directory: &Path) -> Result<build::Settings, String> {
     let makeflags = std::env::var("MAKEFLAGS").unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     // As ninja: two more than there are, because some wait for the disk.
@@ -243,7 +243,7 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Options, Strin
         jobs = None;
     }
     let understands = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
-    Ok(build::Options {
+    Ok(build::Settings {
         jobs,
         failures: match options.failures.unwrap_or(1) {
             0 => None,

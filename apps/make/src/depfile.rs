@@ -33,7 +33,7 @@ pub fn parse(text: &[u8]) -> Result<Depfile, &'static str> {
     // Whether there is a path at all, and whether some rule has had its colon.
     let (mut any, mut any_rule) = (false, false);
     while let Some(word) = reader.word() {
-        let Word { mut path, end_of_rule } = word;
+        let Part { mut path, end_of_rule } = word;
         let colon = !behind && path.last() == Some(&b':');
         if colon {
             path.pop();
@@ -66,7 +66,7 @@ pub fn parse(text: &[u8]) -> Result<Depfile, &'static str> {
     Ok(depfile)
 }
 
-struct Word {
+struct Part {
     path: Vec<u8>,
     /// Whether the line of the rule ends behind the word.
     end_of_rule: bool,
@@ -103,7 +103,7 @@ impl Reader<'_> {
     }
 
     /// The next word, or `None` at the end. The word is empty if a line ends here.
-    fn word(&mut self) -> Option<Word> {
+    fn word(&mut self) -> Option<Part> {
         self.skip_blanks();
         if matches!(self.byte(0), None | Some(0)) {
             return None;
@@ -112,10 +112,10 @@ impl Reader<'_> {
         loop {
             if let Some(end) = self.newline(0) {
                 self.at += end;
-                return Some(Word { path, end_of_rule: true });
+                return Some(Part { path, end_of_rule: true });
             }
             match self.byte(0) {
-                None | Some(0) => return Some(Word { path, end_of_rule: true }),
+                None | Some(0) => return Some(Part { path, end_of_rule: true }),
                 Some(b' ' | b'\t') => break,
                 Some(b'\\') => {
                     if self.newline(1).is_some() {
@@ -136,7 +136,7 @@ impl Reader<'_> {
         self.skip_blanks();
         let end = self.newline(0);
         self.at += end.unwrap_or(0);
-        Some(Word { path, end_of_rule: end.is_some() })
+        Some(Part { path, end_of_rule: end.is_some() })
     }
 
     /// Takes a run of backslashes, with what the last of them escapes. Before a space, `2N + 1` of

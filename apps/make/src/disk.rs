@@ -33,9 +33,9 @@ pub fn mtime(path: &[u8]) -> io::Result<i64> {
     }
 }
 
-/// [`mtime`] of many nodes, in their order. Many are shared out among OS threads, because the kernel
-/// takes most of the time of a build that has nothing to do for this. `None` where the kernel does
-/// not tell: the caller asks again when it needs that node.
+/// [`mtime`] of many nodes, in their order. Many are shared out among OS threads, because the
+/// kernel takes most of the time of a build that has nothing to do for this. `None` where the
+/// kernel does not tell: the caller asks again when it needs that node.
 pub fn mtimes(graph: &Graph, nodes: &[NodeId]) -> Vec<Option<i64>> {
     let look = |nodes: &[NodeId]| -> Vec<Option<i64>> {
         nodes.iter().map(|node| mtime(graph.path(*node)).ok()).collect()

@@ -8,8 +8,8 @@ use crate::manifest::{Lexer, Misread, Token, Word};
 /// Reads the dyndep file `file`, and adds what it says to the graph.
 ///
 /// # Errors
-/// [`Misread`] if the file cannot be understood; a message if it does not speak of exactly the edges
-/// that name it, or if two edges make the same output. No edge has changed then.
+/// [`Misread`] if the file cannot be understood; a message if it does not speak of exactly the
+/// edges that name it, or if two edges make the same output. No edge has changed then.
 pub fn load(graph: &mut Graph, file: NodeId, text: &[u8]) -> Result<Vec<EdgeId>, String> {
     let path = graph.path(file).to_vec();
     let found = parse(graph, &path, text).map_err(|misread| misread.to_string())?;

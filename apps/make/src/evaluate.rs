@@ -1,8 +1,8 @@
 //! The values of an edge's variables.
 //!
-//! A value is looked up in this order: the indented lines below the edge, its rule (whose values are
-//! evaluated anew, with the edge's variables), the scope of its file, the scopes around that. If the
-//! edge has no indented line, the scope of its file comes before the rule, as in ninja.
+//! A value is looked up in this order: the indented lines below the edge, its rule (its values are
+//! evaluated anew, with the edge's variables), the scope of its file, the scopes around that. If
+//! the edge has no indented line, the scope of its file comes before the rule, as in ninja.
 
 use std::error::Error;
 use std::fmt;
@@ -161,8 +161,8 @@ impl Graph {
         Ok(self.found.get(&edge).is_some_and(|found| found.restat) || self.has(edge, names::RESTAT)?)
     }
 
-    /// Appends the command and the content of its response file: the text that the log's hash stands
-    /// for.
+    /// Appends the command and the content of its response file: the text that the log's hash
+    /// stands for.
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).

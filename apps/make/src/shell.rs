@@ -1,7 +1,7 @@
 //! Commands that need no shell.
 //!
-//! `/bin/sh -c` costs more than many small commands do themselves. A command whose meaning to the
-//! shell is nothing but words is split here, and its program is started directly.
+//! `/bin/sh -c` costs more than many small commands do themselves. A command that means nothing but
+//! words to the shell is split here, and its program is started directly.
 
 /// Words with which the shell does something of its own, instead of starting a program.
 const OF_SHELL: &[&[u8]] = &[

@@ -37,5 +37,7 @@
 //! [`pipeline`] has the paper's pipelines for work, at the speed of a loop over blocks.
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
+pub mod fuzz;
 pub mod pipeline;
 pub mod trampoline;

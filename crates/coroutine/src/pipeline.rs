@@ -72,10 +72,14 @@
 //! | sections by their place | [`first`], [`last`], [`prefix`], [`suffix`], [`start_of`], [`end_of`] |
 //! | sections by what is in them | [`having`], [`having_only`] |
 //! | branches | [`if_then_else`], [`select`], [`wherever`], [`unless`], [`foreach`] |
-//! | loops | [`while_`], [`nested_in`] |
+//! | loops | [`while_`], [`nested_in`], and cycles by a buffer: [`cycle`] |
 //! | lists | [`group_by`], [`any`], [`all`], [`concatenate`], [`select_numbered`] |
 //! | one stream of two | [`join`], [`join_generators`], [`join_transduced`], [`join_with`] |
+//! | parsers and encoders | [`csv`], [`json`], [`xml`], [`binary`], [`line`](line()) |
+//! | stages that may fail | [`try_lift121`], [`try_fold`], [`try_from_fn`], [`StageFailure`], [`named`](Transducer::named) |
+//! | the end of a pipeline | [`finally`], [`drain`](Generator::drain) |
 //! | a pipeline between things that wait | [`Transducer::step`], [`Iteratee::feed`], [`Generator::pull`] |
+//! | stages that are put together while the program runs | [`Transducer::boxed`], [`Splitter::boxed`], [`DynStage`] |
 //! | stages of your own | [`Transduce`], [`Split`], [`Generate`], [`Consume`], [`Merge`] |
 //!
 //! # Design
@@ -99,11 +103,19 @@
 //! kept. A stage that takes no more breaks, and the break runs up: no stage upstream is called
 //! again. The generator is dropped before the consumer gives its result.
 //!
+//! **Failures.** A stage that fails breaks, and nothing more reaches the next stage, not even an
+//! end. The pipeline then has no result but the [`StageFailure`], which tells the stage, the item
+//! and the place in the stream ([`Program::try_run`]).
+//!
+//! **Cuts.** No stage can be told how its input was cut into chunks: what it yields, and where it
+//! fails, depend on the items alone.
+//!
 //! # Differences
 //! 1. The paper resumes both sides of a pipe in each step, so that the producer runs one step
 //!    ahead. Here a stage runs when an item comes. The results are the same, the order of effects
 //!    is not. [`trampoline`](super::trampoline) has the paper's order.
-//! 2. A consumer that is finished stops what is upstream. The paper drains it.
+//! 2. A consumer that is finished stops what is upstream. The paper drains it, and so does
+//!    [`Generator::drain`].
 //! 3. Generators, transducers, splitters and joins have no results. The result of the pipeline is
 //!    that of its consumer.
 //! 4. A stage never waits for anything but its items.
@@ -148,16 +160,23 @@
 //! ```
 
 mod any;
+pub mod binary;
 mod body;
+mod boxed;
 mod branch;
 mod chain;
 mod choose;
 mod consume;
+pub mod csv;
+mod cycle;
+mod failure;
+mod finally;
 mod flow;
 mod generate;
 mod group;
 mod item;
 pub mod join;
+pub mod json;
 mod lift;
 mod list;
 mod logic;
@@ -168,13 +187,22 @@ mod role;
 mod section;
 mod split;
 mod stage;
+pub mod xml;
 
 pub use any::{Within, all, any};
 pub use body::{Body, Io, NextItem, PutItem, transducer};
+pub use boxed::{
+    BoxedSplit, BoxedSplitter, BoxedTransduce, BoxedTransducer, DynStage, HasKind, ItemKind, Misfit,
+};
 pub use branch::{IfThenElse, if_then_else, select, unless, wherever};
 pub use chain::{AfterGenerator, AfterTransducer, Chain};
 pub use choose::{Choose, LastOf, end_of, first, last, prefix, start_of, suffix};
 pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
+pub use cycle::{Cycle, cycle};
+pub use failure::{
+    NamedStage, StageFailure, StreamPlace, TryFold, TryFromFn, TryLift121, try_fold, try_from_fn, try_lift121,
+};
+pub use finally::{Finally, finally};
 pub use flow::Flowing;
 pub use generate::{FromChunks, FromFn, FromIter, from_chunks, from_fn, from_iter, naturals, repeat};
 pub use group::{GroupBy, group_by};
@@ -189,7 +217,9 @@ pub use list::{Cut, ListStore, Lists};
 pub use logic::{Negated, Zipped, between};
 pub use number::{SelectNumbered, select_numbered};
 pub use recur::{Nested, While, nested_in, while_};
-pub use role::{Feeding, Generator, Iteratee, Join, Program, Pulling, Splitter, StepByStep, Transducer};
+pub use role::{
+    Drain, Feeding, Generator, Iteratee, Join, Program, Pulling, Splitter, StepByStep, Transducer,
+};
 pub use section::{Foreach, Having, Substitute, foreach, having, having_only, substitute};
 pub use split::{
     Everything, LineSplit, Satisfies, Substring, everything, line, satisfies, substring, whole_line,

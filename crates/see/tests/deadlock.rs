@@ -7,7 +7,7 @@ use selvedge_core::{Deadlock, NoEvents, RunError, round_robin_with, spawn, spawn
 use selvedge_sched::{per_core, priority, work_stealing};
 use selvedge_see::named;
 use selvedge_sim::{Why, simulated};
-use selvedge_stm::{TVar, TWord, atomically, wait_for};
+use selvedge_stm::{TBQueue, TSem, TVar, TWord, atomically, wait_for};
 use selvedge_sync::{MVar, Mutex, OnceCell, Promise, RwLock};
 use std::future::Future;
 use std::process::Command;
@@ -72,6 +72,10 @@ async fn stuck() {
         })
         .await;
     })));
+    let (jobs, paper) = (TBQueue::<u8>::named("jobs", 2), TSem::named("paper", 0));
+    drop(spawn(named("printer", async move {
+        atomically(|tx| tx.or_else(|tx| jobs.pop(tx).map(drop), |tx| paper.wait(tx))).await;
+    })));
     let shop = spawn(named("shop", wait_for(move |tx| Ok(shown.read(tx)? > 1))));
     shop.await.unwrap();
 }
@@ -85,8 +89,9 @@ fn check_transactions(scheduler: &str, deadlock: &Deadlock) {
         ),
         "waits to read a new value of \"stock\", in the transaction begun at crates/see/tests/deadlock.rs:"
             .into(),
+        "waits to read a new value of \"jobs\", \"jobs[0]\" or \"paper\", in the transaction".into(),
     ];
-    for (thread, line) in ["\"customer\"", "\"shop\""].into_iter().zip(lines) {
+    for (thread, line) in ["\"customer\"", "\"shop\"", "\"printer\""].into_iter().zip(lines) {
         let told = text.lines().any(|told| told.contains(thread) && told.contains(&line));
         assert!(told, "{scheduler}: {line} is not told of {thread}: {text}");
     }

@@ -7,6 +7,7 @@
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
 //! | generators, iteratees, and pipelines of them | [`coroutine`] |
+//! | pipelines between files, sockets, processes and queues; stages side by side | [`flow`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
 //! | variables that several threads read and write at one moment | [`stm`] |
 //! | graphs of steps with one result under every scheduler | [`cnc`] |
@@ -49,6 +50,8 @@ pub mod stm;
 pub use runner::{BadWorkers, Runner, run_main};
 
 #[doc(inline)]
+pub use selvedge_cnc as cnc;
+#[doc(inline)]
 pub use selvedge_core::{
     Answer, ArenaFull, Call, Cpu, Deadline, Deadlock, Detached, Events, Exception, Group, Interest,
     JoinError, JoinHandle, Local, Mode, Nbio, NoEvents, Panic, Queue, Quiet, Readiness, Request, Role,
@@ -58,11 +61,11 @@ pub use selvedge_core::{
     steps, this_thread, thread_value, throw, try_spawn, yield_now,
 };
 #[doc(inline)]
-pub use selvedge_cnc as cnc;
-#[doc(inline)]
 pub use selvedge_coroutine as coroutine;
 #[doc(inline)]
 pub use selvedge_direct as direct;
+#[doc(inline)]
+pub use selvedge_flow as flow;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
@@ -260,9 +263,11 @@ mod guide {
         Graphs = "cnc.md",
         Structure = "structure.md",
         Io = "io.md",
+        Pipelines = "pipelines.md",
         Schedulers = "schedulers.md",
         Testing = "testing.md",
         Seeing = "seeing.md",
+        Make = "make.md",
         FromTokio = "from-tokio.md",
     }
 }

@@ -3,9 +3,16 @@
 //! A cell is a variable, without a handle for each: the block of cells owns one handle of each
 //! cell, and a registration (`wait.rs`) owns one while it waits.
 //!
+//! ```text
+//!    block     owners | live | len | free | head | cell | cell | cell | ..
+//!    cell      the variable | pointer to the block
+//! ```
+//! A [`Cells`] is a counted pointer to a block: clones share the block. The head is a value that
+//! the cells share, and that does not change.
+//!
 //! # When a block is freed
-//! 1. The owner drops its `Cells`. No transaction that begins from now on can reach a cell, so the
-//!    block is retired.
+//! 1. The last owner drops its `Cells`. No transaction that begins from now on can reach a cell, so
+//!    the block is retired.
 //! 2. `free_block` runs when no transaction can have a reference to a cell or to its value. It
 //!    drops the block's handle of each cell. Now the registrations alone have handles.
 //! 3. The last registration of a cell, when it ends, retires the cell, and `free_cell` runs.
@@ -15,12 +22,19 @@
 
 use crate::engine::Engine;
 use crate::primitives::{AtomicUsize, Ordering};
-use crate::session::{Free, Garbage};
-use crate::transaction::{Tried, Tx};
-use crate::var::{Borrowed, Inner, Pinned, VarKind, Word, bits_to_pointer, free_node, retire};
+use crate::session::{Free, Garbage, Pinned};
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::variable::{Borrowed, Inner, VarKind, retire};
+use crate::word::{Word, bits_to_pointer};
+use crate::{names, nodes};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::any::type_name;
 use std::marker::PhantomData;
-use std::ptr::NonNull;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::{NonNull, addr_of_mut};
+use std::sync::Arc;
 
 /// The value of a cell, which the cell keeps as a pointer or as bits.
 ///
@@ -28,7 +42,7 @@ use std::ptr::NonNull;
 /// `FREE` frees a pointer of `into_raw`, on any OS thread, and `see` gives references to the node
 /// of such a pointer alone. Neither needs more than `Self: Send + Sync`. The reading transaction
 /// keeps the node alive.
-pub(crate) unsafe trait CellValue: Send + Sync + 'static {
+pub(crate) unsafe trait CellValue: Send + Sync + Sized + 'static {
     /// The value as a transaction sees it.
     type Seen<'tx>;
 
@@ -40,16 +54,25 @@ pub(crate) unsafe trait CellValue: Send + Sync + 'static {
 
     fn into_raw(self) -> *mut ();
 
+    /// Replaces the value of a cell, when the transaction commits.
+    #[inline(always)]
+    fn store<E: Engine>(self, tx: &Tx<E>, cell: Borrowed<'_>) {
+        tx.store(cell, self.into_raw(), Self::FREE);
+    }
+
     /// # Safety
-    /// `into_raw` gave the pointer, which is not freed before `'tx` ends.
+    /// `into_raw` or `store` gave the pointer, which is not freed before `'tx` ends.
     unsafe fn see<'tx>(raw: *mut (), during: PhantomData<&'tx ()>) -> Self::Seen<'tx>;
 }
 
-// SAFETY: `free_node` frees the box that `into_raw` has leaked.
-unsafe impl<T: Send + Sync + 'static> CellValue for Box<T> {
+/// A value in a node of its own.
+pub(crate) struct CellNode<T>(pub(crate) T);
+
+// SAFETY: `nodes::free` frees the box that `into_raw` has leaked, and the node of `store_node`.
+unsafe impl<T: Send + Sync + 'static> CellValue for CellNode<T> {
     type Seen<'tx> = &'tx T;
 
-    const FREE: Option<Free> = Some(free_node::<T>);
+    const FREE: Option<Free> = Some(nodes::free::<T>);
 
     fn type_name() -> &'static str {
         type_name::<T>()
@@ -57,7 +80,12 @@ unsafe impl<T: Send + Sync + 'static> CellValue for Box<T> {
 
     #[inline(always)]
     fn into_raw(self) -> *mut () {
-        Box::into_raw(self).cast()
+        Box::into_raw(Box::new(self.0)).cast()
+    }
+
+    #[inline(always)]
+    fn store<E: Engine>(self, tx: &Tx<E>, cell: Borrowed<'_>) {
+        tx.store_node(cell, self.0);
     }
 
     #[inline(always)]
@@ -68,16 +96,16 @@ unsafe impl<T: Send + Sync + 'static> CellValue for Box<T> {
 }
 
 /// # Safety
-/// The pointer is null, or as for `free_node`.
+/// The pointer is null, or as for `nodes::free`.
 unsafe fn free_optional<T>(node: *mut ()) {
     if !node.is_null() {
         // SAFETY: the caller's contract.
-        unsafe { free_node::<T>(node) };
+        unsafe { nodes::free::<T>(node) };
     }
 }
 
 // SAFETY: as above; no value is a null pointer.
-unsafe impl<T: Send + Sync + 'static> CellValue for Option<Box<T>> {
+unsafe impl<T: Send + Sync + 'static> CellValue for Option<CellNode<T>> {
     type Seen<'tx> = Option<&'tx T>;
 
     const FREE: Option<Free> = Some(free_optional::<T>);
@@ -122,11 +150,12 @@ unsafe impl<T: Word> CellValue for CellWord<T> {
     }
 }
 
-/// The kind of the cells with values of type V.
-struct KindsOfCells<V>(PhantomData<V>);
+/// The kinds of the cells of blocks with values of type V and heads of type H.
+struct KindsOfCells<V, H>(PhantomData<(V, H)>);
 
-impl<V: CellValue> KindsOfCells<V> {
-    const PLAIN: &VarKind = &VarKind::plain(free_cell::<V>, V::type_name);
+impl<V: CellValue, H: Send + Sync + 'static> KindsOfCells<V, H> {
+    const PLAIN: &VarKind = &VarKind::plain(free_cell::<V, H>, V::type_name);
+    const NAMED: &VarKind = &VarKind::named(free_cell::<V, H>, V::type_name);
 }
 
 /// A variable of a block.
@@ -134,87 +163,332 @@ impl<V: CellValue> KindsOfCells<V> {
 struct VarCell {
     /// The first field, so that a pointer to it is one to the cell.
     inner: Inner,
-    block: NonNull<CellBlock>,
+    /// The `CellBlock` that the cell is in.
+    block: NonNull<()>,
 }
 
-/// The part of a block that its cells share.
-struct CellBlock {
+/// The begin of a block. The cells follow it in the same allocation.
+#[repr(C)]
+struct CellBlock<H> {
+    owners: AtomicUsize,
     /// See the head of this file.
     live: AtomicUsize,
-    cells: NonNull<[VarCell]>,
-    /// `free_block`, for the type of the values.
+    len: usize,
+    /// `free_block`, for the types of the values and the head.
     free: Free,
+    head: H,
+    cells: [VarCell; 0],
 }
 
-/// The owner of a block of variables.
-///
-/// The type has no bounds, so that a value may have a block of such values in it.
-pub(crate) struct Cells<V, E> {
-    block: NonNull<CellBlock>,
-    /// Those of the block, so that a read has one pointer less to follow.
-    cells: NonNull<[VarCell]>,
-    _value: PhantomData<(V, fn() -> E)>,
-}
+impl<H> CellBlock<H> {
+    /// # Panics
+    /// If the block would not fit the address space.
+    fn layout(len: usize) -> Layout {
+        let cells = Layout::array::<VarCell>(len);
+        let whole = cells.and_then(|cells| Layout::new::<CellBlock<H>>().extend(cells));
+        whole.expect("a block fits the address space").0.pad_to_align()
+    }
 
-// SAFETY: it gives shared references to values, and drops values, on any OS thread, for both of
-// which V: Send + Sync is enough. `new` and `write`, through which alone the values come in, have
-// the bound.
-unsafe impl<V, E> Send for Cells<V, E> {}
-// SAFETY: as above.
-unsafe impl<V, E> Sync for Cells<V, E> {}
-
-impl<V, E> Cells<V, E> {
+    /// The first cell.
     #[inline(always)]
-    pub(crate) fn len(&self) -> usize {
-        self.cells.len()
+    fn first(block: NonNull<CellBlock<H>>) -> NonNull<VarCell> {
+        // SAFETY: the field is within the allocation of the block, or just behind it.
+        unsafe { NonNull::new_unchecked(addr_of_mut!((*block.as_ptr()).cells).cast::<VarCell>()) }
     }
 }
 
-impl<V: CellValue, E: Engine> Cells<V, E> {
-    /// A block with a cell for each value.
-    pub(crate) fn new(values: Vec<V>) -> Cells<V, E> {
-        let live = AtomicUsize::new(values.len() + 1);
-        let none: &mut [VarCell] = &mut [];
-        let block = CellBlock { live, cells: NonNull::from(none), free: free_block::<V> };
-        let block = NonNull::from(Box::leak(Box::new(block)));
-        let cell =
-            |value: V| VarCell { inner: Inner::new(value.into_raw(), KindsOfCells::<V>::PLAIN), block };
-        let cells: Box<[VarCell]> = values.into_iter().map(cell).collect();
-        let cells = NonNull::from(Box::leak(cells));
-        // SAFETY: nothing else has a pointer to the block yet, except its cells.
-        unsafe { (*block.as_ptr()).cells = cells };
-        Cells { block, cells, _value: PhantomData }
+/// What an owner of a block stands for: values, a head, and an engine of which there is none.
+type OwnsCells<V, E, H> = (V, H, fn() -> E);
+
+/// What a reference to cells stands for.
+type SeesCells<'a, V, E> = (&'a VarCell, fn(V) -> E);
+
+/// A counted pointer to a block of variables, with a head of type H.
+///
+/// The type has no bounds, so that a value may have a block of such values in it.
+#[repr(transparent)]
+pub(crate) struct Cells<V, E, H = ()> {
+    block: NonNull<CellBlock<H>>,
+    _value: PhantomData<OwnsCells<V, E, H>>,
+}
+
+// SAFETY: it gives shared references to values and to the head, and drops them, on any OS thread,
+// for both of which Send + Sync is enough. `new` and `write`, through which alone they come in,
+// have the bounds.
+unsafe impl<V, E, H> Send for Cells<V, E, H> {}
+// SAFETY: as above.
+unsafe impl<V, E, H> Sync for Cells<V, E, H> {}
+
+impl<V, E, H> Cells<V, E, H> {
+    #[inline(always)]
+    fn block(&self) -> &CellBlock<H> {
+        // SAFETY: a block lives at least as long as its owners.
+        unsafe { self.block.as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.block().len
+    }
+
+    #[inline(always)]
+    pub(crate) fn head(&self) -> &H {
+        &self.block().head
+    }
+
+    /// All cells, which live as long as this owner.
+    #[inline(always)]
+    pub(crate) fn row(&self) -> CellRow<'_, V, E> {
+        CellRow { first: CellBlock::first(self.block), len: self.len(), _values: PhantomData }
     }
 
     /// # Panics
     /// If there is no such cell.
     #[inline(always)]
-    fn inner(&self, at: usize) -> Borrowed<'_> {
-        assert!(at < self.len(), "no element {at} among {}", self.len());
-        // SAFETY: the cell is within the allocation, which `free_block` frees later than this is
-        // dropped. The pointer is to the whole allocation.
-        unsafe { Borrowed::new(self.cells.cast::<VarCell>().add(at).cast::<Inner>()) }
+    pub(crate) fn cell(&self, at: usize) -> CellRef<'_, V, E> {
+        self.row().cell(at)
     }
 
+    /// # Safety
+    /// The block has more cells than `at`.
+    #[inline(always)]
+    pub(crate) unsafe fn cell_unchecked(&self, at: usize) -> CellRef<'_, V, E> {
+        debug_assert!(at < self.len(), "no element {at} among {}", self.len());
+        // SAFETY: the caller's contract.
+        CellRef { cell: unsafe { CellBlock::first(self.block).add(at) }, _values: PhantomData }
+    }
+
+    /// The pointer, which `from_raw` takes back.
+    #[inline(always)]
+    pub(crate) fn into_raw(self) -> *mut () {
+        ManuallyDrop::new(self).block.as_ptr().cast()
+    }
+
+    /// # Safety
+    /// `into_raw` of the same type gave the pointer, which is not used again.
+    #[inline(always)]
+    pub(crate) unsafe fn from_raw(raw: *mut ()) -> Cells<V, E, H> {
+        // SAFETY: the caller's contract.
+        Cells { block: unsafe { NonNull::new_unchecked(raw.cast()) }, _value: PhantomData }
+    }
+}
+
+impl<V: CellValue, E: Engine, H: Send + Sync + 'static> Cells<V, E, H> {
+    /// A block with so many cells, with the values that `value` gives one after the other. With a
+    /// name, the cells are `NAME[0]` and so on, and a single cell is `NAME`.
+    pub(crate) fn new(
+        head: H,
+        len: usize,
+        name: Option<Arc<str>>,
+        mut value: impl FnMut() -> V,
+    ) -> Cells<V, E, H> {
+        let layout = CellBlock::<H>::layout(len);
+        // SAFETY: the layout has the four words of a block at least.
+        let block = unsafe { alloc(layout) }.cast::<CellBlock<H>>();
+        let Some(block) = NonNull::new(block) else { handle_alloc_error(layout) };
+        let kind = if name.is_some() { KindsOfCells::<V, H>::NAMED } else { KindsOfCells::<V, H>::PLAIN };
+        let (owners, live) = (AtomicUsize::new(1), AtomicUsize::new(len + 1));
+        let begin = CellBlock { owners, live, len, free: free_block::<V, H>, head, cells: [] };
+        // SAFETY: the allocation is that of a block with so many cells, and nothing else has a
+        // pointer to it yet. If `value` panics, the block is forgotten.
+        unsafe {
+            block.write(begin);
+            for at in 0..len {
+                let inner = Inner::new(value().into_raw(), kind);
+                CellBlock::first(block).add(at).write(VarCell { inner, block: block.cast() });
+            }
+        }
+        let cells = Cells { block, _value: PhantomData };
+        if let Some(name) = name {
+            for at in 0..len {
+                let of_cell = if len == 1 { name.clone() } else { format!("{name}[{at}]").into() };
+                names::give(cells.cell(at).inner().pointer(), of_cell);
+            }
+        }
+        cells
+    }
+}
+
+impl<V: CellValue, E: Engine, H> Cells<V, E, H> {
     /// The value of a cell, as this transaction sees it.
+    ///
+    /// # Panics
+    /// If there is no such cell.
     #[inline(always)]
     pub(crate) fn read<'tx>(&self, tx: &'tx Tx<E>, at: usize) -> Tried<V::Seen<'tx>> {
-        let raw = tx.load(self.inner(at))?;
+        self.cell(at).read(tx)
+    }
+
+    /// Replaces the value of a cell, when the transaction commits.
+    ///
+    /// # Panics
+    /// If there is no such cell.
+    #[inline(always)]
+    pub(crate) fn write(&self, tx: &Tx<E>, at: usize, value: V) {
+        self.cell(at).write(tx, value);
+    }
+}
+
+impl<V, E, H> Clone for Cells<V, E, H> {
+    /// Another owner of the same block.
+    #[inline]
+    fn clone(&self) -> Self {
+        // An owner keeps the count above 0, so the order of the additions does not matter. It does
+        // not overflow, because each owner takes 8 bytes or is leaked by a loop of 2^63 steps.
+        self.block().owners.fetch_add(1, Ordering::Relaxed);
+        Cells { block: self.block, _value: PhantomData }
+    }
+}
+
+impl<V, E, H> PartialEq for Cells<V, E, H> {
+    /// Whether both own the same block.
+    fn eq(&self, other: &Self) -> bool {
+        self.block == other.block
+    }
+}
+
+impl<V, E, H> Drop for Cells<V, E, H> {
+    #[inline]
+    fn drop(&mut self) {
+        let free = self.block().free;
+        // The last owner sees what each other one has done with the block.
+        if self.block().owners.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: this was the last owner, so a transaction that begins from now on cannot
+            // reach the block. `new` has chosen `free` for the types of the block.
+            retire(unsafe { Garbage::new(self.block.as_ptr().cast(), free) });
+        }
+    }
+}
+
+/// A reference to an owner that is in a variable, or was, and that a transaction sees.
+pub(crate) struct CellsRef<'tx, V, E, H = ()> {
+    block: NonNull<CellBlock<H>>,
+    _during: PhantomData<&'tx Cells<V, E, H>>,
+}
+
+impl<V, E, H> Clone for CellsRef<'_, V, E, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V, E, H> Copy for CellsRef<'_, V, E, H> {}
+
+impl<'tx, V, E, H> CellsRef<'tx, V, E, H> {
+    /// # Safety
+    /// `Cells::into_raw` gave the pointer, and the owner is not dropped before `'tx` ends.
+    #[inline(always)]
+    pub(crate) unsafe fn new(raw: *mut ()) -> Self {
+        // SAFETY: the caller's contract.
+        CellsRef { block: unsafe { NonNull::new_unchecked(raw.cast()) }, _during: PhantomData }
+    }
+
+    /// As [`Cells::head`], for as long as the transaction.
+    #[inline(always)]
+    pub(crate) fn head_of_tx(self) -> &'tx H {
+        // SAFETY: the contract of `new`.
+        unsafe { &(*self.block.as_ptr()).head }
+    }
+
+    /// As [`Cells::row`], for as long as the transaction.
+    #[inline(always)]
+    pub(crate) fn row_of_tx(self) -> CellRow<'tx, V, E> {
+        CellRow { first: CellBlock::first(self.block), len: self.len(), _values: PhantomData }
+    }
+
+    /// As [`Cells::cell_unchecked`], for as long as the transaction.
+    ///
+    /// # Safety
+    /// The block has more cells than `at`.
+    #[inline(always)]
+    pub(crate) unsafe fn cell_of_tx(self, at: usize) -> CellRef<'tx, V, E> {
+        // SAFETY: the caller's contract.
+        CellRef { cell: unsafe { self.cell_unchecked(at) }.cell, _values: PhantomData }
+    }
+}
+
+impl<V, E, H> Deref for CellsRef<'_, V, E, H> {
+    type Target = Cells<V, E, H>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Cells<V, E, H> {
+        // SAFETY: `Cells` is transparent, so it is the pointer itself; the reference drops nothing.
+        unsafe { &*(&raw const self.block).cast::<Cells<V, E, H>>() }
+    }
+}
+
+/// The cells of a block that is alive for `'a`.
+pub(crate) struct CellRow<'a, V, E> {
+    first: NonNull<VarCell>,
+    len: usize,
+    _values: PhantomData<SeesCells<'a, V, E>>,
+}
+
+impl<V, E> Clone for CellRow<'_, V, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V, E> Copy for CellRow<'_, V, E> {}
+
+impl<'a, V, E> CellRow<'a, V, E> {
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+
+    /// # Panics
+    /// If there is no such cell.
+    #[inline(always)]
+    pub(crate) fn cell(self, at: usize) -> CellRef<'a, V, E> {
+        assert!(at < self.len, "no element {at} among {}", self.len);
+        // SAFETY: the cell is within the allocation.
+        CellRef { cell: unsafe { self.first.add(at) }, _values: PhantomData }
+    }
+}
+
+/// One cell of a block that is alive for `'a`.
+pub(crate) struct CellRef<'a, V, E> {
+    cell: NonNull<VarCell>,
+    _values: PhantomData<SeesCells<'a, V, E>>,
+}
+
+impl<V, E> Clone for CellRef<'_, V, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V, E> Copy for CellRef<'_, V, E> {}
+
+impl<'a, V, E> CellRef<'a, V, E> {
+    #[inline(always)]
+    fn inner(self) -> Borrowed<'a> {
+        // SAFETY: the block is alive for `'a`, and the pointer is to its whole allocation.
+        unsafe { Borrowed::new(self.cell.cast::<Inner>()) }
+    }
+}
+
+impl<V: CellValue, E: Engine> CellRef<'_, V, E> {
+    /// The value, as this transaction sees it.
+    #[inline(always)]
+    pub(crate) fn read<'tx>(self, tx: &'tx Tx<E>) -> Tried<V::Seen<'tx>> {
+        let raw = tx.load(self.inner())?;
         // SAFETY: `new` or `write` made it of a value of this type. It is not freed while `tx`
         // lives: the session of `tx` is pinned, and a node of its own log stays in the log.
         Ok(unsafe { V::see(raw, PhantomData) })
     }
 
-    /// Replaces the value of a cell, when the transaction commits.
+    /// Replaces the value, when the transaction commits.
     #[inline(always)]
-    pub(crate) fn write(&self, tx: &Tx<E>, at: usize, value: V) {
-        tx.store(self.inner(at), value.into_raw(), V::FREE);
+    pub(crate) fn write(self, tx: &Tx<E>, value: V) {
+        value.store(tx, self.inner());
     }
 
-    /// Gives the value of a cell at this moment to `f`, outside of a transaction.
-    pub(crate) fn read_now<R>(&self, at: usize, f: impl FnOnce(V::Seen<'_>) -> R) -> R {
+    /// Gives the value at this moment to `f`, outside of a transaction.
+    pub(crate) fn read_now<R>(self, f: impl FnOnce(V::Seen<'_>) -> R) -> R {
         let pinned = Pinned::new();
-        let raw = self.inner(at).value.load(Ordering::Acquire);
+        let raw = self.inner().value.load(Ordering::Acquire);
         // SAFETY: as in `read`; `pinned` lives until `f` has returned or unwound.
         let result = f(unsafe { V::see(raw, PhantomData) });
         drop(pinned);
@@ -222,54 +496,70 @@ impl<V: CellValue, E: Engine> Cells<V, E> {
     }
 }
 
-impl<V, E> Drop for Cells<V, E> {
-    fn drop(&mut self) {
-        // SAFETY: the block lives at least as long as its owner.
-        let free = unsafe { self.block.as_ref() }.free;
-        // SAFETY: this was the owner, so a transaction that begins from now on cannot reach the
-        // block. `new` has chosen `free` for the type of the values.
-        retire(unsafe { Garbage::new(self.block.as_ptr().cast(), free) });
+impl<T: Word, E: Engine> CellRef<'_, CellWord<T>, E> {
+    /// The word at this moment, outside of a transaction.
+    #[inline(always)]
+    pub(crate) fn word_now(self) -> T {
+        T::from_bits(self.inner().value.load(Ordering::Acquire).addr() as u64)
     }
 }
 
 /// Step 2.
 ///
 /// # Safety
-/// The pointer is to a block for values of type V. Its owner is gone, and no transaction can reach
-/// the block.
-unsafe fn free_block<V: CellValue>(block: *mut ()) {
-    let block = block.cast::<CellBlock>();
-    // SAFETY: `live` keeps the block until the call of `end`.
-    let cells = unsafe { (*block).cells.as_ref() };
+/// The pointer is to a block for values of type V with a head of type H. Its owners are gone, and
+/// no transaction can reach the block.
+unsafe fn free_block<V: CellValue, H>(block: *mut ()) {
+    // SAFETY: the pointer is not null.
+    let block = unsafe { NonNull::new_unchecked(block.cast::<CellBlock<H>>()) };
+    // SAFETY: `live` keeps the block until the call of `end`, and it has `len` cells.
+    let cells =
+        unsafe { NonNull::slice_from_raw_parts(CellBlock::first(block), block.as_ref().len).as_ref() };
     // SAFETY: the block's handle ends here.
     let dead = cells.iter().filter(|cell| unsafe { cell.inner.let_go() }).count();
     // SAFETY: the dead cells have no handle, and the one more is that of this call.
-    unsafe { end::<V>(block, dead + 1) };
+    unsafe { end::<V, H>(block, dead + 1) };
 }
 
 /// Step 3.
 ///
 /// # Safety
-/// The pointer is to the variable of a cell for values of type V, which has no handle any more.
-unsafe fn free_cell<V: CellValue>(inner: *mut ()) {
+/// The pointer is to the variable of a cell for values of type V in a block with a head of type H.
+/// It has no handle any more.
+unsafe fn free_cell<V: CellValue, H>(inner: *mut ()) {
     // SAFETY: `live` counts the cell, so the block is there.
-    unsafe { end::<V>((*inner.cast::<VarCell>()).block.as_ptr(), 1) };
+    unsafe { end::<V, H>((*inner.cast::<VarCell>()).block.cast(), 1) };
 }
 
 /// # Safety
 /// The caller gives up `many` of the block's `live`.
-unsafe fn end<V: CellValue>(block: *mut CellBlock, many: usize) {
+unsafe fn end<V: CellValue, H>(block: NonNull<CellBlock<H>>, many: usize) {
     // SAFETY: the block is there as long as the caller's share of `live`.
-    if unsafe { (*block).live.fetch_sub(many, Ordering::AcqRel) } != many {
+    if unsafe { block.as_ref() }.live.fetch_sub(many, Ordering::AcqRel) != many {
         return;
     }
-    // SAFETY: that was the last share. `Cells::new` leaked both boxes, and each value is of type V.
+    // SAFETY: that was the last share, so this call has the block alone. `Cells::new` has written
+    // the head and `len` cells, and each value is of type V.
     unsafe {
-        let block = Box::from_raw(block);
-        for cell in Box::from_raw(block.cells.as_ptr()) {
+        let len = block.as_ref().len;
+        // Each value and the head are dropped within `Garbage`, so that a destructor that panics
+        // takes no other value along.
+        for at in 0..len {
+            let cell = CellBlock::first(block).add(at).read();
+            if cell.inner.kind.is_named {
+                names::forget(CellBlock::first(block).add(at).as_ptr().cast());
+            }
             let value = cell.inner.value.load(Ordering::Acquire);
-            // One after the other, so that a destructor that panics takes no other value along.
             drop(V::FREE.map(|free| Garbage::new(value, free)));
         }
+        drop(Garbage::new(addr_of_mut!((*block.as_ptr()).head).cast(), drop_head::<H>));
+        dealloc(block.as_ptr().cast(), CellBlock::<H>::layout(len));
     }
+}
+
+/// # Safety
+/// The pointer is to a head, which ends here.
+unsafe fn drop_head<H>(head: *mut ()) {
+    // SAFETY: the caller's contract.
+    unsafe { head.cast::<H>().drop_in_place() };
 }

@@ -32,11 +32,13 @@
 //! The lists are not locked in g., because a predicate is code of the program: it may drop a future
 //! that is registered in the same list.
 
+use crate::attempt::Evaluated;
 use crate::engine::Engine;
-use crate::log::ReadEntry;
 use crate::primitives::{Ordering, fence};
-use crate::transaction::{Evaluated, Tried, Tx};
-use crate::var::{Borrowed, Inner};
+use crate::reads::ReadEntry;
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::variable::{Borrowed, Inner};
 use crate::wait::{self, WaitingTx};
 use selvedge_core::{indivisible, quietly};
 use std::collections::HashSet;
@@ -226,22 +228,25 @@ fn evaluate<E: Engine>(conditions: &[Arc<WakeCondition>]) -> Vec<&Arc<WakeCondit
     let mut woken = Vec::new();
     let mut left = conditions.iter();
     while !left.as_slice().is_empty() {
-        // A predicate that panics is among `woken` already.
+        // A predicate that panics leaves its condition here.
+        let mut running = None;
         quietly(|| {
             let tx = Tx::<E>::for_predicates();
             indivisible(|| {
                 for condition in left.by_ref() {
-                    woken.push(condition);
+                    running = Some(condition);
                     // SAFETY: the conditions are registered in a variable that a transaction of the
                     // engine E has written.
                     match unsafe { tx.evaluate(condition) } {
-                        Evaluated::Stays => drop(woken.pop()),
-                        Evaluated::Wakes => {}
-                        Evaluated::Spent => break,
+                        Evaluated::Stays => {}
+                        Evaluated::Wakes => woken.push(condition),
+                        Evaluated::Spent => return,
                     }
                 }
+                running = None;
             });
         });
+        woken.extend(running);
     }
     woken
 }

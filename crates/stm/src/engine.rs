@@ -19,14 +19,13 @@ pub use global_lock::GlobalLock;
 pub use norec::NOrec;
 pub use versioned::Versioned;
 
-use crate::condition::ToWake;
-use crate::log::{Log, ReadEntry};
+use crate::log::{Log, WriteEntry};
 use crate::primitives::{LOOKS, Ordering, in_one_order, relax};
+use crate::reads::ReadEntry;
 use crate::session::{Garbage, Session};
 use crate::testing;
 use crate::turn::CommitTurn;
-use crate::var::{Borrowed, Inner, LOCKED, WAITERS, version, word_of};
-use crate::wait;
+use crate::variable::{Borrowed, Inner, LOCKED, WAITERS, version};
 
 /// How transactions read and commit: [`Versioned`], which is the default, [`Figure3`], [`NOrec`] or
 /// [`GlobalLock`].
@@ -38,8 +37,20 @@ pub trait Engine: sealed::Engine {}
 /// Another transaction is in the way: the attempt is to begin again.
 pub(crate) struct Conflict;
 
+/// Whether transactions wait for a variable that a commit has written: its `found` has `WAITERS`.
+#[must_use]
+pub(crate) struct HasWaiters(pub(crate) bool);
+
+impl HasWaiters {
+    /// What a commit has found in the words of its variables, all of them in one number.
+    #[inline(always)]
+    fn among(found: u64) -> HasWaiters {
+        HasWaiters(found & WAITERS != 0)
+    }
+}
+
 pub(crate) mod sealed {
-    use super::{Borrowed, CommitTurn, Conflict, Inner, Log, Session, ToWake};
+    use super::{Borrowed, CommitTurn, Conflict, HasWaiters, Inner, Log, Session};
 
     #[expect(unnameable_types, reason = "the engines rely on the log and on the words of variables")]
     #[expect(private_interfaces, reason = "as above")]
@@ -54,16 +65,34 @@ pub(crate) mod sealed {
         /// Begins an attempt, perhaps in a turn. The session is pinned.
         fn begin(turn: Option<Box<CommitTurn>>) -> Self::Attempt;
 
-        /// The value of a variable that the attempt has not written. It is noted in the log.
+        /// The turn of an attempt, if each of its reads is to lock the variable.
+        fn turn(_: &mut Self::Attempt) -> Option<&mut CommitTurn> {
+            None
+        }
+
+        /// What a read of a variable notes in the log, and the value. `None` if there is more to
+        /// do: then the caller calls `read`.
+        ///
+        /// The attempt has not written the variable, and has no `turn`. The caller notes the read.
+        fn glance(attempt: &mut Self::Attempt, log: &Log, inner: &Inner) -> Option<(u64, *mut ())>;
+
+        /// The value of a variable that the attempt has not written. It is noted in the log. The
+        /// attempt has no `turn`.
         fn read(attempt: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>)
         -> Result<*mut (), Conflict>;
 
+        /// Gives back the locks of an attempt, and its turn.
+        fn release(attempt: &mut Self::Attempt);
+
         /// Whether the reads of the log hold at one moment.
-        fn holds(attempt: &mut Self::Attempt, log: &Log) -> bool;
+        fn holds(_: &mut Self::Attempt, _: &Log) -> bool {
+            true
+        }
 
         /// Compares the reads of the log and publishes its writes, at one moment. The replaced
-        /// nodes are unlinked. With an error there is no effect, and no variable is locked.
-        fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<Vec<ToWake>, Conflict>;
+        /// nodes are unlinked. With an error there is no effect, and no variable is locked. An
+        /// attempt without a turn has nothing to release after its commit.
+        fn commit(attempt: &mut Self::Attempt, session: &mut Session) -> Result<HasWaiters, Conflict>;
 
         /// Step 2. of `wait.rs`: sets `WAITERS`, and tells whether the variable is as it was read.
         /// The caller has the lock of the variable's list.
@@ -71,39 +100,43 @@ pub(crate) mod sealed {
     }
 }
 
-/// A value, and the word that it had while the value was loaded: unlocked, without `WAITERS`.
+/// A value, and the word that it had while the value was loaded. The word may be locked.
 ///
 /// If the value is that of a commit, the load of the value has synchronised with the commit's
 /// store, which followed the lock. So the second load of the word finds the lock or a later word,
-/// and differs from the first one unless the first one has the commit's version.
+/// and differs from the first one unless the first one has the lock or the commit's version.
 #[inline(always)]
-fn load(inner: &Inner) -> Result<(u64, *mut ()), Conflict> {
+fn look(inner: &Inner) -> Option<(u64, *mut ())> {
+    let word = inner.word.load(Ordering::SeqCst);
+    let value = inner.value.load(Ordering::Acquire);
+    (inner.word.load(Ordering::SeqCst) == word).then_some((word, value))
+}
+
+/// As `look`, but the word is unlocked, and without `WAITERS`. It looks several times.
+fn look_again(inner: &Inner) -> Result<(u64, *mut ()), Conflict> {
     for _ in 0..LOOKS {
-        let word = inner.word.load(Ordering::SeqCst);
-        if word & LOCKED == 0 {
-            let value = inner.value.load(Ordering::Acquire);
-            if (inner.word.load(Ordering::SeqCst) ^ word) & !WAITERS == 0 {
-                return Ok((word & !WAITERS, value));
-            }
+        match look(inner) {
+            Some((word, value)) if word & LOCKED == 0 => return Ok((word & !WAITERS, value)),
+            _ => relax(),
         }
-        relax();
     }
     Err(Conflict)
 }
 
 /// The value of a variable, which stays locked until the turn ends.
-#[cold]
-fn read_in_turn(turn: &mut CommitTurn, log: &mut Log, inner: Borrowed<'_>) -> *mut () {
+pub(crate) fn read_in_turn(turn: &mut CommitTurn, log: &mut Log, inner: Borrowed<'_>) -> *mut () {
     let seen = turn.keep(inner) & !WAITERS;
-    log.note_read(ReadEntry { inner: inner.pointer(), seen });
+    log.note_read(inner.pointer(), seen);
     inner.value.load(Ordering::Acquire)
 }
 
-/// Whether each variable of the log's reads is unlocked and has the version that was read.
-fn versions_hold(log: &Log) -> bool {
-    // SAFETY: the session of the log is pinned.
-    let now = |read: &ReadEntry| unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst) & !WAITERS;
-    log.reads.iter().all(|read| now(read) == read.seen)
+/// Whether each variable of these reads is unlocked and has the version that was read.
+fn versions_hold(reads: &[ReadEntry]) -> bool {
+    reads.iter().all(|read| {
+        // SAFETY: the session of the log is pinned.
+        let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
+        word & !WAITERS == read.seen
+    })
 }
 
 /// The same for a commit that has locked the variables of the log's writes: these may be locked.
@@ -112,10 +145,9 @@ fn versions_hold_under_locks(log: &Log) -> bool {
     log.reads.iter().all(|read| {
         // SAFETY: the session of the log is pinned.
         let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
-        match word & LOCKED {
-            0 => word & !WAITERS == read.seen,
-            _ => log.found(read.inner) == Some(read.seen),
-        }
+        // A locked word keeps its version.
+        word == read.seen
+            || version(word) == read.seen && (word & LOCKED == 0 || log.find(read.inner).is_some())
     })
 }
 
@@ -126,16 +158,18 @@ fn versions_hold_under_locks(log: &Log) -> bool {
 /// different orders do not wait for each other for ever.
 #[inline(always)]
 fn lock_all(log: &mut Log) -> Result<u64, Conflict> {
-    let mut newest = 0;
-    for at in 0..log.writes.len() {
+    let (mut newest, mut locked) = (0, 0);
+    let all = log.writes.iter_mut().all(|write| {
         // SAFETY: the session of the log is pinned.
-        let inner = unsafe { log.writes[at].inner.as_ref() };
-        let Some(found) = lock_one(inner) else {
-            unlock(log, at);
-            return Err(Conflict);
-        };
-        log.writes[at].found = found;
+        let Some(found) = lock_one(unsafe { write.inner.as_ref() }) else { return false };
+        write.found = found;
         newest = newest.max(version(found));
+        locked += 1;
+        true
+    });
+    if !all {
+        unlock(&log.writes[..locked]);
+        return Err(Conflict);
     }
     in_one_order();
     testing::take_ticket();
@@ -145,60 +179,71 @@ fn lock_all(log: &mut Log) -> Result<u64, Conflict> {
 /// Locks a variable; the word that it had. `None` if it was locked at each of some looks.
 #[inline(always)]
 pub(crate) fn lock_one(inner: &Inner) -> Option<u64> {
-    for _ in 0..LOOKS {
-        let word = inner.word.load(Ordering::Relaxed);
-        if word & LOCKED == 0 {
-            let locked = word | LOCKED;
-            let exchange = inner.word.compare_exchange(word, locked, Ordering::SeqCst, Ordering::Relaxed);
-            if exchange.is_ok() {
-                return Some(word);
-            }
-        }
-        relax();
-    }
-    None
+    try_lock(inner).or_else(|| lock_locked(inner))
 }
 
-/// Unlocks the first variables of the log's writes, with the words that they had.
+/// Locks a variable if it is not locked; the word that it had.
+#[inline(always)]
+fn try_lock(inner: &Inner) -> Option<u64> {
+    let word = inner.word.load(Ordering::Relaxed);
+    (word & LOCKED == 0 && exchange(inner, word)).then_some(word)
+}
+
+/// Locks a variable if its word still is this one, which is not locked.
+#[inline(always)]
+fn exchange(inner: &Inner, word: u64) -> bool {
+    inner.word.compare_exchange(word, word | LOCKED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+}
+
+/// Looks again at a variable that another commit has just locked or changed.
 #[cold]
-fn unlock(log: &Log, first: usize) {
-    for write in &log.writes[..first] {
+#[inline(never)]
+fn lock_locked(inner: &Inner) -> Option<u64> {
+    (1..LOOKS).find_map(|_| {
+        relax();
+        try_lock(inner)
+    })
+}
+
+/// Unlocks variables, with the words that they had.
+#[cold]
+#[inline(never)]
+fn unlock(writes: &[WriteEntry]) {
+    for write in writes {
         // SAFETY: the session of the log is pinned.
         unsafe { write.inner.as_ref() }.word.store(write.found, Ordering::Release);
     }
 }
 
-/// Publishes the values of the log's writes, and unlocks their variables with a new version. The
-/// caller has locked the variables.
+/// Publishes the values of the log's writes, and unlocks each variable with the new version. The
+/// caller has locked all of them.
 #[inline(always)]
-fn publish(session: &mut Session, new: u64) -> Vec<ToWake> {
-    store_values(session);
-    let mut woken = Vec::new();
+fn publish(session: &mut Session, new: u64) -> HasWaiters {
+    let mut found = 0;
     for write in &session.log.writes {
+        store_value(write, &mut session.unlinked);
         // SAFETY: the session of the log is pinned.
-        unsafe { write.inner.as_ref() }.word.store(word_of(new), Ordering::Release);
+        unsafe { write.inner.as_ref() }.word.store(new, Ordering::Release);
+        found |= write.found;
     }
-    for write in session.log.writes.iter().filter(|write| write.found & WAITERS != 0) {
-        // SAFETY: as above.
-        wait::gather(unsafe { Borrowed::new(write.inner) }, &mut woken);
-    }
-    woken
+    HasWaiters::among(found)
 }
 
-/// Stores the values of the log's writes, and unlinks the nodes that they replace. No other commit
-/// stores to these variables meanwhile.
+/// Stores the value of a write, and unlinks the node that it replaces. No other commit stores to
+/// this variable meanwhile.
 #[inline(always)]
-fn store_values(session: &mut Session) {
-    for write in &session.log.writes {
-        // SAFETY: the session of the log is pinned.
-        let inner = unsafe { write.inner.as_ref() };
-        let old = inner.value.load(Ordering::Relaxed);
-        inner.value.store(write.value, Ordering::Release);
+fn store_value(write: &WriteEntry, unlinked: &mut Vec<Garbage>) {
+    // SAFETY: the session of the log is pinned.
+    let inner = unsafe { write.inner.as_ref() };
+    let old = inner.value.load(Ordering::Relaxed);
+    inner.value.store(write.value, Ordering::Release);
+    if let Some(free) = write.free
         // A cell without a value has a null pointer (`cells.rs`), which nothing needs to free.
-        let free = write.free.filter(|_| !old.is_null());
+        && !old.is_null()
+    {
         // SAFETY: the old node has the same type as the new one, because they are of one variable.
         // It is out of reach now, and the session keeps it for those that have it.
-        session.unlinked.extend(free.map(|free| unsafe { Garbage::new(old, free) }));
+        unlinked.push(unsafe { Garbage::new(old, free) });
     }
 }
 

@@ -11,7 +11,9 @@
 //! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`], [`wait_for`] |
 //! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::wait_for`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
 //! | made of them | [`TMVar`], [`TSem`], [`TQueue`], [`TBQueue`], [`TChan`] |
-//! | with many parts | [`TArray`], [`TMap`], [`TSet`], [`TCounter`] |
+//! | with many parts | [`TArray`], [`TWordArray`], [`TMap`], [`TSet`], [`TCounter`] |
+//! | to build structures of | [`TNode`], [`TNodeRef`], [`TLink`], [`TLinkRef`] |
+//! | the hasher of maps | [`HashState`], [`KeyHasher`] |
 //! | engines | [`Versioned`], [`Figure3`], [`NOrec`], [`GlobalLock`] |
 //!
 //! # Where they work
@@ -47,14 +49,19 @@
 //! # Ok::<(), selvedge::Failure>(())
 //! ```
 
+mod attempt;
 mod cells;
 mod condition;
 mod engine;
+mod hasher;
 mod log;
 mod names;
+mod nodes;
 mod primitives;
+mod reads;
 mod run;
 mod session;
+mod stop;
 mod tarray;
 mod tbqueue;
 mod tchan;
@@ -65,28 +72,37 @@ mod testing;
 pub mod testing;
 mod tmap;
 mod tmvar;
+mod tnode;
 mod tqueue;
 mod transaction;
 mod tsem;
 mod tset;
 mod turn;
+mod tword_array;
 mod var;
+mod variable;
 mod wait;
+mod word;
 mod world;
 
 pub use engine::{Engine, Figure3, GlobalLock, NOrec, Versioned};
+pub use hasher::{HashState, KeyHasher};
 pub use run::{
     atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with, wait_for,
 };
 pub use session::reclaim;
+pub use stop::{Abort, Ending, Stop, Tried};
 pub use tarray::TArray;
 pub use tbqueue::TBQueue;
 pub use tchan::TChan;
 pub use tcounter::TCounter;
 pub use tmap::{TMap, TMapIter};
 pub use tmvar::TMVar;
+pub use tnode::{TLink, TLinkRef, TNode, TNodeRef};
 pub use tqueue::TQueue;
-pub use transaction::{Abort, Ending, Stop, Tried, Tx};
+pub use transaction::Tx;
 pub use tsem::TSem;
 pub use tset::TSet;
-pub use var::{TVar, TWord, Word};
+pub use tword_array::TWordArray;
+pub use var::TVar;
+pub use word::{TWord, Word};

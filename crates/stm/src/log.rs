@@ -1,18 +1,12 @@
 //! The log of one attempt of a transaction: the versions that it read, and the values that it is
 //! going to write.
 
+use crate::reads::{ReadEntry, Reads};
 use crate::session::{Free, Garbage};
-use crate::var::{Inner, WAITERS};
+use crate::variable::Inner;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr::NonNull;
-
-/// A variable, and what the engine notes of it to compare it later: its word when it was unlocked,
-/// without the bit `WAITERS`; or the bits of its value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ReadEntry {
-    pub(crate) inner: NonNull<Inner>,
-    pub(crate) seen: u64,
-}
 
 /// A variable, and its value to be.
 pub(crate) struct WriteEntry {
@@ -21,23 +15,23 @@ pub(crate) struct WriteEntry {
     pub(crate) value: *mut (),
     /// Frees a node. None for the bits of a word.
     pub(crate) free: Option<Free>,
-    /// The variable's word as `lock_all` found it.
+    /// The variable's word as the commit found it when it locked the variable.
     pub(crate) found: u64,
 }
 
 /// The pointers to variables stay valid, because a variable is retired when its last handle is
 /// dropped, and the session of the log is pinned.
-#[derive(Default)]
 pub(crate) struct Log {
-    pub(crate) reads: Vec<ReadEntry>,
+    pub(crate) reads: Reads,
+    /// Its capacity is at least `FEW`.
     pub(crate) writes: Vec<WriteEntry>,
-    /// The number of reads at the begin or the end of a predicate. The next read has an entry of
-    /// its own.
-    pub(crate) fresh: usize,
-    /// One bit for each written variable, several may share one.
+    /// See [`needs_search`](Log::needs_search).
     filter: u64,
+    /// Whether the end of the attempt has more to do than that of an ordinary one: see
+    /// [`is_ordinary`](Log::is_ordinary).
+    has_more: bool,
     /// The places of variables among `writes`, once these are many.
-    index: HashMap<NonNull<Inner>, usize>,
+    index: HashMap<NonNull<Inner>, usize, BuildHasherDefault<AddressHasher>>,
     /// What a branch of the transaction changed in writes from before the branch.
     undo: Vec<(usize, *mut ())>,
     branches: usize,
@@ -45,7 +39,7 @@ pub(crate) struct Log {
     superseded: Vec<(*mut (), Free)>,
 }
 
-// SAFETY: an attempt stays on its OS thread, because `Tx` is not `Send`. `AttemptState::end`
+// SAFETY: an attempt stays on its OS thread, because `Tx` is not `Send`. The end of an attempt
 // empties the log before the session may go to another OS thread.
 unsafe impl Send for Log {}
 
@@ -58,43 +52,113 @@ pub(crate) struct BranchMark {
 /// The number of writes up to which they are searched one by one.
 const FEW: usize = 16;
 
-/// The bit of a variable in the filter, by Fibonacci hashing of its address.
+/// Fibonacci hashing of an address: the upper bits of the result are those to use.
 #[inline(always)]
-fn bit(inner: NonNull<Inner>) -> u64 {
-    1 << ((inner.addr().get() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
+fn spread(address: u64) -> u64 {
+    address.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-impl Log {
-    /// The place of a variable among the writes.
-    #[inline(always)]
-    pub(crate) fn find(&self, inner: NonNull<Inner>) -> Option<usize> {
-        match self.filter & bit(inner) {
-            0 => None,
-            _ => self.search(inner),
-        }
-    }
+/// The bit of a variable in the filter.
+#[inline(always)]
+fn bit(inner: NonNull<Inner>) -> u64 {
+    1 << (spread(inner.addr().get() as u64) >> 58)
+}
 
-    fn search(&self, inner: NonNull<Inner>) -> Option<usize> {
-        match self.index.is_empty() {
-            true => self.writes.iter().position(|write| write.inner == inner),
-            false => self.index.get(&inner).copied(),
+/// Hashes the address of a variable. The addresses come from the allocator, so no input of the
+/// program can make them collide.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = spread(self.0 ^ u64::from(*byte));
         }
     }
 
     #[inline]
-    pub(crate) fn note_read(&mut self, read: ReadEntry) {
-        if self.reads.last() != Some(&read) || self.reads.len() == self.fresh {
-            self.reads.push(read);
+    fn write_usize(&mut self, address: usize) {
+        let hash = spread(address as u64);
+        // The table takes its place from the lower bits.
+        self.0 = hash ^ hash >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl Log {
+    pub(crate) fn new() -> Log {
+        Log {
+            reads: Reads::new(),
+            writes: Vec::with_capacity(FEW),
+            filter: 0,
+            has_more: false,
+            index: HashMap::default(),
+            undo: Vec::new(),
+            branches: 0,
+            superseded: Vec::new(),
         }
     }
 
+    /// False if the attempt may read the variable as an ordinary one does: it has not written the
+    /// variable, has no turn and has met no conflict.
+    ///
+    /// The filter has one bit for each written variable, several may share one. It has all bits
+    /// after [`search_always`](Log::search_always).
+    #[inline(always)]
+    pub(crate) fn needs_search(&self, inner: NonNull<Inner>) -> bool {
+        // The bit is computed only after the first write.
+        self.filter != 0 && self.filter & bit(inner) != 0
+    }
+
+    /// From now on until the end of the attempt, each variable needs a search.
+    pub(crate) fn search_always(&mut self) {
+        self.filter = u64::MAX;
+        self.has_more = true;
+    }
+
+    /// The place of a variable among the writes.
+    #[inline]
+    pub(crate) fn find(&self, inner: NonNull<Inner>) -> Option<usize> {
+        match self.needs_search(inner) {
+            true if self.index.is_empty() => self.writes.iter().position(|write| write.inner == inner),
+            true => self.index.get(&inner).copied(),
+            false => None,
+        }
+    }
+
+    pub(crate) fn note_read(&mut self, inner: NonNull<Inner>, seen: u64) {
+        self.reads.push(ReadEntry { inner, seen });
+    }
+
+    #[inline(always)]
     pub(crate) fn write(&mut self, inner: NonNull<Inner>, value: *mut (), free: Option<Free>) {
+        let bit = bit(inner);
+        let len = self.writes.len();
+        if self.filter & bit != 0 || len >= FEW {
+            return self.write_or_replace(inner, value, free);
+        }
+        self.filter |= bit;
+        // SAFETY: `len` is below `FEW`, and the capacity is at least that.
+        unsafe {
+            self.writes.as_mut_ptr().add(len).write(WriteEntry { inner, value, free, found: 0 });
+            self.writes.set_len(len + 1);
+        }
+    }
+
+    /// A write of a variable that is perhaps among the writes, or to be among many.
+    #[cold]
+    #[inline(never)]
+    fn write_or_replace(&mut self, inner: NonNull<Inner>, value: *mut (), free: Option<Free>) {
         if let Some(at) = self.find(inner) {
             let old = std::mem::replace(&mut self.writes[at].value, value);
             match self.branches {
                 0 => self.superseded.extend(free.map(|free| (old, free))),
                 _ => self.undo.push((at, old)),
             }
+            self.has_more = true;
             return;
         }
         self.filter |= bit(inner);
@@ -102,6 +166,7 @@ impl Log {
         match self.writes.len() {
             ..=FEW => {}
             len if self.index.is_empty() => {
+                self.has_more = true;
                 self.index.extend((0..len).map(|at| (self.writes[at].inner, at)));
             }
             len => {
@@ -112,6 +177,7 @@ impl Log {
 
     /// Begins a branch, which [`end_branch`](Log::end_branch) ends.
     pub(crate) fn begin_branch(&mut self) -> BranchMark {
+        self.has_more = true;
         self.branches += 1;
         BranchMark { writes: self.writes.len(), undo: self.undo.len() }
     }
@@ -148,31 +214,29 @@ impl Log {
         &self.reads
     }
 
-    /// The word that this transaction found when it locked a variable, without `WAITERS`.
-    pub(crate) fn found(&self, inner: NonNull<Inner>) -> Option<u64> {
-        self.find(inner).map(|at| self.writes[at].found & !WAITERS)
+    /// Whether this attempt has no turn, has met no conflict, has no branch and nothing to run at
+    /// its end, and has written each variable once and few of them.
+    #[inline(always)]
+    pub(crate) fn is_ordinary(&self) -> bool {
+        !self.has_more
     }
 
-    /// Empties the log. Gives the nodes that were never published, and are to be dropped when the
-    /// session has been given back, because their destructors are code of the program.
-    #[inline]
-    pub(crate) fn clear(&mut self, published: bool) -> Vec<Garbage> {
-        let has_nodes = !self.superseded.is_empty() || !self.undo.is_empty();
-        let nodes = match has_nodes || !published && !self.writes.is_empty() {
-            true => self.take_unpublished(published),
-            false => Vec::new(),
-        };
-        if !self.index.is_empty() {
-            self.index.clear();
-        }
+    /// Marks the attempt as one that is not [ordinary](Log::is_ordinary).
+    pub(crate) fn set_unordinary(&mut self) {
+        self.has_more = true;
+    }
+
+    /// Empties the log of an ordinary attempt. All its nodes are published.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
         self.writes.clear();
         self.reads.clear();
-        (self.filter, self.branches, self.fresh) = (0, 0, 0);
-        nodes
+        self.filter = 0;
     }
 
-    #[cold]
-    fn take_unpublished(&mut self, published: bool) -> Vec<Garbage> {
+    /// Empties any log. Gives the nodes that were never published, and are to be dropped when the
+    /// session has been given back, because their destructors are code of the program.
+    pub(crate) fn clear_all(&mut self, published: bool) -> Vec<Garbage> {
         let mut nodes = Vec::new();
         for (node, free) in self.superseded.drain(..) {
             // SAFETY: `TVar::write` made the node for this attempt; a published node's entry is not
@@ -189,6 +253,11 @@ impl Log {
                 nodes.extend(write.free.map(|free| unsafe { Garbage::new(write.value, free) }));
             }
         }
+        if self.has_more {
+            self.index.clear();
+            (self.branches, self.has_more) = (0, false);
+        }
+        self.clear();
         nodes
     }
 }

@@ -1,13 +1,21 @@
-//! Running a transaction until it commits: [`atomically`] and the like.
+//! RunningTx a transaction until it commits: [`atomically`] and the like.
 
+use crate::attempt::{Attempted, attempt};
 use crate::engine::{Engine, Versioned};
 use crate::primitives::{PATIENCE, give_way, relax};
-use crate::transaction::{Abort, Attempted, Tried, Tx, attempt};
+use crate::stop::{Abort, Tried};
+use crate::transaction::Tx;
 use crate::turn::CommitTurn;
+use crate::wait::Registration;
 use selvedge_core::{budget, is_indivisible, yield_now};
 use selvedge_sync::wait_blocking;
 use std::convert::Infallible;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 /// Runs a transaction: the body has its effect as a whole and at one moment, or none.
 ///
@@ -64,13 +72,8 @@ pub fn atomically<R>(body: impl FnMut(&Tx) -> Tried<R>) -> impl Future<Output = 
 /// As [`atomically`].
 #[track_caller]
 pub fn atomically_with<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) -> impl Future<Output = R> {
-    let place = Location::caller();
-    async move {
-        let body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
-        match run(body, place).await {
-            Ok(result) => result,
-        }
-    }
+    let body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
+    run(body, |Ok(result)| result, Location::caller())
 }
 
 /// Runs a transaction that may be given up with an error: it then has no effect.
@@ -100,7 +103,7 @@ pub fn atomically_with<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) -
 pub fn try_atomically<R, X>(
     body: impl FnMut(&Tx) -> Result<R, Abort<X>>,
 ) -> impl Future<Output = Result<R, X>> {
-    run(body, Location::caller())
+    run(body, |result| result, Location::caller())
 }
 
 /// As [`try_atomically`], with an engine: `try_atomically_with::<GlobalLock, _, _>(body)`.
@@ -114,7 +117,7 @@ pub fn try_atomically<R, X>(
 pub fn try_atomically_with<E: Engine, R, X>(
     body: impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
 ) -> impl Future<Output = Result<R, X>> {
-    run(body, Location::caller())
+    run(body, |result| result, Location::caller())
 }
 
 /// Runs a transaction on an ordinary OS thread, which sleeps while the transaction waits. For the
@@ -183,36 +186,131 @@ pub fn wait_for(
 /// The number of conflicts after which a thread yields before it tries again.
 const SPINS: u32 = 8;
 
-async fn run<E: Engine, R, X>(
-    mut body: impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
+/// A transaction that runs until it commits or is given up; `output` makes its result out of that.
+fn run<E: Engine, R, X, O>(
+    body: impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
+    output: impl Fn(Result<R, X>) -> O,
     place: &'static Location<'static>,
-) -> Result<R, X> {
-    let mut conflicts = 0;
-    loop {
-        budget::pay(1).await;
-        refuse_within_body(place);
-        let outcome = match conflicts < PATIENCE {
-            true => Some(attempt(&mut body, None)),
-            false => attempt_in_turn(&mut body),
-        };
-        match outcome {
-            Some(Attempted::Committed(result)) => return Ok(result),
-            Some(Attempted::Aborted(error)) => return Err(error),
-            Some(Attempted::Retry(registration)) => {
-                registration.woken(place).await;
-                conflicts = 0;
+) -> impl Future<Output = O> {
+    RunningTx {
+        body,
+        output,
+        pause,
+        paused: ManuallyDrop::new(None),
+        conflicts: 0,
+        place,
+        _engine: PhantomData,
+    }
+}
+
+/// The future of a transaction.
+///
+/// It is no `async` block, because a transaction that commits at its first attempt then has no
+/// state to store but its fields.
+struct RunningTx<E, R, X, B, O, P, W> {
+    body: B,
+    output: O,
+    /// Makes `paused`. It is the function [`pause`]; the type of its future has no name.
+    pause: P,
+    /// Pinned. What the thread does before the next attempt. Dropped by this type's `drop`, which
+    /// has less to do when there is none.
+    paused: ManuallyDrop<Option<W>>,
+    /// Those in a row.
+    conflicts: u32,
+    place: &'static Location<'static>,
+    _engine: PhantomData<fn(E) -> Result<R, X>>,
+}
+
+/// What a thread does between two attempts.
+enum BetweenAttempts {
+    Wait(Registration, &'static Location<'static>),
+    Yield,
+}
+
+async fn pause(pause: BetweenAttempts) {
+    match pause {
+        BetweenAttempts::Wait(registration, place) => registration.woken(place).await,
+        BetweenAttempts::Yield => yield_now().await,
+    }
+}
+
+impl<E, R, X, B, O, P: Fn(BetweenAttempts) -> W, W> RunningTx<E, R, X, B, O, P, W> {
+    #[cold]
+    #[inline(never)]
+    fn wait(&mut self, registration: Registration) {
+        self.conflicts = 0;
+        self.set_paused(BetweenAttempts::Wait(registration, self.place));
+    }
+
+    /// Spins, or yields after several conflicts in a row.
+    #[cold]
+    #[inline(never)]
+    fn meet_conflict(&mut self) {
+        match self.conflicts {
+            few @ ..SPINS => (0..1 << few).for_each(|_| std::hint::spin_loop()),
+            _ => self.set_paused(BetweenAttempts::Yield),
+        }
+        self.conflicts += 1;
+    }
+
+    /// Lets the transaction run that has the turn.
+    #[cold]
+    #[inline(never)]
+    fn yield_to_turn(&mut self) {
+        relax();
+        self.set_paused(BetweenAttempts::Yield);
+    }
+
+    fn set_paused(&mut self, pause: BetweenAttempts) {
+        *self.paused = Some((self.pause)(pause));
+    }
+}
+
+impl<E, R, X, B, O, P, W> Drop for RunningTx<E, R, X, B, O, P, W> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.paused.is_some() {
+            drop_paused(&mut self.paused);
+        }
+    }
+}
+
+/// Drops a future in its place.
+#[cold]
+#[inline(never)]
+fn drop_paused<W>(paused: &mut Option<W>) {
+    *paused = None;
+}
+
+impl<E, R, X, T, B, O, P, W> Future for RunningTx<E, R, X, B, O, P, W>
+where
+    E: Engine,
+    B: FnMut(&Tx<E>) -> Result<R, Abort<X>>,
+    O: Fn(Result<R, X>) -> T,
+    P: Fn(BetweenAttempts) -> W,
+    W: Future<Output = ()>,
+{
+    type Output = T;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        // SAFETY: `paused` is not moved: it is polled in its place, and dropped there by
+        // `drop_paused`. The other fields are not pinned.
+        let this = unsafe { self.get_unchecked_mut() };
+        loop {
+            if let Some(paused) = &mut *this.paused {
+                // SAFETY: as above.
+                ready!(unsafe { Pin::new_unchecked(paused) }.poll(cx));
+                drop_paused(&mut this.paused);
             }
-            Some(Attempted::Conflict) if conflicts < SPINS => {
-                (0..1 << conflicts).for_each(|_| std::hint::spin_loop());
-                conflicts += 1;
-            }
-            Some(Attempted::Conflict) => {
-                conflicts += 1;
-                yield_now().await;
-            }
-            None => {
-                relax();
-                yield_now().await;
+            ready!(budget::spend(cx, 1));
+            refuse_within_body(this.place);
+            match attempt_after(this.conflicts, &mut this.body) {
+                Some(Attempted::Committed(result)) => return Poll::Ready((this.output)(Ok(result))),
+                Some(Attempted::Aborted(error)) => return Poll::Ready((this.output)(Err(error))),
+                Some(Attempted::Retry(registration)) => this.wait(registration),
+                Some(Attempted::Conflict) => this.meet_conflict(),
+                None => this.yield_to_turn(),
             }
         }
     }
@@ -229,11 +327,7 @@ pub(crate) fn run_now<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) ->
     let mut body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
     let mut conflicts = 0;
     loop {
-        let outcome = match conflicts < PATIENCE {
-            true => Some(attempt(&mut body, None)),
-            false => attempt_in_turn(&mut body),
-        };
-        match outcome {
+        match attempt_after(conflicts, &mut body) {
             Some(Attempted::Committed(result)) => return result,
             Some(Attempted::Aborted(never)) => match never {},
             Some(Attempted::Retry(_)) => panic!("a body that must not retry has retried"),
@@ -244,21 +338,33 @@ pub(crate) fn run_now<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) ->
     }
 }
 
-/// `None` if another transaction has the turn. The turn does not outlive the call, so a thread has
-/// none while it waits.
-#[cold]
-fn attempt_in_turn<E: Engine, R, X>(
+/// Runs the body once; in a turn after many conflicts in a row. `None` if another transaction has
+/// the turn. The turn does not outlive the call, so a thread has none while it waits.
+#[inline(always)]
+fn attempt_after<E: Engine, R, X>(
+    conflicts: u32,
     body: &mut impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
 ) -> Option<Attempted<R, X>> {
-    CommitTurn::take().map(|turn| attempt(body, Some(turn)))
+    let turn = match conflicts < PATIENCE {
+        true => None,
+        false => Some(CommitTurn::take()?),
+    };
+    Some(attempt(body, turn))
 }
 
 /// # Panics
 /// Within the body of a transaction.
 #[inline(always)]
 fn refuse_within_body(place: &'static Location<'static>) {
-    assert!(
-        !is_indivisible(),
+    if is_indivisible() {
+        refuse(place);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse(place: &'static Location<'static>) -> ! {
+    panic!(
         "the transaction of {place} was begun within the body of another one: it would take effect without that one. \
          Tx::atomically makes it a part of the other"
     );

@@ -43,18 +43,22 @@
 //! load and two stores to a cache line of the session, without a fence.
 
 use crate::log::Log;
+use crate::nodes::SpareNodes;
 use crate::primitives::{AtomicU64, Ordering, fence, lock, thread_local};
 use crate::world::world;
 use selvedge_core::{heavy_fence, is_indivisible, light_fence, quietly};
 use std::cell::Cell;
+use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::ptr::{null_mut, without_provenance_mut};
 
 /// The function that frees a value behind a pointer of its type.
 pub(crate) type Free = unsafe fn(*mut ());
 
-/// An object that only transactions can reach that ran when it was retired.
-pub(crate) struct Retired {
+/// Objects that only transactions can reach that ran when these were retired.
+struct Retired {
     epoch: u64,
-    garbage: Garbage,
+    garbage: Vec<Garbage>,
 }
 
 /// A pointer to an object, which is freed when this is dropped.
@@ -68,6 +72,14 @@ impl Garbage {
     /// `free` may be called once with `pointer`, on any OS thread, when this is dropped.
     pub(crate) unsafe fn new(pointer: *mut (), free: Free) -> Garbage {
         Garbage { pointer, free }
+    }
+
+    /// Frees the object. A panic of its destructor goes on to the caller.
+    #[inline(always)]
+    fn free_now(self) {
+        let Garbage { pointer, free } = *ManuallyDrop::new(self);
+        // SAFETY: the contract of `new`; this is the one call, because `self` is not dropped.
+        unsafe { free(pointer) };
     }
 }
 
@@ -97,9 +109,10 @@ pub(crate) struct Session {
     /// Whether `pin` needs a fence of its own, because the kernel has no heavy one.
     has_own_fence: bool,
     /// In the order of their epochs.
-    retired: Vec<Retired>,
+    retired: VecDeque<Retired>,
     /// The objects that commits have unlinked, and that are not retired yet.
     pub(crate) unlinked: Vec<Garbage>,
+    pub(crate) spare: SpareNodes,
     pub(crate) log: Log,
 }
 
@@ -130,9 +143,10 @@ impl Registry {
             Box::new(Session {
                 record,
                 has_own_fence,
-                retired: Vec::new(),
+                retired: VecDeque::new(),
                 unlinked: Vec::new(),
-                log: Log::default(),
+                spare: SpareNodes::default(),
+                log: Log::new(),
             })
         })
     }
@@ -166,7 +180,7 @@ impl Registry {
 
 impl Session {
     /// Protects all objects that are reachable from now on, until [`unpin`](Session::unpin).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pin(&mut self) {
         let epoch = world().epoch.0.load(Ordering::Relaxed);
         self.record.pinned.store(epoch, Ordering::Release);
@@ -176,79 +190,119 @@ impl Session {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn unpin(&mut self) {
         self.record.pinned.store(0, Ordering::Release);
     }
 
     /// Step c., with the epoch of `Registry::fence`.
     fn retire(&mut self, epoch: u64) {
-        self.retired.extend(self.unlinked.drain(..).map(|garbage| Retired { epoch, garbage }));
+        if !self.unlinked.is_empty() {
+            let next = Vec::with_capacity(self.unlinked.len());
+            let garbage = std::mem::replace(&mut self.unlinked, next);
+            self.retired.push_back(Retired { epoch, garbage });
+        }
     }
 
     /// Takes out the objects that no transaction can reach any more.
-    fn ripe(&mut self, into: &mut Vec<Garbage>) {
+    fn ripe(&mut self, into: &mut Vec<Vec<Garbage>>) {
         let epoch = world().epoch.0.load(Ordering::Acquire);
-        let ripe = self.retired.iter().take_while(|retired| retired.epoch + 2 <= epoch).count();
-        into.extend(self.retired.drain(..ripe).map(|retired| retired.garbage));
-    }
-}
-
-/// The session that an OS thread keeps for its next transaction.
-struct KeptSession(Cell<Option<Box<Session>>>);
-
-#[cfg(not(loom))]
-impl Drop for KeptSession {
-    fn drop(&mut self) {
-        if let Some(session) = self.0.take() {
-            lock(&world().registry.0).free.push(session);
+        while self.retired.front().is_some_and(|retired| retired.epoch + 2 <= epoch) {
+            into.extend(self.retired.pop_front().map(|retired| retired.garbage));
         }
     }
 }
 
-/// In a model the session is forgotten when its OS thread ends, because the world may have ended
-/// before. Its record is not pinned.
-#[cfg(loom)]
-impl Drop for KeptSession {
-    fn drop(&mut self) {
-        std::mem::forget(self.0.take());
-    }
-}
-
 #[cfg(not(loom))]
 thread_local! {
-    static KEPT: KeptSession = const { KeptSession(Cell::new(None)) };
+    /// The session that this OS thread keeps for its next transaction. Null while a transaction has
+    /// it; [`ENDED`] when the OS thread ends. Without a destructor, so that an access has nothing
+    /// to check.
+    static KEPT: Cell<*mut Session> = const { Cell::new(null_mut()) };
+    /// Destructors of values run.
     static FREES: Cell<bool> = const { Cell::new(false) };
 }
 #[cfg(loom)]
 thread_local! {
-    static KEPT: KeptSession = KeptSession(Cell::new(None));
+    static KEPT: Cell<*mut Session> = Cell::new(null_mut());
     static FREES: Cell<bool> = Cell::new(false);
 }
 
-/// A session for one transaction; it is not pinned, and its log is empty.
-#[inline]
-pub(crate) fn take() -> Box<Session> {
-    match KEPT.try_with(|kept| kept.0.take()).ok().flatten() {
-        Some(session) => session,
-        None => lock(&world().registry.0).session(),
+/// In place of a session, on an OS thread that ends.
+const ENDED: *mut Session = without_provenance_mut(1);
+
+/// Gives the session that an OS thread keeps to the registry when the OS thread ends. In a model
+/// the session is forgotten, because the world may have ended before. Its record is not pinned.
+#[cfg(not(loom))]
+struct AtEnd;
+
+#[cfg(not(loom))]
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        let kept = KEPT.replace(ENDED);
+        if is_session(kept) {
+            // SAFETY: `keep` has put it there, and it is there no more.
+            lock(&world().registry.0).free.push(unsafe { Box::from_raw(kept) });
+        }
     }
+}
+
+#[cfg(not(loom))]
+std::thread_local!(static AT_END: AtEnd = const { AtEnd });
+
+/// Whether `KEPT` has a session. One comparison, as both other values are small numbers.
+#[inline(always)]
+fn is_session(kept: *mut Session) -> bool {
+    kept.addr() > ENDED.addr()
+}
+
+/// A session for one transaction; it is not pinned, and its log is empty.
+#[inline(always)]
+pub(crate) fn take() -> Box<Session> {
+    let kept = KEPT.with(Cell::get);
+    if !is_session(kept) {
+        return take_free();
+    }
+    KEPT.with(|cell| cell.set(null_mut()));
+    // SAFETY: `keep` has put it there, and it is there no more.
+    unsafe { Box::from_raw(kept) }
+}
+
+/// Gives `f` the session that this OS thread keeps. None while a transaction has it. `f` runs no
+/// code of the program.
+#[inline(always)]
+pub(crate) fn with_kept<R>(f: impl FnOnce(&mut Session) -> R) -> Option<R> {
+    let kept = KEPT.with(Cell::get);
+    // SAFETY: `keep` has put it there, and `f` does not take it.
+    is_session(kept).then(|| f(unsafe { &mut *kept }))
+}
+
+/// A session of the registry.
+#[cold]
+#[inline(never)]
+fn take_free() -> Box<Session> {
+    #[cfg(not(loom))]
+    let _ = AT_END.try_with(|_| {});
+    lock(&world().registry.0).session()
 }
 
 /// Gives a session back, after `unpin`. If the session has unlinked many objects, and no body of a
 /// transaction runs on this OS thread, retires them and frees those that no transaction can reach.
 /// So the destructors of the program's values run here, and may run transactions.
-#[inline]
+#[inline(always)]
 pub(crate) fn put(session: Box<Session>) {
-    if session.unlinked.len() >= MANY && may_free() {
-        return put_and_free(session);
+    match session.unlinked.len() {
+        ..MANY => keep(session),
+        _ => put_many(session),
     }
-    keep(session);
 }
 
 #[cold]
 #[inline(never)]
-fn put_and_free(mut session: Box<Session>) {
+fn put_many(mut session: Box<Session>) {
+    if !may_free() {
+        return keep(session);
+    }
     let mut ripe = Vec::new();
     {
         let registry = lock(&world().registry.0);
@@ -263,32 +317,50 @@ fn put_and_free(mut session: Box<Session>) {
     free(ripe);
 }
 
-/// Keeps the session for the next transaction of this OS thread. If there is one already, or the
-/// OS thread ends, the session goes to the registry.
-#[inline]
+/// Keeps the session for the next transaction of this OS thread. If there is one already, that one
+/// goes to the registry. If the OS thread ends, this one does.
+#[inline(always)]
 fn keep(session: Box<Session>) {
-    let mut session = Some(session);
-    let _ = KEPT.try_with(|kept| {
-        let other = kept.0.take();
-        kept.0.set(session.take());
-        session = other;
-    });
-    if let Some(session) = session {
-        lock(&world().registry.0).free.push(session);
+    match KEPT.with(Cell::get).is_null() {
+        true => KEPT.with(|cell| cell.set(Box::into_raw(session))),
+        false => keep_instead(session),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn keep_instead(session: Box<Session>) {
+    let other = KEPT.with(Cell::get);
+    let free = match is_session(other) {
+        true => {
+            KEPT.with(|cell| cell.set(Box::into_raw(session)));
+            // SAFETY: `keep` has put it there, and it is there no more.
+            unsafe { Box::from_raw(other) }
+        }
+        false => session,
+    };
+    lock(&world().registry.0).free.push(free);
 }
 
 /// Whether destructors of the program's values may run now on this OS thread.
 fn may_free() -> bool {
-    !FREES.try_with(Cell::get).unwrap_or(true) && !is_indivisible()
+    !FREES.with(Cell::get) && !is_indivisible()
 }
 
 /// Frees the objects. A destructor among them that drops variables leaves those to a later call:
 /// so a long chain of variables takes no deep stack.
-fn free(ripe: Vec<Garbage>) {
-    let _ = FREES.try_with(|frees| frees.set(true));
-    drop(ripe);
-    let _ = FREES.try_with(|frees| frees.set(false));
+fn free(ripe: Vec<Vec<Garbage>>) {
+    FREES.with(|frees| frees.set(true));
+    ripe.into_iter().for_each(free_all);
+    FREES.with(|frees| frees.set(false));
+}
+
+/// Frees objects of which no destructor keeps those after it from being freed.
+fn free_all(garbage: Vec<Garbage>) {
+    let mut left = garbage.into_iter();
+    while !left.as_slice().is_empty() {
+        quietly(|| left.by_ref().for_each(Garbage::free_now));
+    }
 }
 
 /// Frees the values and variables that transactions have replaced or dropped and that no running
@@ -341,4 +413,24 @@ pub fn reclaim() {
         own = take();
     }
     keep(own);
+}
+
+/// A session that is pinned as long as this lives.
+pub(crate) struct Pinned(Option<Box<Session>>);
+
+impl Pinned {
+    pub(crate) fn new() -> Pinned {
+        let mut session = take();
+        session.pin();
+        Pinned(Some(session))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if let Some(mut session) = self.0.take() {
+            session.unpin();
+            put(session);
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! [`TArray`]: variables in a row, in one allocation.
 
-use crate::cells::Cells;
+use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
+use crate::stop::Tried;
+use crate::transaction::Tx;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ use std::sync::Arc;
 ///
 /// # Complexity
 /// An element takes 56 bytes, and its value a node of its own; a [`TVar`](crate::TVar) in a `Vec`
-/// takes 56 bytes and the allocator's share. The array takes three allocations, and one for each
-/// value.
+/// takes 56 bytes and the allocator's share. The array takes one allocation, and one for each
+/// value. An array of numbers, flags or the like is better a [`TWordArray`](crate::TWordArray).
 ///
 /// # Examples
 /// ```
@@ -38,7 +39,7 @@ use std::sync::Arc;
 /// # Ok::<(), selvedge::Failure>(())
 /// ```
 pub struct TArray<T: Send + Sync + 'static, E: Engine = Versioned> {
-    cells: Arc<Cells<Box<T>, E>>,
+    cells: Cells<CellNode<T>, E>,
 }
 
 impl<T: Send + Sync + 'static> TArray<T> {
@@ -46,13 +47,32 @@ impl<T: Send + Sync + 'static> TArray<T> {
     pub fn new(values: impl IntoIterator<Item = T>) -> TArray<T> {
         TArray::with_engine(values)
     }
+
+    /// An array of these values with a name, for transactions of the default engine. Reports of
+    /// waiting threads call the elements `NAME[0]` and so on (`NAME`, if there is one): see
+    /// [`TVar::named`](crate::TVar::named).
+    pub fn named(name: impl Into<Arc<str>>, values: impl IntoIterator<Item = T>) -> TArray<T> {
+        TArray::named_with_engine(name, values)
+    }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     /// An array of these values, for transactions of the engine `E`.
     pub fn with_engine(values: impl IntoIterator<Item = T>) -> TArray<T, E> {
-        let values: Vec<Box<T>> = values.into_iter().map(Box::new).collect();
-        TArray { cells: Arc::new(Cells::new(values)) }
+        TArray::made(None, values)
+    }
+
+    /// As [`named`](TArray::named), for transactions of the engine `E`.
+    pub fn named_with_engine(name: impl Into<Arc<str>>, values: impl IntoIterator<Item = T>) -> TArray<T, E> {
+        TArray::made(Some(name.into()), values)
+    }
+
+    fn made(name: Option<Arc<str>>, values: impl IntoIterator<Item = T>) -> TArray<T, E> {
+        let values: Vec<T> = values.into_iter().collect();
+        let (len, mut values) = (values.len(), values.into_iter());
+        TArray {
+            cells: Cells::new((), len, name, || CellNode(values.next().expect("a value for each cell"))),
+        }
     }
 
     /// The number of elements.
@@ -90,7 +110,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     /// One allocation.
     #[inline]
     pub fn write(&self, tx: &Tx<E>, index: usize, value: T) {
-        self.cells.write(tx, index, Box::new(value));
+        self.cells.write(tx, index, CellNode(value));
     }
 
     /// Replaces the value of an element by one that `f` makes of it.
@@ -129,7 +149,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     /// # Panics
     /// If there is no such element.
     pub fn read_now<R>(&self, index: usize, f: impl FnOnce(&T) -> R) -> R {
-        self.cells.read_now(index, f)
+        self.cells.cell(index).read_now(f)
     }
 }
 

@@ -1,9 +1,11 @@
 //! [`TBQueue`]: a bounded queue.
 
-use crate::cells::Cells;
+use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
-use crate::var::TWord;
+use crate::names;
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::word::TWord;
 use std::fmt;
 use std::sync::Arc;
 
@@ -50,7 +52,7 @@ struct QueueRing<T: Send + Sync + 'static, E: Engine> {
     first: TWord<usize, E>,
     /// The place of the next value to come.
     next: TWord<usize, E>,
-    cells: Cells<Option<Box<T>>, E>,
+    cells: Cells<Option<CellNode<T>>, E>,
 }
 
 impl<T: Send + Sync + 'static, E: Engine> QueueRing<T, E> {
@@ -96,6 +98,16 @@ impl<T: Send + Sync + 'static> TBQueue<T> {
     pub fn new(capacity: usize) -> TBQueue<T> {
         TBQueue::with_engine(capacity)
     }
+
+    /// As [`new`](TBQueue::new), with a name. Reports of waiting threads call the ends of the queue
+    /// by the name, and its places `NAME[0]` and so on (`NAME`, if there is one): see
+    /// [`TVar::named`](crate::TVar::named).
+    ///
+    /// # Panics
+    /// If the capacity is 0.
+    pub fn named(name: impl Into<Arc<str>>, capacity: usize) -> TBQueue<T> {
+        TBQueue::named_with_engine(name, capacity)
+    }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
@@ -104,11 +116,22 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     /// # Panics
     /// If the capacity is 0.
     pub fn with_engine(capacity: usize) -> TBQueue<T, E> {
+        TBQueue::made(None, capacity)
+    }
+
+    /// As [`named`](TBQueue::named), for transactions of the engine `E`.
+    ///
+    /// # Panics
+    /// If the capacity is 0.
+    pub fn named_with_engine(name: impl Into<Arc<str>>, capacity: usize) -> TBQueue<T, E> {
+        TBQueue::made(Some(name.into()), capacity)
+    }
+
+    fn made(name: Option<Arc<str>>, capacity: usize) -> TBQueue<T, E> {
         assert!(capacity > 0, "a queue without room is always full");
-        let cells = Cells::new((0..capacity).map(|_| None).collect());
-        TBQueue {
-            ring: Arc::new(QueueRing { first: TWord::with_engine(0), next: TWord::with_engine(0), cells }),
-        }
+        let (first, next) = (names::word(&name, 0), names::word(&name, 0));
+        let cells = Cells::new((), capacity, name, || None);
+        TBQueue { ring: Arc::new(QueueRing { first, next, cells }) }
     }
 
     /// Adds a value at the end; retries while the queue is full.
@@ -122,7 +145,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
         let ring = &*self.ring;
         let next = ring.next.read(tx)?;
         tx.check(ring.cells.read(tx, next)?.is_none())?;
-        ring.cells.write(tx, next, Some(Box::new(value)));
+        ring.cells.write(tx, next, Some(CellNode(value)));
         ring.next.write(tx, ring.after(next));
         Ok(())
     }
@@ -151,7 +174,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
         let ring = &*self.ring;
         let first = ring.before(ring.first.read(tx)?);
         tx.check(ring.cells.read(tx, first)?.is_none())?;
-        ring.cells.write(tx, first, Some(Box::new(value)));
+        ring.cells.write(tx, first, Some(CellNode(value)));
         ring.first.write(tx, first);
         Ok(())
     }

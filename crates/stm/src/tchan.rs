@@ -1,9 +1,12 @@
 //! [`TChan`]: an unbounded channel with several ends to read from.
 
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
+use crate::names;
+use crate::stop::Tried;
+use crate::transaction::Tx;
 use crate::var::TVar;
 use std::fmt;
+use std::sync::Arc;
 
 /// An unbounded channel, for transactions. Its values may go to several readers. `read` waits while
 /// there is no value.
@@ -73,18 +76,49 @@ impl<T: Send + Sync + 'static> TChan<T> {
     pub fn new_broadcast() -> TChan<T> {
         TChan::broadcast_with_engine()
     }
+
+    /// As [`new`](TChan::new), with a name. Reports of waiting threads call the ends of the channel
+    /// and of its duplicates by the name: see [`TVar::named`].
+    pub fn named(name: impl Into<Arc<str>>) -> TChan<T> {
+        TChan::named_with_engine(name)
+    }
+
+    /// As [`new_broadcast`](TChan::new_broadcast), with a [name](TChan::named).
+    pub fn named_broadcast(name: impl Into<Arc<str>>) -> TChan<T> {
+        TChan::named_broadcast_with_engine(name)
+    }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     /// A channel without values, for transactions of the engine `E`.
     pub fn with_engine() -> TChan<T, E> {
+        TChan::made(None, true)
+    }
+
+    /// As [`named`](TChan::named), for transactions of the engine `E`.
+    pub fn named_with_engine(name: impl Into<Arc<str>>) -> TChan<T, E> {
+        TChan::made(Some(name.into()), true)
+    }
+
+    /// As [`named_broadcast`](TChan::named_broadcast), for transactions of the engine `E`.
+    pub fn named_broadcast_with_engine(name: impl Into<Arc<str>>) -> TChan<T, E> {
+        TChan::made(Some(name.into()), false)
+    }
+
+    fn made(name: Option<Arc<str>>, is_read: bool) -> TChan<T, E> {
         let place = Place(TVar::with_engine(None));
-        TChan { read: Some(TVar::with_engine(place.clone())), write: TVar::with_engine(place) }
+        let read = is_read.then(|| names::variable(&name, place.clone()));
+        TChan { read, write: names::variable(&name, place) }
+    }
+
+    /// A channel with the same end to write to, which reads from this place on.
+    fn reading_from(&self, place: Place<T, E>) -> TChan<T, E> {
+        TChan { read: Some(names::variable(&self.write.name(), place)), write: self.write.clone() }
     }
 
     /// As [`new_broadcast`](TChan::new_broadcast), for transactions of the engine `E`.
     pub fn broadcast_with_engine() -> TChan<T, E> {
-        TChan { read: None, write: TVar::with_engine(Place(TVar::with_engine(None))) }
+        TChan::made(None, false)
     }
 
     /// A channel with the same end to write to, with an own end to read from, which begins here: it
@@ -94,8 +128,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     /// As [`TVar::read`].
     #[doc(alias = "dupTChan")]
     pub fn dup(&self, tx: &Tx<E>) -> Tried<TChan<T, E>> {
-        let place = self.write.read(tx)?.clone();
-        Ok(TChan { read: Some(TVar::with_engine(place)), write: self.write.clone() })
+        Ok(self.reading_from(self.write.read(tx)?.clone()))
     }
 
     /// A channel with the same end to write to, with an own end to read from, which begins where
@@ -109,8 +142,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     /// If this channel is [only written](TChan::new_broadcast).
     #[doc(alias = "cloneTChan")]
     pub fn dup_from_here(&self, tx: &Tx<E>) -> Tried<TChan<T, E>> {
-        let place = self.end().read(tx)?.clone();
-        Ok(TChan { read: Some(TVar::with_engine(place)), write: self.write.clone() })
+        Ok(self.reading_from(self.end().read(tx)?.clone()))
     }
 
     /// Adds a value at the end.

@@ -2,11 +2,12 @@
 
 use crate::cells::{CellWord, Cells};
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
+use crate::stop::Tried;
+use crate::transaction::Tx;
 use std::cell::Cell;
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 
 /// A counter, for transactions of several OS threads that add to it more often than they read it.
@@ -36,7 +37,7 @@ use std::thread::available_parallelism;
 /// assert_eq!(atomically_blocking(|tx| served.read(tx)), 200);
 /// ```
 pub struct TCounter<E: Engine = Versioned> {
-    cells: Arc<Cells<CellWord<i64>, E>>,
+    cells: Cells<CellWord<i64>, E>,
 }
 
 /// The distance of two stripes, in cells: 224 bytes. At least 168 of them lie between the two cells
@@ -77,8 +78,7 @@ impl TCounter {
 impl<E: Engine> TCounter<E> {
     /// A counter at 0, for transactions of the engine `E`.
     pub fn with_engine() -> TCounter<E> {
-        let cells = (0..stripes() * APART).map(|_| CellWord(0)).collect();
-        TCounter { cells: Arc::new(Cells::new(cells)) }
+        TCounter { cells: Cells::new((), stripes() * APART, None, || CellWord(0)) }
     }
 
     /// Adds a number, which may be negative. A sum beyond the numbers of 64 bits wraps around.

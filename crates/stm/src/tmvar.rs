@@ -1,9 +1,11 @@
 //! [`TMVar`]: a variable that is full or empty.
 
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
+use crate::stop::Tried;
+use crate::transaction::Tx;
 use crate::var::TVar;
 use std::fmt;
+use std::sync::Arc;
 
 /// A variable that is full or empty, for transactions: `take` waits while it is empty, and `put`
 /// while it is full.
@@ -44,12 +46,23 @@ impl<T: Send + Sync + 'static> TMVar<T> {
     pub fn full(value: T) -> TMVar<T> {
         TMVar::with_engine(Some(value))
     }
+
+    /// A variable with a name, for transactions of the default engine, which is full if there is a
+    /// value. Reports of waiting threads show the name: see [`TVar::named`].
+    pub fn named(name: impl Into<Arc<str>>, value: Option<T>) -> TMVar<T> {
+        TMVar::named_with_engine(name, value)
+    }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     /// A variable for transactions of the engine `E`, which is full if there is a value.
     pub fn with_engine(value: Option<T>) -> TMVar<T, E> {
         TMVar { value: TVar::with_engine(value) }
+    }
+
+    /// As [`named`](TMVar::named), for transactions of the engine `E`.
+    pub fn named_with_engine(name: impl Into<Arc<str>>, value: Option<T>) -> TMVar<T, E> {
+        TMVar { value: TVar::named_with_engine(name, value) }
     }
 
     /// A reference to the value, which stays; retries while the variable is empty.

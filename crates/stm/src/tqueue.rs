@@ -1,9 +1,12 @@
 //! [`TQueue`]: an unbounded queue.
 
-use crate::cells::Cells;
+use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
-use crate::var::{TVar, TWord};
+use crate::names;
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::var::TVar;
+use crate::word::TWord;
 use std::fmt;
 use std::sync::Arc;
 
@@ -49,10 +52,10 @@ struct QueueEnds<T: Send + Sync + 'static, E: Engine> {
 
 /// The places of some values. A place is empty before its value has come and after it was taken.
 struct Segment<T: Send + Sync + 'static, E: Engine> {
-    cells: Arc<Places<T, E>>,
+    cells: Places<T, E>,
 }
 
-type Places<T, E> = Cells<Option<Box<Queued<T, E>>>, E>;
+type Places<T, E> = Cells<Option<CellNode<Queued<T, E>>>, E>;
 
 /// A value. The last one of a segment has the following segment, so that its `push` and its `pop`
 /// touch no further variable for that.
@@ -66,11 +69,11 @@ const PLACES: usize = 8;
 
 impl<T: Send + Sync + 'static, E: Engine> Segment<T, E> {
     fn new() -> Segment<T, E> {
-        Segment { cells: Arc::new(Cells::new((0..PLACES).map(|_| None).collect())) }
+        Segment { cells: Cells::new((), PLACES, None, || None) }
     }
 
     fn fill(&self, tx: &Tx<E>, place: usize, value: T, following: Option<Segment<T, E>>) {
-        self.cells.write(tx, place, Some(Box::new(Queued { value, following })));
+        self.cells.write(tx, place, Some(CellNode(Queued { value, following })));
     }
 }
 
@@ -86,17 +89,32 @@ impl<T: Send + Sync + 'static> TQueue<T> {
     pub fn new() -> TQueue<T> {
         TQueue::with_engine()
     }
+
+    /// An empty queue with a name, for transactions of the default engine. Reports of waiting
+    /// threads call the ends of the queue by the name: see [`TVar::named`].
+    pub fn named(name: impl Into<Arc<str>>) -> TQueue<T> {
+        TQueue::named_with_engine(name)
+    }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     /// An empty queue, for transactions of the engine `E`.
     pub fn with_engine() -> TQueue<T, E> {
+        TQueue::made(None)
+    }
+
+    /// As [`named`](TQueue::named), for transactions of the engine `E`.
+    pub fn named_with_engine(name: impl Into<Arc<str>>) -> TQueue<T, E> {
+        TQueue::made(Some(name.into()))
+    }
+
+    fn made(name: Option<Arc<str>>) -> TQueue<T, E> {
         let segment = Segment::new();
         let ends = QueueEnds {
-            first: TWord::with_engine(0),
-            first_segment: TVar::with_engine(segment.clone()),
-            next: TWord::with_engine(0),
-            last_segment: TVar::with_engine(segment),
+            first: names::word(&name, 0),
+            first_segment: names::variable(&name, segment.clone()),
+            next: names::word(&name, 0),
+            last_segment: names::variable(&name, segment),
         };
         TQueue { ends: Arc::new(ends) }
     }
@@ -107,7 +125,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     /// As [`TVar::read`].
     ///
     /// # Complexity
-    /// One allocation; two reads and two writes. Each eighth push makes a segment: four allocations
+    /// One allocation; two reads and two writes. Each eighth push makes a segment: two allocations
     /// more, and one write.
     pub fn push(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let (place, segment) = (self.ends.next.read(tx)?, self.ends.last_segment.read(tx)?);

@@ -1,9 +1,11 @@
 //! [`TSem`]: a semaphore.
 
 use crate::engine::{Engine, Versioned};
-use crate::transaction::{Tried, Tx};
-use crate::var::TWord;
+use crate::stop::Tried;
+use crate::transaction::Tx;
+use crate::word::TWord;
 use std::fmt;
+use std::sync::Arc;
 
 /// A semaphore, for transactions: `wait` takes a unit, and retries while there is none.
 ///
@@ -45,12 +47,23 @@ impl TSem {
     pub fn new(units: u64) -> TSem {
         TSem::with_engine(units)
     }
+
+    /// A semaphore with so many units and a name, for transactions of the default engine. Reports
+    /// of waiting threads show the name: see [`TVar::named`](crate::TVar::named).
+    pub fn named(name: impl Into<Arc<str>>, units: u64) -> TSem {
+        TSem::named_with_engine(name, units)
+    }
 }
 
 impl<E: Engine> TSem<E> {
     /// A semaphore with so many units, for transactions of the engine `E`.
     pub fn with_engine(units: u64) -> TSem<E> {
         TSem { units: TWord::with_engine(units) }
+    }
+
+    /// As [`named`](TSem::named), for transactions of the engine `E`.
+    pub fn named_with_engine(name: impl Into<Arc<str>>, units: u64) -> TSem<E> {
+        TSem { units: TWord::named_with_engine(name, units) }
     }
 
     /// Takes a unit; retries while there is none.

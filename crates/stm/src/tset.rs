@@ -1,11 +1,14 @@
 //! [`TSet`]: a set of keys.
 
 use crate::engine::{Engine, Versioned};
+use crate::hasher::HashState;
+use crate::stop::Tried;
 use crate::tmap::TMap;
-use crate::transaction::{Tried, Tx};
+use crate::transaction::Tx;
 use std::borrow::Borrow;
 use std::fmt;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
 
 /// A set of keys, for transactions: a [`TMap`] without values.
 ///
@@ -32,7 +35,11 @@ use std::hash::{BuildHasher, Hash, RandomState};
 /// })?;
 /// # Ok::<(), selvedge::Failure>(())
 /// ```
-pub struct TSet<K: Send + Sync + 'static, E: Engine = Versioned, S = RandomState> {
+pub struct TSet<K, E = Versioned, S = HashState>
+where
+    K: Send + Sync + 'static,
+    E: Engine,
+{
     map: TMap<K, (), E, S>,
 }
 
@@ -41,6 +48,12 @@ impl<K: Send + Sync + 'static> TSet<K> {
     #[expect(clippy::new_without_default, reason = "a set is made on purpose, as each variable is")]
     pub fn new() -> TSet<K> {
         TSet::with_engine()
+    }
+
+    /// An empty set with a name, for transactions of the default engine: see
+    /// [`TMap::named`].
+    pub fn named(name: impl Into<Arc<str>>) -> TSet<K> {
+        TSet { map: TMap::named(name) }
     }
 }
 
@@ -51,13 +64,20 @@ impl<K: Send + Sync + 'static, E: Engine> TSet<K, E> {
     }
 }
 
-impl<K: Send + Sync + 'static, E: Engine, S> TSet<K, E, S> {
+impl<K: Send + Sync + 'static, E: Engine, S: Send + Sync + 'static> TSet<K, E, S> {
     /// An empty set with this hasher, for transactions of the engine `E`. See
     /// [`TMap::with_hasher`].
     pub fn with_hasher(hasher: S) -> TSet<K, E, S> {
         TSet { map: TMap::with_hasher(hasher) }
     }
 
+    /// As [`with_hasher`](TSet::with_hasher) and [`named`](TSet::named).
+    pub fn named_with_hasher(name: impl Into<Arc<str>>, hasher: S) -> TSet<K, E, S> {
+        TSet { map: TMap::named_with_hasher(name, hasher) }
+    }
+}
+
+impl<K: Send + Sync + 'static, E: Engine, S> TSet<K, E, S> {
     /// The keys, in no order. See [`TMap::iter`].
     ///
     /// # Complexity

@@ -19,7 +19,7 @@ use crate::engine::lock_one;
 use crate::log::Log;
 use crate::primitives::{Ordering, give_way, in_one_order};
 use crate::testing;
-use crate::var::{Borrowed, Inner, version};
+use crate::variable::{Borrowed, Inner, version};
 use crate::world::world;
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -33,6 +33,7 @@ pub(crate) struct CommitTurn {
 
 impl CommitTurn {
     /// The turn, unless another transaction has it.
+    #[cold]
     pub(crate) fn take() -> Option<Box<CommitTurn>> {
         let exchange = world().turn.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
         exchange.is_ok().then(|| Box::new(CommitTurn { locked: HashMap::new() }))
@@ -73,8 +74,8 @@ fn lock_surely(inner: &Inner) -> u64 {
 impl Drop for CommitTurn {
     fn drop(&mut self) {
         for (inner, found) in &self.locked {
-            // SAFETY: the session of the attempt is pinned until `AttemptState::end` has dropped
-            // the turn. This turn has locked the variable, and no commit has published it since.
+            // SAFETY: the session of the attempt is pinned until the engine has released the
+            // turn. This turn has locked the variable, and no commit has published it since.
             unsafe { inner.as_ref() }.word.store(*found, Ordering::Release);
         }
         world().turn.0.store(false, Ordering::Release);

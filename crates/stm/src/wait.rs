@@ -28,23 +28,105 @@ use crate::engine::Engine;
 use crate::log::Log;
 use crate::names;
 use crate::primitives::{LOOKS, Ordering, lock, relax};
-use crate::var::{Borrowed, Inner, LOCKED, WAITERS};
+use crate::variable::{Borrowed, Inner, LOCKED, WAITERS};
 use selvedge_core::observe::{self, Object, WaitReason};
-use selvedge_core::{Queue, Role, WaitQueue};
+use selvedge_core::{Queue, Role, Shared, WaitQueue, Waiting};
 use std::collections::HashSet;
-use std::future::poll_fn;
 use std::panic::Location;
-use std::pin::pin;
+use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// The transactions that wait for a variable. Not empty.
 #[derive(Default)]
 pub(crate) struct Waiters {
     /// Those that each write wakes.
-    plain: Vec<Arc<WaitingTx>>,
-    /// Those that wait for predicates. Shared with the commits that evaluate them.
-    conditions: Arc<Vec<Arc<WakeCondition>>>,
+    plain: WaiterPlaces,
+    /// Those that wait for predicates. Shared with the commits that evaluate them. None if there
+    /// are none.
+    conditions: Option<Arc<Vec<Arc<WakeCondition>>>>,
+}
+
+impl Waiters {
+    fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.conditions.is_none()
+    }
+
+    /// Keeps those conditions for which `stays` is true.
+    fn retain_conditions(&mut self, stays: impl Fn(&Arc<WakeCondition>) -> bool) {
+        if let Some(conditions) = &mut self.conditions
+            && !conditions.iter().all(&stays)
+        {
+            let list = Arc::make_mut(conditions);
+            list.retain(stays);
+            if list.is_empty() {
+                self.conditions = None;
+            }
+        }
+    }
+}
+
+/// Waiters that keep their places in the list until they leave, so that they leave in constant
+/// time. The next waiter takes a place that is free.
+#[derive(Default)]
+struct WaiterPlaces {
+    /// Place 0. Mostly there is one waiter, which takes no memory of its own then.
+    first: Option<Arc<WaitingTx>>,
+    /// The places from 1 on.
+    others: Vec<Option<Arc<WaitingTx>>>,
+    /// The free places from 1 on.
+    free: Vec<u32>,
+}
+
+impl WaiterPlaces {
+    fn is_empty(&self) -> bool {
+        self.first.is_none() && self.others.len() == self.free.len()
+    }
+
+    fn place(&mut self, place: u32) -> Option<&mut Option<Arc<WaitingTx>>> {
+        match place {
+            0 => Some(&mut self.first),
+            _ => self.others.get_mut(place as usize - 1),
+        }
+    }
+
+    /// Adds a waiter; its place.
+    fn enter(&mut self, waiter: Arc<WaitingTx>) -> u32 {
+        let place = match self.first {
+            None => 0,
+            Some(_) => self.free.pop().unwrap_or_else(|| {
+                self.others.push(None);
+                self.others.len() as u32
+            }),
+        };
+        *self.place(place).expect("a free place, or the one that was added") = Some(waiter);
+        place
+    }
+
+    /// Takes a waiter out, unless it is not there any more: a commit has taken all waiters, and
+    /// this may be another list, made since.
+    fn leave(&mut self, place: u32, waiter: &Arc<WaitingTx>) {
+        if let Some(entry) = self.place(place)
+            && entry.as_ref().is_some_and(|there| Arc::ptr_eq(there, waiter))
+        {
+            *entry = None;
+            if place != 0 {
+                self.free.push(place);
+            }
+        }
+    }
+
+    /// Takes out all waiters.
+    fn take_all(&mut self, into: &mut Vec<ToWake>) {
+        if let Some(first) = self.first.take() {
+            into.push(ToWake::Waiter(first));
+        }
+        if !self.others.is_empty() {
+            self.free.clear();
+            into.extend(self.others.drain(..).flatten().map(ToWake::Waiter));
+        }
+    }
 }
 
 /// One transaction that waits. The state tells whether a variable that it has read was written.
@@ -84,13 +166,13 @@ impl WaitingTx {
 pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut Vec<ToWake>) {
     let mut list = lock(&inner.waiters);
     let Some(waiters) = list.as_mut() else { return };
-    woken.extend(waiters.plain.drain(..).map(ToWake::Waiter));
-    if !waiters.conditions.is_empty() {
-        if let Some(due) = announce(&inner).then(|| Due::new(inner, &waiters.conditions)).flatten() {
+    waiters.plain.take_all(woken);
+    if let Some(conditions) = &waiters.conditions {
+        if let Some(due) = announce(&inner).then(|| Due::new(inner, conditions)).flatten() {
             woken.push(ToWake::Due(due));
             return;
         }
-        woken.extend(Due::waiters(&waiters.conditions));
+        woken.extend(Due::waiters(conditions));
     }
     // Each condition in the list is in its `Registration` too, which leaves the list before it
     // drops the condition. So no predicate is dropped here.
@@ -116,13 +198,13 @@ pub(crate) fn forget(inner: &Inner, conditions: &[Arc<WakeCondition>]) {
     let mut list = lock(&inner.waiters);
     let Some(waiters) = list.as_mut() else { return };
     let gone: HashSet<*const ()> = conditions.iter().map(|gone| Arc::as_ptr(gone).cast()).collect();
-    Arc::make_mut(&mut waiters.conditions).retain(|one| !gone.contains(&Arc::as_ptr(one).cast()));
+    waiters.retain_conditions(|one| !gone.contains(&Arc::as_ptr(one).cast()));
     tidy(inner, &mut list);
 }
 
 /// Drops a list that is empty. The caller has locked it.
 fn tidy(inner: &Inner, list: &mut Option<Box<Waiters>>) {
-    if list.as_ref().is_some_and(|waiters| waiters.plain.is_empty() && waiters.conditions.is_empty()) {
+    if list.as_ref().is_some_and(|waiters| waiters.is_empty()) {
         *list = None;
         clear_without_list(inner, list);
     }
@@ -138,17 +220,36 @@ fn clear_without_list(inner: &Inner, list: &Option<Box<Waiters>>) {
 }
 
 /// A waiter in the lists of its variables, which it leaves when this is dropped.
+///
+/// It lies in the memory of a thread that waits, so it is small: mostly there is one variable.
 pub(crate) struct Registration {
     waiter: Arc<WaitingTx>,
+    /// None if no variable has another handle.
+    first: Option<WaitedFor>,
+    more: Option<Box<FurtherRegistered>>,
+}
+
+/// A variable, with a handle of the registration.
+#[derive(Clone, Copy)]
+struct WaitedFor {
+    inner: NonNull<Inner>,
+    /// The place of the waiter in the variable's list, if each write wakes it.
+    place: u32,
+}
+
+#[derive(Default)]
+struct FurtherRegistered {
+    others: Vec<WaitedFor>,
     conditions: Vec<Arc<WakeCondition>>,
-    /// Each with a handle of this registration.
-    variables: Vec<NonNull<Inner>>,
 }
 
 // SAFETY: the handles of variables are Send, and so is the waiter.
 unsafe impl Send for Registration {}
 // SAFETY: as above; a shared registration only leads to the waiter.
 unsafe impl Sync for Registration {}
+
+/// The number of reads up to which each is compared with those before it.
+const FEW: usize = 16;
 
 impl Registration {
     /// Registers the transaction in the variables that it has read. `None` if one of them has
@@ -158,30 +259,46 @@ impl Registration {
     /// If the transaction has read no variable.
     pub(crate) fn new<E: Engine>(
         log: &mut Log,
-        conditions: Option<Box<AttemptConditions>>,
+        conditions: Option<AttemptConditions>,
     ) -> Option<Registration> {
         let outside = conditions.as_ref().map(|conditions| conditions.read_outside(&log.reads));
-        let reads = log.distinct_reads();
+        let are_few = log.reads.len() <= FEW;
+        let reads = if are_few { &log.reads } else { log.distinct_reads() };
         assert!(!reads.is_empty(), "a transaction retries that has read no variable: no commit can wake it");
-        let (waiter, conditions) = match conditions {
-            Some(conditions) => (conditions.waiter.clone(), conditions.into_list()),
-            None => (Arc::new(WaitingTx::new()), Vec::new()),
+        let (waiter, more) = match conditions {
+            None => (Arc::new(WaitingTx::new()), None),
+            Some(conditions) => {
+                let waiter = conditions.waiter.clone();
+                let conditions = conditions.into_list();
+                (waiter, Some(Box::new(FurtherRegistered { others: Vec::new(), conditions })))
+            }
         };
-        let mut registration =
-            Registration { waiter, conditions, variables: Vec::with_capacity(reads.len()) };
-        for read in reads {
+        let mut registration = Registration { waiter, first: None, more };
+        for (at, read) in reads.iter().enumerate() {
+            if are_few && reads[..at].iter().any(|earlier| earlier.inner == read.inner) {
+                continue;
+            }
             // SAFETY: the session of this log is pinned.
             let inner = unsafe { Borrowed::new(read.inner) };
             let is_plain = outside.as_ref().is_none_or(|outside| outside.contains(&read.inner));
             // A variable without a handle is out of reach of any later transaction, so this one
             // does not wait for it.
             if inner.hold() && !registration.enter::<E>(inner, read.seen, is_plain) {
-                // SAFETY: the handle of `hold`, which did not go into `variables`.
+                // SAFETY: the handle of `hold`, which did not go into the registration.
                 unsafe { Inner::release(inner.pointer()) };
                 return None;
             }
         }
         Some(registration)
+    }
+
+    fn conditions(&self) -> &[Arc<WakeCondition>] {
+        self.more.as_deref().map_or(&[], |more| &more.conditions)
+    }
+
+    fn variables(&self) -> impl Iterator<Item = WaitedFor> {
+        let others = self.more.as_deref().map_or(&[][..], |more| &more.others);
+        self.first.into_iter().chain(others.iter().copied())
     }
 
     /// Steps 1. to 3. above. False if the variable is not as it was read. If it is plain, each
@@ -193,61 +310,84 @@ impl Registration {
             return false;
         }
         let waiters = list.get_or_insert_default();
-        if is_plain {
-            waiters.plain.push(self.waiter.clone());
-        } else {
-            let watching = self.conditions.iter().filter(|condition| condition.watches(inner.pointer()));
-            Arc::make_mut(&mut waiters.conditions).extend(watching.cloned());
+        let place = match is_plain {
+            true => waiters.plain.enter(self.waiter.clone()),
+            false => {
+                let watching =
+                    self.conditions().iter().filter(|condition| condition.watches(inner.pointer()));
+                Arc::make_mut(waiters.conditions.get_or_insert_default()).extend(watching.cloned());
+                u32::MAX
+            }
+        };
+        let waited_for = WaitedFor { inner: inner.pointer(), place };
+        match self.first {
+            None => self.first = Some(waited_for),
+            Some(_) => self.more.get_or_insert_default().others.push(waited_for),
         }
-        self.variables.push(inner.pointer());
         true
     }
 
     /// Waits until a commit wakes the transaction, which was begun at `place`. The thread is listed
     /// with that place; an observer is told the variables too.
-    pub(crate) async fn woken(&self, place: &'static Location<'static>) {
-        let mut wait = pin!(self.waiter.0.wait_at::<WokenRole>((), place));
-        poll_fn(|cx| {
-            let polled = wait.as_mut().poll(cx);
-            if polled.is_pending() {
-                observe::waits_on(|| self.reason(place));
-            }
-            polled
-        })
-        .await;
+    pub(crate) fn woken(self, place: &'static Location<'static>) -> WaitsForWrite {
+        // SAFETY: the future has the waiter as long as this reference: it drops `wait` before
+        // `registration`, and gives neither away.
+        let waiter: &'static WaitingTx = unsafe { &*Arc::as_ptr(&self.waiter) };
+        WaitsForWrite { wait: waiter.0.wait_at((), place), place, registration: self }
     }
 
     /// "waits to read a new value of ..."
     #[cold]
     fn reason(&self, place: &'static Location<'static>) -> WaitReason {
         // SAFETY: the registration has handles to them.
-        let variables = names::describe(self.variables.iter().map(|inner| unsafe { inner.as_ref() }));
-        let object = format!("{variables}, in the transaction begun at {place}");
+        let variables = self.variables().map(|one| unsafe { &*one.inner.as_ptr() });
+        let object = format!("{}, in the transaction begun at {place}", names::describe(variables));
         WaitReason { call: "read a new value of", object: Object::Name(object.into()) }
     }
 
-    fn leave(&self, inner: &Inner) {
+    fn leave(&self, inner: &Inner, place: u32) {
         let mut list = lock(&inner.waiters);
         let Some(waiters) = list.as_mut() else { return };
-        if let Some(at) = waiters.plain.iter().position(|waiter| Arc::ptr_eq(waiter, &self.waiter)) {
-            waiters.plain.remove(at);
-        }
-        let is_mine = |one: &Arc<WakeCondition>| self.conditions.iter().any(|mine| Arc::ptr_eq(mine, one));
-        if waiters.conditions.iter().any(is_mine) {
-            Arc::make_mut(&mut waiters.conditions).retain(|one| !is_mine(one));
-        }
+        waiters.plain.leave(place, &self.waiter);
+        let is_mine = |one: &Arc<WakeCondition>| self.conditions().iter().any(|mine| Arc::ptr_eq(mine, one));
+        waiters.retain_conditions(|one| !is_mine(one));
         tidy(inner, &mut list);
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        for &inner in &self.variables {
+        for WaitedFor { inner, place } in self.variables() {
             // SAFETY: the registration has a handle to it, which ends here.
             unsafe {
-                self.leave(inner.as_ref());
+                self.leave(inner.as_ref(), place);
                 Inner::release(inner);
             }
         }
+    }
+}
+
+/// The future of a registered transaction: see [`Registration::woken`].
+///
+/// It is no `async` block, because that would have the registration and the wait in it twice.
+pub(crate) struct WaitsForWrite {
+    /// Pinned. It refers to the waiter of `registration`, so it is dropped first.
+    wait: Waiting<'static, bool, (), WokenRole, Shared>,
+    place: &'static Location<'static>,
+    registration: Registration,
+}
+
+impl Future for WaitsForWrite {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: `wait` is not moved: it is polled in its place.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: as above.
+        let polled = unsafe { Pin::new_unchecked(&mut this.wait) }.poll(cx);
+        if polled.is_pending() {
+            observe::waits_on(|| this.registration.reason(this.place));
+        }
+        polled
     }
 }

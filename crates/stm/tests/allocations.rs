@@ -90,16 +90,20 @@ fn a_transaction_that_reads_nodes_allocates_nothing() {
 }
 
 #[test]
-fn a_write_of_a_node_allocates_the_node() {
+fn a_write_of_a_node_allocates_at_most_the_node() {
     let var = TVar::new(String::new());
-    let count = allocations_of_1000(|| {
+    let write = || {
         atomically_blocking(|tx| {
             var.write(tx, String::new());
             Ok(())
         });
-    });
-    // The node, and now and then a list of nodes to free.
-    assert!((1000..1100).contains(&count), "{count}");
+    };
+    let count = allocations_of_1000(write);
+    // The node, and now and then a list of nodes to free. The memory of nodes that were freed
+    // meanwhile is used again.
+    assert!(count < 1100, "{count}");
+    // Another test may keep the epoch from moving on, so that nothing is freed for some time.
+    assert!((0..10_000).any(|_| allocations_of_1000(write) < 100), "no memory is used again");
 }
 
 #[test]
@@ -130,12 +134,13 @@ fn a_value_of_a_queue_or_an_array_is_one_allocation() {
         atomically_blocking(|tx| queue.push(tx, 1));
         assert_eq!(atomically_blocking(|tx| queue.pop(tx)), 1);
     });
-    // Each eighth push makes a segment and two nodes; each eighth pop makes one node.
-    assert!((1000 + 5 * 125..1000 + 6 * 125 + 100).contains(&count), "{count}");
+    // Each eighth push makes a segment and a node; each eighth pop makes one node. The memory of
+    // nodes that were freed meanwhile is used again.
+    assert!(count < 1000 + 3 * 125 + 100, "{count}");
 }
 
 #[test]
-fn a_lookup_allocates_nothing_and_an_insertion_twice() {
+fn a_lookup_allocates_nothing_and_an_insertion_twice_at_most() {
     let map = TMap::new();
     for key in 0..1000_u32 {
         atomically_blocking(|tx| map.insert(tx, key, key).map(drop));
@@ -150,8 +155,8 @@ fn a_lookup_allocates_nothing_and_an_insertion_twice() {
         key = (key + 1) % 1000;
         atomically_blocking(|tx| map.insert(tx, key, key).map(drop));
     });
-    // Now and then a list of nodes to free.
-    assert!((2000..2100).contains(&count), "{count}");
+    // The entry, and the leaf if it has another entry; now and then a list of nodes to free.
+    assert!((1000..2100).contains(&count), "{count}");
 }
 
 /// The entries, their leaves, and the branches.

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use selvedge_stm::{
     Abort, Engine, Figure3, GlobalLock, NOrec, TArray, TBQueue, TChan, TMVar, TMap, TQueue, TSem, TSet,
-    Tried, Tx, Versioned, try_atomically_with,
+    TWordArray, Tried, Tx, Versioned, try_atomically_with,
 };
 use selvedge_sync::wait_blocking;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -281,6 +281,9 @@ fn place_op() -> impl Strategy<Value = PlaceOp> {
 fn places_agree<E: Engine>(program: &Program<PlaceOp>) {
     let vars: Vec<TMVar<u32, E>> = (0..5).map(|_| TMVar::with_engine(None)).collect();
     let array = TArray::<Option<u32>, E>::with_engine([None; 5]);
+    // 0 for `None`.
+    let words = TWordArray::<u64, E>::with_engine([0; 5]);
+    let bits = |value: Option<u32>| value.map_or(0, |value| u64::from(value) + 1);
     let sem = TSem::<E>::with_engine(2);
     let mut model = (vec![None; 5], 2_u64);
     agree(program, &mut model, |tx, op, (values, units): &mut (Vec<Option<u32>>, u64)| {
@@ -288,20 +291,24 @@ fn places_agree<E: Engine>(program: &Program<PlaceOp>) {
             PlaceOp::Put(at, value) => {
                 assert_eq!(or_none(tx, |tx| vars[at].put(tx, value))?.is_some(), values[at].is_none());
                 array.modify(tx, at, |old| old.or(Some(value)))?;
+                words.modify(tx, at, |old| if old == 0 { bits(Some(value)) } else { old })?;
                 values[at] = values[at].or(Some(value));
             }
             PlaceOp::Take(at) => {
                 assert_eq!(vars[at].try_take(tx)?, values[at]);
+                assert_eq!(words.swap(tx, at, 0)?, bits(values[at]));
                 assert_eq!(array.swap(tx, at, None)?, &values[at].take());
             }
             PlaceOp::Swap(at, value) => {
                 assert_eq!(or_none(tx, |tx| vars[at].swap(tx, value).copied())?, values[at]);
                 values[at] = values[at].map(|_| value);
                 array.write(tx, at, values[at]);
+                words.write(tx, at, bits(values[at]));
             }
             PlaceOp::Write(at, value) => {
                 vars[at].write(tx, value);
                 array.write(tx, at, Some(value));
+                words.write(tx, at, bits(Some(value)));
                 values[at] = Some(value);
             }
             PlaceOp::Signal(n) => {
@@ -314,6 +321,7 @@ fn places_agree<E: Engine>(program: &Program<PlaceOp>) {
             }
         }
         for (at, var) in vars.iter().enumerate() {
+            assert_eq!(words.read(tx, at)?, bits(values[at]));
             assert_eq!((var.try_read(tx)?.copied(), *array.read(tx, at)?), (values[at], values[at]));
             assert_eq!(var.is_empty(tx)?, values[at].is_none());
         }

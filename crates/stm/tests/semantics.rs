@@ -271,6 +271,48 @@ fn a_waiter_that_is_cancelled_leaves_its_variables<E: Engine>() {
 }
 
 /// The registration then frees the variable.
+/// Waiters that are given up leave their places to later ones, and a commit takes all places.
+fn waiters_come_and_go_in_any_order<E: Engine>() {
+    let (var, other) = (word::<E>(0), word::<E>(0));
+    let woken = Rc::new(RefCell::new(Vec::new()));
+    let waiter = |name: u32| {
+        let (var, other, woken) = (var.clone(), other.clone(), woken.clone());
+        let mut waits = Box::pin(async move {
+            atomically_with::<E, _>(|tx| {
+                let sum = var.read(tx)? + other.read(tx)?;
+                tx.check(sum > 0)
+            })
+            .await;
+            woken.borrow_mut().push(name);
+        });
+        assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        waits
+    };
+    for first in [0, 100] {
+        let mut waiters: Vec<_> = (first..first + 9).map(|name| Some(waiter(name))).collect();
+        for gone in [4, 0, 8, 3] {
+            waiters[gone] = None;
+        }
+        waiters.extend((first + 9..first + 15).map(|name| Some(waiter(name))));
+        waiters[10] = None;
+        run::<E, _>(|tx| {
+            var.write(tx, 1);
+            Ok(())
+        });
+        // These are taken out of the lists already.
+        waiters[11] = None;
+        for waits in waiters.iter_mut().flatten() {
+            assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+        }
+        let expected: Vec<u32> = [1, 2, 5, 6, 7, 9, 12, 13, 14].map(|name| first + name).into();
+        assert_eq!(woken.take(), expected);
+        run::<E, _>(|tx| {
+            var.write(tx, 0);
+            Ok(())
+        });
+    }
+}
+
 fn a_waiter_has_the_last_handle<E: Engine>() {
     let value = Arc::new(());
     let place = RefCell::new(Some(TVar::<_, E>::with_engine(value.clone())));
@@ -415,6 +457,7 @@ under_each_engine! {
     hooks_run_once_and_in_order
     a_thread_waits_until_a_variable_it_has_read_is_written
     a_waiter_that_is_cancelled_leaves_its_variables
+    waiters_come_and_go_in_any_order
     a_waiter_has_the_last_handle
     a_transaction_that_can_never_be_woken_panics
     a_transaction_of_its_own_within_a_body_panics

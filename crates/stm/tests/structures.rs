@@ -6,8 +6,8 @@ mod engines;
 
 use selvedge_core::{round_robin, spawn, yield_now};
 use selvedge_stm::{
-    Engine, TArray, TBQueue, TChan, TCounter, TMVar, TMap, TQueue, TSem, TSet, Tried, Tx, atomically_with,
-    reclaim,
+    Engine, TArray, TBQueue, TChan, TCounter, TLink, TMVar, TMap, TNode, TNodeRef, TQueue, TSem, TSet,
+    TWordArray, Tried, Tx, atomically_with, reclaim,
 };
 use selvedge_sync::wait_blocking;
 use std::cell::RefCell;
@@ -74,6 +74,64 @@ fn an_array_has_its_elements<E: Engine>() {
     assert!(empty.is_empty() && run::<E, _>(|tx| Ok(empty.iter(tx).len())) == 0);
     let beyond = catch_unwind(AssertUnwindSafe(|| run::<E, _>(|tx| array.read(tx, 3).cloned())));
     assert!(beyond.is_err());
+}
+
+fn an_array_has_its_words<E: Engine>() {
+    let array = TWordArray::<u32, E>::with_engine([1, 2, 3]);
+    run::<E, _>(|tx| {
+        array.modify(tx, 1, |n| n * 10)?;
+        assert_eq!(array.swap(tx, 0, 7)?, 1);
+        assert_eq!(array.iter(tx).collect::<Tried<Vec<u32>>>()?, [7, 20, 3]);
+        array.write(tx, 2, 4);
+        assert_eq!((array.read(tx, 2)?, array.read_now(0)), (4, 1));
+        Ok(())
+    });
+    assert_eq!((array.len(), array.iter_now().collect::<Vec<_>>()), (3, vec![7, 20, 4]));
+    assert!(TWordArray::<u8, E>::with_engine([]).is_empty());
+    let beyond = catch_unwind(AssertUnwindSafe(|| array.read_now(3)));
+    assert!(beyond.is_err());
+}
+
+/// The values of a list, from its first node on.
+fn listed<E: Engine>(tx: &Tx<E>, first: &TLink<u32, 2, E>) -> Tried<Vec<u32>> {
+    let (mut values, mut next) = (Vec::new(), first.read(tx)?);
+    while let Some(node) = next {
+        values.push(*node.value());
+        next = node.link(0).read(tx)?;
+    }
+    Ok(values)
+}
+
+fn nodes_are_linked_and_unlinked<E: Engine>() {
+    let node = |value, next| TNode::<u32, 2, E>::new(value, [next, None]);
+    let last = node(3, None);
+    let first = TLink::new(Some(node(1, Some(last.clone()))));
+    run::<E, _>(|tx| {
+        let seen = first.read(tx)?.expect("the node 1");
+        let after = seen.link(0).read(tx)?;
+        assert!(last.link(0).read(tx)?.is_none() && after != Some(seen));
+        assert!(after.map(TNodeRef::owned) == Some(last.clone()) && seen.owned() != last);
+        seen.link(0).write(tx, Some(node(2, after.map(TNodeRef::owned))));
+        assert_eq!(listed(tx, &first)?, [1, 2, 3]);
+        // A branch without effect.
+        let undone = |tx: &Tx<E>| {
+            first.write(tx, Some(node(9, None)));
+            seen.link(0).write(tx, None);
+            tx.retry()
+        };
+        tx.or_else(undone, |tx| {
+            assert_eq!(listed(tx, &first)?, [1, 2, 3]);
+            Ok(())
+        })
+    });
+    assert_eq!(run::<E, _>(|tx| listed(tx, &first)), [1, 2, 3]);
+    let beyond = catch_unwind(AssertUnwindSafe(|| last.link(2)));
+    assert!(beyond.is_err());
+    run::<E, _>(|tx| {
+        first.clone().write(tx, None);
+        Ok(())
+    });
+    assert_eq!((run::<E, _>(|tx| listed(tx, &first)), *last.value()), (vec![], 3));
 }
 
 fn an_unbounded_queue_gives_values_back<E: Engine>() {
@@ -341,6 +399,27 @@ fn values_that_leave_are_dropped<E: Engine>() {
     comes_down_to(1, &value);
 }
 
+/// Also those of a long list, which is dropped without a deep stack, and those that an attempt has
+/// made and not published.
+fn values_of_nodes_are_dropped<E: Engine>() {
+    let many = if cfg!(miri) { 40 } else { 100_000 };
+    let value = Arc::new(());
+    let first = TLink::<_, 1, E>::new(None);
+    for _ in 0..many {
+        run::<E, _>(|tx| {
+            let next = first.read(tx)?.map(TNodeRef::owned);
+            first.write(tx, Some(TNode::new(value.clone(), [None])));
+            let undone = TNode::new(value.clone(), [None]);
+            first.write(tx, Some(undone));
+            first.write(tx, Some(TNode::new(value.clone(), [next])));
+            Ok(())
+        });
+    }
+    comes_down_to(1 + many, &value);
+    drop(first);
+    comes_down_to(1, &value);
+}
+
 /// A transaction that waits for an element keeps the array, and frees it when it leaves.
 fn a_registration_outlives_the_array<E: Engine>() {
     let value = Arc::new(());
@@ -363,6 +442,8 @@ under_each_engine! {
     a_variable_is_full_or_empty
     a_semaphore_counts_its_units
     an_array_has_its_elements
+    an_array_has_its_words
+    nodes_are_linked_and_unlinked
     an_unbounded_queue_gives_values_back
     a_bounded_queue_has_its_bound
     each_end_of_a_channel_reads_for_itself
@@ -371,5 +452,6 @@ under_each_engine! {
     a_branch_without_effect_leaves_the_structures
     a_thread_waits_in_each_structure
     values_that_leave_are_dropped
+    values_of_nodes_are_dropped
     a_registration_outlives_the_array
 }

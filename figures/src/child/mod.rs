@@ -8,6 +8,7 @@ mod disk;
 mod echo;
 mod handmade;
 mod load;
+pub(crate) mod make;
 mod ours;
 mod pipes;
 mod requests;
@@ -46,6 +47,13 @@ fn fault() -> u64 {
 ///
 /// When there is no such program, or its arguments are no numbers.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    // The compiler of a build has paths as arguments, because a build runner starts it.
+    if let [program, steps, output, imports @ ..] = words
+        && program == "make-compile"
+    {
+        let steps = steps.parse().map_err(|_| format!("not a number: {steps}"))?;
+        return make::compile(steps, output, imports).map_err(|error| format!("{output}: {error}"));
+    }
     let numbers: Vec<u64> = words
         .iter()
         .skip(1)
@@ -53,6 +61,11 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         .collect::<Result<_, _>>()?;
     let name = words.first().map(String::as_str).unwrap_or_default();
     match (name, numbers.as_slice()) {
+        ("make-null", &[runner, n]) => make::null(runner, n),
+        ("make-dry", &[runner, n]) => make::dry(runner, n),
+        ("make-commands", &[runner, n]) => make::commands(runner, n, false),
+        ("make-shell", &[runner, n]) => make::commands(runner, n, true),
+        ("make-modules", &[runner, modules, percent]) => make::speed_up(runner, modules, percent),
         ("memory", &[n]) => ours::memory(n),
         ("alive", &[n]) => ours::alive(n),
         ("switch", &[n, total]) => ours::switch(n, total),

@@ -1,11 +1,10 @@
 //! One run of the load generator against one server.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::peers::target_directory;
+use crate::peers::built;
 use crate::pinned;
 
 use super::server::Running;
@@ -26,7 +25,7 @@ pub(super) struct Load {
 impl Load {
     /// Builds the load generator if need be.
     pub(super) fn new(file: File, depth: usize, seconds: u64) -> Result<Load, String> {
-        Ok(Load { program: built("selvedge-load")?, file, depth, seconds })
+        Ok(Load { program: built("selvedge-httpd", "selvedge-load")?, file, depth, seconds })
     }
 
     /// Loads a server and returns its requests per second and its CPU time per request in
@@ -69,33 +68,4 @@ impl Load {
         server.answered(requests as u64, CONNECTIONS * self.depth);
         Ok((number("requests_per_second")?, used as f64 / 1e3 / requests))
     }
-}
-
-/// The path of a program of the web server's package, built now if it is not up to date.
-///
-/// # Errors
-///
-/// When cargo cannot build it.
-pub(super) fn built(program: &str) -> Result<String, String> {
-    let target = target_directory();
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let status = Command::new(cargo)
-        .args([
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            "selvedge-httpd",
-            "--bin",
-            program,
-            "--target-dir",
-        ])
-        .arg(&target)
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
-        .status()
-        .map_err(|error| format!("cargo: {error}"))?;
-    if !status.success() {
-        return Err(format!("{program} does not build"));
-    }
-    Ok(target.join("release").join(program).display().to_string())
 }

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::machine::tasks_cpu_ns;
-use crate::peers::{self, program_path};
+use crate::peers::{self, built, program_path};
 use crate::pinned;
 
-use super::load::built;
 use super::site::{self, Site};
 
 /// A server and the way it is set up.
@@ -173,7 +172,7 @@ impl SetUp {
         let log = if self.log == Log::Off { "off".to_owned() } else { self.shown("access.log") };
         let listen = format!("127.0.0.1:{}", self.port);
         let words = [&*self.root, "--listen", &listen, "--workers", "1", "--log", &log];
-        Ok([built("selvedge-httpd")?].into_iter().chain(words.map(str::to_owned)).collect())
+        Ok([built("selvedge-httpd", "selvedge-httpd")?].into_iter().chain(words.map(str::to_owned)).collect())
     }
 
     fn nginx(&self, sendfile: bool) -> Result<Vec<String>, String> {

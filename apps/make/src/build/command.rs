@@ -22,9 +22,9 @@ impl Running {
     /// Starts a command. A program that cannot be started directly is left to the shell, which says
     /// why.
     ///
-    /// A command that has the `console` has the streams of this process, and is in its process group:
-    /// Ctrl-C reaches it. Every other one has a group of its own, no input, and one pipe for both of
-    /// its outputs.
+    /// A command that has the `console` has the streams of this process, and is in its process
+    /// group: Ctrl-C reaches it. Every other one has a group of its own, no input, and one pipe for
+    /// both of its outputs.
     pub(super) async fn start(command: &[u8], console: bool, makeflags: Option<&str>) -> io::Result<Running> {
         if let Some(words) = shell::words(command) {
             let mut direct = std::process::Command::new(OsStr::from_bytes(&words[0]));
@@ -52,8 +52,8 @@ impl Running {
             command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
             output = Some(Receiver::from_fd(reader.into())?);
         }
-        // The writing ends of the pipe are closed here with the `Command`, so the pipe ends with the
-        // child.
+        // The writing ends of the pipe are closed here with the `Command`, so the pipe ends with
+        // the child.
         let child = Command::from(command).spawn().await?;
         Ok(Running { child, output })
     }

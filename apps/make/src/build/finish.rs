@@ -104,8 +104,9 @@ impl Runner {
         format!("FAILED: [{reason}] {}\n{command}\n", outputs.join(" "))
     }
 
-    /// What must be there before the command runs: directories, the response file, and a record that
-    /// keeps a half-made output from looking fresh. Returns the time by the file system's clock.
+    /// What must be there before the command runs: directories, the response file, and a record
+    /// that keeps a half-made output from looking fresh. Returns the time by the file system's
+    /// clock.
     fn prepare(&self, edge: EdgeId, order: &Order) -> Result<i64, String> {
         let mut project = self.project.borrow_mut();
         for output in &order.outputs {
@@ -125,9 +126,10 @@ impl Runner {
         now(clock).map_err(|error| at(b".ninja_lock", &error))
     }
 
-    /// The log may hold a record of each output that would fit what the command leaves half-made: the
-    /// same command, and no input is newer. That is so if the command runs because an output is gone.
-    /// Such a record is replaced, so that a process that is killed leaves nothing that looks fresh.
+    /// The log may hold a record of each output that would fit what the command leaves half-made:
+    /// the same command, and no input is newer. That is so if the command runs because an output is
+    /// gone. Such a record is replaced, so that a process that is killed leaves nothing that looks
+    /// fresh.
     fn distrust(&self, project: &mut Project, edge: EdgeId, order: &Order) -> Result<(), String> {
         for output in &order.outputs {
             let entry = project.build_log.entry(*output).filter(|entry| entry.hash == order.hash);
@@ -144,8 +146,8 @@ impl Runner {
         let flags = self.options.jobserver.as_ref().and_then(|server| server.makeflags());
         let running = Running::start(&order.command, order.console, flags).await;
         let running = running.map_err(|error| error.to_string())?;
-        // A command with the terminal is in this process's group, where the terminal's signals reach
-        // it.
+        // A command with the terminal is in this process's group, where the terminal's signals
+        // reach it.
         if !order.console {
             self.running.borrow_mut().insert(edge, running.id());
         }

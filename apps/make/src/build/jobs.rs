@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Options;
+use super::Settings;
 use super::jobserver::Jobserver;
 use crate::graph::{Graph, PoolId};
 
@@ -43,17 +43,17 @@ pub(super) struct Job<'a> {
     jobs: &'a Jobs,
     _pool: Option<Permit<'a, Local>>,
     _permit: Permit<'a, Local>,
-    token: Option<Token<'a>>,
+    token: Option<Grant<'a>>,
 }
 
 #[derive(Debug)]
-enum Token<'a> {
+enum Grant<'a> {
     First(#[expect(dead_code, reason = "held until the command ends")] Permit<'a, Local>),
     FromPipe(&'a Jobserver, u8),
 }
 
 impl Jobs {
-    pub(super) fn new(graph: &Graph, options: &Options) -> io::Result<Jobs> {
+    pub(super) fn new(graph: &Graph, options: &Settings) -> io::Result<Jobs> {
         let permits = options.jobs.unwrap_or(u32::MAX).min(<Semaphore>::PERMITS_MAX);
         let pool =
             |depth: u32| (depth > 0).then(|| Semaphore::new_local(depth.min(<Semaphore>::PERMITS_MAX)));
@@ -95,11 +95,11 @@ impl Jobs {
 }
 
 impl Tokens {
-    async fn take(&self) -> io::Result<Token<'_>> {
+    async fn take(&self) -> io::Result<Grant<'_>> {
         let mut token = [0];
         match select((self.first.acquire(), self.pipe.read_exact(&mut token))).await {
-            Selected::First(permit) => Ok(Token::First(permit)),
-            Selected::Second(read) => read.map(|()| Token::FromPipe(&self.server, token[0])),
+            Selected::First(permit) => Ok(Grant::First(permit)),
+            Selected::Second(read) => read.map(|()| Grant::FromPipe(&self.server, token[0])),
             _ => unreachable!("two branches"),
         }
     }
@@ -108,7 +108,7 @@ impl Tokens {
 impl Drop for Job<'_> {
     fn drop(&mut self) {
         self.jobs.running.set(self.jobs.running.get() - 1);
-        if let Some(Token::FromPipe(server, token)) = self.token.take() {
+        if let Some(Grant::FromPipe(server, token)) = self.token.take() {
             server.give_back(token);
         }
     }

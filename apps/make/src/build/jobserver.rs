@@ -1,4 +1,5 @@
-//! The job server of GNU make: tokens in a pipe, one for each command that may run beside the first.
+//! The job server of GNU make: tokens in a pipe, one for each command that may run beside the
+//! first.
 //!
 //! A build that is started by make, cargo or another ninja takes its tokens from there, so that all
 //! of them together run no more commands than the outermost one was told. `--jobserver` makes the

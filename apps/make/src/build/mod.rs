@@ -20,7 +20,7 @@ use jobserver::Jobserver;
 
 /// How a build is done.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct Settings {
     /// How many commands run at the same time; `None` is as many as there are.
     pub jobs: Option<u32>,
     /// How many commands may fail before no other is started; `None` is any number.
@@ -39,6 +39,6 @@ pub struct Options {
     pub timeline: Option<PathBuf>,
     /// The job server that grants commands, beside `jobs`.
     pub jobserver: Option<Arc<Jobserver>>,
-    /// The file whose mtime tells the file system's clock.
+    /// The file that tells the file system's clock by its mtime.
     pub clock: PathBuf,
 }

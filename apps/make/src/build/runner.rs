@@ -1,22 +1,24 @@
 //! The threads of a build: one for each edge that is not up to date.
 //!
-//! The program is the paper's [`make`](self#paper). The graph is not walked: each edge that may have
-//! to run has a thread and an [`MVar`] that is empty at first. The thread
+//! The program is the paper's [`make`](self#paper). The graph is not walked: each edge that may
+//! have to run has a thread and an [`MVar`] that is empty at first. The thread
 //!
 //! 1. reads the `MVar` of each edge before it, which waits until that edge has ended;
-//! 2. decides whether the edge must run: a command before it may have left its outputs as they were;
+//! 2. decides whether the edge must run: a command before it may have left its outputs as they
+//!    were;
 //! 3. waits for a permit of the semaphore that `-j` sets, and runs the command;
 //! 4. fills its own `MVar`, which lets the edges behind it go on.
 //!
-//! An edge that is up to date has no thread: what is behind it does not wait for it. The `MVar` says
-//! whether the edge has succeeded, so a failure travels to everything behind it. A dyndep file adds
-//! inputs to edges while they wait: the thread that has made the file starts the threads of edges
-//! that were not needed before, and a thread looks at its inputs again until there is no new one.
+//! An edge that is up to date has no thread: what is behind it does not wait for it. The `MVar`
+//! says whether the edge has succeeded, so a failure travels to everything behind it. A dyndep file
+//! adds inputs to edges while they wait: the thread that has made the file starts the threads of
+//! edges that were not needed before, and a thread looks at its inputs again until there is no new
+//! one.
 //!
 //! All threads run on one OS thread, because they hardly compute; the commands are processes.
 //!
 //! # Paper
-//! [LZ07b §7.2], with what its third footnote leaves open: the build stops at the first failure.
+//! [HMP05 §7.2], with what its third footnote leaves open: the build stops at the first failure.
 
 use selvedge_core::{Local, detach_local, round_robin_with};
 use selvedge_io::EventLoop;
@@ -30,7 +32,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::Options;
+use super::Settings;
 use super::jobs::Jobs;
 use super::status::Status;
 use super::timeline::Timeline;
@@ -63,7 +65,7 @@ type Variable = Rc<MVar<Ended, Local>>;
 /// What the threads share.
 pub(super) struct Runner {
     pub(super) project: Rc<RefCell<Project>>,
-    pub(super) options: Options,
+    pub(super) options: Settings,
     pub(super) jobs: Jobs,
     pub(super) status: RefCell<Status>,
     pub(super) timeline: RefCell<Timeline>,
@@ -90,7 +92,7 @@ pub(super) struct Runner {
 pub fn build(
     project: &Rc<RefCell<Project>>,
     targets: &[NodeId],
-    options: &Options,
+    options: &Settings,
 ) -> Result<Outcome, String> {
     let edges = project.borrow_mut().plan(targets)?;
     let text = |error: io::Error| error.to_string();

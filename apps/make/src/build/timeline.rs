@@ -8,7 +8,7 @@ use crate::json::json;
 
 /// One command.
 #[derive(Clone, Debug)]
-struct Span {
+struct Lap {
     name: String,
     lane: usize,
     start: Duration,
@@ -18,7 +18,7 @@ struct Span {
 /// The commands that have ended, and the lanes of those that run.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    spans: Vec<Span>,
+    spans: Vec<Lap>,
     taken: Vec<bool>,
 }
 
@@ -34,7 +34,7 @@ impl Timeline {
     /// The command in this lane has ended.
     pub(super) fn end(&mut self, lane: usize, name: String, start: Duration, end: Duration) {
         self.taken[lane] = false;
-        self.spans.push(Span { name, lane, start, end });
+        self.spans.push(Lap { name, lane, start, end });
     }
 
     /// Writes the trace.

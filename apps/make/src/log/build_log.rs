@@ -97,8 +97,8 @@ fn entry(line: &[u8]) -> Option<(&[u8], Entry)> {
 }
 
 impl BuildLog {
-    /// Reads the log at `path`, if there is one. Returns it with a warning for the user, if the file
-    /// was of no use.
+    /// Reads the log at `path`, if there is one. Returns it with a warning for the user, if the
+    /// file was of no use.
     ///
     /// # Errors
     /// If a file is there and cannot be read.
@@ -179,8 +179,8 @@ impl BuildLog {
         hash::of_command(self.version, command)
     }
 
-    /// Opens the file for [`record`](Self::record). A log with too many lines of the past is written
-    /// anew first.
+    /// Opens the file for [`record`](Self::record). A log with too many lines of the past is
+    /// written anew first.
     ///
     /// # Errors
     /// Those of the file.

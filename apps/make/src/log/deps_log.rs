@@ -113,8 +113,8 @@ pub struct DepsLog {
 }
 
 impl DepsLog {
-    /// Reads the log at `path`, if there is one. Returns it with a warning for the user, if the file
-    /// was of no use. Paths that the graph does not have become nodes.
+    /// Reads the log at `path`, if there is one. Returns it with a warning for the user, if the
+    /// file was of no use. Paths that the graph does not have become nodes.
     ///
     /// # Errors
     /// If a file is there and cannot be read.
@@ -251,7 +251,8 @@ impl DepsLog {
         Ok(())
     }
 
-    /// Writes the file anew, with one record for each output whose edge still records its inputs.
+    /// Writes the file anew, with one record for each output with an edge that still records its
+    /// inputs.
     ///
     /// # Errors
     /// Those of the files.

@@ -1,4 +1,5 @@
-//! The language of `build.ninja`: from bytes to a [`Graph`], without any input or output of its own.
+//! The language of `build.ninja`: from bytes to a [`Graph`], without any input or output of its
+//! own.
 
 mod error;
 mod lexer;
@@ -22,10 +23,12 @@ pub type Load<'l> = dyn FnMut(&[u8]) -> Result<Vec<u8>, String> + 'l;
 ///
 /// # Examples
 /// ```
-/// let text = b"rule cc\n  command = cc -c $in -o $out\nbuild main.o: cc main.c\n";
-/// let graph = selvedge_make::manifest::parse(b"build.ninja", text, &mut |_| Err("no file".into()))?;
-/// let edge = graph.maker(graph.find(b"main.o").unwrap()).unwrap();
-/// assert_eq!(graph.value(edge, selvedge_make::graph::names::COMMAND).unwrap(), b"cc -c main.c -o main.o");
+/// use selvedge_make::graph::names;
+///
+/// let text = b"rule cc\n  command = cc -c $in -o $out\nbuild a.o: cc a.c\n";
+/// let graph = selvedge_make::manifest::parse(b"build.ninja", text, &mut |_| Err("none".into()))?;
+/// let edge = graph.maker(graph.find(b"a.o").unwrap()).unwrap();
+/// assert_eq!(graph.value(edge, names::COMMAND).unwrap(), b"cc -c a.c -o a.o");
 /// # Ok::<(), selvedge_make::manifest::Misread>(())
 /// ```
 pub fn parse(name: &[u8], text: &[u8], load: &mut Load<'_>) -> Result<Graph, Misread> {

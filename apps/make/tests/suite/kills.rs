@@ -109,3 +109,39 @@ fn a_signal_ends_the_commands_and_removes_what_they_had_begun() {
     let said = output(OURS, tree.path(), &["-n"]);
     assert!(said.status.success());
 }
+
+/// The inputs are old and the command is the one of the log's record: the record of the earlier
+/// build would fit the half-made output.
+#[test]
+fn an_output_that_was_gone_and_is_half_made_does_not_fit_the_record_of_the_earlier_build() {
+    use std::os::unix::process::CommandExt;
+    let tree = tempfile::tempdir().unwrap();
+    let rule = "command = echo half > $out && test ! -e slow || sleep 60; echo whole > $out";
+    for more in ["", "  restat = 1\n", "  generator = 1\n"] {
+        let manifest = format!("rule r\n  {rule}\n{more}build a: r source\n");
+        fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+        fs::write(tree.path().join("source"), "").unwrap();
+        tick();
+        assert!(build(OURS, tree.path(), &[]).success);
+        fs::remove_file(tree.path().join("a")).unwrap();
+        fs::write(tree.path().join("slow"), "").unwrap();
+        let mut runner =
+            command(OURS, tree.path(), &["-v"]).stdout(Stdio::null()).process_group(0).spawn().unwrap();
+        while !fs::read_to_string(tree.path().join("a")).is_ok_and(|text| text == "half\n") {
+            sleep(Duration::from_millis(5));
+        }
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", runner.id())).unwrap();
+        kill_process(Pid::from_child(&runner), Signal::KILL).unwrap();
+        runner.wait().unwrap();
+        for child in children.split_whitespace() {
+            let group = Pid::from_raw(child.parse().unwrap()).unwrap();
+            kill_process_group(group, Signal::KILL).unwrap();
+        }
+        fs::remove_file(tree.path().join("slow")).unwrap();
+        for program in [OURS, NINJA] {
+            assert_eq!(build(program, tree.path(), &["-n"]).commands.len(), 1, "{program} {more}");
+        }
+        assert!(build(OURS, tree.path(), &[]).success);
+        assert_eq!(fs::read_to_string(tree.path().join("a")).unwrap(), "whole\n");
+    }
+}

@@ -3,6 +3,7 @@
 mod beside_ninja;
 mod builds;
 mod depfiles;
+mod hostile;
 mod kills;
 mod logs;
 mod manifests;

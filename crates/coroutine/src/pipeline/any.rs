@@ -1,7 +1,7 @@
 //! Splitters of lists, by what a splitter says of the elements of each list.
 
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item};
-use super::list::Lists;
+use super::list::{KnownEnds, Lists};
 use super::role::Splitter;
 use super::split::Runs;
 use super::stage::{Sections, Split};
@@ -95,6 +95,32 @@ impl<S> Within<S> {
         detector.found == self.wanted
     }
 
+    /// Searches all lists at once, and looks up the list of each place that is found.
+    fn put_known<E: Clone + 'static>(
+        &mut self,
+        known: &KnownEnds<'_, E>,
+        out: &mut impl Sections<[E]>,
+    ) -> Flow
+    where
+        S: Split<E> + Clone,
+    {
+        // The lists before `first` are decided. No true section begins before `from`.
+        let (mut first, mut from) = (0, 0);
+        while let Ok(Some(found)) = self.splitter.search(&known.flat[from..]) {
+            let found = from + found.start..from + found.end;
+            let list = known.holder(first, found.start);
+            if found.end > known.end(list) {
+                // It reaches into the next list, so it is in no list.
+                from = found.start + 1;
+                continue;
+            }
+            self.part(false, known.lists(first, list), out)?;
+            self.part(true, known.lists(list, list + 1), out)?;
+            (first, from) = (list + 1, known.end(list));
+        }
+        self.part(false, known.lists(first, known.count()), out)
+    }
+
     fn part<E: Clone + 'static>(
         &mut self,
         verdict: bool,
@@ -119,6 +145,9 @@ impl<E: Clone + 'static, S: Split<E> + Clone> Split<[E]> for Within<S> {
 
     fn put_chunk<P: Sections<[E]>>(&mut self, chunk: Lists<'_, E>, out: &mut P) -> Flow {
         let searches = self.wanted && self.splitter.search(&[]).is_ok();
+        if let Some(known) = chunk.known().filter(|_| searches) {
+            return self.put_known(&known, out);
+        }
         let Some((stream, cut)) = chunk.searchable().filter(|_| searches) else {
             return chunk.each(|list| self.put(list, out));
         };

@@ -4,6 +4,7 @@
 //! follows from it into `out` at once. So the outputs are merged in the order in which they appear,
 //! and no branch has a queue.
 
+use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item};
 use super::lift::{Suppress, Unchanged};
 use super::role::{Splitter, Transducer};
@@ -53,15 +54,22 @@ impl<T> BranchSide<T> {
         BranchSide { stage, finished: false }
     }
 
-    /// Calls `put`, if the transducer is not finished. Breaks when the gate is closed.
+    /// Calls `put`, if the transducer is not finished. Breaks when the gate is closed, or the
+    /// transducer has failed.
     #[inline]
-    pub(super) fn drive<S>(
+    pub(super) fn drive<A: Item + ?Sized, B: Item + ?Sized, S>(
         &mut self,
         gate: &mut Gate<'_, S>,
         put: impl FnOnce(&mut T, &mut Gate<'_, S>) -> Flow,
-    ) -> Flow {
+    ) -> Flow
+    where
+        T: Transduce<A, B>,
+    {
         if !self.finished && put(&mut self.stage, gate).is_break() {
             self.finished = true;
+            if self.stage.failure().is_some() {
+                return FINISHED;
+            }
         }
         if gate.closed { FINISHED } else { GO_ON }
     }
@@ -138,9 +146,9 @@ where
     #[inline(always)]
     fn part(&mut self, verdict: bool, item: &A) -> Flow {
         if verdict {
-            self.yes.drive(self.gate, |stage, out| stage.put(item, out))?;
+            self.yes.drive::<A, B, _>(self.gate, |stage, out| stage.put(item, out))?;
         } else {
-            self.no.drive(self.gate, |stage, out| stage.put(item, out))?;
+            self.no.drive::<A, B, _>(self.gate, |stage, out| stage.put(item, out))?;
         }
         self.over()
     }
@@ -148,9 +156,9 @@ where
     #[inline(always)]
     fn part_chunk(&mut self, verdict: bool, chunk: A::Chunk<'_>) -> Flow {
         if verdict {
-            self.yes.drive(self.gate, |stage, out| stage.put_chunk(chunk, out))?;
+            self.yes.drive::<A, B, _>(self.gate, |stage, out| stage.put_chunk(chunk, out))?;
         } else {
-            self.no.drive(self.gate, |stage, out| stage.put_chunk(chunk, out))?;
+            self.no.drive::<A, B, _>(self.gate, |stage, out| stage.put_chunk(chunk, out))?;
         }
         self.over()
     }
@@ -191,8 +199,12 @@ where
         let route = &mut Route { yes, no, gate: &mut gate, yields: PhantomData };
         // The splitter breaks if `out` has, or if both sides are finished.
         splitter.end(route)?;
-        yes.drive(&mut gate, |stage, out| stage.end(out))?;
-        no.drive(&mut gate, |stage, out| stage.end(out))
+        yes.drive::<A, B, _>(&mut gate, |stage, out| stage.end(out))?;
+        no.drive::<A, B, _>(&mut gate, |stage, out| stage.end(out))
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.yes.stage.failure().or_else(|| self.no.stage.failure())
     }
 }
 

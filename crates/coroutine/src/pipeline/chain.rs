@@ -5,8 +5,10 @@
 //!
 //! A stage that breaks is finished. If the downstream stage has broken, then the upstream stage is
 //! cut: no call reaches it again. If the upstream stage has broken by itself, then the downstream
-//! stage is ended at once, because its input has ended.
+//! stage is ended at once, because its input has ended. It is not ended if the upstream stage has
+//! failed: nothing follows a failure.
 
+use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, Item};
 use super::role::{Eats, Generator, Iteratee, Program, Transducer};
 use super::stage::{Consume, Generate, Sink, Transduce};
@@ -88,7 +90,7 @@ where
     fn put<S: Sink<C>>(&mut self, item: &A, out: &mut S) -> Flow {
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put(item, &mut onto);
-        if flow.is_break() && !onto.finished {
+        if flow.is_break() && !onto.finished && self.up.failure().is_none() {
             self.down.end(out)?;
         }
         flow
@@ -98,7 +100,7 @@ where
     fn put_chunk<S: Sink<C>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put_chunk(chunk, &mut onto);
-        if flow.is_break() && !onto.finished {
+        if flow.is_break() && !onto.finished && self.up.failure().is_none() {
             self.down.end(out)?;
         }
         flow
@@ -107,7 +109,11 @@ where
     fn end<S: Sink<C>>(&mut self, out: &mut S) -> Flow {
         let mut onto = Onto::new(&mut self.down, out);
         let _over = self.up.end(&mut onto);
-        if onto.finished { FINISHED } else { self.down.end(out) }
+        if onto.finished || self.up.failure().is_some() { FINISHED } else { self.down.end(out) }
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.up.failure().or_else(|| self.down.failure())
     }
 }
 
@@ -122,7 +128,7 @@ where
     fn pump<S: Sink<C>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.pump(&mut onto);
-        if flow != ControlFlow::Continue(true) && !onto.finished {
+        if flow != ControlFlow::Continue(true) && !onto.finished && self.up.failure().is_none() {
             self.down.end(out)?;
         }
         flow
@@ -132,9 +138,13 @@ where
     fn all<S: Sink<C>>(&mut self, out: &mut S) {
         let mut onto = Onto::new(&mut self.down, out);
         self.up.all(&mut onto);
-        if !onto.finished {
+        if !onto.finished && self.up.failure().is_none() {
             let _finished = self.down.end(out);
         }
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.up.failure().or_else(|| self.down.failure())
     }
 }
 
@@ -163,11 +173,23 @@ where
         flow
     }
 
-    fn end(mut self) -> Y::Result {
+    fn finish(&mut self) -> Flow {
         if !self.over {
+            self.over = true;
             let _over = self.up.end(&mut Eats(&mut self.down));
         }
-        self.down.end()
+        if self.up.failure().is_some() { FINISHED } else { self.down.finish() }
+    }
+
+    fn end(self) -> Y::Result {
+        let Chain { up, down, .. } = self;
+        // The stages are given up in the order of the stream.
+        drop(up);
+        down.end()
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.up.failure().or_else(|| self.down.failure())
     }
 }
 

@@ -29,6 +29,14 @@ pub trait Item: 'static {
     type Chunk<'a>: Chunk<'a, Self>;
     /// Items that a stage keeps: `Vec<T>`, or [`ListStore`] for lists.
     type Store: Store<Self>;
+
+    /// How many elements the item counts as, where a [`StageFailure`](super::StageFailure) tells
+    /// its place: a list counts as many as it has, any other item as one.
+    #[inline(always)]
+    fn elements(item: &Self) -> u64 {
+        let _ = item;
+        1
+    }
 }
 
 impl<T: Clone + 'static> Item for T {
@@ -39,6 +47,11 @@ impl<T: Clone + 'static> Item for T {
 impl<E: Clone + 'static> Item for [E] {
     type Chunk<'a> = Lists<'a, E>;
     type Store = ListStore<E>;
+
+    #[inline(always)]
+    fn elements(item: &[E]) -> u64 {
+        item.len() as u64
+    }
 }
 
 /// Several items in a row, borrowed from the stage upstream.

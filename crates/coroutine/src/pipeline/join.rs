@@ -14,8 +14,9 @@
 //! may be.
 
 use super::branch::{BranchSide, Gate};
-use super::item::{FINISHED, Flow, GO_ON, Item, Store};
-use super::role::{Generator, Join, Keep, Transducer};
+use super::failure::StageFailure;
+use super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
+use super::role::{GatherItems, Generator, Join, Keep, Transducer};
 use super::stage::{Generate, JoinStep, Merge, Sink, Transduce, Upcoming};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -328,6 +329,8 @@ pub struct JoinGenerators<G, H, J, C> {
     left: G,
     right: H,
     meeting: Meeting<J, C>,
+    /// What the join has put since the last chunk.
+    joined: C,
 }
 
 /// Joins two generators. Each generates when the join wants it.
@@ -346,13 +349,57 @@ where
     J: Merge<A>,
 {
     let meeting = Meeting::new(join.stage);
-    Generator::new(JoinGenerators { left: left.stage, right: right.stage, meeting })
+    let joined = A::Store::default();
+    Generator::new(JoinGenerators { left: left.stage, right: right.stage, meeting, joined })
 }
 
-/// Pumps a generator into the queue of its side.
-fn pump<A: Item + ?Sized, C: Store<A>>(generator: &mut impl Generate<A>, queue: &mut Untaken<C>) {
+/// Pumps a generator into the queue of its side. Breaks if the generator has failed: then the join
+/// gets what came before, and does not learn of an end.
+fn pump<A: Item + ?Sized, C: Store<A>>(generator: &mut impl Generate<A>, queue: &mut Untaken<C>) -> Flow {
+    if generator.failure().is_some() {
+        return FINISHED;
+    }
     if generator.pump(&mut Keep(&mut queue.items)) != ControlFlow::Continue(true) {
-        queue.ended = true;
+        queue.ended = generator.failure().is_none();
+    }
+    GO_ON
+}
+
+/// Items of the right side as they come: the join takes each of them before the next one, so none
+/// is kept. The left side generates when the join wants it.
+struct TakesRight<'a, G, J, C, S> {
+    left: &'a mut G,
+    meeting: &'a mut Meeting<J, C>,
+    out: &'a mut S,
+}
+
+impl<A, G, J, C, S> Sink<A> for TakesRight<'_, G, J, C, S>
+where
+    A: Item + ?Sized,
+    G: Generate<A>,
+    J: Merge<A>,
+    C: Store<A>,
+    S: Sink<A>,
+{
+    #[inline]
+    fn put(&mut self, item: &A) -> Flow {
+        let Meeting { join, left, .. } = &mut *self.meeting;
+        loop {
+            match join.step(left.head(), Upcoming::Item(item), self.out) {
+                JoinStep::Took { left: took, right } => {
+                    left.taken += usize::from(took);
+                    if right {
+                        return GO_ON;
+                    }
+                }
+                JoinStep::WantsLeft => {
+                    left.forget();
+                    pump(self.left, left)?;
+                }
+                // The next item of the right side is known, so the join cannot want it.
+                JoinStep::WantsRight | JoinStep::Finished => return FINISHED,
+            }
+        }
     }
 }
 
@@ -365,14 +412,28 @@ where
     C: Store<A>,
 {
     fn pump<S: Sink<A>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
-        let out = &mut Gate::new(out);
-        match self.meeting.run(out) {
-            ControlFlow::Continue(Wants::Left) => pump(&mut self.left, &mut self.meeting.left),
-            ControlFlow::Continue(Wants::Right) => pump(&mut self.right, &mut self.meeting.right),
-            ControlFlow::Break(()) if out.closed => return ControlFlow::Break(()),
-            ControlFlow::Break(()) => return ControlFlow::Continue(false),
+        let Self { left, right, meeting, joined } = self;
+        let mut gather = GatherItems { items: joined, out };
+        let out = &mut Gate::new(&mut gather);
+        let pumped = match meeting.run(out) {
+            ControlFlow::Continue(Wants::Left) => pump(left, &mut meeting.left),
+            ControlFlow::Continue(Wants::Right) if right.failure().is_some() => FINISHED,
+            ControlFlow::Continue(Wants::Right) => {
+                let more = right.pump(&mut TakesRight { left, meeting, out });
+                meeting.right.ended = more == ControlFlow::Continue(false) && right.failure().is_none();
+                if more.is_break() { FINISHED } else { GO_ON }
+            }
+            ControlFlow::Break(()) => FINISHED,
+        };
+        let closed = out.closed;
+        if closed || gather.flush().is_break() {
+            return ControlFlow::Break(());
         }
-        ControlFlow::Continue(true)
+        ControlFlow::Continue(pumped.is_continue())
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.left.failure().or_else(|| self.right.failure())
     }
 }
 
@@ -417,15 +478,36 @@ where
     Transducer::new(JoinTransduced { left, right, meeting: Meeting::new(join.stage) })
 }
 
-/// Calls `put`, and keeps what the transducer yields in the queue of its side.
-fn drive<B: Item + ?Sized, T, C: Store<B>>(
+/// Calls `put`, and keeps what the transducer yields in the queue of its side. If the transducer
+/// has failed, then the join does not learn of an end.
+fn drive<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>, C: Store<B>>(
     side: &mut BranchSide<T>,
     queue: &mut Untaken<C>,
     put: impl FnOnce(&mut T, &mut Gate<'_, Keep<'_, C>>) -> Flow,
 ) {
-    // A store is never closed.
-    let _ = side.drive(&mut Gate::new(&mut Keep(&mut queue.items)), put);
-    queue.ended |= side.finished;
+    // A store is never closed, so it breaks only if the transducer has failed.
+    let flow = side.drive::<A, B, _>(&mut Gate::new(&mut Keep(&mut queue.items)), put);
+    queue.ended |= side.finished && flow.is_continue() && side.stage.failure().is_none();
+}
+
+impl<T, U, J, C> JoinTransduced<T, U, J, C> {
+    /// Runs the join until it wants an item that is not there. Breaks when it is finished, or wants
+    /// an item of a side that has failed.
+    fn run<A, B>(&mut self, out: &mut impl Sink<B>) -> Flow
+    where
+        A: Item + ?Sized,
+        B: Item + ?Sized,
+        T: Transduce<A, B>,
+        U: Transduce<A, B>,
+        J: Merge<B>,
+        C: Store<B>,
+    {
+        let failed = match self.meeting.run(out)? {
+            Wants::Left => self.left.stage.failure().is_some(),
+            Wants::Right => self.right.stage.failure().is_some(),
+        };
+        if failed { FINISHED } else { GO_ON }
+    }
 }
 
 impl<A, B, T, U, J, C> Transduce<A, B> for JoinTransduced<T, U, J, C>
@@ -441,27 +523,30 @@ where
 
     fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
         let Self { left, right, meeting } = self;
-        drive(left, &mut meeting.left, |stage, queue| stage.put(item, queue));
-        drive(right, &mut meeting.right, |stage, queue| stage.put(item, queue));
-        meeting.run(out)?;
-        GO_ON
+        drive::<A, B, _, _>(left, &mut meeting.left, |stage, queue| stage.put(item, queue));
+        drive::<A, B, _, _>(right, &mut meeting.right, |stage, queue| stage.put(item, queue));
+        self.run::<A, B>(out)
     }
 
     fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         let Self { left, right, meeting } = self;
-        drive(left, &mut meeting.left, |stage, queue| stage.put_chunk(chunk, queue));
-        drive(right, &mut meeting.right, |stage, queue| stage.put_chunk(chunk, queue));
-        meeting.run(out)?;
-        GO_ON
+        drive::<A, B, _, _>(left, &mut meeting.left, |stage, queue| stage.put_chunk(chunk, queue));
+        drive::<A, B, _, _>(right, &mut meeting.right, |stage, queue| stage.put_chunk(chunk, queue));
+        self.run::<A, B>(out)
     }
 
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
         let Self { left, right, meeting } = self;
-        drive(left, &mut meeting.left, |stage, queue| stage.end(queue));
-        drive(right, &mut meeting.right, |stage, queue| stage.end(queue));
-        (meeting.left.ended, meeting.right.ended) = (true, true);
-        meeting.run(out)?;
+        drive::<A, B, _, _>(left, &mut meeting.left, |stage, queue| stage.end(queue));
+        drive::<A, B, _, _>(right, &mut meeting.right, |stage, queue| stage.end(queue));
+        meeting.left.ended = left.stage.failure().is_none();
+        meeting.right.ended = right.stage.failure().is_none();
+        self.run::<A, B>(out)?;
         FINISHED
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.left.stage.failure().or_else(|| self.right.stage.failure())
     }
 }
 
@@ -470,6 +555,8 @@ where
 pub struct JoinWith<G, J, C> {
     left: G,
     meeting: Meeting<J, C>,
+    /// What the join has put since the last chunk.
+    joined: C,
 }
 
 /// Joins `left` with the stream, which is the right side. `left` generates when the join wants it.
@@ -493,7 +580,8 @@ where
     G: Generate<A>,
     J: Merge<A>,
 {
-    Transducer::new(JoinWith { left: left.stage, meeting: Meeting::new(join.stage) })
+    let (meeting, joined) = (Meeting::new(join.stage), A::Store::default());
+    Transducer::new(JoinWith { left: left.stage, meeting, joined })
 }
 
 impl<G, J, C> JoinWith<G, J, C> {
@@ -505,7 +593,7 @@ impl<G, J, C> JoinWith<G, J, C> {
         C: Store<A>,
     {
         while let Wants::Left = self.meeting.run(out)? {
-            pump(&mut self.left, &mut self.meeting.left);
+            pump(&mut self.left, &mut self.meeting.left)?;
         }
         GO_ON
     }
@@ -521,17 +609,23 @@ where
     const CHUNKS: bool = true;
 
     fn put<S: Sink<A>>(&mut self, item: &A, out: &mut S) -> Flow {
-        self.meeting.right.items.keep(item);
-        self.run(out)
+        TakesRight { left: &mut self.left, meeting: &mut self.meeting, out }.put(item)
     }
 
     fn put_chunk<S: Sink<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
-        self.meeting.right.items.keep_all(chunk);
-        self.run(out)
+        let mut gather = GatherItems { items: &mut self.joined, out };
+        let mut takes = TakesRight { left: &mut self.left, meeting: &mut self.meeting, out: &mut gather };
+        let flow = chunk.each(|item| takes.put(item));
+        gather.flush()?;
+        flow
     }
 
     fn end<S: Sink<A>>(&mut self, out: &mut S) -> Flow {
         self.meeting.right.ended = true;
         self.run(out)
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.left.failure()
     }
 }

@@ -25,7 +25,7 @@ enum Ends<'a, E> {
 /// Where lists end that are cut out of a stream, each end to be found without what lies before.
 ///
 /// A list has a content, and may have a separator after it that belongs to no list.
-pub trait Cut<E> {
+pub trait Cut<E>: Send + Sync {
     /// The end of the list that begins `stream`, and the place where the next list begins. `None`
     /// if the list does not end in `stream`.
     fn first(&self, stream: &[E]) -> Option<(usize, usize)>;
@@ -46,6 +46,14 @@ impl<'a, E> Lists<'a, E> {
         Lists { flat, ends: Ends::Cut(cut) }
     }
 
+    /// Lists that lie in `flat` one after the other: list `i` ends before `flat[ends[i]]`.
+    ///
+    /// # Panics
+    /// If a stage takes the lists one by one, and the ends do not rise or lie outside of `flat`.
+    pub fn with_ends(flat: &'a [E], ends: &'a [usize]) -> Lists<'a, E> {
+        Lists { flat: &flat[..ends.last().copied().unwrap_or(0)], ends: Ends::At { ends, from: 0 } }
+    }
+
     /// The one list `flat`.
     pub fn single(flat: &'a [E]) -> Lists<'a, E> {
         Lists { flat, ends: Ends::One }
@@ -59,6 +67,14 @@ impl<'a, E> Lists<'a, E> {
         }
     }
 
+    /// The elements of all lists, and the end of each, if the ends are known.
+    pub(super) fn known(self) -> Option<KnownEnds<'a, E>> {
+        match self.ends {
+            Ends::At { ends, from } => Some(KnownEnds { flat: self.flat, ends, from }),
+            _ => None,
+        }
+    }
+
     /// All the lists and separators without their ends, when ends are found at the places where a
     /// search stops. Otherwise `None`.
     pub(super) fn searchable(self) -> Option<(&'a [E], &'a dyn Cut<E>)> {
@@ -66,6 +82,37 @@ impl<'a, E> Lists<'a, E> {
             Ends::Cut(cut) => Some((self.flat, cut)),
             _ => None,
         }
+    }
+}
+
+/// Lists with ends that are known: list `i` ends at `ends[i] - from`.
+pub(super) struct KnownEnds<'a, E> {
+    pub(super) flat: &'a [E],
+    ends: &'a [usize],
+    from: usize,
+}
+
+impl<'a, E> KnownEnds<'a, E> {
+    /// The list, not before list `first`, that holds the element `at`.
+    pub(super) fn holder(&self, first: usize, at: usize) -> usize {
+        first + self.ends[first..].partition_point(|end| end - self.from <= at)
+    }
+
+    /// Where list `index` ends.
+    pub(super) fn end(&self, index: usize) -> usize {
+        self.ends[index] - self.from
+    }
+
+    /// The lists from `first` to before `last`.
+    pub(super) fn lists(&self, first: usize, last: usize) -> Lists<'a, E> {
+        let begin = if first == 0 { 0 } else { self.end(first - 1) };
+        let end = if last == first { begin } else { self.end(last - 1) };
+        let ends = Ends::At { ends: &self.ends[first..last], from: self.from + begin };
+        Lists { flat: &self.flat[begin..end], ends }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.ends.len()
     }
 }
 
@@ -143,7 +190,7 @@ impl<'a, E: Clone + 'static> Chunk<'a, [E]> for Lists<'a, E> {
 }
 
 /// Lists that a stage keeps, in one allocation for their elements and one for their ends.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListStore<E> {
     flat: Vec<E>,
     ends: Vec<usize>,

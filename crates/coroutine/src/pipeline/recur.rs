@@ -4,6 +4,7 @@
 //! of the recursion is the depth that the items need.
 
 use super::branch::{BranchSide, Gate};
+use super::failure::StageFailure;
 use super::flow::{Flowing, flowing};
 use super::item::{Chunk, Flow, GO_ON, Item, Store};
 use super::role::{Keep, Splitter, Transducer};
@@ -75,9 +76,12 @@ impl<S, T, C, O> Again<'_, '_, S, T, C, O> {
         O: Sink<A>,
     {
         self.made.clear();
-        // A store is never closed.
-        let _ = self.body.drive(&mut Gate::new(&mut Keep(&mut *self.made)), put);
-        if self.made.count() > 0 { self.deeper.feed(self.made.all(), self.gate) } else { GO_ON }
+        // A store is never closed, so it breaks only if the body has failed.
+        let flow = self.body.drive::<A, A, _>(&mut Gate::new(&mut Keep(&mut *self.made)), put);
+        if self.made.count() > 0 {
+            self.deeper.feed(self.made.all(), self.gate)?;
+        }
+        flow
     }
 }
 
@@ -162,6 +166,11 @@ where
 
     fn end<O: Sink<A>>(&mut self, out: &mut O) -> Flow {
         self.finish(&mut Gate::new(out))
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        let level = self.level.as_ref()?;
+        level.body.stage.failure().or_else(|| level.deeper.failure())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The roles that a stage may play, with the types of its items.
 
+use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item, Store};
 use super::stage::{Consume, Generate, Merge, Sink, Split, Transduce};
 use std::fmt;
@@ -135,14 +136,46 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
     /// Runs the pipeline to the end of its generator, or until its consumer is finished. Returns
     /// the result of the consumer.
     ///
+    /// # Panics
+    /// If a stage fails: [`try_run`](Program::try_run) returns its failure.
+    ///
     /// # Paper
     /// [Pipes, Listing 10] `run`.
     pub fn run(self) -> I::Result {
-        let Program { mut generator, mut iteratee } = self;
-        generator.stage.all(&mut Eats(&mut iteratee.stage));
-        drop(generator);
-        iteratee.stage.end()
+        or_panic(self.try_run())
     }
+
+    /// Runs the pipeline to the end of its generator, or until its consumer is finished. Returns
+    /// the result of the consumer.
+    ///
+    /// # Errors
+    /// The failure of the first stage that fails. The stages are dropped as they are, the generator
+    /// first.
+    pub fn try_run(mut self) -> Result<I::Result, StageFailure> {
+        // The generator and the iteratee stay fields of `self`, so that a panic drops them in the
+        // order of the stream too.
+        self.generator.stage.all(&mut Eats(&mut self.iteratee.stage));
+        let failure = self.generator.stage.failure().cloned();
+        drop(self.generator);
+        let mut consumer = self.iteratee.stage;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let _over = consumer.finish();
+        result(consumer)
+    }
+}
+
+/// The result of an iteratee that has taken its input, unless it has failed.
+fn result<A: Item + ?Sized, I: Consume<A>>(consumer: I) -> Result<I::Result, StageFailure> {
+    match consumer.failure() {
+        Some(failure) => Err(failure.clone()),
+        None => Ok(consumer.end()),
+    }
+}
+
+fn or_panic<R>(result: Result<R, StageFailure>) -> R {
+    result.unwrap_or_else(|failure| panic!("a stage of a pipeline has failed: {failure}"))
 }
 
 /// A consumer as the downstream side of an edge.
@@ -181,27 +214,157 @@ impl<A: Item + ?Sized, C: Store<A>> Sink<A> for Keep<'_, C> {
     }
 }
 
+/// How many items are gathered at most before they go on.
+const GATHERED: usize = 256;
+
+/// Gathers single items into chunks, if the next stage wants chunks.
+pub(super) struct GatherItems<'a, C, S> {
+    pub(super) items: &'a mut C,
+    pub(super) out: &'a mut S,
+}
+
+impl<C, S> GatherItems<'_, C, S> {
+    /// Passes on what is gathered.
+    pub(super) fn flush<A: Item + ?Sized>(&mut self) -> Flow
+    where
+        C: Store<A>,
+        S: Sink<A>,
+    {
+        if self.items.count() == 0 {
+            return GO_ON;
+        }
+        let flow = self.out.put_chunk(self.items.all());
+        self.items.clear();
+        flow
+    }
+}
+
+impl<A: Item + ?Sized, C: Store<A>, S: Sink<A>> Sink<A> for GatherItems<'_, C, S> {
+    const CHUNKS: bool = S::CHUNKS;
+
+    #[inline(always)]
+    fn put(&mut self, item: &A) -> Flow {
+        if !S::CHUNKS {
+            return self.out.put(item);
+        }
+        self.items.keep(item);
+        if self.items.count() < GATHERED { GO_ON } else { self.flush() }
+    }
+
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        self.flush()?;
+        self.out.put_chunk(chunk)
+    }
+}
+
 impl<B: Item + ?Sized, G: Generate<B>> Generator<B, G> {
     /// Runs the generator, and keeps all that it yields.
+    ///
+    /// # Panics
+    /// If a stage fails: [`try_collect`](Generator::try_collect) returns its failure.
     ///
     /// # Paper
     /// [Pipes, Listing 10] `runGenerator`.
     #[doc(alias = "runGenerator")]
-    pub fn collect(mut self) -> B::Store {
+    pub fn collect(self) -> B::Store {
+        or_panic(self.try_collect())
+    }
+
+    /// Runs the generator, and keeps all that it yields.
+    ///
+    /// # Errors
+    /// The failure of the first stage that fails.
+    pub fn try_collect(mut self) -> Result<B::Store, StageFailure> {
         let mut store = B::Store::default();
         self.stage.all(&mut Keep(&mut store));
-        store
+        self.stage.failure().map_or(Ok(store), |failure| Err(failure.clone()))
     }
 
     /// Runs the generator, and passes each item to `f`.
+    ///
+    /// # Panics
+    /// If a stage fails.
     pub fn for_each(mut self, f: impl FnMut(&B)) {
         let mut sink = EachTo(f);
         self.stage.all(&mut sink);
+        or_panic(self.stage.failure().map_or(Ok(()), |failure| Err(failure.clone())));
+    }
+
+    /// Goes on when the next stage is finished: the generator is run to its end, and the rest of
+    /// its items is dropped, as in the paper. The next stage is not told of them.
+    ///
+    /// # Paper
+    /// [Pipes, Listing 11]: a consumer that ends first drains its producer.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::coroutine::pipeline::{from_iter, head};
+    /// use std::cell::Cell;
+    ///
+    /// let made = Cell::new(0);
+    /// let source = || from_iter((1..=9).inspect(|_| made.set(made.get() + 1)));
+    /// assert_eq!((source() >> head()).run(), Some(1));
+    /// assert_eq!(made.take(), 1);
+    /// assert_eq!((source().drain() >> head()).run(), Some(1));
+    /// assert_eq!(made.take(), 9);
+    /// ```
+    pub fn drain(self) -> Generator<B, Drain<G>> {
+        Generator::new(Drain { generator: self.stage })
     }
 
     /// The generator for a holder that takes its items when they are wanted.
     pub fn pull(self) -> Pulling<B, G> {
-        Pulling { generator: Some(self.stage), items: B::Store::default() }
+        Pulling { generator: Some(self.stage), items: B::Store::default(), failure: None }
+    }
+}
+
+/// The stage of [`Generator::drain`].
+#[derive(Debug, Clone)]
+pub struct Drain<G> {
+    generator: G,
+}
+
+impl<B: Item + ?Sized, G: Generate<B>> Generate<B> for Drain<G> {
+    fn pump<S: Sink<B>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
+        let mut listener = WhileOpen { out, closed: false };
+        let more = self.generator.pump(&mut listener);
+        if !listener.closed {
+            return more;
+        }
+        if more == ControlFlow::Continue(true) {
+            self.generator.all(&mut listener);
+        }
+        ControlFlow::Break(())
+    }
+
+    fn all<S: Sink<B>>(&mut self, out: &mut S) {
+        self.generator.all(&mut WhileOpen { out, closed: false });
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.generator.failure()
+    }
+}
+
+/// Puts into `out` until that is finished, and then drops what comes.
+struct WhileOpen<'a, S> {
+    out: &'a mut S,
+    closed: bool,
+}
+
+impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for WhileOpen<'_, S> {
+    const CHUNKS: bool = S::CHUNKS;
+
+    #[inline]
+    fn put(&mut self, item: &A) -> Flow {
+        self.closed = self.closed || self.out.put(item).is_break();
+        GO_ON
+    }
+
+    #[inline]
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        self.closed = self.closed || self.out.put_chunk(chunk).is_break();
+        GO_ON
     }
 }
 
@@ -228,19 +391,26 @@ impl<A: Item + ?Sized, F: FnMut(&A)> Sink<A> for EachTo<F> {
 pub struct Pulling<B: Item + ?Sized, G> {
     generator: Option<G>,
     items: B::Store,
+    failure: Option<StageFailure>,
 }
 
 impl<B: Item + ?Sized, G: Generate<B>> Pulling<B, G> {
-    /// Some items that follow, or `None` at the end.
+    /// Some items that follow, or `None` at the end, which may be a [`failure`](Pulling::failure).
     pub fn next_chunk(&mut self) -> Option<B::Chunk<'_>> {
         self.items.clear();
         while self.items.count() == 0 {
             let generator = self.generator.as_mut()?;
             if generator.pump(&mut Keep(&mut self.items)) != ControlFlow::Continue(true) {
+                self.failure = generator.failure().cloned();
                 self.generator = None;
             }
         }
         Some(self.items.all())
+    }
+
+    /// Why the generator has ended, if it has failed.
+    pub fn failure(&self) -> Option<&StageFailure> {
+        self.failure.as_ref()
     }
 }
 
@@ -307,8 +477,25 @@ impl<A: Item + ?Sized, I: Consume<A>> Feeding<A, I> {
     }
 
     /// The input has ended: the result.
+    ///
+    /// # Panics
+    /// If a stage has failed: [`try_end`](Feeding::try_end) returns its failure.
     pub fn end(self) -> I::Result {
-        self.stage.end()
+        or_panic(self.try_end())
+    }
+
+    /// The input has ended: the result.
+    ///
+    /// # Errors
+    /// The failure of the first stage that has failed.
+    pub fn try_end(mut self) -> Result<I::Result, StageFailure> {
+        let _over = self.stage.finish();
+        result(self.stage)
+    }
+
+    /// Why the iteratee is finished, if it has failed.
+    pub fn failure(&self) -> Option<&StageFailure> {
+        self.stage.failure()
     }
 }
 
@@ -321,7 +508,7 @@ impl<A: ?Sized, I> fmt::Debug for Feeding<A, I> {
 impl<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>> Transducer<A, B, T> {
     /// Starts the transducer for a holder that feeds it and takes what it yields.
     pub fn step(self) -> StepByStep<A, B, T> {
-        StepByStep { stage: Some(self.stage), items: PhantomData, out: B::Store::default() }
+        StepByStep { stage: Some(self.stage), items: PhantomData, out: B::Store::default(), failure: None }
     }
 }
 
@@ -347,6 +534,7 @@ pub struct StepByStep<A: ?Sized, B: Item + ?Sized, T> {
     stage: Option<T>,
     items: PhantomData<fn(&A)>,
     out: B::Store,
+    failure: Option<StageFailure>,
 }
 
 impl<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>> StepByStep<A, B, T> {
@@ -369,6 +557,7 @@ impl<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>> StepByStep<A, B, T>
         if let Some(stage) = &mut self.stage
             && put(stage, &mut Keep(&mut self.out)).is_break()
         {
+            self.failure = stage.failure().cloned();
             self.stage = None;
         }
         self.out.all()
@@ -377,6 +566,11 @@ impl<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>> StepByStep<A, B, T>
     /// Whether the transducer takes no more.
     pub fn is_finished(&self) -> bool {
         self.stage.is_none()
+    }
+
+    /// Why the transducer is finished, if it has failed.
+    pub fn failure(&self) -> Option<&StageFailure> {
+        self.failure.as_ref()
     }
 }
 

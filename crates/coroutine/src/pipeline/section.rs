@@ -2,6 +2,7 @@
 
 use super::any::Detector;
 use super::branch::{BranchSide, Gate};
+use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item, Store};
 use super::role::{Splitter, Transducer};
 use super::stage::{Sections, Sink, Split, Transduce};
@@ -73,10 +74,10 @@ where
         let Sides { recipes, yes, no } = &mut *self.sides;
         if verdict {
             let side = yes.get_or_insert_with(|| BranchSide::new(recipes.0.clone()));
-            side.drive(self.gate, |stage, out| stage.put(item, out))
+            side.drive::<A, B, _>(self.gate, |stage, out| stage.put(item, out))
         } else {
             let side = no.get_or_insert_with(|| BranchSide::new(recipes.1.clone()));
-            side.drive(self.gate, |stage, out| stage.put(item, out))
+            side.drive::<A, B, _>(self.gate, |stage, out| stage.put(item, out))
         }
     }
 
@@ -84,22 +85,25 @@ where
         let Sides { recipes, yes, no } = &mut *self.sides;
         if verdict {
             let side = yes.get_or_insert_with(|| BranchSide::new(recipes.0.clone()));
-            side.drive(self.gate, |stage, out| stage.put_chunk(chunk, out))
+            side.drive::<A, B, _>(self.gate, |stage, out| stage.put_chunk(chunk, out))
         } else {
             let side = no.get_or_insert_with(|| BranchSide::new(recipes.1.clone()));
-            side.drive(self.gate, |stage, out| stage.put_chunk(chunk, out))
+            side.drive::<A, B, _>(self.gate, |stage, out| stage.put_chunk(chunk, out))
         }
     }
 
     fn close(&mut self, verdict: bool) -> Flow {
         let Sides { recipes, yes, no } = &mut *self.sides;
         if verdict {
-            let mut side = yes.take().unwrap_or_else(|| BranchSide::new(recipes.0.clone()));
-            side.drive(self.gate, |stage, out| stage.end(out))
+            let side = yes.get_or_insert_with(|| BranchSide::new(recipes.0.clone()));
+            side.drive::<A, B, _>(self.gate, |stage, out| stage.end(out))?;
+            *yes = None;
         } else {
-            let mut side = no.take().unwrap_or_else(|| BranchSide::new(recipes.1.clone()));
-            side.drive(self.gate, |stage, out| stage.end(out))
+            let side = no.get_or_insert_with(|| BranchSide::new(recipes.1.clone()));
+            side.drive::<A, B, _>(self.gate, |stage, out| stage.end(out))?;
+            *no = None;
         }
+        GO_ON
     }
 }
 
@@ -126,6 +130,11 @@ where
     fn end<O: Sink<B>>(&mut self, out: &mut O) -> Flow {
         let gate = &mut Gate::new(out);
         self.splitter.end(&mut Restart { sides: &mut self.sides, gate, yields: PhantomData })
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        let yes = self.sides.yes.as_ref().and_then(|side| side.stage.failure());
+        yes.or_else(|| self.sides.no.as_ref().and_then(|side| side.stage.failure()))
     }
 }
 

@@ -23,6 +23,11 @@ impl Runs {
         }
     }
 
+    /// Whether a section of this verdict is open.
+    pub(super) fn is_open(&self, verdict: bool) -> bool {
+        self.open == Some(verdict)
+    }
+
     /// The section that is open ends here, if one is open.
     pub(super) fn close<A: Item + ?Sized>(&mut self, out: &mut impl Sections<A>) -> Flow {
         match self.open.take() {

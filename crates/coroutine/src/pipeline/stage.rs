@@ -1,6 +1,7 @@
 //! The protocol between stages: which stage calls which, and what a call may return.
 
-use super::item::{Chunk, Flow, Item};
+use super::failure::StageFailure;
+use super::item::{Chunk, Flow, GO_ON, Item};
 use std::ops::ControlFlow;
 
 /// The downstream side of an edge: it takes the items as they come.
@@ -45,6 +46,11 @@ pub trait Generate<B: Item + ?Sized> {
     fn all<S: Sink<B>>(&mut self, out: &mut S) {
         while let ControlFlow::Continue(true) = self.pump(out) {}
     }
+
+    /// Why the generator has ended, if it has failed.
+    fn failure(&self) -> Option<&StageFailure> {
+        None
+    }
 }
 
 /// What a [`Transducer`](super::Transducer) is inside.
@@ -65,6 +71,12 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
 
     /// The input has ended. The stage puts into `out` what it still has.
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow;
+
+    /// Why the stage has broken, or cannot end its output, if it has failed. The next stage is not
+    /// ended then.
+    fn failure(&self) -> Option<&StageFailure> {
+        None
+    }
 }
 
 /// What an [`Iteratee`](super::Iteratee) is inside.
@@ -84,8 +96,19 @@ pub trait Consume<A: Item + ?Sized> {
         chunk.each(|item| self.put(item))
     }
 
-    /// The input has ended, or the stage has broken.
+    /// The input has ended. The stage takes in what its parts have kept. It does nothing if the
+    /// stage has broken, and a second call does nothing.
+    fn finish(&mut self) -> Flow {
+        GO_ON
+    }
+
+    /// The result, after [`finish`](Consume::finish), of a stage that has not failed.
     fn end(self) -> Self::Result;
+
+    /// Why there is no result, if the stage has failed.
+    fn failure(&self) -> Option<&StageFailure> {
+        None
+    }
 }
 
 /// What a [`Splitter`](super::Splitter) is inside.

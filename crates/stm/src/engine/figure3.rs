@@ -1,15 +1,14 @@
 //! [`Figure3`]: the paper's commit, and nothing that makes the reads consistent before it.
 
 use super::{
-    Conflict, Engine, announce_by_version, load, lock_all, publish, read_in_turn, sealed, unlock,
+    Conflict, Engine, HasWaiters, announce_by_version, lock_all, look, look_again, publish, sealed, unlock,
     versions_hold, versions_hold_under_locks,
 };
-use crate::condition::ToWake;
-use crate::log::{Log, ReadEntry};
+use crate::log::Log;
 use crate::session::Session;
 use crate::testing;
 use crate::turn::CommitTurn;
-use crate::var::{Borrowed, Inner};
+use crate::variable::{Borrowed, Inner, WAITERS};
 use std::fmt;
 
 /// The paper's engine, for the experiment: optimistic, without any shared counter, and not opaque.
@@ -101,13 +100,29 @@ impl sealed::Engine for Figure3 {
         Passes { until_compared: READS, turn }
     }
 
+    #[inline]
+    fn turn(passes: &mut Passes) -> Option<&mut CommitTurn> {
+        passes.turn.as_deref_mut()
+    }
+
+    /// The read that compares is not among those that this counts.
     #[inline(always)]
-    fn read(passes: &mut Passes, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
-        if let Some(turn) = &mut passes.turn {
-            return Ok(read_in_turn(turn, log, inner));
+    fn glance(passes: &mut Passes, _: &Log, inner: &Inner) -> Option<(u64, *mut ())> {
+        if passes.until_compared == 1 {
+            return None;
         }
-        let (seen, value) = load(&inner)?;
-        log.note_read(ReadEntry { inner: inner.pointer(), seen });
+        let (word, value) = look(inner)?;
+        if word >= WAITERS {
+            return None;
+        }
+        passes.until_compared -= 1;
+        Some((word, value))
+    }
+
+    #[inline(never)]
+    fn read(passes: &mut Passes, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
+        let (seen, value) = look_again(&inner)?;
+        log.note_read(inner.pointer(), seen);
         passes.until_compared -= 1;
         if passes.until_compared == 0 {
             passes.compare(log)?;
@@ -115,14 +130,19 @@ impl sealed::Engine for Figure3 {
         Ok(value)
     }
 
+    #[inline(always)]
+    fn release(passes: &mut Passes) {
+        passes.turn = None;
+    }
+
     /// One pass is enough: each version was read before the pass and is found again in it, so all
     /// of them held when the pass began.
     fn holds(passes: &mut Passes, log: &Log) -> bool {
-        passes.turn.is_some() || versions_hold(log)
+        passes.turn.is_some() || versions_hold(&log.reads)
     }
 
     #[inline(always)]
-    fn commit(passes: &mut Passes, session: &mut Session) -> Result<Vec<ToWake>, Conflict> {
+    fn commit(passes: &mut Passes, session: &mut Session) -> Result<HasWaiters, Conflict> {
         let log = &mut session.log;
         let newest = match &mut passes.turn {
             Some(turn) => turn.lock_all(log),
@@ -130,7 +150,7 @@ impl sealed::Engine for Figure3 {
                 let newest = lock_all(log)?;
                 let holds = versions_hold_under_locks(log) && versions_hold_under_locks(log);
                 if testing::is_shaken() || !holds {
-                    unlock(log, log.writes.len());
+                    unlock(&log.writes);
                     return Err(Conflict);
                 }
                 newest
@@ -150,7 +170,7 @@ impl Passes {
     #[cold]
     fn compare(&mut self, log: &Log) -> Result<(), Conflict> {
         self.until_compared = log.reads.len().max(READS);
-        match !testing::is_shaken() && versions_hold(log) {
+        match !testing::is_shaken() && versions_hold(&log.reads) {
             true => Ok(()),
             false => Err(Conflict),
         }

@@ -1,13 +1,12 @@
 //! [`GlobalLock`]: one lock for all transactions.
 
-use super::{Conflict, Engine, announce_by_version, lock_all, publish, sealed, unlock};
-use crate::condition::ToWake;
-use crate::log::{Log, ReadEntry};
+use super::{Conflict, Engine, HasWaiters, announce_by_version, lock_all, publish, sealed, unlock};
+use crate::log::Log;
 use crate::primitives::{MutexGuard, Ordering, lock};
 use crate::session::Session;
 use crate::testing;
 use crate::turn::CommitTurn;
-use crate::var::{Borrowed, Inner, WAITERS};
+use crate::variable::{Borrowed, Inner, WAITERS};
 use crate::world::world;
 
 /// A simple engine: one lock for all transactions of this engine in the process, held while the
@@ -35,33 +34,40 @@ impl Engine for GlobalLock {}
 
 #[expect(private_interfaces, reason = "the trait is sealed")]
 impl sealed::Engine for GlobalLock {
-    type Attempt = MutexGuard<'static, ()>;
+    /// None at the end.
+    type Attempt = Option<MutexGuard<'static, ()>>;
 
     /// A turn ends at once, because the lock is one.
-    fn begin(_: Option<Box<CommitTurn>>) -> MutexGuard<'static, ()> {
-        lock(&world().one.0)
+    fn begin(_: Option<Box<CommitTurn>>) -> Self::Attempt {
+        Some(lock(&world().one.0))
+    }
+
+    fn release(guard: &mut Self::Attempt) {
+        *guard = None;
     }
 
     /// Under the lock no variable of this engine changes; the word is noted for `retry`.
-    fn read(_: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
+    fn glance(_: &mut Self::Attempt, _: &Log, inner: &Inner) -> Option<(u64, *mut ())> {
         let seen = inner.word.load(Ordering::SeqCst) & !WAITERS;
-        log.note_read(ReadEntry { inner: inner.pointer(), seen });
-        Ok(inner.value.load(Ordering::Acquire))
+        Some((seen, inner.value.load(Ordering::Acquire)))
     }
 
-    /// Under the lock no variable changes.
-    fn holds(_: &mut Self::Attempt, _: &Log) -> bool {
-        true
+    fn read(guard: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
+        let (seen, value) = Self::glance(guard, log, &inner).ok_or(Conflict)?;
+        log.note_read(inner.pointer(), seen);
+        Ok(value)
     }
 
     /// Under the lock each variable is unlocked, but a registration that ends may change its word.
-    fn commit(_: &mut Self::Attempt, session: &mut Session) -> Result<Vec<ToWake>, Conflict> {
+    fn commit(guard: &mut Self::Attempt, session: &mut Session) -> Result<HasWaiters, Conflict> {
         let newest = lock_all(&mut session.log)?;
         if testing::is_shaken() {
-            unlock(&session.log, session.log.writes.len());
+            unlock(&session.log.writes);
             return Err(Conflict);
         }
-        Ok(publish(session, newest + 1))
+        let waiters = publish(session, newest + 1);
+        *guard = None;
+        Ok(waiters)
     }
 
     fn announce_waiter(inner: &Inner, seen: u64) -> bool {

@@ -1,14 +1,13 @@
 //! [`NOrec`]: one sequence lock, and values in place of versions.
 
-use super::{Conflict, Engine, sealed, store_values};
-use crate::condition::ToWake;
-use crate::log::{Log, ReadEntry};
+use super::{Conflict, Engine, HasWaiters, sealed, store_value};
+use crate::log::Log;
 use crate::primitives::{AtomicU64, LOOKS, Ordering, give_way, in_one_order, relax};
+use crate::reads::ReadEntry;
 use crate::session::Session;
 use crate::testing;
 use crate::turn::CommitTurn;
-use crate::var::{Borrowed, Inner, WAITERS};
-use crate::wait;
+use crate::variable::{Borrowed, Inner, WAITERS};
 use crate::world::world;
 use std::fmt;
 
@@ -71,8 +70,7 @@ pub struct Sequenced {
     snapshot: u64,
     /// The sequence is `snapshot + 1`, and this attempt has made it so.
     is_locked: bool,
-    /// Dropped after the sequence was unlocked.
-    _turn: Option<Box<CommitTurn>>,
+    turn: Option<Box<CommitTurn>>,
 }
 
 impl fmt::Debug for Sequenced {
@@ -96,50 +94,57 @@ impl sealed::Engine for NOrec {
     #[inline(always)]
     fn begin(turn: Option<Box<CommitTurn>>) -> Sequenced {
         let snapshot = sequence().load(Ordering::SeqCst) & !1;
-        let mut attempt = Sequenced { snapshot, is_locked: false, _turn: turn };
-        if attempt._turn.is_some() {
+        let mut attempt = Sequenced { snapshot, is_locked: false, turn };
+        if attempt.turn.is_some() {
             attempt.lock_surely();
         }
         attempt
     }
 
     #[inline(always)]
+    fn glance(attempt: &mut Sequenced, _: &Log, inner: &Inner) -> Option<(u64, *mut ())> {
+        let value = inner.value.load(Ordering::Acquire);
+        (sequence().load(Ordering::SeqCst) == attempt.snapshot).then_some((value.addr() as u64, value))
+    }
+
+    #[inline(never)]
     fn read(attempt: &mut Sequenced, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
-        let mut value = inner.value.load(Ordering::Acquire);
-        if !attempt.is_locked && sequence().load(Ordering::SeqCst) != attempt.snapshot {
-            value = attempt.read_anew(log, &inner)?;
-        }
-        log.note_read(ReadEntry { inner: inner.pointer(), seen: value.addr() as u64 });
+        let value = match attempt.is_locked {
+            true => inner.value.load(Ordering::Acquire),
+            false => attempt.read_anew(log, &inner)?,
+        };
+        log.note_read(inner.pointer(), value.addr() as u64);
         Ok(value)
     }
 
-    /// Each attempt sees one moment.
-    fn holds(_: &mut Sequenced, _: &Log) -> bool {
-        true
+    /// A turn that ends without a commit has stored nothing, so the sequence is as before.
+    #[inline(always)]
+    fn release(attempt: &mut Sequenced) {
+        if attempt.is_locked {
+            attempt.unlock(attempt.snapshot);
+        }
+        attempt.turn = None;
     }
 
     #[inline(always)]
-    fn commit(attempt: &mut Sequenced, session: &mut Session) -> Result<Vec<ToWake>, Conflict> {
+    fn commit(attempt: &mut Sequenced, session: &mut Session) -> Result<HasWaiters, Conflict> {
         if session.log.writes.is_empty() {
-            return Ok(Vec::new());
+            return Ok(HasWaiters(false));
         }
         if !attempt.is_locked {
             attempt.lock(&session.log)?;
         }
         in_one_order();
         testing::take_ticket();
+        let mut found = 0;
         for write in &mut session.log.writes {
             // SAFETY: the session of the log is pinned.
             write.found = unsafe { write.inner.as_ref() }.word.load(Ordering::SeqCst);
+            found |= write.found;
+            store_value(write, &mut session.unlinked);
         }
-        store_values(session);
         attempt.unlock(attempt.snapshot + 2);
-        let mut woken = Vec::new();
-        for write in session.log.writes.iter().filter(|write| write.found & WAITERS != 0) {
-            // SAFETY: as above.
-            wait::gather(unsafe { Borrowed::new(write.inner) }, &mut woken);
-        }
-        Ok(woken)
+        Ok(HasWaiters::among(found))
     }
 
     /// A commit that has changed the sequence before it is loaded here has stored its values, or
@@ -229,15 +234,5 @@ impl Sequenced {
     fn unlock(&mut self, sequence_now: u64) {
         self.is_locked = false;
         sequence().store(sequence_now, Ordering::Release);
-    }
-}
-
-impl Drop for Sequenced {
-    /// A turn that ends without a commit has stored nothing, so the sequence is as before.
-    #[inline(always)]
-    fn drop(&mut self) {
-        if self.is_locked {
-            self.unlock(self.snapshot);
-        }
     }
 }

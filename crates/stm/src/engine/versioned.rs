@@ -1,16 +1,16 @@
 //! [`Versioned`]: versions, and a clock that few commits raise.
 
 use super::{
-    Conflict, Engine, announce_by_version, load, lock_all, publish, read_in_turn, sealed, unlock,
-    versions_hold, versions_hold_under_locks,
+    Conflict, Engine, HasWaiters, announce_by_version, exchange, lock_all, look, look_again, publish, sealed,
+    store_value, unlock, versions_hold, versions_hold_under_locks,
 };
-use crate::condition::ToWake;
-use crate::log::{Log, ReadEntry};
+use crate::log::Log;
 use crate::primitives::{Ordering, in_one_order};
+use crate::reads::ReadEntry;
 use crate::session::Session;
 use crate::testing;
 use crate::turn::CommitTurn;
-use crate::var::{Borrowed, Inner, version};
+use crate::variable::{Borrowed, Inner, WAITERS};
 use crate::world::world;
 use std::fmt;
 
@@ -38,8 +38,9 @@ use std::fmt;
 ///
 /// # Complexity
 /// A read of a version that is not newer than the transaction's stamp costs three loads. At a newer
-/// one the transaction compares all versions that it has read; from the ninth such read on it
-/// raises the clock once, so that the following reads are not newer. A commit locks each written
+/// one the transaction compares all versions that it has read, if it has read any. When it has
+/// compared 32 of them for that, it raises the clock once, so that the following reads are not
+/// newer. A commit locks each written
 /// variable with one exchange, and loads the word of each variable read.
 ///
 /// # Each attempt sees one moment
@@ -65,15 +66,20 @@ use std::fmt;
 #[derive(Debug, Clone, Copy)]
 pub enum Versioned {}
 
-/// The number of newer reads that a transaction compares its log for before it raises the clock.
-const NEWER: u32 = 8;
+/// The number of entries that a transaction compares because of newer reads before it raises the
+/// clock. To compare so many takes about as long as to write the clock.
+const COMPARED: usize = 32;
+
+/// The distance of a raised clock from the newest version that the transaction has read. The
+/// variables that it has not read yet may have versions a little newer than that.
+const AHEAD: u64 = 1 << 10;
 
 /// An attempt of the default engine.
 #[expect(unnameable_types, reason = "only the engine uses it")]
 pub struct Snapshot {
     stamp: u64,
-    /// The number of reads with newer versions since the stamp was read.
-    newer: u32,
+    /// The number of entries compared since the stamp was read.
+    compared: usize,
     /// With a turn, stamps do not matter.
     turn: Option<Box<CommitTurn>>,
 }
@@ -94,46 +100,45 @@ impl sealed::Engine for Versioned {
     fn begin(turn: Option<Box<CommitTurn>>) -> Snapshot {
         let stamp = world().clock.0.load(Ordering::SeqCst);
         in_one_order();
-        Snapshot { stamp, newer: 0, turn }
+        Snapshot { stamp, compared: 0, turn }
     }
 
+    #[inline]
+    fn turn(snapshot: &mut Snapshot) -> Option<&mut CommitTurn> {
+        snapshot.turn.as_deref_mut()
+    }
+
+    /// A word without bits is a version. At the first read no version is too new.
     #[inline(always)]
+    fn glance(snapshot: &mut Snapshot, log: &Log, inner: &Inner) -> Option<(u64, *mut ())> {
+        let (word, value) = look(inner)?;
+        (word <= snapshot.stamp || word < WAITERS && log.reads.is_empty()).then_some((word, value))
+    }
+
+    #[inline(never)]
     fn read(snapshot: &mut Snapshot, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
-        if let Some(turn) = &mut snapshot.turn {
-            return Ok(read_in_turn(turn, log, inner));
-        }
-        let (word, value) = load(&inner)?;
-        log.note_read(ReadEntry { inner: inner.pointer(), seen: word });
-        if version(word) > snapshot.stamp {
-            snapshot.meet_newer(log)?;
+        let (word, value) = look_again(&inner)?;
+        log.note_read(inner.pointer(), word);
+        if word > snapshot.stamp && log.reads.len() > 1 {
+            snapshot.meet_newer(&log.reads)?;
         }
         Ok(value)
     }
 
-    /// Each attempt sees one moment.
-    fn holds(_: &mut Snapshot, _: &Log) -> bool {
-        true
+    #[inline(always)]
+    fn release(snapshot: &mut Snapshot) {
+        snapshot.turn = None;
     }
 
     #[inline(always)]
-    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<Vec<ToWake>, Conflict> {
-        let log = &mut session.log;
-        if log.writes.is_empty() {
-            return Ok(Vec::new());
+    fn commit(snapshot: &mut Snapshot, session: &mut Session) -> Result<HasWaiters, Conflict> {
+        if session.log.writes.is_empty() {
+            return Ok(HasWaiters(false));
         }
-        let stamp_after = |newest: u64| newest.max(world().clock.0.load(Ordering::SeqCst)) + 1;
-        let stamp = match &mut snapshot.turn {
-            Some(turn) => stamp_after(turn.lock_all(log)),
-            None => {
-                let stamp = stamp_after(lock_all(log)?);
-                if testing::is_shaken() || !versions_hold_under_locks(log) {
-                    unlock(log, log.writes.len());
-                    return Err(Conflict);
-                }
-                stamp
-            }
-        };
-        Ok(publish(session, stamp))
+        match snapshot.turn.is_none() && commit_one(session) {
+            true => Ok(HasWaiters(false)),
+            false => snapshot.commit_all(session),
+        }
     }
 
     fn announce_waiter(inner: &Inner, seen: u64) -> bool {
@@ -141,26 +146,84 @@ impl sealed::Engine for Versioned {
     }
 }
 
+/// The commit of an attempt that has written one variable, for which no transaction waits, and has
+/// no turn. Of any other attempt, and if another commit is in the way, false: nothing has been
+/// done.
+#[inline(always)]
+fn commit_one(session: &mut Session) -> bool {
+    let [write] = &session.log.writes[..] else { return false };
+    // SAFETY: the session of the log is pinned.
+    let inner = unsafe { write.inner.as_ref() };
+    let found = inner.word.load(Ordering::Relaxed);
+    if found >= WAITERS || !exchange(inner, found) {
+        return false;
+    }
+    in_one_order();
+    testing::take_ticket();
+    let newest = found.max(world().clock.0.load(Ordering::SeqCst));
+    let holds = |read: &ReadEntry| {
+        // SAFETY: as above.
+        let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
+        word == read.seen
+            || if read.inner == write.inner { found == read.seen } else { word == read.seen | WAITERS }
+    };
+    if testing::is_shaken() || !session.log.reads.iter().all(holds) {
+        inner.word.store(found, Ordering::Release);
+        return false;
+    }
+    store_value(write, &mut session.unlinked);
+    inner.word.store(newest + 1, Ordering::Release);
+    true
+}
+
 impl Snapshot {
-    /// The last read of the log is newer than the stamp.
-    #[cold]
-    fn meet_newer(&mut self, log: &Log) -> Result<(), Conflict> {
-        self.newer += 1;
-        if self.newer > NEWER {
-            let newest = log.reads.iter().map(|read| version(read.seen)).max().unwrap_or(0);
-            let clock = &world().clock.0;
-            self.stamp = clock.load(Ordering::SeqCst);
-            if self.stamp < newest {
-                self.stamp = clock.fetch_max(newest, Ordering::SeqCst).max(newest);
+    #[inline(never)]
+    fn commit_all(&mut self, session: &mut Session) -> Result<HasWaiters, Conflict> {
+        let clock = &world().clock.0;
+        let log = &mut session.log;
+        let newest = match &mut self.turn {
+            None => {
+                let newest = lock_all(log)?.max(clock.load(Ordering::SeqCst));
+                if testing::is_shaken() || !versions_hold_under_locks(log) {
+                    unlock(&log.writes);
+                    return Err(Conflict);
+                }
+                newest
             }
-            in_one_order();
-            self.newer = 0;
-        } else if log.reads.len() == 1 {
-            return Ok(());
-        }
-        match !testing::is_shaken() && versions_hold(log) {
+            Some(turn) => turn.lock_all(log).max(clock.load(Ordering::SeqCst)),
+        };
+        Ok(publish(session, newest + 1))
+    }
+
+    /// The last of these reads is newer than the stamp.
+    fn meet_newer(&mut self, reads: &[ReadEntry]) -> Result<(), Conflict> {
+        self.compared += reads.len();
+        let compared = match self.compared > COMPARED {
+            true => {
+                self.raise_clock(reads);
+                reads
+            }
+            // The last one has just been read.
+            false => &reads[..reads.len() - 1],
+        };
+        match !testing::is_shaken() && versions_hold(compared) {
             true => Ok(()),
             false => Err(Conflict),
         }
+    }
+
+    /// Reads the clock anew, when it is beyond the version of each read.
+    #[cold]
+    #[inline(never)]
+    fn raise_clock(&mut self, reads: &[ReadEntry]) {
+        let newest = reads.iter().map(|read| read.seen).max().unwrap_or(0);
+        let clock = &world().clock.0;
+        self.stamp = clock.load(Ordering::SeqCst);
+        if self.stamp < newest {
+            let raised = newest + AHEAD;
+            self.stamp = clock.fetch_max(raised, Ordering::SeqCst).max(raised);
+        }
+        in_one_order();
+        self.compared = 0;
     }
 }

@@ -2,11 +2,12 @@
 //! drops duplicates. Then each segment is linked with one that begins as the segment ends; the
 //! longest overlap comes first. Then the chain of the links is followed.
 
+use std::iter;
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use selvedge_stm::{TWord, Tried, Tx, atomically};
+use selvedge_stm::{TWordArray, Tried, Tx, atomically};
 
 use super::{EXACT, Random, fault, mixed, timed, together};
 
@@ -59,25 +60,27 @@ pub(crate) fn expected(sequence: &Sequence) -> u64 {
 const FREE: u64 = u64::MAX;
 
 /// A hash table with a variable for each place, twice as many as words are expected.
-struct WordTable(Vec<TWord<u64>>);
+struct WordTable(TWordArray<u64>);
 
 impl WordTable {
     fn new(expected: u64) -> WordTable {
-        WordTable((0..(2 * expected).next_power_of_two()).map(|_| TWord::new(FREE)).collect())
+        let places = (2 * expected).next_power_of_two() as usize;
+        WordTable(TWordArray::new(iter::repeat_n(FREE, places)))
     }
 
     /// The places to look at for a key, in their order.
-    fn places(&self, key: u64) -> impl Iterator<Item = &TWord<u64>> {
+    fn places(&self, key: u64) -> impl Iterator<Item = usize> {
+        let last = self.0.len() - 1;
         let first = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - self.0.len().ilog2());
-        (first as usize..).map(|place| &self.0[place & (self.0.len() - 1)])
+        (first as usize..).map(move |place| place & last)
     }
 
     /// Adds a word, unless it is there.
     fn insert(&self, tx: &Tx, key: u64, word: u64) -> Tried<()> {
         for place in self.places(key) {
-            match place.read(tx)? {
+            match self.0.read(tx, place)? {
                 FREE => {
-                    place.write(tx, word);
+                    self.0.write(tx, place, word);
                     break;
                 }
                 there if there == word => break,
@@ -91,35 +94,53 @@ impl WordTable {
 /// No segment.
 const NONE: u64 = u64::MAX;
 
-/// A segment in the chains. A chain is known to its ends.
-struct Entry {
-    segment: u64,
+/// What is known of a segment in the chains. A chain is known to its ends.
+#[derive(Clone, Copy)]
+enum Known {
     /// Whether no other segment leads to this one.
-    is_head: TWord<bool>,
-    /// The number of the segment that follows, in the low half, and their overlap.
-    next: TWord<u64>,
+    IsHead,
+    /// The number of the segment that follows, shifted by 8, and their overlap.
+    Next,
     /// Of a tail, the head of its chain.
-    head: TWord<u64>,
+    Head,
     /// Of a head, the tail of its chain.
-    tail: TWord<u64>,
+    Tail,
 }
+
+const KNOWN: usize = 4;
 
 /// The chains of the segments.
 struct Chains {
     length: u64,
-    entries: Vec<Entry>,
+    segments: Vec<u64>,
+    /// Of each segment, what is `Known`.
+    known: TWordArray<u64>,
 }
 
 impl Chains {
     fn new(length: u64, segments: Vec<u64>) -> Chains {
-        let entry = |(number, segment)| Entry {
-            segment,
-            is_head: TWord::new(true),
-            next: TWord::new(NONE),
-            head: TWord::new(number),
-            tail: TWord::new(number),
-        };
-        Chains { length, entries: (0..).zip(segments).map(entry).collect() }
+        let known = TWordArray::new((0..segments.len() as u64).flat_map(|at| [1, NONE, at, at]));
+        Chains { length, segments, known }
+    }
+
+    fn place(number: u64, known: Known) -> usize {
+        number as usize * KNOWN + known as usize
+    }
+
+    fn read(&self, tx: &Tx, number: u64, known: Known) -> Tried<u64> {
+        self.known.read(tx, Chains::place(number, known))
+    }
+
+    fn write(&self, tx: &Tx, number: u64, known: Known, word: u64) {
+        self.known.write(tx, Chains::place(number, known), word);
+    }
+
+    fn now(&self, number: u64, known: Known) -> u64 {
+        self.known.read_now(Chains::place(number, known))
+    }
+
+    fn is_head_now(&self, number: u64) -> bool {
+        self.now(number, Known::IsHead) != 0
     }
 
     fn begin(&self, segment: u64, overlap: u64) -> u64 {
@@ -132,27 +153,26 @@ impl Chains {
 
     /// Links a tail with a head that begins as it ends. Whether there was one.
     fn link(&self, tx: &Tx, begins: &WordTable, number: u64, overlap: u64) -> Tried<bool> {
-        let this = &self.entries[number as usize];
-        let end = Chains::end(this.segment, overlap);
+        let end = Chains::end(self.segments[number as usize], overlap);
         for place in begins.places(end) {
-            let found = place.read(tx)?;
+            let found = begins.0.read(tx, place)?;
             if found == FREE {
                 break;
             }
-            let other = &self.entries[found as usize];
-            if self.begin(other.segment, overlap) != end || !other.is_head.read(tx)? {
+            let begin = self.begin(self.segments[found as usize], overlap);
+            if begin != end || self.read(tx, found, Known::IsHead)? == 0 {
                 continue;
             }
-            let head = this.head.read(tx)?;
+            let head = self.read(tx, number, Known::Head)?;
             if head == found {
                 // It would be a ring.
                 continue;
             }
-            let tail = other.tail.read(tx)?;
-            this.next.write(tx, found << 8 | overlap);
-            other.is_head.write(tx, false);
-            self.entries[head as usize].tail.write(tx, tail);
-            self.entries[tail as usize].head.write(tx, head);
+            let tail = self.read(tx, found, Known::Tail)?;
+            self.write(tx, number, Known::Next, found << 8 | overlap);
+            self.write(tx, found, Known::IsHead, 0);
+            self.write(tx, head, Known::Tail, tail);
+            self.write(tx, tail, Known::Head, head);
             return Ok(true);
         }
         Ok(false)
@@ -161,16 +181,17 @@ impl Chains {
     /// The nucleotides of the chains, one after the other.
     fn rebuilt(&self) -> Vec<u8> {
         let mut gene = Vec::new();
-        for first in self.entries.iter().filter(|entry| entry.is_head.read_now()) {
-            let (mut entry, mut overlap) = (first, 0);
+        for first in (0..self.segments.len() as u64).filter(|&number| self.is_head_now(number)) {
+            let (mut number, mut overlap) = (first, 0);
             loop {
                 let nucleotides = (0..self.length - overlap).rev();
-                gene.extend(nucleotides.map(|place| (entry.segment >> (2 * place) & 3) as u8));
-                let next = entry.next.read_now();
+                let segment = self.segments[number as usize];
+                gene.extend(nucleotides.map(|place| (segment >> (2 * place) & 3) as u8));
+                let next = self.now(number, Known::Next);
                 if next == NONE {
                     break;
                 }
-                (entry, overlap) = (&self.entries[(next >> 8) as usize], next & 0xff);
+                (number, overlap) = (next >> 8, next & 0xff);
             }
         }
         gene
@@ -194,9 +215,9 @@ async fn rebuild(threads: u64, length: u64, segments: Arc<Vec<u64>>, set: Arc<Wo
         }
     })
     .await;
-    let unique = set.0.iter().map(TWord::read_now).filter(|&word| word != FREE).collect();
+    let unique = set.0.iter_now().filter(|&word| word != FREE).collect();
     let chains = Arc::new(Chains::new(length, unique));
-    let count = chains.entries.len();
+    let count = chains.segments.len();
     let all = |thread| part(count, thread, threads).map(|number| number as u64).collect();
     // Of each thread, the entries that are heads and those that are tails.
     let mut heads: Vec<Vec<u64>> = (0..threads).map(all).collect();
@@ -207,9 +228,9 @@ async fn rebuild(threads: u64, length: u64, segments: Arc<Vec<u64>>, set: Arc<Wo
             let (chains, begins) = (chains.clone(), begins.clone());
             let mut heads = mem::take(&mut heads[thread as usize]);
             async move {
-                heads.retain(|&number| chains.entries[number as usize].is_head.read_now());
+                heads.retain(|&number| chains.is_head_now(number));
                 for &number in &heads {
-                    let begin = chains.begin(chains.entries[number as usize].segment, overlap);
+                    let begin = chains.begin(chains.segments[number as usize], overlap);
                     atomically(|tx| begins.insert(tx, begin, number)).await;
                 }
                 heads

@@ -2,9 +2,10 @@
 //! searches the shortest path in a copy of the grid (Lee's algorithm), and lays it in a transaction
 //! that fails if one of its points is occupied by then; it then searches again.
 
+use std::iter;
 use std::sync::Arc;
 
-use selvedge_stm::{TQueue, TWord, Tried, Tx, atomically, atomically_blocking};
+use selvedge_stm::{TQueue, TWordArray, Tried, Tx, atomically, atomically_blocking};
 
 use super::{EXACT, Random, fault, mixed, timed, together};
 
@@ -51,81 +52,120 @@ impl Maze {
     }
 }
 
-/// The grid as a search sees it.
+/// The copy of the grid that a search works on: the points, with a border around them that is
+/// always `TAKEN`, so a search does not ask for the ends of the grid. A place of it is a `u32` too.
 struct Board {
-    /// Of each point, one bit for each of the steps that stay in the grid.
-    inside: Vec<u8>,
-    /// The differences between the numbers of neighbours, modulo 2^32.
+    maze: Maze,
+    /// The differences between the numbers of neighbouring places, modulo 2^32, in one order.
     steps: [u32; 6],
 }
 
+/// The memory of a search.
+struct Search {
+    /// Of each place, `FREE`, `TAKEN` or its distance.
+    places: Vec<u32>,
+    /// The places in the order in which they were reached, with room for the steps of the last one.
+    reached: Vec<u32>,
+}
+
 impl Board {
-    fn new(maze: &Maze) -> Board {
-        let (side, layer) = (maze.side as u32, (maze.side * maze.side) as u32);
-        let inside = |point: u32| {
-            let (x, y, z) = (point % side, point / side % side, point / layer);
-            let last = (side - 1, maze.layers as u32 - 1);
-            let stays = [x > 0, x < last.0, y > 0, y < last.0, z > 0, z < last.1];
-            (0..).zip(stays).fold(0, |bits, (step, stays)| bits | u8::from(stays) << step)
-        };
-        let steps = [1_u32.wrapping_neg(), 1, side.wrapping_neg(), side, layer.wrapping_neg(), layer];
-        Board { inside: (0..maze.points() as u32).map(inside).collect(), steps }
+    fn new(maze: Maze) -> Board {
+        let row = maze.side as u32 + 2;
+        let layer = row * row;
+        let steps = [1_u32.wrapping_neg(), 1, row.wrapping_neg(), row, layer.wrapping_neg(), layer];
+        Board { maze, steps }
     }
 
-    /// The points beside a point, in one order.
-    #[inline(always)]
-    fn beside(&self, point: u32) -> impl Iterator<Item = u32> + use<'_> {
-        let inside = self.inside[point as usize];
-        let stays = move |step: &(u8, &u32)| inside >> step.0 & 1 != 0;
-        (0..).zip(&self.steps).filter(stays).map(move |(_, step)| point.wrapping_add(*step))
+    fn search(&self) -> Search {
+        let places = (self.maze.side as usize + 2).pow(2) * (self.maze.layers as usize + 2);
+        Search { places: vec![TAKEN; places], reached: vec![0; places + self.steps.len()] }
+    }
+
+    /// The place of a point.
+    fn place(&self, point: u32) -> u32 {
+        let side = self.maze.side as u32;
+        let (x, y, z) = (point % side, point / side % side, point / (side * side));
+        ((z + 1) * (side + 2) + y + 1) * (side + 2) + x + 1
+    }
+
+    /// The point of a place that is not in the border.
+    fn point(&self, place: u32) -> u32 {
+        let side = self.maze.side as u32;
+        let (x, y, z) = (place % (side + 2), place / (side + 2) % (side + 2), place / (side + 2).pow(2));
+        ((z - 1) * side + y - 1) * side + x - 1
+    }
+
+    /// Copies a grid for a search: of each point, the path that has it, or 0.
+    fn copy(&self, mut grid: impl Iterator<Item = u32>, search: &mut Search) {
+        let side = self.maze.side as usize;
+        for row in 0..side * self.maze.layers as usize {
+            let first = self.place((row * side) as u32) as usize;
+            for (place, number) in search.places[first..first + side].iter_mut().zip(&mut grid) {
+                *place = if number == 0 { FREE } else { TAKEN };
+            }
+        }
     }
 
     /// The shortest path of a pair through free points, with both ends.
     ///
-    /// `grid` has `FREE` or `TAKEN` for each point, and has distances in it afterwards.
-    fn path(&self, pair: &Pair, grid: &mut [u32], reached: &mut Vec<u32>) -> Option<Vec<u32>> {
-        if grid[pair.from as usize] != FREE || grid[pair.to as usize] != FREE {
+    /// `search` has a copy of the grid, and has distances in it afterwards.
+    fn path(&self, pair: &Pair, search: &mut Search) -> Option<Vec<u32>> {
+        let Search { places, reached } = search;
+        let (from, to) = (self.place(pair.from), self.place(pair.to));
+        if places[from as usize] != FREE || places[to as usize] != FREE {
             return None;
         }
-        grid[pair.from as usize] = 1;
-        reached.clear();
-        reached.push(pair.from);
-        let mut at = 0;
-        while grid[pair.to as usize] == FREE {
-            let point = *reached.get(at)?;
-            let distance = grid[point as usize];
-            for beside in self.beside(point) {
-                if grid[beside as usize] == FREE {
-                    grid[beside as usize] = distance + 1;
-                    reached.push(beside);
-                }
+        places[from as usize] = 1;
+        reached[0] = from;
+        let (mut at, mut len) = (0, 1);
+        while places[to as usize] == FREE {
+            if at == len {
+                return None;
+            }
+            let place = reached[at];
+            let distance = places[place as usize] + 1;
+            for step in self.steps {
+                // Without a branch, because none could foresee which neighbours are free.
+                let beside = place.wrapping_add(step);
+                let seen = &mut places[beside as usize];
+                let is_free = *seen == FREE;
+                *seen = if is_free { distance } else { *seen };
+                reached[len] = beside;
+                len += usize::from(is_free);
             }
             at += 1;
         }
         let mut path = vec![pair.to];
-        let mut point = pair.to;
-        while point != pair.from {
-            let distance = grid[point as usize];
-            let is_before = |beside: &u32| grid[*beside as usize] == distance - 1;
-            point = self.beside(point).find(is_before).expect("the search came from somewhere");
-            path.push(point);
+        let mut place = to;
+        while place != from {
+            let distance = places[place as usize];
+            let beside = self.steps.map(|step| place.wrapping_add(step));
+            let is_before = |beside: &u32| places[*beside as usize] == distance - 1;
+            place = beside.into_iter().find(is_before).expect("the search came from somewhere");
+            path.push(self.point(place));
         }
         Some(path)
+    }
+
+    /// Whether two points are neighbours.
+    fn are_beside(&self, one: u32, other: u32) -> bool {
+        let (one, other) = (self.place(one), self.place(other));
+        self.steps.iter().any(|step| one.wrapping_add(*step) == other)
     }
 }
 
 /// The number of the path that has a point, from 1 on; or 0.
-type Grid = Vec<TWord<u32>>;
+type Grid = TWordArray<u32>;
 
 /// Lays a path, if all its points are free. Whether they are.
 fn lay(tx: &Tx, grid: &Grid, pair: &Pair, path: &[u32]) -> Tried<bool> {
     for &point in path {
-        if grid[point as usize].read(tx)? != 0 {
+        if grid.read(tx, point as usize)? != 0 {
             return Ok(false);
         }
     }
     for &point in path {
-        grid[point as usize].write(tx, pair.number as u32 + 1);
+        grid.write(tx, point as usize, pair.number as u32 + 1);
     }
     Ok(true)
 }
@@ -144,25 +184,19 @@ impl Routing {
         for number in 0..maze.pairs as u32 {
             atomically_blocking(|tx| work.push(tx, number));
         }
-        let grid = (0..maze.points()).map(|_| TWord::new(0)).collect();
-        Routing { board: Board::new(&maze), pairs: maze.pairs(), work, grid }
-    }
-
-    /// The grid of this moment, for a search.
-    fn copied(&self) -> impl Iterator<Item = u32> {
-        self.grid.iter().map(|point| if point.read_now() == 0 { FREE } else { TAKEN })
+        let grid = TWordArray::new(iter::repeat_n(0, maze.points() as usize));
+        Routing { board: Board::new(maze), pairs: maze.pairs(), work, grid }
     }
 
     /// Connects pairs until there are none; the paths.
     async fn route(&self) -> Vec<(Pair, Vec<u32>)> {
-        let (mut copy, mut reached) = (Vec::new(), Vec::new());
+        let mut search = self.board.search();
         let mut paths = Vec::new();
         while let Some(number) = atomically(|tx| self.work.try_pop(tx)).await {
             let pair = self.pairs[number as usize];
             loop {
-                copy.clear();
-                copy.extend(self.copied());
-                let Some(path) = self.board.path(&pair, &mut copy, &mut reached) else { break };
+                self.board.copy(self.grid.iter_now(), &mut search);
+                let Some(path) = self.board.path(&pair, &mut search) else { break };
                 if atomically(|tx| lay(tx, &self.grid, &pair, &path)).await {
                     paths.push((pair, path));
                     break;
@@ -176,18 +210,20 @@ impl Routing {
     /// are; the points that the grid has and no path; and the pairs without a path that have a way.
     fn violations(&self, paths: &[(Pair, Vec<u32>)]) -> u64 {
         let is_wrong = |(pair, path): &&(Pair, Vec<u32>)| {
-            let is_laid = |&point: &u32| self.grid[point as usize].read_now() == pair.number as u32 + 1;
-            let are_beside = |two: &[u32]| self.board.beside(two[0]).any(|beside| beside == two[1]);
+            let is_laid = |&point: &u32| self.grid.read_now(point as usize) == pair.number as u32 + 1;
+            let are_beside = |two: &[u32]| self.board.are_beside(two[0], two[1]);
             path.first() != Some(&pair.to)
                 || path.last() != Some(&pair.from)
                 || !path.iter().all(is_laid)
                 || !path.windows(2).all(are_beside)
         };
         let points: usize = paths.iter().map(|(_, path)| path.len()).sum();
-        let taken = self.grid.iter().filter(|point| point.read_now() != 0).count();
+        let taken = self.grid.iter_now().filter(|number| *number != 0).count();
         let has_path = |pair: &Pair| paths.iter().any(|(laid, _)| laid.number == pair.number);
         let has_way = |pair: &&Pair| {
-            self.board.path(pair, &mut self.copied().collect::<Vec<_>>(), &mut Vec::new()).is_some()
+            let mut search = self.board.search();
+            self.board.copy(self.grid.iter_now(), &mut search);
+            self.board.path(pair, &mut search).is_some()
         };
         let missed = self.pairs.iter().filter(|pair| !has_path(pair)).filter(has_way).count();
         (paths.iter().filter(is_wrong).count() + taken.abs_diff(points) + missed) as u64
@@ -200,11 +236,12 @@ fn checksum(grid: impl Iterator<Item = u32>) -> u64 {
 
 /// The checksum of the grid that a run with one thread must print.
 pub(crate) fn expected(maze: &Maze) -> u64 {
-    let board = Board::new(maze);
+    let board = Board::new(*maze);
+    let mut search = board.search();
     let mut grid = vec![0; maze.points() as usize];
     for pair in maze.pairs() {
-        let mut copy: Vec<u32> = grid.iter().map(|&number| if number == 0 { FREE } else { TAKEN }).collect();
-        for point in board.path(&pair, &mut copy, &mut Vec::new()).unwrap_or_default() {
+        board.copy(grid.iter().copied(), &mut search);
+        for point in board.path(&pair, &mut search).unwrap_or_default() {
             grid[point as usize] = pair.number as u32 + 1;
         }
     }
@@ -224,10 +261,10 @@ pub(in crate::child) fn labyrinth(threads: u64, maze: Maze) {
     });
     if fault() != 0 {
         // A run that is to be wrong loses a point of a path.
-        let first = &routing.grid[paths[0].1[0] as usize];
-        atomically_blocking(|tx| first.modify(tx, |_| 0));
+        let first = paths[0].1[0] as usize;
+        atomically_blocking(|tx| routing.grid.modify(tx, first, |_| 0));
     }
     println!("paths {}", paths.len());
     println!("violations {}", routing.violations(&paths));
-    println!("checksum {}", checksum(routing.grid.iter().map(TWord::read_now)));
+    println!("checksum {}", checksum(routing.grid.iter_now()));
 }

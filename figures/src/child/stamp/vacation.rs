@@ -2,6 +2,7 @@
 //! customers with their reservations, and change the offer. Each action is one transaction.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 use selvedge_stm::{TVar, TWord, Tried, Tx, Word, atomically, atomically_blocking};
@@ -151,7 +152,37 @@ fn first_stock(random: &mut Random) -> Stock {
     Stock::new(100 + 100 * random.below(5) as u16, 50 + 10 * random.below(5) as u16)
 }
 
-type Bookings = TVar<Vec<Booking>>;
+/// The reservations of a customer, the last one first. The Haskell programs have such a list too:
+/// a new reservation copies nothing.
+#[derive(Clone, Default)]
+struct BookingList(Option<Arc<BookingNode>>);
+
+struct BookingNode {
+    booking: Booking,
+    others: BookingList,
+}
+
+impl BookingList {
+    fn with(&self, booking: Booking) -> BookingList {
+        BookingList(Some(Arc::new(BookingNode { booking, others: self.clone() })))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Booking> {
+        iter::successors(self.0.as_deref(), |node| node.others.0.as_deref()).map(|node| node.booking)
+    }
+}
+
+/// A long list is dropped without recursion.
+impl Drop for BookingList {
+    fn drop(&mut self) {
+        let mut next = self.0.take();
+        while let Some(mut node) = next.and_then(Arc::into_inner) {
+            next = node.others.0.take();
+        }
+    }
+}
+
+type Bookings = TVar<BookingList>;
 
 /// The tables of the agency.
 struct Agency<M: Maps> {
@@ -168,7 +199,7 @@ impl<M: Maps> Agency<M> {
                 let stock = TWord::new(first_stock(&mut random));
                 atomically_blocking(|tx| table.insert(tx, id, stock.clone()));
             }
-            atomically_blocking(|tx| agency.customers.insert(tx, id, TVar::new(Vec::new())));
+            atomically_blocking(|tx| agency.customers.insert(tx, id, TVar::new(BookingList::default())));
         }
         agency
     }
@@ -197,16 +228,17 @@ impl<M: Maps> Agency<M> {
         for (_, row, stock) in dearest.iter().flatten() {
             row.write(tx, stock.reserved());
         }
-        let new = dearest.iter().flatten().map(|(booking, ..)| *booking);
+        let mut new = dearest.iter().flatten().map(|(booking, ..)| *booking);
+        let mut with_new = |old: &BookingList| new.by_ref().fold(old.clone(), |list, one| list.with(one));
         match self.customers.find(tx, customer)? {
-            Some(bookings) => bookings.modify(tx, |old| old.iter().copied().chain(new).collect()),
-            None => self.customers.insert(tx, customer, TVar::new(new.collect())),
+            Some(bookings) => bookings.modify(tx, with_new),
+            None => self.customers.insert(tx, customer, TVar::new(with_new(&BookingList::default()))),
         }
     }
 
     fn delete(&self, tx: &Tx, customer: u64) -> Tried<()> {
         let Some(bookings) = self.customers.find(tx, customer)? else { return Ok(()) };
-        for booking in bookings.read(tx)? {
+        for booking in bookings.read(tx)?.iter() {
             let row = self.stocks[booking.kind].find(tx, booking.id)?;
             row.expect("a row that is used is not removed").modify(tx, Stock::cancelled)?;
         }
@@ -240,7 +272,9 @@ impl<M: Maps> Agency<M> {
             model.stocks.extend(stocks.map(|(id, row)| ((kind, id), row.read_now())));
         }
         let customers = self.customers.entries().into_iter();
-        model.customers.extend(customers.map(|(id, bookings)| (id, bookings.read_now(Clone::clone))));
+        model
+            .customers
+            .extend(customers.map(|(id, bookings)| (id, bookings.read_now(|list| list.iter().collect()))));
         model
     }
 }

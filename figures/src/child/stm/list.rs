@@ -1,62 +1,54 @@
 //! A sorted list over variables.
 
-use std::sync::Arc;
-
-use selvedge_stm::{TVar, Tried, Tx};
+use selvedge_stm::{TLink, TLinkRef, TNode, TNodeRef, Tried, Tx};
 
 use super::sets::Set;
 
-type ItemLink = Option<Arc<Item>>;
-
-struct Item {
-    key: u64,
-    next: TVar<ItemLink>,
-}
+/// A link to the items from a key on, and the first of them.
+type Found<'tx> = (TLinkRef<'tx, u64, 1>, Option<TNodeRef<'tx, u64, 1>>);
 
 /// A set of keys as a sorted list.
 #[derive(Clone)]
 pub(super) struct List {
-    start: TVar<ItemLink>,
+    start: TLink<u64, 1>,
 }
 
-/// The first link to an item with the key or a larger one, and the item.
-fn seek<'tx>(
-    start: &'tx TVar<ItemLink>,
-    tx: &'tx Tx,
-    key: u64,
-) -> Tried<(&'tx TVar<ItemLink>, &'tx ItemLink)> {
-    let mut link = start;
-    loop {
-        match link.read(tx)? {
-            Some(item) if item.key < key => link = &item.next,
-            found => return Ok((link, found)),
+impl List {
+    /// The first link to an item with the key or a larger one, and the item.
+    fn seek<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<Found<'tx>> {
+        let mut link = self.start.link();
+        loop {
+            match link.read(tx)? {
+                Some(item) if *item.value() < key => link = item.link(0),
+                found => return Ok((link, found)),
+            }
         }
     }
 }
 
 impl Set for List {
     fn new() -> List {
-        List { start: TVar::new(None) }
+        List { start: TLink::new(None) }
     }
 
     fn has<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool> {
-        let (_, found) = seek(&self.start, tx, key)?;
-        Ok(found.as_ref().is_some_and(|item| item.key == key))
+        let (_, found) = self.seek(tx, key)?;
+        Ok(found.is_some_and(|item| *item.value() == key))
     }
 
     fn insert<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool> {
-        let (link, found) = seek(&self.start, tx, key)?;
-        if found.as_ref().is_some_and(|item| item.key == key) {
+        let (link, found) = self.seek(tx, key)?;
+        if found.is_some_and(|item| *item.value() == key) {
             return Ok(false);
         }
-        link.write(tx, Some(Arc::new(Item { key, next: TVar::new(found.clone()) })));
+        link.write(tx, Some(TNode::new(key, [found.map(TNodeRef::owned)])));
         Ok(true)
     }
 
     fn remove<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool> {
-        match seek(&self.start, tx, key)? {
-            (link, Some(item)) if item.key == key => {
-                link.write(tx, item.next.read(tx)?.clone());
+        match self.seek(tx, key)? {
+            (link, Some(item)) if *item.value() == key => {
+                link.write(tx, item.link(0).read(tx)?.map(TNodeRef::owned));
                 Ok(true)
             }
             _ => Ok(false),
@@ -65,10 +57,10 @@ impl Set for List {
 
     fn keys(&self, tx: &Tx) -> Tried<Vec<u64>> {
         let mut keys = Vec::new();
-        let mut link = &self.start;
-        while let Some(item) = link.read(tx)? {
-            keys.push(item.key);
-            link = &item.next;
+        let mut next = self.start.read(tx)?;
+        while let Some(item) = next {
+            keys.push(*item.value());
+            next = item.link(0).read(tx)?;
         }
         Ok(keys)
     }

@@ -1,23 +1,22 @@
-//! A red-black tree over variables: each node has one for its colour and one for each link.
+//! A red-black tree over variables: each node has its links in it, and a variable for its colour.
 //!
 //! A red node has no red child, and each path from a node down to a missing child has the same
 //! number of black nodes. An operation descends by recursion and mends the tree on its way back;
 //! it writes only the variables that change.
 
-use std::sync::Arc;
-
-use selvedge_stm::{TVar, TWord, Tried, Tx};
+use selvedge_stm::{TLink, TLinkRef, TNode, TNodeRef, TWord, Tried, Tx};
 
 use super::sets::Set;
 
-type NodeLink = Option<Arc<RedBlackNode>>;
-
-struct RedBlackNode {
+/// The value of a node.
+struct Key {
     key: u64,
     red: TWord<bool>,
-    left: TVar<NodeLink>,
-    right: TVar<NodeLink>,
 }
+
+type Node<'tx> = TNodeRef<'tx, Key, 2>;
+
+type Link<'tx> = TLinkRef<'tx, Key, 2>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hand {
@@ -34,36 +33,35 @@ impl Hand {
     }
 }
 
-impl RedBlackNode {
-    fn side(&self, key: u64) -> Hand {
-        if key < self.key { Hand::Left } else { Hand::Right }
-    }
-
-    fn child(&self, side: Hand) -> &TVar<NodeLink> {
-        match side {
-            Hand::Left => &self.left,
-            Hand::Right => &self.right,
-        }
-    }
+fn side(node: Node<'_>, key: u64) -> Hand {
+    if key < node.value().key { Hand::Left } else { Hand::Right }
 }
 
-fn is_red(tx: &Tx, link: &NodeLink) -> Tried<bool> {
-    link.as_ref().map_or(Ok(false), |node| node.red.read(tx))
+fn child<'tx>(node: Node<'tx>, side: Hand) -> Link<'tx> {
+    node.link(side as usize)
+}
+
+fn is_red(tx: &Tx, node: Node<'_>) -> Tried<bool> {
+    node.value().red.read(tx)
+}
+
+fn paint(tx: &Tx, node: Node<'_>, red: bool) {
+    node.value().red.write(tx, red);
 }
 
 /// The node at a link that is known to have one.
-fn node_at<'tx>(tx: &'tx Tx, link: &TVar<NodeLink>) -> Tried<&'tx Arc<RedBlackNode>> {
-    Ok(link.read(tx)?.as_ref().expect("the tree is balanced, so there is a node"))
+fn node_at<'tx>(tx: &'tx Tx, link: Link<'_>) -> Tried<Node<'tx>> {
+    Ok(link.read(tx)?.expect("the tree is balanced, so there is a node"))
 }
 
 /// Gives `to` the link that `from` has.
-fn move_link(tx: &Tx, from: &TVar<NodeLink>, to: &TVar<NodeLink>) -> Tried<()> {
-    to.write(tx, from.read(tx)?.clone());
+fn move_link(tx: &Tx, from: Link<'_>, to: Link<'_>) -> Tried<()> {
+    to.write(tx, from.read(tx)?.map(Node::owned));
     Ok(())
 }
 
-fn set_link(tx: &Tx, link: &TVar<NodeLink>, node: &Arc<RedBlackNode>) {
-    link.write(tx, Some(node.clone()));
+fn set_link(tx: &Tx, link: Link<'_>, node: Node<'_>) {
+    link.write(tx, Some(node.owned()));
 }
 
 /// What an insertion below a link has left there.
@@ -78,18 +76,17 @@ enum Grown {
     RedRed(Hand),
 }
 
-fn insert_below(tx: &Tx, link: &TVar<NodeLink>, key: u64) -> Tried<Grown> {
+fn insert_below(tx: &Tx, link: Link<'_>, key: u64) -> Tried<Grown> {
     let Some(node) = link.read(tx)? else {
-        let node = RedBlackNode { key, red: TWord::new(true), left: TVar::new(None), right: TVar::new(None) };
-        link.write(tx, Some(Arc::new(node)));
+        link.write(tx, Some(TNode::new(Key { key, red: TWord::new(true) }, [None, None])));
         return Ok(Grown::RedRoot);
     };
-    if node.key == key {
+    if node.value().key == key {
         return Ok(Grown::Present);
     }
-    let side = node.side(key);
-    match insert_below(tx, node.child(side), key)? {
-        Grown::RedRoot if node.red.read(tx)? => Ok(Grown::RedRed(side)),
+    let side = side(node, key);
+    match insert_below(tx, child(node, side), key)? {
+        Grown::RedRoot if is_red(tx, node)? => Ok(Grown::RedRed(side)),
         Grown::RedRoot => Ok(Grown::Done),
         Grown::RedRed(inner) => mend_red(tx, link, node, side, inner),
         grown => Ok(grown),
@@ -97,35 +94,30 @@ fn insert_below(tx: &Tx, link: &TVar<NodeLink>, key: u64) -> Tried<Grown> {
 }
 
 /// The child of `node` on `side` is red, and so is its child on the side `inner`.
-fn mend_red(
-    tx: &Tx,
-    link: &TVar<NodeLink>,
-    node: &Arc<RedBlackNode>,
-    side: Hand,
-    inner: Hand,
-) -> Tried<Grown> {
-    let low = node_at(tx, node.child(side))?;
-    let uncle = node.child(side.other()).read(tx)?;
-    let uncle_is_red = is_red(tx, uncle)?;
-    node.red.write(tx, true);
-    if let (true, Some(uncle)) = (uncle_is_red, uncle) {
-        low.red.write(tx, false);
-        uncle.red.write(tx, false);
+fn mend_red(tx: &Tx, link: Link<'_>, node: Node<'_>, side: Hand, inner: Hand) -> Tried<Grown> {
+    let low = node_at(tx, child(node, side))?;
+    let uncle = child(node, side.other()).read(tx)?;
+    paint(tx, node, true);
+    if let Some(uncle) = uncle
+        && is_red(tx, uncle)?
+    {
+        paint(tx, low, false);
+        paint(tx, uncle, false);
         return Ok(Grown::RedRoot);
     }
     let top = if side == inner {
-        move_link(tx, low.child(side.other()), node.child(side))?;
+        move_link(tx, child(low, side.other()), child(node, side))?;
         low
     } else {
-        let top = node_at(tx, low.child(inner))?;
-        move_link(tx, top.child(side), low.child(inner))?;
-        move_link(tx, top.child(side.other()), node.child(side))?;
-        set_link(tx, top.child(side), low);
+        let top = node_at(tx, child(low, inner))?;
+        move_link(tx, child(top, side), child(low, inner))?;
+        move_link(tx, child(top, side.other()), child(node, side))?;
+        set_link(tx, child(top, side), low);
         top
     };
-    set_link(tx, top.child(side.other()), node);
+    set_link(tx, child(top, side.other()), node);
     set_link(tx, link, top);
-    top.red.write(tx, false);
+    paint(tx, top, false);
     Ok(Grown::Done)
 }
 
@@ -140,20 +132,20 @@ enum Shrunk {
     Short,
 }
 
-fn remove_below(tx: &Tx, link: &TVar<NodeLink>, key: u64) -> Tried<Shrunk> {
+fn remove_below(tx: &Tx, link: Link<'_>, key: u64) -> Tried<Shrunk> {
     let Some(node) = link.read(tx)? else { return Ok(Shrunk::Absent) };
-    if node.key != key {
-        let side = node.side(key);
-        let shrunk = remove_below(tx, node.child(side), key)?;
+    if node.value().key != key {
+        let side = side(node, key);
+        let shrunk = remove_below(tx, child(node, side), key)?;
         return mend(tx, shrunk, link, node, side);
     }
-    match (node.left.read(tx)?, node.right.read(tx)?) {
+    match (child(node, Hand::Left).read(tx)?, child(node, Hand::Right).read(tx)?) {
         (None, only) | (only, None) => take_out(tx, link, node, only),
         (Some(_), Some(_)) => {
-            let (heir, shrunk) = take_least(tx, &node.right)?;
-            move_link(tx, &node.left, &heir.left)?;
-            move_link(tx, &node.right, &heir.right)?;
-            heir.red.write(tx, node.red.read(tx)?);
+            let (heir, shrunk) = take_least(tx, child(node, Hand::Right))?;
+            move_link(tx, child(node, Hand::Left), child(heir, Hand::Left))?;
+            move_link(tx, child(node, Hand::Right), child(heir, Hand::Right))?;
+            paint(tx, heir, is_red(tx, node)?);
             set_link(tx, link, heir);
             mend(tx, shrunk, link, heir, Hand::Right)
         }
@@ -161,14 +153,14 @@ fn remove_below(tx: &Tx, link: &TVar<NodeLink>, key: u64) -> Tried<Shrunk> {
 }
 
 /// Puts the only child of a node, if there is one, in the node's place.
-fn take_out(tx: &Tx, link: &TVar<NodeLink>, node: &RedBlackNode, only: &NodeLink) -> Tried<Shrunk> {
-    link.write(tx, only.clone());
-    if node.red.read(tx)? {
+fn take_out(tx: &Tx, link: Link<'_>, node: Node<'_>, only: Option<Node<'_>>) -> Tried<Shrunk> {
+    link.write(tx, only.map(Node::owned));
+    if is_red(tx, node)? {
         return Ok(Shrunk::Whole);
     }
     match only {
-        Some(child) if child.red.read(tx)? => {
-            child.red.write(tx, false);
+        Some(child) if is_red(tx, child)? => {
+            paint(tx, child, false);
             Ok(Shrunk::Whole)
         }
         _ => Ok(Shrunk::Short),
@@ -176,111 +168,105 @@ fn take_out(tx: &Tx, link: &TVar<NodeLink>, node: &RedBlackNode, only: &NodeLink
 }
 
 /// Takes the node with the least key out.
-fn take_least<'tx>(tx: &'tx Tx, link: &TVar<NodeLink>) -> Tried<(&'tx Arc<RedBlackNode>, Shrunk)> {
+fn take_least<'tx>(tx: &'tx Tx, link: Link<'_>) -> Tried<(Node<'tx>, Shrunk)> {
     let node = node_at(tx, link)?;
-    if node.left.read(tx)?.is_none() {
-        let shrunk = take_out(tx, link, node, node.right.read(tx)?)?;
+    if child(node, Hand::Left).read(tx)?.is_none() {
+        let shrunk = take_out(tx, link, node, child(node, Hand::Right).read(tx)?)?;
         return Ok((node, shrunk));
     }
-    let (least, shrunk) = take_least(tx, &node.left)?;
+    let (least, shrunk) = take_least(tx, child(node, Hand::Left))?;
     Ok((least, mend(tx, shrunk, link, node, Hand::Left)?))
 }
 
-fn mend(
-    tx: &Tx,
-    shrunk: Shrunk,
-    link: &TVar<NodeLink>,
-    node: &Arc<RedBlackNode>,
-    side: Hand,
-) -> Tried<Shrunk> {
+fn mend(tx: &Tx, shrunk: Shrunk, link: Link<'_>, node: Node<'_>, side: Hand) -> Tried<Shrunk> {
     if shrunk == Shrunk::Short { mend_short(tx, link, node, side) } else { Ok(shrunk) }
 }
 
 /// The paths through the child of `node` on `side` have one black node less than the others.
-fn mend_short(tx: &Tx, link: &TVar<NodeLink>, node: &Arc<RedBlackNode>, side: Hand) -> Tried<Shrunk> {
+fn mend_short(tx: &Tx, link: Link<'_>, node: Node<'_>, side: Hand) -> Tried<Shrunk> {
     let away = side.other();
-    let sibling = node_at(tx, node.child(away))?;
-    if sibling.red.read(tx)? {
-        move_link(tx, sibling.child(side), node.child(away))?;
-        set_link(tx, sibling.child(side), node);
+    let sibling = node_at(tx, child(node, away))?;
+    if is_red(tx, sibling)? {
+        move_link(tx, child(sibling, side), child(node, away))?;
+        set_link(tx, child(sibling, side), node);
         set_link(tx, link, sibling);
-        sibling.red.write(tx, false);
-        node.red.write(tx, true);
-        return mend_short(tx, sibling.child(side), node, side);
+        paint(tx, sibling, false);
+        paint(tx, node, true);
+        return mend_short(tx, child(sibling, side), node, side);
     }
-    let near = sibling.child(side).read(tx)?;
-    let far = sibling.child(away).read(tx)?;
-    let node_is_red = node.red.read(tx)?;
+    let near = child(sibling, side).read(tx)?;
+    let far = child(sibling, away).read(tx)?;
+    let node_is_red = is_red(tx, node)?;
     let top = match (near, far) {
-        (_, Some(far)) if far.red.read(tx)? => {
-            move_link(tx, sibling.child(side), node.child(away))?;
-            far.red.write(tx, false);
+        (_, Some(far)) if is_red(tx, far)? => {
+            move_link(tx, child(sibling, side), child(node, away))?;
+            paint(tx, far, false);
             sibling
         }
-        (Some(near), _) if near.red.read(tx)? => {
-            move_link(tx, near.child(side), node.child(away))?;
-            move_link(tx, near.child(away), sibling.child(side))?;
-            set_link(tx, near.child(away), sibling);
+        (Some(near), _) if is_red(tx, near)? => {
+            move_link(tx, child(near, side), child(node, away))?;
+            move_link(tx, child(near, away), child(sibling, side))?;
+            set_link(tx, child(near, away), sibling);
             near
         }
         _ => {
-            sibling.red.write(tx, true);
+            paint(tx, sibling, true);
             if node_is_red {
-                node.red.write(tx, false);
+                paint(tx, node, false);
             }
             return Ok(if node_is_red { Shrunk::Whole } else { Shrunk::Short });
         }
     };
-    set_link(tx, top.child(side), node);
+    set_link(tx, child(top, side), node);
     set_link(tx, link, top);
-    top.red.write(tx, node_is_red);
-    node.red.write(tx, false);
+    paint(tx, top, node_is_red);
+    paint(tx, node, false);
     Ok(Shrunk::Whole)
 }
 
 /// A set of keys as a red-black tree.
 #[derive(Clone)]
 pub(super) struct RedBlackTree {
-    root: TVar<NodeLink>,
+    root: TLink<Key, 2>,
 }
 
 impl Set for RedBlackTree {
     fn new() -> RedBlackTree {
-        RedBlackTree { root: TVar::new(None) }
+        RedBlackTree { root: TLink::new(None) }
     }
 
     fn has<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool> {
-        let mut link = &self.root;
+        let mut link = self.root.link();
         while let Some(node) = link.read(tx)? {
-            if node.key == key {
+            if node.value().key == key {
                 return Ok(true);
             }
-            link = node.child(node.side(key));
+            link = child(node, side(node, key));
         }
         Ok(false)
     }
 
     fn insert<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool> {
-        let grown = insert_below(tx, &self.root, key)?;
+        let grown = insert_below(tx, self.root.link(), key)?;
         if let Grown::RedRoot = grown {
-            node_at(tx, &self.root)?.red.write(tx, false);
+            paint(tx, node_at(tx, self.root.link())?, false);
         }
         Ok(!matches!(grown, Grown::Present))
     }
 
     fn remove<'tx>(&'tx self, tx: &'tx Tx, key: u64) -> Tried<bool> {
-        Ok(remove_below(tx, &self.root, key)? != Shrunk::Absent)
+        Ok(remove_below(tx, self.root.link(), key)? != Shrunk::Absent)
     }
 
     fn keys(&self, tx: &Tx) -> Tried<Vec<u64>> {
-        fn add(tx: &Tx, link: &TVar<NodeLink>, keys: &mut Vec<u64>) -> Tried<()> {
+        fn add(tx: &Tx, link: Link<'_>, keys: &mut Vec<u64>) -> Tried<()> {
             let Some(node) = link.read(tx)? else { return Ok(()) };
-            add(tx, &node.left, keys)?;
-            keys.push(node.key);
-            add(tx, &node.right, keys)
+            add(tx, child(node, Hand::Left), keys)?;
+            keys.push(node.value().key);
+            add(tx, child(node, Hand::Right), keys)
         }
         let mut keys = Vec::new();
-        add(tx, &self.root, &mut keys)?;
+        add(tx, self.root.link(), &mut keys)?;
         Ok(keys)
     }
 }
@@ -295,11 +281,14 @@ mod tests {
     use crate::child::cores::burst;
 
     /// The number of black nodes on each path down from the link.
-    fn black_height(tx: &Tx, link: &TVar<NodeLink>, parent_is_red: bool) -> Tried<u32> {
+    fn black_height(tx: &Tx, link: Link<'_>, parent_is_red: bool) -> Tried<u32> {
         let Some(node) = link.read(tx)? else { return Ok(0) };
-        let red = node.red.read(tx)?;
+        let red = is_red(tx, node)?;
         assert!(!(red && parent_is_red), "a red node has a red child");
-        let heights = (black_height(tx, &node.left, red)?, black_height(tx, &node.right, red)?);
+        let heights = (
+            black_height(tx, child(node, Hand::Left), red)?,
+            black_height(tx, child(node, Hand::Right), red)?,
+        );
         assert_eq!(heights.0, heights.1, "two paths differ in black nodes");
         Ok(heights.0 + u32::from(!red))
     }
@@ -320,7 +309,7 @@ mod tests {
             };
             assert_eq!(ours, right);
             atomically_blocking(|tx| {
-                black_height(tx, &tree.root, true)?;
+                black_height(tx, tree.root.link(), true)?;
                 assert_eq!(tree.has(tx, key)?, model.contains(&key));
                 assert!(tree.keys(tx)?.iter().eq(&model));
                 Ok(())

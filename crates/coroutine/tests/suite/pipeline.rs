@@ -330,3 +330,25 @@ fn a_holder_feeds_an_iteratee_until_it_is_finished() {
     assert!(fed.put(&4).is_break());
     assert_eq!(fed.end(), 3);
 }
+
+proptest! {
+    #[test]
+    fn lists_with_known_ends_are_searched_as_single_ones(text in text(), needle in needle(), at in lengths()) {
+        // The join yields lists with known ends, and the same lists go on one by one.
+        let numbered = || {
+            let number = |n: &u64, text: &mut Vec<u8>| text.extend_from_slice(&b"ab"[..(*n % 3) as usize]);
+            let lines = from_chunks(cut(&text, &at)) >> group_by(line());
+            join_generators(naturals() >> rewrite(number), lines, join::zip_lists())
+        };
+        let single = (numbered() >> filter(|list: &[u8]| contains(list, &needle))).collect();
+        prop_assert_eq!((numbered() >> select(any(substring(&needle)))).collect(), single.clone());
+        let with = from_chunks(cut(&text, &at))
+            >> group_by(line())
+            >> join_with(
+                naturals() >> rewrite(|n: &u64, text: &mut Vec<u8>| text.extend_from_slice(&b"ab"[..(*n % 3) as usize])),
+                join::zip_lists(),
+            )
+            >> select(any(substring(&needle)));
+        prop_assert_eq!(with.collect(), single);
+    }
+}

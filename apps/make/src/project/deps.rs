@@ -1,0 +1,142 @@
+//! Inputs that the manifest does not name: what compilers have read, and what dyndep files say.
+
+use std::io;
+
+use super::{Mark, Project, as_path};
+use crate::evaluate::Paths;
+use crate::graph::{EdgeId, NodeId, names};
+use crate::{canonical, depfile, dyndep};
+
+impl Project {
+    /// The inputs that the edge's compiler has read.
+    pub fn deps_of(&self, edge: EdgeId) -> impl Iterator<Item = NodeId> + '_ {
+        let (start, end) = self.edges[edge.index()].deps;
+        self.deps[start as usize..end as usize].iter().copied()
+    }
+
+    /// Learns what the edge's compiler has read. `false`: that is not known.
+    pub(super) fn load_deps(&mut self, edge: EdgeId) -> Result<bool, String> {
+        self.edges[edge.index()].deps_loaded = true;
+        let circle = |circle: crate::evaluate::Circle| circle.to_string();
+        let start = self.deps.len();
+        let known = if self.graph.has(edge, names::DEPS).map_err(circle)? {
+            self.deps_from_log(edge)?
+        } else {
+            self.scratch.clear();
+            let scratch = &mut self.scratch;
+            self.graph.evaluate(edge, names::DEPFILE, Paths::Plain, scratch).map_err(circle)?;
+            if self.scratch.is_empty() {
+                return Ok(true);
+            }
+            let path = self.scratch.clone();
+            self.deps_from_file(edge, &path)?
+        };
+        let range = (NodeId::at(start).0, NodeId::at(self.deps.len()).0);
+        self.edges[edge.index()].deps = range;
+        Ok(known)
+    }
+
+    fn deps_from_log(&mut self, edge: EdgeId) -> Result<bool, String> {
+        let Some(output) = self.graph.outputs(edge).next() else { return Ok(true) };
+        let mtime = self.mtime(output).map_err(|error| error.to_string())?;
+        let Some(deps) = self.deps_log.deps(output) else {
+            self.explain(|graph| format!("deps for '{}' are missing", graph.path_text(output)));
+            return Ok(false);
+        };
+        let recorded = deps.mtime;
+        if mtime > recorded {
+            self.explain(|graph| {
+                let output = graph.path_text(output);
+                format!("stored deps info out of date for '{output}' ({recorded} vs {mtime})")
+            });
+            return Ok(false);
+        }
+        self.deps.extend_from_slice(&deps.inputs);
+        Ok(true)
+    }
+
+    fn deps_from_file(&mut self, edge: EdgeId, path: &[u8]) -> Result<bool, String> {
+        let shown = String::from_utf8_lossy(path).into_owned();
+        let text = match std::fs::read(as_path(path)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(format!("loading '{shown}': {error}")),
+        };
+        if text.is_empty() {
+            self.explain(|_| format!("depfile '{shown}' is missing"));
+            return Ok(false);
+        }
+        let mut depfile = depfile::parse(&text).map_err(|error| format!("{shown}: {error}"))?;
+        depfile.outputs.iter_mut().for_each(canonical::canonicalize);
+        let Some(first) = depfile.outputs.first() else {
+            return Err(format!("{shown}: no outputs declared"));
+        };
+        let output = self.graph.outputs(edge).next().expect("an edge has an output");
+        if first != self.graph.path(output) {
+            let got = String::from_utf8_lossy(first).into_owned();
+            self.explain(|graph| {
+                let output = graph.path_text(output);
+                format!("expected depfile '{shown}' to mention '{output}', got '{got}'")
+            });
+            return Ok(false);
+        }
+        for mentioned in &depfile.outputs {
+            if !self.graph.outputs(edge).any(|output| self.graph.path(output) == mentioned) {
+                let mentioned = String::from_utf8_lossy(mentioned);
+                return Err(format!(
+                    "{shown}: depfile mentions '{mentioned}' as an output, but no such output was declared"
+                ));
+            }
+        }
+        for mut input in depfile.inputs {
+            canonical::canonicalize(&mut input);
+            let node = self.graph.node(&input);
+            self.deps.push(node);
+        }
+        Ok(true)
+    }
+
+    /// The dyndep file of an edge, if it has not been read yet.
+    pub fn pending_dyndep(&self, edge: EdgeId) -> Option<NodeId> {
+        self.graph.edge(edge).dyndep.filter(|file| !self.loaded.contains(file))
+    }
+
+    /// Whether some edge waits for this file to be read.
+    pub fn is_pending_dyndep(&self, file: NodeId) -> bool {
+        self.dyndeps.binary_search(&file).is_ok() && !self.loaded.contains(&file)
+    }
+
+    /// Reads a dyndep file. Returns the edges of which it speaks.
+    pub(super) fn load_dyndep(&mut self, file: NodeId) -> Result<Vec<EdgeId>, String> {
+        let path = self.graph.path(file);
+        let text = std::fs::read(as_path(path))
+            .map_err(|error| format!("loading '{}': {error}", self.graph.path_text(file)))?;
+        let edges = dyndep::load(&mut self.graph, file, &text)?;
+        self.loaded.push(file);
+        let outputs = edges.iter().flat_map(|edge| self.graph.outputs(*edge));
+        self.build_log.meet(&self.graph, outputs);
+        Ok(edges)
+    }
+
+    /// Reads a dyndep file that has just been made, and visits the edges of which it speaks again,
+    /// and those behind them. [`plan`](Self::plan) tells then which edges have to run in addition.
+    ///
+    /// # Errors
+    /// As [`visit`](Self::visit), and those of the file.
+    pub fn dyndep_made(&mut self, file: NodeId, targets: &[NodeId]) -> Result<(), String> {
+        let mut open = self.load_dyndep(file)?;
+        let users = self.graph.users();
+        let mut again = vec![false; self.graph.edges.len()];
+        while let Some(edge) = open.pop() {
+            if std::mem::replace(&mut again[edge.index()], true) {
+                continue;
+            }
+            self.edges[edge.index()].mark = Mark::New;
+            open.extend(self.graph.outputs(edge).flat_map(|output| users[output.index()].iter().copied()));
+        }
+        for target in targets {
+            self.visit(*target)?;
+        }
+        Ok(())
+    }
+}

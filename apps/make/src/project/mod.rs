@@ -1,0 +1,179 @@
+//! A graph, what is on disk of it, and what the logs say: which edges must run, and why.
+//!
+//! # When an edge is dirty
+//! 1. What its compiler read is not known: no deps in the log, no depfile.
+//! 2. An input is dirty that is a reason to build.
+//! 3. An output is missing, is older than the newest input, was made by another command, or by a
+//!    command that began before the newest input was written.
+//!
+//! The rules are ninja's, so that both run the same commands. A phony edge is dirty if an input is,
+//! or if it has no input and its output is missing.
+
+mod deps;
+mod outputs;
+mod plan;
+mod visit;
+
+use std::io;
+
+use crate::disk;
+use crate::graph::{EdgeId, Files, Graph, NodeId};
+use crate::log::build_log::BuildLog;
+use crate::log::deps_log::DepsLog;
+
+/// The mtime of a node at which nothing has looked yet.
+const UNKNOWN: i64 = -1;
+
+/// How far the visit of an edge has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mark {
+    #[default]
+    New,
+    Within,
+    Done,
+}
+
+/// What is known of an edge.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    mark: Mark,
+    /// Whether neither it nor an edge before it has to run.
+    ready: bool,
+    /// Whether [`Project::plan`] has met it, and whether it must run as far as that is known.
+    planned: bool,
+    wanted: bool,
+    deps_loaded: bool,
+    deps_missing: bool,
+    /// Where the inputs lie that its compiler has read.
+    deps: (u32, u32),
+}
+
+/// What is known of a node.
+#[derive(Clone, Copy, Debug)]
+struct Disk {
+    mtime: i64,
+    dirty: bool,
+    /// Whether its mtime is that of the inputs of a phony edge.
+    borrowed: bool,
+}
+
+/// See the head of the module.
+#[derive(Debug)]
+pub struct Project {
+    /// The graph.
+    pub graph: Graph,
+    /// Which command made a file.
+    pub build_log: BuildLog,
+    /// Which inputs a compiler read.
+    pub deps_log: DepsLog,
+    /// Each reason for which an edge is dirty, if they are wanted.
+    pub explanations: Option<Vec<String>>,
+    nodes: Vec<Disk>,
+    edges: Vec<State>,
+    /// The inputs that compilers have read, edge after edge.
+    deps: Vec<NodeId>,
+    /// All dyndep files, in the order of their numbers, and those that have been read.
+    dyndeps: Vec<NodeId>,
+    loaded: Vec<NodeId>,
+    /// How many nodes the manifest has. The others were named by logs, depfiles or dyndep files.
+    of_manifest: usize,
+    scratch: Vec<u8>,
+}
+
+impl Project {
+    /// A graph with its logs.
+    pub fn new(graph: Graph, of_manifest: usize, build_log: BuildLog, deps_log: DepsLog) -> Project {
+        let edges = vec![State::default(); graph.edges.len()];
+        let mut dyndeps: Vec<_> = graph.edges.iter().filter_map(|edge| edge.dyndep).collect();
+        dyndeps.sort();
+        Project {
+            graph,
+            build_log,
+            deps_log,
+            explanations: None,
+            nodes: Vec::new(),
+            edges,
+            deps: Vec::new(),
+            dyndeps,
+            loaded: Vec::new(),
+            of_manifest,
+            scratch: Vec::new(),
+        }
+    }
+
+    fn explain(&mut self, reason: impl FnOnce(&Graph) -> String) {
+        if let Some(explanations) = &mut self.explanations {
+            explanations.push(reason(&self.graph));
+        }
+    }
+
+    /// Nodes may have come since the last look.
+    fn disk(&mut self, node: NodeId) -> &mut Disk {
+        if self.nodes.len() <= node.index() {
+            let unknown = Disk { mtime: UNKNOWN, dirty: false, borrowed: false };
+            self.nodes.resize(self.graph.nodes().max(node.index() + 1), unknown);
+        }
+        &mut self.nodes[node.index()]
+    }
+
+    /// The mtime of a node. The disk is asked once.
+    ///
+    /// # Errors
+    /// As [`disk::mtime`].
+    pub fn mtime(&mut self, node: NodeId) -> io::Result<i64> {
+        if self.disk(node).mtime == UNKNOWN {
+            self.disk(node).mtime = disk::mtime(self.graph.path(node))?;
+        }
+        Ok(self.disk(node).mtime)
+    }
+
+    /// Whether the node must be made, as far as is known.
+    pub fn is_dirty(&mut self, node: NodeId) -> bool {
+        self.disk(node).dirty
+    }
+
+    /// The command of an edge has left this output as it was.
+    pub fn set_clean(&mut self, node: NodeId) {
+        self.disk(node).dirty = false;
+    }
+
+    /// Looks at all files of the targets and of what is before them, many at a time.
+    pub fn look(&mut self, targets: &[NodeId]) {
+        let mut seen = vec![false; self.graph.nodes()];
+        let mut visited = vec![false; self.graph.edges.len()];
+        let mut nodes = Vec::new();
+        let mut open = Vec::new();
+        let mut meet = |node: NodeId, open: &mut Vec<EdgeId>, graph: &Graph| {
+            if !std::mem::replace(&mut seen[node.index()], true) {
+                nodes.push(node);
+                open.extend(graph.maker(node));
+            }
+        };
+        targets.iter().for_each(|target| meet(*target, &mut open, &self.graph));
+        while let Some(edge) = open.pop() {
+            if std::mem::replace(&mut visited[edge.index()], true) {
+                continue;
+            }
+            let validations = self.graph.files_of(edge, Files::Validations).iter().copied();
+            let mut first = None;
+            for output in self.graph.outputs(edge) {
+                first = first.or(Some(output));
+                meet(output, &mut open, &self.graph);
+            }
+            let deps = first.and_then(|output| self.deps_log.deps(output));
+            let deps = deps.map_or(&[][..], |deps| &deps.inputs).iter().copied();
+            for node in self.graph.inputs(edge).chain(validations).chain(deps) {
+                meet(node, &mut open, &self.graph);
+            }
+        }
+        let mtimes = disk::mtimes(&self.graph, &nodes);
+        for (node, mtime) in nodes.into_iter().zip(mtimes) {
+            self.disk(node).mtime = mtime.unwrap_or(UNKNOWN);
+        }
+    }
+}
+
+/// Bytes as a path of the standard library.
+pub fn as_path(bytes: &[u8]) -> &std::path::Path {
+    std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes))
+}

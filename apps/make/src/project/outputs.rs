@@ -1,0 +1,118 @@
+//! Whether an edge with clean inputs has to run all the same.
+
+use super::Project;
+use crate::disk;
+use crate::graph::{EdgeId, Files, NodeId, names};
+
+impl Project {
+    pub(super) fn set_outputs_dirty(&mut self, edge: EdgeId, dirty: bool) {
+        let last = self.graph.outputs(edge).max();
+        last.map(|last| self.disk(last));
+        for output in self.graph.outputs(edge) {
+            self.nodes[output.index()].dirty = dirty;
+        }
+    }
+
+    /// Whether an edge with clean inputs has to run all the same.
+    pub(super) fn outputs_dirty(&mut self, edge: EdgeId, newest: Option<NodeId>) -> Result<bool, String> {
+        let newest = newest.map(|input| (input, self.nodes[input.index()].mtime));
+        let first = self.graph.files_of(edge, Files::Outputs).len();
+        let single = first == 1 && self.graph.outputs(edge).nth(1).is_none();
+        let mut hash = None;
+        if single {
+            let output = self.graph.files_of(edge, Files::Outputs)[0];
+            return self.output_dirty(edge, output, newest, &mut hash);
+        }
+        for output in self.graph.outputs(edge).collect::<Vec<_>>() {
+            if self.output_dirty(edge, output, newest, &mut hash)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn output_dirty(
+        &mut self,
+        edge: EdgeId,
+        output: NodeId,
+        newest: Option<(NodeId, i64)>,
+        hash: &mut Option<u64>,
+    ) -> Result<bool, String> {
+        let mtime = self.mtime(output).map_err(|error| error.to_string())?;
+        if self.graph.is_phony(edge) {
+            let borrowed = self.disk(output).borrowed;
+            if mtime == disk::MISSING && !borrowed && self.graph.inputs(edge).next().is_none() {
+                let reason = "output {} of phony edge with no inputs doesn't exist";
+                self.explain(|graph| reason.replace("{}", &graph.path_text(output)));
+                return Ok(true);
+            }
+            if let Some((_, newest)) = newest
+                && (mtime == disk::MISSING || borrowed)
+            {
+                let disk = self.disk(output);
+                (disk.mtime, disk.borrowed) = (mtime.max(newest), true);
+            }
+            return Ok(false);
+        }
+        if mtime == disk::MISSING {
+            self.explain(|graph| format!("output {} doesn't exist", graph.path_text(output)));
+            return Ok(true);
+        }
+        let entry = self.build_log.entry(output);
+        let circle = |circle: crate::evaluate::Circle| circle.to_string();
+        let restats = entry.is_some() && self.graph.restats(edge).map_err(circle)?;
+        // A command that restats may have left the output as it was, so its own mtime says nothing.
+        if let Some((input, newest)) = newest.filter(|(_, newest)| !restats && mtime < *newest) {
+            self.explain(|graph| {
+                let (output, input) = (graph.path_text(output), graph.path_text(input));
+                format!("output {output} older than most recent input {input} ({mtime} vs {newest})")
+            });
+            return Ok(true);
+        }
+        let generator = self.graph.has(edge, names::GENERATOR).map_err(circle)?;
+        let Some(entry) = entry else {
+            if !generator {
+                self.explain(|graph| {
+                    format!("command line not found in log for {}", graph.path_text(output))
+                });
+            }
+            return Ok(!generator);
+        };
+        if !generator && self.hash(edge, hash)? != entry.hash {
+            self.explain(|graph| format!("command line changed for {}", graph.path_text(output)));
+            return Ok(true);
+        }
+        if let Some((input, newest)) = newest.filter(|(_, newest)| entry.mtime < *newest) {
+            self.explain(|graph| {
+                let (output, input) = (graph.path_text(output), graph.path_text(input));
+                let recorded = entry.mtime;
+                format!(
+                    "recorded mtime of {output} older than most recent input {input} ({recorded} vs {newest})"
+                )
+            });
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// The hash of an edge's command, computed once.
+    fn hash(&mut self, edge: EdgeId, known: &mut Option<u64>) -> Result<u64, String> {
+        if let Some(hash) = known {
+            return Ok(*hash);
+        }
+        let hash = self.command_hash(edge)?;
+        *known = Some(hash);
+        Ok(hash)
+    }
+
+    /// The hash by which the build log knows an edge's command.
+    ///
+    /// # Errors
+    /// If the command has a circle of variables.
+    pub fn command_hash(&mut self, edge: EdgeId) -> Result<u64, String> {
+        self.scratch.clear();
+        let evaluated = self.graph.command_with_content(edge, &mut self.scratch);
+        evaluated.map_err(|circle| circle.to_string())?;
+        Ok(self.build_log.hash(&self.scratch))
+    }
+}

@@ -1,0 +1,93 @@
+//! Which edges have to be looked at before a target is up to date, and which of them run.
+
+use super::Project;
+use crate::disk;
+use crate::graph::{EdgeId, NodeId};
+
+impl Project {
+    /// The edges that have to be looked at before the targets are up to date, as far as an earlier
+    /// plan has not had them, in the order of the manifest. An edge is wanted if its outputs are
+    /// dirty. The others wait for an order-only input.
+    ///
+    /// # Errors
+    /// If a file is missing that no edge makes.
+    pub fn plan(&mut self, targets: &[NodeId]) -> Result<Vec<EdgeId>, String> {
+        let mut edges = Vec::new();
+        let mut seen = vec![false; self.graph.edges.len()];
+        let mut open: Vec<_> = targets.iter().rev().map(|target| (*target, None::<NodeId>)).collect();
+        while let Some((node, user)) = open.pop() {
+            let Some(edge) = self.graph.maker(node) else {
+                if self.disk(node).dirty && self.must_exist(node) {
+                    let by = user.map(|user| format!(", needed by '{}',", self.graph.path_text(user)));
+                    let (path, by) = (self.graph.path_text(node), by.unwrap_or_default());
+                    return Err(format!("'{path}'{by} missing and no known rule to make it"));
+                }
+                continue;
+            };
+            let dirty = self.disk(node).dirty;
+            let state = &mut self.edges[edge.index()];
+            if state.ready {
+                continue;
+            }
+            state.wanted |= dirty;
+            if std::mem::replace(&mut seen[edge.index()], true) {
+                continue;
+            }
+            if !std::mem::replace(&mut state.planned, true) {
+                edges.push(edge);
+            }
+            let inputs = self.graph.inputs(edge).chain(self.deps_of(edge));
+            open.extend(inputs.map(|input| (input, Some(node))));
+        }
+        edges.sort();
+        Ok(edges)
+    }
+
+    /// Whether the manifest or a dyndep file names this file. A header that only a compiler has
+    /// named may be gone.
+    fn must_exist(&self, node: NodeId) -> bool {
+        let named = || self.graph.found.values().any(|found| found.inputs.contains(&node));
+        node.index() < self.of_manifest || named()
+    }
+
+    /// Whether the plan takes the edge as one that must run.
+    pub fn is_wanted(&self, edge: EdgeId) -> bool {
+        self.edges[edge.index()].wanted
+    }
+
+    /// Decides whether an edge must run, after everything before it has been made. A command before
+    /// it may have left its outputs as they were; if this edge has no other reason, its outputs
+    /// become clean too.
+    ///
+    /// # Errors
+    /// As [`visit`](Self::visit).
+    pub fn must_run(&mut self, edge: EdgeId) -> Result<bool, String> {
+        if self.edges[edge.index()].deps_missing {
+            return Ok(true);
+        }
+        let mut newest: Option<(i64, NodeId)> = None;
+        for input in self.graph.reasons(edge).chain(self.deps_of(edge)).collect::<Vec<_>>() {
+            if self.disk(input).dirty {
+                return Ok(true);
+            }
+            let mtime = self.mtime(input).map_err(|error| error.to_string())?;
+            if newest.is_none_or(|(newest, _)| mtime > newest) {
+                newest = Some((mtime, input));
+            }
+        }
+        let dirty = self.outputs_dirty(edge, newest.map(|(_, input)| input))?;
+        self.set_outputs_dirty(edge, dirty);
+        Ok(dirty)
+    }
+
+    /// Whether an input that is a reason to build the edge was written after `mtime`. Inputs that
+    /// have just been made are looked at again.
+    pub fn has_newer_input(&self, edge: EdgeId, mtime: i64) -> bool {
+        let mut inputs = self.graph.reasons(edge).chain(self.deps_of(edge));
+        inputs.any(|input| match self.nodes.get(input.index()) {
+            Some(disk) if disk.dirty => disk::mtime(self.graph.path(input)).is_ok_and(|now| now > mtime),
+            Some(disk) => disk.mtime > mtime,
+            None => false,
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! The visit of a target: what is before it, and which of it is dirty.
+//!
+//! The visit goes down the inputs with a stack of its own, because a chain of edges may be as long
+//! as the graph.
+
+use super::{Mark, Project, UNKNOWN};
+use crate::disk;
+use crate::graph::{EdgeId, Files, NodeId};
+
+/// One edge with inputs that are being visited.
+struct Frame {
+    edge: EdgeId,
+    /// The output through which the edge was reached.
+    through: NodeId,
+    /// Where its inputs begin in the list of all frames, and which is next.
+    inputs: usize,
+    next: usize,
+    reasons: usize,
+    opened: bool,
+    dyndep_visited: bool,
+    dirty: bool,
+    ready: bool,
+    newest: Option<NodeId>,
+}
+
+impl Project {
+    /// Finds out which of the files on the way to `target` are dirty. Returns the validations of
+    /// the edges that were met.
+    ///
+    /// # Errors
+    /// For the user: a circle, a depfile or dyndep file that cannot be read.
+    pub fn visit(&mut self, target: NodeId) -> Result<Vec<NodeId>, String> {
+        let mut validations = Vec::new();
+        let mut frames = Vec::new();
+        let mut inputs: Vec<NodeId> = Vec::new();
+        self.enter(target, &mut frames)?;
+        while let Some(frame) = frames.last_mut() {
+            let edge = frame.edge;
+            if !frame.opened {
+                if let Some(file) = self.pending_dyndep(edge) {
+                    if !frame.dyndep_visited {
+                        frame.dyndep_visited = true;
+                        self.enter(file, &mut frames)?;
+                        continue;
+                    }
+                    if self.graph.maker(file).is_none_or(|maker| self.edges[maker.index()].ready) {
+                        self.load_dyndep(file)?;
+                    }
+                }
+                frame.opened = true;
+                for output in self.graph.outputs(edge).collect::<Vec<_>>() {
+                    self.mtime(output).map_err(|error| error.to_string())?;
+                }
+                if !self.edges[edge.index()].deps_loaded {
+                    frame.dirty |= !self.load_deps(edge)?;
+                    self.edges[edge.index()].deps_missing = frame.dirty;
+                }
+                frame.dirty |= self.edges[edge.index()].deps_missing;
+                frame.inputs = inputs.len();
+                inputs.extend(self.graph.reasons(edge));
+                inputs.extend(self.deps_of(edge));
+                frame.reasons = inputs.len() - frame.inputs;
+                inputs.extend(self.graph.files_of(edge, Files::OrderOnly));
+                validations.extend(self.graph.files_of(edge, Files::Validations));
+            }
+            let Some(input) = inputs.get(frame.inputs + frame.next).copied() else {
+                self.close(frame)?;
+                inputs.truncate(frame.inputs);
+                frames.pop();
+                continue;
+            };
+            if self.is_new(input) {
+                self.enter(input, &mut frames)?;
+                continue;
+            }
+            if let Some(maker) = self.graph.maker(input) {
+                if self.edges[maker.index()].mark == Mark::Within {
+                    return Err(self.circle(&frames, maker, input));
+                }
+                frame.ready &= self.edges[maker.index()].ready;
+            }
+            if frame.next < frame.reasons {
+                if self.disk(input).dirty {
+                    frame.dirty = true;
+                    self.explain(|graph| format!("{} is dirty", graph.path_text(input)));
+                } else {
+                    let newer = |newest: usize| self.nodes[input.index()].mtime > self.nodes[newest].mtime;
+                    if frame.newest.is_none_or(|newest: NodeId| newer(newest.index())) {
+                        frame.newest = Some(input);
+                    }
+                }
+            }
+            frame.next += 1;
+        }
+        Ok(validations)
+    }
+
+    /// Whether a visit has neither met the node's edge nor, where there is none, the file.
+    fn is_new(&mut self, node: NodeId) -> bool {
+        match self.graph.maker(node) {
+            Some(edge) => self.edges[edge.index()].mark == Mark::New,
+            None => {
+                self.disk(node).mtime == UNKNOWN || (self.disk(node).mtime == 0 && !self.disk(node).dirty)
+            }
+        }
+    }
+
+    /// Begins the visit of a node.
+    fn enter(&mut self, node: NodeId, frames: &mut Vec<Frame>) -> Result<(), String> {
+        let Some(edge) = self.graph.maker(node) else {
+            let missing = self.mtime(node).map_err(|error| error.to_string())? == disk::MISSING;
+            if missing {
+                self.explain(|graph| format!("{} has no in-edge and is missing", graph.path_text(node)));
+            }
+            self.disk(node).dirty = missing;
+            return Ok(());
+        };
+        match self.edges[edge.index()].mark {
+            Mark::Done => {}
+            Mark::Within => return Err(self.circle(frames, edge, node)),
+            Mark::New => {
+                self.edges[edge.index()].mark = Mark::Within;
+                let (opened, dyndep_visited, dirty) = Default::default();
+                let (inputs, next, reasons) = Default::default();
+                let (through, ready, newest) = (node, true, None);
+                frames.push(Frame {
+                    edge,
+                    through,
+                    inputs,
+                    next,
+                    reasons,
+                    opened,
+                    dyndep_visited,
+                    dirty,
+                    ready,
+                    newest,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn circle(&self, frames: &[Frame], edge: EdgeId, node: NodeId) -> String {
+        let start = frames.iter().position(|frame| frame.edge == edge).unwrap_or(0);
+        let between = frames[start + 1..].iter().map(|frame| frame.through);
+        let nodes = [node].into_iter().chain(between).chain([node]);
+        let paths: Vec<_> = nodes.map(|node| self.graph.path_text(node)).collect();
+        format!("dependency cycle: {}", paths.join(" -> "))
+    }
+
+    /// All inputs of an edge have been visited.
+    fn close(&mut self, frame: &mut Frame) -> Result<(), String> {
+        let edge = frame.edge;
+        if !frame.dirty {
+            frame.dirty = self.outputs_dirty(edge, frame.newest)?;
+        }
+        if frame.dirty {
+            self.set_outputs_dirty(edge, true);
+            let nothing_to_do = self.graph.is_phony(edge) && self.graph.inputs(edge).next().is_none();
+            frame.ready &= nothing_to_do;
+        }
+        let state = &mut self.edges[edge.index()];
+        state.mark = Mark::Done;
+        state.ready = frame.ready;
+        Ok(())
+    }
+}

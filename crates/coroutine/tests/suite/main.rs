@@ -1,0 +1,12 @@
+//! The tests of this crate in one program, because linking is what takes long.
+
+mod against_the_listings;
+mod boxed;
+mod cycles;
+mod faults;
+mod parallel;
+mod parsers;
+mod pipeline;
+mod pipeline_sections;
+mod suspensions;
+mod transcripts;

@@ -1,0 +1,220 @@
+//! The parsers: the same at every cut of the input, and what another reading of the format says.
+
+use proptest::prelude::*;
+use selvedge_coroutine::fuzz;
+use selvedge_coroutine::pipeline::*;
+
+/// Random text of a few pieces that matter in a format.
+fn text(pieces: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop::sample::select(pieces).prop_map(str::as_bytes);
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+const CSV: &[&str] =
+    &["a", "bc", ",", ",", "\"", "\"\"", "\n", "\r\n", "\r", "\"a,\n\"", ",\"\",", "\"x\"\r\n"];
+
+const JSON: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"a\"",
+    ":",
+    "\"a\":",
+    "1",
+    "-2e3",
+    "true",
+    ",",
+    " ",
+    "\n",
+    "\\",
+    "\"",
+    "\\\"",
+    "\"a\\\"b\" :",
+];
+
+const XML: &[&str] = &[
+    "<a>",
+    "</a>",
+    "<a/>",
+    "<a b='c'>",
+    "<b>",
+    "</b>",
+    "x",
+    "&lt;",
+    "<",
+    ">",
+    "'",
+    "\"",
+    "<!--",
+    "-->",
+    "--",
+    "<![CDATA[",
+    "]]>",
+    "<?p",
+    "?>",
+    "<!DOCTYPE a [",
+    "<!ENTITY b '>'>",
+    "]>",
+    "/",
+    "-",
+    "!",
+];
+
+proptest! {
+    #[test]
+    fn csv_is_the_same_at_every_cut(text in text(CSV)) {
+        fuzz::csv(&text);
+    }
+
+    #[test]
+    fn json_is_the_same_at_every_cut(text in text(JSON)) {
+        fuzz::json(&text);
+    }
+
+    #[test]
+    fn xml_is_the_same_at_every_cut(text in text(XML)) {
+        fuzz::xml(&text);
+    }
+
+    #[test]
+    fn records_are_the_same_at_every_cut(data in prop::collection::vec(prop::sample::select(&[0u8, 1, 2, 3, 5, 10, 128, 255][..]), 0..60)) {
+        fuzz::records(&data);
+    }
+
+    #[test]
+    fn csv_is_what_a_reading_byte_by_byte_says(text in text(CSV)) {
+        let read = (from_chunks([&text]) >> csv::records(b',')).try_collect();
+        let read = read.map_err(|failure| failure.offset() as usize);
+        let slow = read_csv(&text);
+        prop_assert_eq!(read, slow.map(|rows| rows.into_iter().map(|row| row.into_iter().collect()).collect::<Vec<csv::Fields>>()));
+    }
+
+    #[test]
+    fn json_values_are_cut_where_a_parser_ends_them(values in prop::collection::vec(value(), 0..6), spaces in prop::collection::vec(prop::sample::select(&[" ", "\n", "\r\n\t"][..]), 6)) {
+        let text: String = values.iter().zip(&spaces).map(|(value, space)| format!("{value}{space}")).collect();
+        let cut = (from_chunks([&text]) >> group_by(json::values())).collect();
+        let cut: Vec<_> = cut.iter().map(|value| std::str::from_utf8(value).unwrap()).collect();
+        prop_assert_eq!(cut, values);
+    }
+
+    #[test]
+    fn members_are_found_at_every_depth(values in prop::collection::vec(value(), 0..4)) {
+        let object: Vec<_> = values.iter().map(|value| format!("{{ \"x\" : [\"wanted\"], \"wanted\" : {value}}}")).collect();
+        let text = format!("{{\"deep\": [{}]}}", object.join(", "));
+        let cut = (from_chunks([&text]) >> group_by(json::member("wanted"))).collect();
+        let cut: Vec<_> = cut.iter().map(|value| std::str::from_utf8(value).unwrap()).collect();
+        prop_assert_eq!(cut, values);
+    }
+
+    #[test]
+    fn elements_are_where_a_tree_says(tree in element(), around in "[xy]{0,3}") {
+        let (text, wanted) = tree;
+        let text = format!("{around}{text}{around}");
+        let found = (from_chunks([&text]) >> group_by(xml::element("a"))).collect();
+        let found: Vec<_> = found.iter().map(|found| String::from_utf8(found.to_vec()).unwrap()).collect();
+        prop_assert_eq!(&found, &wanted);
+        let inside = (from_chunks([&text]) >> group_by(xml::content("a"))).collect();
+        let inside: Vec<_> = inside.iter().map(|found| String::from_utf8(found.to_vec()).unwrap()).collect();
+        let slow: Vec<_> = wanted.iter().filter(|found| !found.ends_with("/>")).map(|found| {
+            let begin = if found.starts_with("<a>") { 3 } else { "<a x='>/>'>".len() };
+            found[begin..found.rfind("</").unwrap()].to_string()
+        }).collect();
+        prop_assert_eq!(inside, slow);
+    }
+}
+
+/// CSV, one byte after the other: rows of fields, or the offset of the first mistake.
+fn read_csv(text: &[u8]) -> Result<Vec<Vec<Vec<u8>>>, usize> {
+    let (mut rows, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        let ends_row = |at: usize| match &text[at..] {
+            [] => Some(0),
+            [b'\n', ..] => Some(1),
+            [b'\r', b'\n', ..] => Some(2),
+            [b'\r'] => Some(1),
+            _ => None,
+        };
+        if let Some(length) = ends_row(at) {
+            at += length;
+            continue;
+        }
+        let mut row = Vec::new();
+        loop {
+            let mut field = Vec::new();
+            if text.get(at) == Some(&b'"') {
+                let quote = at;
+                at += 1;
+                loop {
+                    match &text[at..] {
+                        [] => return Err(quote),
+                        [b'"', b'"', ..] => (field.push(b'"'), at += 2).1,
+                        [b'"', ..] => break,
+                        [byte, ..] => (field.push(*byte), at += 1).1,
+                    }
+                }
+                at += 1;
+                if text[at..].starts_with(b"\r") && ends_row(at).is_none() {
+                    return Err(at + 1);
+                }
+            } else {
+                while ends_row(at).is_none() && text[at] != b',' {
+                    if text[at] == b'"' {
+                        return Err(at);
+                    }
+                    field.push(text[at]);
+                    at += 1;
+                }
+            }
+            row.push(field);
+            if let Some(length) = ends_row(at) {
+                at += length;
+                break;
+            }
+            if text[at] != b',' {
+                return Err(at);
+            }
+            at += 1;
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// A random JSON value.
+fn value() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(&["1", "-2.5e3", "true", "null", "\"\"", "\"a}\\\"]\"", "\"\\\\\""][..]);
+    leaf.prop_map(str::to_string).prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(|values| format!("[{}]", values.join(" , "))),
+            prop::collection::vec(inner, 0..3).prop_map(|values| {
+                let members: Vec<_> = values.iter().map(|value| format!("\"k\" : {value}")).collect();
+                format!("{{{}}}", members.join(","))
+            }),
+        ]
+    })
+}
+
+/// A random tree, as its text and the outermost elements `a` in it.
+fn element() -> impl Strategy<Value = (String, Vec<String>)> {
+    let leaf =
+        prop::sample::select(&["t", "<!-- <a> -->", "<![CDATA[</a>]]>", "<?a <a>?>", "<a />", "<ab/>"][..]);
+    let leaf = leaf.prop_map(|text| {
+        (text.to_string(), if text == "<a />" { vec![text.to_string()] } else { Vec::new() })
+    });
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        (prop::collection::vec(inner, 0..4), prop::sample::select(&["a", "b", "a x='>/>'"][..])).prop_map(
+            |(children, tag)| {
+                let name = &tag[..1];
+                let inside: String = children.iter().map(|(text, _)| text.as_str()).collect();
+                let text = format!("<{tag}>{inside}</{name}>");
+                let wanted = if name == "a" {
+                    vec![text.clone()]
+                } else {
+                    children.into_iter().flat_map(|(_, found)| found).collect()
+                };
+                (text, wanted)
+            },
+        )
+    })
+}

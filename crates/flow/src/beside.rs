@@ -1,0 +1,265 @@
+//! Stages side by side: what is upstream of [`ahead`] runs in a thread of its own.
+
+use crate::items::{Filler, FromGenerator, Stores, made, stores};
+use crate::role::{AfterInflow, Inflow, Supply, Upstream};
+use selvedge_core::{JoinError, JoinHandle, spawn};
+use selvedge_coroutine::pipeline::{
+    AfterGenerator, Generate, Generator, Item, StageFailure, Store, Transduce, Unchanged,
+};
+use selvedge_scope::race;
+use selvedge_sync::Event;
+use std::fmt;
+use std::sync::Arc;
+
+/// What [`ahead`] and [`par`] return: it stands between a source and the stages after it.
+#[derive(Debug, Clone, Copy)]
+pub struct Ahead {
+    chunks: usize,
+}
+
+/// What is upstream runs in a thread of its own, ahead of what is downstream by at most `chunks`
+/// chunks in the queue between them, one that waits to be put there, and one that is worked at on
+/// each side.
+///
+/// The thread begins when the first items are wanted. A panic there goes on in the thread that runs
+/// the pipeline. If the consumer is finished before, then the thread is cancelled, and its
+/// destructors have run when the pipeline gives its result.
+///
+/// # Panics
+/// If `chunks` is 0.
+///
+/// # Complexity
+/// For each chunk one put and one take of a [`BoundedFifo`](selvedge_sync::BoundedFifo), and the
+/// copy of its items. The memory of the chunks is used again.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{fold, from_iter, lift121};
+/// use selvedge::flow::ahead;
+///
+/// let sum = selvedge::run(async {
+///     let squares = from_iter(1..=1000u64) >> lift121(|n: &u64| n * n) >> ahead(4);
+///     (squares >> lift121(|n: &u64| n % 7) >> fold(0, |sum, n: &u64| *sum += n)).run().await
+/// });
+/// assert_eq!(sum.unwrap().unwrap(), (1..=1000u64).map(|n| n * n % 7).sum());
+/// ```
+pub fn ahead(chunks: usize) -> Ahead {
+    assert!(chunks > 0, "ahead by no chunks");
+    Ahead { chunks }
+}
+
+/// What is upstream and what is downstream run in parallel: [`ahead`] by one chunk.
+///
+/// # Paper
+/// [Pipes, Producer-consumer pair]: the two steps of a pair may run in parallel.
+pub fn par() -> Ahead {
+    ahead(1)
+}
+
+/// What [`seq`] returns.
+#[derive(Debug, Clone, Copy)]
+pub struct Seq;
+
+/// Stands in place of [`ahead`], and does nothing: both sides run in the same thread.
+pub fn seq() -> Seq {
+    Seq
+}
+
+impl<A: ?Sized, B: ?Sized, S, T> AfterInflow<A, B, S, T> for Seq {
+    type Whole = Inflow<A, B, S, T>;
+
+    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
+        source
+    }
+}
+
+impl<B: Item + ?Sized, G: Generate<B>> AfterGenerator<B, G> for Seq {
+    type Whole = Generator<B, G>;
+
+    fn after(self, generator: Generator<B, G>) -> Self::Whole {
+        generator
+    }
+}
+
+impl<A, B, S, T> AfterInflow<A, B, S, T> for Ahead
+where
+    A: Item + ?Sized,
+    B: Item<Store: Send> + ?Sized,
+    S: Supply<A> + 'static,
+    T: Transduce<A, B> + Send + 'static,
+{
+    type Whole = Inflow<B, B, AheadOf<A, B, S, T>, Unchanged>;
+
+    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
+        let upstream = Upstream::new(source.supply, source.stages.into_stage());
+        let items = B::Store::default();
+        Inflow::new(AheadOf { chunks: self.chunks, upstream: Some(upstream), running: None, items })
+    }
+}
+
+impl<B, G> AfterGenerator<B, G> for Ahead
+where
+    B: Item<Store: Send> + ?Sized,
+    G: Generate<B> + Send + 'static,
+{
+    type Whole = Inflow<B, B, AheadOf<B, B, FromGenerator<B, G>, Unchanged>, Unchanged>;
+
+    fn after(self, generator: Generator<B, G>) -> Self::Whole {
+        made(generator) >> self
+    }
+}
+
+/// The supply of [`ahead`].
+pub struct AheadOf<A: ?Sized, B: Item + ?Sized, S, T> {
+    chunks: usize,
+    /// What the thread will run, until it begins.
+    upstream: Option<Upstream<A, B, S, T>>,
+    running: Option<RunsAhead<B::Store>>,
+    /// The items that are lent.
+    items: B::Store,
+}
+
+struct RunsAhead<C> {
+    stores: Stores<C>,
+    thread: Beside<Result<(), StageFailure>>,
+}
+
+impl<A: ?Sized, B: Item + ?Sized, S, T> fmt::Debug for AheadOf<A, B, S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AheadOf").field("begun", &self.running.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl<A, B, S, T> Supply<B> for AheadOf<A, B, S, T>
+where
+    A: Item + ?Sized,
+    B: Item<Store: Send> + ?Sized,
+    S: Supply<A> + 'static,
+    T: Transduce<A, B> + Send + 'static,
+{
+    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
+        if let Some(upstream) = self.upstream.take() {
+            let (filler, stores) = stores(self.chunks);
+            let stop = Arc::new(Event::new());
+            let thread = Beside::that_stops(spawn(run_ahead(upstream, filler, stop.clone())), stop);
+            self.running = Some(RunsAhead { stores, thread });
+        }
+        let Some(running) = &mut self.running else { return Ok(None) };
+        let mut empty = std::mem::take(&mut self.items);
+        empty.clear();
+        running.stores.give_back(empty);
+        match running.stores.take().await {
+            Some(items) => {
+                self.items = items;
+                Ok(Some(self.items.all()))
+            }
+            None => {
+                running.thread.join().await?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn close(mut self) {
+        match (self.upstream.take(), self.running.take()) {
+            (Some(upstream), _) => upstream.close().await,
+            (_, Some(RunsAhead { mut thread, .. })) => thread.stop().await,
+            _ => {}
+        }
+    }
+}
+
+/// The thread that is ahead.
+async fn run_ahead<A, B, S, T>(
+    mut upstream: Upstream<A, B, S, T>,
+    filler: Filler<B::Store>,
+    stop: Arc<Event>,
+) -> Result<(), StageFailure>
+where
+    A: Item + ?Sized,
+    B: Item<Store: Send> + ?Sized,
+    S: Supply<A>,
+    T: Transduce<A, B> + Send,
+{
+    let over = race((fill(&mut upstream, filler), until(&stop))).await;
+    upstream.close().await;
+    over
+}
+
+async fn fill<A, B, S, T>(
+    upstream: &mut Upstream<A, B, S, T>,
+    filler: Filler<B::Store>,
+) -> Result<(), StageFailure>
+where
+    A: Item + ?Sized,
+    B: Item<Store: Send> + ?Sized,
+    S: Supply<A>,
+    T: Transduce<A, B> + Send,
+{
+    loop {
+        let mut store = filler.store();
+        let more = upstream.fill(&mut store).await;
+        let listens = store.count() == 0 || filler.give(store).await.is_continue();
+        if !(more? && listens) {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits until a thread is to stop.
+pub(crate) async fn until(stop: &Event) -> Result<(), StageFailure> {
+    stop.wait().await;
+    Ok(())
+}
+
+/// A thread that works for a pipeline, and is cancelled if the pipeline is dropped.
+pub(crate) struct Beside<R> {
+    /// `None` when it has been joined.
+    handle: Option<JoinHandle<R>>,
+    /// Tells a thread that has threads of its own to stop these and then itself. All others are
+    /// cancelled.
+    stop: Option<Arc<Event>>,
+}
+
+impl<R> Beside<R> {
+    pub(crate) fn new(handle: JoinHandle<R>) -> Beside<R> {
+        Beside { handle: Some(handle), stop: None }
+    }
+
+    /// A thread that stops when `stop` happens.
+    pub(crate) fn that_stops(handle: JoinHandle<R>, stop: Arc<Event>) -> Beside<R> {
+        Beside { handle: Some(handle), stop: Some(stop) }
+    }
+
+    /// The result of the thread. A panic of the thread goes on here.
+    pub(crate) async fn join(&mut self) -> R {
+        let handle = self.handle.as_mut().expect("a thread that works for a pipeline is joined once");
+        let result = handle.await;
+        self.handle = None;
+        match result {
+            Ok(result) => result,
+            Err(JoinError::Panicked(panic)) => panic.rethrow(),
+            Err(JoinError::Cancelled) => panic!("the thread of a stage was cancelled, or called exit()"),
+        }
+    }
+
+    /// Stops the thread, and waits until its destructors have run.
+    pub(crate) async fn stop(&mut self) {
+        let Some(handle) = &mut self.handle else { return };
+        match &self.stop {
+            Some(stop) => stop.set(),
+            None => handle.cancel(),
+        }
+        // A thread that is not wanted may panic unheard.
+        let _stopped = handle.await;
+        self.handle = None;
+    }
+}
+
+impl<R> Drop for Beside<R> {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.handle {
+            handle.cancel();
+        }
+    }
+}

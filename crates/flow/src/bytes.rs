@@ -1,0 +1,213 @@
+//! Bytes that are read and written: files, sockets, pipes, standard streams.
+
+use crate::items::failed;
+use crate::role::{Accept, Inflow, Outflow, Supply};
+use selvedge_coroutine::pipeline::{Flow, StageFailure, Unchanged};
+use selvedge_io::fs::{File, Position};
+use selvedge_io::io::{Read, Write};
+use selvedge_io::stdio::{self, Output, Stdin};
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// How many bytes one read asks for.
+const BLOCK: usize = 128 << 10;
+
+/// The supply of [`read`].
+#[derive(Debug)]
+pub struct ReadStream<R> {
+    stream: R,
+    block: Vec<u8>,
+    /// How many bytes have come.
+    come: u64,
+}
+
+/// The bytes of a stream: a socket, a pipe, anything that [`Read`]s. The block that was read is the
+/// chunk that the stages see.
+///
+/// # Errors
+/// Those of the stream, with the number of bytes that came before.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{count, group_by, line};
+/// use selvedge::flow::read;
+/// use selvedge::net::UnixStream;
+///
+/// let lines = selvedge::run_local(async {
+///     let (here, there) = UnixStream::pair()?;
+///     there.write_all(b"warp\nweft\n").await?;
+///     drop(there);
+///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(
+///         (read(here) >> group_by(line()) >> count()).run().await?,
+///     )
+/// });
+/// assert_eq!(lines.unwrap().unwrap(), 2);
+/// ```
+pub fn read<R: Read>(stream: R) -> Inflow<u8, u8, ReadStream<R>, Unchanged> {
+    Inflow::new(ReadStream::new(stream))
+}
+
+impl<R> ReadStream<R> {
+    pub(crate) fn new(stream: R) -> ReadStream<R> {
+        ReadStream { stream, block: Vec::new(), come: 0 }
+    }
+
+    /// The first bytes of the block that was read last.
+    pub(crate) fn block(&self, length: usize) -> &[u8] {
+        &self.block[..length]
+    }
+}
+
+impl<R: Read> Supply<u8> for ReadStream<R> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+        self.block.resize(BLOCK, 0);
+        let read = self.stream.read(&mut self.block).await;
+        let length = read.map_err(|error| failed("read", self.come, error))?;
+        self.come += length as u64;
+        Ok((length > 0).then(|| &self.block[..length]))
+    }
+}
+
+/// The supply of [`file`].
+#[derive(Debug)]
+pub struct OpenFile {
+    path: PathBuf,
+    reading: Option<ReadStream<Position>>,
+}
+
+/// The bytes of a file. It is opened when the pipeline runs.
+///
+/// # Errors
+/// Those of opening and of reading, with the path.
+pub fn file(path: impl AsRef<Path>) -> Inflow<u8, u8, OpenFile, Unchanged> {
+    Inflow::new(OpenFile { path: path.as_ref().to_path_buf(), reading: None })
+}
+
+impl Supply<u8> for OpenFile {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+        let reading = match &mut self.reading {
+            Some(reading) => reading,
+            reading => {
+                let file = File::open(&self.path).await.map_err(|error| failed("file", 0, error))?;
+                reading.insert(ReadStream::new(file.stream()))
+            }
+        };
+        reading.next().await
+    }
+}
+
+/// The bytes of standard input.
+///
+/// # Errors
+/// If standard input is closed, or the process has no descriptors left.
+pub fn stdin() -> io::Result<Inflow<u8, u8, ReadStream<Stdin>, Unchanged>> {
+    Ok(read(stdio::stdin()?))
+}
+
+/// The target of [`write`] and [`create`].
+#[derive(Debug)]
+pub struct Writing<W> {
+    stream: W,
+    written: u64,
+}
+
+/// Writes the bytes to a stream: a socket, a pipe, anything that [`Write`]s. At the end the stream
+/// is [finished](Write::finish), so that its reader sees the end. After a failure it is dropped.
+///
+/// A pipe that has no reader any more takes no bytes: then the target is finished, and no error is
+/// told, as in a shell.
+///
+/// # Errors
+/// Those of the stream, with the number of bytes that were written before.
+pub fn write<W: Write>(stream: W) -> Outflow<u8, u8, Unchanged, Writing<W>> {
+    Outflow::new(Writing::new(stream))
+}
+
+impl<W> Writing<W> {
+    pub(crate) fn new(stream: W) -> Writing<W> {
+        Writing { stream, written: 0 }
+    }
+}
+
+impl<W: Write> Accept<u8> for Writing<W> {
+    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
+        match self.stream.write_all(items).await {
+            Ok(()) => {
+                self.written += items.len() as u64;
+                Ok(ControlFlow::Continue(()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+            Err(error) => Err(failed("write", self.written, error)),
+        }
+    }
+
+    async fn finish(&mut self) -> Result<(), StageFailure> {
+        self.stream.finish().await.map_err(|error| failed("write", self.written, error))
+    }
+}
+
+/// The target of [`create`].
+#[derive(Debug)]
+pub struct Creating {
+    path: PathBuf,
+    writing: Option<Writing<Position>>,
+}
+
+/// Writes the bytes to a file, which is created, or made empty, when the pipeline runs. The bytes
+/// have reached the operating system when the pipeline gives its result, and not the disk.
+///
+/// # Errors
+/// Those of opening and of writing, with the path.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{foreach, id, substitute, substring};
+/// use selvedge::{flow, fs};
+///
+/// let changed = selvedge::run_local(async {
+///     let home = std::env::temp_dir().join(format!("create-{}", std::process::id()));
+///     fs::write(&home, "warp and weft").await?;
+///     let copy = home.with_extension("copy");
+///     let knots = foreach(substring(b"warp"), substitute(b"weft"), id());
+///     (flow::file(&home) >> knots >> flow::create(&copy)).run().await?;
+///     let changed = fs::read(&copy).await?;
+///     fs::remove_file(&home).await?;
+///     fs::remove_file(&copy).await?;
+///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(changed)
+/// });
+/// assert_eq!(changed.unwrap().unwrap(), b"weft and weft");
+/// ```
+pub fn create(path: impl AsRef<Path>) -> Outflow<u8, u8, Unchanged, Creating> {
+    Outflow::new(Creating { path: path.as_ref().to_path_buf(), writing: None })
+}
+
+impl Creating {
+    async fn open(&mut self) -> Result<&mut Writing<Position>, StageFailure> {
+        match &mut self.writing {
+            Some(writing) => Ok(writing),
+            writing => {
+                let file = File::create(&self.path).await.map_err(|error| failed("create", 0, error))?;
+                Ok(writing.insert(Writing::new(file.stream())))
+            }
+        }
+    }
+}
+
+impl Accept<u8> for Creating {
+    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
+        self.open().await?.put(items).await
+    }
+
+    async fn finish(&mut self) -> Result<(), StageFailure> {
+        self.open().await?.finish().await
+    }
+}
+
+/// Writes the bytes to standard output. See [`write`].
+///
+/// # Errors
+/// If standard output is closed, or the process has no descriptors left.
+pub fn stdout() -> io::Result<Outflow<u8, u8, Unchanged, Writing<Output>>> {
+    Ok(write(stdio::stdout()?))
+}

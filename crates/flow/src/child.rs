@@ -1,0 +1,259 @@
+//! Child processes as sources, and in the middle of a pipeline.
+
+use crate::beside::{Beside, until};
+use crate::bytes::{ReadStream, Writing};
+use crate::items::{FromGenerator, failed, made};
+use crate::role::{Accept, AfterInflow, Inflow, Supply, Upstream};
+use selvedge_core::spawn;
+use selvedge_coroutine::pipeline::{
+    AfterGenerator, Generate, Generator, Item, StageFailure, Transduce, Unchanged,
+};
+use selvedge_io::pipe::{Receiver, Sender};
+use selvedge_io::process::{self, Child};
+use selvedge_scope::race;
+use selvedge_sync::Event;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::process::Stdio;
+use std::sync::Arc;
+
+/// The supply of [`command`].
+#[derive(Debug)]
+pub struct CommandOutput {
+    command: process::Command,
+    running: Option<Talking>,
+}
+
+/// A child, and the reading of its output.
+#[derive(Debug)]
+struct Talking {
+    child: Child,
+    output: ReadStream<Receiver>,
+    /// The length of the block that was read last.
+    length: usize,
+    come: u64,
+}
+
+/// What a program writes to its standard output. The program is started when the pipeline runs.
+/// Whether it has standard input is as the [`Command`](process::Command) says.
+///
+/// If the consumer is finished before the program, then the program is killed, and has ended when
+/// the pipeline gives its result.
+///
+/// # Errors
+/// Those of starting and of reading. It fails at the end if the program does not end with success.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::collect;
+/// use selvedge::flow::command;
+/// use selvedge::process::Command;
+///
+/// let mut echo = Command::new("echo");
+/// echo.arg("warp");
+/// let said = selvedge::run_local(async { (command(echo) >> collect()).run().await });
+/// assert_eq!(said.unwrap().unwrap(), b"warp\n");
+/// let fails = command(Command::new("false")) >> collect();
+/// let fails = selvedge::run_local(fails.run()).unwrap().unwrap_err();
+/// assert_eq!(fails.to_string(), "command: item 1, offset 0: exit status: 1");
+/// ```
+pub fn command(mut command: process::Command) -> Inflow<u8, u8, CommandOutput, Unchanged> {
+    command.stdout(Stdio::piped()).kill_on_drop(true);
+    Inflow::new(CommandOutput { command, running: None })
+}
+
+impl Talking {
+    async fn start(command: &mut process::Command) -> Result<Talking, StageFailure> {
+        let mut child = command.spawn().await.map_err(|error| failed("command", 0, error))?;
+        let output = child.stdout.take().expect("the output is piped");
+        Ok(Talking { child, output: ReadStream::new(output), length: 0, come: 0 })
+    }
+
+    /// Reads the next block. `false` at the end.
+    async fn fill(&mut self) -> Result<bool, StageFailure> {
+        self.length = self.output.next().await?.map_or(0, <[u8]>::len);
+        self.come += self.length as u64;
+        Ok(self.length > 0)
+    }
+
+    /// The block that was read last.
+    fn block(&self) -> &[u8] {
+        self.output.block(self.length)
+    }
+
+    /// The child has closed its output: how it ends.
+    async fn end(mut self) -> Result<(), StageFailure> {
+        let status = self.child.wait().await.map_err(|error| failed("command", self.come, error))?;
+        if status.success() { Ok(()) } else { Err(failed("command", self.come, status.to_string())) }
+    }
+
+    async fn stop(mut self) {
+        let _ended = self.child.kill().await;
+    }
+}
+
+impl Supply<u8> for CommandOutput {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+        if self.running.is_none() {
+            self.running = Some(Talking::start(&mut self.command).await?);
+        }
+        let running = self.running.as_mut().expect("it has just been started");
+        if running.fill().await? {
+            return Ok(self.running.as_ref().map(Talking::block));
+        }
+        match self.running.take() {
+            Some(running) => running.end().await.map(|()| None),
+            None => Ok(None),
+        }
+    }
+
+    async fn close(mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
+    }
+}
+
+/// What [`through`] returns: it stands between a source of bytes and the stages after it.
+#[derive(Debug)]
+pub struct Through {
+    command: process::Command,
+}
+
+/// A program in the middle of a pipeline: it reads what comes from upstream on its standard input,
+/// and its standard output goes on. A thread of its own runs what is upstream and writes to the
+/// program, so that neither waits for the other.
+///
+/// A program that closes its standard input stops what is upstream, as in a shell.
+///
+/// # Errors
+/// As [`command`], and the failures of what is upstream. These come when the program has ended.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{collect, from_chunks};
+/// use selvedge::flow::through;
+/// use selvedge::process::Command;
+///
+/// let sorted = selvedge::run_local(async {
+///     let words = from_chunks(["weft\n", "warp\n"]);
+///     (words >> through(Command::new("sort")) >> collect()).run().await
+/// });
+/// assert_eq!(sorted.unwrap().unwrap(), b"warp\nweft\n");
+/// ```
+pub fn through(mut command: process::Command) -> Through {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    Through { command }
+}
+
+/// The supply of [`through`].
+pub struct ThroughCommand<A: ?Sized, S, T> {
+    command: process::Command,
+    /// What will write to the program, until it is started.
+    upstream: Option<Upstream<A, u8, S, T>>,
+    running: Option<(Talking, Beside<Result<(), StageFailure>>)>,
+}
+
+impl<A: ?Sized, S, T> fmt::Debug for ThroughCommand<A, S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThroughCommand").field("command", &self.command).finish_non_exhaustive()
+    }
+}
+
+impl<A, S, T> AfterInflow<A, u8, S, T> for Through
+where
+    A: Item + ?Sized,
+    S: Supply<A> + 'static,
+    T: Transduce<A, u8> + Send + 'static,
+{
+    type Whole = Inflow<u8, u8, ThroughCommand<A, S, T>, Unchanged>;
+
+    fn after(self, source: Inflow<A, u8, S, T>) -> Self::Whole {
+        let upstream = Upstream::new(source.supply, source.stages.into_stage());
+        Inflow::new(ThroughCommand { command: self.command, upstream: Some(upstream), running: None })
+    }
+}
+
+impl<G> AfterGenerator<u8, G> for Through
+where
+    G: Generate<u8> + Send + 'static,
+{
+    type Whole = Inflow<u8, u8, ThroughCommand<u8, FromGenerator<u8, G>, Unchanged>, Unchanged>;
+
+    fn after(self, generator: Generator<u8, G>) -> Self::Whole {
+        made(generator) >> self
+    }
+}
+
+/// The thread that writes to a program.
+async fn feed<A, S, T>(
+    mut upstream: Upstream<A, u8, S, T>,
+    input: Sender,
+    stop: Arc<Event>,
+) -> Result<(), StageFailure>
+where
+    A: Item + ?Sized,
+    S: Supply<A>,
+    T: Transduce<A, u8> + Send,
+{
+    // The program sees the end of its input before what is upstream is closed.
+    let over = race((pour(&mut upstream, input), until(&stop))).await;
+    upstream.close().await;
+    over
+}
+
+async fn pour<A, S, T>(upstream: &mut Upstream<A, u8, S, T>, input: Sender) -> Result<(), StageFailure>
+where
+    A: Item + ?Sized,
+    S: Supply<A>,
+    T: Transduce<A, u8> + Send,
+{
+    let mut items = Vec::new();
+    let mut writing = Writing::new(input);
+    loop {
+        let more = upstream.fill(&mut items).await;
+        let taken = writing.put(&mut items).await;
+        items.clear();
+        match (more, taken) {
+            (Ok(true), Ok(ControlFlow::Continue(()))) => {}
+            (Err(failure), _) | (Ok(_), Err(failure)) => return Err(failure),
+            (Ok(_), Ok(_)) => return Ok(()),
+        }
+    }
+}
+
+impl<A, S, T> Supply<u8> for ThroughCommand<A, S, T>
+where
+    A: Item + ?Sized,
+    S: Supply<A> + 'static,
+    T: Transduce<A, u8> + Send + 'static,
+{
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+        if let Some(upstream) = self.upstream.take() {
+            let mut running = Talking::start(&mut self.command).await?;
+            let input = running.child.stdin.take().expect("the input is piped");
+            let stop = Arc::new(Event::new());
+            let feeding = spawn(feed(upstream, input, stop.clone()));
+            self.running = Some((running, Beside::that_stops(feeding, stop)));
+        }
+        let Some((running, _)) = &mut self.running else { return Ok(None) };
+        if running.fill().await? {
+            return Ok(self.running.as_ref().map(|(running, _)| running.block()));
+        }
+        let Some((running, mut feeding)) = self.running.take() else { return Ok(None) };
+        let ended = running.end().await;
+        // The program may have ended without reading all of its input.
+        feeding.join().await?;
+        ended.map(|()| None)
+    }
+
+    async fn close(mut self) {
+        if let Some(upstream) = self.upstream.take() {
+            upstream.close().await;
+        }
+        if let Some((running, mut feeding)) = self.running.take() {
+            feeding.stop().await;
+            running.stop().await;
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Items of threads: queues and variables as sources and as targets; generators as sources.
+
+use crate::role::{Accept, Inflow, KeepItems, Outflow, Supply};
+use selvedge_core::yield_now;
+use selvedge_coroutine::pipeline::{
+    Flow, Generate, Generator, Item, StageFailure, Store, StreamPlace, Unchanged,
+};
+use selvedge_sync::{BoundedFifo, Fifo, MVar, Putter, Taker};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// How many items a source takes at most before its stages see them.
+const CHUNK: usize = 1024;
+
+/// After how many chunks of a generator other threads run.
+const PUMPS: u32 = 16;
+
+/// The supply of [`made`].
+pub struct FromGenerator<B: Item + ?Sized, G> {
+    /// `None` at the end.
+    generator: Option<G>,
+    items: B::Store,
+    failure: Option<StageFailure>,
+    pumps: u32,
+}
+
+/// A generator as a source.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{collect, from_iter};
+/// use selvedge::flow::made;
+///
+/// let numbers = selvedge::run_local(async { (made(from_iter(0..3)) >> collect()).run().await });
+/// assert_eq!(numbers.unwrap().unwrap(), [0, 1, 2]);
+/// ```
+pub fn made<B, G>(generator: Generator<B, G>) -> Inflow<B, B, FromGenerator<B, G>, Unchanged>
+where
+    B: Item<Store: Send> + ?Sized,
+    G: Generate<B> + Send,
+{
+    Inflow::new(FromGenerator {
+        generator: Some(generator.into_stage()),
+        items: B::Store::default(),
+        failure: None,
+        pumps: 0,
+    })
+}
+
+impl<B: Item + ?Sized, G> fmt::Debug for FromGenerator<B, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromGenerator").field("ended", &self.generator.is_none()).finish_non_exhaustive()
+    }
+}
+
+impl<B, G> Supply<B> for FromGenerator<B, G>
+where
+    B: Item<Store: Send> + ?Sized,
+    G: Generate<B> + Send,
+{
+    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
+        self.items.clear();
+        while self.items.count() == 0 {
+            // A generator never waits, so other threads run in between.
+            self.pumps += 1;
+            if self.pumps.is_multiple_of(PUMPS) {
+                yield_now().await;
+            }
+            let Some(generator) = &mut self.generator else {
+                return self.failure.take().map_or(Ok(None), Err);
+            };
+            if generator.pump(&mut KeepItems(&mut self.items)) != ControlFlow::Continue(true) {
+                // The items before a failure are given first.
+                self.failure = generator.failure().cloned();
+                self.generator = None;
+            }
+        }
+        Ok(Some(self.items.all()))
+    }
+}
+
+/// The supply of [`from_taker`].
+pub struct FromTaker<T> {
+    taker: Taker<T>,
+    items: Vec<T>,
+}
+
+/// What other threads put into a bounded queue, until it is closed: until their last
+/// [`Putter`] is dropped.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::fold;
+/// use selvedge::{flow, spawn, sync::BoundedFifo};
+///
+/// let sum = selvedge::run(async {
+///     let (putter, taker) = BoundedFifo::ends(2);
+///     drop(spawn(async move {
+///         for number in 1..=4 {
+///             putter.put(number).await.unwrap();
+///         }
+///     }));
+///     (flow::from_taker(taker) >> fold(0, |sum, n: &i32| *sum += n)).run().await
+/// });
+/// assert_eq!(sum.unwrap().unwrap(), 10);
+/// ```
+pub fn from_taker<T: Clone + Send + 'static>(taker: Taker<T>) -> Inflow<T, T, FromTaker<T>, Unchanged> {
+    Inflow::new(FromTaker { taker, items: Vec::new() })
+}
+
+impl<T> fmt::Debug for FromTaker<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromTaker").finish_non_exhaustive()
+    }
+}
+
+impl<T: Clone + Send + 'static> Supply<T> for FromTaker<T> {
+    async fn next(&mut self) -> Result<Option<&[T]>, StageFailure> {
+        self.items.clear();
+        let Some(first) = self.taker.take().await else { return Ok(None) };
+        self.items.push(first);
+        while self.items.len() < CHUNK
+            && let Ok(item) = self.taker.try_take()
+        {
+            self.items.push(item);
+        }
+        Ok(Some(&self.items))
+    }
+}
+
+/// The supply of [`from_fifo`].
+pub struct FromFifo<T> {
+    fifo: Arc<Fifo<T>>,
+    items: Vec<T>,
+}
+
+/// What threads put into a [`Fifo`], without end.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{collect, take};
+/// use selvedge::{Fifo, flow};
+/// use std::sync::Arc;
+///
+/// let first = selvedge::run_local(async {
+///     let fifo = Arc::new(Fifo::new());
+///     for word in ["warp", "weft", "knot"] {
+///         fifo.put(word);
+///     }
+///     (flow::from_fifo(fifo) >> take(2) >> collect()).run().await
+/// });
+/// assert_eq!(first.unwrap().unwrap(), ["warp", "weft"]);
+/// ```
+pub fn from_fifo<T: Clone + Send + 'static>(fifo: Arc<Fifo<T>>) -> Inflow<T, T, FromFifo<T>, Unchanged> {
+    Inflow::new(FromFifo { fifo, items: Vec::new() })
+}
+
+impl<T> fmt::Debug for FromFifo<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromFifo").finish_non_exhaustive()
+    }
+}
+
+impl<T: Clone + Send + 'static> Supply<T> for FromFifo<T> {
+    async fn next(&mut self) -> Result<Option<&[T]>, StageFailure> {
+        self.items.clear();
+        self.items.push(self.fifo.take().await);
+        Ok(Some(&self.items))
+    }
+}
+
+/// The supply of [`from_mvar`].
+pub struct FromMVar<T> {
+    mvar: Arc<MVar<T>>,
+    items: Vec<T>,
+}
+
+/// What threads put into an [`MVar`], without end. An item is taken when the stages want one.
+pub fn from_mvar<T: Clone + Send + 'static>(mvar: Arc<MVar<T>>) -> Inflow<T, T, FromMVar<T>, Unchanged> {
+    Inflow::new(FromMVar { mvar, items: Vec::new() })
+}
+
+impl<T> fmt::Debug for FromMVar<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromMVar").finish_non_exhaustive()
+    }
+}
+
+impl<T: Clone + Send + 'static> Supply<T> for FromMVar<T> {
+    async fn next(&mut self) -> Result<Option<&[T]>, StageFailure> {
+        self.items.clear();
+        self.items.push(self.mvar.take().await);
+        Ok(Some(&self.items))
+    }
+}
+
+/// The target of [`to_putter`].
+pub struct ToPutter<T> {
+    putter: Putter<T>,
+}
+
+/// Puts each item into a bounded queue, and waits while it is full. It is finished when the queue
+/// is closed: when its last [`Taker`] is dropped.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::naturals;
+/// use selvedge::{flow, spawn, sync::BoundedFifo};
+///
+/// selvedge::run(async {
+///     let (putter, taker) = BoundedFifo::ends(1);
+///     let numbers = spawn((naturals() >> flow::to_putter(putter)).run());
+///     assert_eq!((taker.take().await, taker.take().await), (Some(0), Some(1)));
+///     drop(taker);
+///     numbers.await.unwrap().unwrap();
+/// })
+/// .unwrap();
+/// ```
+pub fn to_putter<T: Clone + Send + 'static>(putter: Putter<T>) -> Outflow<T, T, Unchanged, ToPutter<T>> {
+    Outflow::new(ToPutter { putter })
+}
+
+impl<T> fmt::Debug for ToPutter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToPutter").finish_non_exhaustive()
+    }
+}
+
+impl<T: Clone + Send + 'static> Accept<T> for ToPutter<T> {
+    async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageFailure> {
+        for item in items.drain(..) {
+            if self.putter.put(item).await.is_err() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// The target of [`to_fifo`].
+pub struct ToFifo<T> {
+    fifo: Arc<Fifo<T>>,
+}
+
+/// Puts each item into a [`Fifo`]. It never waits, so a fast pipeline fills the memory if no thread
+/// takes as fast: [`to_putter`] waits.
+pub fn to_fifo<T: Clone + Send + 'static>(fifo: Arc<Fifo<T>>) -> Outflow<T, T, Unchanged, ToFifo<T>> {
+    Outflow::new(ToFifo { fifo })
+}
+
+impl<T> fmt::Debug for ToFifo<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToFifo").finish_non_exhaustive()
+    }
+}
+
+impl<T: Clone + Send + 'static> Accept<T> for ToFifo<T> {
+    async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageFailure> {
+        items.drain(..).for_each(|item| self.fifo.put(item));
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// The target of [`to_mvar`].
+pub struct ToMVar<T> {
+    mvar: Arc<MVar<T>>,
+}
+
+/// Puts each item into an [`MVar`], and waits while it is full.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{collect, from_iter, take};
+/// use selvedge::{MVar, flow, spawn};
+/// use std::sync::Arc;
+///
+/// let same = selvedge::run(async {
+///     let mvar = Arc::new(MVar::empty());
+///     let putting = spawn((from_iter([1, 2]) >> flow::to_mvar(mvar.clone())).run());
+///     let numbers = (flow::from_mvar(mvar) >> take(2) >> collect()).run().await;
+///     putting.await.unwrap().unwrap();
+///     numbers
+/// });
+/// assert_eq!(same.unwrap().unwrap(), [1, 2]);
+/// ```
+pub fn to_mvar<T: Clone + Send + 'static>(mvar: Arc<MVar<T>>) -> Outflow<T, T, Unchanged, ToMVar<T>> {
+    Outflow::new(ToMVar { mvar })
+}
+
+impl<T> fmt::Debug for ToMVar<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToMVar").finish_non_exhaustive()
+    }
+}
+
+impl<T: Clone + Send + 'static> Accept<T> for ToMVar<T> {
+    async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageFailure> {
+        for item in items.drain(..) {
+            self.mvar.put(item).await;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// The stores that go from one thread to another, and back when they are empty.
+pub(crate) struct Stores<C> {
+    full: Taker<C>,
+    empty: Putter<C>,
+}
+
+/// The other end of [`Stores`].
+pub(crate) struct Filler<C> {
+    full: Putter<C>,
+    empty: Taker<C>,
+}
+
+/// A queue of at most `length` stores.
+pub(crate) fn stores<C: Send>(length: usize) -> (Filler<C>, Stores<C>) {
+    let (full, taker) = BoundedFifo::ends(length);
+    let (putter, empty) = BoundedFifo::ends(length + 1);
+    (Filler { full, empty }, Stores { full: taker, empty: putter })
+}
+
+impl<C: Default> Filler<C> {
+    /// A store to fill.
+    pub(crate) fn store(&self) -> C {
+        self.empty.try_take().unwrap_or_default()
+    }
+
+    /// Gives a store to the other end. Breaks if that is gone.
+    pub(crate) async fn give(&self, store: C) -> Flow {
+        match self.full.put(store).await {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+}
+
+impl<C> Stores<C> {
+    /// The next store, or `None` when the filler is gone.
+    pub(crate) async fn take(&self) -> Option<C> {
+        self.full.take().await
+    }
+
+    /// Gives an empty store back for its memory.
+    pub(crate) fn give_back(&self, store: C) {
+        let _not_needed = self.empty.try_put(store);
+    }
+}
+
+/// The failure of a source after so many elements.
+pub(crate) fn failed(
+    stage: &'static str,
+    elements: u64,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> StageFailure {
+    StageFailure::new(stage, StreamPlace { items: elements, elements }, error)
+}

@@ -1,0 +1,68 @@
+//! Pipelines between things that wait: files, sockets, child processes, queues, and stages that run
+//! side by side in threads of their own.
+//!
+//! The stages of [`coroutine::pipeline`](selvedge_coroutine::pipeline) never wait. Here are the
+//! ends that do: a [`Inflow`] gives items when they come, a [`Outflow`] takes them when it can. In
+//! between stand the stages, and `a >> b` fits them together as everywhere.
+//!
+//! ```
+//! use selvedge::coroutine::pipeline::*;
+//! use selvedge::flow;
+//!
+//! selvedge::run(async {
+//!     let home = std::env::temp_dir().join(format!("flow-{}", std::process::id()));
+//!     selvedge::fs::write(&home, "warp\nweft\nno warp\n").await?;
+//!     // grep: only the lines that match leave the block that was read.
+//!     let grep = group_by(whole_line()) >> select(any(substring(b"warp"))) >> concatenate();
+//!     let found = (flow::file(&home) >> grep.clone() >> collect()).run().await?;
+//!     assert_eq!(found, b"warp\nno warp\n");
+//!     // The search runs in a thread of its own, and lines are counted here.
+//!     let lines = flow::file(&home) >> grep >> flow::ahead(4) >> group_by(line()) >> count();
+//!     assert_eq!(lines.run().await?, 2);
+//!     selvedge::fs::remove_file(&home).await?;
+//!     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+//! })
+//! .unwrap()
+//! .unwrap();
+//! ```
+//!
+//! | for | there is |
+//! |---|---|
+//! | bytes to read | [`file`], [`read`], [`stdin`], [`command`], [`async_read`] |
+//! | bytes to write | [`create`], [`write`], [`stdout`], [`async_write`] |
+//! | a process in the middle | [`through`] |
+//! | items of threads | [`from_taker`], [`from_fifo`], [`from_mvar`], [`to_putter`], [`to_fifo`], [`to_mvar`] |
+//! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_coroutine::pipeline::from_iter), [`stream`], [`Inflow::into_stream`] |
+//! | stages side by side | [`ahead`], [`par`], [`map_par`]; [`seq`] in their place |
+//! | ends of your own | [`Supply`], [`Accept`] |
+//!
+//! # Design
+//! The thread that runs a pipeline waits at its source or at its target, and runs all stages on
+//! each chunk in between. So a pipeline needs no thread of its own, no queue, and no lock.
+//! [`ahead`] is the one place where a queue stands: what is upstream of it runs in a thread of its
+//! own, which is ahead by at most so many chunks. The items that come through are the same,
+//! whether a pipeline has such places or not.
+//!
+//! When a consumer is finished, or a stage fails, the source is closed before the pipeline gives
+//! its result: a file is shut, a thread that was ahead is cancelled and has run its destructors, a
+//! child process is killed and waited for.
+#![forbid(unsafe_code)]
+
+mod adapt;
+mod beside;
+mod bytes;
+mod child;
+mod items;
+mod parallel;
+mod role;
+
+pub use adapt::{
+    AsyncReading, AsyncWriting, FromStream, IntoRead, IntoStream, async_read, async_write, stream,
+};
+pub use beside::{Ahead, AheadOf, Seq, ahead, par, seq};
+pub use bytes::{Creating, OpenFile, ReadStream, Writing, create, file, read, stdin, stdout, write};
+pub use child::{CommandOutput, Through, ThroughCommand, command, through};
+pub use items::{FromFifo, FromGenerator, FromMVar, FromTaker, ToFifo, ToMVar, ToPutter};
+pub use items::{from_fifo, from_mvar, from_taker, made, to_fifo, to_mvar, to_putter};
+pub use parallel::{MapPar, ParallelOf, map_par};
+pub use role::{Accept, AfterInflow, FlowProgram, Inflow, Outflow, Pouring, Supply};

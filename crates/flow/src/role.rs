@@ -1,0 +1,374 @@
+//! Sources and targets, and how they are put together with stages.
+
+use crate::items::{FromGenerator, made};
+use selvedge_coroutine::pipeline::{
+    AfterGenerator, AfterTransducer, Chain, Consume, Flow, Generate, Generator, Item, Iteratee, Sink,
+    StageFailure, Store, Transduce, Transducer, Unchanged, id,
+};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{ControlFlow, Shr};
+
+/// What a [`Inflow`] is inside: it gives items when they come.
+pub trait Supply<A: Item + ?Sized>: Send {
+    /// Waits for the next items, and lends them. `None` at the end. It is not called after the end,
+    /// nor after a failure.
+    ///
+    /// # Errors
+    /// Why there will be no more items.
+    fn next(&mut self) -> impl Future<Output = Result<Option<A::Chunk<'_>>, StageFailure>> + Send;
+
+    /// No more items are wanted, or there are none. The supply frees what it holds.
+    ///
+    /// A supply that is only dropped frees it too, but its holder does not wait for that.
+    fn close(self) -> impl Future<Output = ()> + Send
+    where
+        Self: Sized,
+    {
+        async move { drop(self) }
+    }
+}
+
+/// What a [`Outflow`] is inside: it takes items when it can.
+pub trait Accept<B: Item + ?Sized>: Send {
+    /// Takes the items out of `items`, which may be empty, and waits until there is room for them.
+    /// Breaks if it wants no more.
+    ///
+    /// # Errors
+    /// Why it takes no more.
+    fn put(&mut self, items: &mut B::Store) -> impl Future<Output = Result<Flow, StageFailure>> + Send;
+
+    /// There are no more items. It is not called after a failure of a stage.
+    ///
+    /// # Errors
+    /// Why the items may not have arrived.
+    fn finish(&mut self) -> impl Future<Output = Result<(), StageFailure>> + Send {
+        async { Ok(()) }
+    }
+}
+
+/// A stream of items of type `B`: a supply of items of type `A`, and the stages after it.
+///
+/// `source >> stage` is a source, `source >> iteratee` a pipeline to [run](FlowProgram::run), and
+/// so is `source >> target`.
+#[must_use = "a source does nothing until its pipeline is run"]
+pub struct Inflow<A: ?Sized, B: ?Sized, S, T> {
+    pub(crate) supply: S,
+    pub(crate) stages: Transducer<A, B, T>,
+}
+
+impl<A: Item + ?Sized, S: Supply<A>> Inflow<A, A, S, Unchanged> {
+    /// A source of a supply of your own.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::coroutine::pipeline::{StageFailure, collect, take};
+    /// use selvedge::flow::{Inflow, Supply};
+    ///
+    /// /// A number each millisecond.
+    /// struct Clock([u64; 1]);
+    ///
+    /// impl Supply<u64> for Clock {
+    ///     async fn next(&mut self) -> Result<Option<&[u64]>, StageFailure> {
+    ///         selvedge::sleep(std::time::Duration::from_millis(1)).await;
+    ///         self.0[0] += 1;
+    ///         Ok(Some(&self.0))
+    ///     }
+    /// }
+    ///
+    /// let ticks = selvedge::run_local(async {
+    ///     (Inflow::new(Clock([0])) >> take(3) >> collect()).run().await
+    /// });
+    /// assert_eq!(ticks.unwrap().unwrap(), [1, 2, 3]);
+    /// ```
+    pub fn new(supply: S) -> Self {
+        Inflow { supply, stages: id() }
+    }
+}
+
+impl<A: ?Sized, B: ?Sized, S, T> fmt::Debug for Inflow<A, B, S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inflow of {}", std::any::type_name::<B>())
+    }
+}
+
+/// Where items of type `A` go: stages, and something that takes the items of type `B` that they
+/// yield.
+#[must_use = "a target does nothing until its pipeline is run"]
+pub struct Outflow<A: ?Sized, B: ?Sized, T, W> {
+    stages: Transducer<A, B, T>,
+    accept: W,
+}
+
+impl<A: Item + ?Sized, W: Accept<A>> Outflow<A, A, Unchanged, W> {
+    /// A target of your own.
+    pub fn new(accept: W) -> Self {
+        Outflow { stages: id(), accept }
+    }
+}
+
+impl<A: ?Sized, B: ?Sized, T, W> fmt::Debug for Outflow<A, B, T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Outflow of {}", std::any::type_name::<A>())
+    }
+}
+
+/// What may stand downstream of a [`Inflow`] of `B`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand downstream of a source of `{B}`",
+    label = "expected a transducer, an iteratee or a target that takes `{B}`"
+)]
+pub trait AfterInflow<A: ?Sized, B: ?Sized, S, T> {
+    /// The two as one.
+    type Whole;
+
+    /// Puts the source before `self`.
+    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole;
+}
+
+/// The paper's `=>=`, from a source.
+impl<A: ?Sized, B: ?Sized, S, T, R: AfterInflow<A, B, S, T>> Shr<R> for Inflow<A, B, S, T> {
+    type Output = R::Whole;
+
+    fn shr(self, downstream: R) -> R::Whole {
+        downstream.after(self)
+    }
+}
+
+impl<A, B, C, S, T, U> AfterInflow<A, B, S, T> for Transducer<B, C, U>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    C: Item + ?Sized,
+    T: Transduce<A, B>,
+    U: Transduce<B, C>,
+{
+    type Whole = Inflow<A, C, S, Chain<T, U, B>>;
+
+    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
+        Inflow { supply: source.supply, stages: source.stages >> self }
+    }
+}
+
+impl<A, B, S, T, I> AfterInflow<A, B, S, T> for Iteratee<B, I>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    T: Transduce<A, B>,
+    I: Consume<B>,
+{
+    type Whole = FlowProgram<A, S, Chain<T, I, B>>;
+
+    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
+        FlowProgram { supply: source.supply, iteratee: source.stages >> self }
+    }
+}
+
+impl<A, B, C, S, T, U, W> AfterInflow<A, B, S, T> for Outflow<B, C, U, W>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    C: Item + ?Sized,
+    T: Transduce<A, B>,
+    U: Transduce<B, C>,
+{
+    type Whole = Pouring<A, C, S, Chain<T, U, B>, W>;
+
+    fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
+        Pouring { supply: source.supply, stages: source.stages >> self.stages, accept: self.accept }
+    }
+}
+
+impl<A, B, C, T, U, W> AfterTransducer<A, B, T> for Outflow<B, C, U, W>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    C: Item + ?Sized,
+    T: Transduce<A, B>,
+    U: Transduce<B, C>,
+{
+    type Whole = Outflow<A, C, Chain<T, U, B>, W>;
+
+    fn after(self, transducer: Transducer<A, B, T>) -> Self::Whole {
+        Outflow { stages: transducer >> self.stages, accept: self.accept }
+    }
+}
+
+impl<B, C, G, U, W> AfterGenerator<B, G> for Outflow<B, C, U, W>
+where
+    B: Item<Store: Send> + ?Sized,
+    C: Item + ?Sized,
+    G: Generate<B> + Send,
+    U: Transduce<B, C>,
+{
+    type Whole = Pouring<B, C, FromGenerator<B, G>, Chain<Unchanged, U, B>, W>;
+
+    fn after(self, generator: Generator<B, G>) -> Self::Whole {
+        made(generator) >> self
+    }
+}
+
+/// A pipeline from a source to an iteratee.
+#[must_use = "a pipeline does nothing until it is run"]
+pub struct FlowProgram<A: ?Sized, S, I> {
+    supply: S,
+    iteratee: Iteratee<A, I>,
+}
+
+impl<A: Item + ?Sized, S: Supply<A>, I: Consume<A>> FlowProgram<A, S, I> {
+    /// Runs the pipeline to the end of its source, or until its consumer is finished. Returns the
+    /// result of the consumer.
+    ///
+    /// # Errors
+    /// The failure of the source, or of the first stage that fails.
+    ///
+    /// # Cancellation
+    /// All stages are dropped. The source is dropped, and not waited for.
+    pub async fn run(self) -> Result<I::Result, StageFailure> {
+        let FlowProgram { mut supply, iteratee } = self;
+        let mut fed = iteratee.feed();
+        let over = loop {
+            match supply.next().await {
+                Ok(Some(chunk)) if fed.put_chunk(chunk).is_continue() => {}
+                Ok(_) => break Ok(()),
+                Err(failure) => break Err(failure),
+            }
+        };
+        supply.close().await;
+        over?;
+        fed.try_end()
+    }
+}
+
+impl<A: ?Sized, S, I> fmt::Debug for FlowProgram<A, S, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FlowProgram from {}", std::any::type_name::<A>())
+    }
+}
+
+/// A pipeline from a source to a target.
+#[must_use = "a pipeline does nothing until it is run"]
+pub struct Pouring<A: ?Sized, B: ?Sized, S, T, W> {
+    supply: S,
+    stages: Transducer<A, B, T>,
+    accept: W,
+}
+
+impl<A, B, S, T, W> Pouring<A, B, S, T, W>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    S: Supply<A>,
+    T: Transduce<A, B>,
+    W: Accept<B>,
+{
+    /// Runs the pipeline to the end of its source, or until its target wants no more.
+    ///
+    /// # Errors
+    /// The failure of the source, of the target, or of the first stage that fails. The target then
+    /// has what came before the failure.
+    ///
+    /// # Cancellation
+    /// All stages are dropped, and the items that the target has not taken. The source is dropped,
+    /// and not waited for.
+    pub async fn run(self) -> Result<(), StageFailure> {
+        let Pouring { supply, stages, mut accept } = self;
+        let mut upstream = Upstream::new(supply, stages.into_stage());
+        let mut items = B::Store::default();
+        let over = loop {
+            let more = upstream.fill(&mut items).await;
+            // What came before a failure goes to the target too.
+            let taken = accept.put(&mut items).await;
+            items.clear();
+            match (more, taken) {
+                (Ok(true), Ok(ControlFlow::Continue(()))) => {}
+                (Err(failure), _) | (Ok(_), Err(failure)) => break Err(failure),
+                (Ok(_), Ok(_)) => break Ok(()),
+            }
+        };
+        upstream.close().await;
+        over?;
+        accept.finish().await
+    }
+}
+
+impl<A: ?Sized, B: ?Sized, S, T, W> fmt::Debug for Pouring<A, B, S, T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pouring {} to {}", std::any::type_name::<A>(), std::any::type_name::<B>())
+    }
+}
+
+/// A supply and the stages after it, for a thread that wants what they yield.
+pub(crate) struct Upstream<A: ?Sized, B: ?Sized, S, T> {
+    supply: S,
+    stage: T,
+    over: bool,
+    items: PhantomData<fn(&A, &B)>,
+}
+
+impl<A, B, S, T> Upstream<A, B, S, T>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    S: Supply<A>,
+    T: Transduce<A, B>,
+{
+    pub(crate) fn new(supply: S, stage: T) -> Self {
+        Upstream { supply, stage, over: false, items: PhantomData }
+    }
+
+    /// Puts items into `store`, at least one if there are any, and says whether there may be more.
+    ///
+    /// What a chunk yields is given before the next one is waited for. So no item waits because the
+    /// source is slow.
+    pub(crate) async fn fill(&mut self, store: &mut B::Store) -> Result<bool, StageFailure> {
+        while !self.over {
+            let flow = match self.supply.next().await {
+                Ok(Some(chunk)) => self.stage.put_chunk(chunk, &mut KeepItems(&mut *store)),
+                Ok(None) => {
+                    self.over = true;
+                    self.stage.end(&mut KeepItems(&mut *store))
+                }
+                Err(failure) => {
+                    self.over = true;
+                    return Err(failure);
+                }
+            };
+            if flow.is_break() {
+                self.over = true;
+            }
+            if self.over
+                && let Some(failure) = self.stage.failure()
+            {
+                return Err(failure.clone());
+            }
+            if store.count() > 0 {
+                break;
+            }
+        }
+        Ok(!self.over)
+    }
+
+    pub(crate) async fn close(self) {
+        self.supply.close().await;
+    }
+}
+
+/// The downstream side that keeps all items.
+pub(crate) struct KeepItems<'a, C>(pub(crate) &'a mut C);
+
+impl<A: Item + ?Sized, C: Store<A>> Sink<A> for KeepItems<'_, C> {
+    const CHUNKS: bool = true;
+
+    #[inline]
+    fn put(&mut self, item: &A) -> Flow {
+        self.0.keep(item);
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        self.0.keep_all(chunk);
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,198 @@
+//! Sources and targets: what comes through, what fails where, and what is closed when.
+
+use proptest::prelude::{ProptestConfig, Strategy, prop, prop_assert_eq, proptest};
+use selvedge_core::{round_robin_with, spawn_local};
+use selvedge_coroutine::pipeline::*;
+use selvedge_flow as flow;
+use selvedge_io::net::UnixStream;
+use selvedge_io::process::Command;
+use selvedge_io::{EventLoop, pipe, time};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// A name for a file that no other test has.
+fn place(name: &str) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("flow-{}-{count}-{name}", std::process::id()))
+}
+
+fn run<F: Future + 'static>(main: F) -> F::Output {
+    round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap()
+}
+
+#[test]
+fn a_file_goes_through_stages_into_a_file() {
+    let (from, to) = (place("from"), place("to"));
+    let text: Vec<u8> = (0..100_000u32).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
+    std::fs::write(&from, &text).unwrap();
+    let (source, target) = (from.clone(), to.clone());
+    run(async move {
+        let sevens = group_by(whole_line()) >> select(any(substring(b"77"))) >> concatenate();
+        (flow::file(&source) >> sevens >> flow::ahead(2) >> flow::create(&target)).run().await.unwrap();
+    });
+    let slow: Vec<u8> = text
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| line.windows(2).any(|pair| pair == b"77"))
+        .flatten()
+        .copied()
+        .collect();
+    assert_eq!(std::fs::read(&to).unwrap(), slow);
+    std::fs::remove_file(from).unwrap();
+    std::fs::remove_file(to).unwrap();
+}
+
+#[test]
+fn an_empty_file_is_made_of_nothing() {
+    let to = place("empty");
+    let target = to.clone();
+    run(async move { (from_chunks([""; 0]) >> flow::create(&target)).run().await.unwrap() });
+    assert_eq!(std::fs::read(&to).unwrap(), b"");
+    std::fs::remove_file(to).unwrap();
+}
+
+#[test]
+fn a_file_that_is_not_there_fails_with_its_path() {
+    let failed =
+        run(async { (flow::file("/no/such/file") >> flow::ahead(1) >> count()).run().await.unwrap_err() });
+    assert_eq!((failed.stage(), failed.offset()), ("file", 0));
+    assert!(failed.to_string().contains("/no/such/file"), "{failed}");
+}
+
+#[test]
+fn what_came_before_a_failure_is_written() {
+    let to = place("before");
+    let path = to.clone();
+    let failed = run(async move {
+        let records = from_chunks(["a,b\nc,\"d\"\n", "e,f\"g\nh,i\n"]) >> csv::records(b',');
+        (records >> csv::encode(b';') >> flow::create(&path)).run().await.unwrap_err()
+    });
+    assert_eq!((failed.stage(), failed.item(), failed.offset()), ("csv::records", 3, 13));
+    assert_eq!(std::fs::read(&to).unwrap(), b"a;b\nc;d\n");
+    std::fs::remove_file(to).unwrap();
+}
+
+#[test]
+fn a_slow_socket_keeps_no_item_back() {
+    run(async {
+        let (here, there) = UnixStream::pair().unwrap();
+        let (back, answers) = UnixStream::pair().unwrap();
+        let upper = lift121(|c: &u8| c.to_ascii_uppercase());
+        let running = spawn_local((flow::read(here) >> flow::ahead(4) >> upper >> flow::write(back)).run());
+        let mut answer = [0; 4];
+        for word in [b"warp", b"weft"] {
+            there.write_all(word).await.unwrap();
+            // The answer comes while the source waits for more.
+            answers.read_exact(&mut answer).await.unwrap();
+            assert_eq!(answer.to_vec(), word.to_ascii_uppercase());
+        }
+        drop(there);
+        running.await.unwrap().unwrap();
+        // The end is told too.
+        assert_eq!(answers.read(&mut answer).await.unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_reader_that_is_gone_stops_the_pipeline() {
+    run(async {
+        let (sender, receiver) = pipe::pipe().unwrap();
+        let endless = from_fn(4096, |block: &mut [u8]| {
+            block.fill(b'x');
+            4096
+        });
+        let running = spawn_local((endless >> flow::ahead(1) >> flow::write(sender)).run());
+        let mut some = [0; 100];
+        receiver.read(&mut some).await.unwrap();
+        drop(receiver);
+        running.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_process_in_the_middle_reads_and_writes_at_once() {
+    let bytes = run(async {
+        // More than the pipes hold, so that a cat that is not read would block the writer.
+        let much = from_fn(1 << 16, {
+            let mut left = 32;
+            move |block: &mut [u8]| {
+                left -= 1;
+                block.fill(b'y');
+                if left >= 0 { block.len() } else { 0 }
+            }
+        });
+        (much >> flow::through(Command::new("cat")) >> count()).run().await.unwrap()
+    });
+    assert_eq!(bytes, 32 << 16);
+}
+
+#[test]
+fn a_process_that_fails_is_told_and_one_that_is_not_wanted_is_killed() {
+    run(async {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", "echo warp; exit 3"]);
+        let failed = (flow::command(sh) >> collect()).run().await.unwrap_err();
+        assert_eq!(failed.to_string(), "command: item 6, offset 5: exit status: 3");
+        // `yes` writes without end, and sleeps for ever if its killer does not come.
+        let first = (flow::command(Command::new("yes")) >> group_by(line()) >> take(2) >> count()).run();
+        let first = time::timeout(Duration::from_secs(60), first).await.unwrap();
+        assert_eq!(first.unwrap(), 2);
+        let through = from_chunks(["warp"]) >> flow::through(Command::new("false")) >> count();
+        assert_eq!(through.run().await.unwrap_err().stage(), "command");
+        let missing = (flow::command(Command::new("no-such-program")) >> count()).run().await;
+        assert!(missing.unwrap_err().to_string().contains("no-such-program"));
+    });
+}
+
+#[test]
+fn a_failure_upstream_of_a_process_is_told() {
+    let failed = run(async {
+        let fails = try_lift121(|c: &u8| if *c == b'!' { Err("a mark") } else { Ok(*c) });
+        (from_chunks(["warp!"]) >> fails >> flow::through(Command::new("cat")) >> collect()).run().await
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "try_lift121: item 5, offset 4: a mark");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn streams_and_readers_are_what_the_stages_yield(items in prop::collection::vec(any_byte(), 0..3000), most in 1..400usize) {
+        let cut: Vec<Vec<u8>> = items.chunks(most).map(<[u8]>::to_vec).collect();
+        let stages = || lift121(|n: &u8| n.wrapping_add(1)) >> filter(|n: &u8| !n.is_multiple_of(3));
+        let slow = (from_chunks(cut.clone()) >> stages()).collect();
+        let stream = (flow::made(from_chunks(cut.clone())) >> stages()).into_stream();
+        let (again, read) = futures::executor::block_on(async {
+            let collected = (flow::stream(stream) >> lift121(|item: &Result<u8, StageFailure>| item.clone().unwrap()) >> collect()).run().await;
+            let reader = (flow::made(from_chunks(cut)) >> stages()).into_read();
+            let read = (flow::async_read(reader) >> collect()).run().await;
+            (collected.unwrap(), read.unwrap())
+        });
+        prop_assert_eq!(&again, &slow);
+        prop_assert_eq!(&read, &slow);
+    }
+}
+
+fn any_byte() -> impl Strategy<Value = u8> {
+    0..=255u8
+}
+
+#[test]
+fn a_failure_comes_out_of_a_stream_and_of_a_reader() {
+    use futures::{AsyncReadExt, StreamExt};
+    let fails =
+        || from_chunks(["ab!c"]) >> try_lift121(|c: &u8| if *c == b'!' { Err("a mark") } else { Ok(*c) });
+    futures::executor::block_on(async {
+        let items: Vec<_> = flow::made(fails()).into_stream().collect().await;
+        assert_eq!(items.len(), 3);
+        assert_eq!(items[1].as_ref().unwrap(), &b'b');
+        assert_eq!(items[2].as_ref().unwrap_err().item(), 3);
+        let mut read = Vec::new();
+        let error = flow::made(fails()).into_read().read_to_end(&mut read).await.unwrap_err();
+        assert_eq!(
+            (&read[..], error.to_string().as_str()),
+            (&b"ab"[..], "try_lift121: item 3, offset 2: a mark")
+        );
+    });
+}

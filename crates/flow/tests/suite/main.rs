@@ -1,0 +1,10 @@
+//! The tests of this crate in one program, because linking is what takes long.
+
+#[path = "../../../sched/tests/naps/mod.rs"]
+mod naps;
+#[macro_use]
+#[path = "../../../sched/tests/schedulers/mod.rs"]
+mod schedulers;
+
+mod ends;
+mod places;

@@ -1,0 +1,84 @@
+//! How the body of a transaction ends without a value: [`Stop`] and [`Abort`].
+
+use std::fmt;
+
+/// The result of an operation in a transaction. The body hands the error on with `?`.
+pub type Tried<T> = Result<T, Stop>;
+
+/// The attempt ends without effect: the transaction retries, or another one was in its way.
+///
+/// A body hands it on. A body that drops a [retry](Tx::retry) goes on as if it had not retried. A
+/// body that drops a conflict and returns a value is run again all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "the body of a transaction hands it on"]
+pub struct Stop(pub(crate) StopReason);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopReason {
+    Retry,
+    Conflict,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            StopReason::Retry => "the transaction waits for a variable to change",
+            StopReason::Conflict => "another transaction was in the way",
+        })
+    }
+}
+
+impl std::error::Error for Stop {}
+
+/// The end of a body that may give up with an error: see [`try_atomically`](crate::try_atomically).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abort<X> {
+    /// The attempt ends, as in every transaction.
+    Stop(Stop),
+    /// The transaction is given up with this error, and has no effect.
+    Error(X),
+}
+
+impl<X> From<Stop> for Abort<X> {
+    fn from(stop: Stop) -> Abort<X> {
+        Abort::Stop(stop)
+    }
+}
+
+impl<X: fmt::Display> fmt::Display for Abort<X> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Abort::Stop(stop) => stop.fmt(f),
+            Abort::Error(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<X: std::error::Error> std::error::Error for Abort<X> {}
+
+/// What a branch of [`Tx::or_else`] may end with: [`Stop`] or [`Abort`].
+pub trait Ending: sealed::Ending {}
+
+pub(crate) mod sealed {
+    #[expect(unnameable_types, reason = "the two errors of bodies are the only ones")]
+    pub trait Ending {
+        /// Whether it is a retry.
+        fn is_retry(&self) -> bool;
+    }
+}
+
+impl Ending for Stop {}
+
+impl sealed::Ending for Stop {
+    fn is_retry(&self) -> bool {
+        self.0 == StopReason::Retry
+    }
+}
+
+impl<X> Ending for Abort<X> {}
+
+impl<X> sealed::Ending for Abort<X> {
+    fn is_retry(&self) -> bool {
+        matches!(self, Abort::Stop(stop) if stop.is_retry())
+    }
+}

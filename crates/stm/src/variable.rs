@@ -1,0 +1,207 @@
+//! What the handles of a variable share: [`Inner`], with its word, its value and its list of
+//! waiters.
+//!
+//! # The word of a variable
+//! ```text
+//!    63         LOCKED: a commit is about to write the value, or has written it
+//!    62         WAITERS: transactions are registered in the list of the variable
+//!    61 .. 0    the version: the stamp of the commit that wrote the value
+//! ```
+//! Only a commit sets `LOCKED`, and only that commit changes the word until it has unlocked it.
+//! `WAITERS` is set by a transaction that registers (`wait.rs`), under the lock of the list and
+//! only in an unlocked word. It is cleared by the commit that unlocks the word with a new version,
+//! and by a registration that leaves an empty list behind.
+//!
+//! A word is thus a plain version if it is below `WAITERS`. A read compares a word with the stamp
+//! of its transaction once, and learns that the variable is neither locked nor waited for nor
+//! newer.
+
+use crate::names;
+use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::session::{self, Free, Garbage};
+use crate::wait::Waiters;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+pub(crate) const LOCKED: u64 = 1 << 63;
+pub(crate) const WAITERS: u64 = 1 << 62;
+
+/// The version in a word.
+#[inline(always)]
+pub(crate) fn version(word: u64) -> u64 {
+    word & (WAITERS - 1)
+}
+
+/// What the handles of a variable share.
+pub(crate) struct Inner {
+    pub(crate) word: AtomicU64,
+    /// A node, or the bits of a word.
+    pub(crate) value: AtomicPtr<()>,
+    /// The number of handles and of registrations.
+    handles: AtomicUsize,
+    pub(crate) waiters: Mutex<Option<Box<Waiters>>>,
+    pub(crate) kind: &'static VarKind,
+}
+
+/// What the variables of one type have in common. A variable with a name is of another kind than
+/// one without, so a name costs the other variables nothing.
+pub(crate) struct VarKind {
+    /// Frees a variable of this kind, with its value.
+    free: Free,
+    /// The name of the value's type.
+    pub(crate) type_name: fn() -> &'static str,
+    pub(crate) is_named: bool,
+}
+
+impl VarKind {
+    /// A kind without names.
+    pub(crate) const fn plain(free: Free, type_name: fn() -> &'static str) -> VarKind {
+        VarKind { free, type_name, is_named: false }
+    }
+
+    /// A kind with names. `free` makes `names.rs` forget the variable.
+    pub(crate) const fn named(free: Free, type_name: fn() -> &'static str) -> VarKind {
+        VarKind { free, type_name, is_named: true }
+    }
+}
+
+/// A reference to a variable that is alive for `'a`. Its pointer may also free the variable, which
+/// a pointer made of a plain reference may not.
+#[derive(Clone, Copy)]
+pub(crate) struct Borrowed<'a>(NonNull<Inner>, PhantomData<&'a Inner>);
+
+impl Borrowed<'_> {
+    /// # Safety
+    /// The pointer is to the whole allocation of the variable, which is not freed during the
+    /// lifetime.
+    #[inline(always)]
+    pub(crate) unsafe fn new(inner: NonNull<Inner>) -> Self {
+        Borrowed(inner, PhantomData)
+    }
+
+    #[inline(always)]
+    pub(crate) fn pointer(self) -> NonNull<Inner> {
+        self.0
+    }
+}
+
+impl Deref for Borrowed<'_> {
+    type Target = Inner;
+
+    #[inline(always)]
+    fn deref(&self) -> &Inner {
+        // SAFETY: the contract of `new`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Inner {
+    /// With one handle.
+    pub(crate) fn new(value: *mut (), kind: &'static VarKind) -> Inner {
+        Inner {
+            word: AtomicU64::new(0),
+            value: AtomicPtr::new(value),
+            handles: AtomicUsize::new(1),
+            waiters: Mutex::new(None),
+            kind,
+        }
+    }
+
+    pub(crate) fn alone(value: *mut (), kind: &'static VarKind) -> NonNull<Inner> {
+        NonNull::from(Box::leak(Box::new(Inner::new(value, kind))))
+    }
+
+    /// As `alone`, with a kind that has names.
+    pub(crate) fn named(value: *mut (), kind: &'static VarKind, name: Arc<str>) -> NonNull<Inner> {
+        let inner = Inner::alone(value, kind);
+        names::give(inner, name);
+        inner
+    }
+
+    /// Adds a handle, if there is one still.
+    pub(crate) fn hold(&self) -> bool {
+        let more = |handles: usize| (handles != 0).then_some(handles + 1);
+        self.handles.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Drops a handle, and retires the variable with the last one.
+    ///
+    /// # Safety
+    /// The caller owns a handle, which ends here.
+    pub(crate) unsafe fn release(inner: NonNull<Inner>) {
+        // SAFETY: the caller's handle keeps the variable alive.
+        let free = unsafe { inner.as_ref() }.kind.free;
+        // SAFETY: as above. From here on, another OS thread may drop the last handle and free the
+        // variable.
+        let before = unsafe { inner.as_ref() }.handles.fetch_sub(1, Ordering::AcqRel);
+        if before == 1 {
+            // SAFETY: that was the last handle, so a transaction that begins from now on cannot
+            // reach the variable: it is freed when those that run have ended. `free` belongs to the
+            // kind that the constructor of `TVar`, `TWord` or `Cells` has chosen for the variable's
+            // type.
+            retire(unsafe { Garbage::new(inner.as_ptr().cast(), free) });
+        }
+    }
+
+    /// Drops a handle, and tells whether it was the last one. Retires nothing.
+    ///
+    /// # Safety
+    /// The caller owns a handle, which ends here.
+    #[inline]
+    pub(crate) unsafe fn let_go(&self) -> bool {
+        // A registration begins while its session is pinned. So a caller that is the destructor of
+        // retired memory sees each registration, and finds its own handle alone if there is none.
+        self.handles.load(Ordering::Acquire) == 1 || self.handles.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+/// Retires an object that a transaction which begins from now on cannot reach.
+pub(crate) fn retire(garbage: Garbage) {
+    let mut session = session::take();
+    session.unlinked.push(garbage);
+    session::put(session);
+}
+
+/// What a handle stands for: a value, and an engine of which there is none.
+pub(crate) type Owns<T, E> = (T, fn() -> E);
+
+/// What the handles `TVar` and `TWord` have in common.
+macro_rules! handle {
+    ($name:ident, $($bound:tt)*) => {
+        impl<T: $($bound)*, E: Engine> $name<T, E> {
+            /// The name of the variable, if it was given one.
+            pub fn name(&self) -> Option<Arc<str>> {
+                names::of(&self.inner())
+            }
+        }
+
+        impl<T: $($bound)*, E: Engine> Clone for $name<T, E> {
+            /// Another handle to the same variable.
+            fn clone(&self) -> Self {
+                let held = self.inner().hold();
+                debug_assert!(held, "a handle is counted");
+                $name { inner: self.inner, _value: PhantomData }
+            }
+        }
+
+        impl<T: $($bound)*, E: Engine> Drop for $name<T, E> {
+            fn drop(&mut self) {
+                // SAFETY: this handle was counted by `with_engine` or `clone`, and ends here.
+                unsafe { Inner::release(self.inner) };
+            }
+        }
+
+        /// Whether both are handles to the same variable.
+        impl<T: $($bound)*, E: Engine> PartialEq for $name<T, E> {
+            fn eq(&self, other: &Self) -> bool {
+                self.inner == other.inner
+            }
+        }
+
+        impl<T: $($bound)*, E: Engine> Eq for $name<T, E> {}
+    };
+}
+
+pub(crate) use handle;

@@ -1,0 +1,207 @@
+//! Builds by a build runner that is a process of its own: `selvedge-make`, ninja, samurai or make.
+//!
+//! Each run makes its project first, which no clock sees.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use selvedge_make::log::hash::of_command;
+
+use super::fault;
+use crate::peers::target_directory;
+
+/// The build runners, by the numbers that a figure gives.
+pub(crate) const RUNNERS: [&str; 4] = ["selvedge-make", "ninja", "samu", "make"];
+/// make reads another manifest.
+const MAKE: u64 = 3;
+
+/// The inputs that no edge makes.
+const SOURCES: u64 = 100;
+
+/// A project in a directory of its own, for one build runner.
+struct Tree {
+    directory: PathBuf,
+    runner: u64,
+}
+
+impl Tree {
+    fn new(name: &str, runner: u64) -> Tree {
+        let name = format!("make-figure-{name}-{}", RUNNERS[runner as usize]);
+        let directory = target_directory().join(name);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(directory.join("o")).expect("the target directory can be written");
+        Tree { directory, runner }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.directory.join(name), text).expect("the target directory can be written");
+    }
+
+    /// Makes a file that was last written so many seconds ago.
+    fn touch(&self, name: &str, seconds: u64) {
+        let file = File::create(self.directory.join(name)).expect("the target directory can be written");
+        let then = SystemTime::now() - Duration::from_secs(seconds);
+        file.set_modified(then).expect("a file's owner sets its time");
+    }
+
+    /// Writes the manifest: outputs with their inputs, and one command for all, which has `$out`.
+    fn manifest(&self, command: &str, edges: &[(String, String)]) {
+        let mut text = String::new();
+        let written = if self.runner == MAKE {
+            let all: Vec<_> = edges.iter().map(|(output, _)| &output[..]).collect();
+            let command = command.replace("$out", "$@").replace("$in", "$^");
+            writeln!(text, "all: {}", all.join(" ")).and_then(|()| {
+                edges
+                    .iter()
+                    .try_for_each(|(output, inputs)| writeln!(text, "{output}: {inputs}\n\t{command}"))
+            })
+        } else {
+            writeln!(text, "rule r\n  command = {command}").and_then(|()| {
+                edges.iter().try_for_each(|(output, inputs)| writeln!(text, "build {output}: r {inputs}"))
+            })
+        };
+        written.expect("a string takes all");
+        self.write(if self.runner == MAKE { "Makefile" } else { "build.ninja" }, &text);
+    }
+
+    /// Runs the build runner, and returns how many commands it says it has run, and the time on the
+    /// wall's clock and of the CPUs.
+    fn build(&self, arguments: &[&str]) -> (u64, Duration, Duration) {
+        let name = RUNNERS[self.runner as usize];
+        let ours = target_directory().join("release").join(name);
+        let program = if ours.is_file() { ours } else { PathBuf::from(name) };
+        let (before, began) = (cpu_of_children(), Instant::now());
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&self.directory).stderr(Stdio::inherit()).env_remove("MAKEFLAGS");
+        let output = command.output().expect("the figure has looked for the program");
+        let (wall, cpu) = (began.elapsed(), cpu_of_children() - before);
+        assert!(output.status.success(), "{name} failed: {}", String::from_utf8_lossy(&output.stdout));
+        // make shows the command, the others a count and the command.
+        let is_command =
+            |line: &&str| line.starts_with('[') || (self.runner == MAKE && !line.starts_with("make"));
+        let commands = String::from_utf8_lossy(&output.stdout).lines().filter(is_command).count();
+        (commands as u64, wall, cpu)
+    }
+}
+
+fn cpu_of_children() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("Linux has it");
+    let time = |time: nix::sys::time::TimeVal| {
+        Duration::from_micros((time.tv_sec() * 1_000_000 + time.tv_usec()).unsigned_abs())
+    };
+    time(usage.user_time()) + time(usage.system_time())
+}
+
+fn print(commands: u64, wall: Duration, cpu: Duration) {
+    println!("commands {commands}");
+    println!("wall_ms {:.4}", wall.as_secs_f64() * 1e3);
+    println!("cpu_ms {:.4}", cpu.as_secs_f64() * 1e3);
+}
+
+fn output(edge: u64) -> String {
+    format!("o/f{edge}.o")
+}
+
+/// A graph of `n` edges, each but the first hundred with two inputs that other edges make.
+fn edges(n: u64) -> Vec<(String, String)> {
+    let inputs = |edge: u64| match edge.checked_sub(SOURCES) {
+        None => format!("s{edge}"),
+        Some(before) => format!("{} {}", output(edge * 7 / 11), output(before)),
+    };
+    (0..n).map(|edge| (output(edge), inputs(edge))).collect()
+}
+
+/// A build of `n` edges with nothing to do.
+pub(super) fn null(runner: u64, n: u64) {
+    let tree = Tree::new("null", runner);
+    tree.manifest("touch $out", &edges(n));
+    (0..SOURCES).for_each(|source| tree.touch(&format!("s{source}"), 200));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
+    let mut log = "# ninja log v5\n".to_string();
+    for edge in 0..n {
+        let output = output(edge);
+        // All outputs have been made, except that one has not in a run that is to be wrong.
+        if edge < n - fault() {
+            tree.touch(&output, 100);
+            let hash = of_command(5, format!("touch {output}").as_bytes());
+            writeln!(log, "0\t1\t{}\t{output}\t{hash:x}", now.as_nanos()).expect("a string takes all");
+        }
+    }
+    if runner != MAKE {
+        tree.write(".ninja_log", &log);
+    }
+    let (commands, wall, cpu) = tree.build(if runner == MAKE { &["-j2"] } else { &[] });
+    print(commands, wall, cpu);
+}
+
+/// A build of `n` edges that shows its commands and runs none.
+pub(super) fn dry(runner: u64, n: u64) {
+    let tree = Tree::new("dry", runner);
+    tree.manifest("touch $out", &edges(n + fault()));
+    (0..SOURCES).for_each(|source| tree.touch(&format!("s{source}"), 200));
+    let (commands, wall, cpu) = tree.build(&["-n"]);
+    print(commands, wall, cpu);
+}
+
+/// A build of `n` commands that do nothing: each is another program, or a word that only the shell
+/// knows.
+pub(super) fn commands(runner: u64, n: u64, shell: bool) {
+    let tree = Tree::new("commands", runner);
+    let command = if shell { ": $out && true" } else { "/bin/true $out" };
+    let edges: Vec<_> = (0..n + fault()).map(|edge| (output(edge), String::new())).collect();
+    tree.manifest(command, &edges);
+    let (commands, wall, cpu) = tree.build(&["-j2"]);
+    print(commands, wall, cpu);
+}
+
+/// How long one module compiles, in steps of the function [`compile`].
+const STEPS: u64 = 60_000_000;
+
+/// The module graph of a program with so many modules: each imports some of those before it, as the
+/// modules of the paper's programs do. Two modules are independent.
+fn modules(count: u64) -> Vec<(String, String)> {
+    let imports = |module: u64| -> Vec<String> {
+        if count == 2 {
+            return Vec::new();
+        }
+        // Three to a layer; each imports two of the layer above.
+        let above = (module / 3).checked_sub(1).map(|layer| layer * 3);
+        above.map_or(Vec::new(), |first| vec![output(first + module % 3), output(first + (module + 1) % 3)])
+    };
+    (0..count).map(|module| (output(module), imports(module).join(" "))).collect()
+}
+
+/// Compiles a program of so many modules with one command at a time, and with two.
+pub(super) fn speed_up(runner: u64, count: u64, percent: u64) {
+    let compiler = std::env::current_exe().expect("the running executable has a path");
+    let compiler = format!("{} child make-compile {} $out $in", compiler.display(), STEPS / 100 * percent);
+    let run = |jobs: &str| {
+        let tree = Tree::new("modules", runner);
+        tree.manifest(&compiler, &modules(count + fault()));
+        tree.build(&[jobs])
+    };
+    let (alone, one, _) = run("-j1");
+    let (together, two, _) = run("-j2");
+    assert_eq!(alone, together, "both builds run the same commands");
+    println!("commands {together}");
+    println!("speed_up {:.4}", one.as_secs_f64() / two.as_secs_f64());
+}
+
+/// Stands for a compiler: reads the interfaces of the modules that it imports, computes for so many
+/// steps, and writes its own interface.
+pub(super) fn compile(steps: u64, output: &str, imports: &[String]) -> std::io::Result<()> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for import in imports {
+        state ^= fs::read(import)?.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    }
+    for _ in 0..steps {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    fs::write(Path::new(output), state.to_string())
+}
