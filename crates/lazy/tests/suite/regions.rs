@@ -58,7 +58,7 @@ fn a_panic_leaves_the_thunk_as_it_was<E: ThunkEntry>() {
 
 #[test]
 fn each_engine_evaluates_lists_and_trees() {
-    Region::<Unsynchronised>::with(|region| lists_and_trees(region));
+    Region::<Unsynchronised>::with(lists_and_trees);
     lists_and_trees(&Region::<LockFree>::new());
     lists_and_trees(&Region::<Grey>::new());
     lists_and_trees(&Region::<OneCas>::new());
