@@ -573,13 +573,15 @@ impl<'g> StepContext<'g> {
         if let Some((runs, _)) = self.counts.borrow_mut().get_mut(entry.number) {
             *runs += 1;
         }
-        if matches!(end, Ok(Ok(()))) && self.flags.get() & (MISSED | FAILED) == 0 {
-            if entry.free.is_some() && !entry.takes_word || !self.claims.borrow().is_empty() {
-                self.end_with_drops(entry, word);
+        match end {
+            Ok(Ok(())) if self.flags.get() & (MISSED | FAILED) == 0 => {
+                if entry.free.is_some() && !entry.takes_word || !self.claims.borrow().is_empty() {
+                    self.end_with_drops(entry, word);
+                }
+                None
             }
-            return None;
+            end => self.end_badly(entry, end),
         }
-        self.end_badly(entry, end)
     }
 
     /// Frees the tag of an instance that has ended, and returns its claims. Both may run

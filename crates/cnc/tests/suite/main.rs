@@ -3,5 +3,6 @@
 #![allow(missing_docs)]
 
 mod errors;
+mod random_graphs;
 mod results;
 mod schedulers;
