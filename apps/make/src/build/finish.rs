@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 use selvedge_io::signal::Signal;
 
 use super::command::Running;
-use super::runner::{Ended, Runner};
+use super::runner::{Ended, Runner, passed_on, send};
 use crate::evaluate::Circle;
 use crate::graph::{CONSOLE, EdgeId, NodeId, names};
 use crate::log::build_log::Entry;
@@ -150,6 +150,10 @@ impl Runner {
         // reach it.
         if !order.console {
             self.running.borrow_mut().insert(edge, running.id());
+            // A signal that came while the command started did not reach it.
+            if let Some(signal) = self.interrupted.get() {
+                send(running.id(), passed_on(signal));
+            }
         }
         let ended = running.end().await;
         self.running.borrow_mut().remove(&edge);

@@ -142,16 +142,21 @@ async fn obey(runner: Rc<Runner>, mut signals: selvedge_io::signal::Signals) {
         let again = runner.interrupted.replace(Some(signal)).is_some();
         let signal = if again { rustix::process::Signal::KILL } else { passed_on(signal) };
         for process in runner.running.borrow().values() {
-            let process = i32::try_from(*process).ok().and_then(rustix::process::Pid::from_raw);
-            if let Some(process) = process {
-                // The command may have ended already.
-                let _ = rustix::process::kill_process_group(process, signal);
-            }
+            send(*process, signal);
         }
     }
 }
 
-fn passed_on(signal: Signal) -> rustix::process::Signal {
+/// Sends a signal to the process group of a command.
+pub(super) fn send(process: u32, signal: rustix::process::Signal) {
+    if let Some(group) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw) {
+        // The command may have ended already.
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
+/// The signal as commands get it.
+pub(super) fn passed_on(signal: Signal) -> rustix::process::Signal {
     rustix::process::Signal::from_named_raw(signal.as_raw()).unwrap_or(rustix::process::Signal::TERM)
 }
 
