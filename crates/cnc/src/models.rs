@@ -138,6 +138,8 @@ pub fn workers_end_together(workers: usize, first: &[u32]) {
                         circle.surplus(me);
                     }
                 }
+                // No worker ends before the last item was run.
+                assert_eq!(ran.load(Ordering::Relaxed), expected as usize);
             };
             thread::spawn(work)
         })
