@@ -15,6 +15,7 @@ mod disk;
 mod echo;
 mod effort;
 mod instructions;
+mod lazy;
 mod machine;
 mod make;
 mod measure;
@@ -132,6 +133,18 @@ const FIGURES: &[Figure] = &[
         about: "the STAMP programs over transactions of ours and of GHC",
         measure: stamp::stamp,
     },
+    Figure {
+        name: "lazy-force",
+        about: "the first force of a lazy value, and the next",
+        measure: lazy::force,
+    },
+    Figure { name: "lazy-suite", about: "lazy programs under each engine", measure: lazy::suite },
+    Figure {
+        name: "lazy-conflicts",
+        about: "duplicated evaluations with two threads",
+        measure: lazy::conflicts,
+    },
+    Figure { name: "spark", about: "fib(30) with joins", measure: lazy::spark },
     Figure {
         name: "make-speedup",
         about: "module graphs built by two commands at a time against one",

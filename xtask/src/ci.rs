@@ -55,6 +55,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri compat", |ci| ci.miri(COMPAT_UNDER_MIRI)),
     ("miri schedulers", |ci| ci.miri(SCHEDULERS_UNDER_MIRI)),
     ("miri stm", |ci| ci.miri(STM_UNDER_MIRI)),
+    ("miri lazy", |ci| ci.miri(&["--package", "selvedge-lazy", "--test", "suite"])),
     ("miri cnc", |ci| ci.miri(&["--package", "selvedge-cnc", "--test", "suite"])),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
@@ -69,7 +70,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
 
 /// Packages with protocols that loom checks, in tests with names that begin with `loom_`.
 const UNDER_LOOM: &[&str] =
-    &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm", "selvedge-cnc"];
+    &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm", "selvedge-lazy", "selvedge-cnc"];
 
 /// Those tests of `stm` in which memory is freed while others may read it, under the default
 /// engine. The other engines free it by the same code.

@@ -103,7 +103,7 @@ pub use alarm::SleepHandle;
 pub use alarm::{Alarm, CancelCount, CancelFlag};
 pub use arena::{ArenaFull, Unavailable};
 #[doc(hidden)]
-pub use around::{Around, around, exchange_around};
+pub use around::{Around, around, exchange_around, exchange_frame};
 pub use biased::{Guest, Inside, Outside, Owner, Visit, biased};
 pub use birth::{Adopt, Birth, adopter};
 #[doc(hidden)]

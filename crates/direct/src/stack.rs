@@ -88,6 +88,8 @@ pub(crate) struct Control {
     pub(crate) cpu: Cell<*const ()>,
     /// The surroundings of the stack's polls (`core`'s `around.rs`), while the stack is left.
     pub(crate) around: Cell<Option<Around>>,
+    /// The frame of the evaluation around the code on this stack, while the stack is left.
+    pub(crate) frame: Cell<*const ()>,
     /// How many `wait`s are polling their futures, one within another.
     pub(crate) polls: Cell<u32>,
     /// Counts how often the stack was left within a poll.
@@ -185,6 +187,7 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         let (kept, around) = (self.control().kept.take(), self.control().around.take());
+        self.control().frame.set(ptr::null());
         // Their drops may run code of the program.
         quietly(|| drop(kept));
         quietly(|| drop(around));
@@ -261,6 +264,7 @@ fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
             kept: Cell::new(None),
             cpu: Cell::new(ptr::null()),
             around: Cell::new(None),
+            frame: Cell::new(ptr::null()),
             polls: Cell::new(0),
             left: Cell::new(0),
             shields: Cell::new(0),

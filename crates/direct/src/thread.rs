@@ -18,7 +18,8 @@ use crate::stack::{CURRENT, Control, STACK_BYTES, Stack};
 use crate::unwinding;
 use corosensei::{Coroutine, CoroutineResult};
 use selvedge_core::{
-    around, exchange_around, in_thread, is_indivisible, is_lent_here, running_cpu, spawn_local,
+    around, exchange_around, exchange_frame, in_thread, is_indivisible, is_lent_here, running_cpu,
+    spawn_local,
 };
 use std::any::Any;
 use std::fmt;
@@ -291,11 +292,13 @@ impl<T: 'static> Fiber<T> {
         control.cpu.set(running_cpu());
         control.panicking.set(std::thread::panicking());
         let around = exchange_around(control.around.take());
+        let frame = exchange_frame(control.frame.replace(ptr::null()));
         let outer = CURRENT.replace(self.control);
         // This does not unwind, because `new` catches the body's panics on the body's own stack.
         let result = self.coroutine.resume(());
         CURRENT.set(outer);
         self.control().around.set(exchange_around(around));
+        self.control().frame.set(exchange_frame(frame));
         result
     }
 

@@ -13,7 +13,7 @@
 //! operation's outcome.
 
 use crate::fs::operation::{Operation, RawOutcome, STAT_MASK};
-use crate::fs::region::Region;
+use crate::fs::region::DiskRegion;
 use crate::sys::{self, Call};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode, squeue};
@@ -32,7 +32,7 @@ pub(crate) struct Ring {
     ring: IoUring,
     /// Memory that is registered with the kernel. The field comes after `ring`, so that the memory
     /// is freed after the ring.
-    region: Option<Region>,
+    region: Option<DiskRegion>,
     supported: Supported,
     /// A watch is in the kernel: the watched descriptor ends a wait when it is readable.
     watching: bool,
@@ -136,7 +136,7 @@ impl Ring {
             close: probe.is_supported(opcode::Close::CODE),
             cancel: probe.is_supported(opcode::AsyncCancel::CODE),
         };
-        let region = Region::new().filter(|region| {
+        let region = DiskRegion::new().filter(|region| {
             let (start, length) = region.memory();
             let memory = libc::iovec { iov_base: start.cast(), iov_len: length };
             // SAFETY: the region is freed after the ring, because `Ring` declares `region` after

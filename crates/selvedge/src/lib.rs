@@ -10,6 +10,7 @@
 //! | pipelines between files, sockets, processes and queues; stages side by side | [`flow`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
 //! | variables that several threads read and write at one moment | [`stm`] |
+//! | values that are made when they are needed | [`lazy`] |
 //! | graphs of steps with one result under every scheduler | [`cnc`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
@@ -76,6 +77,8 @@ pub use selvedge_io::time::{sleep, sleep_until};
 pub use selvedge_io::{
     EventLoop, NonBlocking, blocking, calls, fs, io, net, pipe, pool, process, signal, stdio, time, wheel,
 };
+#[doc(inline)]
+pub use selvedge_lazy as lazy;
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, Spawned, WorkStealing, block_on, set_deadline, set_priority, work_stealing,
@@ -267,6 +270,7 @@ mod guide {
         Schedulers = "schedulers.md",
         Testing = "testing.md",
         Seeing = "seeing.md",
+        Lazy = "lazy.md",
         Make = "make.md",
         FromTokio = "from-tokio.md",
     }

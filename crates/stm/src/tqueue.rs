@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// [HMP05 §5] has the variables and `retry`; this is a queue made of them.
 ///
 /// # Complexity
-/// A value takes 56 bytes and a node. An empty queue has one segment, and takes about 900 bytes.
+/// A value takes 56 bytes and a node. An empty queue has one segment, and takes about 750 bytes.
 ///
 /// # Examples
 /// ```

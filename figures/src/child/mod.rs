@@ -7,6 +7,7 @@ pub(crate) mod cores;
 mod disk;
 mod echo;
 mod handmade;
+mod lazy;
 mod load;
 pub(crate) mod make;
 mod ours;
@@ -97,6 +98,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
     if let Some(program) = name.strip_prefix("stm-") {
         return stm::run(program, numbers);
+    }
+    if let Some(program) = name.strip_prefix("lazy-") {
+        return lazy::run(program, numbers);
     }
     match (name, numbers) {
         ("compute", &[w, threads, bursts, steps]) => cores::compute::<Ours>(w, threads, bursts, steps),

@@ -110,7 +110,7 @@ pub fn build(
         let runner = Rc::new(Runner {
             jobs,
             project,
-            status: RefCell::new(Status::new(options.style.clone())),
+            status: RefCell::new(Status::new(options.style.clone(), options.dry_run)),
             timeline: RefCell::default(),
             targets,
             cells: RefCell::default(),
@@ -283,7 +283,7 @@ impl Runner {
 
     fn outcome(&self) -> Outcome {
         let mut status = self.status.borrow_mut();
-        status.close_line();
+        status.close();
         if let Some(path) = &self.options.timeline
             && let Err(error) = self.timeline.borrow().write(path)
         {

@@ -39,13 +39,21 @@ pub(super) struct Status {
     line_open: bool,
     /// What was written while a command had the terminal.
     held: Option<Vec<u8>>,
+    /// What a dry run has to say and has not written yet. Its lines come too fast for one call
+    /// each.
+    gathered: Option<Vec<u8>>,
 }
 
+/// How many bytes of a dry run are written together.
+const GATHERED: usize = 1 << 15;
+
 impl Status {
-    pub(super) fn new(style: Style) -> Status {
+    /// A build that has not begun. What a dry run says is gathered.
+    pub(super) fn new(style: Style, dry_run: bool) -> Status {
+        let gathered = dry_run.then(Vec::new);
         let (total, started, finished) = (0, 0, 0);
         let (began, running) = (Instant::now(), BTreeMap::new());
-        Status { style, total, started, finished, began, running, line_open: false, held: None }
+        Status { style, total, started, finished, began, running, line_open: false, held: None, gathered }
     }
 
     /// The time since the build began.
@@ -60,12 +68,22 @@ impl Status {
     fn write(&mut self, text: &[u8]) {
         match &mut self.held {
             Some(held) => held.extend_from_slice(text),
-            None => {
-                // A reader that has gone misses the text and nothing else.
-                let mut stdout = io::stdout().lock();
-                let _ = stdout.write_all(text).and_then(|()| stdout.flush());
-            }
+            None => match &mut self.gathered {
+                None => show(text),
+                Some(gathered) => {
+                    gathered.extend_from_slice(text);
+                    if gathered.len() >= GATHERED {
+                        show(&std::mem::take(gathered));
+                    }
+                }
+            },
         }
+    }
+
+    /// Nothing follows.
+    pub(super) fn close(&mut self) {
+        self.close_line();
+        self.gathered.iter_mut().for_each(|gathered| show(&std::mem::take(gathered)));
     }
 
     /// A command begins.
@@ -128,7 +146,9 @@ impl Status {
         let mut line = self.prefix();
         line.push_str(shown);
         if self.style.terminal && !self.style.verbose {
-            let width = rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| size.ws_col);
+            let width = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
+            // Some terminals do not know their width.
+            let width = if width == 0 { 80 } else { width };
             let line = elide(&line.replace('\n', " "), usize::from(width).max(10));
             self.write(format!("\r{line}\x1b[K").as_bytes());
             self.line_open = true;
@@ -186,6 +206,13 @@ impl Status {
         }
         prefix
     }
+}
+
+/// Writes to the standard output.
+fn show(text: &[u8]) {
+    let mut stdout = io::stdout().lock();
+    // A reader that has gone misses the text and nothing else.
+    let _ = stdout.write_all(text).and_then(|()| stdout.flush());
 }
 
 /// A line of at most `width` columns: the middle of a longer one is left out.

@@ -95,7 +95,9 @@ pub(crate) fn create(directory: &Path, seed: u64) {
     writeln!(manifest, "build dd: dd dd.in\nbuild out/dyn: plain s0 || dd\n  dyndep = dd").unwrap();
     let mut made: Vec<String> = (0..SOURCES).map(|source| format!("s{source}")).collect();
     for edge in 0..14 {
-        let rule = ["plain", "restat", "deps", "depfile", "flagged", "rsp", "phony"][dice.roll(7)];
+        let rules = ["plain", "restat", "deps", "depfile", "flagged", "rsp", "phony"];
+        // The dyndep file names the first edge, which must be a file.
+        let rule = rules[dice.roll(if edge == 0 { 6 } else { 7 })];
         // Only sources include headers.
         let of_sources = matches!(rule, "deps" | "depfile");
         let range = if of_sources { SOURCES } else { made.len() };

@@ -7,7 +7,7 @@
 //! operation gets its buffer when it begins, so a million waiting reads take none. Each OS thread
 //! keeps freed aligned buffers for its next ones, at most `KEPT_MAX` bytes of a size.
 
-use super::region::{self, Region};
+use super::region::{self, DiskRegion};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 use std::fmt;
@@ -205,7 +205,7 @@ const _: () = assert!(region::BLOCK == AlignedBuf::ALIGNMENT);
 impl Bytes {
     /// Takes a buffer that is still to come from the region, if the buffer fits into a block and
     /// the region has one.
-    pub(super) fn come_from(&mut self, region: &Region) {
+    pub(super) fn come_from(&mut self, region: &DiskRegion) {
         if let Bytes::ToCome(length) = *self
             && length as usize <= region::BLOCK
             && let Some(start) = region.take()

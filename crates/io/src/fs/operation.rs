@@ -8,7 +8,7 @@
 //! more than a number.
 
 use super::buffer::Bytes;
-use super::region::Region;
+use super::region::DiskRegion;
 use crate::sys::{self, Call, Fd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -122,7 +122,7 @@ impl Transfer {
     }
 
     /// Takes a buffer that is still to come from the region, if the region has a free block.
-    pub(crate) fn come_from(&mut self, region: &Region) {
+    pub(crate) fn come_from(&mut self, region: &DiskRegion) {
         self.bytes.come_from(region);
     }
 

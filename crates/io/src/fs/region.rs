@@ -1,5 +1,5 @@
-//! Memory that a ring has registered with the kernel: [`Region`]. For a transfer with a buffer in
-//! it the kernel need not look up the pages.
+//! Memory that a ring has registered with the kernel: [`DiskRegion`]. For a transfer with a buffer
+//! in it the kernel need not look up the pages.
 //!
 //! A region is 1 MiB, aligned to its size, so a buffer's address leads to its region. The first
 //! page of the region is the header, and the other pages are buffers. The region has a count of
@@ -34,15 +34,15 @@ const _: () = assert!(size_of::<RegionHeader>() <= BLOCK && SIZE / BLOCK <= 256)
 
 /// The owner's reference to a region.
 #[derive(Debug)]
-pub(crate) struct Region(NonNull<RegionHeader>);
+pub(crate) struct DiskRegion(NonNull<RegionHeader>);
 
-// SAFETY: a `Region` reaches an atomic and a mutex only, and `give_back` frees the memory on any OS
-// thread by the same count of references.
-unsafe impl Send for Region {}
+// SAFETY: a `DiskRegion` reaches an atomic and a mutex only, and `give_back` frees the memory on
+// any OS thread by the same count of references.
+unsafe impl Send for DiskRegion {}
 
-impl Region {
+impl DiskRegion {
     /// A new region; `None` if no memory is left.
-    pub(crate) fn new() -> Option<Region> {
+    pub(crate) fn new() -> Option<DiskRegion> {
         // SAFETY: the size is not zero.
         let header = NonNull::new(unsafe { alloc_zeroed(LAYOUT) }.cast::<RegionHeader>())?;
         // `take` pops the lowest number first, so the pages in use lie close together.
@@ -50,7 +50,7 @@ impl Region {
         // SAFETY: `alloc_zeroed` has just given this memory. `LAYOUT` is large and aligned enough
         // for the header, as the assertion above shows.
         unsafe { header.write(RegionHeader { references: AtomicUsize::new(1), free: Mutex::new(free) }) };
-        Some(Region(header))
+        Some(DiskRegion(header))
     }
 
     /// The start and the length of the region.
@@ -74,7 +74,7 @@ impl Region {
     }
 }
 
-impl Drop for Region {
+impl Drop for DiskRegion {
     fn drop(&mut self) {
         // SAFETY: this gives up the owner's reference, which `new` counted.
         unsafe { release(self.0) };
@@ -84,7 +84,7 @@ impl Drop for Region {
 /// Gives a buffer back.
 ///
 /// # Safety
-/// The caller has [taken](Region::take) `block` from a region, and does not use it any more.
+/// The caller has [taken](DiskRegion::take) `block` from a region, and does not use it any more.
 pub(super) unsafe fn give_back(block: NonNull<u8>) {
     let number = block.addr().get() % SIZE / BLOCK;
     // SAFETY: the header lies at the start of the block's region, `number` blocks before the block.
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_block_is_handed_out_once_and_comes_back() {
-        let region = Region::new().unwrap();
+        let region = DiskRegion::new().unwrap();
         for _ in 0..2 {
             let mut blocks: Vec<_> = std::iter::from_fn(|| region.take()).collect();
             blocks.sort();
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_block_outlives_the_owner_and_goes_back_on_another_os_thread() {
-        let region = Region::new().unwrap();
+        let region = DiskRegion::new().unwrap();
         let block = region.take().unwrap();
         drop(region);
         // SAFETY: the block was taken above, and is not given back yet.

@@ -1,0 +1,249 @@
+//! Which evaluation waits for which value, and the search for a circle: `<<loop>>`.
+//!
+//! An **evaluation** is a value that a thread has claimed, until its body ends. It *needs*
+//! another value if its body is polling or awaiting a force of that value. The table here has
+//! evaluations only of threads that had to wait, or had a native stack as deep as it may be: see
+//! `force.rs`. Each such evaluation has a **record** with its parent, the evaluation that
+//! demands it and polls its body, and there is an **edge** for each evaluation that waits for a
+//! value which another thread, or another part of the same thread, has claimed.
+//!
+//! # Giving up
+//! A frozen body has forces in it that have claimed other values. No thread polls them, so these
+//! values must be free for all. An evaluation that is pending below another one has a record; the
+//! one that is given up gives up all below it in the table. The forces in the body find, when they
+//! are polled next, that the claim is theirs no more.
+//!
+//! # Each circle is found
+//! A circle of evaluations that wait for one another has a last edge. The thread that adds this
+//! edge does so under the lock of the table, and then all the other edges are there. Under the same
+//! lock it looks for the circle: from the evaluation that is about to wait it goes to all that wait
+//! for it, on and on, and finds the value that it is about to wait for.
+//!
+//! # Nothing else is found
+//! An edge is there only while a body awaits the value, and a parent only while a body polls the
+//! evaluation. So what is found is a value that waits for itself in the moment of the search. A
+//! body that awaits a value and something else at once (`select!`) counts as one that needs the
+//! value. (A force that is leaked, by `mem::forget`, leaves its edge behind; then a circle may be
+//! found that is none.)
+
+use crate::failed::NoValue;
+use crate::node::NodeHandle;
+use crate::primitives::{Mutex, MutexGuard, lock};
+use std::collections::HashMap;
+use std::panic::Location;
+
+/// A value, as the table knows it: the address of its head.
+pub(crate) type Address = usize;
+
+/// The number of a record. 0 is none.
+pub(crate) type RecordId = u32;
+
+/// The name of a value in a message.
+#[derive(Clone, Copy)]
+pub(crate) struct Label {
+    pub(crate) name: &'static str,
+    pub(crate) place: &'static Location<'static>,
+}
+
+impl Label {
+    fn write(self) -> String {
+        match self.name {
+            "" => format!("the value of {}", self.place),
+            name => format!("{name} ({})", self.place),
+        }
+    }
+}
+
+struct EvaluationRecord {
+    value: Address,
+    /// A handle of the value while it is claimed.
+    handle: Option<NodeHandle>,
+    parent: RecordId,
+    /// The first of the evaluations that this one demands, and the others of the same parent.
+    child: RecordId,
+    next: RecordId,
+    previous: RecordId,
+}
+
+#[derive(Default)]
+pub(crate) struct CircleTable {
+    records: Vec<Option<EvaluationRecord>>,
+    free: Vec<RecordId>,
+    /// For each value the evaluations that wait for it.
+    edges: HashMap<Address, Vec<RecordId>>,
+}
+
+impl CircleTable {
+    /// A record for a claimed value, without a parent.
+    pub(crate) fn record(&mut self, handle: NodeHandle) -> RecordId {
+        let value = handle.pointer().addr().get();
+        let record =
+            Some(EvaluationRecord { value, handle: Some(handle), parent: 0, child: 0, next: 0, previous: 0 });
+        match self.free.pop() {
+            Some(id) => {
+                self.records[id as usize - 1] = record;
+                id
+            }
+            None => {
+                self.records.push(record);
+                self.records.len() as RecordId
+            }
+        }
+    }
+
+    /// Notes that `parent`, or no evaluation, demands the evaluation.
+    pub(crate) fn set_parent(&mut self, id: RecordId, parent: RecordId) {
+        let Some(record) = self.at(id) else { return };
+        if record.parent == parent {
+            return;
+        }
+        let (old, next, previous) = (record.parent, record.next, record.previous);
+        let first = self.at(parent).map_or(0, |parent| std::mem::replace(&mut parent.child, id));
+        if let Some(next) = self.at(next) {
+            next.previous = previous;
+        }
+        match self.at(previous) {
+            Some(previous) => previous.next = next,
+            None => {
+                if let Some(old) = self.at(old) {
+                    old.child = next;
+                }
+            }
+        }
+        if let Some(first) = self.at(first) {
+            first.previous = id;
+        }
+        if let Some(record) = self.at(id) {
+            (record.parent, record.next, record.previous) = (parent, first, 0);
+        }
+    }
+
+    /// Notes that the value of the record is claimed again, by an evaluation that `parent` demands,
+    /// or none.
+    ///
+    /// # Errors
+    /// When the value waits for the parent already.
+    pub(crate) fn resume(
+        &mut self,
+        id: RecordId,
+        handle: NodeHandle,
+        parent: RecordId,
+    ) -> Result<(), NoValue> {
+        let circle = self.find_circle(parent, handle.pointer().addr().get());
+        if let Some(record) = self.at(id) {
+            record.handle = Some(handle);
+        }
+        if let Some(circle) = circle {
+            return Err(NoValue::from_circle(&circle));
+        }
+        self.set_parent(id, parent);
+        Ok(())
+    }
+
+    /// Notes that the evaluation was given up, and with it all that it demands. Gives the handles
+    /// of all these values; the caller drops them without the lock.
+    pub(crate) fn give_up(&mut self, id: RecordId) -> Vec<NodeHandle> {
+        self.set_parent(id, 0);
+        let mut handles = Vec::new();
+        let mut to_visit = vec![id];
+        while let Some(id) = to_visit.pop() {
+            while let Some(child) = self.at(id).map(|record| record.child).filter(|&child| child != 0) {
+                self.set_parent(child, 0);
+                to_visit.push(child);
+            }
+            handles.extend(self.at(id).and_then(|record| record.handle.take()));
+        }
+        handles
+    }
+
+    /// Removes a record. The caller drops the handle without the lock.
+    #[must_use = "dropping it may need the lock"]
+    pub(crate) fn release(&mut self, id: RecordId) -> Option<NodeHandle> {
+        self.set_parent(id, 0);
+        while let Some(child) = self.at(id).map(|record| record.child).filter(|&child| child != 0) {
+            self.set_parent(child, 0);
+        }
+        let record = self.records[id as usize - 1].take();
+        self.free.push(id);
+        record.and_then(|record| record.handle)
+    }
+
+    fn at(&mut self, id: RecordId) -> Option<&mut EvaluationRecord> {
+        self.records.get_mut((id as usize).wrapping_sub(1))?.as_mut()
+    }
+
+    /// Notes that the evaluation waits for the value.
+    ///
+    /// # Errors
+    /// When the value waits for the evaluation already.
+    pub(crate) fn add_edge(&mut self, waits: RecordId, value: Address) -> Result<(), NoValue> {
+        if let Some(circle) = self.find_circle(waits, value) {
+            return Err(NoValue::from_circle(&circle));
+        }
+        self.edges.entry(value).or_default().push(waits);
+        Ok(())
+    }
+
+    pub(crate) fn remove_edge(&mut self, waits: RecordId, value: Address) {
+        let Some(waiting) = self.edges.get_mut(&value) else { return };
+        if let Some(at) = waiting.iter().position(|&id| id == waits) {
+            waiting.swap_remove(at);
+        }
+        if waiting.is_empty() {
+            self.edges.remove(&value);
+        }
+    }
+
+    /// The names from the value to the evaluation, if the value waits for the evaluation.
+    fn find_circle(&mut self, waits: RecordId, value: Address) -> Option<Vec<String>> {
+        // Each evaluation that was found, with the one that it waits for.
+        let mut needs = HashMap::from([(waits, 0)]);
+        let mut to_visit = vec![waits];
+        while let Some(id) = to_visit.pop() {
+            let Some(record) = self.at(id) else { continue };
+            let (address, parent) = (record.value, record.parent);
+            if address == value {
+                let mut names = Vec::new();
+                let mut next = id;
+                while let Some(record) = self.at(next) {
+                    let label = record.handle.as_ref().map(|handle| handle.head().label());
+                    names.extend(label.map(Label::write));
+                    next = needs[&next];
+                }
+                return Some(names);
+            }
+            let others = self.edges.get(&address).into_iter().flatten();
+            for &waiting in others.chain((parent != 0).then_some(&parent)) {
+                needs.entry(waiting).or_insert_with(|| {
+                    to_visit.push(waiting);
+                    id
+                });
+            }
+        }
+        None
+    }
+}
+
+#[cfg(not(loom))]
+static TABLE: std::sync::LazyLock<Mutex<CircleTable>> = std::sync::LazyLock::new(Mutex::default);
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref TABLE: Mutex<CircleTable> = Mutex::new(CircleTable::default());
+}
+
+/// The table, locked.
+pub(crate) fn table() -> MutexGuard<'static, CircleTable> {
+    lock(&TABLE)
+}
+
+/// An edge, removed when it is dropped.
+pub(crate) struct Edge {
+    pub(crate) waits: RecordId,
+    pub(crate) value: Address,
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        table().remove_edge(self.waits, self.value);
+    }
+}

@@ -1,0 +1,385 @@
+//! How a value is forced: [`Settle`], the future that evaluates a node or waits for it.
+//!
+//! # Evaluations in one another
+//! A body that forces another value polls that value's body within its own poll, as any future
+//! polls those it awaits. That nests on the native stack, so it ends at a depth of [`DEPTH_MAX`].
+//! There the force claims the value and **delegates** it: it gives the claimed node to the
+//! **driver**, which is the outermost force of the poll, and waits for the value as other threads
+//! do. The driver polls the body of a delegated node itself, from its own place on the stack. When
+//! that body has ended, the driver polls the one again in which the delegation was made. So a chain
+//! of any length takes a bounded native stack, and each body of it is polled twice at most.
+//!
+//! A body may await several things at once. So in each poll of the driver all delegated bodies are
+//! polled, as they would be if they were polled in one another.
+//!
+//! # The frame
+//! While a body is polled, a [`BodyFrame`] on the native stack says which node the body belongs to;
+//! core keeps the pointer to it ([`exchange_frame`]). A force that finds a frame knows the
+//! evaluation that demands it, and the driver. It may delegate only if its waker is the driver's:
+//! behind another waker, of `block_on` or of a combinator, the driver might not be polled before
+//! the value is there. Then the force is a driver itself.
+
+use crate::circle::{CircleTable, Edge, RecordId, table};
+use crate::failed::NoValue;
+use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead};
+use selvedge_core::exchange_frame;
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::ptr::{self, NonNull};
+use std::task::{Context, Poll, Waker};
+
+/// The most bodies that are polled within one another on the native stack.
+const DEPTH_MAX: u32 = if cfg!(any(loom, miri)) { 2 } else { 32 };
+
+/// The evaluation that the code on this native stack belongs to.
+struct BodyFrame {
+    node: NonNull<NodeHead>,
+    /// The frame around this one, or null.
+    up: *const BodyFrame,
+    depth: u32,
+    driver: *const ForceDriver,
+    /// The index of the body, among those that the driver polls, below this frame.
+    index: usize,
+}
+
+/// The bodies that a driver polls, while it polls them.
+struct ForceDriver {
+    delegated: RefCell<Vec<Option<Delegated>>>,
+    waker: *const Waker,
+}
+
+/// A node that a driver has been given, claimed.
+struct Delegated {
+    node: NodeHandle,
+    claim: NodeClaim,
+    /// The index of the body that demands it. 0 is the driver's own node.
+    from: usize,
+}
+
+impl Drop for Delegated {
+    fn drop(&mut self) {
+        give_up(&self.node, self.claim);
+    }
+}
+
+/// Gives the claim up, if it has not ended.
+fn give_up(node: &NodeHandle, claim: NodeClaim) {
+    if node.head().has(claim) {
+        node.head().give_up();
+    }
+}
+
+/// Removes a frame, also when the poll unwinds.
+struct RestoreFrame(*const ());
+
+impl Drop for RestoreFrame {
+    fn drop(&mut self) {
+        exchange_frame(self.0);
+    }
+}
+
+/// The frame around the caller.
+fn frame<'a>() -> Option<&'a BodyFrame> {
+    let frame = exchange_frame(ptr::null());
+    exchange_frame(frame);
+    // SAFETY: `poll_in` has set the pointer for the code that it calls, which the caller is part
+    // of. The reference is not used after the caller returns.
+    unsafe { frame.cast::<BodyFrame>().as_ref() }
+}
+
+/// Whether the caller is in the body of a lazy value.
+#[inline(always)]
+pub(crate) fn is_within() -> bool {
+    frame().is_some()
+}
+
+/// Polls the body of the frame's node.
+///
+/// # Safety
+/// The caller has claimed the node, and has a handle.
+#[inline(always)]
+unsafe fn poll_in(frame: &BodyFrame, cx: &mut Context<'_>) -> Poll<()> {
+    let _restore = RestoreFrame(exchange_frame(ptr::from_ref(frame).cast()));
+    // SAFETY: the caller's contract.
+    unsafe { NodeHandle::evaluate(frame.node, cx) }
+}
+
+/// Records the evaluations of the frame and of all frames around it, with their parents. Gives the
+/// record of the first.
+fn record_all(table: &mut CircleTable, frame: &BodyFrame) -> RecordId {
+    let mut next = Some(frame);
+    let (mut first, mut child) = (0, 0);
+    while let Some(frame) = next {
+        // SAFETY: the frame is of a body that is being polled, and a claimant of it has a handle.
+        let head = unsafe { frame.node.as_ref() };
+        if head.record() == 0 {
+            // SAFETY: as above.
+            head.set_record(table.record(unsafe { NodeHandle::of(frame.node) }));
+        }
+        if child == 0 {
+            first = head.record();
+        } else {
+            table.set_parent(child, head.record());
+        }
+        child = head.record();
+        // SAFETY: a frame lives as long as those within it.
+        next = unsafe { frame.up.as_ref() };
+    }
+    first
+}
+
+/// The future that ends when the node has its value, or the reason why it has none.
+///
+/// # Cancellation
+/// Dropped in the middle of an evaluation, it gives the evaluation up: the node is idle again, with
+/// its body as it is.
+pub(crate) struct Settle<'a> {
+    node: &'a NodeHandle,
+    place: &'static Location<'static>,
+    stage: SettleStage<'a>,
+}
+
+/// The delegated nodes of a driver between its polls.
+type KeptNodes = Option<Box<Vec<Option<Delegated>>>>;
+
+enum SettleStage<'a> {
+    /// To look at the state next.
+    Looking,
+    /// This future has claimed the node. With the delegated nodes that it has to poll.
+    Evaluating(NodeClaim, KeptNodes),
+    /// Another evaluation has the node.
+    Waiting(WaitFuture<'a>),
+}
+
+impl<'a> Settle<'a> {
+    #[inline]
+    pub(crate) fn new(node: &'a NodeHandle, place: &'static Location<'static>) -> Settle<'a> {
+        Settle { node, place, stage: SettleStage::Looking }
+    }
+}
+
+impl<'a> Settle<'a> {
+    /// As [`new`](Settle::new), for an OS thread that blocks. If the node is idle, its body is
+    /// polled here once, because mostly it ends at once, and then neither waker nor driver is
+    /// needed.
+    #[inline]
+    pub(crate) fn begun(node: &'a NodeHandle, place: &'static Location<'static>) -> Settle<'a> {
+        let mut settle = Settle::new(node, place);
+        if node.head().record() == 0
+            && let Some(claim) = node.head().claim()
+        {
+            settle.stage = SettleStage::Evaluating(claim, None);
+            let up = frame().map_or(ptr::null(), ptr::from_ref);
+            let alone = BodyFrame { node: node.pointer(), up, depth: 1, driver: ptr::null(), index: 0 };
+            // SAFETY: this future has the claim, and `node` is a handle.
+            if unsafe { poll_in(&alone, &mut Context::from_waker(Waker::noop())) }.is_ready() {
+                settle.stage = SettleStage::Looking;
+            }
+        }
+        settle
+    }
+}
+
+impl Future for Settle<'_> {
+    type Output = Result<(), NoValue>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), NoValue>> {
+        let this = &mut *self;
+        let node = this.node;
+        loop {
+            match &mut this.stage {
+                SettleStage::Looking => match node.head().state() {
+                    IDLE => {
+                        if let Some(claim) = node.head().claim() {
+                            this.stage = SettleStage::Evaluating(claim, None);
+                            if node.head().record() != 0 {
+                                resume(node)?;
+                            }
+                        }
+                    }
+                    CLAIMED => this.stage = SettleStage::Waiting(wait_for_other(node, this.place)?),
+                    FAILED => return Poll::Ready(Err(node.head().failed())),
+                    _ => return Poll::Ready(Ok(())),
+                },
+                // The claim was given up together with the body that this future is part of.
+                SettleStage::Evaluating(claim, _) if !node.head().has(*claim) => {
+                    this.stage = SettleStage::Looking
+                }
+                SettleStage::Evaluating(claim, delegated) => {
+                    let around = frame().filter(|around| {
+                        // SAFETY: the driver lives as long as the frames that refer to it.
+                        let driver = unsafe { around.driver.as_ref() };
+                        // SAFETY: the waker of the driver's poll, which is under way.
+                        driver.is_some_and(|driver| cx.waker().will_wake(unsafe { &*driver.waker }))
+                    });
+                    let polled = match around {
+                        Some(around) if around.depth >= DEPTH_MAX && delegated.is_none() => {
+                            this.stage = SettleStage::Waiting(delegate(node, *claim, around, this.place));
+                            continue;
+                        }
+                        Some(around) if delegated.is_none() => {
+                            let node = node.pointer();
+                            let inner = BodyFrame { node, up: around, depth: around.depth + 1, ..*around };
+                            // SAFETY: this future has the claim, and `this.node` is a handle.
+                            let polled = unsafe { poll_in(&inner, cx) };
+                            if polled.is_pending() && this.node.head().record() == 0 {
+                                record_all(&mut table(), &inner);
+                            }
+                            polled
+                        }
+                        _ => drive(node, delegated, cx),
+                    };
+                    if polled.is_pending() {
+                        return Poll::Pending;
+                    }
+                    this.stage = SettleStage::Looking;
+                }
+                SettleStage::Waiting(wait) => match wait.as_mut().poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Err(failed)) => return Poll::Ready(Err(failed)),
+                    Poll::Ready(Ok(())) => this.stage = SettleStage::Looking,
+                },
+            }
+        }
+    }
+}
+
+impl Drop for Settle<'_> {
+    fn drop(&mut self) {
+        if let SettleStage::Evaluating(claim, delegated) = &mut self.stage {
+            // The nodes on which the body waits are given up first.
+            drop(delegated.take());
+            give_up(self.node, *claim);
+        }
+    }
+}
+
+/// Notes that a body that has a record, from an earlier evaluation, is claimed again.
+///
+/// # Errors
+/// When the body waits for the evaluation around the caller.
+#[cold]
+fn resume(node: &NodeHandle) -> Result<(), NoValue> {
+    let mut table = table();
+    let parent = frame().map_or(0, |frame| record_all(&mut table, frame));
+    table.resume(node.head().record(), node.clone(), parent)
+}
+
+type WaitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), NoValue>> + Send + 'a>>;
+
+/// Waits for the end of an evaluation of another thread, or of another part of this thread.
+///
+/// # Errors
+/// When that evaluation waits for the caller's.
+fn wait_for_other<'a>(
+    node: &'a NodeHandle,
+    place: &'static Location<'static>,
+) -> Result<WaitFuture<'a>, NoValue> {
+    let edge = match frame() {
+        Some(frame) => {
+            let value = node.pointer().addr().get();
+            let mut table = table();
+            let waits = record_all(&mut table, frame);
+            table.add_edge(waits, value)?;
+            Some(Edge { waits, value })
+        }
+        None => None,
+    };
+    Ok(Box::pin(async move {
+        node.head().wait(false, place).await;
+        drop(edge);
+        Ok(())
+    }))
+}
+
+/// Gives the claimed node to the driver, and waits for the end of its evaluation.
+#[cold]
+fn delegate<'a>(
+    node: &'a NodeHandle,
+    claim: NodeClaim,
+    around: &BodyFrame,
+    place: &'static Location<'static>,
+) -> WaitFuture<'a> {
+    {
+        let mut table = table();
+        let parent = record_all(&mut table, around);
+        let head = node.head();
+        if head.record() == 0 {
+            head.set_record(table.record(node.clone()));
+        }
+        table.set_parent(head.record(), parent);
+    }
+    let wait = node.head().wait(true, place);
+    // SAFETY: the driver lives as long as the frames that refer to it.
+    let driver = unsafe { &*around.driver };
+    let delegated = Delegated { node: node.clone(), claim, from: around.index };
+    driver.delegated.borrow_mut().push(Some(delegated));
+    let demand = Demand { node, claim };
+    Box::pin(async move {
+        wait.await;
+        drop(demand);
+        Ok(())
+    })
+}
+
+/// The demand of a body for a delegated node. Dropped before the node has its value, it gives the
+/// evaluation up. The driver finds that when it is to poll the body next.
+struct Demand<'a> {
+    node: &'a NodeHandle,
+    claim: NodeClaim,
+}
+
+impl Drop for Demand<'_> {
+    fn drop(&mut self) {
+        give_up(self.node, self.claim);
+    }
+}
+
+/// Polls the body of a node that this OS thread has claimed, and the bodies that are delegated.
+fn drive(node: &NodeHandle, kept: &mut KeptNodes, cx: &mut Context<'_>) -> Poll<()> {
+    let delegated = kept.take().map(|kept| *kept).unwrap_or_default();
+    let driver = ForceDriver { delegated: RefCell::new(delegated), waker: cx.waker() };
+    let up = frame().map_or(ptr::null(), ptr::from_ref);
+    // The body to poll next: 0 is the driver's own, and others are behind those that demand them.
+    let mut index = 0;
+    loop {
+        let next = match index {
+            0 => Some((node.pointer(), true)),
+            _ => driver.delegated.borrow()[index - 1]
+                .as_ref()
+                .map(|next| (next.node.pointer(), next.node.head().has(next.claim))),
+        };
+        let ended = next.is_some_and(|(next, is_claimed)| {
+            let up = if index == 0 { up } else { ptr::null() };
+            let frame = BodyFrame { node: next, up, depth: 1, driver: &driver, index };
+            // SAFETY: the driver has claimed its own node, and was given the others claimed. It has
+            // a handle of each.
+            !is_claimed || unsafe { poll_in(&frame, cx) }.is_ready()
+        });
+        if !ended {
+            if index == driver.delegated.borrow().len() {
+                break;
+            }
+            index += 1;
+            continue;
+        }
+        if index == 0 {
+            // Delegated nodes that are left are needed no more, and are given up.
+            let left = driver.delegated.take();
+            drop(left);
+            return Poll::Ready(());
+        }
+        let done = driver.delegated.borrow_mut()[index - 1].take();
+        index = done.as_ref().map_or(0, |done| done.from);
+        drop(done);
+        let mut delegated = driver.delegated.borrow_mut();
+        while delegated.last().is_some_and(Option::is_none) {
+            delegated.pop();
+        }
+    }
+    let delegated = driver.delegated.into_inner();
+    *kept = (!delegated.is_empty()).then(|| Box::new(delegated));
+    Poll::Pending
+}

@@ -1,0 +1,64 @@
+//! Lazy values that threads share, arenas of thunks, and sparks.
+//!
+//! | | for | evaluated | a thread that meets it under evaluation |
+//! |---|---|---|---|
+//! | [`Lazy`] | a value of its own, with a body that may wait | once | waits: a thread of ours is parked, an OS thread blocks |
+//! | [`Region`], [`Nursery`], [`Thunk`], [`LazyList`] | many small values of pure code, freed together | mostly once; entered by stores alone | looks until it is there |
+//! | [`join`], [`par_map`], [`par_chunks`] | two or many pieces of work, by idle workers | once | does parts of it |
+//! | [`par`], [`par_buffer`] | a [`Lazy`] value that will be needed soon | once, by an idle worker or where it is needed | as for [`Lazy`] |
+//! | [`Strategy`], [`Deep`] | how far values are evaluated, and where | | |
+//! | [`NoValue`] | why a value has none: a panic, or `<<loop>>` with the names of the circle | | |
+//!
+//! # Which, when
+//! - A value that several threads need, and that one of them is to make: [`Lazy`].
+//! - A value in a `static`, which depends on no other: the standard library's `LazyLock` does. But
+//!   a thread of ours that waits for a `LazyLock` stops all threads of its CPU, and an initialiser
+//!   that needs its own value, or waits for a part of itself that does, waits for ever.
+//! - Millions of values that are one computation, in lists and trees: a [`Region`]. Its thunks run
+//!   at a stretch, on the native stack, and their code must be pure: two threads may evaluate one
+//!   at the same moment ([`RegionCounts`] tells how often). [`Nursery::just_once`] opts out.
+//! - Work that may be done in parallel: [`join`] and the maps for work that the caller waits for,
+//!   [`par`] for a value that it may need later.
+//!
+//! # Examples
+//! A table of which only those rows are made that are needed, each from the one before:
+//! ```
+//! use selvedge::lazy::Lazy;
+//!
+//! let mut rows = vec![Lazy::ready(vec![1u64])];
+//! for _ in 0..30 {
+//!     let next = rows.last().unwrap().map(|row| {
+//!         let inner = row.windows(2).map(|pair| pair[0] + pair[1]);
+//!         std::iter::once(1).chain(inner).chain([1]).collect()
+//!     });
+//!     rows.push(next);
+//! }
+//! assert_eq!(rows[20].force_blocking()[10], 184_756);
+//! assert!(!rows[21].is_ready());
+//! ```
+
+mod circle;
+mod failed;
+mod force;
+mod list;
+mod node;
+mod primitives;
+mod region;
+mod ring;
+mod spark;
+mod strategy;
+mod value;
+
+pub use failed::NoValue;
+pub use list::{Cons, LazyList, ListIter};
+pub use region::{
+    Grey, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry, ThunkWord, TwoCas,
+    Unsynchronised,
+};
+#[doc(hidden)]
+pub use ring::SparkRing;
+pub use spark::{SparkCounts, join, par, spark_counts};
+pub use strategy::{
+    Deep, EachOf, ParBuffer, Strategy, par_buffer, par_chunks, par_list, par_map, rdeepseq, rpar, rseq,
+};
+pub use value::Lazy;

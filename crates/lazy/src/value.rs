@@ -1,0 +1,310 @@
+//! [`Lazy`]: a value that is made when it is needed, once, and that threads share.
+
+use crate::failed::NoValue;
+use crate::force::{Settle, is_within};
+use crate::node::{FAILED, NodeHandle, Once, Resumable};
+use selvedge_core::{budget, in_thread};
+use selvedge_sync::wait_blocking;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+
+/// A value that is made when it is first needed, once. Its handles are cloned and shared between
+/// threads.
+///
+/// The first thread that [forces](Lazy::force) the value claims it and runs its body. A thread that
+/// forces a value under evaluation waits for it: a thread of ours is parked, an OS thread
+/// [blocks](Lazy::force_blocking), and under a foreign executor the force is a future like any
+/// other. The end of the evaluation wakes all of them at once.
+///
+/// The body is a closure, or a future that may itself await other lazy values, sleep, and so on.
+///
+/// # Failure
+/// - A body that panics leaves its message with the value. Each force of the value panics with the
+///   same message; [`try_force`](Lazy::try_force) gives it as an error.
+/// - A value that needs its own value is found, in one thread and across threads: that force fails
+///   with a message `<<loop>>` that names each value of the circle. A value is named by the place
+///   that made it, and by [`named`](Lazy::named).
+///
+/// # Memory
+/// What the body has captured is dropped when the value is there, before any thread sees it. A
+/// chain of values that need one another, however long, is forced and dropped in a bounded native
+/// stack.
+///
+/// # Cancellation
+/// A force that is dropped while it waits leaves the queue. One that is dropped while it evaluates
+/// gives the evaluation up: the future of the body stays as it is, "frozen", and the next thread
+/// that needs the value goes on with it. Waiting threads are told, and one of them does so at once.
+/// A closure runs at a stretch, so no force is dropped in the middle of one. It is unwound there
+/// only if its thread is in [direct style](selvedge_core::in_thread) and is cancelled; that counts
+/// as a panic.
+///
+/// ```
+/// use selvedge::{lazy::Lazy, scope::race, sleep, yield_now};
+/// use std::time::Duration;
+///
+/// let slow = Lazy::future(async {
+///     sleep(Duration::from_millis(50)).await;
+///     5
+/// });
+/// let hasty = slow.clone();
+/// selvedge::run_local(async move {
+///     let hurry = async {
+///         yield_now().await;
+///         0
+///     };
+///     assert_eq!(race((async { *hasty.force().await }, hurry)).await, 0);
+/// })?;
+/// // The rest of the sleep, under another scheduler.
+/// assert_eq!(selvedge::run(async move { *slow.force().await }).unwrap(), 5);
+/// # Ok::<(), selvedge::RunError>(())
+/// ```
+///
+/// # Paper
+/// [HMP05 §3.1, §3.5]: the thunk that is locked, which the paper wants for `justOnce` only; [HMP05
+/// §4.2] blocking on a black hole; [HMP05 §4.3] freezing.
+///
+/// # Differences
+/// 1. The black hole has its own queue of waiters, as in [NCM11 §3.5], and the update looks there;
+///    a fence that costs the update no instruction makes that safe.
+/// 2. An evaluation is a future, so it is frozen without copying a stack.
+/// 3. A circle across threads is found.
+///
+/// # Complexity
+/// Making a value is one allocation. The first force is one atomic exchange, without a second one
+/// at the update. Reading a value that is there is one load.
+///
+/// # Examples
+/// ```
+/// use selvedge::lazy::Lazy;
+///
+/// selvedge::run(async {
+///     let warp = Lazy::new(|| 6);
+///     let weft = Lazy::future({
+///         let warp = warp.clone();
+///         async move {
+///             selvedge::yield_now().await;
+///             *warp.force().await + 1
+///         }
+///     });
+///     assert!(!warp.is_ready());
+///     let other = selvedge::spawn({
+///         let weft = weft.clone();
+///         async move { *weft.force().await }
+///     });
+///     assert_eq!(*weft.force().await * other.await.unwrap(), 49);
+///     assert_eq!(warp.get(), Some(&6));
+/// })?;
+/// # Ok::<(), selvedge::Failure>(())
+/// ```
+#[doc(alias = "thunk")]
+#[doc(alias = "black hole")]
+#[doc(alias = "justOnce")]
+pub struct Lazy<T> {
+    node: NodeHandle,
+    _value: PhantomData<T>,
+}
+
+// SAFETY: a handle reaches the value by reference, from any OS thread that has one, and the last
+// handle drops it. All bodies are Send: see the functions that make values.
+unsafe impl<T: Send + Sync> Send for Lazy<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Lazy<T> {}
+
+impl<T> Lazy<T> {
+    /// A value that the closure makes.
+    #[track_caller]
+    #[inline]
+    pub fn new(body: impl FnOnce() -> T + Send + 'static) -> Lazy<T> {
+        Lazy::of(NodeHandle::new(Once(Some(body)), Location::caller()))
+    }
+
+    /// A value that the future makes.
+    #[track_caller]
+    #[inline]
+    pub fn future(body: impl Future<Output = T> + Send + 'static) -> Lazy<T> {
+        Lazy::of(NodeHandle::new(Resumable(body), Location::caller()))
+    }
+
+    /// A value that is there.
+    #[track_caller]
+    #[inline]
+    pub fn ready(value: T) -> Lazy<T> {
+        Lazy::of(NodeHandle::ready(value, Location::caller()))
+    }
+
+    #[inline(always)]
+    fn of(node: NodeHandle) -> Lazy<T> {
+        Lazy { node, _value: PhantomData }
+    }
+
+    pub(crate) fn node(&self) -> &NodeHandle {
+        &self.node
+    }
+
+    /// Gives the value a name for the message of a circle.
+    ///
+    /// # Panics
+    /// If the value has been cloned.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::lazy::Lazy;
+    /// use std::sync::{Arc, OnceLock};
+    ///
+    /// let own = Arc::new(OnceLock::<Lazy<u32>>::new());
+    /// let tail = own.clone();
+    /// let body = async move { *tail.get().unwrap().force().await + 1 };
+    /// let snake = Lazy::future(body).named("snake");
+    /// own.set(snake.clone()).unwrap();
+    /// # std::panic::set_hook(Box::new(|_| {}));
+    /// let failed = selvedge::block_on(snake.try_force()).unwrap_err();
+    /// assert!(failed.is_loop());
+    /// assert!(failed.message().starts_with("<<loop>>: snake ("), "{failed}");
+    /// ```
+    #[must_use]
+    pub fn named(mut self, name: &'static str) -> Lazy<T> {
+        self.node.name(name);
+        self
+    }
+
+    /// The value, if it is there.
+    #[inline(always)]
+    pub fn get(&self) -> Option<&T> {
+        // SAFETY: the node was made for values of type `T`, and is READY.
+        self.node.head().is_ready().then(|| unsafe { self.node.value() })
+    }
+
+    /// Whether the value is there.
+    pub fn is_ready(&self) -> bool {
+        self.node.head().is_ready()
+    }
+
+    /// Whether the value will never be there.
+    pub fn has_failed(&self) -> bool {
+        self.node.head().state() == FAILED
+    }
+
+    /// The value. If it is not there, the thread evaluates it, or waits for the thread that does.
+    ///
+    /// # Panics
+    /// If the body panicked, or needs its own value.
+    #[track_caller]
+    #[inline]
+    pub fn force(&self) -> impl Future<Output = &T> {
+        let forced = self.try_force();
+        async { forced.await.unwrap_or_else(|failed| failed.throw()) }
+    }
+
+    /// The value, or the reason why there is none.
+    ///
+    /// # Errors
+    /// If the body panicked, or needs its own value.
+    #[track_caller]
+    #[inline]
+    pub fn try_force(&self) -> impl Future<Output = Result<&T, NoValue>> {
+        let place = Location::caller();
+        async move {
+            if let Some(value) = self.get() {
+                // A body is a computation: the budget ends no poll within it.
+                if !is_within() {
+                    budget::pay(1).await;
+                }
+                return Ok(value);
+            }
+            Settle::new(&self.node, place).await?;
+            Ok(self.get().expect("a node that is settled and has not failed has its value"))
+        }
+    }
+
+    /// The value, forced on this OS thread, which blocks while another thread evaluates it.
+    ///
+    /// # Panics
+    /// As [`force`](Lazy::force), and if it has to do more than read the value within a step of a
+    /// Selvedge thread: await the force there, or in direct style `wait(value.force())`.
+    #[track_caller]
+    #[inline]
+    pub fn force_blocking(&self) -> &T {
+        match self.get() {
+            Some(value) => value,
+            None => self.settle_blocking(Location::caller()),
+        }
+    }
+
+    #[inline(never)]
+    #[track_caller]
+    fn settle_blocking(&self, place: &'static Location<'static>) -> &T {
+        let settle = match in_thread() {
+            true => Settle::new(&self.node, place),
+            false => Settle::begun(&self.node, place),
+        };
+        if let Some(value) = self.get() {
+            return value;
+        }
+        let settled = wait_blocking(settle);
+        match settled {
+            Ok(()) => self.get().expect("a node that is settled and has not failed has its value"),
+            Err(failed) => failed.throw(),
+        }
+    }
+
+    /// The value moved out, if it is there and this is its only handle.
+    ///
+    /// # Errors
+    /// Gives the handle back.
+    pub fn into_value(self) -> Result<T, Lazy<T>> {
+        // SAFETY: the node was made for values of type `T`.
+        unsafe { self.node.into_value() }.map_err(Lazy::of)
+    }
+
+    /// Whether both are handles of one value.
+    pub fn is_same(&self, other: &Lazy<T>) -> bool {
+        self.node.pointer() == other.node.pointer()
+    }
+}
+
+impl<T: Send + Sync + 'static> Lazy<T> {
+    /// The value that `f` makes of this one, when it is needed.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::lazy::Lazy;
+    ///
+    /// let mut count = Lazy::ready(0u32);
+    /// for _ in 0..10_000 {
+    ///     count = count.map(|count| count + 1);
+    /// }
+    /// assert_eq!(*count.force_blocking(), 10_000);
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn map<U>(&self, f: impl FnOnce(&T) -> U + Send + 'static) -> Lazy<U> {
+        let value = self.clone();
+        Lazy::future(async move { f(value.force().await) })
+    }
+}
+
+impl<T> Clone for Lazy<T> {
+    /// Another handle of the same value.
+    #[inline]
+    fn clone(&self) -> Lazy<T> {
+        Lazy::of(self.node.clone())
+    }
+}
+
+impl<T> From<T> for Lazy<T> {
+    #[track_caller]
+    fn from(value: T) -> Lazy<T> {
+        Lazy::ready(value)
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Lazy<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.get() {
+            Some(value) => f.debug_tuple("Lazy").field(value).finish(),
+            None if self.has_failed() => f.write_str("Lazy(failed)"),
+            None => f.write_str("Lazy(not there)"),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What lazy values, regions, sparks and strategies do, in one binary.
+#![cfg(not(loom))]
+
+mod chains;
+mod circles;
+mod given_up;
+mod owned;
+mod random_programs;
+mod regions;
+mod sparks;

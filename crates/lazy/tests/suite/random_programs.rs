@@ -1,0 +1,106 @@
+//! Random graphs of values, forced by several threads in random orders, against the same graphs
+//! computed strictly.
+
+use proptest::prelude::*;
+use selvedge_core::{NoEvents, round_robin, spawn, yield_now};
+use selvedge_lazy::Lazy;
+use selvedge_sched::work_stealing;
+
+/// A value of the graph: the numbers of the values that it needs, all smaller than its own, and how
+/// it makes its value of theirs.
+#[derive(Clone, Debug)]
+struct Made {
+    needs: Vec<usize>,
+    yields: bool,
+    panics: bool,
+}
+
+fn graphs() -> impl Strategy<Value = Vec<Made>> {
+    let made = (proptest::collection::vec(0..64usize, 0..4), any::<bool>(), 0..40u8)
+        .prop_map(|(needs, yields, panics)| Made { needs, yields, panics: panics == 0 });
+    proptest::collection::vec(made, 1..64).prop_map(|mut graph| {
+        for (at, made) in graph.iter_mut().enumerate() {
+            made.needs.retain(|&need| need < at);
+        }
+        graph
+    })
+}
+
+fn mix(at: usize, values: &[u64]) -> u64 {
+    values.iter().fold(at as u64, |mixed, value| mixed.wrapping_mul(31).wrapping_add(*value))
+}
+
+/// All values, or `None` for those that fail.
+fn strictly(graph: &[Made]) -> Vec<Option<u64>> {
+    let mut values: Vec<Option<u64>> = Vec::new();
+    for (at, made) in graph.iter().enumerate() {
+        let needed: Option<Vec<u64>> = made.needs.iter().map(|&need| values[need]).collect();
+        values.push(needed.filter(|_| !made.panics).map(|needed| mix(at, &needed)));
+    }
+    values
+}
+
+fn lazily(graph: &[Made]) -> Vec<Lazy<u64>> {
+    let mut values: Vec<Lazy<u64>> = Vec::new();
+    for (at, made) in graph.iter().enumerate() {
+        let needs: Vec<_> = made.needs.iter().map(|&need| values[need].clone()).collect();
+        let made = made.clone();
+        values.push(Lazy::future(async move {
+            let mut needed = Vec::new();
+            for need in needs {
+                if made.yields {
+                    yield_now().await;
+                }
+                needed.push(*need.force().await);
+            }
+            if made.panics {
+                std::panic::resume_unwind(Box::new("made to fail"));
+            }
+            mix(at, &needed)
+        }));
+    }
+    values
+}
+
+async fn force_all(graph: Vec<Made>, orders: Vec<Vec<usize>>) -> Result<(), TestCaseError> {
+    let (values, expected) = (lazily(&graph), strictly(&graph));
+    let threads: Vec<_> = orders
+        .into_iter()
+        .map(|order| {
+            let (values, expected) = (values.clone(), expected.clone());
+            spawn(async move {
+                for at in order {
+                    let at = at % values.len();
+                    let forced = values[at].try_force().await;
+                    prop_assert_eq!(forced.as_ref().ok().copied(), expected[at].as_ref());
+                    if let Err(failed) = forced {
+                        prop_assert_eq!(failed.message(), "made to fail");
+                    }
+                }
+                Ok(())
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.await.unwrap()?;
+    }
+    Ok(())
+}
+
+fn orders() -> impl Strategy<Value = Vec<Vec<usize>>> {
+    proptest::collection::vec(proptest::collection::vec(0..64usize, 1..32), 1..5)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn threads_of_one_cpu_see_the_values_of_a_strict_program(graph in graphs(), orders in orders()) {
+        round_robin(force_all(graph, orders)).unwrap()?;
+    }
+
+    #[test]
+    fn threads_of_two_workers_see_the_values_of_a_strict_program(graph in graphs(), orders in orders()) {
+        work_stealing(2, |_| Ok(NoEvents::new()), force_all(graph, orders)).unwrap()?;
+    }
+}

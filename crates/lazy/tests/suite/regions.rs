@@ -1,0 +1,149 @@
+//! Thunks in a region, under each engine.
+
+use selvedge_lazy::{
+    Grey, LazyList, LockFree, Nursery, OneCas, Region, Thunk, ThunkEntry, TwoCas, Unsynchronised,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Barrier, OnceLock};
+use std::thread;
+
+const MANY: u64 = if cfg!(miri) { 20 } else { 2_000 };
+
+fn fibs<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>) -> LazyList<'r, u64, E> {
+    nursery.unfold((0, 1), |(a, b): (u64, u64)| Some((a, (b, a.wrapping_add(b)))))
+}
+
+/// A binary tree of thunks, summed.
+fn tree<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, depth: u32) -> Thunk<'r, u64, E> {
+    nursery.thunk(move |nursery| match depth {
+        0 => 1,
+        _ => {
+            let (left, right) = (tree(nursery, depth - 1), tree(nursery, depth - 1));
+            left.force(nursery) + right.force(nursery)
+        }
+    })
+}
+
+fn lists_and_trees<E: ThunkEntry>(region: &Region<E>) {
+    let nursery = region.nursery();
+    let list = fibs(&nursery);
+    assert_eq!(list.get(&nursery).map(|_| ()), None);
+    let tenth: Vec<u64> = list.iter(&nursery).take(10).collect();
+    assert_eq!(tenth, [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]);
+    let squares = list.map(&nursery, |n| n * n).filter(&nursery, |n| n % 2 == 1);
+    let sums = squares.zip_with(list, &nursery, |a, b| a + b);
+    assert_eq!(sums.iter(&nursery).take(4).collect::<Vec<_>>(), [1, 2, 10, 27]);
+    let depth = if cfg!(miri) { 4 } else { 12 };
+    assert_eq!(tree(&nursery, depth).force(&nursery), 1 << depth);
+    assert_eq!(nursery.ready(7u8).force(&nursery), 7);
+    drop(nursery);
+    let counts = region.counts();
+    assert!(counts.evaluated >= (2 << depth) - 1);
+    assert_eq!((counts.duplicates, counts.holes_met), (0, 0));
+}
+
+fn a_panic_leaves_the_thunk_as_it_was<E: ThunkEntry>() {
+    let attempts = AtomicUsize::new(0);
+    let attempts = &attempts;
+    let region = Region::<E>::new();
+    let nursery = region.nursery();
+    let thunk = nursery.thunk(move |_| {
+        assert!(attempts.fetch_add(1, Ordering::Relaxed) > 0, "the first time");
+        5
+    });
+    assert!(catch_unwind(AssertUnwindSafe(|| thunk.force(&nursery))).is_err());
+    assert_eq!((thunk.force(&nursery), attempts.load(Ordering::Relaxed)), (5, 2));
+}
+
+#[test]
+fn each_engine_evaluates_lists_and_trees() {
+    Region::<Unsynchronised>::with(|region| lists_and_trees(region));
+    lists_and_trees(&Region::<LockFree>::new());
+    lists_and_trees(&Region::<Grey>::new());
+    lists_and_trees(&Region::<OneCas>::new());
+    lists_and_trees(&Region::<TwoCas>::new());
+    a_panic_leaves_the_thunk_as_it_was::<LockFree>();
+    a_panic_leaves_the_thunk_as_it_was::<Grey>();
+    a_panic_leaves_the_thunk_as_it_was::<OneCas>();
+    a_panic_leaves_the_thunk_as_it_was::<TwoCas>();
+}
+
+/// Two OS threads walk one list of which no cell is there.
+fn two_walk_one_list<E: ThunkEntry>() -> u64
+where
+    Region<E>: Sync,
+{
+    let region = Region::<E>::new();
+    let nursery = region.nursery();
+    let list = nursery.unfold(0, |n| (n < MANY).then_some((n, n + 1)));
+    let start = Barrier::new(2);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let nursery = region.nursery();
+                start.wait();
+                assert_eq!(list.iter(&nursery).sum::<u64>(), MANY * (MANY - 1) / 2);
+            });
+        }
+    });
+    assert_eq!(list.iter(&nursery).count() as u64, MANY);
+    let counts = region.counts();
+    assert!(counts.evaluated > MANY);
+    counts.evaluated - MANY - 1
+}
+
+#[test]
+fn two_threads_walk_one_list_under_each_engine() {
+    two_walk_one_list::<LockFree>();
+    two_walk_one_list::<Grey>();
+    assert_eq!(two_walk_one_list::<OneCas>(), 0, "a claimed thunk is evaluated once");
+    assert_eq!(two_walk_one_list::<TwoCas>(), 0);
+}
+
+#[test]
+fn a_just_once_thunk_runs_once_also_under_an_engine_without_claims() {
+    for _ in 0..if cfg!(miri) { 2 } else { 200 } {
+        let runs = AtomicUsize::new(0);
+        let runs = &runs;
+        let region = Region::<LockFree>::new();
+        let nursery = region.nursery();
+        let thunk = nursery.just_once(move |_| runs.fetch_add(1, Ordering::Relaxed) as u64 + 1);
+        let start = Barrier::new(2);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let nursery = region.nursery();
+                    start.wait();
+                    assert_eq!(thunk.force(&nursery), 1);
+                });
+            }
+        });
+        assert_eq!(runs.load(Ordering::Relaxed), 1);
+    }
+}
+
+/// A thunk that finds itself in a place that is filled later.
+fn knot<E: ThunkEntry>() {
+    struct Place<'r, E: ThunkEntry>(OnceLock<Thunk<'r, u64, E>>);
+    let region = Region::<E>::new();
+    let place = Place(OnceLock::new());
+    let nursery = region.nursery();
+    // The place is read through a number, because it refers to the region that refers to it.
+    let address = std::ptr::from_ref(&place).expose_provenance();
+    let thunk = nursery.thunk(move |nursery| {
+        // SAFETY: the place is there until this function returns, and is not moved.
+        let found = unsafe { &*std::ptr::with_exposed_provenance::<Place<'_, E>>(address) };
+        found.0.get().unwrap().force(nursery) + 1
+    });
+    place.0.set(thunk).ok().unwrap();
+    let panic = catch_unwind(AssertUnwindSafe(|| thunk.force(&nursery))).unwrap_err();
+    assert!(panic.downcast_ref::<&str>().unwrap().starts_with("<<loop>>"));
+}
+
+#[test]
+fn a_thunk_that_needs_itself_is_found_where_holes_are_left() {
+    knot::<Grey>();
+    knot::<OneCas>();
+    knot::<TwoCas>();
+}

@@ -1,0 +1,186 @@
+//! Sparks, joins and strategies, under several schedulers.
+
+use selvedge_core::{NoEvents, round_robin, spawn, yield_now};
+use selvedge_direct::{direct, spawn as spawn_direct};
+use selvedge_lazy::{
+    Deep, Lazy, Strategy, join, par, par_buffer, par_chunks, par_list, par_map, rdeepseq, rpar, rseq,
+    spark_counts,
+};
+use selvedge_sched::work_stealing;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+fn fib(n: u32) -> u64 {
+    if n < 2 {
+        return n.into();
+    }
+    let (a, b) = join(|| fib(n - 1), || fib(n - 2));
+    a + b
+}
+
+const DEEP: u32 = if cfg!(miri) { 7 } else { 20 };
+const FIB: u64 = if cfg!(miri) { 13 } else { 6765 };
+
+fn on_workers<T: Send>(workers: usize, main: impl Future<Output = T> + Send + 'static) -> T {
+    work_stealing(workers, |_| Ok(NoEvents::new()), main).unwrap()
+}
+
+#[test]
+fn join_gives_both_results_everywhere() {
+    assert_eq!(fib(DEEP), FIB, "outside of a scheduler");
+    assert_eq!(round_robin(async { fib(DEEP) }).unwrap(), FIB);
+    for workers in [1, 2, 4] {
+        assert_eq!(on_workers(workers, async { fib(DEEP) }), FIB);
+    }
+}
+
+#[test]
+fn an_idle_worker_takes_the_second_half_of_a_long_step() {
+    if cfg!(miri) {
+        return;
+    }
+    let before = spark_counts().halves_taken;
+    let both = on_workers(2, async {
+        // Each half waits until the other has begun: one OS thread alone would wait for ever.
+        let begun = [const { std::sync::atomic::AtomicBool::new(false) }; 2];
+        let meet = |mine: usize| {
+            begun[mine].store(true, std::sync::atomic::Ordering::Relaxed);
+            let limit = Instant::now() + Duration::from_secs(20);
+            while !begun[1 - mine].load(std::sync::atomic::Ordering::Relaxed) {
+                assert!(Instant::now() < limit, "the other half has not begun");
+                std::thread::yield_now();
+            }
+            fib(DEEP)
+        };
+        join(|| meet(0), || meet(1))
+    });
+    assert_eq!(both, (FIB, FIB));
+    assert!(spark_counts().halves_taken > before);
+}
+
+#[test]
+fn a_panic_of_either_half_comes_after_the_other_has_ended() {
+    for workers in [1, 2] {
+        on_workers(workers, async {
+            for _ in 0..if cfg!(miri) { 2 } else { 100 } {
+                let mut ended = false;
+                let first = catch_unwind(AssertUnwindSafe(|| {
+                    join(|| std::panic::resume_unwind(Box::new("first")), || fib(5));
+                }));
+                assert_eq!(*first.unwrap_err().downcast::<&str>().unwrap(), "first");
+                let second = catch_unwind(AssertUnwindSafe(|| {
+                    join(|| ended = true, || -> () { std::panic::resume_unwind(Box::new("second")) });
+                }));
+                assert_eq!(*second.unwrap_err().downcast::<&str>().unwrap(), "second");
+                assert!(ended);
+            }
+        });
+    }
+}
+
+#[test]
+fn threads_in_direct_style_leave_their_joins_in_any_order() {
+    let sum = round_robin(direct(|| {
+        let threads: Vec<_> = (0..10u32)
+            .map(|n| {
+                spawn_direct(move || {
+                    let wait = move || (0..n % 4).for_each(|_| selvedge_direct::yield_now());
+                    let (a, b) = join(
+                        || {
+                            wait();
+                            1
+                        },
+                        || 2,
+                    );
+                    a + b
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| selvedge_direct::wait(thread).unwrap()).sum::<u32>()
+    }));
+    assert_eq!(sum.unwrap(), 30);
+}
+
+#[test]
+fn sparks_are_converted_and_each_value_is_made_once() {
+    let before = spark_counts();
+    let sum = on_workers(2, async {
+        let values: Vec<_> = (0..500u64).map(|n| Lazy::new(move || n)).collect();
+        values.iter().for_each(par);
+        let mut sum = 0;
+        for value in &values {
+            yield_now().await;
+            sum += value.force().await;
+        }
+        values.iter().for_each(par);
+        sum
+    });
+    assert_eq!(sum, 124_750);
+    let now = spark_counts();
+    assert!(now.dud - before.dud >= 500);
+    assert!(now.created + now.overflowed - before.created - before.overflowed >= 500);
+}
+
+#[test]
+fn a_sparked_body_may_wait_and_may_need_other_sparked_values() {
+    for workers in [1, 2] {
+        let total = on_workers(workers, async {
+            let mut row = vec![Lazy::ready(1u64)];
+            for _ in 0..100 {
+                let before = row.last().unwrap().clone();
+                row.push(Lazy::future(async move {
+                    yield_now().await;
+                    (before.force().await + 1) % 1000
+                }));
+            }
+            row.iter().rev().for_each(par);
+            let forcers: Vec<_> =
+                row.into_iter().map(|value| spawn(async move { *value.force().await })).collect();
+            let mut total = 0;
+            for forcer in forcers {
+                total += forcer.await.unwrap();
+            }
+            total
+        });
+        assert_eq!(total, (1..=101).sum::<u64>());
+    }
+}
+
+#[test]
+fn maps_keep_the_order_for_each_grain() {
+    let items: Vec<u32> = (0..100).collect();
+    let expected: Vec<u32> = items.iter().map(|n| n * 2).collect();
+    for grain in [1, 3, 100, 1000] {
+        let items = items.clone();
+        assert_eq!(on_workers(2, async move { par_map(&items, grain, |n| n * 2) }), expected);
+    }
+    assert_eq!(par_chunks(&items, 30, |chunk| chunk.len()), [30, 30, 30, 10]);
+    assert_eq!(par_map(&[], 5, |n: &u32| *n), []);
+}
+
+#[test]
+fn a_buffer_keeps_the_order_and_ends() {
+    let all = on_workers(2, async {
+        let mut buffer = par_buffer(0..50u32, 4, |n| n + 1);
+        let mut all = Vec::new();
+        while let Some(n) = buffer.next().await {
+            all.push(n);
+        }
+        all
+    });
+    assert_eq!(all, (1..=50).collect::<Vec<_>>());
+}
+
+#[test]
+fn strategies_are_values() {
+    round_robin(async {
+        let nested: Vec<_> = (0..10u32).map(|n| Lazy::new(move || vec![Lazy::new(move || n)])).collect();
+        par_list(rpar).apply(&nested).await;
+        par_list(rseq).apply(&nested).await;
+        assert!(nested.iter().all(|outer| outer.get().is_some_and(|inner| !inner[0].is_ready())));
+        par_list(rdeepseq).apply(&nested).await;
+        assert!(nested.iter().all(|outer| outer.get().unwrap()[0].is_ready()));
+        (Some(nested[0].clone()), String::from("weft")).deep().await;
+    })
+    .unwrap();
+}
