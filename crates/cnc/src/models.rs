@@ -127,6 +127,8 @@ pub fn workers_end_together(workers: usize, first: &[u32]) {
                     .or_else(|| circle.given(&mut batch))
                     .or_else(|| circle.find(me, &mut ring, &mut batch))
                 {
+                    // Other workers may go on while the item runs.
+                    thread::yield_now();
                     ran.fetch_add(1, Ordering::Relaxed);
                     // One half goes the way of a ring, the other one that of the injector.
                     match item {
@@ -138,6 +140,8 @@ pub fn workers_end_together(workers: usize, first: &[u32]) {
                         circle.surplus(me);
                     }
                 }
+                // No worker ends before the last item was run.
+                assert_eq!(ran.load(Ordering::Relaxed), expected as usize);
             };
             thread::spawn(work)
         })
