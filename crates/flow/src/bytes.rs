@@ -69,7 +69,7 @@ impl<R: Read> Supply<u8> for ReadStream<R> {
     }
 }
 
-/// The supply of [`file`].
+/// The supply of [`file()`].
 #[derive(Debug)]
 pub struct OpenFile {
     path: PathBuf,
@@ -105,7 +105,7 @@ pub fn stdin() -> io::Result<Inflow<u8, u8, ReadStream<Stdin>, Unchanged>> {
     Ok(read(stdio::stdin()?))
 }
 
-/// The target of [`write`] and [`create`].
+/// The target of [`write()`] and [`create`].
 #[derive(Debug)]
 pub struct Writing<W> {
     stream: W,
@@ -204,7 +204,7 @@ impl Accept<u8> for Creating {
     }
 }
 
-/// Writes the bytes to standard output. See [`write`].
+/// Writes the bytes to standard output. See [`write()`].
 ///
 /// # Errors
 /// If standard output is closed, or the process has no descriptors left.

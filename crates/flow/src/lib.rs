@@ -28,8 +28,8 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | bytes to read | [`file`], [`read`], [`stdin`], [`command`], [`async_read`] |
-//! | bytes to write | [`create`], [`write`], [`stdout`], [`async_write`] |
+//! | bytes to read | [`file()`], [`read`], [`stdin`], [`command`], [`async_read`] |
+//! | bytes to write | [`create`], [`write()`], [`stdout`], [`async_write`] |
 //! | a process in the middle | [`through`] |
 //! | items of threads | [`from_taker`], [`from_fifo`], [`from_mvar`], [`to_putter`], [`to_fifo`], [`to_mvar`] |
 //! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_coroutine::pipeline::from_iter), [`stream`], [`Inflow::into_stream`] |

@@ -7,8 +7,8 @@ pub type Tried<T> = Result<T, Stop>;
 
 /// The attempt ends without effect: the transaction retries, or another one was in its way.
 ///
-/// A body hands it on. A body that drops a [retry](Tx::retry) goes on as if it had not retried. A
-/// body that drops a conflict and returns a value is run again all the same.
+/// A body hands it on. A body that drops a [retry](crate::Tx::retry) goes on as if it had not
+/// retried. A body that drops a conflict and returns a value is run again all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "the body of a transaction hands it on"]
 pub struct Stop(pub(crate) StopReason);
@@ -56,7 +56,7 @@ impl<X: fmt::Display> fmt::Display for Abort<X> {
 
 impl<X: std::error::Error> std::error::Error for Abort<X> {}
 
-/// What a branch of [`Tx::or_else`] may end with: [`Stop`] or [`Abort`].
+/// What a branch of [`Tx::or_else`](crate::Tx::or_else) may end with: [`Stop`] or [`Abort`].
 pub trait Ending: sealed::Ending {}
 
 pub(crate) mod sealed {

@@ -25,7 +25,7 @@ impl<T: Send + Sync + 'static> KindsOfNodes<T> {
 ///
 /// Clones are handles to the same variable. The value is immutable: a write replaces it, and a read
 /// gives a reference that lasts as long as the attempt of the transaction. So `T` need not be
-/// `Clone`. A number, a flag or the like is better kept in a [`TWord`].
+/// `Clone`. A number, a flag or the like is better kept in a [`TWord`](crate::TWord).
 ///
 /// The old value of a variable is dropped some time after the transaction that replaced it, when no
 /// transaction can have a reference to it; by any OS thread that runs transactions. See

@@ -130,8 +130,8 @@ impl<T: Word> KindsOfWords<T> {
     const NAMED: &VarKind = &VarKind::named(free_named_word, type_name::<T>);
 }
 
-/// A handle to a shared word, which transactions read and write: a [`TVar`] with its value in the
-/// variable itself.
+/// A handle to a shared word, which transactions read and write: a [`TVar`](crate::TVar) with its
+/// value in the variable itself.
 ///
 /// Clones are handles to the same variable.
 ///
@@ -184,7 +184,7 @@ impl<T: Word> TWord<T> {
     }
 
     /// A variable with a value and a name, for transactions of the default engine: see
-    /// [`TVar::named`].
+    /// [`TVar::named`](crate::TVar::named).
     pub fn named(name: impl Into<Arc<str>>, value: T) -> TWord<T> {
         TWord::named_with_engine(name, value)
     }
@@ -214,10 +214,10 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// in the variable.
     ///
     /// # Errors
-    /// As [`TVar::read`].
+    /// As [`TVar::read`](crate::TVar::read).
     ///
     /// # Complexity
-    /// As [`TVar::read`].
+    /// As [`TVar::read`](crate::TVar::read).
     #[inline]
     pub fn read(&self, tx: &Tx<E>) -> Tried<T> {
         Ok(T::from_bits(tx.load(self.inner())?.addr() as u64))
@@ -232,7 +232,7 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// Replaces the value by one that `f` makes of it.
     ///
     /// # Errors
-    /// As [`TVar::read`].
+    /// As [`TVar::read`](crate::TVar::read).
     #[inline]
     pub fn modify(&self, tx: &Tx<E>, f: impl FnOnce(T) -> T) -> Tried<()> {
         let new = f(self.read(tx)?);
@@ -243,7 +243,7 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// Replaces the value, and gives the old one.
     ///
     /// # Errors
-    /// As [`TVar::read`].
+    /// As [`TVar::read`](crate::TVar::read).
     #[inline]
     pub fn swap(&self, tx: &Tx<E>, value: T) -> Tried<T> {
         let old = self.read(tx)?;

@@ -5,7 +5,7 @@
 //! | the fields of each record | [`records`] |
 //! | text of records | [`encode`] |
 //! | the rows of a text, with quoted line ends in them | [`rows`] |
-//! | the text of one column, with all else around it unchanged | [`column`] |
+//! | the text of one column, with all else around it unchanged | [`column()`] |
 //!
 //! A row ends with `\n` or `\r\n`. A blank row is no record. A field that begins with a quote `"`
 //! ends at the next quote that is not doubled, and may hold commas and line ends.
@@ -425,7 +425,7 @@ impl Split<u8> for Rows {
     }
 }
 
-/// The stage of [`column`].
+/// The stage of [`column()`].
 #[derive(Debug, Clone)]
 pub struct Column {
     delimiter: u8,
