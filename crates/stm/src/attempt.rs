@@ -51,14 +51,18 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    fn run_after_commit(mut self) {
-        self.undone.drain(..).for_each(quietly);
-        self.on_abort.clear();
-        self.after_commit.drain(..).for_each(|hook| hook());
+    fn run_after_commit(self) {
+        let Extras { after_commit, on_abort, undone, conditions } = self;
+        undone.into_iter().for_each(quietly);
+        // Destructors of the program, which keep no hook from running.
+        quietly(|| drop((on_abort, conditions)));
+        after_commit.into_iter().for_each(|hook| hook());
     }
 
-    fn run_after_abort(mut self) {
-        self.undone.drain(..).chain(self.on_abort.drain(..)).for_each(quietly);
+    fn run_after_abort(self) {
+        let Extras { after_commit, on_abort, undone, conditions } = self;
+        undone.into_iter().chain(on_abort).for_each(quietly);
+        quietly(|| drop((after_commit, conditions)));
     }
 }
 

@@ -172,7 +172,9 @@ impl ToWake {
                 // A foreign waker may panic. The panic is reported, and the others are woken all
                 // the same.
                 ToWake::Waiter(waiter) => quietly(|| waiter.wake()),
-                ToWake::Due(due) => due.wake::<E>(),
+                // With `due` the last handle to a predicate may end, and with it values of the
+                // program, of which a destructor may panic.
+                ToWake::Due(due) => quietly(|| due.wake::<E>()),
             }
         }
     }

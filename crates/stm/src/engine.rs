@@ -215,13 +215,18 @@ fn unlock(writes: &[WriteEntry]) {
     }
 }
 
-/// Publishes the values of the log's writes, and unlocks each variable with the new version. The
-/// caller has locked all of them.
+/// Publishes the values of the log's writes, and then unlocks the variables with the new version.
+/// The caller has locked all of them.
+///
+/// A transaction that has seen one of the values finds each other one at once, also by `read_now`,
+/// because all values are stored before the first variable is unlocked.
 #[inline(always)]
 fn publish(session: &mut Session, new: u64) -> HasWaiters {
     let mut found = 0;
     for write in &session.log.writes {
         store_value(write, &mut session.unlinked);
+    }
+    for write in &session.log.writes {
         // SAFETY: the session of the log is pinned.
         unsafe { write.inner.as_ref() }.word.store(new, Ordering::Release);
         found |= write.found;

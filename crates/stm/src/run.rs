@@ -1,4 +1,4 @@
-//! RunningTx a transaction until it commits: [`atomically`] and the like.
+//! Running a transaction until it commits: [`atomically`] and the like.
 
 use crate::attempt::{Attempted, attempt};
 use crate::engine::{Engine, Versioned};
@@ -215,11 +215,14 @@ struct RunningTx<E, R, X, B, O, P, W> {
     /// Pinned. What the thread does before the next attempt. Dropped by this type's `drop`, which
     /// has less to do when there is none.
     paused: ManuallyDrop<Option<W>>,
-    /// Those in a row.
+    /// Those in a row; `ENDED` after the end.
     conflicts: u32,
     place: &'static Location<'static>,
     _engine: PhantomData<fn(E) -> Result<R, X>>,
 }
+
+/// In place of the number of conflicts, of a transaction that has ended.
+const ENDED: u32 = u32::MAX;
 
 /// What a thread does between two attempts.
 enum BetweenAttempts {
@@ -306,8 +309,14 @@ where
             ready!(budget::spend(cx, 1));
             refuse_within_body(this.place);
             match attempt_after(this.conflicts, &mut this.body) {
-                Some(Attempted::Committed(result)) => return Poll::Ready((this.output)(Ok(result))),
-                Some(Attempted::Aborted(error)) => return Poll::Ready((this.output)(Err(error))),
+                Some(Attempted::Committed(result)) => {
+                    this.conflicts = ENDED;
+                    return Poll::Ready((this.output)(Ok(result)));
+                }
+                Some(Attempted::Aborted(error)) => {
+                    this.conflicts = ENDED;
+                    return Poll::Ready((this.output)(Err(error)));
+                }
                 Some(Attempted::Retry(registration)) => this.wait(registration),
                 Some(Attempted::Conflict) => this.meet_conflict(),
                 None => this.yield_to_turn(),
@@ -345,9 +354,10 @@ fn attempt_after<E: Engine, R, X>(
     conflicts: u32,
     body: &mut impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
 ) -> Option<Attempted<R, X>> {
-    let turn = match conflicts < PATIENCE {
-        true => None,
-        false => Some(CommitTurn::take()?),
+    let turn = match conflicts {
+        ..PATIENCE => None,
+        ENDED => panic!("a transaction that has ended was polled again"),
+        _ => Some(CommitTurn::take()?),
     };
     Some(attempt(body, turn))
 }

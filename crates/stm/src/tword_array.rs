@@ -8,7 +8,7 @@ use crate::word::Word;
 use std::fmt;
 use std::sync::Arc;
 
-/// An array of words, for transactions: a [`TWordArray`](crate::TWordArray) of numbers, flags and
+/// An array of words, for transactions: a [`TArray`](crate::TArray) of numbers, flags and
 /// the like, with each value in its variable itself. Its length is fixed.
 ///
 /// Clones are handles to the same array. Each element is a variable of its own, as a

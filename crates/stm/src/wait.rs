@@ -211,7 +211,8 @@ fn tidy(inner: &Inner, list: &mut Option<Box<Waiters>>) {
 }
 
 /// Clears `WAITERS` if there is no list. The caller has locked it. A locked word stays: the commit
-/// that has locked it finds no list, and clears the bit.
+/// that has locked it finds no list, and clears the bit. A commit that gives up leaves the bit set
+/// until the next commit, and readers take the longer way meanwhile.
 fn clear_without_list(inner: &Inner, list: &Option<Box<Waiters>>) {
     let clear = |word: u64| (word & (LOCKED | WAITERS) == WAITERS).then_some(word & !WAITERS);
     if list.is_none() {

@@ -107,6 +107,21 @@ fn each_attempt_sees_one_moment<E: Engine>() {
     });
 }
 
+/// A transaction that has seen one value of a commit is followed by a look at another one, outside
+/// of a transaction.
+fn a_value_that_was_seen_comes_with_the_others<E: Engine>() {
+    model::<E>(|| {
+        let (x, y) = (word::<E>(), word::<E>());
+        let writer = writes_both(&x, &y, 1);
+        if run::<E, _>(|tx| x.read(tx)) == 1 {
+            assert_eq!(y.read_now(), 1);
+        } else if run::<E, _>(|tx| y.read(tx)) == 1 {
+            assert_eq!(x.read_now(), 1);
+        }
+        writer.join().unwrap();
+    });
+}
+
 /// The snapshot of the reader comes between two commits, or is moved on from one to the next.
 fn a_moment_between_two_commits<E: Engine>() {
     model::<E>(|| {
@@ -264,6 +279,7 @@ under_each_engine! {
     no_addition_is_lost
     no_addition_of_a_turn_is_lost
     each_attempt_sees_one_moment
+    a_value_that_was_seen_comes_with_the_others
     a_moment_between_two_commits
     a_read_is_compared_after_the_locks
     no_wake_up_is_lost

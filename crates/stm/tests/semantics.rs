@@ -13,6 +13,7 @@ use selvedge_stm::{
 use selvedge_sync::wait_blocking;
 use std::any::Any;
 use std::cell::RefCell;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
@@ -447,7 +448,36 @@ fn each_value_is_dropped_once<E: Engine>() {
     }
 }
 
+fn a_transaction_that_has_ended_panics_when_it_is_polled_again<E: Engine>() {
+    let var = word::<E>(0);
+    let mut ended = Box::pin(atomically_with::<E, _>(|tx| var.modify(tx, |n| n + 1)));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(ended.as_mut().poll(&mut context).is_ready());
+    let again = catch_unwind(AssertUnwindSafe(|| ended.as_mut().poll(&mut context).is_ready()));
+    assert!(again.is_err());
+    assert_eq!(var.read_now(), 1);
+}
+
+fn a_hook_that_is_not_needed_keeps_no_other_one_from_running<E: Engine>() {
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("a destructor of the program");
+        }
+    }
+    let ran = Arc::new(AtomicU32::new(0));
+    run::<E, _>(|tx| {
+        let (panics, ran) = (Panics, ran.clone());
+        tx.on_abort(move || drop(panics));
+        tx.after_commit(move || _ = ran.fetch_add(1, Ordering::Relaxed));
+        Ok(())
+    });
+    assert_eq!(ran.load(Ordering::Relaxed), 1);
+}
+
 under_each_engine! {
+    a_transaction_that_has_ended_panics_when_it_is_polled_again
+    a_hook_that_is_not_needed_keeps_no_other_one_from_running
     a_transaction_sees_its_own_writes
     an_error_leaves_no_trace
     a_panic_leaves_no_trace
