@@ -159,8 +159,11 @@ impl Runner {
         self.running.borrow_mut().remove(&edge);
         let (status, output) = ended.map_err(|error| error.to_string())?;
         let signal = status.signal().map(Signal::from_raw);
-        if signal.is_some_and(|signal| [Signal::INT, Signal::TERM, Signal::HUP].contains(&signal)) {
-            self.interrupted.set(signal);
+        if let Some(signal) =
+            signal.filter(|signal| [Signal::INT, Signal::TERM, Signal::HUP].contains(signal))
+            && self.interrupted.get().is_none()
+        {
+            self.interrupt(signal);
         }
         Ok((status, output))
     }

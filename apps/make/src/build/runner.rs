@@ -136,14 +136,15 @@ pub fn build(
     ended.map_err(|error| error.to_string())?.map_err(text)
 }
 
-/// Passes signals on to the commands. The second one kills them.
+/// Passes the user's signals on to the commands. The second one kills them.
 async fn obey(runner: Rc<Runner>, mut signals: selvedge_io::signal::Signals) {
+    let mut is_first = true;
     while let Ok(signal) = signals.next().await {
-        let again = runner.interrupted.replace(Some(signal)).is_some();
-        let signal = if again { rustix::process::Signal::KILL } else { passed_on(signal) };
-        for process in runner.running.borrow().values() {
-            send(*process, signal);
+        match is_first {
+            true => runner.interrupt(signal),
+            false => runner.send_all(rustix::process::Signal::KILL),
         }
+        is_first = false;
     }
 }
 
@@ -209,6 +210,17 @@ impl Runner {
         for edge in edges {
             detach_local(thread_of(self.clone(), edge));
         }
+    }
+
+    /// Stops the build, because the user or a command's end has told so.
+    pub(super) fn interrupt(&self, signal: Signal) {
+        self.interrupted.set(Some(signal));
+        self.send_all(passed_on(signal));
+    }
+
+    /// Sends a signal to all commands that run.
+    fn send_all(&self, signal: rustix::process::Signal) {
+        self.running.borrow().values().for_each(|process| send(*process, signal));
     }
 
     /// Whether no other command is to be started.

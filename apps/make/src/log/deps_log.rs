@@ -220,6 +220,16 @@ impl DepsLog {
 
     fn append(&mut self, graph: &Graph, output: NodeId, deps: &Deps, text: &mut Vec<u8>) -> io::Result<()> {
         let too_long = |what| io::Error::other(format!("{}: {what}", graph.path_text(output)));
+        // Before the first path has a number, because a number without a written record
+        // would shift all later ones.
+        let length = 12 + 4 * deps.inputs.len();
+        if length > RECORD_MAX {
+            return Err(too_long("more inputs than the deps log can hold"));
+        }
+        let is_long = |node: &NodeId| graph.path(*node).len().next_multiple_of(4) + 4 > RECORD_MAX;
+        if [output].iter().chain(&deps.inputs).any(is_long) {
+            return Err(too_long("a path is too long for the deps log"));
+        }
         let mut numbers = Vec::with_capacity(deps.inputs.len() + 1);
         for node in [output].iter().chain(&deps.inputs) {
             let known = self.numbers.get(node.index()).and_then(|number| number.checked_sub(1));
@@ -228,9 +238,6 @@ impl DepsLog {
                 None => {
                     let path = graph.path(*node);
                     let padded = path.len().next_multiple_of(4);
-                    if padded + 4 > RECORD_MAX {
-                        return Err(too_long("a path is too long for the deps log"));
-                    }
                     let number = self.number(*node);
                     text.extend_from_slice(&(padded as u32 + 4).to_le_bytes());
                     text.extend_from_slice(path);
@@ -239,10 +246,6 @@ impl DepsLog {
                     number
                 }
             });
-        }
-        let length = 12 + 4 * deps.inputs.len();
-        if length > RECORD_MAX {
-            return Err(too_long("more inputs than the deps log can hold"));
         }
         text.extend_from_slice(&(length as u32 | IS_DEPS).to_le_bytes());
         text.extend_from_slice(&numbers[0].to_le_bytes());

@@ -18,14 +18,27 @@ fn disturb(directory: &Path, after: Duration, signal: Signal) -> i32 {
     let mut slow = slow.unwrap();
     sleep(after);
     let process = Pid::from_child(&slow);
+    let commands = if signal == Signal::KILL { children(slow.id()) } else { Vec::new() };
     let _ = kill_process(process, signal);
     let status = slow.wait().unwrap();
+    // The commands go on without their build runner, and may still write.
+    for group in commands {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
     if signal == Signal::KILL {
-        // The commands go on without their build runner, and may still write.
         let _ = kill_process_group(process, signal);
         sleep(Duration::from_millis(150));
     }
     status.code().unwrap_or_else(|| -status.signal().unwrap())
+}
+
+/// The child processes of a process. The kernel lists them by the OS thread that started each.
+fn children(process: u32) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let lists = threads.filter_map(|task| fs::read_to_string(task.unwrap().path().join("children")).ok());
+    let words: Vec<String> =
+        lists.flat_map(|list| list.split_whitespace().map(String::from).collect::<Vec<_>>()).collect();
+    words.iter().map(|word| Pid::from_raw(word.parse().unwrap()).unwrap()).collect()
 }
 
 /// What a build from nothing makes of the same sources.
@@ -90,7 +103,9 @@ fn after_sigint_at_any_moment_nothing_half_made_looks_fresh() {
 #[test]
 fn a_signal_ends_the_commands_and_removes_what_they_had_begun() {
     let tree = tempfile::tempdir().unwrap();
-    let manifest = "rule slow\n  command = echo half > $out && sleep 60\nbuild a: slow\nbuild b: slow\n";
+    // With `exec` the shell becomes the sleeper. A shell that only starts one blocks its signals
+    // meanwhile, and dash then loses a SIGINT.
+    let manifest = "rule slow\n  command = echo half > $out; exec sleep 60\nbuild a: slow\nbuild b: slow\n";
     fs::write(tree.path().join("build.ninja"), manifest).unwrap();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let began = Instant::now();
@@ -108,6 +123,20 @@ fn a_signal_ends_the_commands_and_removes_what_they_had_begun() {
     }
     let said = output(OURS, tree.path(), &["-n"]);
     assert!(said.status.success());
+}
+
+/// A command that a signal has ended stops the build as Ctrl-C does.
+#[test]
+fn a_command_that_a_signal_ends_takes_the_others_with_it() {
+    let tree = tempfile::tempdir().unwrap();
+    let manifest = "rule slow\n  command = echo half > $out; exec sleep 60\nrule ends\n  \
+                    command = until test -e a; do sleep 0.01; done; kill -TERM $$$$\nbuild a: slow\nbuild b: ends\n";
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    let began = Instant::now();
+    let said = output(OURS, tree.path(), &["-j2", "-k0"]);
+    assert_eq!(said.status.code(), Some(130));
+    assert!(began.elapsed() < Duration::from_secs(40), "the other command went on");
+    assert_eq!(files(tree.path()).into_keys().collect::<Vec<_>>(), ["build.ninja"]);
 }
 
 /// The inputs are old and the command is the one of the log's record: the record of the earlier
@@ -130,11 +159,11 @@ fn an_output_that_was_gone_and_is_half_made_does_not_fit_the_record_of_the_earli
         while !fs::read_to_string(tree.path().join("a")).is_ok_and(|text| text == "half\n") {
             sleep(Duration::from_millis(5));
         }
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", runner.id())).unwrap();
+        let children = children(runner.id());
         kill_process(Pid::from_child(&runner), Signal::KILL).unwrap();
         runner.wait().unwrap();
-        for child in children.split_whitespace() {
-            let group = Pid::from_raw(child.parse().unwrap()).unwrap();
+        assert_eq!(children.len(), 1, "the command runs in a process group of its own");
+        for group in children {
             kill_process_group(group, Signal::KILL).unwrap();
         }
         fs::remove_file(tree.path().join("slow")).unwrap();
