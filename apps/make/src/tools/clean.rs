@@ -1,13 +1,15 @@
 //! Tools that remove files.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 use super::show::remove;
 use super::{flag, in_order, named, text};
 use crate::app::Loaded;
+use crate::dyndep;
 use crate::graph::{EdgeId, Graph, names};
 use crate::options::Options;
+use crate::project::as_path;
 
 /// Removes files, and says how many there were.
 fn remove_all(paths: &BTreeSet<Vec<u8>>, options: &Options, out: &mut impl Write) -> Result<u8, String> {
@@ -23,12 +25,31 @@ fn remove_all(paths: &BTreeSet<Vec<u8>>, options: &Options, out: &mut impl Write
     writeln!(out, "Cleaning... {removed} files.").map(|()| 0).map_err(text)
 }
 
+/// Reads the dyndep files that earlier builds have made, because they name further outputs. A file
+/// that is not there is left out.
+///
+/// # Errors
+/// Those of the first file that cannot be read.
+fn read_dyndeps(graph: &mut Graph) -> Result<(), String> {
+    let files: BTreeSet<_> = graph.edge_ids().filter_map(|edge| graph.edge(edge).dyndep).collect();
+    for file in files {
+        match std::fs::read(as_path(graph.path(file))) {
+            Ok(content) => _ = dyndep::load(graph, file, &content)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(format!("{}: {error}", graph.path_text(file))),
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn clean(
-    graph: &Graph,
+    graph: &mut Graph,
     options: &Options,
     arguments: &[String],
     out: &mut impl Write,
 ) -> Result<u8, String> {
+    // The outputs that a file names which cannot be understood stay.
+    let _ = read_dyndeps(graph);
     let (generators, rest) = flag(arguments, "-g");
     let (rules, rest): (bool, Vec<&String>) = {
         let all = rest.iter().filter(|argument| **argument != "-r").copied().collect::<Vec<_>>();
@@ -64,7 +85,8 @@ pub(super) fn clean(
     remove_all(&paths, options, out)
 }
 
-pub(super) fn dead(loaded: Loaded, options: &Options, out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn dead(mut loaded: Loaded, options: &Options, out: &mut impl Write) -> Result<u8, String> {
+    read_dyndeps(&mut loaded.project.graph)?;
     let graph = &loaded.project.graph;
     let users = graph.users();
     // A file that is an input now is the user's own.

@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Options, tool: &str, arguments: &[String]) -> Result
         "graph" => show::graph(&graph(options)?.0, arguments, &mut out),
         "compdb" => show::compdb(&graph(options)?.0, arguments, &mut out),
         "critical-path" => logs::critical_path(Loaded::for_tools(options)?, arguments, &mut out),
-        "clean" => clean::clean(&graph(options)?.0, options, arguments, &mut out),
+        "clean" => clean::clean(&mut graph(options)?.0, options, arguments, &mut out),
         "cleandead" => clean::dead(Loaded::for_tools(options)?, options, &mut out),
         "deps" => logs::deps(Loaded::for_tools(options)?, arguments, &mut out),
         "recompact" => logs::recompact(Loaded::for_tools(options)?),

@@ -69,6 +69,22 @@ fn files_that_the_manifest_has_no_more_are_dead() {
     assert_eq!(files(tree.path()).into_keys().collect::<Vec<_>>(), ["build.ninja", "kept"]);
 }
 
+/// A file that only a dyndep file names is an output as any other one.
+#[test]
+fn what_a_dyndep_file_names_is_cleaned_and_is_not_dead() {
+    let tree = tempfile::tempdir().unwrap();
+    let manifest = "rule t\n  command = touch $out more\nrule dd\n  command = cp dd.in dd\nbuild dd: dd dd.in\n\
+                    build a: t || dd\n  dyndep = dd\n";
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    fs::write(tree.path().join("dd.in"), "ninja_dyndep_version = 1\nbuild a | more: dyndep\n").unwrap();
+    assert!(build(OURS, tree.path(), &[]).success);
+    assert!(output(OURS, tree.path(), &["-t", "cleandead"]).status.success());
+    let names = || files(tree.path()).into_keys().collect::<Vec<_>>();
+    assert_eq!(names(), ["a", "build.ninja", "dd", "dd.in", "more"]);
+    assert!(output(OURS, tree.path(), &["-t", "clean"]).status.success());
+    assert_eq!(names(), ["build.ninja", "dd.in"]);
+}
+
 #[test]
 fn the_critical_path_is_the_longest_chain() {
     let tree = tempfile::tempdir().unwrap();
