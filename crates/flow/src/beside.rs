@@ -231,6 +231,14 @@ impl<R> Beside<R> {
         Beside { handle: Some(handle), stop: Some(stop) }
     }
 
+    /// Tells the thread to stop, and gives its result.
+    pub(crate) async fn stop_and_join(&mut self) -> R {
+        if let Some(stop) = &self.stop {
+            stop.set();
+        }
+        self.join().await
+    }
+
     /// The result of the thread. A panic of the thread goes on here.
     pub(crate) async fn join(&mut self) -> R {
         let handle = self.handle.as_mut().expect("a thread that works for a pipeline is joined once");

@@ -242,8 +242,9 @@ where
         }
         let Some((running, mut feeding)) = self.running.take() else { return Ok(None) };
         let ended = running.end().await;
-        // The program may have ended without reading all of its input.
-        feeding.join().await?;
+        // The program may have ended without reading all of its input, for more of which the thread
+        // would wait.
+        feeding.stop_and_join().await?;
         ended.map(|()| None)
     }
 

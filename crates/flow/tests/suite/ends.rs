@@ -145,6 +145,22 @@ fn a_process_that_fails_is_told_and_one_that_is_not_wanted_is_killed() {
     });
 }
 
+/// Upstream is idle for ever: a pipe that stays open.
+#[test]
+fn a_process_that_ends_before_its_input_does_ends_the_pipeline() {
+    let bytes = run(async {
+        let (writer, reader) = pipe::pipe().unwrap();
+        writer.write_all(b"warp").await.unwrap();
+        let mut head = Command::new("head");
+        head.args(["-c", "4"]);
+        let first = (flow::read(reader) >> flow::through(head) >> count()).run();
+        let first = time::timeout(Duration::from_secs(60), first).await.unwrap().unwrap();
+        drop(writer);
+        first
+    });
+    assert_eq!(bytes, 4);
+}
+
 #[test]
 fn a_failure_upstream_of_a_process_is_told() {
     let failed = run(async {
