@@ -1,5 +1,10 @@
 //! Errors are the same under every scheduler.
 
+use std::future::poll_fn;
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
+use std::task::Poll;
+
 use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
 use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepFault, StepResult, graph};
 
@@ -266,11 +271,34 @@ fn an_async_step_that_gives_up_a_get_is_told() {
         graph.prescribe_async(tags, "race", move |_, step| async move {
             {
                 let mut get = std::pin::pin!(step.get(items, 0));
-                std::future::poll_fn(|cx| std::task::Poll::Ready(get.as_mut().poll(cx).is_pending())).await;
+                poll_fn(|cx| Poll::Ready(get.as_mut().poll(cx).is_pending())).await;
             }
             step.put(items, 1, 1)
         });
         put_tags(graph, tags, 1);
+    });
+}
+
+#[test]
+fn an_async_step_that_waits_for_no_item_is_told() {
+    report_everywhere("step wait(\"a long tag in a box\") waits for something that is no item", |graph| {
+        let tags = graph.tags::<String>("tags");
+        graph.prescribe_async(tags, "wait", |_, _| std::future::pending());
+        graph.initialize(|env| env.put_tag(tags, "a long tag in a box".into())).unwrap();
+    });
+}
+
+#[test]
+fn an_async_step_that_forgets_a_get_is_told() {
+    report_everywhere("step forget(..) waits for something that is no item", |graph| {
+        let tags = graph.tags::<String>("tags");
+        let items = graph.items::<u32, u32>("items");
+        graph.prescribe_async(tags, "forget", move |_, step| async move {
+            let mut get = ManuallyDrop::new(step.get(items, 0));
+            poll_fn(|cx| Poll::Ready(Pin::new(&mut *get).poll(cx).is_pending())).await;
+            Ok(())
+        });
+        graph.initialize(|env| env.put_tag(tags, "a tag".into())).unwrap();
     });
 }
 
