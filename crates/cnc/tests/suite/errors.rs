@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
-use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepFault, StepResult, graph};
+use selvedge_cnc::{FaultCause, Graph, GraphError, ItemKey, Items, StepFault, StepResult, graph};
 
 use crate::schedulers::each;
 
@@ -342,4 +342,34 @@ fn a_million_stuck_steps_are_counted() {
     let GraphError::Stuck(stuck) = &error else { panic!("{error}") };
     assert_eq!(stuck.items.len(), STEPS as usize);
     assert_eq!(error.to_string().lines().count(), 22);
+}
+
+/// A key that fits in a word, but is not made again from it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct OneWay(u64);
+
+impl ItemKey for OneWay {
+    const BITS: Option<u32> = Some(8);
+
+    fn to_word(&self) -> u64 {
+        self.0
+    }
+}
+
+#[test]
+#[should_panic = "an `ItemKey` with `BITS` makes each key again from its word"]
+fn a_tag_without_a_way_back_from_its_word_is_told() {
+    graph(|graph| {
+        let tags = graph.tags("tags");
+        graph.prescribe(tags, "run", |_: OneWay, _| Ok(()));
+        graph.initialize(|env| env.put_tag(tags, OneWay(7))).unwrap();
+        let _ = graph.run(&OneByOne);
+    });
+}
+
+#[test]
+#[should_panic = "the word of OneWay(256) has more than 8 bits"]
+fn a_part_of_a_key_with_too_wide_a_word_is_told() {
+    (OneWay(255), 0_u8).to_word();
+    (0_u8, OneWay(256)).to_word();
 }
