@@ -3,10 +3,12 @@
 use std::future::poll_fn;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
-use selvedge_cnc::{FaultCause, Graph, GraphError, ItemKey, Items, StepFault, StepResult, graph};
+use selvedge_cnc::{
+    AsyncStep, FaultCause, Graph, GraphError, ItemCol, ItemKey, Items, StepFault, StepResult, graph,
+};
 
 use crate::schedulers::each;
 
@@ -342,6 +344,37 @@ fn a_million_stuck_steps_are_counted() {
     let GraphError::Stuck(stuck) = &error else { panic!("{error}") };
     assert_eq!(stuck.items.len(), STEPS as usize);
     assert_eq!(error.to_string().lines().count(), 22);
+}
+
+/// An async step that names a wrong key when its frame is freed.
+struct PutsInDrop<'g>(AsyncStep<'g>, ItemCol<'g, u32, u32>);
+
+impl Future for PutsInDrop<'_> {
+    type Output = StepResult;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<StepResult> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for PutsInDrop<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.put(self.1, 7, 7);
+    }
+}
+
+#[test]
+fn a_fault_in_a_destructor_of_an_async_step_names_the_tag() {
+    report_everywhere(
+        "step late(\"a long tag in a box\") named item items[7], \
+         which is outside of the extent of the collection",
+        |graph| {
+            let tags = graph.tags::<String>("tags");
+            let items = graph.items_with("items", Items::dense(7));
+            graph.prescribe_async(tags, "late", move |_, step| PutsInDrop(step, items));
+            graph.initialize(|env| env.put_tag(tags, "a long tag in a box".into())).unwrap();
+        },
+    );
 }
 
 /// A key that fits in a word, but is not made again from it.
