@@ -25,8 +25,9 @@ thread_local! {
 
 /// A suspended or running async step.
 struct StepFrame<T, Fut> {
-    tag: T,
     future: Fut,
+    /// Dropped after the future, because faults in the future's destructor name the tag.
+    tag: T,
 }
 
 /// The code of an async step that begins. Its word is the tag.
@@ -83,7 +84,7 @@ where
                 return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(message(&*panic))));
             }
         };
-        let frame = Box::new(StepFrame { tag, future });
+        let frame = Box::new(StepFrame { future, tag });
         let word = Box::into_raw(frame).expose_provenance() as u64;
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
         unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }

@@ -166,29 +166,42 @@ pub(crate) unsafe fn free_box<T>(word: u64) {
 
 /// Gives `see` the tag of a word.
 ///
+/// # Panics
+/// If the type says that its keys fit in a word, and its `from_word` returns `None`.
+///
 /// # Safety
 /// The word came from `to_word::<T>`, and was not freed.
 #[inline]
 pub(crate) unsafe fn with_tag<T: ItemKey, R>(word: u64, see: impl FnOnce(&T) -> R) -> R {
-    match T::from_word(word) {
-        Some(tag) if is_word::<T>() => see(&tag),
-        // SAFETY: a tag that does not fit in a word lies in a box, by `to_word`.
-        _ => see(unsafe { &*std::ptr::with_exposed_provenance::<T>(word as usize) }),
+    // The test is the one of `to_word`. The result of `from_word` decides nothing, because a safe
+    // implementation may be wrong.
+    if is_word::<T>() {
+        see(&T::from_word(word).expect(NO_KEY))
+    } else {
+        // SAFETY: `to_word` has put the tag into a box, because `is_word` is false.
+        see(unsafe { &*std::ptr::with_exposed_provenance::<T>(word as usize) })
     }
 }
 
 /// The tag of a word.
 ///
+/// # Panics
+/// As [`with_tag`].
+///
 /// # Safety
 /// As for [`with_tag`].
 #[inline]
 pub(crate) unsafe fn tag_of<T: ItemKey>(word: u64) -> T {
-    match T::from_word(word) {
-        Some(tag) if is_word::<T>() => tag,
+    if is_word::<T>() {
+        T::from_word(word).expect(NO_KEY)
+    } else {
         // SAFETY: as promised by the caller.
-        _ => unsafe { with_tag(word, T::clone) },
+        unsafe { with_tag(word, T::clone) }
     }
 }
+
+/// The panic of an [`ItemKey`] that contradicts itself.
+const NO_KEY: &str = "an `ItemKey` with `BITS` makes each key again from its word";
 
 /// How urgent an instance with a tag is.
 pub(crate) type Urgency<'g, T> = OnceLock<Box<dyn Fn(&T) -> i64 + Send + Sync + 'g>>;

@@ -400,7 +400,7 @@ impl<'g> Graph<'g, '_> {
             faults = self.core.left_over();
         }
         if faults.is_empty() {
-            Ok(FinishedGraph { core: &self.core })
+            Ok(FinishedGraph { core: &self.core, one_thread: PhantomData })
         } else {
             Err(GraphError::Failed(faults))
         }
@@ -419,8 +419,20 @@ impl fmt::Debug for Graph<'_, '_> {
 }
 
 /// A graph that has run to its end: no step is ready, and none waits.
+///
+/// It stays on the OS thread of the graph, so that no step of a later run can look at the items
+/// while other steps put some:
+/// ```compile_fail,E0277
+/// fn in_a_step<T: Send>() {}
+/// in_a_step::<selvedge::cnc::FinishedGraph<'static>>();
+/// ```
+/// ```compile_fail,E0277
+/// fn by_a_step<T: Sync>() {}
+/// by_a_step::<selvedge::cnc::FinishedGraph<'static>>();
+/// ```
 pub struct FinishedGraph<'g> {
     core: &'g Core<'g>,
+    one_thread: PhantomData<*mut ()>,
 }
 
 impl<'g> FinishedGraph<'g> {
@@ -429,7 +441,7 @@ impl<'g> FinishedGraph<'g> {
     /// # Paper
     /// [NCM11 §2.1] `finalize`.
     pub fn finalize<A>(&self, look: impl FnOnce(&View<'g>) -> A) -> A {
-        look(&View { core: self.core })
+        look(&View { core: self.core, one_thread: PhantomData })
     }
 
     /// How often each step has run, and what became of the items.
@@ -444,9 +456,19 @@ impl fmt::Debug for FinishedGraph<'_> {
     }
 }
 
-/// The items of a graph that has run to its end.
+/// The items of a graph that has run to its end. It stays on the OS thread of the graph, as
+/// [`FinishedGraph`] does.
+/// ```compile_fail,E0277
+/// fn in_a_step<T: Send>() {}
+/// in_a_step::<selvedge::cnc::View<'static>>();
+/// ```
+/// ```compile_fail,E0277
+/// fn by_a_step<T: Sync>() {}
+/// by_a_step::<selvedge::cnc::View<'static>>();
+/// ```
 pub struct View<'g> {
     core: &'g Core<'g>,
+    one_thread: PhantomData<*mut ()>,
 }
 
 impl<'g> View<'g> {

@@ -208,11 +208,13 @@ const fn sum(bits: &[Option<u32>]) -> Option<u32> {
     if total <= 64 { Some(total) } else { None }
 }
 
-/// `word` behind the bits of the keys before it.
+/// The word of `key` behind the bits of the keys before it.
 #[inline]
 fn append<K: ItemKey>(before: u64, key: &K) -> u64 {
+    let (bits, word) = (K::BITS.unwrap_or(0), key.to_word());
+    assert!(word.checked_shr(bits).unwrap_or(0) == 0, "the word of {key:?} has more than {bits} bits");
     // A shift by 64 is possible only if no other key has a bit.
-    before.checked_shl(K::BITS.unwrap_or(0)).unwrap_or(0) | key.to_word()
+    before.checked_shl(bits).unwrap_or(0) | word
 }
 
 /// The last key of a word, and what is before it.

@@ -162,14 +162,13 @@ impl<R> SlotState<R> {
     #[inline]
     pub(crate) fn look(&self) -> Look {
         let word = self.word.load(Ordering::Acquire);
-        if word & (FULL | KEPT) == FULL | KEPT { Look::Kept } else { self.claim(word) }
+        if is_there_for_ever(word) { Look::Kept } else { self.claim(word) }
     }
 
     /// Whether the item is there for ever.
     #[inline]
     pub(crate) fn is_kept(&self) -> bool {
-        let word = self.word.load(Ordering::Acquire);
-        word & (FULL | KEPT) == FULL | KEPT
+        is_there_for_ever(self.word.load(Ordering::Acquire))
     }
 
     #[cold]
@@ -301,6 +300,12 @@ pub(crate) enum Left {
     /// A take may now succeed.
     One,
     More,
+}
+
+/// Whether an item is full and kept. The end of the graph makes kept items gone too, one after the
+/// other, while destructors of the program run.
+const fn is_there_for_ever(word: u64) -> bool {
+    word & (FULL | KEPT | GONE) == FULL | KEPT
 }
 
 const fn claims(word: u64) -> u64 {

@@ -623,20 +623,30 @@ impl<'g> StepContext<'g> {
             claim.items.unclaim(&claim);
         }
         let missed = self.missed.take();
+        // Without `this`, the code has freed its word, so the tag cannot be read any more. `this`
+        // lives until the end of this function.
+        let fault = |why| match &this {
+            Some(_) => self.fault(why),
+            None => self.fault_of(entry, 0, NO_TAG.to_owned(), why),
+        };
         match end {
             Err(panic) => {
-                self.fault(FaultCause::Panicked(message(&*panic)));
+                fault(FaultCause::Panicked(message(&*panic)));
                 return None;
             }
             _ if self.flags.get() & FAILED != 0 => return None,
             Ok(Err(Halted(Some(error)))) => {
-                self.fault(FaultCause::Error(*error));
+                fault(FaultCause::Error(*error));
                 return None;
             }
             _ => {}
         }
-        let (Some(missed), Some(this)) = (missed, this) else {
-            self.fault(FaultCause::Foreign);
+        let Some(missed) = missed else {
+            fault(FaultCause::Foreign);
+            return None;
+        };
+        let Some(this) = this else {
+            self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Foreign);
             return None;
         };
         if let Some((_, misses)) = self.counts.borrow_mut().get_mut(entry.number) {

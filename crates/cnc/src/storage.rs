@@ -134,7 +134,7 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
         !matches!(self, Storage::ItemTable(_))
     }
 
-    /// Drops all values and waiters.
+    /// Drops all keys and values.
     pub(crate) fn empty(&mut self) {
         match self {
             Storage::Dense(_, slots) => slots.iter_mut().for_each(ItemSlot::empty),
@@ -391,12 +391,13 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
         }
     }
 
+    /// Drops all keys and values.
     fn empty(&mut self) {
         for shard in &self.shards {
-            let mut growing = lock(&shard.growing);
-            for item in growing.blocks.iter_mut().flatten() {
-                item.slot.empty();
-            }
+            // The tables name keys that are dropped below, so no destructor may find them.
+            shard.current.store(ptr::null_mut(), Ordering::Relaxed);
+            let mut blocks = std::mem::take(&mut lock(&shard.growing).blocks);
+            blocks.iter_mut().flatten().for_each(|item| item.slot.empty());
         }
     }
 }

@@ -1,7 +1,14 @@
 //! Errors are the same under every scheduler.
 
+use std::future::poll_fn;
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
-use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepFault, StepResult, graph};
+use selvedge_cnc::{
+    AsyncStep, FaultCause, Graph, GraphError, ItemCol, ItemKey, Items, StepFault, StepResult, graph,
+};
 
 use crate::schedulers::each;
 
@@ -266,11 +273,34 @@ fn an_async_step_that_gives_up_a_get_is_told() {
         graph.prescribe_async(tags, "race", move |_, step| async move {
             {
                 let mut get = std::pin::pin!(step.get(items, 0));
-                std::future::poll_fn(|cx| std::task::Poll::Ready(get.as_mut().poll(cx).is_pending())).await;
+                poll_fn(|cx| Poll::Ready(get.as_mut().poll(cx).is_pending())).await;
             }
             step.put(items, 1, 1)
         });
         put_tags(graph, tags, 1);
+    });
+}
+
+#[test]
+fn an_async_step_that_waits_for_no_item_is_told() {
+    report_everywhere("step wait(\"a long tag in a box\") waits for something that is no item", |graph| {
+        let tags = graph.tags::<String>("tags");
+        graph.prescribe_async(tags, "wait", |_, _| std::future::pending());
+        graph.initialize(|env| env.put_tag(tags, "a long tag in a box".into())).unwrap();
+    });
+}
+
+#[test]
+fn an_async_step_that_forgets_a_get_is_told() {
+    report_everywhere("step forget(..) waits for something that is no item", |graph| {
+        let tags = graph.tags::<String>("tags");
+        let items = graph.items::<u32, u32>("items");
+        graph.prescribe_async(tags, "forget", move |_, step| async move {
+            let mut get = ManuallyDrop::new(step.get(items, 0));
+            poll_fn(|cx| Poll::Ready(Pin::new(&mut *get).poll(cx).is_pending())).await;
+            Ok(())
+        });
+        graph.initialize(|env| env.put_tag(tags, "a tag".into())).unwrap();
     });
 }
 
@@ -314,4 +344,65 @@ fn a_million_stuck_steps_are_counted() {
     let GraphError::Stuck(stuck) = &error else { panic!("{error}") };
     assert_eq!(stuck.items.len(), STEPS as usize);
     assert_eq!(error.to_string().lines().count(), 22);
+}
+
+/// An async step that names a wrong key when its frame is freed.
+struct PutsInDrop<'g>(AsyncStep<'g>, ItemCol<'g, u32, u32>);
+
+impl Future for PutsInDrop<'_> {
+    type Output = StepResult;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<StepResult> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for PutsInDrop<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.put(self.1, 7, 7);
+    }
+}
+
+#[test]
+fn a_fault_in_a_destructor_of_an_async_step_names_the_tag() {
+    report_everywhere(
+        "step late(\"a long tag in a box\") named item items[7], \
+         which is outside of the extent of the collection",
+        |graph| {
+            let tags = graph.tags::<String>("tags");
+            let items = graph.items_with("items", Items::dense(7));
+            graph.prescribe_async(tags, "late", move |_, step| PutsInDrop(step, items));
+            graph.initialize(|env| env.put_tag(tags, "a long tag in a box".into())).unwrap();
+        },
+    );
+}
+
+/// A key that fits in a word, but is not made again from it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct OneWay(u64);
+
+impl ItemKey for OneWay {
+    const BITS: Option<u32> = Some(8);
+
+    fn to_word(&self) -> u64 {
+        self.0
+    }
+}
+
+#[test]
+#[should_panic = "an `ItemKey` with `BITS` makes each key again from its word"]
+fn a_tag_without_a_way_back_from_its_word_is_told() {
+    graph(|graph| {
+        let tags = graph.tags("tags");
+        graph.prescribe(tags, "run", |_: OneWay, _| Ok(()));
+        graph.initialize(|env| env.put_tag(tags, OneWay(7))).unwrap();
+        let _ = graph.run(&OneByOne);
+    });
+}
+
+#[test]
+#[should_panic = "the word of OneWay(256) has more than 8 bits"]
+fn a_part_of_a_key_with_too_wide_a_word_is_told() {
+    (OneWay(255), 0_u8).to_word();
+    (0_u8, OneWay(256)).to_word();
 }

@@ -1,7 +1,10 @@
 //! A graph's result is the same under every scheduler.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
 
 use selvedge_cnc::schedulers::{OneByOne, Scheduler};
 use selvedge_cnc::{Graph, GraphError, ItemCol, ItemKey, Items, StepResult, graph};
@@ -344,4 +347,71 @@ fn words_of_keys_are_different_and_in_order() {
     check(&[(true, 'a', -5_i8), (false, char::MAX, 5), (true, 'a', 5)]);
     check(&[((), u64::MAX), ((), 0)]);
     assert_eq!(<(u64, bool)>::BITS, None);
+}
+
+/// A key that notes the name of a collection when it is dropped.
+#[derive(Clone)]
+struct NamingKey<'g, 'n> {
+    number: u32,
+    items: ItemCol<'g, u32, u32>,
+    names: &'n Mutex<Vec<String>>,
+}
+
+impl PartialEq for NamingKey<'_, '_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for NamingKey<'_, '_> {}
+
+impl PartialOrd for NamingKey<'_, '_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for NamingKey<'_, '_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.number.cmp(&other.number)
+    }
+}
+
+impl Hash for NamingKey<'_, '_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl fmt::Debug for NamingKey<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.number.fmt(f)
+    }
+}
+
+impl ItemKey for NamingKey<'_, '_> {}
+
+impl Drop for NamingKey<'_, '_> {
+    fn drop(&mut self) {
+        self.names.lock().unwrap().push(self.items.name().to_owned());
+    }
+}
+
+#[test]
+fn a_key_may_use_another_collection_when_it_is_dropped() {
+    let names = Mutex::new(Vec::new());
+    graph(|graph| {
+        let named = graph.items::<u32, u32>("a collection that is freed first");
+        let items = graph.items("items");
+        graph
+            .initialize(|env| {
+                (0..50).try_for_each(|number| {
+                    env.put(items, NamingKey { number, items: named, names: &names }, 0)
+                })
+            })
+            .unwrap();
+        names.lock().unwrap().clear();
+    });
+    let names = names.into_inner().unwrap();
+    assert!(names.len() >= 50 && names.iter().all(|name| name == "a collection that is freed first"));
 }
