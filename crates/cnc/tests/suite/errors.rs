@@ -316,6 +316,21 @@ fn the_environment_is_told_too() {
 }
 
 #[test]
+fn a_run_after_a_failed_start_says_why_it_does_not_begin() {
+    each(|name, scheduler| {
+        let errors = graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            graph.prescribe(tags, "nothing", |_, _| Ok(()));
+            let start = graph.initialize(|env| env.put_tag(tags, 0).and_then(|()| parse_nothing()));
+            let run = || graph.run(scheduler).map(|_| ());
+            [start, run(), run()].map(|end| end.unwrap_err().to_string())
+        });
+        let why = "step the environment() failed: cannot parse integer from empty string";
+        assert_eq!(errors, [why; 3], "{name}");
+    });
+}
+
+#[test]
 #[should_panic = "the scheduler has returned while 1 steps were ready"]
 fn a_scheduler_that_ends_early_is_noticed() {
     struct Early;
