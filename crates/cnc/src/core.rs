@@ -29,6 +29,8 @@ pub(crate) struct Core<'g> {
     /// The steps that are ready for the next run.
     pending: Mutex<ManuallyDrop<Vec<ReadyStep<'g>>>>,
     faults: Mutex<Vec<StepFault>>,
+    /// The faults that were reported last.
+    reported: Mutex<Vec<StepFault>>,
     /// No other step is to begin.
     stop: Arc<AtomicBool>,
     /// Whether a fault stops the others.
@@ -69,6 +71,7 @@ impl<'g> Core<'g> {
             forked: OnceLock::new(),
             pending: Mutex::new(ManuallyDrop::new(Vec::new())),
             faults: Mutex::new(Vec::new()),
+            reported: Mutex::new(Vec::new()),
             stop: Arc::new(AtomicBool::new(false)),
             stop_at_fault: AtomicBool::new(true),
             made: AtomicU64::new(0),
@@ -146,6 +149,17 @@ impl<'g> Core<'g> {
         let mut faults = std::mem::take(&mut *lock(&self.faults));
         faults.sort_by(|a, b| a.order.cmp(&b.order));
         faults
+    }
+
+    /// Remembers faults that are reported now, in their order.
+    pub(crate) fn keep_faults(&self, faults: &[StepFault]) {
+        let again = faults.iter().map(StepFault::again).collect();
+        *lock(&self.reported) = again;
+    }
+
+    /// The faults that were reported last.
+    pub(crate) fn past_faults(&self) -> Vec<StepFault> {
+        lock(&self.reported).iter().map(StepFault::again).collect()
     }
 
     #[inline]

@@ -73,7 +73,9 @@ impl fmt::Debug for Halted {
 pub enum GraphError {
     /// No step can run any more, but some wait for items that no step has put.
     Stuck(Stuck),
-    /// A step failed. The first fault is the smallest one.
+    /// A step failed, or the environment. The first fault is the smallest one. A graph that a fault
+    /// has stopped reports the faults at each later run too; then a [`FaultCause::Error`] has only
+    /// the text of the error.
     Failed(Vec<StepFault>),
     /// The run was cancelled by a [`Canceller`](crate::Canceller).
     Cancelled,
@@ -288,7 +290,55 @@ impl fmt::Display for GraphError {
 
 impl Error for GraphError {}
 
+impl StepFault {
+    /// The same fault again. An error of the program's becomes its text.
+    pub(crate) fn again(&self) -> StepFault {
+        StepFault { order: self.order.clone(), why: self.why.again() }
+    }
+}
+
 impl FaultCause {
+    fn again(&self) -> FaultCause {
+        let both = |collection: &String, key: &String| (collection.clone(), key.clone());
+        match self {
+            FaultCause::DoublePut { collection, key, steps } => {
+                let (collection, key) = both(collection, key);
+                FaultCause::DoublePut { collection, key, steps: steps.clone() }
+            }
+            FaultCause::Panicked(text) => FaultCause::Panicked(text.clone()),
+            FaultCause::Error(error) => FaultCause::Error(error.to_string().into()),
+            FaultCause::OverGet { collection, key } => {
+                let (collection, key) = both(collection, key);
+                FaultCause::OverGet { collection, key }
+            }
+            FaultCause::LeftOver { collection, key, gets } => {
+                let (collection, key) = both(collection, key);
+                FaultCause::LeftOver { collection, key, gets: *gets }
+            }
+            FaultCause::Outside { collection, key } => {
+                let (collection, key) = both(collection, key);
+                FaultCause::Outside { collection, key }
+            }
+            FaultCause::GetAfterPut { collection, key } => {
+                let (collection, key) = both(collection, key);
+                FaultCause::GetAfterPut { collection, key }
+            }
+            FaultCause::Undeclared { collection, key } => {
+                let (collection, key) = both(collection, key);
+                FaultCause::Undeclared { collection, key }
+            }
+            FaultCause::NotCounted { collection, key } => {
+                let (collection, key) = both(collection, key);
+                FaultCause::NotCounted { collection, key }
+            }
+            FaultCause::NotThere { collection, key } => {
+                let (collection, key) = both(collection, key);
+                FaultCause::NotThere { collection, key }
+            }
+            FaultCause::Foreign => FaultCause::Foreign,
+        }
+    }
+
     pub(crate) const DOUBLE_PUT: u8 = 0;
     pub(crate) const LEFT_OVER: u8 = 20;
 

@@ -346,7 +346,12 @@ impl<'g> Graph<'g, '_> {
 
     /// What has gone wrong, if anything has.
     fn failure(&'g self) -> GraphError {
-        let faults = self.core.take_faults();
+        let mut faults = self.core.take_faults();
+        if faults.is_empty() {
+            faults = self.core.past_faults();
+        } else if self.core.stop_at_fault.load(Ordering::Relaxed) {
+            self.core.keep_faults(&faults);
+        }
         if faults.is_empty() { GraphError::Cancelled } else { GraphError::Failed(faults) }
     }
 

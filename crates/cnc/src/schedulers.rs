@@ -56,8 +56,9 @@ pub use pool::TaskPool;
 pub use sequential::OneByOne;
 pub use stealing::Stealing;
 
-use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::{fmt, mem};
 
 use crate::code::ReadyStep;
 use crate::core::Core;
@@ -71,6 +72,25 @@ pub trait Scheduler {
     /// Runs every step of [`GraphJob::start`], and every step that becomes ready meanwhile, on
     /// workers of the job. It returns when no step is ready and none runs.
     fn run<'g>(&self, job: &GraphJob<'g>);
+}
+
+/// Runs a worker's loop. If the loop unwinds, no other step of the run begins, and `end` is called
+/// to end the loops of the other workers. Without that they would wait for this worker for ever.
+///
+/// The faults of a step do not unwind the loop. A panic in a program's destructor or `Debug` may.
+fn guard_loop(core: &Core<'_>, end: impl Fn(), work: impl FnOnce()) {
+    struct EndOnUnwind<'a, 'g, E: Fn()>(&'a Core<'g>, E);
+
+    impl<E: Fn()> Drop for EndOnUnwind<'_, '_, E> {
+        fn drop(&mut self) {
+            self.0.stop().store(true, Ordering::Relaxed);
+            (self.1)();
+        }
+    }
+
+    let guard = EndOnUnwind(core, end);
+    work();
+    mem::forget(guard);
 }
 
 /// What a [`Scheduler`] is to do: the steps that are ready, and workers to run them.

@@ -15,8 +15,8 @@ pub(crate) const BATCH: usize = 32;
 /// The idle workers of a run, and its end.
 ///
 /// `active` counts the workers that are not asleep, and those that were called and have not woken
-/// up yet, because the caller counts them. **When it becomes 0, there is no item, and there will be
-/// none:**
+/// up yet, because the caller counts them: one each, however often they were called. **When
+/// `active` becomes 0, there is no item, and there will be none:**
 /// - A worker leaves the count after `IdleWorkers::fall_asleep` has returned true: its own ring and
 ///   its private steps were empty before, and it has seen no item in another ring or in the
 ///   injector.
@@ -26,7 +26,8 @@ pub(crate) const BATCH: usize = 32;
 ///
 /// A call may come so late that its worker is awake already. Then the worker finds the call when it
 /// next falls asleep, and goes round once more. The count stays right, because the call has
-/// added 1.
+/// added 1. A second call may come before the worker has found the first one. The worker finds both
+/// at once, so the second call adds nothing.
 ///
 /// `tests/loom_end.rs` checks this with models.
 pub(crate) struct WorkerCircle<T, const N: usize> {
@@ -52,8 +53,9 @@ enum Told {
 }
 
 impl SleepPlace {
-    fn tell(&self, what: Told) {
-        *lock(&self.told) = what;
+    /// Tells the worker that the run has ended.
+    fn end(&self) {
+        *lock(&self.told) = Told::End;
         self.changed.notify_one();
     }
 }
@@ -118,8 +120,14 @@ impl<T, const N: usize> WorkerCircle<T, N> {
     /// Wakes a worker that `idle` has called.
     fn call(&self, worker: Option<usize>) {
         let Some(worker) = worker else { return };
-        self.active.fetch_add(1, Ordering::SeqCst);
-        self.sleepers[worker].tell(Told::Called);
+        let sleeper = &self.sleepers[worker];
+        let mut told = lock(&sleeper.told);
+        if *told == Told::Nothing {
+            // The caller is in the count, so the count is not 0 before the addition either.
+            self.active.fetch_add(1, Ordering::SeqCst);
+            *told = Told::Called;
+            sleeper.changed.notify_one();
+        }
     }
 
     /// Finds an item for a worker that has none, and sleeps until there is one. `None` when there
@@ -151,7 +159,7 @@ impl<T, const N: usize> WorkerCircle<T, N> {
     /// Sleeps until a call, or until the end: then false.
     fn sleep(&self, me: usize) -> bool {
         if self.active.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.sleepers.iter().for_each(|sleeper| sleeper.tell(Told::End));
+            self.end();
             return false;
         }
         let sleeper = &self.sleepers[me];
@@ -159,6 +167,15 @@ impl<T, const N: usize> WorkerCircle<T, N> {
         while *told == Told::Nothing {
             told = sleeper.changed.wait(told).unwrap_or_else(PoisonError::into_inner);
         }
-        std::mem::replace(&mut *told, Told::Nothing) == Told::Called
+        let called = *told == Told::Called;
+        if called {
+            *told = Told::Nothing;
+        }
+        called
+    }
+
+    /// Tells all workers that the run has ended: each one returns when it next falls asleep.
+    pub(crate) fn end(&self) {
+        self.sleepers.iter().for_each(SleepPlace::end);
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::{cmp, fmt, thread};
+use std::{cmp, fmt, iter, thread};
 
-use super::{GraphJob, Scheduler};
+use super::{GraphJob, Scheduler, guard_loop};
 use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
 
@@ -66,6 +66,13 @@ enum PoolOrder {
     Any(u64),
 }
 
+impl PoolOrder {
+    /// How urgent a step is; 0 if that does not matter.
+    fn rate<'g>(&self, ready: ReadyStep<'g>) -> Rated<'g> {
+        (if matches!(self, PoolOrder::Urgent) { ready.priority() } else { 0 }, ready)
+    }
+}
+
 impl TaskPool {
     fn new(workers: usize, order: PoolOrder) -> TaskPool {
         assert!(workers > 0, "a pool has a worker at least");
@@ -109,6 +116,10 @@ enum Steps<'g> {
     Heap(BinaryHeap<Urgent<'g>>),
 }
 
+/// A ready step, and how urgent it is. The closure that says so is the program's, so it is called
+/// before the pool is locked.
+type Rated<'g> = (i64, ReadyStep<'g>);
+
 struct Urgent<'g> {
     priority: i64,
     /// Of steps that are equally urgent, the oldest runs first.
@@ -146,6 +157,7 @@ struct TaskPoolState<'g> {
 
 struct SharedPool<'g> {
     state: Mutex<TaskPoolState<'g>>,
+    order: PoolOrder,
     /// Where idle workers sleep.
     changed: Condvar,
     wanted: AtomicBool,
@@ -163,13 +175,11 @@ pub(crate) fn random(seed: &mut u64) -> u64 {
 }
 
 impl<'g> TaskPoolState<'g> {
-    fn push(&mut self, ready: ReadyStep<'g>) {
+    fn push(&mut self, (priority, ready): Rated<'g>) {
         self.pushed += 1;
         match &mut self.steps {
             Steps::Line(line) => line.push_back(ready),
-            Steps::Heap(heap) => {
-                heap.push(Urgent { priority: ready.priority(), number: self.pushed, ready });
-            }
+            Steps::Heap(heap) => heap.push(Urgent { priority, number: self.pushed, ready }),
         }
     }
 
@@ -193,6 +203,7 @@ impl<'g> SharedPool<'g> {
 
     /// A worker's loop.
     fn work(&self, worker: &mut Worker<'g>) {
+        let mut made = Vec::new();
         let mut state = self.lock();
         loop {
             let Some(ready) = state.take() else {
@@ -211,19 +222,27 @@ impl<'g> SharedPool<'g> {
                 thread::yield_now();
             }
             worker.run(ready);
+            made.extend(iter::from_fn(|| worker.oldest()).map(|ready| self.order.rate(ready)));
+            let several = made.len() > 1;
             state = self.lock();
-            let made = worker.ready();
-            while let Some(ready) = worker.oldest() {
-                state.push(ready);
-            }
-            if state.idle > 0 && made > 1 {
+            made.drain(..).for_each(|rated| state.push(rated));
+            if state.idle > 0 && several {
                 self.changed.notify_all();
             }
         }
     }
 
+    /// Ends the loops of all workers: each one returns when it next finds the pool empty.
+    fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_all();
+    }
+
     /// Waits for a step, or for the end.
     fn idle<'s>(&'s self, mut state: MutexGuard<'s, TaskPoolState<'g>>) -> MutexGuard<'s, TaskPoolState<'g>> {
+        if state.ended {
+            return state;
+        }
         state.idle += 1;
         self.wanted.store(true, Ordering::Relaxed);
         if state.idle == self.workers {
@@ -248,8 +267,9 @@ impl<'g> Outlet<'g> for SharedPool<'g> {
     }
 
     fn give(&self, ready: Vec<ReadyStep<'g>>) {
+        let rated: Vec<_> = ready.into_iter().map(|ready| self.order.rate(ready)).collect();
         let mut state = self.lock();
-        ready.into_iter().for_each(|ready| state.push(ready));
+        rated.into_iter().for_each(|rated| state.push(rated));
         drop(state);
         self.changed.notify_all();
     }
@@ -263,27 +283,29 @@ impl fmt::Debug for SharedPool<'_> {
 
 impl Scheduler for TaskPool {
     fn run<'g>(&self, job: &GraphJob<'g>) {
-        let mut steps = match self.order {
+        let steps = match self.order {
             PoolOrder::Urgent => Steps::Heap(BinaryHeap::new()),
             _ => Steps::Line(VecDeque::new()),
         };
-        if let Steps::Line(line) = &mut steps {
-            line.extend(job.start());
-        }
         let mut state = TaskPoolState { steps, order: self.order, pushed: 0, idle: 0, ended: false };
-        job.start().into_iter().for_each(|ready| state.push(ready));
+        job.start().into_iter().for_each(|ready| state.push(self.order.rate(ready)));
         let shared = Arc::new(SharedPool {
             state: Mutex::new(state),
+            order: self.order,
             changed: Condvar::new(),
             wanted: AtomicBool::new(false),
             workers: self.workers,
             spins: self.spins,
         });
+        let work = || {
+            let mut worker = job.worker_with(shared.clone());
+            guard_loop(job.core, || shared.end(), || shared.work(&mut worker));
+        };
         thread::scope(|scope| {
             for _ in 1..self.workers {
-                scope.spawn(|| shared.work(&mut job.worker_with(shared.clone())));
+                scope.spawn(work);
             }
-            shared.work(&mut job.worker_with(shared.clone()));
+            work();
         });
     }
 }

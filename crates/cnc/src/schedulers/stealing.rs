@@ -8,7 +8,7 @@ use std::{fmt, thread, vec};
 use selvedge_sched::RunRing;
 
 use super::circle::{BATCH, WorkerCircle};
-use super::{GraphJob, Scheduler};
+use super::{GraphJob, Scheduler, guard_loop};
 use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
 
@@ -157,7 +157,8 @@ impl Scheduler for Stealing {
         });
         let work = |me: usize, ring: RunRing<ReadyStep<'g>, SLOTS>| {
             let worker = if self.workers > 1 { job.worker_with(shared.clone()) } else { job.worker() };
-            Loop { me, shared: &shared, worker, ring, batch: VecDeque::new() }.work();
+            let work = Loop { me, shared: &shared, worker, ring, batch: VecDeque::new() };
+            guard_loop(job.core, || shared.circle.end(), || work.work());
         };
         thread::scope(|scope| {
             for (me, ring) in rings.drain(1..).enumerate() {

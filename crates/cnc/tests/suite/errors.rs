@@ -1,11 +1,13 @@
 //! Errors are the same under every scheduler.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
+use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler, TaskPool};
 use selvedge_cnc::{
     AsyncStep, FaultCause, Graph, GraphError, ItemCol, ItemKey, Items, StepFault, StepResult, graph,
 };
@@ -314,6 +316,21 @@ fn the_environment_is_told_too() {
 }
 
 #[test]
+fn a_run_after_a_failed_start_says_why_it_does_not_begin() {
+    each(|name, scheduler| {
+        let errors = graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            graph.prescribe(tags, "nothing", |_, _| Ok(()));
+            let start = graph.initialize(|env| env.put_tag(tags, 0).and_then(|()| parse_nothing()));
+            let run = || graph.run(scheduler).map(|_| ());
+            [start, run(), run()].map(|end| end.unwrap_err().to_string())
+        });
+        let why = "step the environment() failed: cannot parse integer from empty string";
+        assert_eq!(errors, [why; 3], "{name}");
+    });
+}
+
+#[test]
 #[should_panic = "the scheduler has returned while 1 steps were ready"]
 fn a_scheduler_that_ends_early_is_noticed() {
     struct Early;
@@ -405,4 +422,60 @@ fn a_tag_without_a_way_back_from_its_word_is_told() {
 fn a_part_of_a_key_with_too_wide_a_word_is_told() {
     (OneWay(255), 0_u8).to_word();
     (0_u8, OneWay(256)).to_word();
+}
+
+/// A tag that cannot be printed.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Unprintable(u32);
+
+impl ItemKey for Unprintable {}
+
+impl fmt::Debug for Unprintable {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("the tag {} cannot be printed", self.0)
+    }
+}
+
+#[test]
+fn a_panic_outside_of_the_steps_ends_the_run() {
+    each(|name, scheduler| {
+        let end = catch_unwind(AssertUnwindSafe(|| {
+            graph(|graph| {
+                let tags = graph.tags("tags");
+                graph.prescribe(
+                    tags,
+                    "fail",
+                    |tag: Unprintable, _| {
+                        if tag.0 % 20 == 7 { parse_nothing() } else { Ok(()) }
+                    },
+                );
+                graph.initialize(|env| (0..40).try_for_each(|n| env.put_tag(tags, Unprintable(n)))).unwrap();
+                let _ = graph.run(scheduler);
+            });
+        }));
+        assert!(end.is_err(), "{name}");
+    });
+}
+
+#[test]
+fn a_panic_of_a_priority_ends_the_run() {
+    for workers in [1, 2, 4] {
+        let end = catch_unwind(|| {
+            graph(|graph| {
+                let tags = graph.tags::<u32>("tags");
+                graph
+                    .prescribe(tags, "next", move |n, step| {
+                        if n < 100 {
+                            step.put_tag(tags, n + 1).and_then(|()| step.put_tag(tags, 200))
+                        } else {
+                            Ok(())
+                        }
+                    })
+                    .priority(|&n| if n == 50 { panic!("50 has no priority") } else { 0 });
+                graph.initialize(|env| env.put_tag(tags, 0)).unwrap();
+                graph.run(&TaskPool::priority(workers)).is_err()
+            })
+        });
+        assert!(end.unwrap_or(true), "{workers} workers");
+    }
 }
