@@ -68,12 +68,18 @@ pub(crate) struct EvaluationRecord {
     child: RecordId,
     next: RecordId,
     previous: RecordId,
+    /// The values at the other ends of the edges of this evaluation.
+    awaits: Vec<Address>,
+    /// Different for all records that have had this number.
+    generation: u64,
 }
 
 #[derive(Default)]
 pub(crate) struct CircleTable {
     records: Vec<Option<EvaluationRecord>>,
     free: Vec<RecordId>,
+    /// The number of records that there have been.
+    generation: u64,
     /// For each value the evaluations that wait for it.
     edges: HashMap<Address, Vec<RecordId>>,
 }
@@ -82,9 +88,18 @@ impl CircleTable {
     /// A record for a claimed value, without a parent.
     pub(crate) fn record(&mut self, handle: NodeHandle) -> RecordId {
         let value = handle.pointer().addr().get();
-        let (handle, waker) = (Some(handle), None);
-        let record =
-            Some(EvaluationRecord { value, handle, waker, parent: 0, child: 0, next: 0, previous: 0 });
+        self.generation += 1;
+        let record = Some(EvaluationRecord {
+            value,
+            handle: Some(handle),
+            waker: None,
+            parent: 0,
+            child: 0,
+            next: 0,
+            previous: 0,
+            awaits: Vec::new(),
+            generation: self.generation,
+        });
         match self.free.pop() {
             Some(id) => {
                 self.records[id as usize - 1] = record;
@@ -184,12 +199,16 @@ impl CircleTable {
         self.at(id).and_then(|record| record.waker.replace(waker))
     }
 
-    /// Removes a record. The caller drops it without the lock.
+    /// Removes a record and its edges. The caller drops it without the lock. A force that the body
+    /// has sent away may still have its [`Edge`], which is of no effect from now on.
     #[must_use = "dropping it may need the lock"]
     pub(crate) fn release(&mut self, id: RecordId) -> Option<EvaluationRecord> {
         self.set_parent(id, 0);
         while let Some(child) = self.at(id).map(|record| record.child).filter(|&child| child != 0) {
             self.set_parent(child, 0);
+        }
+        for value in self.at(id).map_or_else(Vec::new, |record| std::mem::take(&mut record.awaits)) {
+            self.remove_edge(id, value);
         }
         let record = self.records[id as usize - 1].take();
         self.free.push(id);
@@ -204,15 +223,28 @@ impl CircleTable {
     ///
     /// # Errors
     /// When the value waits for the evaluation already.
-    pub(crate) fn add_edge(&mut self, waits: RecordId, value: Address) -> Result<(), NoValue> {
+    pub(crate) fn add_edge(&mut self, waits: RecordId, value: Address) -> Result<Edge, NoValue> {
         if let Some(circle) = self.find_circle(waits, value) {
             return Err(NoValue::from_circle(&circle));
         }
         self.edges.entry(value).or_default().push(waits);
-        Ok(())
+        let generation = self.at(waits).map_or(0, |record| {
+            record.awaits.push(value);
+            record.generation
+        });
+        Ok(Edge { waits, generation, value })
     }
 
-    pub(crate) fn remove_edge(&mut self, waits: RecordId, value: Address) {
+    fn drop_edge(&mut self, edge: &Edge) {
+        let record = self.at(edge.waits).filter(|record| record.generation == edge.generation);
+        let Some(record) = record else { return };
+        if let Some(at) = record.awaits.iter().position(|&value| value == edge.value) {
+            record.awaits.swap_remove(at);
+            self.remove_edge(edge.waits, edge.value);
+        }
+    }
+
+    fn remove_edge(&mut self, waits: RecordId, value: Address) {
         let Some(waiting) = self.edges.get_mut(&value) else { return };
         if let Some(at) = waiting.iter().position(|&id| id == waits) {
             waiting.swap_remove(at);
@@ -266,12 +298,13 @@ pub(crate) fn table() -> MutexGuard<'static, CircleTable> {
 
 /// An edge, removed when it is dropped.
 pub(crate) struct Edge {
-    pub(crate) waits: RecordId,
-    pub(crate) value: Address,
+    waits: RecordId,
+    generation: u64,
+    value: Address,
 }
 
 impl Drop for Edge {
     fn drop(&mut self) {
-        table().remove_edge(self.waits, self.value);
+        table().drop_edge(self);
     }
 }

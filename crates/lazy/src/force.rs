@@ -19,7 +19,7 @@
 //! behind another waker, of `block_on` or of a combinator, the driver might not be polled before
 //! the value is there. Then the force is a driver itself.
 
-use crate::circle::{CircleTable, Edge, RecordId, table};
+use crate::circle::{CircleTable, RecordId, table};
 use crate::failed::NoValue;
 use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead};
 use selvedge_core::exchange_frame;
@@ -339,8 +339,7 @@ fn wait_for_other<'a>(
             let value = node.pointer().addr().get();
             let mut table = table();
             let waits = record_all(&mut table, frame);
-            table.add_edge(waits, value)?;
-            Some(Edge { waits, value })
+            Some(table.add_edge(waits, value)?)
         }
         None => None,
     };
