@@ -56,8 +56,12 @@
 //!
 //! # Dropping
 //! Lists and trees of lazy values may be deep, and the drop of one value may be the drop of the
-//! last handle of the next. So a handle that is dropped within the drop of a node puts its node
-//! into a queue, and the outermost drop empties the queue.
+//! last handle of the next. So drops of nodes nest to a depth of [`DROPS_MAX`]. A handle that is
+//! dropped at that depth puts its node into a queue, and the innermost drop empties the queue when
+//! its own node is freed.
+//!
+//! A destructor that waits for another OS thread may rely on it that the handles which it has
+//! dropped before are gone, unless it runs at that depth.
 
 use crate::circle::{Label, RecordId, table};
 use crate::failed::NoValue;
@@ -640,44 +644,54 @@ impl Drop for NodeHandle {
     }
 }
 
-/// The nodes that are to be freed when the outermost drop goes on.
-type ToFree = Option<Vec<NonNull<NodeHead>>>;
+/// The most drops of nodes within one another.
+const DROPS_MAX: u32 = 32;
 
 #[cfg(not(loom))]
-thread_local!(static TO_FREE: Cell<ToFree> = const { Cell::new(None) });
+thread_local! {
+    /// The number of drops of nodes that are under way.
+    static DROPS: Cell<u32> = const { Cell::new(0) };
+    /// The nodes that the innermost drop frees when its own node is freed.
+    static TO_FREE: Cell<Vec<NonNull<NodeHead>>> = const { Cell::new(Vec::new()) };
+}
 #[cfg(loom)]
-thread_local!(static TO_FREE: Cell<ToFree> = Cell::new(None));
-
-/// Frees a node. If that is called while another node is freed, the node is freed later.
-#[inline(never)]
-fn free_in_turn(node: NonNull<NodeHead>) {
-    let now = TO_FREE.try_with(|queue| match queue.take() {
-        Some(mut nodes) => {
-            nodes.push(node);
-            queue.set(Some(nodes));
-            false
-        }
-        None => {
-            queue.set(Some(Vec::new()));
-            true
-        }
-    });
-    // While the OS thread ends there is no queue.
-    if now.unwrap_or(true) {
-        let mut next = Some(node);
-        while let Some(node) = next {
-            // SAFETY: the last handle of the node is gone, and the node is in the queue once. What
-            // `free` runs of the program's does not unwind.
-            unsafe { (node.as_ref().table.free)(node) };
-            next = TO_FREE.try_with(pop).ok().flatten();
-        }
-    }
+thread_local! {
+    static DROPS: Cell<u32> = Cell::new(0);
+    static TO_FREE: Cell<Vec<NonNull<NodeHead>>> = Cell::new(Vec::new());
 }
 
-/// The next node of the queue. `None` ends the outermost drop.
-fn pop(queue: &Cell<ToFree>) -> Option<NonNull<NodeHead>> {
-    let mut nodes = queue.take()?;
-    let node = nodes.pop()?;
-    queue.set(Some(nodes));
-    Some(node)
+/// Frees a node, or queues it if the drops within one another are as many as may be.
+#[inline(never)]
+fn free_in_turn(node: NonNull<NodeHead>) {
+    let depth = DROPS.try_with(Cell::get).unwrap_or(0);
+    let is_queued = depth >= DROPS_MAX && TO_FREE.try_with(|queue| push(queue, node)).is_ok();
+    if is_queued {
+        return;
+    }
+    // While the OS thread ends there may be no place for the depth.
+    let _ = DROPS.try_with(|drops| drops.set(depth + 1));
+    let mut next = Some(node);
+    while let Some(node) = next {
+        // SAFETY: the last handle of the node is gone, and the node is in the queue once. What
+        // `free` runs of the program's does not unwind.
+        unsafe { (node.as_ref().table.free)(node) };
+        next = match depth + 1 == DROPS_MAX {
+            true => TO_FREE.try_with(pop).ok().flatten(),
+            false => None,
+        };
+    }
+    let _ = DROPS.try_with(|drops| drops.set(depth));
+}
+
+fn push(queue: &Cell<Vec<NonNull<NodeHead>>>, node: NonNull<NodeHead>) {
+    let mut nodes = queue.take();
+    nodes.push(node);
+    queue.set(nodes);
+}
+
+fn pop(queue: &Cell<Vec<NonNull<NodeHead>>>) -> Option<NonNull<NodeHead>> {
+    let mut nodes = queue.take();
+    let node = nodes.pop();
+    queue.set(nodes);
+    node
 }

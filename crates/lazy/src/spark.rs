@@ -9,8 +9,8 @@
 //! # When a converter is there
 //! The thread that makes a spark hires a converter if none is there. A converter that finds more
 //! sparks than one hires another, up to one for each CPU but one. A converter that has found
-//! nothing for [`LOOKS`] looks leaves: it takes itself off the count, passes the heavy fence, reads the
-//! registry again, and looks once more. The maker enlists its rings, if it is a new OS thread,
+//! nothing for [`LOOKS`] looks leaves: it takes itself off the count, passes the heavy fence, reads
+//! the registry again, and looks once more. The maker enlists its rings, if it is a new OS thread,
 //! pushes its spark, passes the light fence, and loads the count. So either the maker sees that no
 //! converter is there, or the last converter that leaves sees the rings and the spark.
 //!
