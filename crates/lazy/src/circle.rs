@@ -11,7 +11,9 @@
 //! A frozen body has forces in it that have claimed other values. No thread polls them, so these
 //! values must be free for all. An evaluation that is pending below another one has a record; the
 //! one that is given up gives up all below it in the table. The forces in the body find, when they
-//! are polled next, that the claim is theirs no more.
+//! are polled next, that the claim is theirs no more. A combinator such as `FuturesUnordered` polls
+//! only the forces that were woken, so a force behind a foreign waker is woken then. A body may
+//! send a force to another thread. The force leaves its parent when it is polled there.
 //!
 //! # Each circle is found
 //! A circle of evaluations that wait for one another has a last edge. The thread that adds this
@@ -31,6 +33,7 @@ use crate::node::NodeHandle;
 use crate::primitives::{Mutex, MutexGuard, lock};
 use std::collections::HashMap;
 use std::panic::Location;
+use std::task::Waker;
 
 /// A value, as the table knows it: the address of its head.
 pub(crate) type Address = usize;
@@ -54,21 +57,29 @@ impl Label {
     }
 }
 
-struct EvaluationRecord {
+pub(crate) struct EvaluationRecord {
     value: Address,
     /// A handle of the value while it is claimed.
     handle: Option<NodeHandle>,
+    /// That of the force, if it is not the one of its driver.
+    waker: Option<Waker>,
     parent: RecordId,
     /// The first of the evaluations that this one demands, and the others of the same parent.
     child: RecordId,
     next: RecordId,
     previous: RecordId,
+    /// The values at the other ends of the edges of this evaluation.
+    awaits: Vec<Address>,
+    /// Different for all records that have had this number.
+    generation: u64,
 }
 
 #[derive(Default)]
 pub(crate) struct CircleTable {
     records: Vec<Option<EvaluationRecord>>,
     free: Vec<RecordId>,
+    /// The number of records that there have been.
+    generation: u64,
     /// For each value the evaluations that wait for it.
     edges: HashMap<Address, Vec<RecordId>>,
 }
@@ -77,8 +88,18 @@ impl CircleTable {
     /// A record for a claimed value, without a parent.
     pub(crate) fn record(&mut self, handle: NodeHandle) -> RecordId {
         let value = handle.pointer().addr().get();
-        let record =
-            Some(EvaluationRecord { value, handle: Some(handle), parent: 0, child: 0, next: 0, previous: 0 });
+        self.generation += 1;
+        let record = Some(EvaluationRecord {
+            value,
+            handle: Some(handle),
+            waker: None,
+            parent: 0,
+            child: 0,
+            next: 0,
+            previous: 0,
+            awaits: Vec::new(),
+            generation: self.generation,
+        });
         match self.free.pop() {
             Some(id) => {
                 self.records[id as usize - 1] = record;
@@ -115,6 +136,9 @@ impl CircleTable {
         }
         if let Some(record) = self.at(id) {
             (record.parent, record.next, record.previous) = (parent, first, 0);
+            if let Some(handle) = &record.handle {
+                handle.head().set_parent(parent);
+            }
         }
     }
 
@@ -140,32 +164,55 @@ impl CircleTable {
         Ok(())
     }
 
-    /// Notes that the evaluation was given up, and with it all that it demands. Gives the handles
-    /// of all these values; the caller drops them without the lock.
-    pub(crate) fn give_up(&mut self, id: RecordId) -> Vec<NodeHandle> {
+    /// Notes that the evaluation was given up, and gives up all that it demands. The caller has
+    /// made its node idle under this lock. Gives the handles of all these values and the wakers of
+    /// their forces. The caller wakes the waiters and the forces, and drops the handles, without
+    /// the lock.
+    ///
+    /// A record has a parent only while its node is claimed for the parent: the node is made idle
+    /// under this lock, and then the record leaves its parent. An evaluation that is being polled
+    /// is marked, and the OS thread that polls it gives it up.
+    pub(crate) fn give_up(&mut self, id: RecordId) -> Vec<(NodeHandle, Option<Waker>)> {
         self.set_parent(id, 0);
         let mut handles = Vec::new();
+        if let Some(record) = self.at(id) {
+            handles.extend(record.handle.take().map(|handle| (handle, record.waker.take())));
+        }
         let mut to_visit = vec![id];
         while let Some(id) = to_visit.pop() {
             while let Some(child) = self.at(id).map(|record| record.child).filter(|&child| child != 0) {
                 self.set_parent(child, 0);
-                to_visit.push(child);
+                let let_go = |handle: &mut NodeHandle| handle.head().let_go_below();
+                let Some(record) = self.at(child) else { continue };
+                if let Some(handle) = record.handle.take_if(let_go) {
+                    handles.push((handle, record.waker.take()));
+                    to_visit.push(child);
+                }
             }
-            handles.extend(self.at(id).and_then(|record| record.handle.take()));
         }
         handles
     }
 
-    /// Removes a record. The caller drops the handle without the lock.
+    /// Notes the waker of the force that evaluates. Gives the one before.
+    #[must_use = "it is dropped without the lock"]
+    pub(crate) fn set_waker(&mut self, id: RecordId, waker: Waker) -> Option<Waker> {
+        self.at(id).and_then(|record| record.waker.replace(waker))
+    }
+
+    /// Removes a record and its edges. The caller drops it without the lock. A force that the body
+    /// has sent away may still have its [`Edge`], which is of no effect from now on.
     #[must_use = "dropping it may need the lock"]
-    pub(crate) fn release(&mut self, id: RecordId) -> Option<NodeHandle> {
+    pub(crate) fn release(&mut self, id: RecordId) -> Option<EvaluationRecord> {
         self.set_parent(id, 0);
         while let Some(child) = self.at(id).map(|record| record.child).filter(|&child| child != 0) {
             self.set_parent(child, 0);
         }
+        for value in self.at(id).map_or_else(Vec::new, |record| std::mem::take(&mut record.awaits)) {
+            self.remove_edge(id, value);
+        }
         let record = self.records[id as usize - 1].take();
         self.free.push(id);
-        record.and_then(|record| record.handle)
+        record
     }
 
     fn at(&mut self, id: RecordId) -> Option<&mut EvaluationRecord> {
@@ -176,15 +223,28 @@ impl CircleTable {
     ///
     /// # Errors
     /// When the value waits for the evaluation already.
-    pub(crate) fn add_edge(&mut self, waits: RecordId, value: Address) -> Result<(), NoValue> {
+    pub(crate) fn add_edge(&mut self, waits: RecordId, value: Address) -> Result<Edge, NoValue> {
         if let Some(circle) = self.find_circle(waits, value) {
             return Err(NoValue::from_circle(&circle));
         }
         self.edges.entry(value).or_default().push(waits);
-        Ok(())
+        let generation = self.at(waits).map_or(0, |record| {
+            record.awaits.push(value);
+            record.generation
+        });
+        Ok(Edge { waits, generation, value })
     }
 
-    pub(crate) fn remove_edge(&mut self, waits: RecordId, value: Address) {
+    fn drop_edge(&mut self, edge: &Edge) {
+        let record = self.at(edge.waits).filter(|record| record.generation == edge.generation);
+        let Some(record) = record else { return };
+        if let Some(at) = record.awaits.iter().position(|&value| value == edge.value) {
+            record.awaits.swap_remove(at);
+            self.remove_edge(edge.waits, edge.value);
+        }
+    }
+
+    fn remove_edge(&mut self, waits: RecordId, value: Address) {
         let Some(waiting) = self.edges.get_mut(&value) else { return };
         if let Some(at) = waiting.iter().position(|&id| id == waits) {
             waiting.swap_remove(at);
@@ -238,12 +298,13 @@ pub(crate) fn table() -> MutexGuard<'static, CircleTable> {
 
 /// An edge, removed when it is dropped.
 pub(crate) struct Edge {
-    pub(crate) waits: RecordId,
-    pub(crate) value: Address,
+    waits: RecordId,
+    generation: u64,
+    value: Address,
 }
 
 impl Drop for Edge {
     fn drop(&mut self) {
-        table().remove_edge(self.waits, self.value);
+        table().drop_edge(self);
     }
 }

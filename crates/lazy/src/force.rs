@@ -19,7 +19,7 @@
 //! behind another waker, of `block_on` or of a combinator, the driver might not be polled before
 //! the value is there. Then the force is a driver itself.
 
-use crate::circle::{CircleTable, Edge, RecordId, table};
+use crate::circle::{CircleTable, RecordId, table};
 use crate::failed::NoValue;
 use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead};
 use selvedge_core::exchange_frame;
@@ -67,7 +67,7 @@ impl Drop for Delegated {
 /// Gives the claim up, if it has not ended.
 fn give_up(node: &NodeHandle, claim: NodeClaim) {
     if node.head().has(claim) {
-        node.head().give_up();
+        node.head().give_up(claim);
     }
 }
 
@@ -95,15 +95,36 @@ pub(crate) fn is_within() -> bool {
     frame().is_some()
 }
 
-/// Polls the body of the frame's node.
+/// Polls the body of the frame's node. Ready if the body has ended, and if the claim was given up.
+/// A body that is pending and is below another one has a record then.
 ///
 /// # Safety
-/// The caller has claimed the node, and has a handle.
+/// The claim was the caller's, and no other caller polls for it. The caller has a handle.
 #[inline(always)]
-unsafe fn poll_in(frame: &BodyFrame, cx: &mut Context<'_>) -> Poll<()> {
-    let _restore = RestoreFrame(exchange_frame(ptr::from_ref(frame).cast()));
-    // SAFETY: the caller's contract.
-    unsafe { NodeHandle::evaluate(frame.node, cx) }
+unsafe fn poll_in(frame: &BodyFrame, claim: NodeClaim, cx: &mut Context<'_>) -> Poll<()> {
+    // SAFETY: the caller has a handle.
+    let head = unsafe { frame.node.as_ref() };
+    if !head.begin_poll(claim) {
+        return Poll::Ready(());
+    }
+    let polled = {
+        let _restore = RestoreFrame(exchange_frame(ptr::from_ref(frame).cast()));
+        // SAFETY: the claim is the present one, and the mark of `begin_poll` keeps it.
+        unsafe { NodeHandle::evaluate(frame.node, cx) }
+    };
+    if polled.is_ready() {
+        return Poll::Ready(());
+    }
+    pause_in(frame, head, claim)
+}
+
+/// The end of a poll after which the body is pending.
+#[inline(never)]
+fn pause_in(frame: &BodyFrame, head: &NodeHead, claim: NodeClaim) -> Poll<()> {
+    if !frame.up.is_null() && head.record() == 0 {
+        record_all(&mut table(), frame);
+    }
+    if head.pause(claim) { Poll::Pending } else { Poll::Ready(()) }
 }
 
 /// Records the evaluations of the frame and of all frames around it, with their parents. Gives the
@@ -163,18 +184,22 @@ impl<'a> Settle<'a> {
 impl<'a> Settle<'a> {
     /// As [`new`](Settle::new), for an OS thread that blocks. If the node is idle, its body is
     /// polled here once, because mostly it ends at once, and then neither waker nor driver is
-    /// needed. `None` if it has ended.
+    /// needed. `None` if it has ended, or the claim was given up.
     #[inline]
     pub(crate) fn begun(node: &'a NodeHandle, place: &'static Location<'static>) -> Option<Settle<'a>> {
         if node.head().record() == 0
             && let Some(claim) = node.head().claim()
         {
-            let held = Held { node, claim };
+            // Another thread may have recorded the node and given it up before the claim.
+            if node.head().record() != 0 {
+                node.head().pause(claim);
+                give_up(node, claim);
+                return Some(Settle::new(node, place));
+            }
             let up = frame().map_or(ptr::null(), ptr::from_ref);
             let alone = BodyFrame { node: node.pointer(), up, depth: 1, driver: ptr::null(), index: 0 };
             // SAFETY: the claim is this call's, and `node` is a handle.
-            let polled = unsafe { poll_in(&alone, &mut Context::from_waker(Waker::noop())) };
-            std::mem::forget(held);
+            let polled = unsafe { poll_in(&alone, claim, &mut Context::from_waker(Waker::noop())) };
             return match polled {
                 Poll::Ready(()) => None,
                 Poll::Pending => Some(Settle { node, place, stage: SettleStage::Evaluating(claim, None) }),
@@ -196,8 +221,13 @@ impl Future for Settle<'_> {
                     IDLE => {
                         if let Some(claim) = node.head().claim() {
                             this.stage = SettleStage::Evaluating(claim, None);
-                            if node.head().record() != 0 {
-                                resume(node)?;
+                            if node.head().record() != 0
+                                && let Err(failed) = resume(node, claim)
+                            {
+                                this.stage = SettleStage::Looking;
+                                node.head().pause(claim);
+                                give_up(node, claim);
+                                return Poll::Ready(Err(failed));
                             }
                         }
                     }
@@ -210,6 +240,10 @@ impl Future for Settle<'_> {
                     this.stage = SettleStage::Looking
                 }
                 SettleStage::Evaluating(claim, delegated) => {
+                    let claim = *claim;
+                    if has_moved(node.head()) {
+                        resume(node, claim)?;
+                    }
                     let around = frame().filter(|around| {
                         // SAFETY: the driver lives as long as the frames that refer to it.
                         let driver = unsafe { around.driver.as_ref() };
@@ -218,20 +252,19 @@ impl Future for Settle<'_> {
                     });
                     let polled = match around {
                         Some(around) if around.depth >= DEPTH_MAX && delegated.is_none() => {
-                            this.stage = SettleStage::Waiting(delegate(node, *claim, around, this.place));
+                            this.stage = match node.head().pause(claim) {
+                                true => SettleStage::Waiting(delegate(node, claim, around, this.place)),
+                                false => SettleStage::Looking,
+                            };
                             continue;
                         }
                         Some(around) if delegated.is_none() => {
                             let node = node.pointer();
                             let inner = BodyFrame { node, up: around, depth: around.depth + 1, ..*around };
                             // SAFETY: this future has the claim, and `this.node` is a handle.
-                            let polled = unsafe { poll_in(&inner, cx) };
-                            if polled.is_pending() && this.node.head().record() == 0 {
-                                record_all(&mut table(), &inner);
-                            }
-                            polled
+                            unsafe { poll_in(&inner, claim, cx) }
                         }
-                        _ => drive(node, delegated, cx),
+                        _ => drive(node, claim, delegated, cx),
                     };
                     if polled.is_pending() {
                         return Poll::Pending;
@@ -258,13 +291,35 @@ impl Drop for Settle<'_> {
     }
 }
 
-/// Notes that a body that has a record, from an earlier evaluation, is claimed again.
+/// Whether the table has another parent for the evaluation than the body around the caller. So it
+/// is when the force was sent to another thread, or into another body.
+#[inline(always)]
+fn has_moved(head: &NodeHead) -> bool {
+    if head.record() == 0 {
+        return false;
+    }
+    match frame() {
+        None => head.parent() != 0,
+        Some(frame) => {
+            // SAFETY: the frame is of a body that is being polled, and a claimant of it has a
+            // handle.
+            let demands = unsafe { frame.node.as_ref() }.record();
+            demands == 0 || demands != head.parent()
+        }
+    }
+}
+
+/// Notes that a body that has a record, from an earlier poll, is polled by the caller from now on.
 ///
 /// # Errors
 /// When the body waits for the evaluation around the caller.
 #[cold]
-fn resume(node: &NodeHandle) -> Result<(), NoValue> {
+fn resume(node: &NodeHandle, claim: NodeClaim) -> Result<(), NoValue> {
     let mut table = table();
+    // Under the lock no other thread gives the claim up, so the record stays.
+    if !node.head().has(claim) {
+        return Ok(());
+    }
     let parent = frame().map_or(0, |frame| record_all(&mut table, frame));
     table.resume(node.head().record(), node.clone(), parent)
 }
@@ -284,8 +339,7 @@ fn wait_for_other<'a>(
             let value = node.pointer().addr().get();
             let mut table = table();
             let waits = record_all(&mut table, frame);
-            table.add_edge(waits, value)?;
-            Some(Edge { waits, value })
+            Some(table.add_edge(waits, value)?)
         }
         None => None,
     };
@@ -326,9 +380,9 @@ fn delegate<'a>(
     })
 }
 
-/// A claim that is given up when this is dropped before the evaluation has ended: the demand of a
-/// body for a delegated node, or a poll that unwinds. The driver of a delegated node finds that
-/// when it is to poll the body next.
+/// The demand of a body for a delegated node: a claim that is given up when this is dropped before
+/// the evaluation has ended. The driver of the node finds that when it is to poll the body next, or
+/// after its poll.
 struct Held<'a> {
     node: &'a NodeHandle,
     claim: NodeClaim,
@@ -340,8 +394,22 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Polls the body of a node that this OS thread has claimed, and the bodies that are delegated.
-fn drive(node: &NodeHandle, kept: &mut KeptNodes, cx: &mut Context<'_>) -> Poll<()> {
+/// Notes the waker of a force within a body, which is woken when the force is given up with the
+/// body. False if it was given up already.
+fn keep_waker(node: &NodeHandle, claim: NodeClaim, cx: &Context<'_>) -> bool {
+    let waker = cx.waker().clone();
+    let mut table = table();
+    // Under the lock no other thread gives the claim up, so the record stays.
+    let is_held = node.head().has(claim);
+    let before = is_held.then(|| table.set_waker(node.head().record(), waker));
+    drop(table);
+    drop(before);
+    is_held
+}
+
+/// Polls the body of a node that the caller has claimed, and the bodies that are delegated. Ready
+/// if the body has ended, and if the claim was given up.
+fn drive(node: &NodeHandle, claim: NodeClaim, kept: &mut KeptNodes, cx: &mut Context<'_>) -> Poll<()> {
     let delegated = kept.take().map(|kept| *kept).unwrap_or_default();
     let driver = ForceDriver { delegated: RefCell::new(delegated), waker: cx.waker() };
     let up = frame().map_or(ptr::null(), ptr::from_ref);
@@ -349,17 +417,15 @@ fn drive(node: &NodeHandle, kept: &mut KeptNodes, cx: &mut Context<'_>) -> Poll<
     let mut index = 0;
     loop {
         let next = match index {
-            0 => Some((node.pointer(), true)),
-            _ => driver.delegated.borrow()[index - 1]
-                .as_ref()
-                .map(|next| (next.node.pointer(), next.node.head().has(next.claim))),
+            0 => Some((node.pointer(), claim)),
+            _ => driver.delegated.borrow()[index - 1].as_ref().map(|next| (next.node.pointer(), next.claim)),
         };
-        let ended = next.is_some_and(|(next, is_claimed)| {
+        let ended = next.is_some_and(|(next, claim)| {
             let up = if index == 0 { up } else { ptr::null() };
             let frame = BodyFrame { node: next, up, depth: 1, driver: &driver, index };
             // SAFETY: the driver has claimed its own node, and was given the others claimed. It has
             // a handle of each.
-            !is_claimed || unsafe { poll_in(&frame, cx) }.is_ready()
+            unsafe { poll_in(&frame, claim, cx) }.is_ready()
         });
         if !ended {
             if index == driver.delegated.borrow().len() {
@@ -384,5 +450,5 @@ fn drive(node: &NodeHandle, kept: &mut KeptNodes, cx: &mut Context<'_>) -> Poll<
     }
     let delegated = driver.delegated.into_inner();
     *kept = (!delegated.is_empty()).then(|| Box::new(delegated));
-    Poll::Pending
+    if up.is_null() || keep_waker(node, claim, cx) { Poll::Pending } else { Poll::Ready(()) }
 }

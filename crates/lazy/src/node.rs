@@ -12,12 +12,28 @@
 //! - IDLE: the body is there, and no evaluation is under way. A body that has been polled and was
 //!   given up is IDLE too ("frozen", [HMP05 §4.3]); the next claim goes on with it.
 //! - CLAIMED: one [evaluation](crate::force) has the body and the place of the value for itself.
+//!   Two bits say more about the claim. [`POLLING`]: an OS thread polls the body. [`ABANDONED`]:
+//!   the claim was given up while the body was polled.
 //! - READY, FAILED: final. The body has been dropped. The value, or the reason, is never written
 //!   again.
 //!
-//! The claim is the only atomic exchange. An update is a store. A claim may end without its holder:
-//! the evaluation that demands it was given up. So a holder of a claim asks, before it polls the
-//! body, whether the claim is still the present one.
+//! The claim is the only atomic exchange of a body that ends in its first poll: the claim sets
+//! POLLING too. An update is a store.
+//!
+//! # One OS thread polls the body
+//! A claim may end without its holder, when the evaluation that demands it is given up. The two may
+//! be on different OS threads.
+//! ```text
+//!    poll                                    give up
+//!    1. exchange CLAIMED for POLLING         a. exchange CLAIMED for IDLE; or
+//!    2. poll the body                        b. exchange POLLING for POLLING and ABANDONED
+//!    3. exchange POLLING for CLAIMED;
+//!       or give up, if it is ABANDONED
+//! ```
+//! Each exchange names the whole word, with the number of the claim. If step a comes first, step 1
+//! fails, and the holder does not poll the body. If step 1 comes first, only the OS thread that
+//! polls the body makes the node idle. A node that has a record is given up under the lock of the
+//! table, because the record must not change meanwhile.
 //!
 //! # No waiter is lost
 //! A thread that finds the value CLAIMED queues in the node's [`NodeWaiters`], which the first such
@@ -40,8 +56,12 @@
 //!
 //! # Dropping
 //! Lists and trees of lazy values may be deep, and the drop of one value may be the drop of the
-//! last handle of the next. So a handle that is dropped within the drop of a node puts its node
-//! into a queue, and the outermost drop empties the queue.
+//! last handle of the next. So drops of nodes nest to a depth of [`DROPS_MAX`]. A handle that is
+//! dropped at that depth puts its node into a queue, and the innermost drop empties the queue when
+//! its own node is freed.
+//!
+//! A destructor that waits for another OS thread may rely on it that the handles which it has
+//! dropped before are gone, unless it runs at that depth.
 
 use crate::circle::{Label, RecordId, table};
 use crate::failed::NoValue;
@@ -54,10 +74,10 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
-/// A state. IDLE and CLAIMED have the number of the claim in the bits above [`KIND`], so that a
-/// claim is never taken for a later one; the final states have none there.
+/// A state. IDLE and CLAIMED have the number of the claim in the bits from [`ONE_CLAIM`] on, so
+/// that a claim is never taken for a later one; the final states have none there.
 pub(crate) type NodeState = u32;
 
 pub(crate) const IDLE: NodeState = 0;
@@ -65,8 +85,13 @@ pub(crate) const CLAIMED: NodeState = 1;
 pub(crate) const READY: NodeState = 2;
 pub(crate) const FAILED: NodeState = 3;
 const KIND: NodeState = 3;
+/// With CLAIMED: an OS thread polls the body.
+const POLLING: NodeState = 4;
+/// With POLLING: the claim was given up. The OS thread that polls the body makes the node idle.
+const ABANDONED: NodeState = 8;
+const ONE_CLAIM: NodeState = 16;
 
-/// A claim of a node: the state that the claim has stored.
+/// A claim of a node: the state CLAIMED with the number of the claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NodeClaim(NodeState);
 
@@ -82,6 +107,8 @@ pub(crate) struct NodeHead {
     /// The record of the evaluation in the table of `circle.rs`. The claimant has it; it stays with
     /// a frozen body.
     record: AtomicU32,
+    /// The parent of that record, for a look without the lock.
+    parent: AtomicU32,
     table: &'static NodeTable,
     label: Label,
     /// Written before the state is FAILED.
@@ -195,6 +222,7 @@ impl NodeHead {
             handles: AtomicU32::new(1),
             waiters: AtomicPtr::new(ptr::null_mut()),
             record: AtomicU32::new(0),
+            parent: AtomicU32::new(0),
             table,
             label: Label { name: "", place },
             failed: UnsafeCell::new(None),
@@ -213,20 +241,42 @@ impl NodeHead {
         self.state.load(Ordering::Acquire) == READY
     }
 
-    /// Claims the node, if it is idle.
+    /// Claims the node, if it is idle. The caller polls the body next, or calls
+    /// [`pause`](NodeHead::pause).
     #[inline(always)]
     pub(crate) fn claim(&self) -> Option<NodeClaim> {
         let idle = self.state.load(Ordering::Relaxed);
-        let claimed = idle.wrapping_add(KIND + 1) | CLAIMED;
+        let claimed = idle.wrapping_add(ONE_CLAIM) | CLAIMED;
         let is_idle = idle & KIND == IDLE;
-        let exchange = || self.state.compare_exchange(idle, claimed, Ordering::Acquire, Ordering::Relaxed);
+        let exchange =
+            || self.state.compare_exchange(idle, claimed | POLLING, Ordering::Acquire, Ordering::Relaxed);
         (is_idle && exchange().is_ok()).then_some(NodeClaim(claimed))
     }
 
     /// Whether the claim is the present one.
     #[inline(always)]
     pub(crate) fn has(&self, claim: NodeClaim) -> bool {
-        self.state.load(Ordering::Relaxed) == claim.0
+        self.state.load(Ordering::Relaxed) & !(POLLING | ABANDONED) == claim.0
+    }
+
+    /// Step 1. of the poll of a body. False if the claim was given up. Only one caller at a time
+    /// polls the body of a claim, so a mark that is there is the one of the claim itself.
+    #[inline(always)]
+    pub(crate) fn begin_poll(&self, claim: NodeClaim) -> bool {
+        let polling = claim.0 | POLLING;
+        let exchange = || self.state.compare_exchange(claim.0, polling, Ordering::Acquire, Ordering::Relaxed);
+        self.state.load(Ordering::Relaxed) & !ABANDONED == polling || exchange().is_ok()
+    }
+
+    /// Step 3., after a body that is pending. False if the claim was given up.
+    pub(crate) fn pause(&self, claim: NodeClaim) -> bool {
+        let polling = claim.0 | POLLING;
+        let exchanged = self.state.compare_exchange(polling, claim.0, Ordering::Release, Ordering::Relaxed);
+        let is_held = exchanged.is_ok() || exchanged == Err(claim.0);
+        if !is_held {
+            self.give_up_as(claim, true);
+        }
+        is_held
     }
 
     /// The reason of a node that is FAILED.
@@ -242,18 +292,33 @@ impl NodeHead {
     }
 
     pub(crate) fn record(&self) -> RecordId {
-        self.record.load(Ordering::Relaxed)
+        self.record.load(Ordering::Acquire)
     }
 
     /// Only the claimant calls it, under the lock of the table.
     pub(crate) fn set_record(&self, record: RecordId) {
-        self.record.store(record, Ordering::Relaxed);
+        self.record.store(record, Ordering::Release);
+    }
+
+    pub(crate) fn parent(&self) -> RecordId {
+        self.parent.load(Ordering::Relaxed)
+    }
+
+    /// Only the table calls it, under its lock.
+    pub(crate) fn set_parent(&self, parent: RecordId) {
+        self.parent.store(parent, Ordering::Relaxed);
     }
 
     /// Ends an evaluation: steps a. to c.
     #[inline(always)]
     fn end(&self, state: u32) {
         self.state.store(state, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// Steps b. and c.
+    #[inline(always)]
+    fn wake_all(&self) {
         often();
         let waiters = self.waiters.load(Ordering::Acquire);
         if !waiters.is_null() {
@@ -262,33 +327,74 @@ impl NodeHead {
         }
     }
 
-    /// Gives an evaluation up, and those that it demands. The caller has claimed the node, and
-    /// polls its body no more.
+    /// Gives an evaluation up, and those that it demands, if the claim is the present one. If an OS
+    /// thread polls the body, that OS thread does so after the poll.
     #[cold]
-    pub(crate) fn give_up(&self) {
+    pub(crate) fn give_up(&self, claim: NodeClaim) {
+        self.give_up_as(claim, false);
+    }
+
+    /// As [`give_up`](NodeHead::give_up). `polls` says that the caller has polled the body.
+    #[cold]
+    fn give_up_as(&self, claim: NodeClaim, polls: bool) {
+        // Only the holder of a claim gives the node a record. So a claim that is the present one
+        // after this load has no record, and no other OS thread knows of it.
         if self.record() == 0 {
-            return self.set_idle();
+            if self.let_go(Some(claim), polls) {
+                self.wake_all();
+            }
+            return;
         }
-        let handles = table().give_up(self.record());
+        let handles = {
+            let mut table = table();
+            if !self.let_go(Some(claim), polls) {
+                return;
+            }
+            // A thread that claims the node from now on waits for the lock before it polls the
+            // body, because the node has a record.
+            table.give_up(self.record())
+        };
         // The node itself is among them.
-        for handle in &handles {
-            handle.head().set_idle();
+        for (handle, waker) in handles {
+            handle.head().wake_all();
+            waker.into_iter().for_each(Waker::wake);
         }
     }
 
-    fn set_idle(&self) {
-        self.end(self.state.load(Ordering::Relaxed) & !KIND);
+    /// Steps a. and b. of giving up, for this claim or the present one. Whether the node is idle
+    /// now; then the caller wakes the waiters.
+    fn let_go(&self, claim: Option<NodeClaim>, polls: bool) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let present = state & !(POLLING | ABANDONED);
+            if present & KIND != CLAIMED || claim.is_some_and(|claim| claim.0 != present) {
+                return false;
+            }
+            let is_polled = state & POLLING != 0 && !polls;
+            let next = if is_polled { state | ABANDONED } else { present & !KIND };
+            match self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return !is_polled,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Gives up the present claim of a node. The record of the node was below one that is given up.
+    /// The caller has the lock of the table. False if an OS thread polls the body: it gives the
+    /// claim up.
+    pub(crate) fn let_go_below(&self) -> bool {
+        self.let_go(None, false)
     }
 
     #[cold]
     fn release_record(&self) {
-        let handle = {
+        let record = {
             let mut table = table();
-            let handle = table.release(self.record());
+            let record = table.release(self.record());
             self.set_record(0);
-            handle
+            record
         };
-        drop(handle);
+        drop(record);
     }
 
     /// The waiters, made if there are none: steps 1. and 2. `mine` says that the caller has claimed
@@ -538,44 +644,54 @@ impl Drop for NodeHandle {
     }
 }
 
-/// The nodes that are to be freed when the outermost drop goes on.
-type ToFree = Option<Vec<NonNull<NodeHead>>>;
+/// The most drops of nodes within one another.
+const DROPS_MAX: u32 = 32;
 
 #[cfg(not(loom))]
-thread_local!(static TO_FREE: Cell<ToFree> = const { Cell::new(None) });
+thread_local! {
+    /// The number of drops of nodes that are under way.
+    static DROPS: Cell<u32> = const { Cell::new(0) };
+    /// The nodes that the innermost drop frees when its own node is freed.
+    static TO_FREE: Cell<Vec<NonNull<NodeHead>>> = const { Cell::new(Vec::new()) };
+}
 #[cfg(loom)]
-thread_local!(static TO_FREE: Cell<ToFree> = Cell::new(None));
-
-/// Frees a node. If that is called while another node is freed, the node is freed later.
-#[inline(never)]
-fn free_in_turn(node: NonNull<NodeHead>) {
-    let now = TO_FREE.try_with(|queue| match queue.take() {
-        Some(mut nodes) => {
-            nodes.push(node);
-            queue.set(Some(nodes));
-            false
-        }
-        None => {
-            queue.set(Some(Vec::new()));
-            true
-        }
-    });
-    // While the OS thread ends there is no queue.
-    if now.unwrap_or(true) {
-        let mut next = Some(node);
-        while let Some(node) = next {
-            // SAFETY: the last handle of the node is gone, and the node is in the queue once. What
-            // `free` runs of the program's does not unwind.
-            unsafe { (node.as_ref().table.free)(node) };
-            next = TO_FREE.try_with(pop).ok().flatten();
-        }
-    }
+thread_local! {
+    static DROPS: Cell<u32> = Cell::new(0);
+    static TO_FREE: Cell<Vec<NonNull<NodeHead>>> = Cell::new(Vec::new());
 }
 
-/// The next node of the queue. `None` ends the outermost drop.
-fn pop(queue: &Cell<ToFree>) -> Option<NonNull<NodeHead>> {
-    let mut nodes = queue.take()?;
-    let node = nodes.pop()?;
-    queue.set(Some(nodes));
-    Some(node)
+/// Frees a node, or queues it if the drops within one another are as many as may be.
+#[inline(never)]
+fn free_in_turn(node: NonNull<NodeHead>) {
+    let depth = DROPS.try_with(Cell::get).unwrap_or(0);
+    let is_queued = depth >= DROPS_MAX && TO_FREE.try_with(|queue| push(queue, node)).is_ok();
+    if is_queued {
+        return;
+    }
+    // While the OS thread ends there may be no place for the depth.
+    let _ = DROPS.try_with(|drops| drops.set(depth + 1));
+    let mut next = Some(node);
+    while let Some(node) = next {
+        // SAFETY: the last handle of the node is gone, and the node is in the queue once. What
+        // `free` runs of the program's does not unwind.
+        unsafe { (node.as_ref().table.free)(node) };
+        next = match depth + 1 == DROPS_MAX {
+            true => TO_FREE.try_with(pop).ok().flatten(),
+            false => None,
+        };
+    }
+    let _ = DROPS.try_with(|drops| drops.set(depth));
+}
+
+fn push(queue: &Cell<Vec<NonNull<NodeHead>>>, node: NonNull<NodeHead>) {
+    let mut nodes = queue.take();
+    nodes.push(node);
+    queue.set(nodes);
+}
+
+fn pop(queue: &Cell<Vec<NonNull<NodeHead>>>) -> Option<NonNull<NodeHead>> {
+    let mut nodes = queue.take();
+    let node = nodes.pop();
+    queue.set(nodes);
+    node
 }

@@ -24,10 +24,11 @@
 //! have no locked instruction.
 //!
 //! # Holes
-//! GREY and BLACK have the number of the nursery that has entered. A thread that finds the number
-//! of its nursery has found a value that needs its own: `<<loop>>`. One that finds another number
-//! looks again until the hole is filled, less and less often: the other thread evaluates at a
-//! stretch, on its own OS thread.
+//! GREY and BLACK have the number of the OS thread that has entered. A nursery stays on its OS
+//! thread and knows that number. The numbers are those of the process, because a thunk may be
+//! forced with a nursery of another region of the same lifetime. An OS thread that finds its own
+//! number has found a value that needs its own: `<<loop>>`. One that finds another number looks
+//! again until the hole is filled, less and less often: the other OS thread evaluates at a stretch.
 
 use crate::primitives::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -39,7 +40,7 @@ use std::ptr::{self, NonNull};
 
 /// The header of a thunk that has its result. It is neither the address of code nor a hole.
 const INDIRECTION: usize = 1;
-/// The kinds of holes, in the lowest two bits; the number of the nursery is above them.
+/// The kinds of holes, in the lowest two bits; the number of the OS thread is above them.
 const GREY: usize = 2;
 const BLACK: usize = 3;
 const KIND: usize = 3;
@@ -284,9 +285,15 @@ pub struct RegionCounts {
 /// ```
 pub struct Region<E: ThunkEntry = Grey> {
     chunks: Mutex<Vec<RegionChunk>>,
-    nurseries: AtomicUsize,
     counts: Mutex<RegionCounts>,
     _entry: PhantomData<(E, E::Threads)>,
+}
+
+/// The number of OS threads that have had a nursery.
+static THREADS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+std::thread_local! {
+    static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A piece of memory, freed with the region.
@@ -316,7 +323,6 @@ impl<E: ThunkEntry> Region<E> {
     fn empty() -> Region<E> {
         Region {
             chunks: Mutex::new(Vec::new()),
-            nurseries: AtomicUsize::new(0),
             counts: Mutex::new(RegionCounts::default()),
             _entry: PhantomData,
         }
@@ -327,7 +333,7 @@ impl<E: ThunkEntry> Region<E> {
         Nursery {
             region: self,
             _invariant: PhantomData,
-            number: self.nurseries.fetch_add(1, Ordering::Relaxed),
+            number: THREAD.with(|number| *number),
             next: Cell::new(ptr::without_provenance_mut(1)),
             end: Cell::new(0),
             counts: Cell::new(RegionCounts::default()),
@@ -377,6 +383,7 @@ type Invariant<'r> = PhantomData<fn(&'r ()) -> &'r ()>;
 pub struct Nursery<'r, E: ThunkEntry = Grey> {
     region: &'r Region<E>,
     _invariant: Invariant<'r>,
+    /// That of the OS thread.
     number: usize,
     /// The free memory of the chunk.
     next: Cell<*mut u8>,

@@ -7,11 +7,12 @@
 //! sleeps is woken for it.
 //!
 //! # When a converter is there
-//! The thread that makes a spark hires a converter if fewer are there than CPUs besides its own. A
-//! converter that has found nothing for [`LOOKS`] looks leaves: it takes itself off the count,
-//! passes the heavy fence, and looks once more. The maker pushes its spark, passes the light fence,
-//! and loads the count. So either the maker sees that a converter is missing, or the converter that
-//! leaves sees the spark.
+//! The thread that makes a spark hires a converter if none is there. A converter that finds more
+//! sparks than one hires another, up to one for each CPU but one. A converter that has found
+//! nothing for [`LOOKS`] looks leaves: it takes itself off the count, passes the heavy fence, reads
+//! the registry again, and looks once more. The maker enlists its rings, if it is a new OS thread,
+//! pushes its spark, passes the light fence, and loads the count. So either the maker sees that no
+//! converter is there, or the last converter that leaves sees the rings and the spark.
 //!
 //! # Why a half that was taken does not block for ever
 //! The maker of a half that was taken waits for it on its OS thread, and meanwhile does the halves
@@ -229,6 +230,8 @@ async fn convert(employed: Employed) {
             if vain > LOOKS {
                 drop(employed.take());
                 seldom();
+                // Not `all`: an OS thread may have enlisted its rings since.
+                let all: Vec<Arc<Rings>> = registry().rings.clone();
                 if !all.iter().any(|rings| rings.has_items()) {
                     return;
                 }

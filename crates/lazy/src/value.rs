@@ -113,16 +113,30 @@ unsafe impl<T: Send + Sync> Sync for Lazy<T> {}
 
 impl<T> Lazy<T> {
     /// A value that the closure makes.
+    ///
+    /// The value is Send, because the body may run on another OS thread than the force.
+    /// ```compile_fail
+    /// use selvedge::lazy::Lazy;
+    /// use std::rc::Rc;
+    ///
+    /// let count = Lazy::new(|| Rc::new(0));
+    /// ```
     #[track_caller]
     #[inline]
-    pub fn new(body: impl FnOnce() -> T + Send + 'static) -> Lazy<T> {
+    pub fn new(body: impl FnOnce() -> T + Send + 'static) -> Lazy<T>
+    where
+        T: Send,
+    {
         Lazy::of(NodeHandle::new(Once(Some(body)), Location::caller()))
     }
 
     /// A value that the future makes.
     #[track_caller]
     #[inline]
-    pub fn future(body: impl Future<Output = T> + Send + 'static) -> Lazy<T> {
+    pub fn future(body: impl Future<Output = T> + Send + 'static) -> Lazy<T>
+    where
+        T: Send,
+    {
         Lazy::of(NodeHandle::new(Resumable(body), Location::caller()))
     }
 
@@ -280,7 +294,7 @@ impl<T: Send + Sync + 'static> Lazy<T> {
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn map<U>(&self, f: impl FnOnce(&T) -> U + Send + 'static) -> Lazy<U> {
+    pub fn map<U: Send>(&self, f: impl FnOnce(&T) -> U + Send + 'static) -> Lazy<U> {
         let value = self.clone();
         Lazy::future(async move { f(value.force().await) })
     }

@@ -7,9 +7,9 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use selvedge_lazy::Lazy;
 use selvedge_sync::wait_blocking;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::Arc;
+use std::future::{Future, pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 fn model(f: impl Fn() + Sync + Send + 'static) {
@@ -137,5 +137,38 @@ fn the_last_handle_drops_the_value() {
         drop(lazy);
         other.join().unwrap();
         assert_eq!(Arc::strong_count(&kept), 1);
+    });
+}
+
+#[test]
+fn one_os_thread_polls_a_body_also_when_its_demand_is_given_up() {
+    type SentForce = Pin<Box<dyn Future<Output = u32> + Send>>;
+    model_with(2, || {
+        let polled = Watched::new(0);
+        let value = Lazy::future(async move {
+            for _ in 0..2 {
+                // SAFETY: loom checks the access.
+                polled.0.with_mut(|count| unsafe { *count += 1 });
+                pause().await;
+            }
+            polled.get()
+        });
+        let place = Arc::new(Mutex::new(None));
+        let sender = Lazy::future({
+            let (value, place) = (value.clone(), place.clone());
+            async move {
+                let mut force: SentForce = Box::pin(async move { *value.force().await });
+                assert!(futures::poll!(&mut force).is_pending());
+                *place.lock().unwrap() = Some(force);
+                pending::<()>().await;
+            }
+        });
+        let mut demand = Box::pin(sender.force());
+        assert!(demand.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let sent: SentForce = place.lock().unwrap().take().unwrap();
+        let other = thread::spawn(move || assert_eq!(wait_blocking(sent), 2));
+        drop(demand);
+        assert_eq!(*value.force_blocking(), 2);
+        other.join().unwrap();
     });
 }

@@ -1,10 +1,13 @@
 //! `<<loop>>`: values that need their own value.
 
+use futures::FutureExt;
 use selvedge_core::{NoEvents, round_robin, spawn, yield_now};
 use selvedge_lazy::Lazy;
 use selvedge_sched::work_stealing;
 use selvedge_sync::wait_blocking;
-use std::sync::{Arc, Barrier, OnceLock};
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::thread;
 
 /// The length of a long chain.
@@ -158,4 +161,44 @@ fn a_circle_behind_a_long_chain_is_found() {
     let failed = wait_blocking(value.try_force()).unwrap_err();
     assert!(failed.is_loop());
     assert_eq!(failed.message().matches(" needs ").count(), LENGTH + 1);
+}
+
+#[test]
+fn a_wait_that_a_body_has_left_behind_is_not_taken_for_one_of_a_later_body() {
+    // `first` waits for `slow`, sends that force away, and ends. Then `slow` needs `second`.
+    // Other tests may take the number of the record of `first`, so there are several rounds.
+    for _ in 0..20 {
+        let stuck = Lazy::future(pending::<u32>());
+        let mut claims_stuck = Box::pin(stuck.force());
+        assert!((&mut claims_stuck).now_or_never().is_none());
+        let second = Lazy::future({
+            let stuck = stuck.clone();
+            async move { *stuck.force().await }
+        });
+        let slow = Lazy::future({
+            let second = second.clone();
+            async move {
+                yield_now().await;
+                *second.force().await
+            }
+        });
+        let mut claims_slow = Box::pin(slow.try_force());
+        assert!((&mut claims_slow).now_or_never().is_none());
+        let place = Arc::new(Mutex::new(None));
+        let first = Lazy::future({
+            let (slow, place) = (slow.clone(), place.clone());
+            async move {
+                let mut force: Pin<Box<dyn Future<Output = u32> + Send>> =
+                    Box::pin(async move { *slow.force().await });
+                assert!(futures::poll!(&mut force).is_pending());
+                *place.lock().unwrap() = Some(force);
+            }
+        });
+        assert!(first.force().now_or_never().is_some());
+        let mut claims_second = Box::pin(second.force());
+        assert!((&mut claims_second).now_or_never().is_none());
+        let failed = (&mut claims_slow).now_or_never();
+        assert!(failed.is_none(), "{:?}", failed.map(|failed| failed.copied()));
+        drop(place);
+    }
 }

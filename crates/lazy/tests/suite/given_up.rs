@@ -1,12 +1,16 @@
 //! An evaluation that is given up: frozen, and gone on with by the next thread that needs it.
 
-use futures::FutureExt;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use selvedge_core::{NoEvents, round_robin, spawn, yield_now};
 use selvedge_lazy::Lazy;
 use selvedge_sched::work_stealing;
 use selvedge_sync::{Event, wait_blocking};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::task::Poll;
 use std::thread;
 
 /// A body that counts the parts of it that have run, and waits between them.
@@ -110,4 +114,96 @@ fn a_branch_that_lost_gives_up_what_it_was_evaluating() {
     go.set();
     assert_eq!(*deep.force_blocking(), 104);
     assert!(slow.is_ready());
+}
+
+#[test]
+fn values_behind_a_waker_of_a_combinator_are_frozen_too() {
+    let (inner, parts, go) = in_two_parts();
+    let outer = Lazy::future({
+        let inner = inner.clone();
+        async move {
+            let mut all = FuturesUnordered::new();
+            all.push(inner.force());
+            *all.next().await.unwrap()
+        }
+    });
+    assert!(outer.force().now_or_never().is_none());
+    assert!(inner.try_force().now_or_never().is_none());
+    assert_eq!(parts.load(Ordering::Relaxed), 1);
+    go.set();
+    assert_eq!(*inner.force_blocking(), 2, "the frozen body has given the value up");
+    assert_eq!(*outer.force_blocking(), 2);
+}
+
+type SentForce = Pin<Box<dyn Future<Output = u32> + Send>>;
+
+/// A value that needs `polls` polls of its body. The second poll meets the test twice.
+/// The body fails if two OS threads poll it at once.
+fn met_in_second_poll(polls: usize) -> (Lazy<u32>, Arc<Barrier>) {
+    let meet = Arc::new(Barrier::new(2));
+    let (met, is_polled, mut count) = (meet.clone(), Arc::new(AtomicBool::new(false)), 0);
+    let lazy = Lazy::future(poll_fn(move |_| {
+        assert!(!is_polled.swap(true, Ordering::Relaxed), "two OS threads poll one body");
+        count += 1;
+        if count == 2 {
+            met.wait();
+            met.wait();
+        }
+        is_polled.store(false, Ordering::Relaxed);
+        if count < polls { Poll::Pending } else { Poll::Ready(7) }
+    }));
+    (lazy, meet)
+}
+
+/// A value that is never there. Its body polls a force of `needed` once and leaves it in the place.
+fn sends_its_force(needed: Lazy<u32>) -> (Lazy<u32>, Arc<Mutex<Option<SentForce>>>) {
+    let place = Arc::new(Mutex::new(None));
+    let sent = place.clone();
+    let lazy = Lazy::future(async move {
+        let mut force: SentForce = Box::pin(async move { *needed.force().await });
+        assert!(futures::poll!(&mut force).is_pending());
+        *sent.lock().unwrap() = Some(force);
+        pending().await
+    });
+    (lazy, place)
+}
+
+#[test]
+fn a_force_that_was_sent_away_is_not_given_up_with_the_body() {
+    let (value, meet) = met_in_second_poll(2);
+    let (sender, place) = sends_its_force(value.clone());
+    let mut demand = Box::pin(sender.force());
+    assert!((&mut demand).now_or_never().is_none());
+    let sent = place.lock().unwrap().take().unwrap();
+    let other = thread::spawn(move || wait_blocking(sent));
+    meet.wait();
+    drop(demand);
+    let mut third = Box::pin(value.force());
+    assert!((&mut third).now_or_never().is_none(), "the other OS thread polls the body");
+    meet.wait();
+    assert_eq!(*wait_blocking(third), 7);
+    assert_eq!(other.join().unwrap(), 7);
+}
+
+#[test]
+fn a_delegated_body_that_is_given_up_while_it_is_polled_goes_on_afterwards() {
+    let (value, meet) = met_in_second_poll(3);
+    let mut deep = value.clone();
+    for _ in 0..100 {
+        deep = deep.map(|n| *n);
+    }
+    let (sender, place) = sends_its_force(deep);
+    let mut demand = Box::pin(sender.force());
+    assert!((&mut demand).now_or_never().is_none());
+    let sent = place.lock().unwrap().take().unwrap();
+    thread::scope(|scope| {
+        let driver = scope.spawn(|| assert!((&mut demand).now_or_never().is_none()));
+        meet.wait();
+        drop(sent);
+        let mut third = Box::pin(value.force());
+        assert!((&mut third).now_or_never().is_none(), "the driver polls the body");
+        meet.wait();
+        assert_eq!(*wait_blocking(third), 7);
+        driver.join().unwrap();
+    });
 }

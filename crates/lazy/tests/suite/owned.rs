@@ -5,7 +5,7 @@ use selvedge_lazy::Lazy;
 use selvedge_sched::{block_on, work_stealing};
 use selvedge_sync::{Event, wait_blocking};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 /// A value with a count of its evaluations.
@@ -241,4 +241,22 @@ fn handles_send_and_sync_as_their_values_do() {
     send(lazy.force());
     assert!(lazy.clone().is_same(&lazy));
     assert_eq!(format!("{lazy:?} {:?}", Lazy::from(2)), "Lazy(not there) Lazy(2)");
+}
+
+/// An OS thread waits for the drop of the value. The destructor drops it and joins that OS thread.
+struct JoinsInDrop(Option<Lazy<mpsc::Sender<()>>>, Option<thread::JoinHandle<()>>);
+
+impl Drop for JoinsInDrop {
+    fn drop(&mut self) {
+        drop(self.0.take());
+        self.1.take().unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn a_destructor_may_drop_a_value_and_wait_for_that() {
+    let (sender, receiver) = mpsc::channel();
+    let waits = thread::spawn(move || assert!(receiver.recv().is_err()));
+    let outer = Lazy::ready(JoinsInDrop(Some(Lazy::ready(sender)), Some(waits)));
+    drop(outer);
 }

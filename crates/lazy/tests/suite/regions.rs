@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 const MANY: u64 = if cfg!(miri) { 20 } else { 2_000 };
 
@@ -146,4 +147,25 @@ fn a_thunk_that_needs_itself_is_found_where_holes_are_left() {
     knot::<Grey>();
     knot::<OneCas>();
     knot::<TwoCas>();
+}
+
+#[test]
+fn a_hole_is_told_from_one_of_another_os_thread_also_by_a_nursery_of_another_region() {
+    let meet = Barrier::new(2);
+    let (first, second): (Region, Region) = (Region::new(), Region::new());
+    let thunk = first.nursery().thunk(|_| {
+        meet.wait();
+        meet.wait();
+        7
+    });
+    drop(second.nursery());
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(thunk.force(&first.nursery()), 7));
+        meet.wait();
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(20));
+            meet.wait();
+        });
+        assert_eq!(thunk.force(&second.nursery()), 7);
+    });
 }
