@@ -73,9 +73,11 @@ impl Desk {
             guest.push(thread);
             moved += 1;
         }
-        let before = self.ring.len();
+        // The overflow tells how many have moved. The ring may be shorter than before, because
+        // thieves take from it meanwhile.
+        let before = self.overflow.len();
         self.refill(usize::MAX);
-        moved + self.ring.len() - before
+        moved + before - self.overflow.len()
     }
 
     /// The number of threads on the desk.
