@@ -3,7 +3,7 @@
 use crate::beside::{Beside, until};
 use crate::bytes::{ReadStream, Writing};
 use crate::items::{FromGenerator, failed, made};
-use crate::role::{Accept, AfterInflow, Inflow, Supply, Upstream};
+use crate::role::{AfterInflow, Inflow, Supply, Upstream, pour};
 use selvedge_core::spawn;
 use selvedge_coroutine::pipeline::{
     AfterGenerator, Generate, Generator, Item, StageFailure, Transduce, Unchanged,
@@ -13,7 +13,6 @@ use selvedge_io::process::{self, Child};
 use selvedge_scope::race;
 use selvedge_sync::Event;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -196,30 +195,12 @@ where
     S: Supply<A>,
     T: Transduce<A, u8> + Send,
 {
+    let mut writing = Writing::new(input);
+    let over = race((pour(&mut upstream, &mut writing), until(&stop))).await;
     // The program sees the end of its input before what is upstream is closed.
-    let over = race((pour(&mut upstream, input), until(&stop))).await;
+    drop(writing);
     upstream.close().await;
     over
-}
-
-async fn pour<A, S, T>(upstream: &mut Upstream<A, u8, S, T>, input: Sender) -> Result<(), StageFailure>
-where
-    A: Item + ?Sized,
-    S: Supply<A>,
-    T: Transduce<A, u8> + Send,
-{
-    let mut items = Vec::new();
-    let mut writing = Writing::new(input);
-    loop {
-        let more = upstream.fill(&mut items).await;
-        let taken = writing.put(&mut items).await;
-        items.clear();
-        match (more, taken) {
-            (Ok(true), Ok(ControlFlow::Continue(()))) => {}
-            (Err(failure), _) | (Ok(_), Err(failure)) => return Err(failure),
-            (Ok(_), Ok(_)) => return Ok(()),
-        }
-    }
 }
 
 impl<A, S, T> Supply<u8> for ThroughCommand<A, S, T>

@@ -246,6 +246,32 @@ impl<A: ?Sized, S, I> fmt::Debug for FlowProgram<A, S, I> {
     }
 }
 
+/// Pours what comes from upstream into a target, until either has had enough.
+pub(crate) async fn pour<A, B, S, T, W>(
+    upstream: &mut Upstream<A, B, S, T>,
+    accept: &mut W,
+) -> Result<(), StageFailure>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    S: Supply<A>,
+    T: Transduce<A, B>,
+    W: Accept<B>,
+{
+    let mut items = B::Store::default();
+    loop {
+        let more = upstream.fill(&mut items).await;
+        // What came before a failure goes to the target too.
+        let taken = accept.put(&mut items).await;
+        items.clear();
+        match (more, taken) {
+            (Ok(true), Ok(ControlFlow::Continue(()))) => {}
+            (Err(failure), _) | (Ok(_), Err(failure)) => return Err(failure),
+            (Ok(_), Ok(_)) => return Ok(()),
+        }
+    }
+}
+
 /// A pipeline from a source to a target.
 #[must_use = "a pipeline does nothing until it is run"]
 pub struct Pouring<A: ?Sized, B: ?Sized, S, T, W> {
@@ -274,18 +300,7 @@ where
     pub async fn run(self) -> Result<(), StageFailure> {
         let Pouring { supply, stages, mut accept } = self;
         let mut upstream = Upstream::new(supply, stages.into_stage());
-        let mut items = B::Store::default();
-        let over = loop {
-            let more = upstream.fill(&mut items).await;
-            // What came before a failure goes to the target too.
-            let taken = accept.put(&mut items).await;
-            items.clear();
-            match (more, taken) {
-                (Ok(true), Ok(ControlFlow::Continue(()))) => {}
-                (Err(failure), _) | (Ok(_), Err(failure)) => break Err(failure),
-                (Ok(_), Ok(_)) => break Ok(()),
-            }
-        };
+        let over = pour(&mut upstream, &mut accept).await;
         upstream.close().await;
         over?;
         accept.finish().await
