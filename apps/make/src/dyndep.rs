@@ -19,7 +19,7 @@ pub fn load(graph: &mut Graph, file: NodeId, text: &[u8]) -> Result<Vec<EdgeId>,
             let output = graph.outputs(*edge).next().map(|output| graph.path_text(output));
             let output = output.unwrap_or_default();
             return Err(format!(
-                "dyndep file '{name}' mentions output '{output}' whose build statement does not have a dyndep binding for the file"
+                "dyndep file '{name}' mentions output '{output}', and its build statement does not have a dyndep binding for the file"
             ));
         }
     }

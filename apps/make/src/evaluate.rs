@@ -24,6 +24,13 @@ impl fmt::Display for Circle {
 
 impl Error for Circle {}
 
+/// The text for the user.
+impl From<Circle> for String {
+    fn from(circle: Circle) -> String {
+        circle.to_string()
+    }
+}
+
 /// Whether the paths of `$in` and `$out` are quoted for the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {

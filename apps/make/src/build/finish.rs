@@ -65,7 +65,7 @@ impl Runner {
         }
         let verbose = self.options.style.verbose;
         let order = Order::of(&mut self.project.borrow_mut(), edge, verbose);
-        let order = order.map_err(|circle| circle.to_string())?;
+        let order = order?;
         let began = self.status.borrow().elapsed();
         self.status.borrow_mut().start(edge, &order.shown, order.console);
         if self.options.dry_run {
@@ -117,8 +117,7 @@ impl Runner {
         }
         if !order.rspfile.is_empty() {
             make_parent(&order.rspfile)?;
-            let content =
-                project.graph.value(edge, names::RSPFILE_CONTENT).map_err(|circle| circle.to_string())?;
+            let content = project.graph.value(edge, names::RSPFILE_CONTENT)?;
             fs::write(as_path(&order.rspfile), content).map_err(|error| at(&order.rspfile, &error))?;
         }
         self.distrust(&mut project, edge, order)?;
@@ -186,15 +185,14 @@ impl Runner {
     /// What follows a command that succeeded: its deps, what it has left as it was, the logs.
     fn succeed(&self, edge: EdgeId, order: &Order, mut entry: Entry) -> Result<(), String> {
         let mut project = self.project.borrow_mut();
-        let text = |circle: Circle| circle.to_string();
-        let deps = project.graph.value(edge, names::DEPS).map_err(text)?;
+        let deps = project.graph.value(edge, names::DEPS)?;
         let inputs = match &deps[..] {
             b"" => None,
             b"gcc" => Some(self.depfile(&mut project, order)?),
             other => return Err(format!("unknown deps type '{}'", String::from_utf8_lossy(other))),
         };
-        let restats = project.graph.restats(edge).map_err(text)?;
-        let generator = project.graph.has(edge, names::GENERATOR).map_err(text)?;
+        let restats = project.graph.restats(edge)?;
+        let generator = project.graph.has(edge, names::GENERATOR)?;
         if restats || generator {
             let (mut unchanged, began) = (false, entry.mtime);
             for output in &order.outputs {

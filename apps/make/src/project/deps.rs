@@ -17,14 +17,13 @@ impl Project {
     /// Learns what the edge's compiler has read. `false`: that is not known.
     pub(super) fn load_deps(&mut self, edge: EdgeId) -> Result<bool, String> {
         self.edges[edge.index()].deps_loaded = true;
-        let circle = |circle: crate::evaluate::Circle| circle.to_string();
         let start = self.deps.len();
-        let known = if self.graph.has(edge, names::DEPS).map_err(circle)? {
+        let known = if self.graph.has(edge, names::DEPS)? {
             self.deps_from_log(edge)?
         } else {
             self.scratch.clear();
             let scratch = &mut self.scratch;
-            self.graph.evaluate(edge, names::DEPFILE, Paths::Plain, scratch).map_err(circle)?;
+            self.graph.evaluate(edge, names::DEPFILE, Paths::Plain, scratch)?;
             if self.scratch.is_empty() {
                 return Ok(true);
             }

@@ -59,8 +59,7 @@ impl Project {
             return Ok(true);
         }
         let entry = self.build_log.entry(output);
-        let circle = |circle: crate::evaluate::Circle| circle.to_string();
-        let restats = entry.is_some() && self.graph.restats(edge).map_err(circle)?;
+        let restats = entry.is_some() && self.graph.restats(edge)?;
         // A command that restats may have left the output as it was, so its own mtime says nothing.
         if let Some((input, newest)) = newest.filter(|(_, newest)| !restats && mtime < *newest) {
             self.explain(|graph| {
@@ -69,7 +68,7 @@ impl Project {
             });
             return Ok(true);
         }
-        let generator = self.graph.has(edge, names::GENERATOR).map_err(circle)?;
+        let generator = self.graph.has(edge, names::GENERATOR)?;
         let Some(entry) = entry else {
             if !generator {
                 self.explain(|graph| {
@@ -112,7 +111,7 @@ impl Project {
     pub fn command_hash(&mut self, edge: EdgeId) -> Result<u64, String> {
         self.scratch.clear();
         let evaluated = self.graph.command_with_content(edge, &mut self.scratch);
-        evaluated.map_err(|circle| circle.to_string())?;
+        evaluated?;
         Ok(self.build_log.hash(&self.scratch))
     }
 }

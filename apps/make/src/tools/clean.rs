@@ -3,13 +3,24 @@
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
 
-use super::show::remove;
 use super::{flag, in_order, named, text};
 use crate::app::Loaded;
 use crate::dyndep;
 use crate::graph::{EdgeId, Graph, names};
 use crate::options::Options;
 use crate::project::as_path;
+
+/// Whether a file was there and is removed, or would be.
+fn remove(path: &[u8], dry_run: bool) -> Result<bool, String> {
+    if dry_run {
+        return Ok(rustix::fs::lstat(path).is_ok());
+    }
+    match std::fs::remove_file(as_path(path)) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(format!("remove({}): {error}", String::from_utf8_lossy(path))),
+    }
+}
 
 /// Removes files, and says how many there were.
 fn remove_all(paths: &BTreeSet<Vec<u8>>, options: &Options, out: &mut impl Write) -> Result<u8, String> {
@@ -65,20 +76,19 @@ pub(super) fn clean(
         (false, true) => graph.edge_ids().collect(),
         (false, false) => in_order(graph, &named(graph, &rest)?),
     };
-    let circle = |circle: crate::evaluate::Circle| circle.to_string();
     let mut paths = BTreeSet::new();
     for edge in edges {
         if graph.is_phony(edge) {
             continue;
         }
         // What a generator has made is kept, if all is cleaned.
-        let kept = rest.is_empty() && !generators && graph.has(edge, names::GENERATOR).map_err(circle)?;
+        let kept = rest.is_empty() && !generators && graph.has(edge, names::GENERATOR)?;
         if kept {
             continue;
         }
         paths.extend(graph.outputs(edge).map(|output| graph.path(output).to_vec()));
         for name in [names::DEPFILE, names::RSPFILE] {
-            let path = graph.path_value(edge, name).map_err(circle)?;
+            let path = graph.path_value(edge, name)?;
             paths.extend((!path.is_empty()).then_some(path));
         }
     }

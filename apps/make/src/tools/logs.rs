@@ -86,7 +86,7 @@ pub(super) fn missing_deps(loaded: Loaded, arguments: &[String], out: &mut impl 
     let mut missing = 0;
     for edge in super::in_order(graph, &named(graph, &arguments)?) {
         let Some(output) = graph.outputs(edge).next() else { continue };
-        if !graph.has(edge, names::DEPS).map_err(|circle| circle.to_string())? {
+        if !graph.has(edge, names::DEPS)? {
             continue;
         }
         let inputs = deps_log.deps(output).map_or(&[][..], |deps| &deps.inputs);

@@ -1,13 +1,11 @@
 //! Tools that show the graph.
 
-use std::fs;
 use std::io::{self, Write};
 
 use super::{flag, in_order, named, text};
 use crate::evaluate::quote;
 use crate::graph::{EdgeId, Files, Graph, NodeId, names};
 use crate::json::json;
-use crate::project::as_path;
 
 fn rule_name(graph: &Graph, edge: EdgeId) -> String {
     String::from_utf8_lossy(graph.name(graph.rules[graph.edge(edge).rule.index()].name)).into_owned()
@@ -211,26 +209,14 @@ pub(super) fn compdb(graph: &Graph, arguments: &[String], out: &mut impl Write) 
 
 /// Puts the content of the response file where the command names the file.
 fn expand_rspfile(graph: &Graph, edge: EdgeId, command: &mut Vec<u8>) -> Result<(), String> {
-    let rspfile = graph.path_value(edge, names::RSPFILE).map_err(|circle| circle.to_string())?;
+    let rspfile = graph.path_value(edge, names::RSPFILE)?;
     if rspfile.is_empty() {
         return Ok(());
     }
     let named = [b"@", &rspfile[..]].concat();
     let Some(at) = command.windows(named.len()).position(|window| window == named) else { return Ok(()) };
-    let content = graph.value(edge, names::RSPFILE_CONTENT).map_err(|circle| circle.to_string())?;
+    let content = graph.value(edge, names::RSPFILE_CONTENT)?;
     let content = content.into_iter().map(|byte| if byte == b'\n' { b' ' } else { byte });
     command.splice(at..at + named.len(), content);
     Ok(())
-}
-
-/// Whether a file was there and is removed, or would be.
-pub(super) fn remove(path: &[u8], dry_run: bool) -> Result<bool, String> {
-    if dry_run {
-        return Ok(rustix::fs::lstat(path).is_ok());
-    }
-    match fs::remove_file(as_path(path)) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(format!("remove({}): {error}", String::from_utf8_lossy(path))),
-    }
 }

@@ -18,15 +18,14 @@ fn disturb(directory: &Path, after: Duration, signal: Signal) -> i32 {
     let mut slow = slow.unwrap();
     sleep(after);
     let process = Pid::from_child(&slow);
-    let commands = if signal == Signal::KILL { children(slow.id()) } else { Vec::new() };
+    let commands = children(slow.id());
     let _ = kill_process(process, signal);
     let status = slow.wait().unwrap();
-    // The commands go on without their build runner, and may still write.
-    for group in commands {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
     if signal == Signal::KILL {
-        let _ = kill_process_group(process, signal);
+        // The commands go on without their build runner, and may still write.
+        for group in commands.into_iter().chain([process]) {
+            let _ = kill_process_group(group, signal);
+        }
         sleep(Duration::from_millis(150));
     }
     status.code().unwrap_or_else(|| -status.signal().unwrap())
@@ -36,9 +35,8 @@ fn disturb(directory: &Path, after: Duration, signal: Signal) -> i32 {
 fn children(process: u32) -> Vec<Pid> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let lists = threads.filter_map(|task| fs::read_to_string(task.unwrap().path().join("children")).ok());
-    let words: Vec<String> =
-        lists.flat_map(|list| list.split_whitespace().map(String::from).collect::<Vec<_>>()).collect();
-    words.iter().map(|word| Pid::from_raw(word.parse().unwrap()).unwrap()).collect()
+    let all = lists.collect::<String>();
+    all.split_whitespace().map(|child| Pid::from_raw(child.parse().unwrap()).unwrap()).collect()
 }
 
 /// What a build from nothing makes of the same sources.
