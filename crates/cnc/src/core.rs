@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use crate::arena::{Arena, Owned};
+use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
 use crate::collections::{AnyItems, ItemCol, Items};
 use crate::error::{MissingItem, StepFault, StepResult};
@@ -108,7 +108,7 @@ impl<'g> Core<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
-        let next = OnceLock::new();
+        let (code, next) = (UntilTheEnd::new(code), OnceLock::new());
         let entry = self.own(StepEntry { number, name: name.to_owned(), code, free, takes_word, next });
         entries.push(entry);
         entry
