@@ -8,13 +8,14 @@ use std::sync::atomic::Ordering;
 
 use crate::arena::{Owned, UntilTheEnd};
 use crate::async_step::{self, AsyncStep};
+use crate::cancel::Canceller;
 use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, Urgency, free_of};
 use crate::collections::{ItemCol, ItemStatistics, Items, TagCol, TagStore};
 use crate::core::Core;
 use crate::error::{GraphError, StepResult, Stuck};
 use crate::key::ItemKey;
 use crate::schedulers::{GraphJob, Scheduler};
-use crate::step::{Canceller, Needs, StepContext};
+use crate::step::{Needs, StepContext};
 
 /// Gives `work` a new graph to build, to run and to look at; returns what `work` returns.
 ///
