@@ -4,6 +4,7 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::Deref;
 
+use crate::first_panic::FirstPanic;
 use crate::primitives::{Mutex, lock};
 
 /// An object of a graph.
@@ -11,7 +12,8 @@ pub(crate) trait Owned {
     /// Drops what the program has put into the object: items, tags and closures.
     ///
     /// A destructor of the program's may hold handles of this object and of others. So no object is
-    /// freed before all have been emptied, and this method borrows the object shared.
+    /// freed before all have been emptied, and this method borrows the object shared. If a destructor
+    /// panics, `empty` is called again: it drops what is left, and nothing twice.
     ///
     /// # Safety
     /// The graph has ended: no step runs, and no reference to a content is used any more.
@@ -109,17 +111,20 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         let objects = std::mem::take(&mut *lock(&self.objects));
+        let mut panics = FirstPanic::default();
         for object in &objects {
             // SAFETY: `at` and `empty` are of one type by `add`. `Core` drops its arena after its
             // steps have ended, and the handles that destructors may use refer to objects, not to
-            // their contents.
-            unsafe { (object.empty)(object.at) };
+            // their contents. A call that panics has emptied a part for ever, so that the next one
+            // goes on behind it.
+            while !panics.run(|| unsafe { (object.empty)(object.at) }) {}
         }
         for object in objects {
             // SAFETY: as above. Each object is freed once. All destructors of the program's have run,
             // so the caller of `add` uses no reference any more.
-            unsafe { (object.free)(object.at) };
+            panics.run(|| unsafe { (object.free)(object.at) });
         }
+        panics.go_on();
     }
 }
 

@@ -14,6 +14,7 @@ use crate::code::{Code, ReadyStep, StepEntry, Urgency, about_tags, free_of, tag_
 use crate::collections::{GetClaim, ItemCol, NO_TAG};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult, message};
+use crate::first_panic::FirstPanic;
 use crate::key::{ItemKey, is_word};
 use crate::primitives::{Mutex, lock};
 use crate::slot::{ItemSlot, Look};
@@ -281,12 +282,14 @@ impl<'g> AsyncStep<'g> {
 impl Drop for AsyncStep<'_> {
     fn drop(&mut self) {
         let claims = std::mem::take(&mut *lock(&self.claims));
+        let mut panics = FirstPanic::default();
         let _ = self.try_here(|step| {
             for claim in &claims {
-                claim.items.give_back(claim, &mut |ready| step.push(ready));
+                panics.run(|| claim.items.give_back(claim, &mut |ready| step.push(ready)));
             }
         });
         self.core.handles.fetch_sub(1, Ordering::Release);
+        panics.go_on();
     }
 }
 

@@ -8,6 +8,7 @@ use crate::arena::{Owned, UntilTheEnd};
 use crate::code::{ReadyStep, StepEntry};
 use crate::core::NO_STEP;
 use crate::error::{FaultCause, FaultOrder, MissingItem, StepFault};
+use crate::first_panic::FirstPanic;
 use crate::key::{Grid, ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::{GetCount, ItemSlot, Left};
@@ -267,7 +268,7 @@ pub(crate) trait AnyItems<'g>: Sync {
     fn statistics(&self) -> ItemStatistics;
 
     /// Drops all suspended steps. No worker may run any more.
-    fn drop_waiting(&self);
+    fn drop_waiting(&self, panics: &mut FirstPanic);
 }
 
 /// What became of the items of a collection.
@@ -294,9 +295,11 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         let slot = unsafe { &*claim.slot.cast::<ItemSlot<V, ReadyStep<'g>>>() };
         match slot.state.give_back() {
             Left::None => {
+                let mut panics = FirstPanic::default();
                 // SAFETY: `give_back` has made the item gone, and this caller is the one.
-                unsafe { slot.drop_value() };
+                panics.run(|| unsafe { slot.drop_value() });
                 self.storage.note_gone(claim.place);
+                panics.go_on();
             }
             Left::One if self.waiting_takers.load(Ordering::SeqCst) > 0 => {
                 let mut takers = lock(&self.takers);
@@ -386,10 +389,14 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         ItemStatistics { name: self.name.clone(), put, there }
     }
 
-    fn drop_waiting(&self) {
-        self.storage.each(|_, slot| drop(slot.state.take_waiters()));
+    fn drop_waiting(&self, panics: &mut FirstPanic) {
+        let mut waiting = Vec::new();
+        self.storage.each(|_, slot| waiting.extend(slot.state.take_waiters()));
         let takers = std::mem::take(&mut *lock(&self.takers));
-        drop(takers);
+        waiting.extend(takers.into_iter().map(|(_, ready)| ready));
+        for ready in waiting {
+            panics.run(|| drop(ready));
+        }
     }
 }
 

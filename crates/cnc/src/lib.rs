@@ -80,6 +80,7 @@ mod code;
 mod collections;
 mod core;
 mod error;
+mod first_panic;
 mod graph;
 mod key;
 #[cfg(loom)]

@@ -46,6 +46,14 @@ pub(crate) enum Phase {
     Once,
 }
 
+/// An item that a step has declared.
+#[derive(PartialEq, Eq)]
+struct DeclaredItem {
+    slot: *const (),
+    /// The step will take it.
+    takes: bool,
+}
+
 /// What a suspended step waits for.
 enum MissedGet<'g> {
     Item(&'g SlotState<ReadyStep<'g>>),
@@ -76,7 +84,7 @@ pub struct StepContext<'g> {
     /// What waits instead of the step: its continuation.
     rest: RefCell<Option<ReadyStep<'g>>>,
     claims: RefCell<Vec<GetClaim<'g>>>,
-    declared: RefCell<Vec<*const ()>>,
+    declared: RefCell<Vec<DeclaredItem>>,
     ready: RefCell<VecDeque<ReadyStep<'g>>>,
     outlet: Option<Arc<dyn Outlet<'g> + 'g>>,
     /// The steps that were made ready here, and those that were run here.

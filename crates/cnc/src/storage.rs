@@ -6,6 +6,7 @@
 use std::iter;
 use std::ptr;
 
+use crate::first_panic::FirstPanic;
 use crate::key::{AxisLengths, Grid, ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
@@ -410,8 +411,14 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
             // The tables name keys that are dropped below, so no destructor may find them.
             shard.current.store(ptr::null_mut(), Ordering::Relaxed);
             let blocks = std::mem::take(&mut lock(&shard.growing).blocks);
+            let mut panics = FirstPanic::default();
             // SAFETY: as promised by the caller.
-            blocks.iter().flatten().for_each(|item| unsafe { item.slot.empty() });
+            if !panics.run(|| blocks.iter().flatten().for_each(|item| unsafe { item.slot.empty() })) {
+                // The next call drops the other values.
+                lock(&shard.growing).blocks = blocks;
+                panics.go_on();
+                return;
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::code::{ReadyStep, StepEntry};
 use crate::collections::NO_TAG;
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult, message};
+use crate::first_panic::FirstPanic;
 use crate::slot::SuspendedStep;
 
 use super::{ENVIRONMENT, FAILED, MISSED, MissedGet, StepContext, Worker};
@@ -47,28 +48,32 @@ impl<'g> StepContext<'g> {
     }
 
     /// Frees the tag of an instance that has ended, and returns its claims. Both may run
-    /// destructors of the program's.
+    /// destructors of the program's. One that panics keeps no other one from running.
     #[inline(never)]
     fn end_with_drops(&self, entry: &'g StepEntry<'g>, word: u64) {
-        let end = panic::catch_unwind(AssertUnwindSafe(|| {
-            if !entry.takes_word {
-                drop(ReadyStep { entry, word });
-            }
-            self.give_back();
-        }));
-        if let Err(panic) = end {
+        let tag = (!entry.takes_word).then_some(ReadyStep { entry, word });
+        if let Some(panic) = self.clean_up(tag).take() {
             self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)));
         }
     }
 
-    /// Returns the claims of the instance, which has ended.
-    fn give_back(&self) {
+    /// Drops the tag, and returns the claims of the instance, which has ended.
+    fn clean_up(&self, mut tag: Option<ReadyStep<'g>>) -> FirstPanic {
+        let mut panics = FirstPanic::default();
         let mut claims = self.claims.take();
-        for claim in claims.drain(..) {
-            claim.items.give_back(&claim, &mut |ready| self.push(ready));
-        }
-        // The same memory for the next instance, unless a destructor has made claims.
+        let mut returned = 0;
+        let mut part = || {
+            drop(tag.take());
+            while let Some(claim) = claims.get(returned) {
+                returned += 1;
+                claim.items.give_back(claim, &mut |ready| self.push(ready));
+            }
+        };
+        while !panics.run(&mut part) {}
+        // The same memory for the next instance.
+        claims.clear();
         self.claims.replace(claims);
+        panics
     }
 
     /// What becomes of an instance that has not come to its end.
@@ -128,8 +133,10 @@ impl<'g> StepContext<'g> {
         let worker = Worker::new(core, None);
         let step = &worker.0;
         step.flags.set(ENVIRONMENT);
-        let end = work(step);
-        step.give_back();
+        let end = panic::catch_unwind(AssertUnwindSafe(|| work(step)));
+        let panics = step.clean_up(None);
+        let end = end.unwrap_or_else(|panic| panic::resume_unwind(panic));
+        panics.go_on();
         match end {
             Ok(answer) if step.flags.get() & (MISSED | FAILED) == 0 => Some(answer),
             Err(Halted(Some(error))) => {
