@@ -12,8 +12,8 @@ pub(crate) trait Owned {
     /// Drops what the program has put into the object: items, tags and closures.
     ///
     /// A destructor of the program's may hold handles of this object and of others. So no object is
-    /// freed before all have been emptied, and this method borrows the object shared. If a destructor
-    /// panics, `empty` is called again: it drops what is left, and nothing twice.
+    /// freed before all have been emptied, and this method borrows the object shared. If a
+    /// destructor panics, `empty` is called again: it drops what is left, and nothing twice.
     ///
     /// # Safety
     /// The graph has ended: no step runs, and no reference to a content is used any more.
@@ -120,8 +120,8 @@ impl Drop for Arena {
             while !panics.run(|| unsafe { (object.empty)(object.at) }) {}
         }
         for object in objects {
-            // SAFETY: as above. Each object is freed once. All destructors of the program's have run,
-            // so the caller of `add` uses no reference any more.
+            // SAFETY: as above. Each object is freed once. All destructors of the program's have
+            // run, so the caller of `add` uses no reference any more.
             panics.run(|| unsafe { (object.free)(object.at) });
         }
         panics.go_on();
