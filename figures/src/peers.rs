@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 14] = [
+pub(crate) const PACKAGES: [&str; 17] = [
     "golang-go",
     "ghc",
     "libghc-parallel-dev",
@@ -23,6 +23,9 @@ pub(crate) const PACKAGES: [&str; 14] = [
     "ninja-build",
     "samurai",
     "make",
+    "ripgrep",
+    "libghc-conduit-dev",
+    "libxml2-utils",
 ];
 
 /// A peer program that is compiled from a source file of ours.
@@ -178,6 +181,15 @@ pub(crate) const RUST_LAZY: Compiled = Compiled {
     ..RUST_STM
 };
 
+/// Generators and streams of Rust crates, and a parser of XML. They are in the package of
+/// [`RUST_STM`].
+pub(crate) const RUST_STREAMS: Compiled =
+    Compiled { name: "stm-rust/release/streams-rust", source: "rust/src/streams.rs", ..RUST_STM };
+
+/// Conduits, in GHC's non-threaded runtime.
+pub(crate) const GHC_CONDUIT: Compiled =
+    Compiled { name: "conduit-ghc", source: "haskell/Conduits.hs", ..GHC };
+
 /// Every compiled peer.
 pub(crate) const COMPILED: &[Compiled] = &[
     CPP,
@@ -196,6 +208,8 @@ pub(crate) const COMPILED: &[Compiled] = &[
     RUST_STM,
     GHC_LAZY,
     RUST_LAZY,
+    RUST_STREAMS,
+    GHC_CONDUIT,
 ];
 
 impl Compiled {
@@ -315,6 +329,15 @@ pub(crate) fn built(package: &str, program: &str) -> Result<String, String> {
         return Err(format!("{program} does not build"));
     }
     Ok(target.join("release").join(program).display().to_string())
+}
+
+/// The path of an installed program that a package of another name brings.
+///
+/// # Errors
+///
+/// The text that the table shows instead of a number: the package to install.
+pub(crate) fn program_of(package: &str, program: &str) -> Result<String, String> {
+    find(program).map(|path| path.display().to_string()).ok_or_else(|| missing(package))
 }
 
 /// The path of an installed program.
