@@ -5,14 +5,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use crate::arena::{Arena, Owned};
+use crate::cancel::Attention;
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
-use crate::collections::{AnyItems, ItemCol, Items};
-use crate::error::{MissingItem, StepFault, StepResult};
+use crate::collections::{AnyItems, AnyTags, ItemCol, Items, TagCol, TagStore};
+use crate::error::{StepFault, StepResult};
 use crate::first_panic::FirstPanic;
 use crate::key::ItemKey;
 use crate::primitives::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::record::Recorder;
 use crate::slot::STEPS_MAX;
 use crate::step::StepContext;
+use crate::stuck::AwaitedItem;
 
 /// A number that no step has.
 pub(crate) const NO_STEP: usize = STEPS_MAX;
@@ -32,8 +35,9 @@ pub(crate) struct Core<'g> {
     faults: Mutex<Vec<StepFault>>,
     /// The faults that were reported last.
     reported: Mutex<Vec<StepFault>>,
-    /// No other step is to begin.
-    stop: Arc<AtomicBool>,
+    attention: Arc<Attention>,
+    recorder: OnceLock<Recorder>,
+    tags: Mutex<Vec<&'g dyn AnyTags<'g>>>,
     /// Whether a fault stops the others.
     pub(crate) stop_at_fault: AtomicBool,
     /// The steps that were made ready, and those that were run.
@@ -73,7 +77,9 @@ impl<'g> Core<'g> {
             pending: Mutex::new(ManuallyDrop::new(Vec::new())),
             faults: Mutex::new(Vec::new()),
             reported: Mutex::new(Vec::new()),
-            stop: Arc::new(AtomicBool::new(false)),
+            attention: Arc::default(),
+            recorder: OnceLock::new(),
+            tags: Mutex::new(Vec::new()),
             stop_at_fault: AtomicBool::new(true),
             made: AtomicU64::new(0),
             ran: AtomicU64::new(0),
@@ -109,8 +115,9 @@ impl<'g> Core<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
-        let next = OnceLock::new();
-        let entry = self.own(StepEntry { number, name: name.to_owned(), code, free, takes_word, next });
+        let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
+        let entry =
+            self.own(StepEntry { number, name: name.to_owned(), code, free, takes_word, cancelled, next });
         entries.push(entry);
         entry
     }
@@ -134,6 +141,17 @@ impl<'g> Core<'g> {
         ItemCol(store)
     }
 
+    pub(crate) fn add_tags<T: ItemKey + 'g>(&'g self, name: &str, memoised: bool) -> TagCol<'g, T> {
+        let mut all = lock(&self.tags);
+        let store = self.own(TagStore::new(all.len(), name, memoised));
+        all.push(store);
+        TagCol(store)
+    }
+
+    pub(crate) fn each_tags(&self) -> Vec<&'g dyn AnyTags<'g>> {
+        lock(&self.tags).clone()
+    }
+
     pub(crate) fn each_items(&self) -> Vec<&'g dyn AnyItems<'g>> {
         lock(&self.items).clone()
     }
@@ -141,7 +159,7 @@ impl<'g> Core<'g> {
     pub(crate) fn fail(&self, fault: StepFault) {
         lock(&self.faults).push(fault);
         if self.stop_at_fault.load(Ordering::Relaxed) {
-            self.stop.store(true, Ordering::Relaxed);
+            self.attention.stop();
         }
     }
 
@@ -165,11 +183,27 @@ impl<'g> Core<'g> {
 
     #[inline]
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.attention.is_stopped()
     }
 
-    pub(crate) fn stop(&self) -> &Arc<AtomicBool> {
-        &self.stop
+    #[inline]
+    pub(crate) fn attention(&self) -> &Arc<Attention> {
+        &self.attention
+    }
+
+    /// Notes that the program has cancelled steps.
+    pub(crate) fn note_cancelled_steps(&self) {
+        self.attention.cancel_some();
+    }
+
+    /// Records from now on.
+    pub(crate) fn record(&self, runs_max: usize) {
+        self.recorder.get_or_init(|| Recorder::new(runs_max));
+        self.attention.need();
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.get()
     }
 
     /// Adds what a worker has counted.
@@ -190,12 +224,14 @@ impl<'g> Core<'g> {
         self.made.load(Ordering::Relaxed) - self.ran.load(Ordering::Relaxed)
     }
 
-    /// The name of each step collection, and how often it ran and missed.
-    pub(crate) fn step_counts(&self) -> Vec<(String, u64, u64)> {
+    /// The name of each step collection, how often it ran and missed, and how many of its instances
+    /// were cancelled.
+    pub(crate) fn step_counts(&self) -> Vec<(String, u64, u64, u64)> {
         let counts = lock(&self.counts).clone();
         let entries = lock(&self.entries);
-        let name =
-            |(entry, (runs, misses)): (&&StepEntry<'g>, (u64, u64))| (entry.name.clone(), runs, misses);
+        let name = |(entry, (runs, misses)): (&&StepEntry<'g>, (u64, u64))| {
+            (entry.name.clone(), runs, misses, entry.cancelled.load(Ordering::Relaxed))
+        };
         entries.iter().zip(counts).map(name).collect()
     }
 
@@ -208,7 +244,7 @@ impl<'g> Core<'g> {
         std::mem::take(&mut **lock(&self.pending))
     }
 
-    pub(crate) fn missing(&self) -> Vec<MissingItem> {
+    pub(crate) fn missing(&self) -> Vec<AwaitedItem> {
         self.each_items().iter().flat_map(|items| items.missing()).collect()
     }
 

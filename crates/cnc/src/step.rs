@@ -1,6 +1,7 @@
 //! What a step sees of its graph, [`StepContext`]. The files below `step/` have its parts, and what
 //! a scheduler sees of a worker, [`Worker`].
 
+mod attend;
 mod get;
 mod needs;
 mod put;
@@ -20,23 +21,27 @@ use crate::collections::{AnyItems, GetClaim, ItemStore};
 use crate::core::Core;
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
 use crate::key::ItemKey;
+use crate::record::WorkerRecord;
 use crate::slot::SlotState;
 use crate::storage::NoPlace;
 
 /// The step has missed an item, so it ends and runs again.
-const MISSED: u8 = 1;
+const MISSED: u16 = 1;
 /// The step has failed.
-const FAILED: u8 = 2;
+const FAILED: u16 = 2;
 /// The step has put something.
-const PUT: u8 = 4;
+const PUT: u16 = 4;
 /// The step declares the items that it will get.
-const DECLARES: u8 = 8;
+const DECLARES: u16 = 8;
 /// The step gets declared items alone.
-const DECLARED: u8 = 16;
+const DECLARED: u16 = 16;
 /// The code is the environment's, which cannot run again.
-const ENVIRONMENT: u8 = 32;
+const ENVIRONMENT: u16 = 32;
 /// The code runs once, with continuations.
-const ONCE: u8 = 64;
+const ONCE: u16 = 64;
+
+/// What the code does is recorded.
+const OBSERVED: u16 = 256;
 
 /// What a step does now.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +84,7 @@ pub struct StepContext<'g> {
     core: &'g Core<'g>,
     entry: Cell<&'g StepEntry<'g>>,
     word: Cell<u64>,
-    flags: Cell<u8>,
+    flags: Cell<u16>,
     missed: Cell<Option<MissedGet<'g>>>,
     /// What waits instead of the step: its continuation.
     rest: RefCell<Option<ReadyStep<'g>>>,
@@ -92,6 +97,8 @@ pub struct StepContext<'g> {
     ran: Cell<u64>,
     /// How often each step collection ran and missed here.
     counts: RefCell<Vec<(u64, u64)>>,
+    /// What is recorded of this worker, since its first step that was recorded.
+    record: RefCell<Option<WorkerRecord>>,
 }
 
 impl<'g> StepContext<'g> {
@@ -110,6 +117,7 @@ impl<'g> StepContext<'g> {
             made: Cell::new(0),
             ran: Cell::new(0),
             counts: RefCell::new(vec![(0, 0); core.entries()]),
+            record: RefCell::new(None),
         }
     }
 
@@ -169,14 +177,15 @@ impl<'g> StepContext<'g> {
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
-        match phase {
+        let flags = match phase {
             Phase::Declares => {
                 self.declared.borrow_mut().clear();
-                self.flags.set(DECLARES);
+                DECLARES
             }
-            Phase::Declared => self.flags.set(DECLARED),
-            Phase::Once => self.flags.set(ONCE),
-        }
+            Phase::Declared => DECLARED,
+            Phase::Once => ONCE,
+        };
+        self.flags.set(self.flags.get() & OBSERVED | flags);
     }
 
     /// Makes a step ready.

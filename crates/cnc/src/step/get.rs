@@ -4,6 +4,7 @@ use crate::code::ReadyStep;
 use crate::collections::{GetClaim, ItemCol, ItemStore};
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::key::ItemKey;
+use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 
 use super::{DECLARED, DeclaredItem, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext};
@@ -74,6 +75,7 @@ impl<'g> StepContext<'g> {
             let (collection, key) = store.name_and_key(key);
             return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
         }
+        self.note(EdgeEnd::Gets(store.number));
         let found = self.find(store, key)?;
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at = std::ptr::from_ref(slot).cast();
@@ -138,6 +140,7 @@ impl<'g> StepContext<'g> {
             let (collection, key) = store.name_and_key(&key);
             return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
         }
+        self.note(EdgeEnd::Gets(store.number));
         let found = self.find(store, &key)?;
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at: *const () = std::ptr::from_ref(slot).cast();

@@ -9,28 +9,35 @@ use crate::error::{FaultCause, Halted, StepResult, message};
 use crate::first_panic::FirstPanic;
 use crate::slot::SuspendedStep;
 
-use super::{ENVIRONMENT, FAILED, MISSED, MissedGet, StepContext, Worker};
+use super::{ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
 
 impl<'g> StepContext<'g> {
     /// Runs an instance.
     pub(super) fn run(&self, ready: ReadyStep<'g>) {
         self.ran.set(self.ran.get() + 1);
-        if self.core.is_cancelled() {
-            return;
+        if self.core.attention().is_needed() {
+            self.attend(ready);
+        } else {
+            self.run_to_end(ready, 0);
         }
+    }
+
+    /// Runs an instance to its end or until it waits.
+    #[inline(always)]
+    pub(super) fn run_to_end(&self, ready: ReadyStep<'g>, flags: u16) {
         let mut next = Some(ready);
         while let Some(ready) = next {
-            next = self.run_once(ready);
+            next = self.run_once(ready, flags);
         }
     }
 
     /// Runs an instance; returns it if it missed an item that is there now.
     #[inline]
-    fn run_once(&self, ready: ReadyStep<'g>) -> Option<ReadyStep<'g>> {
+    fn run_once(&self, ready: ReadyStep<'g>, flags: u16) -> Option<ReadyStep<'g>> {
         let (entry, word) = ready.into_parts();
         self.entry.set(entry);
         self.word.set(word);
-        self.flags.set(0);
+        self.flags.set(flags);
         // SAFETY: `into_parts` gave the word to this function.
         let end = panic::catch_unwind(AssertUnwindSafe(|| unsafe { entry.code.run(word, self) }));
         if let Some((runs, _)) = self.counts.borrow_mut().get_mut(entry.number) {
@@ -132,7 +139,7 @@ impl<'g> StepContext<'g> {
     ) -> Option<A> {
         let worker = Worker::new(core, None);
         let step = &worker.0;
-        step.flags.set(ENVIRONMENT);
+        step.flags.set(if core.recorder().is_some() { ENVIRONMENT | OBSERVED } else { ENVIRONMENT });
         let end = panic::catch_unwind(AssertUnwindSafe(|| work(step)));
         let panics = step.clean_up(None);
         let end = end.unwrap_or_else(|panic| panic::resume_unwind(panic));

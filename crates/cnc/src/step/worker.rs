@@ -54,6 +54,7 @@ impl<'g> Worker<'g> {
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
         let step = &self.0;
+        step.hand_over_record();
         let ready = std::mem::take(&mut *step.ready.borrow_mut());
         step.core.account(step.made.get(), step.ran.get(), &step.counts.borrow());
         // The environment's steps run in the next run; those of a worker were lost by its
