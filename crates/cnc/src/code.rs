@@ -51,6 +51,8 @@ pub(crate) struct StepEntry<'g> {
     pub(crate) free: Option<unsafe fn(u64)>,
     /// Whether `Code::run` consumes the word.
     pub(crate) takes_word: bool,
+    /// Whether the word of an instance that has ended is to be freed.
+    pub(crate) drops: bool,
     /// The next step that the same tag collection prescribes.
     pub(crate) next: OnceLock<&'g StepEntry<'g>>,
 }

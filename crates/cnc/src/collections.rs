@@ -102,7 +102,7 @@ enum StoragePlan<K> {
 }
 
 /// How often the item of a key is got.
-type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
+pub(crate) type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
 
 impl<K: ItemKey, V> Default for Items<'_, K, V> {
     fn default() -> Self {
@@ -192,7 +192,7 @@ pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
-    count: Option<CountOf<'g, K>>,
+    pub(crate) count: Option<CountOf<'g, K>>,
     equal: Option<fn(&V, &V) -> bool>,
     /// The length of `takers`.
     waiting_takers: AtomicUsize,
@@ -342,7 +342,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
             let at = std::ptr::from_ref(slot).addr();
             steps.extend(takers.iter().filter(|(slot, _)| *slot == at).map(|(_, ready)| ready.describe()));
             if !steps.is_empty() {
-                see(key, steps);
+                see(key.key(), steps);
             }
         });
         if !self.storage.is_ordered() {
@@ -361,6 +361,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
             self.storage.each(|key, slot| {
                 let gets = slot.state.claims_left();
                 if gets > 0 {
+                    let key = key.key();
                     let (collection, text) = self.name_and_key(&key);
                     let order = FaultOrder {
                         cause: FaultCause::LEFT_OVER,
@@ -469,17 +470,18 @@ impl<T: ItemKey> TagStore<'_, T> {
     /// Whether the tag is to run the steps.
     #[inline]
     pub(crate) fn is_new(&self, tag: &T) -> bool {
-        let Some(sets) = &self.seen else { return true };
+        self.seen.as_ref().is_none_or(|sets| Self::is_first(sets, tag))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_first(sets: &[Mutex<HashSet<T>>], tag: &T) -> bool {
         let word = if is_word::<T>() { tag.to_word() } else { hash_of(tag) };
         lock(&sets[fold(word) as usize % SETS]).insert(tag.clone())
     }
 }
 
 impl<'g, T> TagStore<'g, T> {
-    pub(crate) fn steps(&self) -> impl Iterator<Item = &'g StepEntry<'g>> {
-        std::iter::successors(self.first.get().copied(), |entry| entry.next.get().copied())
-    }
-
     /// Adds a step.
     pub(crate) fn prescribe(&self, entry: &'g StepEntry<'g>) {
         let mut place = &self.first;

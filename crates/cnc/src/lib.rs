@@ -85,10 +85,12 @@ mod key;
 #[cfg(loom)]
 pub mod models;
 mod primitives;
+mod ready;
 pub mod schedulers;
 mod slot;
 mod step;
 mod storage;
+mod waiters;
 
 pub use async_step::{AsyncStep, Get};
 pub use cancel::Canceller;

@@ -11,17 +11,21 @@ pub use needs::Needs;
 pub use worker::{Outlet, Worker};
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::error::Error;
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::{AnyItems, GetClaim, ItemStore};
 use crate::core::Core;
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
 use crate::key::ItemKey;
-use crate::slot::SlotState;
+use crate::ready::ReadySteps;
+use crate::slot::{SlotState, WokenSteps};
 use crate::storage::NoPlace;
+use crate::waiters::WaiterPool;
 
 /// The step has missed an item, so it ends and runs again.
 const MISSED: u8 = 1;
@@ -37,6 +41,8 @@ const DECLARED: u8 = 16;
 const ENVIRONMENT: u8 = 32;
 /// The code runs once, with continuations.
 const ONCE: u8 = 64;
+/// The step has claimed a counted item.
+const CLAIMED: u8 = 128;
 
 /// What a step does now.
 #[derive(Clone, Copy, Debug)]
@@ -73,17 +79,33 @@ pub struct StepContext<'g> {
     word: Cell<u64>,
     flags: Cell<u8>,
     missed: Cell<Option<MissedGet<'g>>>,
+    /// The program's error that the step has returned.
+    error: Cell<Option<Box<Box<dyn Error + Send + Sync>>>>,
     /// What waits instead of the step: its continuation.
     rest: RefCell<Option<ReadyStep<'g>>>,
     claims: RefCell<Vec<GetClaim<'g>>>,
     declared: RefCell<Vec<*const ()>>,
-    ready: RefCell<VecDeque<ReadyStep<'g>>>,
+    ready: ReadySteps<'g>,
     outlet: Option<Arc<dyn Outlet<'g> + 'g>>,
+    /// Set when no other step is to begin.
+    stop: &'g AtomicBool,
+    waiters: WaiterPool<'g, ReadyStep<'g>>,
     /// The steps that were made ready here, and those that were run here.
     made: Cell<u64>,
     ran: Cell<u64>,
+    /// The steps that were suspended here, less those that were woken here: it may wrap.
+    suspended: Cell<u64>,
+    /// The async steps that began here, less those that ended here: it may wrap.
+    pub(crate) handles: Cell<u64>,
     /// How often each step collection ran and missed here.
-    counts: RefCell<Vec<(u64, u64)>>,
+    counts: Box<[StepCounts]>,
+}
+
+/// How often a step collection ran and missed.
+#[derive(Default)]
+struct StepCounts {
+    runs: Cell<u64>,
+    misses: Cell<u64>,
 }
 
 impl<'g> StepContext<'g> {
@@ -94,14 +116,19 @@ impl<'g> StepContext<'g> {
             word: Cell::new(0),
             flags: Cell::new(0),
             missed: Cell::new(None),
+            error: Cell::new(None),
             rest: RefCell::new(None),
             claims: RefCell::default(),
             declared: RefCell::default(),
-            ready: RefCell::default(),
+            ready: ReadySteps::new(),
             outlet,
+            stop: core.stop(),
+            waiters: WaiterPool::new(core.waiters()),
             made: Cell::new(0),
             ran: Cell::new(0),
-            counts: RefCell::new(vec![(0, 0); core.entries()]),
+            suspended: Cell::new(0),
+            handles: Cell::new(0),
+            counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
         }
     }
 
@@ -175,13 +202,26 @@ impl<'g> StepContext<'g> {
     #[inline]
     pub(crate) fn push(&self, ready: ReadyStep<'g>) {
         self.made.set(self.made.get() + 1);
-        let mut mine = self.ready.borrow_mut();
-        mine.push_back(ready);
+        let held = self.ready.push(ready);
+        if held > 1 && self.outlet.is_some() {
+            self.share(held);
+        }
+    }
+
+    /// Gives the older half of the ready steps away, if another worker has nothing to do.
+    fn share(&self, held: usize) {
         if let Some(outlet) = &self.outlet
-            && (mine.len() >= HELD_MAX || mine.len() > 1 && outlet.is_wanted())
+            && (held >= HELD_MAX || outlet.is_wanted())
         {
-            let oldest = mine.len().div_ceil(2);
-            outlet.give(mine.drain(..oldest).collect());
+            outlet.give(self.ready.older_half());
+        }
+    }
+
+    /// Makes steps ready that waited for an item.
+    fn wake(&self, mut woken: WokenSteps<ReadyStep<'g>>) {
+        while let Some(ready) = woken.pop(&self.waiters) {
+            self.suspended.set(self.suspended.get().wrapping_sub(1));
+            self.push(ready);
         }
     }
 
