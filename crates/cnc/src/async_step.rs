@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::ptr;
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
 use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_box, free_of, tag_of, with_tag};
@@ -16,7 +16,7 @@ use crate::error::{FaultCause, Halted, StepResult, message};
 use crate::first_panic::FirstPanic;
 use crate::hints::StepHints;
 use crate::key::{ItemKey, is_word};
-use crate::primitives::{Mutex, lock};
+use crate::primitives::{Mutex, Ordering, lock};
 use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 use crate::step::{Phase, StepContext};
@@ -80,6 +80,7 @@ where
         }
         let maker = if is_word::<T>() { (step.entry_number(), word) } else { (self.rest.number, 0) };
         let handle = AsyncStep::new(self.core, maker);
+        step.handles.set(step.handles.get().wrapping_add(1));
         let future = match panic::catch_unwind(AssertUnwindSafe(|| (self.body)(tag.clone(), handle))) {
             Ok(future) => future,
             Err(panic) => {
@@ -194,7 +195,6 @@ pub struct AsyncStep<'g> {
 
 impl<'g> AsyncStep<'g> {
     fn new(core: &'g Core<'g>, maker: (usize, u64)) -> AsyncStep<'g> {
-        core.handles.fetch_add(1, Ordering::Relaxed);
         AsyncStep { core, maker, claims: Mutex::new(Vec::new()) }
     }
 
@@ -256,14 +256,19 @@ impl<'g> AsyncStep<'g> {
 
 impl Drop for AsyncStep<'_> {
     fn drop(&mut self) {
-        let claims = std::mem::take(&mut *lock(&self.claims));
+        let claims = self.claims.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let claims = std::mem::take(claims);
         let mut panics = FirstPanic::default();
-        let _ = self.try_here(|step| {
+        let here = self.try_here(|step| {
             for claim in &claims {
-                panics.run(|| claim.items.give_back(claim, &mut |ready| step.push(ready)));
+                panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));
             }
+            step.handles.set(step.handles.get().wrapping_sub(1));
         });
-        self.core.handles.fetch_sub(1, Ordering::Release);
+        if here.is_none() {
+            // When the graph ends, no worker is here.
+            self.core.handles.fetch_sub(1, Ordering::Release);
+        }
         panics.go_on();
     }
 }

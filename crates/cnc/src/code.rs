@@ -86,6 +86,8 @@ pub(crate) struct StepEntry<'g> {
     pub(crate) takes_word: bool,
     /// How many instances were cancelled.
     pub(crate) cancelled: AtomicU64,
+    /// Whether the word of an instance that has ended is to be freed.
+    pub(crate) drops: bool,
     /// The next step that the same tag collection prescribes.
     pub(crate) next: OnceLock<&'g StepEntry<'g>>,
 }

@@ -104,7 +104,7 @@ enum StoragePlan<K> {
 }
 
 /// How often the item of a key is got.
-type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
+pub(crate) type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
 
 impl<K: ItemKey, V> Default for Items<'_, K, V> {
     fn default() -> Self {
@@ -194,7 +194,7 @@ pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
-    count: Option<CountOf<'g, K>>,
+    pub(crate) count: Option<CountOf<'g, K>>,
     equal: Option<fn(&V, &V) -> bool>,
     /// The length of `takers`.
     waiting_takers: AtomicUsize,
@@ -303,8 +303,10 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         match slot.state.give_back() {
             Left::None => {
                 let mut panics = FirstPanic::default();
-                // SAFETY: `give_back` has made the item gone, and this caller is the one.
-                panics.run(|| unsafe { slot.drop_value() });
+                if std::mem::needs_drop::<V>() {
+                    // SAFETY: `give_back` has made the item gone, and this caller is the one.
+                    panics.run(|| unsafe { slot.drop_value() });
+                }
                 self.storage.note_gone(claim.place);
                 panics.go_on();
             }
@@ -354,7 +356,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
             });
             if !steps.is_empty() {
                 WaitingStep::sort(&mut steps);
-                found.push((key, steps));
+                found.push((key.key(), steps));
             }
         });
         if !self.storage.is_ordered() {
@@ -373,6 +375,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
             self.storage.each(|key, slot| {
                 let gets = slot.state.claims_left();
                 if gets > 0 {
+                    let key = key.key();
                     let (collection, text) = self.name_and_key(&key);
                     let order = FaultOrder {
                         cause: FaultCause::LEFT_OVER,
@@ -399,11 +402,14 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     }
 
     fn drop_waiting(&self, panics: &mut FirstPanic) {
-        let mut waiting = Vec::new();
-        self.storage.each(|_, slot| waiting.extend(slot.state.take_waiters()));
+        self.storage.each(|_, slot| {
+            let mut waiting = slot.state.take_waiters();
+            while !waiting.is_empty() {
+                panics.run(|| waiting.drop_next());
+            }
+        });
         let takers = std::mem::take(&mut *lock(&self.takers));
-        waiting.extend(takers.into_iter().map(|(_, ready)| ready));
-        for ready in waiting {
+        for (_, ready) in takers {
             panics.run(|| drop(ready));
         }
     }
@@ -486,17 +492,18 @@ impl<T: ItemKey> TagStore<'_, T> {
     /// Whether the tag is to run the steps.
     #[inline]
     pub(crate) fn is_new(&self, tag: &T) -> bool {
-        let Some(sets) = &self.seen else { return true };
+        self.seen.as_ref().is_none_or(|sets| Self::is_first(sets, tag))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_first(sets: &[Mutex<HashSet<T>>], tag: &T) -> bool {
         let word = if is_word::<T>() { tag.to_word() } else { hash_of(tag) };
         lock(&sets[fold(word) as usize % SETS]).insert(tag.clone())
     }
 }
 
 impl<'g, T> TagStore<'g, T> {
-    pub(crate) fn steps(&self) -> impl Iterator<Item = &'g StepEntry<'g>> {
-        std::iter::successors(self.first.get().copied(), |entry| entry.next.get().copied())
-    }
-
     /// Adds a step.
     pub(crate) fn prescribe(&self, entry: &'g StepEntry<'g>) {
         let mut place = &self.first;

@@ -1,5 +1,6 @@
 //! What the workers of a graph share: [`Core`].
 
+use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -16,6 +17,7 @@ use crate::record::Recorder;
 use crate::slot::STEPS_MAX;
 use crate::step::StepContext;
 use crate::stuck::AwaitedItem;
+use crate::waiters::WaiterMemory;
 
 /// A number that no step has.
 pub(crate) const NO_STEP: usize = STEPS_MAX;
@@ -43,10 +45,16 @@ pub(crate) struct Core<'g> {
     /// The steps that were made ready, and those that were run.
     made: AtomicU64,
     ran: AtomicU64,
+    /// The steps that were suspended, less those that were woken. It wraps, because each worker
+    /// adds its own difference.
+    suspended: AtomicU64,
+    /// The workers that have not added their counts yet.
+    workers: AtomicUsize,
     /// How often each step collection ran and missed.
     counts: Mutex<Vec<(u64, u64)>>,
-    /// The handles of async steps that are in existence.
-    pub(crate) handles: AtomicUsize,
+    /// The handles of async steps that are in existence. It wraps, as `suspended` does.
+    pub(crate) handles: AtomicU64,
+    waiters: WaiterMemory<ReadyStep<'g>>,
 }
 
 /// The code of the environment's entry, which has no instances.
@@ -83,8 +91,11 @@ impl<'g> Core<'g> {
             stop_at_fault: AtomicBool::new(true),
             made: AtomicU64::new(0),
             ran: AtomicU64::new(0),
+            suspended: AtomicU64::new(0),
+            workers: AtomicUsize::new(0),
             counts: Mutex::new(Vec::new()),
-            handles: AtomicUsize::new(0),
+            handles: AtomicU64::new(0),
+            waiters: WaiterMemory::new(),
         }
     }
 
@@ -116,8 +127,9 @@ impl<'g> Core<'g> {
         let number = entries.len();
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
         let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
-        let entry =
-            self.own(StepEntry { number, name: name.to_owned(), code, free, takes_word, cancelled, next });
+        let drops = free.is_some() && !takes_word;
+        let name = name.to_owned();
+        let entry = self.own(StepEntry { number, name, code, free, takes_word, cancelled, drops, next });
         entries.push(entry);
         entry
     }
@@ -206,8 +218,32 @@ impl<'g> Core<'g> {
         self.recorder.get()
     }
 
-    /// Adds what a worker has counted.
-    pub(crate) fn account(&self, made: u64, ran: u64, counts: &[(u64, u64)]) {
+    pub(crate) fn waiters(&self) -> &WaiterMemory<ReadyStep<'g>> {
+        &self.waiters
+    }
+
+    /// Notes a new worker, which calls [`account`](Core::account) at its end.
+    pub(crate) fn note_worker(&self) {
+        self.workers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether steps may wait for items. No worker may run.
+    pub(crate) fn some_may_wait(&self) -> bool {
+        // A scheduler may have forgotten a worker, and with it what it has counted.
+        self.suspended.load(Ordering::Relaxed) != 0 || self.workers.load(Ordering::Relaxed) != 0
+    }
+
+    /// Adds what a worker has counted, at the worker's end.
+    pub(crate) fn account(
+        &self,
+        made: u64,
+        ran: u64,
+        (suspended, handles): (u64, u64),
+        counts: &[(u64, u64)],
+    ) {
+        self.workers.fetch_sub(1, Ordering::Release);
+        self.suspended.fetch_add(suspended, Ordering::Relaxed);
+        self.handles.fetch_add(handles, Ordering::Release);
         self.made.fetch_add(made, Ordering::Relaxed);
         self.ran.fetch_add(ran, Ordering::Relaxed);
         let mut all = lock(&self.counts);
@@ -236,15 +272,25 @@ impl<'g> Core<'g> {
     }
 
     /// Keeps ready steps for the next run.
-    pub(crate) fn keep(&self, ready: impl IntoIterator<Item = ReadyStep<'g>>) {
-        lock(&self.pending).extend(ready);
+    pub(crate) fn keep(&self, ready: VecDeque<ReadyStep<'g>>) {
+        let mut pending = lock(&self.pending);
+        if pending.is_empty() {
+            **pending = ready.into();
+        } else {
+            pending.extend(ready);
+        }
     }
 
     pub(crate) fn take_pending(&self) -> Vec<ReadyStep<'g>> {
         std::mem::take(&mut **lock(&self.pending))
     }
 
+    /// The missing items for which steps wait. No worker may run.
     pub(crate) fn missing(&self) -> Vec<AwaitedItem> {
+        if !self.some_may_wait() {
+            debug_assert!(self.each_items().iter().all(|items| items.missing().is_empty()));
+            return Vec::new();
+        }
         self.each_items().iter().flat_map(|items| items.missing()).collect()
     }
 
@@ -259,12 +305,12 @@ impl<'g> Core<'g> {
         for ready in self.take_pending() {
             panics.run(|| drop(ready));
         }
-        for items in self.each_items() {
-            items.drop_waiting(&mut panics);
+        if self.some_may_wait() {
+            self.each_items().into_iter().for_each(|items| items.drop_waiting(&mut panics));
         }
-        if self.handles.load(Ordering::Acquire) > 0 {
+        if self.handles.load(Ordering::Acquire) != 0 || self.workers.load(Ordering::Acquire) != 0 {
             // A handle of an async step has outlived its step, and with it perhaps a reference to
-            // an item.
+            // an item. If a scheduler has forgotten a worker, the number of handles is not known.
             self.arena.leak();
         }
         panics.go_on();

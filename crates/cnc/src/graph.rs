@@ -444,7 +444,7 @@ impl<'g> View<'g> {
         items.0.storage.each(|key, slot| {
             if slot.state.is_kept() {
                 // SAFETY: the item is kept.
-                found.push((key, unsafe { slot.value() }));
+                found.push((key.key(), unsafe { slot.value() }));
             }
         });
         if !items.0.storage.is_ordered() {

@@ -90,12 +90,14 @@ mod lend;
 #[cfg(loom)]
 pub mod models;
 mod primitives;
+mod ready;
 mod record;
 pub mod schedulers;
 mod slot;
 mod step;
 mod storage;
 mod stuck;
+mod waiters;
 
 pub use async_step::{AsyncStep, Get};
 pub use cancel::Canceller;

@@ -12,18 +12,22 @@ pub use needs::Needs;
 pub use worker::{Outlet, Worker};
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::error::Error;
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
+use crate::cancel::Attention;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::{AnyItems, GetClaim, ItemStore};
 use crate::core::Core;
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
 use crate::key::ItemKey;
+use crate::ready::ReadySteps;
 use crate::record::WorkerRecord;
-use crate::slot::SlotState;
+use crate::slot::{SlotState, WokenSteps};
 use crate::storage::NoPlace;
+use crate::waiters::WaiterPool;
 
 /// The step has missed an item, so it ends and runs again.
 const MISSED: u16 = 1;
@@ -39,7 +43,8 @@ const DECLARED: u16 = 16;
 const ENVIRONMENT: u16 = 32;
 /// The code runs once, with continuations.
 const ONCE: u16 = 64;
-
+/// The step has claimed a counted item.
+const CLAIMED: u16 = 128;
 /// What the code does is recorded.
 const OBSERVED: u16 = 256;
 
@@ -86,19 +91,35 @@ pub struct StepContext<'g> {
     word: Cell<u64>,
     flags: Cell<u16>,
     missed: Cell<Option<MissedGet<'g>>>,
+    /// The program's error that the step has returned.
+    error: Cell<Option<Box<Box<dyn Error + Send + Sync>>>>,
     /// What waits instead of the step: its continuation.
     rest: RefCell<Option<ReadyStep<'g>>>,
     claims: RefCell<Vec<GetClaim<'g>>>,
     declared: RefCell<Vec<DeclaredItem>>,
-    ready: RefCell<VecDeque<ReadyStep<'g>>>,
+    ready: ReadySteps<'g>,
     outlet: Option<Arc<dyn Outlet<'g> + 'g>>,
+    /// Why a step may not just run.
+    attention: &'g Attention,
+    waiters: WaiterPool<'g, ReadyStep<'g>>,
     /// The steps that were made ready here, and those that were run here.
     made: Cell<u64>,
     ran: Cell<u64>,
+    /// The steps that were suspended here, less those that were woken here: it may wrap.
+    suspended: Cell<u64>,
+    /// The async steps that began here, less those that ended here: it may wrap.
+    pub(crate) handles: Cell<u64>,
     /// How often each step collection ran and missed here.
-    counts: RefCell<Vec<(u64, u64)>>,
+    counts: Box<[StepCounts]>,
     /// What is recorded of this worker, since its first step that was recorded.
     record: RefCell<Option<WorkerRecord>>,
+}
+
+/// How often a step collection ran and missed.
+#[derive(Default)]
+struct StepCounts {
+    runs: Cell<u64>,
+    misses: Cell<u64>,
 }
 
 impl<'g> StepContext<'g> {
@@ -109,14 +130,19 @@ impl<'g> StepContext<'g> {
             word: Cell::new(0),
             flags: Cell::new(0),
             missed: Cell::new(None),
+            error: Cell::new(None),
             rest: RefCell::new(None),
             claims: RefCell::default(),
             declared: RefCell::default(),
-            ready: RefCell::default(),
+            ready: ReadySteps::new(),
             outlet,
+            attention: core.attention(),
+            waiters: WaiterPool::new(core.waiters()),
             made: Cell::new(0),
             ran: Cell::new(0),
-            counts: RefCell::new(vec![(0, 0); core.entries()]),
+            suspended: Cell::new(0),
+            handles: Cell::new(0),
+            counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
             record: RefCell::new(None),
         }
     }
@@ -192,13 +218,26 @@ impl<'g> StepContext<'g> {
     #[inline]
     pub(crate) fn push(&self, ready: ReadyStep<'g>) {
         self.made.set(self.made.get() + 1);
-        let mut mine = self.ready.borrow_mut();
-        mine.push_back(ready);
+        let held = self.ready.push(ready);
+        if held > 1 && self.outlet.is_some() {
+            self.share(held);
+        }
+    }
+
+    /// Gives the older half of the ready steps away, if another worker has nothing to do.
+    fn share(&self, held: usize) {
         if let Some(outlet) = &self.outlet
-            && (mine.len() >= HELD_MAX || mine.len() > 1 && outlet.is_wanted())
+            && (held >= HELD_MAX || outlet.is_wanted())
         {
-            let oldest = mine.len().div_ceil(2);
-            outlet.give(mine.drain(..oldest).collect());
+            outlet.give(self.ready.older_half());
+        }
+    }
+
+    /// Makes steps ready that waited for an item.
+    fn wake(&self, mut woken: WokenSteps<ReadyStep<'g>>) {
+        while let Some(ready) = woken.pop(&self.waiters) {
+            self.suspended.set(self.suspended.get().wrapping_sub(1));
+            self.push(ready);
         }
     }
 

@@ -34,21 +34,60 @@ impl<'g> StepContext<'g> {
         word: u64,
     ) -> StepResult {
         self.begin_effect(EdgeEnd::Puts(store.number))?;
+        if store.count.is_none()
+            && let Some(slot) = store.storage.dense_slot(&key)
+        {
+            return match slot.put(value, GetCount::Kept, maker, word) {
+                Ok(woken) => {
+                    if !woken.is_empty() {
+                        self.wake(woken);
+                    }
+                    Ok(())
+                }
+                Err(value) => self.put_again(store, &key, slot, value, (maker, word)),
+            };
+        }
+        self.put_slowly(store, key, value, maker, word)
+    }
+
+    /// A put of an item that is counted, or is in no array.
+    #[inline(never)]
+    fn put_slowly<K: ItemKey, V: Send + Sync>(
+        &self,
+        store: &'g ItemStore<'g, K, V>,
+        key: K,
+        value: V,
+        maker: usize,
+        word: u64,
+    ) -> StepResult {
         let count = store.count(&key);
         let found = self.find(store, &key)?;
         match found.slot.put(value, count, maker, word) {
             Ok(woken) => {
                 if !woken.is_empty() {
-                    woken.for_each(|ready| self.push(ready));
+                    self.wake(woken);
                 }
                 if count == GetCount::Times(0) {
                     store.storage.note_gone(found.place);
                 }
                 Ok(())
             }
-            Err(value) if store.is_equal(found.slot, &value) => Ok(()),
-            Err(_) => Err(self.double_put(store, &key, found.slot, (maker, word))),
+            Err(value) => self.put_again(store, &key, found.slot, value, (maker, word)),
         }
+    }
+
+    /// What becomes of the second put of an item.
+    #[cold]
+    #[inline(never)]
+    fn put_again<K: ItemKey, V>(
+        &self,
+        store: &ItemStore<'g, K, V>,
+        key: &K,
+        slot: &ItemSlot<V, ReadyStep<'g>>,
+        value: V,
+        made_by: (usize, u64),
+    ) -> StepResult {
+        if store.is_equal(slot, &value) { Ok(()) } else { Err(self.double_put(store, key, slot, made_by)) }
     }
 
     #[cold]
@@ -87,15 +126,21 @@ impl<'g> StepContext<'g> {
         if !tags.0.is_new(&tag) {
             return Ok(());
         }
-        let mut steps = tags.0.steps();
-        if let Some(mut entry) = steps.next() {
-            for next in steps {
-                self.push(ReadyStep { entry, word: to_word(tag.clone()) });
-                entry = next;
-            }
-            self.push(ReadyStep { entry, word: to_word(tag) });
+        let Some(&entry) = tags.0.first.get() else { return Ok(()) };
+        if entry.next.get().is_some() {
+            self.push_others(entry, &tag);
         }
+        self.push(ReadyStep { entry, word: to_word(tag) });
         Ok(())
+    }
+
+    /// Makes the steps ready that a tag collection prescribes after its first one.
+    #[inline(never)]
+    fn push_others<T: ItemKey>(&self, mut entry: &'g StepEntry<'g>, tag: &T) {
+        while let Some(&next) = entry.next.get() {
+            entry = next;
+            self.push(ReadyStep { entry, word: to_word(tag.clone()) });
+        }
     }
 
     /// [`put_tag`](StepContext::put_tag), by the paper's name.
