@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use crate::arena::{Arena, Owned};
+use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::cancel::Attention;
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
 use crate::collections::{AnyItems, AnyTags, ItemCol, Items, TagCol, TagStore};
@@ -127,7 +127,7 @@ impl<'g> Core<'g> {
         let number = entries.len();
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
         let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
-        let drops = free.is_some() && !takes_word;
+        let (code, drops) = (UntilTheEnd::new(code), free.is_some() && !takes_word);
         let name = name.to_owned();
         let entry = self.own(StepEntry { number, name, code, free, takes_word, cancelled, drops, next });
         entries.push(entry);

@@ -139,7 +139,8 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
         }
     }
 
-    /// The slot of a key, if its item is kept. This needs no count of users of a page: see [`Pages`].
+    /// The slot of a key, if its item is kept. This needs no count of users of a page: see
+    /// [`Pages`].
     #[inline(always)]
     pub(crate) fn kept(&self, key: &K) -> Option<&ItemSlot<V, R>> {
         match self {
@@ -169,14 +170,20 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
     }
 
     /// Drops all keys and values.
-    pub(crate) fn empty(&mut self) {
+    ///
+    /// # Safety
+    /// As for [`ItemSlot::empty`].
+    pub(crate) unsafe fn empty(&self) {
         match self {
             Storage::Dense(_, slots) if std::mem::needs_drop::<V>() => {
-                slots.iter_mut().for_each(ItemSlot::empty);
+                // SAFETY: as promised by the caller.
+                slots.iter().for_each(|slot| unsafe { slot.empty() });
             }
-            Storage::Paged(_, pages) if std::mem::needs_drop::<V>() => pages.empty(),
+            // SAFETY: as above.
+            Storage::Paged(_, pages) if std::mem::needs_drop::<V>() => unsafe { pages.empty() },
             Storage::Dense(..) | Storage::Paged(..) => {}
-            Storage::ItemTable(table) => table.empty(),
+            // SAFETY: as above.
+            Storage::ItemTable(table) => unsafe { table.empty() },
         }
     }
 }
@@ -331,10 +338,14 @@ impl<V, R> Pages<V, R> {
         }
     }
 
-    fn empty(&mut self) {
-        for &page in &lock(&self.pool).all {
-            // SAFETY: the storage is borrowed mutably, so no user is left.
-            unsafe { &mut *page }.slots.iter_mut().for_each(ItemSlot::empty);
+    /// # Safety
+    /// As for [`ItemSlot::empty`].
+    unsafe fn empty(&self) {
+        let pages = lock(&self.pool).all.clone();
+        for page in pages {
+            // SAFETY: each page in the list is a box that the storage owns; and as promised by the
+            // caller.
+            unsafe { &*page }.slots.iter().for_each(|slot| unsafe { slot.empty() });
         }
     }
 }
@@ -444,15 +455,18 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     }
 
     /// Drops all keys and values.
-    fn empty(&mut self) {
+    ///
+    /// # Safety
+    /// As for [`ItemSlot::empty`].
+    unsafe fn empty(&self) {
         for shard in &self.shards {
             // The tables name keys that are dropped below, so no destructor may find them.
             shard.current.store(ptr::null_mut(), Ordering::Relaxed);
-            let mut blocks = std::mem::take(&mut lock(&shard.growing).blocks);
+            let blocks = std::mem::take(&mut lock(&shard.growing).blocks);
             let mut panics = FirstPanic::default();
-            if std::mem::needs_drop::<V>()
-                && !panics.run(|| blocks.iter_mut().flatten().for_each(|item| item.slot.empty()))
-            {
+            // SAFETY: as promised by the caller.
+            let empty = || blocks.iter().flatten().for_each(|item| unsafe { item.slot.empty() });
+            if std::mem::needs_drop::<V>() && !panics.run(empty) {
                 // The next call drops the other values.
                 lock(&shard.growing).blocks = blocks;
                 panics.go_on();
