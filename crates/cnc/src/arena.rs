@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::first_panic::FirstPanic;
 use crate::primitives::{Mutex, lock};
 
 /// An object of a graph.
@@ -9,7 +10,8 @@ pub(crate) trait Owned {
     /// Drops what the program has put into the object: items, tags and closures.
     ///
     /// A destructor of the program's may hold handles of other objects, so no object is freed
-    /// before all have been emptied.
+    /// before all have been emptied. If a destructor panics, `empty` is called again: it drops what
+    /// is left, and nothing twice.
     fn empty(&mut self);
 }
 
@@ -69,15 +71,18 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         let objects = std::mem::take(&mut *lock(&self.objects));
+        let mut panics = FirstPanic::default();
         for object in &objects {
             // SAFETY: `at` and `empty` are of one type by `add`, and the caller of `add` promised
-            // that no reference is in use now.
-            unsafe { (object.empty)(object.at) };
+            // that no reference is in use now. A call that panics has emptied a part for ever, so
+            // that the next one goes on behind it.
+            while !panics.run(|| unsafe { (object.empty)(object.at) }) {}
         }
         for object in objects {
             // SAFETY: as above, and each object is freed once.
-            unsafe { (object.free)(object.at) };
+            panics.run(|| unsafe { (object.free)(object.at) });
         }
+        panics.go_on();
     }
 }
 

@@ -1,18 +1,20 @@
 //! Item and tag collections: [`ItemCol`], [`Items`], [`TagCol`].
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::OnceLock;
 
 use crate::arena::Owned;
 use crate::code::{ReadyStep, StepEntry};
 use crate::core::NO_STEP;
-use crate::error::{FaultCause, FaultOrder, MissingItem, StepFault};
+use crate::error::{FaultCause, FaultOrder, StepFault};
+use crate::first_panic::FirstPanic;
 use crate::key::{Grid, ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::{GetCount, ItemSlot, Left};
 use crate::step::StepContext;
 use crate::storage::{Shape, Storage};
+use crate::stuck::{AwaitedItem, MadeItem, WaitingStep};
 
 /// A handle of an item collection: a table in which each key is put once.
 ///
@@ -245,6 +247,8 @@ unsafe impl Send for GetClaim<'_> {}
 
 /// An item collection, whatever its types.
 pub(crate) trait AnyItems<'g>: Sync {
+    fn name(&self) -> &str;
+
     /// Takes a claim back, because its step will run again.
     fn unclaim(&self, claim: &GetClaim<'g>);
 
@@ -258,7 +262,7 @@ pub(crate) trait AnyItems<'g>: Sync {
     fn wait_as_last(&self, slot: *const (), ready: ReadyStep<'g>) -> Result<(), ReadyStep<'g>>;
 
     /// The missing items for which steps wait. No worker may run.
-    fn missing(&self) -> Vec<MissingItem>;
+    fn missing(&self) -> Vec<AwaitedItem>;
 
     /// The counted items that are left. No worker may run.
     fn left_over(&self) -> Vec<StepFault>;
@@ -267,7 +271,7 @@ pub(crate) trait AnyItems<'g>: Sync {
     fn statistics(&self) -> ItemStatistics;
 
     /// Drops all suspended steps. No worker may run any more.
-    fn drop_waiting(&self);
+    fn drop_waiting(&self, panics: &mut FirstPanic);
 }
 
 /// What became of the items of a collection.
@@ -283,6 +287,10 @@ pub struct ItemStatistics {
 }
 
 impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn unclaim(&self, claim: &GetClaim<'g>) {
         // SAFETY: a claim's slot is one of its collection, by `StepContext` and `AsyncStep`, and
         // stays claimed.
@@ -294,9 +302,11 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         let slot = unsafe { &*claim.slot.cast::<ItemSlot<V, ReadyStep<'g>>>() };
         match slot.state.give_back() {
             Left::None => {
+                let mut panics = FirstPanic::default();
                 // SAFETY: `give_back` has made the item gone, and this caller is the one.
-                unsafe { slot.drop_value() };
+                panics.run(|| unsafe { slot.drop_value() });
                 self.storage.note_gone(claim.place);
+                panics.go_on();
             }
             Left::One if self.waiting_takers.load(Ordering::SeqCst) > 0 => {
                 let mut takers = lock(&self.takers);
@@ -327,30 +337,32 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         Err(ready)
     }
 
-    fn missing(&self) -> Vec<MissingItem> {
-        let mut found = Vec::new();
-        let mut see = |key: K, describe: Vec<(u64, String, String)>| {
-            let mut steps = describe;
-            steps.sort_by(|a, b| (&a.1, a.0, &a.2).cmp(&(&b.1, b.0, &b.2)));
-            let steps = steps.into_iter().map(|(_, step, tag)| (step, tag)).collect();
-            found.push((key, steps));
-        };
-        let takers = lock(&self.takers);
+    fn missing(&self) -> Vec<AwaitedItem> {
+        let mut found: Vec<(K, Vec<WaitingStep>)> = Vec::new();
+        let mut takers: HashMap<usize, Vec<WaitingStep>> = HashMap::new();
+        for (slot, ready) in &*lock(&self.takers) {
+            if !ready.is_cancelled() {
+                takers.entry(*slot).or_default().push(ready.describe());
+            }
+        }
         self.storage.each(|key, slot| {
-            let mut steps = Vec::new();
-            slot.state.each_waiter(|ready| steps.push(ready.describe()));
-            let at = std::ptr::from_ref(slot).addr();
-            steps.extend(takers.iter().filter(|(slot, _)| *slot == at).map(|(_, ready)| ready.describe()));
+            let mut steps = takers.remove(&std::ptr::from_ref(slot).addr()).unwrap_or_default();
+            slot.state.each_waiter(|ready| {
+                if !ready.is_cancelled() {
+                    steps.push(ready.describe());
+                }
+            });
             if !steps.is_empty() {
-                see(key.key(), steps);
+                WaitingStep::sort(&mut steps);
+                found.push((key.key(), steps));
             }
         });
         if !self.storage.is_ordered() {
-            found.sort_by(|(a, _): &(K, Vec<_>), (b, _)| a.cmp(b));
+            found.sort_by(|(a, _), (b, _)| a.cmp(b));
         }
         let item = |(key, steps)| {
             let (collection, key) = self.name_and_key(&key);
-            MissingItem { collection, key, steps }
+            AwaitedItem { item: MadeItem { collection: self.number, key }, collection, steps }
         };
         found.into_iter().map(item).collect()
     }
@@ -387,10 +399,14 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         ItemStatistics { name: self.name.clone(), put, there }
     }
 
-    fn drop_waiting(&self) {
-        self.storage.each(|_, slot| drop(slot.state.take_waiters()));
+    fn drop_waiting(&self, panics: &mut FirstPanic) {
+        let mut waiting = Vec::new();
+        self.storage.each(|_, slot| slot.state.take_waiters().for_each(|ready| waiting.push(ready)));
         let takers = std::mem::take(&mut *lock(&self.takers));
-        drop(takers);
+        waiting.extend(takers.into_iter().map(|(_, ready)| ready));
+        for ready in waiting {
+            panics.run(|| drop(ready));
+        }
     }
 }
 
@@ -455,6 +471,7 @@ impl<T> fmt::Debug for TagCol<'_, T> {
 const SETS: usize = 16;
 
 pub(crate) struct TagStore<'g, T> {
+    pub(crate) number: usize,
     pub(crate) name: String,
     /// The steps that the collection prescribes: the first; the others follow in `StepEntry::next`.
     pub(crate) first: OnceLock<&'g StepEntry<'g>>,
@@ -462,9 +479,9 @@ pub(crate) struct TagStore<'g, T> {
 }
 
 impl<T: ItemKey> TagStore<'_, T> {
-    pub(crate) fn new(name: &str, memoised: bool) -> Self {
+    pub(crate) fn new(number: usize, name: &str, memoised: bool) -> Self {
         let sets = || (0..SETS).map(|_| Mutex::new(HashSet::new())).collect();
-        TagStore { name: name.to_owned(), first: OnceLock::new(), seen: memoised.then(sets) }
+        TagStore { number, name: name.to_owned(), first: OnceLock::new(), seen: memoised.then(sets) }
     }
 
     /// Whether the tag is to run the steps.
@@ -489,6 +506,24 @@ impl<'g, T> TagStore<'g, T> {
             let _ = refused;
             place = &place.get().expect("a value was refused because there is one").next;
         }
+    }
+}
+
+/// A tag collection, whatever its type.
+pub(crate) trait AnyTags<'g>: Sync {
+    fn name(&self) -> &str;
+
+    /// The first step that the collection prescribes.
+    fn first(&self) -> Option<&'g StepEntry<'g>>;
+}
+
+impl<'g, T: Send + Sync> AnyTags<'g> for TagStore<'g, T> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn first(&self) -> Option<&'g StepEntry<'g>> {
+        self.first.get().copied()
     }
 }
 

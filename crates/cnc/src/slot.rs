@@ -331,16 +331,25 @@ impl<R> WokenSteps<R> {
     }
 }
 
-impl<R> Drop for WokenSteps<R> {
-    fn drop(&mut self) {
+impl<R> WokenSteps<R> {
+    /// Hands all of them to `see`, when the graph ends. Their places are not used again; the blocks
+    /// of the places are freed with the graph.
+    pub(crate) fn for_each(&mut self, mut see: impl FnMut(R)) {
         while self.next != 0 {
             let place = place_at::<R>(self.next);
-            // SAFETY: as in `pop`. The place is not used again; its block is freed with the graph.
-            unsafe {
+            // SAFETY: as in `pop`.
+            let ready = unsafe {
                 self.next = (*place).next;
-                (*place).ready.assume_init_drop();
-            }
+                (*place).ready.assume_init_read()
+            };
+            see(ready);
         }
+    }
+}
+
+impl<R> Drop for WokenSteps<R> {
+    fn drop(&mut self) {
+        self.for_each(drop);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a step sees of its graph, [`StepContext`]. The files below `step/` have its parts, and what
 //! a scheduler sees of a worker, [`Worker`].
 
+mod attend;
 mod get;
 mod needs;
 mod put;
@@ -15,34 +16,37 @@ use std::error::Error;
 use std::fmt;
 use std::iter;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use crate::cancel::Attention;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::{AnyItems, GetClaim, ItemStore};
 use crate::core::Core;
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
 use crate::key::ItemKey;
 use crate::ready::ReadySteps;
+use crate::record::WorkerRecord;
 use crate::slot::{SlotState, WokenSteps};
 use crate::storage::NoPlace;
 use crate::waiters::WaiterPool;
 
 /// The step has missed an item, so it ends and runs again.
-const MISSED: u8 = 1;
+const MISSED: u16 = 1;
 /// The step has failed.
-const FAILED: u8 = 2;
+const FAILED: u16 = 2;
 /// The step has put something.
-const PUT: u8 = 4;
+const PUT: u16 = 4;
 /// The step declares the items that it will get.
-const DECLARES: u8 = 8;
+const DECLARES: u16 = 8;
 /// The step gets declared items alone.
-const DECLARED: u8 = 16;
+const DECLARED: u16 = 16;
 /// The code is the environment's, which cannot run again.
-const ENVIRONMENT: u8 = 32;
+const ENVIRONMENT: u16 = 32;
 /// The code runs once, with continuations.
-const ONCE: u8 = 64;
+const ONCE: u16 = 64;
 /// The step has claimed a counted item.
-const CLAIMED: u8 = 128;
+const CLAIMED: u16 = 128;
+/// What the code does is recorded.
+const OBSERVED: u16 = 256;
 
 /// What a step does now.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +54,14 @@ pub(crate) enum Phase {
     Declares,
     Declared,
     Once,
+}
+
+/// An item that a step has declared.
+#[derive(PartialEq, Eq)]
+struct DeclaredItem {
+    slot: *const (),
+    /// The step will take it.
+    takes: bool,
 }
 
 /// What a suspended step waits for.
@@ -77,18 +89,17 @@ pub struct StepContext<'g> {
     core: &'g Core<'g>,
     entry: Cell<&'g StepEntry<'g>>,
     word: Cell<u64>,
-    flags: Cell<u8>,
+    flags: Cell<u16>,
     missed: Cell<Option<MissedGet<'g>>>,
     /// The program's error that the step has returned.
     error: Cell<Option<Box<Box<dyn Error + Send + Sync>>>>,
     /// What waits instead of the step: its continuation.
     rest: RefCell<Option<ReadyStep<'g>>>,
     claims: RefCell<Vec<GetClaim<'g>>>,
-    declared: RefCell<Vec<*const ()>>,
+    declared: RefCell<Vec<DeclaredItem>>,
     ready: ReadySteps<'g>,
     outlet: Option<Arc<dyn Outlet<'g> + 'g>>,
-    /// Set when no other step is to begin.
-    stop: &'g AtomicBool,
+    attention: &'g Attention,
     waiters: WaiterPool<'g, ReadyStep<'g>>,
     /// The steps that were made ready here, and those that were run here.
     made: Cell<u64>,
@@ -99,6 +110,8 @@ pub struct StepContext<'g> {
     pub(crate) handles: Cell<u64>,
     /// How often each step collection ran and missed here.
     counts: Box<[StepCounts]>,
+    /// What is recorded of this worker, since its first step that was recorded.
+    record: RefCell<Option<WorkerRecord>>,
 }
 
 /// How often a step collection ran and missed.
@@ -122,13 +135,14 @@ impl<'g> StepContext<'g> {
             declared: RefCell::default(),
             ready: ReadySteps::new(),
             outlet,
-            stop: core.stop(),
+            attention: core.attention(),
             waiters: WaiterPool::new(core.waiters()),
             made: Cell::new(0),
             ran: Cell::new(0),
             suspended: Cell::new(0),
             handles: Cell::new(0),
             counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
+            record: RefCell::new(None),
         }
     }
 
@@ -188,14 +202,15 @@ impl<'g> StepContext<'g> {
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
-        match phase {
+        let flags = match phase {
             Phase::Declares => {
                 self.declared.borrow_mut().clear();
-                self.flags.set(DECLARES);
+                DECLARES
             }
-            Phase::Declared => self.flags.set(DECLARED),
-            Phase::Once => self.flags.set(ONCE),
-        }
+            Phase::Declared => DECLARED,
+            Phase::Once => ONCE,
+        };
+        self.flags.set(self.flags.get() & OBSERVED | flags);
     }
 
     /// Makes a step ready.

@@ -6,6 +6,7 @@
 use std::iter;
 use std::ptr;
 
+use crate::first_panic::FirstPanic;
 use crate::key::{AxisLengths, Grid, ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
@@ -448,8 +449,13 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
             // The tables name keys that are dropped below, so no destructor may find them.
             shard.current.store(ptr::null_mut(), Ordering::Relaxed);
             let mut blocks = std::mem::take(&mut lock(&shard.growing).blocks);
-            if std::mem::needs_drop::<V>() {
-                blocks.iter_mut().flatten().for_each(|item| item.slot.empty());
+            let mut panics = FirstPanic::default();
+            let empty = || blocks.iter_mut().flatten().for_each(|item| item.slot.empty());
+            if std::mem::needs_drop::<V>() && !panics.run(empty) {
+                // The next call drops the other values.
+                lock(&shard.growing).blocks = blocks;
+                panics.go_on();
+                return;
             }
         }
     }

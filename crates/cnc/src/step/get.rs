@@ -4,9 +4,10 @@ use crate::code::ReadyStep;
 use crate::collections::{GetClaim, ItemCol, ItemStore};
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::key::ItemKey;
+use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 
-use super::{CLAIMED, DECLARED, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext};
+use super::{CLAIMED, DECLARED, DeclaredItem, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext};
 
 impl<'g> StepContext<'g> {
     /// The item of a key.
@@ -72,10 +73,11 @@ impl<'g> StepContext<'g> {
             let (collection, key) = store.name_and_key(key);
             return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
         }
+        self.note(EdgeEnd::Gets(store.number));
         let found = self.find(store, key)?;
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at = std::ptr::from_ref(slot).cast();
-        if flags & DECLARED != 0 && !self.declared.borrow().contains(&at) {
+        if flags & DECLARED != 0 && !self.declared.borrow().iter().any(|item| item.slot == at) {
             let (collection, key) = store.name_and_key(key);
             return Err(self.fault(FaultCause::Undeclared { collection, key }));
         }
@@ -101,7 +103,8 @@ impl<'g> StepContext<'g> {
     ///
     /// # Errors
     /// As for [`get`](StepContext::get), if the item is not there, or if steps with other gets of
-    /// it have not ended. A step that takes must get everything else before.
+    /// it have not ended. A step that takes must get everything else before. A step with declared
+    /// items takes those alone that it has declared with [`Needs::to_take`](crate::Needs::to_take).
     ///
     /// # Examples
     /// ```
@@ -136,10 +139,12 @@ impl<'g> StepContext<'g> {
             let (collection, key) = store.name_and_key(&key);
             return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
         }
+        self.note(EdgeEnd::Gets(store.number));
         let found = self.find(store, &key)?;
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at: *const () = std::ptr::from_ref(slot).cast();
-        if flags & DECLARED != 0 && !self.declared.borrow().contains(&at) {
+        if flags & DECLARED != 0 && !self.declared.borrow().contains(&DeclaredItem { slot: at, takes: true })
+        {
             let (collection, key) = store.name_and_key(&key);
             return Err(self.fault(FaultCause::Undeclared { collection, key }));
         }
@@ -157,6 +162,9 @@ impl<'g> StepContext<'g> {
                 let (collection, key) = store.name_and_key(&key);
                 Err(self.fault(FaultCause::NotThere { collection, key }))
             }
+            // The step has declared that it takes the item, and has found it there and not in use.
+            // Only a get of its own can have changed that.
+            Look::Missing | Look::InUse if flags & DECLARED != 0 => Err(self.over_get(store, &key)),
             Look::Missing => Err(self.miss(MissedGet::Item(&slot.state))),
             Look::InUse => Err(self.miss(MissedGet::ToBeLast(store, at))),
             Look::Kept => {

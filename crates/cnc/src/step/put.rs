@@ -4,9 +4,10 @@ use crate::code::{ForkedBody, ReadyStep, StepEntry, to_word};
 use crate::collections::{ItemCol, ItemStore, Items, TagCol, maker_of};
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
 use crate::key::ItemKey;
+use crate::record::EdgeEnd;
 use crate::slot::{GetCount, ItemSlot};
 
-use super::{DECLARES, FAILED, MISSED, ONCE, PUT, StepContext};
+use super::{DECLARES, FAILED, MISSED, OBSERVED, ONCE, PUT, StepContext};
 
 impl<'g> StepContext<'g> {
     /// Puts an item. The steps that wait for it become ready.
@@ -32,7 +33,7 @@ impl<'g> StepContext<'g> {
         maker: usize,
         word: u64,
     ) -> StepResult {
-        self.begin_effect()?;
+        self.begin_effect(EdgeEnd::Puts(store.number))?;
         if store.count.is_none()
             && let Some(slot) = store.storage.dense_slot(&key)
         {
@@ -121,7 +122,7 @@ impl<'g> StepContext<'g> {
     #[doc(alias = "putt")]
     #[inline]
     pub fn put_tag<T: ItemKey>(&self, tags: TagCol<'g, T>, tag: T) -> StepResult {
-        self.begin_effect()?;
+        self.begin_effect(EdgeEnd::PutsTags(tags.0.number))?;
         if !tags.0.is_new(&tag) {
             return Ok(());
         }
@@ -186,7 +187,7 @@ impl<'g> StepContext<'g> {
     /// ```
     #[doc(alias = "forkStep")]
     pub fn fork(&self, body: impl Fn(&StepContext<'g>) -> StepResult + Send + 'g) -> StepResult {
-        self.begin_effect()?;
+        self.begin_effect(EdgeEnd::Forks)?;
         let body: Box<ForkedBody<'g>> = Box::new(Box::new(body));
         let word = Box::into_raw(body).expose_provenance() as u64;
         self.push(ReadyStep { entry: self.core.forked(), word });
@@ -208,10 +209,13 @@ impl<'g> StepContext<'g> {
     }
 
     #[inline]
-    fn begin_effect(&self) -> StepResult {
+    fn begin_effect(&self, on: EdgeEnd) -> StepResult {
         let flags = self.flags.get();
-        if flags & (MISSED | FAILED | DECLARES) != 0 {
-            return Err(Halted(None));
+        if flags & (MISSED | FAILED | DECLARES | OBSERVED) != 0 {
+            if flags & (MISSED | FAILED | DECLARES) != 0 {
+                return Err(Halted(None));
+            }
+            self.note_edge(on);
         }
         self.flags.set(if flags & ONCE != 0 { flags } else { flags | PUT });
         Ok(())

@@ -2,28 +2,35 @@
 
 use std::error::Error;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::NO_TAG;
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult, message};
+use crate::first_panic::FirstPanic;
 use crate::slot::SlotState;
 
-use super::{CLAIMED, ENVIRONMENT, FAILED, MISSED, MissedGet, StepContext, Worker};
+use super::{CLAIMED, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
 
 impl<'g> StepContext<'g> {
     /// Runs an instance.
     pub(super) fn run(&self, ready: ReadyStep<'g>) {
         self.ran.set(self.ran.get() + 1);
-        if self.stop.load(Ordering::Relaxed) {
-            return;
+        if self.attention.is_needed() {
+            self.attend(ready);
+        } else {
+            self.run_to_end(ready, 0);
         }
+    }
+
+    /// Runs an instance to its end or until it waits.
+    #[inline(always)]
+    pub(super) fn run_to_end(&self, ready: ReadyStep<'g>, flags: u16) {
         let mut next = ready.into_parts();
         loop {
             let (entry, word) = next;
-            let end = self.run_once(entry, word);
+            let end = self.run_once(entry, word, flags);
             if matches!(end, Ok(true)) && self.flags.get() & (MISSED | FAILED | CLAIMED) == 0 && !entry.drops
             {
                 return;
@@ -37,10 +44,10 @@ impl<'g> StepContext<'g> {
 
     /// Runs an instance. True if it has returned `Ok`; an error of the program's is in `error`.
     #[inline(always)]
-    fn run_once(&self, entry: &'g StepEntry<'g>, word: u64) -> thread::Result<bool> {
+    fn run_once(&self, entry: &'g StepEntry<'g>, word: u64, flags: u16) -> thread::Result<bool> {
         self.entry.set(entry);
         self.word.set(word);
-        self.flags.set(0);
+        self.flags.set(flags);
         let end = panic::catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: the word came from `ReadyStep::into_parts` of an instance of the entry.
             match unsafe { entry.code.run(word, self) } {
@@ -103,28 +110,32 @@ impl<'g> StepContext<'g> {
     }
 
     /// Frees the tag of an instance that has ended, and returns its claims. Both may run
-    /// destructors of the program's.
+    /// destructors of the program's. One that panics keeps no other one from running.
     #[inline(never)]
     fn end_with_drops(&self, entry: &'g StepEntry<'g>, word: u64) {
-        let end = panic::catch_unwind(AssertUnwindSafe(|| {
-            if !entry.takes_word {
-                drop(ReadyStep { entry, word });
-            }
-            self.give_back();
-        }));
-        if let Err(panic) = end {
+        let tag = (!entry.takes_word).then_some(ReadyStep { entry, word });
+        if let Some(panic) = self.clean_up(tag).take() {
             self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)));
         }
     }
 
-    /// Returns the claims of the instance, which has ended.
-    fn give_back(&self) {
+    /// Drops the tag, and returns the claims of the instance, which has ended.
+    fn clean_up(&self, mut tag: Option<ReadyStep<'g>>) -> FirstPanic {
+        let mut panics = FirstPanic::default();
         let mut claims = self.claims.take();
-        for claim in claims.drain(..) {
-            claim.items.give_back(&claim, &mut |ready| self.push_taker(ready));
-        }
-        // The same memory for the next instance, unless a destructor has made claims.
+        let mut returned = 0;
+        let mut part = || {
+            drop(tag.take());
+            while let Some(claim) = claims.get(returned) {
+                returned += 1;
+                claim.items.give_back(claim, &mut |ready| self.push_taker(ready));
+            }
+        };
+        while !panics.run(&mut part) {}
+        // The same memory for the next instance.
+        claims.clear();
         self.claims.replace(claims);
+        panics
     }
 
     /// What becomes of an instance that has not come to its end.
@@ -195,9 +206,11 @@ impl<'g> StepContext<'g> {
     ) -> Option<A> {
         let worker = Worker::new(core, None);
         let step = &worker.0;
-        step.flags.set(ENVIRONMENT);
-        let end = work(step);
-        step.give_back();
+        step.flags.set(if core.recorder().is_some() { ENVIRONMENT | OBSERVED } else { ENVIRONMENT });
+        let end = panic::catch_unwind(AssertUnwindSafe(|| work(step)));
+        let panics = step.clean_up(None);
+        let end = end.unwrap_or_else(|panic| panic::resume_unwind(panic));
+        panics.go_on();
         match end {
             Ok(answer) if step.flags.get() & (MISSED | FAILED) == 0 => Some(answer),
             Err(Halted(Some(error))) => {

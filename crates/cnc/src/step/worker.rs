@@ -55,6 +55,7 @@ impl<'g> Worker<'g> {
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
         let step = &self.0;
+        step.hand_over_record();
         let ready = step.ready.take();
         let counts: Vec<_> = step.counts.iter().map(|of| (of.runs.get(), of.misses.get())).collect();
         let differences = (step.suspended.get(), step.handles.get());
