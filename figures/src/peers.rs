@@ -8,11 +8,13 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 12] = [
+pub(crate) const PACKAGES: [&str; 14] = [
     "golang-go",
     "ghc",
+    "libghc-monad-par-dev",
     "gcc",
     "g++",
+    "libtbb-dev",
     "fio",
     "nginx-light",
     "lighttpd",
@@ -49,6 +51,23 @@ pub(crate) const CPP: Compiled = Compiled {
     package: "g++",
     arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
     fetches: false,
+};
+
+/// TBB's tasks and its flow graph.
+pub(crate) const TBB: Compiled = Compiled {
+    name: "cnc-tbb",
+    source: "cpp/cnc_tbb.cpp",
+    package: "g++ libtbb-dev",
+    arguments: &["-O3", "-march=native", "-std=c++17", "-o", "{out}", "{source}", "-ltbb"],
+    ..CPP
+};
+
+/// OpenMP's tasks.
+pub(crate) const OPEN_MP: Compiled = Compiled {
+    name: "cnc-omp",
+    source: "cpp/cnc_omp.cpp",
+    arguments: &["-O3", "-march=native", "-fopenmp", "-std=c++17", "-o", "{out}", "{source}"],
+    ..CPP
 };
 
 /// Goroutines.
@@ -133,6 +152,10 @@ pub(crate) const GHC_CORES: Compiled = Compiled {
 pub(crate) const GHC_STAMP: Compiled =
     Compiled { name: "stamp-ghc", source: "haskell/Stamp.hs", ..GHC_CORES };
 
+/// monad-par, in GHC's threaded runtime.
+pub(crate) const GHC_PAR: Compiled =
+    Compiled { name: "cnc-ghc", source: "haskell/Cnc.hs", package: "ghc libghc-monad-par-dev", ..GHC_CORES };
+
 /// GHC's transactions, in its threaded runtime.
 pub(crate) const GHC_STM: Compiled = Compiled { name: "stm-ghc", source: "haskell/Stm.hs", ..GHC_CORES };
 
@@ -172,6 +195,9 @@ pub(crate) const COMPILED: &[Compiled] = &[
     GHC_STM,
     GHC_STAMP,
     RUST_STM,
+    TBB,
+    OPEN_MP,
+    GHC_PAR,
 ];
 
 impl Compiled {
