@@ -15,6 +15,7 @@ mod ours;
 mod pipes;
 mod requests;
 mod runtime;
+mod session;
 mod simulation;
 pub(crate) mod stamp;
 pub(crate) mod stm;
@@ -74,6 +75,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("make-dry", &[runner, n]) => make::dry(runner, n),
         ("make-commands", &[runner, n]) => make::commands(runner, n, false),
         ("make-shell", &[runner, n]) => make::commands(runner, n, true),
+        ("make-session", &[modules, percent]) => session::session(modules, percent),
         ("make-modules", &[runner, modules, percent]) => make::speed_up(runner, modules, percent),
         ("memory", &[n]) => ours::memory(n),
         ("alive", &[n]) => ours::alive(n),
