@@ -3,7 +3,7 @@
 use crate::language::tree::{Class, Condition, ConditionKind, Place, Test};
 use crate::regex::{chomp, matches};
 use crate::test::{Asked, Question};
-use selvedge::coroutine::pipeline::{
+use selvedge_coroutine::pipeline::{
     BoxedSplitter, Flow, HasKind, Sections, Split, Splitter, any, between, csv, end_of, everything, first,
     having, having_only, json, last, nested_in, prefix, satisfies, start_of, substring, suffix, whole_line,
     xml,

@@ -4,7 +4,7 @@ use crate::condition::of_lines;
 use crate::kinds::{Before, name, yields};
 use crate::language::print;
 use crate::language::tree::*;
-use selvedge::coroutine::pipeline::ItemKind;
+use selvedge_coroutine::pipeline::ItemKind;
 use std::fmt::Write;
 
 /// The plan of a script that is checked: what each stage takes, yields and keeps.

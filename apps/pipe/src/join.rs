@@ -5,8 +5,8 @@
 
 use crate::language::tree::JoinKind;
 use crate::regex::chomp;
-use selvedge::coroutine::pipeline::{ListStore, Lists, StageFailure, Store};
-use selvedge::flow::{BoxedSupply, Supply};
+use selvedge_coroutine::pipeline::{ListStore, Lists, StageFailure, Store};
+use selvedge_flow::{BoxedSupply, Supply};
 
 /// How many lines are joined at most before they go on.
 const CHUNK: usize = 1024;

@@ -69,6 +69,10 @@ fn serve(options: &Options) -> u8 {
     if script.is_empty() {
         return refused("the script has no pipeline");
     }
+    let _seeing = match selvedge_see::from_environment() {
+        Ok(seeing) => seeing,
+        Err(error) => return refused(&error.to_string()),
+    };
     match run(script, progress) {
         Ok(Outcome::Found) => 0,
         Ok(Outcome::Nothing) => 1,

@@ -4,7 +4,7 @@
 //! finds first is either within a line, or its line is looked at once more by itself.
 
 use regex::bytes::{Regex, RegexBuilder};
-use selvedge::coroutine::pipeline::{Flow, Sections, Split, Splitter};
+use selvedge_coroutine::pipeline::{Flow, Sections, Split, Splitter};
 use std::ops::{ControlFlow, Range};
 
 /// The expression for lines: `^` and `$` are the ends of a line.

@@ -8,10 +8,12 @@ use crate::progress::Progress;
 use crate::source::failed;
 use crate::stage::failure_name;
 use crate::stream::stream;
-use selvedge::coroutine::pipeline::{Flow, StageFailure};
-use selvedge::flow::Accept;
-use selvedge::fs::File;
-use selvedge::stdio::{self, Output};
+use selvedge_core::round_robin_with;
+use selvedge_coroutine::pipeline::{Flow, StageFailure};
+use selvedge_flow::Accept;
+use selvedge_io::EventLoop;
+use selvedge_io::fs::File;
+use selvedge_io::stdio::{self, Output};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -41,13 +43,18 @@ pub fn prepare(text: &str) -> Result<Vec<Pipeline>, Complaint> {
 /// # Errors
 /// The failure of a stage, with its place. The pipelines after it are not run.
 pub fn run(script: Vec<Pipeline>, show_progress: bool) -> Result<Outcome, Complaint> {
-    let ran = selvedge::run_local(async move {
+    let main = async move {
         let mut outcome = Outcome::Nothing;
         for pipeline in &script {
             outcome = run_pipeline(pipeline, show_progress).await?;
         }
         Ok(outcome)
-    });
+    };
+    let ran = EventLoop::new().map(|mut events| round_robin_with(&mut events, main));
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(error) => return Err(Complaint::new(Span::default(), error.to_string())),
+    };
     match ran {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(failure)) => Err(complaint(&failure)),

@@ -3,9 +3,9 @@
 use crate::language::tree::Stage;
 use crate::progress::Progress;
 use crate::stage::failure_name;
-use selvedge::coroutine::pipeline::{StageFailure, StreamPlace};
-use selvedge::flow::{BoxedSupply, Supply};
-use selvedge::fs::File;
+use selvedge_coroutine::pipeline::{StageFailure, StreamPlace};
+use selvedge_flow::{BoxedSupply, Supply};
+use selvedge_io::fs::File;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, Read};
@@ -42,12 +42,12 @@ enum OpenFile {
 impl OpenFile {
     async fn open(path: String) -> io::Result<OpenFile> {
         // A pipe must be opened once only, because its writer sees the first reader go.
-        if !selvedge::fs::metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
+        if !selvedge_io::fs::metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
             return Ok(OpenFile::Regular(File::open(path).await?, 0));
         }
         let opening = path.clone();
         let named = move |error: io::Error| io::Error::new(error.kind(), format!("open {path}: {error}"));
-        let opened = selvedge::blocking(move || std::fs::File::open(opening))
+        let opened = selvedge_io::blocking(move || std::fs::File::open(opening))
             .await
             .map_err(|lost| io::Error::other(lost.to_string()))?;
         Ok(OpenFile::Other(Arc::new(opened.map_err(named)?)))
@@ -63,7 +63,7 @@ impl OpenFile {
             }
             OpenFile::Other(file) => {
                 let file = file.clone();
-                let read = selvedge::blocking(move || ((&*file).read(&mut block), block)).await;
+                let read = selvedge_io::blocking(move || ((&*file).read(&mut block), block)).await;
                 read.unwrap_or_else(|lost| (Err(io::Error::other(lost.to_string())), Vec::new()))
             }
         }

@@ -10,8 +10,8 @@ use crate::language::tree::*;
 use crate::regex::{self, chomp};
 use crate::stages::*;
 use crate::test::{Asked, Question};
-use selvedge::coroutine::pipeline::csv::{self, Fields};
-use selvedge::coroutine::pipeline::{
+use selvedge_coroutine::pipeline::csv::{self, Fields};
+use selvedge_coroutine::pipeline::{
     BoxedSplitter, DynStage, HasKind, ItemKind, Transducer, append, concatenate, foreach, group_by, id,
     if_then_else, json, lift121, rewrite, satisfies, select, select_numbered, substitute, substring,
     suppress, take, try_lift121, whole_line, xml,
@@ -135,8 +135,7 @@ fn change_line(f: impl Fn(&[u8], &mut Vec<u8>) + Clone + Send + 'static) -> DynS
 }
 
 /// Lines without their ends.
-fn bare() -> Transducer<[u8], [u8], impl selvedge::coroutine::pipeline::Transduce<[u8], [u8]> + Clone + Send>
-{
+fn bare() -> Transducer<[u8], [u8], impl selvedge_coroutine::pipeline::Transduce<[u8], [u8]> + Clone + Send> {
     rewrite(|line: &[u8], text: &mut Vec<u8>| text.extend_from_slice(chomp(line)))
 }
 
@@ -322,6 +321,8 @@ pub fn dynamic(stage: &Stage, kind: ItemKind) -> DynStage {
                 Some(inner) => branching_by_lines(inner, of),
                 None => branching(condition::bytes(&of.condition), of),
             },
+            // A branch that begins anew must see each line as a section of its own.
+            ItemKind::Lists if of.foreach => branching(condition::items::<[u8]>(&of.condition), of),
             ItemKind::Lists => branching(condition::lines(&of.condition), of),
             ItemKind::Records => branching(condition::items::<Fields>(&of.condition), of),
             ItemKind::Numbers => branching(condition::items::<u64>(&of.condition), of),

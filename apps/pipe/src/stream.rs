@@ -10,9 +10,9 @@ use crate::progress::Progress;
 use crate::run::Target;
 use crate::source::{Files, NamedSupply, failed};
 use crate::stage::{dynamic, then, to_text};
-use selvedge::coroutine::pipeline::{DynStage, HasKind, ItemKind, StageFailure, from_chunks, from_iter, id};
-use selvedge::flow::{self, BoxedInflow, BoxedSupply, Inflow, Outflow, ahead, made, through};
-use selvedge::process::Command;
+use selvedge_coroutine::pipeline::{DynStage, HasKind, ItemKind, StageFailure, from_chunks, from_iter, id};
+use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, ahead, made, through};
+use selvedge_io::process::Command;
 
 /// Items that wait to be read.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub fn stream(stages: &[Stage], progress: &Progress) -> Result<Stream, StageFail
     let named = |stage: &Stage, source: BoxedInflow<u8>| {
         Origin::Bytes(Inflow::new(NamedSupply::new(stage, source.into_supply())).boxed())
     };
-    let stdin = |stage: &Stage| match flow::stdin() {
+    let stdin = |stage: &Stage| match selvedge_flow::stdin() {
         Ok(source) => Ok(named(stage, source.boxed())),
         Err(error) => Err(failed(&crate::stage::failure_name(stage), 0, error)),
     };
@@ -55,7 +55,7 @@ pub fn stream(stages: &[Stage], progress: &Progress) -> Result<Stream, StageFail
         }
         StageKind::Text(text) => Origin::Bytes(made(from_chunks([text.clone()])).boxed()),
         StageKind::Range(from, to) => Origin::Numbers(made(from_iter(*from..=*to)).boxed()),
-        StageKind::Shell(command) => named(first, flow::command(shell(command)).boxed()),
+        StageKind::Shell(command) => named(first, selvedge_flow::command(shell(command)).boxed()),
         _ => stdin(first)?,
     };
     let is_source = matches!(

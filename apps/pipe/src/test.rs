@@ -4,7 +4,7 @@ use crate::language::tree::{Comparison, Condition, ConditionKind, Test};
 use crate::regex::{self, chomp};
 use ::regex::bytes::Regex;
 use memchr::memmem::Finder;
-use selvedge::coroutine::pipeline::{HasKind, csv::Fields};
+use selvedge_coroutine::pipeline::{HasKind, csv::Fields};
 use std::sync::Arc;
 
 /// What is asked about an item.

@@ -1,6 +1,6 @@
 //! Stages that put text around what passes.
 
-use selvedge::coroutine::pipeline::{Flow, Lists, Sink, Transduce, Transducer};
+use selvedge_coroutine::pipeline::{Flow, Lists, Sink, Transduce, Transducer};
 use std::ops::ControlFlow;
 
 /// The stage of [`complete_line`].

@@ -1,8 +1,8 @@
 //! Stages that gather what passes: counts, sums, what was seen, what came last.
 
 use crate::language::tree::FoldKind;
-use selvedge::coroutine::pipeline::csv::Fields;
-use selvedge::coroutine::pipeline::{
+use selvedge_coroutine::pipeline::csv::Fields;
+use selvedge_coroutine::pipeline::{
     Chunk, Flow, Item, Sink, StageFailure, Store, StreamPlace, Transduce, Transducer,
 };
 use std::collections::{HashMap, HashSet};

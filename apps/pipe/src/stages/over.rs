@@ -1,6 +1,6 @@
 //! A stage over bytes, for the text of items.
 
-use selvedge::coroutine::pipeline::{Flow, Sink, Transduce, Transducer};
+use selvedge_coroutine::pipeline::{Flow, Sink, Transduce, Transducer};
 use std::ops::ControlFlow;
 
 /// The stage of [`over_text`].
@@ -60,7 +60,7 @@ impl<T: Transduce<u8, u8> + Clone> Transduce<[u8], [u8]> for OverText<T> {
         stage.end(&mut Pieces(out))
     }
 
-    fn failure(&self) -> Option<&selvedge::coroutine::pipeline::StageFailure> {
+    fn failure(&self) -> Option<&selvedge_coroutine::pipeline::StageFailure> {
         self.running.as_ref().and_then(|stage| stage.failure())
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::language::tree::Order;
 use crate::regex::chomp;
-use selvedge::coroutine::pipeline::csv::Fields;
-use selvedge::coroutine::pipeline::{Flow, HasKind, Item, Sink, Store, Transduce, Transducer};
+use selvedge_coroutine::pipeline::csv::Fields;
+use selvedge_coroutine::pipeline::{Flow, HasKind, Item, Sink, Store, Transduce, Transducer};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 

@@ -1,7 +1,7 @@
 //! What comes out does not depend on how the input was cut into chunks.
 
 use crate::data::{Numbers, shell, text};
-use selvedge::coroutine::pipeline::{ItemKind, from_chunks};
+use selvedge_coroutine::pipeline::{ItemKind, from_chunks};
 use selvedge_pipe::kinds::{Before, yields};
 use selvedge_pipe::run::prepare;
 use selvedge_pipe::stage::{dynamic, then, to_text};

@@ -58,6 +58,22 @@ fn commands_stand_at_any_place() {
 }
 
 #[test]
+fn foreach_begins_anew_where_if_goes_on() {
+    let directory = files();
+    let run = |script: &str| text(&shell(directory.path(), &[script], b"a\na\nb\na\n"), 0);
+    for condition in ["prefix 'a'", "substring 'a'", "not equals 'b'", "regex 'a' or nothing"] {
+        assert_eq!(run(&format!("lines | foreach {condition} then number end")), "1:a\n1:a\nb\n1:a\n");
+        assert_eq!(run(&format!("lines | if {condition} then number end")), "1:a\n2:a\nb\n3:a\n");
+        let bytes = format!("line having ({condition}) then lines | number end");
+        assert_eq!(run(&format!("foreach {bytes}")), "1:a\n1:a\nb\n1:a\n");
+        assert_eq!(run(&format!("if {bytes}")), "1:a\n2:a\nb\n3:a\n");
+    }
+    // A branch that ends early takes nothing away from the other one.
+    assert_eq!(run("lines | if prefix 'a' then first 1 end"), "a\nb\n");
+    assert_eq!(run("lines | if prefix 'a' then sort descending | last 1 else suppress end"), "a\n");
+}
+
+#[test]
 fn joins_keep_the_order_of_each_side() {
     let directory = files();
     let run = |script: &str| text(&shell(directory.path(), &[script], b"a\nc\ne"), 0);
