@@ -17,6 +17,7 @@ mod runtime;
 mod simulation;
 pub(crate) mod stamp;
 pub(crate) mod stm;
+pub(crate) mod streams;
 mod timers;
 mod tokio_peer;
 
@@ -54,6 +55,12 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     {
         let steps = steps.parse().map_err(|_| format!("not a number: {steps}"))?;
         return make::compile(steps, output, imports).map_err(|error| format!("{output}: {error}"));
+    }
+    // So have the pipelines.
+    if let [program, words @ ..] = words
+        && let Some(program) = program.strip_prefix("pipe-")
+    {
+        return streams::run(program, words);
     }
     let numbers: Vec<u64> = words
         .iter()
