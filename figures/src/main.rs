@@ -141,6 +141,11 @@ const FIGURES: &[Figure] = &[
     },
     Figure { name: "lazy-suite", about: "lazy programs under each engine", measure: lazy::suite },
     Figure {
+        name: "black-hole-wake",
+        about: "the wake-up of a thread that waits for a lazy value, beside others",
+        measure: lazy::wake,
+    },
+    Figure {
         name: "lazy-conflicts",
         about: "duplicated evaluations with two threads",
         measure: lazy::conflicts,

@@ -8,9 +8,11 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 15] = [
+pub(crate) const PACKAGES: [&str; 17] = [
     "golang-go",
     "ghc",
+    "libghc-parallel-dev",
+    "libghc-monad-par-dev",
     "gcc",
     "g++",
     "fio",
@@ -136,6 +138,9 @@ pub(crate) const GHC_CORES: Compiled = Compiled {
 pub(crate) const GHC_STAMP: Compiled =
     Compiled { name: "stamp-ghc", source: "haskell/Stamp.hs", ..GHC_CORES };
 
+/// GHC's lazy values and sparks, in its threaded runtime.
+pub(crate) const GHC_LAZY: Compiled = Compiled { name: "lazy-ghc", source: "haskell/Lazy.hs", ..GHC_CORES };
+
 /// GHC's transactions, in its threaded runtime.
 pub(crate) const GHC_STM: Compiled = Compiled { name: "stm-ghc", source: "haskell/Stm.hs", ..GHC_CORES };
 
@@ -157,6 +162,23 @@ pub(crate) const RUST_STM: Compiled = Compiled {
         "{directory}/stm-rust",
     ],
     fetches: true,
+};
+
+/// The Rust crates for lazy values and parallel halves, in a workspace as above.
+pub(crate) const RUST_LAZY: Compiled = Compiled {
+    name: "lazy-rust/release/lazy-rust",
+    source: "lazy-rust/src/main.rs",
+    arguments: &[
+        "build",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--manifest-path",
+        "{sources}/lazy-rust/Cargo.toml",
+        "--target-dir",
+        "{directory}/lazy-rust",
+    ],
+    ..RUST_STM
 };
 
 /// Generators and streams of Rust crates, and a parser of XML. They are in the package of
@@ -184,6 +206,8 @@ pub(crate) const COMPILED: &[Compiled] = &[
     GHC_STM,
     GHC_STAMP,
     RUST_STM,
+    GHC_LAZY,
+    RUST_LAZY,
     RUST_STREAMS,
     GHC_CONDUIT,
 ];
