@@ -147,8 +147,7 @@ fn versions_hold_under_locks(log: &Log) -> bool {
         // SAFETY: the session of the log is pinned.
         let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
         // A locked word keeps its version.
-        word == read.seen
-            || version(word) == read.seen && (word & LOCKED == 0 || log.find(read.inner).is_some())
+        word == read.seen || version(word) == read.seen && (word & LOCKED == 0 || log.has_written(read.inner))
     })
 }
 

@@ -129,6 +129,16 @@ impl Log {
         }
     }
 
+    /// Whether the attempt has written the variable. Few writes are compared without the filter,
+    /// because a commit asks this mostly for a variable that is among them.
+    #[inline(always)]
+    pub(crate) fn has_written(&self, inner: NonNull<Inner>) -> bool {
+        match self.writes.len() {
+            ..=FEW => self.writes.iter().any(|write| write.inner == inner),
+            _ => self.find(inner).is_some(),
+        }
+    }
+
     pub(crate) fn note_read(&mut self, inner: NonNull<Inner>, seen: u64) {
         self.reads.push(ReadEntry { inner, seen });
     }

@@ -83,8 +83,9 @@ impl<E: Engine> Tx<E> {
     /// # Complexity
     /// One registration for each variable read, which ends in constant time; with
     /// [predicates](Tx::wait_for), in as many steps as others wait for the variable with
-    /// predicates. A wait for one variable allocates nothing, if the OS thread and the variable have
-    /// had one before. A commit of variables for which no transaction waits does nothing for this.
+    /// predicates. A wait for one variable allocates nothing, if the OS thread and the variable
+    /// have had one before. A commit of variables for which no transaction waits does nothing for
+    /// this.
     ///
     /// # Examples
     /// ```

@@ -40,9 +40,8 @@ impl<T: Send + Sync + 'static> KindsOfNodes<T> {
 ///
 /// # Complexity
 /// A variable takes 48 bytes, and 24 more when a transaction has waited for it; its value takes a
-/// node of its own. A write allocates a node, unless the
-/// memory of a freed node can be used again: an OS thread keeps up to 256 of each size of at most
-/// 64 bytes.
+/// node of its own. A write allocates a node, unless the memory of a freed node can be used again:
+/// an OS thread keeps up to 256 of each size of at most 64 bytes.
 ///
 /// # Examples
 /// ```

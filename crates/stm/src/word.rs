@@ -139,7 +139,8 @@ impl<T: Word> KindsOfWords<T> {
 /// [HMP05 §5]: the `TVar`, for values without a box.
 ///
 /// # Complexity
-/// A variable takes 48 bytes, and 24 more when a transaction has waited for it. Neither a read nor a write allocates.
+/// A variable takes 48 bytes, and 24 more when a transaction has waited for it. Neither a read nor
+/// a write allocates.
 ///
 /// # Examples
 /// ```
