@@ -9,11 +9,12 @@ use std::ptr;
 use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
-use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_box, free_of, tag_of, with_tag};
+use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_of, tag_of, with_tag};
 use crate::collections::{GetClaim, ItemCol, NO_TAG};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult, message};
 use crate::first_panic::FirstPanic;
+use crate::frames::free_memory;
 use crate::hints::StepHints;
 use crate::key::{ItemKey, is_word};
 use crate::primitives::{Mutex, Ordering, lock};
@@ -61,7 +62,7 @@ where
     Fut: Future<Output = StepResult> + Send + 'g,
 {
     let rest = RestCode::<'g, T, Fut> { hints, frame: PhantomData };
-    let rest = core.add_entry(name, Box::new(rest), Some(free_box::<StepFrame<T, Fut>>), true);
+    let rest = core.add_entry(name, Box::new(rest), Some(free_frame::<StepFrame<T, Fut>>), true);
     core.add_entry(name, Box::new(BeginCode { core, body, rest, hints }), free_of::<T>(), true)
 }
 
@@ -89,8 +90,10 @@ where
                 return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(message(&*panic))));
             }
         };
-        let frame = Box::new(StepFrame { future, tag });
-        let word = Box::into_raw(frame).expose_provenance() as u64;
+        let frame = step.frames.take::<StepFrame<T, Fut>>();
+        // SAFETY: the memory is for such a frame, and has no other user.
+        unsafe { frame.write(StepFrame { future, tag }) };
+        let word = frame.expose_provenance() as u64;
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
         unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
     }
@@ -114,6 +117,28 @@ where
     }
 
     about_tags!(with_frame_tag::<T, Fut, _>);
+}
+
+/// Drops a frame where there may be no worker.
+///
+/// # Safety
+/// The word is the address of a frame `F` in memory of a [`FramePool`], and is used no more.
+///
+/// [`FramePool`]: crate::frames::FramePool
+unsafe fn free_frame<F>(word: u64) {
+    /// Frees the memory also if the frame's destructor panics.
+    struct Memory<F>(*mut F);
+
+    impl<F> Drop for Memory<F> {
+        fn drop(&mut self) {
+            // SAFETY: as promised by the caller of `free_frame`, and the frame was dropped.
+            unsafe { free_memory(self.0) };
+        }
+    }
+
+    let memory = Memory(ptr::with_exposed_provenance_mut::<F>(word as usize));
+    // SAFETY: as promised by the caller.
+    unsafe { ptr::drop_in_place(memory.0) };
 }
 
 /// Gives `see` the tag of a frame.
@@ -143,7 +168,7 @@ impl Drop for PollGuard {
 /// Runs an async step to its end, or to an item that it misses.
 ///
 /// # Safety
-/// The instance's word is the address of a box with a `StepFrame<T, Fut>`.
+/// The instance's word is the address of a `StepFrame<T, Fut>` in memory of a `FramePool`.
 unsafe fn poll<'g, T, Fut>(ready: ReadyStep<'g>, step: &StepContext<'g>) -> StepResult
 where
     T: ItemKey + 'g,
@@ -152,7 +177,7 @@ where
     let frame: *mut StepFrame<T, Fut> = ptr::with_exposed_provenance_mut(ready.word as usize);
     step.enter(Phase::Once);
     step.become_this(&ready);
-    // SAFETY: the frame is a box, which never moves; the instance owns it, so no other worker has
+    // SAFETY: the frame never moves until it is dropped; the instance owns it, so no other worker has
     // it. The tag beside the future is only read meanwhile.
     let future = unsafe { Pin::new_unchecked(&mut (*frame).future) };
     let entered = PollGuard::enter(step);
@@ -168,9 +193,12 @@ where
         Err(panic) => Err(step.fault(FaultCause::Panicked(message(&*panic)))),
     };
     // The future's destructors may return claims, which needs the worker. They may panic too.
-    let entry = ready.entry;
-    let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(ready)));
+    let (entry, _) = ready.into_parts();
+    // SAFETY: the instance owned the frame, and `into_parts` has left it to this function.
+    let dropped = panic::catch_unwind(AssertUnwindSafe(|| unsafe { ptr::drop_in_place(frame) }));
     drop(entered);
+    // SAFETY: the frame came from a pool, and was dropped.
+    unsafe { step.frames.give(frame) };
     match dropped {
         Ok(()) => result,
         Err(panic) => Err(step.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)))),
@@ -298,6 +326,10 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
         let store = this.items.0;
         this.step.here(|step| {
             step.note(EdgeEnd::Gets(store.number));
+            if let Some(slot) = store.storage.kept(&this.key) {
+                // SAFETY: the item is kept.
+                return Poll::Ready(Ok(unsafe { slot.value() }));
+            }
             let found = match step.find(store, &this.key) {
                 Ok(found) => found,
                 Err(stop) => return Poll::Ready(Err(stop)),
