@@ -218,6 +218,8 @@ pub struct Graph {
     pub defaults: Vec<NodeId>,
     /// What dyndep files have said so far.
     pub found: BTreeMap<EdgeId, Found>,
+    /// The dyndep files, each with the edges that wait for it.
+    pub(crate) dyndeps: BTreeMap<NodeId, Vec<EdgeId>>,
     /// What was odd but is no error, for the user.
     pub warnings: Vec<String>,
 }
@@ -250,6 +252,7 @@ impl Graph {
             pools: vec![pool(b"", 0), pool(b"console", 1)],
             defaults: Vec::new(),
             found: BTreeMap::new(),
+            dyndeps: BTreeMap::new(),
             warnings: Vec::new(),
         }
     }
@@ -290,6 +293,12 @@ impl Graph {
 
     pub(crate) fn set_maker(&mut self, node: NodeId, edge: EdgeId) {
         self.makers[node.index()] = edge.0 + 1;
+    }
+
+    /// Makes the edge one that waits for a dyndep file.
+    pub(crate) fn set_dyndep(&mut self, edge: EdgeId, file: NodeId) {
+        self.edges[edge.index()].dyndep = Some(file);
+        self.dyndeps.entry(file).or_default().push(edge);
     }
 
     /// All edges.
@@ -420,6 +429,21 @@ impl Graph {
             scope = self.scopes[id.index()].parent;
         }
         None
+    }
+
+    /// The rules that the manifest and the files that it includes declare, without those of a
+    /// `subninja`.
+    pub fn rules_of_manifest(&self) -> impl Iterator<Item = &Rule> {
+        self.scopes[0].rules.iter().map(|(_, rule)| &self.rules[rule.index()])
+    }
+
+    /// A value that is not evaluated, as ninja shows it: each variable as `${name}`.
+    pub fn source(&self, value: &[Piece]) -> Vec<u8> {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(span) => span.of(&self.text).to_vec(),
+            Piece::Variable(name) => [b"${", self.name(*name), b"}"].concat(),
+        };
+        value.iter().flat_map(piece).collect()
     }
 
     pub(crate) fn add_rule(&mut self, scope: ScopeId, rule: Rule) {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::ptr;
@@ -30,9 +31,55 @@ thread_local! {
 
 /// A suspended or running async step.
 struct StepFrame<T, Fut> {
-    future: Fut,
+    /// Dropped by [`empty_frame`].
+    future: ManuallyDrop<Fut>,
     /// Dropped after the future, because faults in the future's destructor name the tag.
     tag: T,
+}
+
+/// Drops what is in a frame: the future, then the tag, also when the future's destructor panics.
+/// That destructor may put an item, and a fault of the put reads the frame's tag. So no reference
+/// to the whole frame exists meanwhile.
+///
+/// # Safety
+/// There is a frame, and it is used no more. Its memory stays.
+unsafe fn empty_frame<T, Fut>(frame: *mut StepFrame<T, Fut>) {
+    struct Tag<T>(*mut T);
+
+    impl<T> Drop for Tag<T> {
+        fn drop(&mut self) {
+            // SAFETY: as promised by the caller of `empty_frame`.
+            unsafe { ptr::drop_in_place(self.0) };
+        }
+    }
+
+    // SAFETY: as promised by the caller. The pointer is to the tag alone, and the reference below to
+    // the future alone.
+    let _after_the_future = Tag(unsafe { &raw mut (*frame).tag });
+    // SAFETY: as above, and the future is dropped here only.
+    unsafe { ManuallyDrop::drop(&mut (*frame).future) };
+}
+
+/// Frees a frame where there may be no worker.
+///
+/// # Safety
+/// The word is the address of a `StepFrame<T, Fut>` in memory of a [`FramePool`], and is used no
+/// more.
+///
+/// [`FramePool`]: crate::frames::FramePool
+unsafe fn free_frame<T, Fut>(word: u64) {
+    struct Memory<F>(*mut F);
+
+    impl<F> Drop for Memory<F> {
+        fn drop(&mut self) {
+            // SAFETY: as promised by the caller of `free_frame`. What was in the frame was dropped.
+            unsafe { free_memory(self.0) };
+        }
+    }
+
+    let memory: Memory<StepFrame<T, Fut>> = Memory(ptr::with_exposed_provenance_mut(word as usize));
+    // SAFETY: as promised by the caller.
+    unsafe { empty_frame(memory.0) };
 }
 
 /// The code of an async step that begins. Its word is the tag.
@@ -62,7 +109,7 @@ where
     Fut: Future<Output = StepResult> + Send + 'g,
 {
     let rest = RestCode::<'g, T, Fut> { hints, frame: PhantomData };
-    let rest = core.add_entry(name, Box::new(rest), Some(free_frame::<StepFrame<T, Fut>>), true);
+    let rest = core.add_entry(name, Box::new(rest), Some(free_frame::<T, Fut>), true);
     core.add_entry(name, Box::new(BeginCode { core, body, rest, hints }), free_of::<T>(), true)
 }
 
@@ -92,7 +139,7 @@ where
         };
         let frame = step.frames.take::<StepFrame<T, Fut>>();
         // SAFETY: the memory is for such a frame, and has no other user.
-        unsafe { frame.write(StepFrame { future, tag }) };
+        unsafe { frame.write(StepFrame { future: ManuallyDrop::new(future), tag }) };
         let word = frame.expose_provenance() as u64;
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
         unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
@@ -117,28 +164,6 @@ where
     }
 
     about_tags!(with_frame_tag::<T, Fut, _>);
-}
-
-/// Drops a frame where there may be no worker.
-///
-/// # Safety
-/// The word is the address of a frame `F` in memory of a [`FramePool`], and is used no more.
-///
-/// [`FramePool`]: crate::frames::FramePool
-unsafe fn free_frame<F>(word: u64) {
-    /// Frees the memory also if the frame's destructor panics.
-    struct Memory<F>(*mut F);
-
-    impl<F> Drop for Memory<F> {
-        fn drop(&mut self) {
-            // SAFETY: as promised by the caller of `free_frame`, and the frame was dropped.
-            unsafe { free_memory(self.0) };
-        }
-    }
-
-    let memory = Memory(ptr::with_exposed_provenance_mut::<F>(word as usize));
-    // SAFETY: as promised by the caller.
-    unsafe { ptr::drop_in_place(memory.0) };
 }
 
 /// Gives `see` the tag of a frame.
@@ -179,7 +204,7 @@ where
     step.become_this(&ready);
     // SAFETY: the frame never moves until it is dropped; the instance owns it, so no other worker has
     // it. The tag beside the future is only read meanwhile.
-    let future = unsafe { Pin::new_unchecked(&mut (*frame).future) };
+    let future = unsafe { Pin::new_unchecked(&mut *(*frame).future) };
     let entered = PollGuard::enter(step);
     let end = panic::catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(Waker::noop()))));
     let result = match end {
@@ -195,7 +220,7 @@ where
     // The future's destructors may return claims, which needs the worker. They may panic too.
     let (entry, _) = ready.into_parts();
     // SAFETY: the instance owned the frame, and `into_parts` has left it to this function.
-    let dropped = panic::catch_unwind(AssertUnwindSafe(|| unsafe { ptr::drop_in_place(frame) }));
+    let dropped = panic::catch_unwind(AssertUnwindSafe(|| unsafe { empty_frame(frame) }));
     drop(entered);
     // SAFETY: the frame came from a pool, and was dropped.
     unsafe { step.frames.give(frame) };

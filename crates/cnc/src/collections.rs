@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::arena::Owned;
+use crate::arena::{Owned, UntilTheEnd};
 use crate::code::{ReadyStep, StepEntry};
 use crate::core::NO_STEP;
 use crate::error::{FaultCause, FaultOrder, StepFault};
@@ -176,7 +176,7 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
             number,
             name: name.to_owned(),
             storage,
-            count: self.count,
+            count: UntilTheEnd::new(self.count),
             equal: self.equal,
             waiting_takers: AtomicUsize::new(0),
             takers: Mutex::new(Vec::new()),
@@ -194,7 +194,7 @@ pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
-    pub(crate) count: Option<CountOf<'g, K>>,
+    pub(crate) count: UntilTheEnd<Option<CountOf<'g, K>>>,
     equal: Option<fn(&V, &V) -> bool>,
     /// The length of `takers`.
     waiting_takers: AtomicUsize,
@@ -206,7 +206,7 @@ pub(crate) struct ItemStore<'g, K, V> {
 impl<K: ItemKey, V> ItemStore<'_, K, V> {
     #[inline]
     pub(crate) fn count(&self, key: &K) -> GetCount {
-        match &self.count {
+        match &*self.count {
             None => GetCount::Kept,
             Some(count) => count(key).map_or(GetCount::Kept, GetCount::Times),
         }
@@ -303,8 +303,10 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         match slot.state.give_back() {
             Left::None => {
                 let mut panics = FirstPanic::default();
-                // SAFETY: `give_back` has made the item gone, and this caller is the one.
-                panics.run(|| unsafe { slot.drop_value() });
+                if std::mem::needs_drop::<V>() {
+                    // SAFETY: `give_back` has made the item gone, and this caller is the one.
+                    panics.run(|| unsafe { slot.drop_value() });
+                }
                 self.storage.note_gone(claim.place);
                 panics.go_on();
             }
@@ -400,20 +402,26 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     }
 
     fn drop_waiting(&self, panics: &mut FirstPanic) {
-        let mut waiting = Vec::new();
-        self.storage.each(|_, slot| slot.state.take_waiters().for_each(|ready| waiting.push(ready)));
+        self.storage.each(|_, slot| {
+            let mut waiting = slot.state.take_waiters();
+            while !waiting.is_empty() {
+                panics.run(|| waiting.drop_next());
+            }
+        });
         let takers = std::mem::take(&mut *lock(&self.takers));
-        waiting.extend(takers.into_iter().map(|(_, ready)| ready));
-        for ready in waiting {
+        for (_, ready) in takers {
             panics.run(|| drop(ready));
         }
     }
 }
 
 impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
-    fn empty(&mut self) {
-        self.storage.empty();
-        self.count = None;
+    unsafe fn empty(&self) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            self.storage.empty();
+            self.count.replace(None);
+        }
     }
 }
 
@@ -470,18 +478,26 @@ impl<T> fmt::Debug for TagCol<'_, T> {
 /// The number of parts of a set of tags, each with a lock.
 const SETS: usize = 16;
 
+/// The tags of a memoised collection that were put, spread over sets by their hash.
+type SeenTags<T> = Box<[Mutex<HashSet<T>>]>;
+
 pub(crate) struct TagStore<'g, T> {
     pub(crate) number: usize,
     pub(crate) name: String,
     /// The steps that the collection prescribes: the first; the others follow in `StepEntry::next`.
     pub(crate) first: OnceLock<&'g StepEntry<'g>>,
-    seen: Option<Box<[Mutex<HashSet<T>>]>>,
+    seen: UntilTheEnd<Option<SeenTags<T>>>,
 }
 
 impl<T: ItemKey> TagStore<'_, T> {
     pub(crate) fn new(number: usize, name: &str, memoised: bool) -> Self {
         let sets = || (0..SETS).map(|_| Mutex::new(HashSet::new())).collect();
-        TagStore { number, name: name.to_owned(), first: OnceLock::new(), seen: memoised.then(sets) }
+        TagStore {
+            number,
+            name: name.to_owned(),
+            first: OnceLock::new(),
+            seen: UntilTheEnd::new(memoised.then(sets)),
+        }
     }
 
     /// Whether the tag is to run the steps.
@@ -528,8 +544,9 @@ impl<'g, T: Send + Sync> AnyTags<'g> for TagStore<'g, T> {
 }
 
 impl<T> Owned for TagStore<'_, T> {
-    fn empty(&mut self) {
-        self.seen = None;
+    unsafe fn empty(&self) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.seen.replace(None) };
     }
 }
 

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use crate::arena::{Arena, Owned};
+use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::cancel::Attention;
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
 use crate::collections::{AnyItems, AnyTags, ItemCol, Items, TagCol, TagStore};
@@ -126,9 +126,10 @@ impl<'g> Core<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
-        let drops = free.is_some() && !takes_word;
-        let (name, cancelled, next) = (name.to_owned(), AtomicU64::new(0), OnceLock::new());
-        let entry = self.own(StepEntry { number, name, code, free, takes_word, drops, cancelled, next });
+        let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
+        let (code, drops) = (UntilTheEnd::new(code), free.is_some() && !takes_word);
+        let name = name.to_owned();
+        let entry = self.own(StepEntry { number, name, code, free, takes_word, cancelled, drops, next });
         entries.push(entry);
         entry
     }

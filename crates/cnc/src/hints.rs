@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::arena::Owned;
+use crate::arena::{Owned, UntilTheEnd};
 use crate::collections::ItemCol;
 use crate::core::Core;
 use crate::key::ItemKey;
@@ -17,8 +17,8 @@ type OfTag<'g, T, R> = Box<dyn Fn(&T) -> R + Send + Sync + 'g>;
 
 /// What is said about the instances of a step collection, by their tags.
 pub(crate) struct StepHints<'g, T> {
-    priority: OnceLock<OfTag<'g, T, i64>>,
-    affinity: OnceLock<OfTag<'g, T, usize>>,
+    priority: UntilTheEnd<OnceLock<OfTag<'g, T, i64>>>,
+    affinity: UntilTheEnd<OnceLock<OfTag<'g, T, usize>>>,
     makes: Mutex<Vec<OfTag<'g, T, MadeItem>>>,
     all_cancelled: AtomicBool,
     cancelled: Mutex<HashSet<T>>,
@@ -27,8 +27,8 @@ pub(crate) struct StepHints<'g, T> {
 impl<T> Default for StepHints<'_, T> {
     fn default() -> Self {
         StepHints {
-            priority: OnceLock::new(),
-            affinity: OnceLock::new(),
+            priority: UntilTheEnd::new(OnceLock::new()),
+            affinity: UntilTheEnd::new(OnceLock::new()),
             makes: Mutex::new(Vec::new()),
             all_cancelled: AtomicBool::new(false),
             cancelled: Mutex::new(HashSet::new()),
@@ -55,11 +55,15 @@ impl<T: ItemKey> StepHints<'_, T> {
 }
 
 impl<T> Owned for StepHints<'_, T> {
-    fn empty(&mut self) {
-        self.priority = OnceLock::new();
-        self.affinity = OnceLock::new();
-        std::mem::take(&mut *lock(&self.makes));
-        std::mem::take(&mut *lock(&self.cancelled));
+    unsafe fn empty(&self) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.priority.replace(OnceLock::new()) };
+        // SAFETY: as above.
+        unsafe { self.affinity.replace(OnceLock::new()) };
+        // No code of the program runs under the locks.
+        let makes = std::mem::take(&mut *lock(&self.makes));
+        let cancelled = std::mem::take(&mut *lock(&self.cancelled));
+        drop((makes, cancelled));
     }
 }
 

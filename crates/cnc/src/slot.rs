@@ -332,24 +332,25 @@ impl<R> WokenSteps<R> {
 }
 
 impl<R> WokenSteps<R> {
-    /// Hands all of them to `see`, when the graph ends. Their places are not used again; the blocks
-    /// of the places are freed with the graph.
-    pub(crate) fn for_each(&mut self, mut see: impl FnMut(R)) {
-        while self.next != 0 {
-            let place = place_at::<R>(self.next);
-            // SAFETY: as in `pop`.
-            let ready = unsafe {
-                self.next = (*place).next;
-                (*place).ready.assume_init_read()
-            };
-            see(ready);
+    /// Drops the next one, if there is one. If its destructor panics, it is out nevertheless.
+    pub(crate) fn drop_next(&mut self) {
+        if self.next == 0 {
+            return;
+        }
+        let place = place_at::<R>(self.next);
+        // SAFETY: as in `pop`. The place is not used again; its block is freed with the graph.
+        unsafe {
+            self.next = (*place).next;
+            (*place).ready.assume_init_drop();
         }
     }
 }
 
 impl<R> Drop for WokenSteps<R> {
     fn drop(&mut self) {
-        self.for_each(drop);
+        while self.next != 0 {
+            self.drop_next();
+        }
     }
 }
 
@@ -447,10 +448,13 @@ impl<V, R> ItemSlot<V, R> {
     }
 
     /// Drops the value, if there is one with a destructor, when the graph ends.
-    pub(crate) fn empty(&mut self) {
+    ///
+    /// # Safety
+    /// No step runs, and no reference to the value is used any more.
+    pub(crate) unsafe fn empty(&self) {
         if std::mem::needs_drop::<V>() && self.state.has_value() {
             self.state.word.fetch_or(GONE, Ordering::Relaxed);
-            // SAFETY: the slot is borrowed mutably, and the value is marked as gone.
+            // SAFETY: as promised by the caller, and the value is marked as gone.
             unsafe { self.drop_value() };
         }
     }

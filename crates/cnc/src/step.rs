@@ -100,6 +100,7 @@ pub struct StepContext<'g> {
     declared: RefCell<Vec<DeclaredItem>>,
     ready: ReadySteps<'g>,
     outlet: Option<Arc<dyn Outlet<'g> + 'g>>,
+    /// Why a step may not just run.
     attention: &'g Attention,
     waiters: WaiterPool<'g, ReadyStep<'g>>,
     pub(crate) frames: FramePool,

@@ -179,14 +179,20 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
     }
 
     /// Drops all keys and values.
-    pub(crate) fn empty(&mut self) {
+    ///
+    /// # Safety
+    /// As for [`ItemSlot::empty`].
+    pub(crate) unsafe fn empty(&self) {
         match self {
             Storage::Dense(_, slots) if std::mem::needs_drop::<V>() => {
-                slots.iter_mut().for_each(ItemSlot::empty);
+                // SAFETY: as promised by the caller.
+                slots.iter().for_each(|slot| unsafe { slot.empty() });
             }
-            Storage::Paged(_, pages) if std::mem::needs_drop::<V>() => pages.empty(),
+            // SAFETY: as above.
+            Storage::Paged(_, pages) if std::mem::needs_drop::<V>() => unsafe { pages.empty() },
             Storage::Dense(..) | Storage::Paged(..) => {}
-            Storage::ItemTable(table) => table.empty(),
+            // SAFETY: as above.
+            Storage::ItemTable(table) => unsafe { table.empty() },
         }
     }
 }
@@ -272,7 +278,7 @@ impl<V, R> Pages<V, R> {
         }
     }
 
-    /// The slot at a place whose item is kept.
+    /// The slot at a place, if its item is kept.
     #[inline]
     fn kept(&self, place: usize) -> Option<&ItemSlot<V, R>> {
         let entry = self.directory.get(place / PAGE)?;
@@ -341,10 +347,14 @@ impl<V, R> Pages<V, R> {
         }
     }
 
-    fn empty(&mut self) {
-        for &page in &lock(&self.pool).all {
-            // SAFETY: the storage is borrowed mutably, so no user is left.
-            unsafe { &mut *page }.slots.iter_mut().for_each(ItemSlot::empty);
+    /// # Safety
+    /// As for [`ItemSlot::empty`].
+    unsafe fn empty(&self) {
+        let pages = lock(&self.pool).all.clone();
+        for page in pages {
+            // SAFETY: each page in the list is a box that the storage owns; and as promised by the
+            // caller.
+            unsafe { &*page }.slots.iter().for_each(|slot| unsafe { slot.empty() });
         }
     }
 }
@@ -454,13 +464,17 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     }
 
     /// Drops all keys and values.
-    fn empty(&mut self) {
+    ///
+    /// # Safety
+    /// As for [`ItemSlot::empty`].
+    unsafe fn empty(&self) {
         for shard in &self.shards {
             // The tables name keys that are dropped below, so no destructor may find them.
             shard.current.store(ptr::null_mut(), Ordering::Relaxed);
-            let mut blocks = std::mem::take(&mut lock(&shard.growing).blocks);
+            let blocks = std::mem::take(&mut lock(&shard.growing).blocks);
             let mut panics = FirstPanic::default();
-            let empty = || blocks.iter_mut().flatten().for_each(|item| item.slot.empty());
+            // SAFETY: as promised by the caller.
+            let empty = || blocks.iter().flatten().for_each(|item| unsafe { item.slot.empty() });
             if std::mem::needs_drop::<V>() && !panics.run(empty) {
                 // The next call drops the other values.
                 lock(&shard.growing).blocks = blocks;

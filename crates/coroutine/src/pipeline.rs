@@ -63,6 +63,7 @@
 //! | for | there is |
 //! |---|---|
 //! | where items come from | [`from_iter`], [`from_chunks`], [`from_fn`], [`naturals`], [`repeat`] |
+//! | numbers as text | [`decimal`] |
 //! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`rewrite`] |
 //! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`substitute`] |
 //! | a stage written as a coroutine | [`transducer`] with its [`Io`] |
@@ -169,6 +170,7 @@ mod choose;
 mod consume;
 pub mod csv;
 mod cycle;
+mod decimal;
 mod failure;
 mod finally;
 mod flow;
@@ -199,6 +201,7 @@ pub use chain::{AfterGenerator, AfterTransducer, Chain};
 pub use choose::{Choose, LastOf, end_of, first, last, prefix, start_of, suffix};
 pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
 pub use cycle::{Cycle, cycle};
+pub use decimal::{Decimal, decimal};
 pub use failure::{
     NamedStage, StageFailure, StreamPlace, TryFold, TryFromFn, TryLift121, try_fold, try_from_fn, try_lift121,
 };

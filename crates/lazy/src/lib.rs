@@ -52,8 +52,8 @@ mod value;
 pub use failed::NoValue;
 pub use list::{Cons, LazyList, ListIter};
 pub use region::{
-    Grey, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry, ThunkWord, TwoCas,
-    Unsynchronised,
+    ClaimAtYield, Grey, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry, ThunkWord,
+    TwoCas, Unsynchronised,
 };
 #[doc(hidden)]
 pub use ring::SparkRing;

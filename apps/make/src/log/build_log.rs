@@ -48,6 +48,9 @@ pub struct BuildLog {
     strangers: HashMap<Vec<u8>, Entry>,
     lines: usize,
     path: PathBuf,
+    /// How many bytes of the file are of use, if it has more. The rest is cut off before the first
+    /// line is appended, because an unfinished line would swallow it.
+    useful: Option<u64>,
     file: Option<File>,
     line: Vec<u8>,
 }
@@ -98,7 +101,7 @@ fn entry(line: &[u8]) -> Option<(&[u8], Entry)> {
 
 impl BuildLog {
     /// Reads the log at `path`, if there is one. Returns it with a warning for the user, if the
-    /// file was of no use.
+    /// file is of no use. The file stays as it is until [`open`](Self::open).
     ///
     /// # Errors
     /// If a file is there and cannot be read.
@@ -109,6 +112,7 @@ impl BuildLog {
             strangers: HashMap::new(),
             lines: 0,
             path,
+            useful: None,
             file: None,
             line: Vec::new(),
         };
@@ -119,21 +123,17 @@ impl BuildLog {
         };
         let read = read(&text);
         let Some(version) = read.version else {
-            let warning = (!text.is_empty()).then(|| {
-                std::fs::remove_file(&log.path).ok();
-                format!("the build log {} has no version that is known; it is begun anew", log.path.display())
-            });
-            return Ok((log, warning));
+            log.useful = Some(0);
+            let path = log.path.display();
+            let warning = format!("the build log {path} has no version that is known, and is not used");
+            return Ok((log, (!text.is_empty()).then_some(warning)));
         };
         log.version = version;
         log.lines = read.lines.len();
         for (output, entry) in &read.lines {
             log.set(graph, output, *entry);
         }
-        // An unfinished line would swallow the next one.
-        if read.whole < text.len() {
-            File::options().write(true).open(&log.path)?.set_len(read.whole as u64)?;
-        }
+        log.useful = (read.whole < text.len()).then_some(read.whole as u64);
         Ok((log, None))
     }
 
@@ -162,6 +162,11 @@ impl BuildLog {
         }
     }
 
+    /// Whether there is a file. A log without one is empty.
+    pub fn is_there(&self) -> bool {
+        self.path.exists()
+    }
+
     /// What the log says of an output.
     pub fn entry(&self, output: NodeId) -> Option<Entry> {
         self.entries.get(output.index()).copied().flatten()
@@ -179,8 +184,8 @@ impl BuildLog {
         hash::of_command(self.version, command)
     }
 
-    /// Opens the file for [`record`](Self::record). A log with too many lines of the past is
-    /// written anew first.
+    /// Opens the file for [`record`](Self::record). What is of no use in it is cut off, and a log
+    /// with too many lines of the past is written anew.
     ///
     /// # Errors
     /// Those of the file.
@@ -190,6 +195,9 @@ impl BuildLog {
             self.recompact(graph)?;
         }
         let mut file = File::options().append(true).create(true).open(&self.path)?;
+        if let Some(useful) = self.useful.take() {
+            file.set_len(useful)?;
+        }
         if file.metadata()?.len() == 0 {
             writeln!(file, "# ninja log v{}", self.version)?;
         }
@@ -229,22 +237,30 @@ impl BuildLog {
         for (path, entry) in &self.strangers {
             write_line(&mut text, path, entry)?;
         }
-        replace(&self.path, &text)?;
-        self.file = None;
+        self.replace(&text)
+    }
+
+    fn replace(&mut self, text: &[u8]) -> io::Result<()> {
+        replace(&self.path, text)?;
+        (self.file, self.useful) = (None, None);
         Ok(())
     }
 
-    /// Sets the recorded times of outputs to those that `mtime` gives, and writes the file anew.
+    /// Sets the recorded times of outputs to those that `mtime` gives for their paths, and writes
+    /// the file anew. Every output stays in it.
     ///
     /// # Errors
     /// Those of the files.
-    pub fn restat(&mut self, graph: &Graph, mtime: impl Fn(NodeId) -> Option<i64>) -> io::Result<()> {
-        for (index, entry) in self.entries.iter_mut().enumerate() {
-            if let (Some(entry), Some(mtime)) = (entry, mtime(NodeId::at(index))) {
-                entry.mtime = mtime;
-            }
+    pub fn restat(&mut self, graph: &Graph, mtime: impl Fn(&[u8]) -> Option<i64>) -> io::Result<()> {
+        let mut text = format!("# ninja log v{}\n", self.version).into_bytes();
+        let known = self.entries.iter_mut().enumerate();
+        let known = known.filter_map(|(index, entry)| Some((graph.path(NodeId::at(index)), entry.as_mut()?)));
+        let strangers = self.strangers.iter_mut().map(|(path, entry)| (&path[..], entry));
+        for (path, entry) in known.chain(strangers) {
+            entry.mtime = mtime(path).unwrap_or(entry.mtime);
+            write_line(&mut text, path, entry)?;
         }
-        self.recompact(graph)
+        self.replace(&text)
     }
 }
 

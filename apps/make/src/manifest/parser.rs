@@ -1,6 +1,6 @@
 //! The statements of a manifest.
 
-use super::{Lexer, Load, Misread, Token, Word};
+use super::{LIKE_NINJA, Lexer, Load, Misread, Token, Word};
 use crate::canonical::canonicalize;
 use crate::evaluate::Paths;
 use crate::graph::{EdgeId, Files, Graph, Name, NodeId, PHONY, Piece, Pool, PoolId, Rule, ScopeId, names};
@@ -8,8 +8,11 @@ use crate::graph::{EdgeId, Files, Graph, Name, NodeId, PHONY, Piece, Pool, PoolI
 /// How deep files may include one another. A file that includes itself is told by this.
 const NESTED_MAX: usize = 200;
 
-/// The version of ninja that has this language. A manifest may ask for this one or an older one.
-pub(crate) const VERSION: (u32, u32) = (1, 12);
+/// The first two numbers of a version.
+fn version(text: &str) -> (u32, u32) {
+    let mut parts = text.split('.').map(|part| part.trim().parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
 
 /// Reads `text` and what it includes into `graph`.
 pub(super) fn parse(graph: &mut Graph, file: &[u8], text: &[u8], load: &mut Load<'_>) -> Result<(), Misread> {
@@ -109,13 +112,10 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
 
     fn check_version(&self) -> Result<(), Misread> {
         let text = String::from_utf8_lossy(&self.scratch);
-        let mut parts = text.split('.').map(|part| part.trim().parse::<u32>().unwrap_or(0));
-        let wanted = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-        if wanted <= VERSION {
+        if version(&text) <= version(LIKE_NINJA) {
             return Ok(());
         }
-        let (major, minor) = VERSION;
-        Err(self.lexer.error(format!("the manifest needs ninja {text}, and this is like {major}.{minor}")))
+        Err(self.lexer.error(format!("the manifest needs ninja {text}, and this is like {LIKE_NINJA}")))
     }
 
     fn pool(&mut self) -> Result<(), Misread> {
@@ -402,7 +402,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
                 let path = self.graph.path_text(file);
                 return Err(place.error(format!("dyndep '{path}' is not an input")));
             }
-            self.graph.edges[edge.index()].dyndep = Some(file);
+            self.graph.set_dyndep(edge, file);
         }
         Ok(())
     }

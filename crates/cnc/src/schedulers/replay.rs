@@ -61,13 +61,13 @@ impl Replay {
 
 /// The steps that are ready, by the order in which they became so, and by their lines.
 #[derive(Default)]
-struct ReadySteps<'g> {
+struct StepsByLine<'g> {
     made: u64,
     steps: BTreeMap<u64, ReadyStep<'g>>,
     lines: HashMap<String, VecDeque<u64>>,
 }
 
-impl<'g> ReadySteps<'g> {
+impl<'g> StepsByLine<'g> {
     fn add(&mut self, ready: ReadyStep<'g>) {
         self.made += 1;
         self.lines.entry(line(ready.step(), &ready.tag())).or_default().push_back(self.made);
@@ -89,7 +89,7 @@ impl<'g> ReadySteps<'g> {
 impl Scheduler for Replay {
     fn run<'g>(&self, job: &GraphJob<'g>) {
         let mut worker = job.worker();
-        let mut steps = ReadySteps::default();
+        let mut steps = StepsByLine::default();
         job.start().into_iter().for_each(|ready| steps.add(ready));
         for line in &self.order.0 {
             if let Some(ready) = steps.take(line) {

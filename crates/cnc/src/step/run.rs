@@ -24,7 +24,7 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// Runs an instance to its end or until it waits.
+    /// Runs an instance to its end or until it waits. `flags` are those with which it begins.
     #[inline(always)]
     pub(super) fn run_to_end(&self, ready: ReadyStep<'g>, flags: u16) {
         let mut next = ready.into_parts();

@@ -16,6 +16,7 @@
 use super::branch::{BranchSide, Gate};
 use super::failure::StageFailure;
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
+use super::list::ListStore;
 use super::role::{GatherItems, Generator, Join, Keep, Transducer};
 use super::stage::{Generate, JoinStep, Merge, Sink, Transduce, Upcoming};
 use std::cmp::Ordering;
@@ -132,7 +133,8 @@ impl<A: Clone + 'static, F: FnMut(&A, &A) -> A> Merge<A> for ZipWith<F> {
 /// The stage of [`zip_lists`].
 #[derive(Debug, Clone)]
 pub struct ZipLists<E> {
-    list: Vec<E>,
+    /// For a sink that keeps nothing.
+    spare: ListStore<E>,
 }
 
 /// Each list of the left stream with the next list of the right stream after it. It is finished
@@ -153,10 +155,11 @@ pub struct ZipLists<E> {
 /// assert_eq!(numbered.collect(), b"1: warp\n2: \n3: weft\n");
 /// ```
 pub fn zip_lists<E: Clone + 'static>() -> Join<[E], ZipLists<E>> {
-    Join::new(ZipLists { list: Vec::new() })
+    Join::new(ZipLists { spare: ListStore::default() })
 }
 
 impl<E: Clone + 'static> Merge<[E]> for ZipLists<E> {
+    #[inline]
     fn step<S: Sink<[E]>>(
         &mut self,
         left: Upcoming<'_, [E]>,
@@ -165,10 +168,8 @@ impl<E: Clone + 'static> Merge<[E]> for ZipLists<E> {
     ) -> JoinStep {
         match (left, right) {
             (Upcoming::Item(left), Upcoming::Item(right)) => {
-                self.list.clear();
-                self.list.extend_from_slice(left);
-                self.list.extend_from_slice(right);
-                JoinStep::put(out.put(&self.list), true, true)
+                let flow = out.put_made(&mut self.spare, |store| store.keep_parts([left, right]));
+                JoinStep::put(flow, true, true)
             }
             (Upcoming::Ended, _) | (_, Upcoming::Ended) => JoinStep::Finished,
             (Upcoming::Unknown, _) => JoinStep::WantsLeft,
@@ -355,7 +356,7 @@ where
 
 /// Pumps a generator into the queue of its side. Breaks if the generator has failed: then the join
 /// gets what came before, and does not learn of an end.
-fn pump<A: Item + ?Sized, C: Store<A>>(generator: &mut impl Generate<A>, queue: &mut Untaken<C>) -> Flow {
+fn pump<A: Item + ?Sized>(generator: &mut impl Generate<A>, queue: &mut Untaken<A::Store>) -> Flow {
     if generator.failure().is_some() {
         return FINISHED;
     }
@@ -373,12 +374,11 @@ struct TakesRight<'a, G, J, C, S> {
     out: &'a mut S,
 }
 
-impl<A, G, J, C, S> Sink<A> for TakesRight<'_, G, J, C, S>
+impl<A, G, J, S> Sink<A> for TakesRight<'_, G, J, A::Store, S>
 where
     A: Item + ?Sized,
     G: Generate<A>,
     J: Merge<A>,
-    C: Store<A>,
     S: Sink<A>,
 {
     #[inline]
@@ -403,13 +403,12 @@ where
     }
 }
 
-impl<A, G, H, J, C> Generate<A> for JoinGenerators<G, H, J, C>
+impl<A, G, H, J> Generate<A> for JoinGenerators<G, H, J, A::Store>
 where
     A: Item + ?Sized,
     G: Generate<A>,
     H: Generate<A>,
     J: Merge<A>,
-    C: Store<A>,
 {
     fn pump<S: Sink<A>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
         let Self { left, right, meeting, joined } = self;
@@ -480,10 +479,10 @@ where
 
 /// Calls `put`, and keeps what the transducer yields in the queue of its side. If the transducer
 /// has failed, then the join does not learn of an end.
-fn drive<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>, C: Store<B>>(
+fn drive<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>>(
     side: &mut BranchSide<T>,
-    queue: &mut Untaken<C>,
-    put: impl FnOnce(&mut T, &mut Gate<'_, Keep<'_, C>>) -> Flow,
+    queue: &mut Untaken<B::Store>,
+    put: impl FnOnce(&mut T, &mut Gate<'_, Keep<'_, B::Store>>) -> Flow,
 ) {
     // A store is never closed, so it breaks only if the transducer has failed.
     let flow = side.drive::<A, B, _>(&mut Gate::new(&mut Keep(&mut queue.items)), put);
@@ -510,35 +509,34 @@ impl<T, U, J, C> JoinTransduced<T, U, J, C> {
     }
 }
 
-impl<A, B, T, U, J, C> Transduce<A, B> for JoinTransduced<T, U, J, C>
+impl<A, B, T, U, J> Transduce<A, B> for JoinTransduced<T, U, J, B::Store>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
     T: Transduce<A, B>,
     U: Transduce<A, B>,
     J: Merge<B>,
-    C: Store<B>,
 {
     const CHUNKS: bool = true;
 
     fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
         let Self { left, right, meeting } = self;
-        drive::<A, B, _, _>(left, &mut meeting.left, |stage, queue| stage.put(item, queue));
-        drive::<A, B, _, _>(right, &mut meeting.right, |stage, queue| stage.put(item, queue));
+        drive::<A, B, _>(left, &mut meeting.left, |stage, queue| stage.put(item, queue));
+        drive::<A, B, _>(right, &mut meeting.right, |stage, queue| stage.put(item, queue));
         self.run::<A, B>(out)
     }
 
     fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         let Self { left, right, meeting } = self;
-        drive::<A, B, _, _>(left, &mut meeting.left, |stage, queue| stage.put_chunk(chunk, queue));
-        drive::<A, B, _, _>(right, &mut meeting.right, |stage, queue| stage.put_chunk(chunk, queue));
+        drive::<A, B, _>(left, &mut meeting.left, |stage, queue| stage.put_chunk(chunk, queue));
+        drive::<A, B, _>(right, &mut meeting.right, |stage, queue| stage.put_chunk(chunk, queue));
         self.run::<A, B>(out)
     }
 
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
         let Self { left, right, meeting } = self;
-        drive::<A, B, _, _>(left, &mut meeting.left, |stage, queue| stage.end(queue));
-        drive::<A, B, _, _>(right, &mut meeting.right, |stage, queue| stage.end(queue));
+        drive::<A, B, _>(left, &mut meeting.left, |stage, queue| stage.end(queue));
+        drive::<A, B, _>(right, &mut meeting.right, |stage, queue| stage.end(queue));
         meeting.left.ended = left.stage.failure().is_none();
         meeting.right.ended = right.stage.failure().is_none();
         self.run::<A, B>(out)?;
@@ -586,7 +584,7 @@ where
 
 impl<G, J, C> JoinWith<G, J, C> {
     /// Runs the join until it wants an item of the stream.
-    fn run<A: Item + ?Sized>(&mut self, out: &mut impl Sink<A>) -> Flow
+    fn run<A: Item<Store = C> + ?Sized>(&mut self, out: &mut impl Sink<A>) -> Flow
     where
         G: Generate<A>,
         J: Merge<A>,
@@ -599,12 +597,11 @@ impl<G, J, C> JoinWith<G, J, C> {
     }
 }
 
-impl<A, G, J, C> Transduce<A, A> for JoinWith<G, J, C>
+impl<A, G, J> Transduce<A, A> for JoinWith<G, J, A::Store>
 where
     A: Item + ?Sized,
     G: Generate<A>,
     J: Merge<A>,
-    C: Store<A>,
 {
     const CHUNKS: bool = true;
 
