@@ -53,8 +53,8 @@ unsafe fn empty_frame<T, Fut>(frame: *mut StepFrame<T, Fut>) {
         }
     }
 
-    // SAFETY: as promised by the caller. The pointer is to the tag alone, and the reference below to
-    // the future alone.
+    // SAFETY: as promised by the caller. The pointer is to the tag alone, and the reference below
+    // to the future alone.
     let _after_the_future = Tag(unsafe { &raw mut (*frame).tag });
     // SAFETY: as above, and the future is dropped here only.
     unsafe { ManuallyDrop::drop(&mut (*frame).future) };
@@ -202,8 +202,8 @@ where
     let frame: *mut StepFrame<T, Fut> = ptr::with_exposed_provenance_mut(ready.word as usize);
     step.enter(Phase::Once);
     step.become_this(&ready);
-    // SAFETY: the frame never moves until it is dropped; the instance owns it, so no other worker has
-    // it. The tag beside the future is only read meanwhile.
+    // SAFETY: the frame never moves until it is dropped; the instance owns it, so no other worker
+    // has it. The tag beside the future is only read meanwhile.
     let future = unsafe { Pin::new_unchecked(&mut *(*frame).future) };
     let entered = PollGuard::enter(step);
     let end = panic::catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(Waker::noop()))));

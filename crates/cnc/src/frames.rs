@@ -67,8 +67,8 @@ impl FramePool {
         if first.is_null() {
             return new_memory(layout).cast();
         }
-        // SAFETY: a free frame begins with the address of the next one, by `give`. This worker alone
-        // has the list.
+        // SAFETY: a free frame begins with the address of the next one, by `give`. This worker
+        // alone has the list.
         self.free[number].set(unsafe { first.cast::<*mut u8>().read() });
         first.cast()
     }
