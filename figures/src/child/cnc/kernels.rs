@@ -167,21 +167,21 @@ fn integral(option: &StockOption) -> f64 {
 
 /// The rows of queens that are placed: the columns and both diagonals that are taken, as bits.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Board {
+pub(crate) struct Placed {
     columns: u32,
     left: u32,
     right: u32,
 }
 
-impl Board {
+impl Placed {
     /// The columns of the next row that are free on a board of this size.
     pub(crate) fn free(self, size: u32) -> u32 {
         !(self.columns | self.left | self.right) & ((1 << size) - 1)
     }
 
     /// The board with a queen in a column of the next row, given as a bit.
-    pub(crate) fn with(self, queen: u32) -> Board {
-        Board {
+    pub(crate) fn with(self, queen: u32) -> Placed {
+        Placed {
             columns: self.columns | queen,
             left: (self.left | queen) << 1,
             right: (self.right | queen) >> 1,
@@ -190,7 +190,7 @@ impl Board {
 }
 
 /// The ways to place a queen in each row that is left.
-pub(crate) fn queens(board: Board, size: u32) -> u64 {
+pub(crate) fn queens(board: Placed, size: u32) -> u64 {
     if board.columns.count_ones() == size {
         return 1;
     }
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn known_numbers_of_queens_and_primes() {
-        assert_eq!([6, 8, 10].map(|size| queens(Board::default(), size)), [4, 92, 724]);
+        assert_eq!([6, 8, 10].map(|size| queens(Placed::default(), size)), [4, 92, 724]);
         assert_eq!((3..1000).step_by(2).filter(|&n| is_prime(n)).count() + 1, 168);
     }
 

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use selvedge_cnc::{Items, graph};
 
 use super::super::fault;
-use super::kernels::{self, Board};
+use super::kernels::{self, Placed};
 use super::{Engine, timed, timed_loop};
 
 /// The options of one step of `blackscholes`.
@@ -65,19 +65,19 @@ pub(super) fn blackscholes(engine: &Engine, n: u64) {
     print_answer(kernels::prices_check(&options, prices.iter().flatten().copied()));
 }
 
-/// The rows whose queens are placed by steps of their own.
+/// The first rows: steps of their own place the queens of these.
 const ROWS: u32 = 3;
 
 pub(super) fn queens(engine: &Engine, size: u32) {
     let answer = match engine {
-        Engine::Loop => timed_loop(1, || kernels::queens(Board::default(), std::hint::black_box(size))),
-        Engine::Rayon(pool) => timed_loop(1, || pool.install(|| rayon_queens(Board::default(), size, ROWS))),
+        Engine::Loop => timed_loop(1, || kernels::queens(Placed::default(), std::hint::black_box(size))),
+        Engine::Rayon(pool) => timed_loop(1, || pool.install(|| rayon_queens(Placed::default(), size, ROWS))),
         Engine::Graph(scheduler) => graph(|graph| {
             // A tag is the columns of the first rows, 5 bits each, and 0 in the others.
             let boards = graph.tags::<u32>("boards");
             let counts = graph.items::<u32, u64>("counts");
             graph.prescribe(boards, "place", move |tag, step| {
-                let mut board = Board::default();
+                let mut board = Placed::default();
                 let mut rows = 0;
                 for row in 0..ROWS {
                     let column = tag >> (5 * row) & 31;
@@ -100,10 +100,10 @@ pub(super) fn queens(engine: &Engine, size: u32) {
     print_answer(answer);
 }
 
-fn rayon_queens(board: Board, size: u32, rows: u32) -> u64 {
+fn rayon_queens(board: Placed, size: u32, rows: u32) -> u64 {
     if rows == 0 {
         return kernels::queens(board, size);
     }
-    let next: Vec<Board> = kernels::bits(board.free(size)).map(|queen| board.with(queen)).collect();
+    let next: Vec<Placed> = kernels::bits(board.free(size)).map(|queen| board.with(queen)).collect();
     next.into_par_iter().map(|board| rayon_queens(board, size, rows - 1)).sum()
 }
