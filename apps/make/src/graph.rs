@@ -98,6 +98,11 @@ pub mod names {
     pub fn is_of_rule(name: Name) -> bool {
         name.0 <= MSVC_DEPS_PREFIX.0
     }
+
+    /// The bit of a name that a rule may set; 0 for another name.
+    pub(crate) fn bit(name: Name) -> u16 {
+        if is_of_rule(name) { 1 << name.0 } else { 0 }
+    }
 }
 
 /// A piece of a value that is not evaluated yet.
@@ -116,6 +121,8 @@ pub struct Rule {
     pub name: Name,
     /// Its variables, in the order of the manifest; the last one of a name counts.
     pub variables: Vec<(Name, Vec<Piece>)>,
+    /// The bits of their names.
+    pub(crate) names: u16,
 }
 
 impl Rule {
@@ -210,6 +217,8 @@ pub struct Graph {
     pub(crate) edge_variables: Vec<(Name, Span)>,
     /// The scopes; the first is the manifest's.
     pub scopes: Vec<Scope>,
+    /// The bits of the names that some scope sets.
+    scope_names: u16,
     /// The rules; the first is `phony`.
     pub rules: Vec<Rule>,
     /// The pools; the first limits nothing, the second is `console`.
@@ -247,8 +256,9 @@ impl Graph {
             edges: Vec::new(),
             lists: Vec::new(),
             edge_variables: Vec::new(),
+            scope_names: 0,
             scopes: vec![Scope { rules: vec![(phony, PHONY)], ..Scope::default() }],
-            rules: vec![Rule { name: phony, variables: Vec::new() }],
+            rules: vec![Rule { name: phony, variables: Vec::new(), names: 0 }],
             pools: vec![pool(b"", 0), pool(b"console", 1)],
             defaults: Vec::new(),
             found: BTreeMap::new(),
@@ -346,6 +356,11 @@ impl Graph {
         self.files(edge, kind, kind)
     }
 
+    /// The output at this place of [`outputs`](Self::outputs). O(1).
+    pub(crate) fn output(&self, edge: EdgeId, place: usize) -> Option<NodeId> {
+        self.outputs(edge).nth(place)
+    }
+
     /// All outputs, those that a dyndep file named last.
     pub fn outputs(&self, edge: EdgeId) -> impl Iterator<Item = NodeId> + '_ {
         let found = self.found.get(&edge).map_or(&[][..], |found| &found.outputs);
@@ -401,7 +416,20 @@ impl Graph {
         self.scopes[scope.index()].variables.get(name.index()).copied().flatten()
     }
 
+    /// Whether a variable that a rule may set has no value for this edge, seen without a look at
+    /// scopes. Most edges have few of these variables.
+    pub(crate) fn is_unset(&self, edge: EdgeId, name: Name) -> bool {
+        let bit = names::bit(name);
+        let edge = self.edge(edge);
+        if bit == 0 || (self.rules[edge.rule.index()].names | self.scope_names) & bit != 0 {
+            return false;
+        }
+        let (start, end) = edge.variables.unwrap_or_default();
+        self.edge_variables[start as usize..end as usize].iter().all(|(of, _)| *of != name)
+    }
+
     pub(crate) fn set_variable(&mut self, scope: ScopeId, name: Name, value: Span) {
+        self.scope_names |= names::bit(name);
         let variables = &mut self.scopes[scope.index()].variables;
         if variables.len() <= name.index() {
             variables.resize(name.index() + 1, None);

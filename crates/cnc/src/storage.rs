@@ -139,14 +139,24 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
         }
     }
 
+    /// The slot of a key whose item is kept, in pages or in a table. This needs no count of users of
+    /// a page: see [`Pages`].
+    #[inline(never)]
+    pub(crate) fn kept_elsewhere(&self, key: &K) -> Option<&ItemSlot<V, R>> {
+        match self {
+            Storage::Dense(..) => None,
+            Storage::Paged(shape, pages) => pages.kept(key.place(&shape.lengths)?),
+            Storage::ItemTable(table) => table.look(key).filter(|slot| slot.state.is_kept()),
+        }
+    }
+
     /// The slot of a key, if its item is kept. This needs no count of users of a page: see
     /// [`Pages`].
     #[inline(always)]
     pub(crate) fn kept(&self, key: &K) -> Option<&ItemSlot<V, R>> {
         match self {
             Storage::Dense(..) => self.dense_slot(key).filter(|slot| slot.state.is_kept()),
-            Storage::ItemTable(table) => table.look(key).filter(|slot| slot.state.is_kept()),
-            Storage::Paged(shape, pages) => pages.kept(key.place(&shape.lengths)?),
+            _ => self.kept_elsewhere(key),
         }
     }
 

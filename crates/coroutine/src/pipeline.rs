@@ -65,7 +65,7 @@
 //! | where items come from | [`from_iter`], [`from_chunks`], [`from_fn`], [`naturals`], [`repeat`] |
 //! | numbers as text | [`decimal`] |
 //! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`rewrite`] |
-//! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`substitute`] |
+//! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`trim_end`], [`substitute`] |
 //! | a stage written as a coroutine | [`transducer`] with its [`Io`] |
 //! | where items go | [`collect`], [`fold`], [`count`], [`head`], [`each_chunk`] |
 //! | sections of a stream | [`satisfies`], [`line`](line()), [`whole_line`], [`substring`], [`everything`] |
@@ -212,9 +212,9 @@ pub use group::{GroupBy, group_by};
 pub use item::{Chunk, Flow, Item, Store};
 pub use join::{JoinGenerators, JoinTransduced, JoinWith, join_generators, join_transduced, join_with};
 pub use lift::{
-    Concatenate, Filter, Framed, Lift121, LiftStateful, LiftStateless, Rewrite, Suppress, TakeFirst,
+    Concatenate, Filter, Framed, Lift121, LiftStateful, LiftStateless, Rewrite, Suppress, TakeFirst, TrimEnd,
     Unchanged, append, concatenate, filter, id, lift_stateful, lift_stateless, lift121, prepend, rewrite,
-    suppress, take,
+    suppress, take, trim_end,
 };
 pub use list::{Cut, ListStore, Lists};
 pub use logic::{Negated, Zipped, between};

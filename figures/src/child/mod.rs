@@ -15,9 +15,11 @@ mod ours;
 mod pipes;
 mod requests;
 mod runtime;
+mod session;
 mod simulation;
 pub(crate) mod stamp;
 pub(crate) mod stm;
+pub(crate) mod streams;
 mod timers;
 mod tokio_peer;
 
@@ -56,6 +58,12 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         let steps = steps.parse().map_err(|_| format!("not a number: {steps}"))?;
         return make::compile(steps, output, imports).map_err(|error| format!("{output}: {error}"));
     }
+    // So have the pipelines.
+    if let [program, words @ ..] = words
+        && let Some(program) = program.strip_prefix("pipe-")
+    {
+        return streams::run(program, words);
+    }
     let numbers: Vec<u64> = words
         .iter()
         .skip(1)
@@ -67,6 +75,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("make-dry", &[runner, n]) => make::dry(runner, n),
         ("make-commands", &[runner, n]) => make::commands(runner, n, false),
         ("make-shell", &[runner, n]) => make::commands(runner, n, true),
+        ("make-session", &[modules, percent]) => session::session(modules, percent),
         ("make-modules", &[runner, modules, percent]) => make::speed_up(runner, modules, percent),
         ("memory", &[n]) => ours::memory(n),
         ("alive", &[n]) => ours::alive(n),

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::hash;
+use super::hash::of_command;
 use crate::graph::{Graph, NodeId};
 
 /// The version of a log that this program begins.
@@ -70,7 +70,9 @@ pub struct Text<'a> {
 pub fn read(text: &[u8]) -> Text<'_> {
     let mut read = Text { version: None, lines: Vec::new(), whole: 0 };
     let Some(first) = memchr::memchr(b'\n', text) else { return read };
-    let version = text[..first].strip_prefix(b"# ninja log v").and_then(number::<u32>);
+    let version =
+        text[..first].strip_prefix(b"# ninja log v").and_then(|version| str::from_utf8(version).ok());
+    let version = version.and_then(|version| version.parse().ok());
     read.version = version.filter(|version| VERSIONS.contains(version));
     read.whole = first + 1;
     if read.version.is_none() {
@@ -84,19 +86,47 @@ pub fn read(text: &[u8]) -> Text<'_> {
     read
 }
 
-fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
-    str::from_utf8(text).ok()?.parse().ok()
+/// The number at the beginning of a line, and what follows the tab behind it.
+fn number(line: &[u8]) -> Option<(u64, &[u8])> {
+    /// So many digits make no number beyond 64 bits.
+    const DIGITS_MAX: usize = 19;
+    let (mut value, mut digits) = (0_u64, 0);
+    let end = loop {
+        let byte = *line.get(digits)?;
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break byte;
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        digits += 1;
+    };
+    let is_number = end == b'\t' && (1..=DIGITS_MAX).contains(&digits);
+    is_number.then(|| (value, &line[digits + 1..]))
+}
+
+/// The hash at the end of a line, and what stands before the tab before it.
+fn hash(line: &[u8]) -> Option<(&[u8], u64)> {
+    let tab = memchr::memrchr(b'\t', line)?;
+    let digits = &line[tab + 1..];
+    let (mut value, mut strange) = (0_u64, 0);
+    for byte in digits {
+        // A letter has a bit that a digit has not, and its low bits count from 1.
+        let digit = (byte & 15) + 9 * (byte >> 6);
+        strange |= u8::from(!byte.is_ascii_hexdigit());
+        value = (value << 4) | u64::from(digit);
+    }
+    let is_hash = strange == 0 && (1..=16).contains(&digits.len());
+    is_hash.then_some((&line[..tab], value))
 }
 
 fn entry(line: &[u8]) -> Option<(&[u8], Entry)> {
-    let mut tabs = memchr::memchr_iter(b'\t', line);
-    let (a, b, c) = (tabs.next()?, tabs.next()?, tabs.next()?);
-    let d = tabs.next_back()?;
-    let (start, end) = (number(&line[..a])?, number(&line[a + 1..b])?);
-    let mtime = number(&line[b + 1..c])?;
-    let hash = u64::from_str_radix(str::from_utf8(&line[d + 1..]).ok()?, 16).ok()?;
-    let output = &line[c + 1..d];
-    (!output.is_empty()).then_some((output, Entry { start, end, mtime, hash }))
+    let (start, rest) = number(line)?;
+    let (end, rest) = number(rest)?;
+    let (mtime, rest) = number(rest)?;
+    let (output, hash) = hash(rest)?;
+    let (start, end) = (start.try_into().ok()?, end.try_into().ok()?);
+    let entry = Entry { start, end, mtime: mtime.try_into().ok()?, hash };
+    (!output.is_empty()).then_some((output, entry))
 }
 
 impl BuildLog {
@@ -181,7 +211,7 @@ impl BuildLog {
 
     /// The hash of a command in this log's version.
     pub fn hash(&self, command: &[u8]) -> u64 {
-        hash::of_command(self.version, command)
+        of_command(self.version, command)
     }
 
     /// Opens the file for [`record`](Self::record). What is of no use in it is cut off, and a log

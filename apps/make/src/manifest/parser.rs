@@ -1,7 +1,7 @@
 //! The statements of a manifest.
 
 use super::{LIKE_NINJA, Lexer, Load, Misread, Token, Word};
-use crate::canonical::canonicalize;
+use crate::canonical::{canonicalize, is_canonical};
 use crate::evaluate::Paths;
 use crate::graph::{EdgeId, Files, Graph, Name, NodeId, PHONY, Piece, Pool, PoolId, Rule, ScopeId, names};
 
@@ -155,7 +155,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         if self.graph.rule_here(self.scope, name).is_some() {
             return Err(self.lexer.error(format!("duplicate rule '{}'", String::from_utf8_lossy(text))));
         }
-        let mut rule = Rule { name, variables: Vec::new() };
+        let mut rule = Rule { name, variables: Vec::new(), names: 0 };
         while self.lexer.take(Token::Indent) {
             let key = self.lexer.name("variable name")?;
             let variable = self.intern(key);
@@ -165,6 +165,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
             self.assigned()?;
             let value = self.pieces();
             rule.variables.push((variable, value));
+            rule.names |= names::bit(variable);
         }
         let filled = |name| rule.variable(name).is_some_and(|value| !value.is_empty());
         if filled(names::RSPFILE) != filled(names::RSPFILE_CONTENT) {
@@ -307,6 +308,11 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
             for index in 0..self.ends[kind].len() {
                 let end = self.ends[kind][index];
                 match (&self.words[start..end], variables) {
+                    ([Word::Text(text)], _) if is_canonical(text) => {
+                        self.files[kind].push(self.graph.node(text));
+                        start = end;
+                        continue;
+                    }
                     ([Word::Text(text)], _) => {
                         self.scratch.clear();
                         self.scratch.extend_from_slice(text);

@@ -69,8 +69,10 @@ impl Project {
                     }
                 }
                 frame.opened = true;
-                for output in self.graph.outputs(edge).collect::<Vec<_>>() {
+                let mut place = 0;
+                while let Some(output) = self.graph.output(edge, place) {
                     self.mtime(output).map_err(|error| error.to_string())?;
+                    place += 1;
                 }
                 if !self.edges[edge.index()].deps_loaded {
                     frame.dirty |= !self.load_deps(edge)?;

@@ -47,7 +47,7 @@ impl<'g> StepContext<'g> {
     /// # Ok(())
     /// # }
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn get<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<&V> {
         if self.flags.get() & !CLAIMED == 0
             && let Some(slot) = items.0.storage.kept(&key)

@@ -415,6 +415,37 @@ pub fn append<E: Clone + 'static>(list: &[E]) -> Transducer<[E], [E], Framed<E>>
     Transducer::new(Framed { before: Vec::new(), after: list.to_vec(), spare: ListStore::default() })
 }
 
+/// The stage of [`trim_end`].
+#[derive(Debug, Clone)]
+pub struct TrimEnd<E> {
+    end: Vec<E>,
+}
+
+/// Yields each list without `end`, if the list ends so. The lists are not copied.
+///
+/// # Examples
+/// Lines of a text in which some lines end with `\r\n`:
+/// ```
+/// use selvedge::coroutine::pipeline::{from_chunks, group_by, line, trim_end};
+///
+/// let lines = from_chunks(["warp\r", "\nweft\n\r\n"]) >> group_by(line()) >> trim_end(b"\r");
+/// assert_eq!(lines.collect().iter().collect::<Vec<_>>(), [&b"warp"[..], b"weft", b""]);
+/// ```
+pub fn trim_end<E: Clone + PartialEq + 'static>(end: &[E]) -> Transducer<[E], [E], TrimEnd<E>> {
+    Transducer::new(TrimEnd { end: end.to_vec() })
+}
+
+impl<E: Clone + PartialEq + 'static> Transduce<[E], [E]> for TrimEnd<E> {
+    #[inline]
+    fn put<S: Sink<[E]>>(&mut self, item: &[E], out: &mut S) -> Flow {
+        out.put(item.strip_suffix(self.end.as_slice()).unwrap_or(item))
+    }
+
+    fn end<S: Sink<[E]>>(&mut self, _out: &mut S) -> Flow {
+        GO_ON
+    }
+}
+
 impl<E: Clone + 'static> Transduce<[E], [E]> for Framed<E> {
     #[inline]
     fn put<S: Sink<[E]>>(&mut self, item: &[E], out: &mut S) -> Flow {
