@@ -15,6 +15,7 @@ use crate::collections::{GetClaim, ItemCol, NO_TAG};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult, message};
 use crate::first_panic::FirstPanic;
+use crate::frames::free_memory;
 use crate::hints::StepHints;
 use crate::key::{ItemKey, is_word};
 use crate::primitives::{Mutex, Ordering, lock};
@@ -30,30 +31,29 @@ thread_local! {
 
 /// A suspended or running async step.
 struct StepFrame<T, Fut> {
-    /// Dropped by [`free_frame`].
+    /// Dropped by [`drop_frame`].
     future: ManuallyDrop<Fut>,
     /// Dropped after the future, because faults in the future's destructor name the tag.
     tag: T,
 }
 
-/// Frees a frame: the future, then the tag and the memory, also when the future's destructor
-/// panics. That destructor may put an item, and a fault of the put reads the frame's tag. So no
-/// reference to the whole frame exists meanwhile.
+/// Drops a frame in its place: the future, then the tag, also when the future's destructor panics.
+/// That destructor may put an item, and a fault of the put reads the frame's tag. So no reference
+/// to the whole frame exists meanwhile.
 ///
 /// # Safety
-/// The word is the address of a box with a `StepFrame<T, Fut>`, and is used no more.
-unsafe fn free_frame<T, Fut>(word: u64) {
-    struct TagAndMemory<T, Fut>(*mut StepFrame<T, Fut>);
+/// The frame is initialised, and is used no more.
+unsafe fn drop_frame<T, Fut>(frame: *mut StepFrame<T, Fut>) {
+    struct TagOf<T, Fut>(*mut StepFrame<T, Fut>);
 
-    impl<T, Fut> Drop for TagAndMemory<T, Fut> {
+    impl<T, Fut> Drop for TagOf<T, Fut> {
         fn drop(&mut self) {
-            // SAFETY: as promised by the caller of `free_frame`. The future was dropped before.
-            drop(unsafe { Box::from_raw(self.0) });
+            // SAFETY: as promised by the caller of `drop_frame`. The future was dropped before.
+            unsafe { ptr::drop_in_place(&raw mut (*self.0).tag) };
         }
     }
 
-    let frame: *mut StepFrame<T, Fut> = ptr::with_exposed_provenance_mut(word as usize);
-    let _after_the_future = TagAndMemory(frame);
+    let _after_the_future = TagOf(frame);
     // SAFETY: as promised by the caller. The reference is to the future alone, which is dropped
     // here only.
     unsafe { ManuallyDrop::drop(&mut (*frame).future) };
@@ -114,8 +114,10 @@ where
                 return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(message(&*panic))));
             }
         };
-        let frame = Box::new(StepFrame { future: ManuallyDrop::new(future), tag });
-        let word = Box::into_raw(frame).expose_provenance() as u64;
+        let frame = step.frames.take::<StepFrame<T, Fut>>();
+        // SAFETY: the memory is for such a frame, and has no other user.
+        unsafe { frame.write(StepFrame { future: ManuallyDrop::new(future), tag }) };
+        let word = frame.expose_provenance() as u64;
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
         unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
     }
@@ -139,6 +141,29 @@ where
     }
 
     about_tags!(with_frame_tag::<T, Fut, _>);
+}
+
+/// Drops a frame where there may be no worker, and frees its memory.
+///
+/// # Safety
+/// The word is the address of a `StepFrame<T, Fut>` in memory of a [`FramePool`], and is used no
+/// more.
+///
+/// [`FramePool`]: crate::frames::FramePool
+unsafe fn free_frame<T, Fut>(word: u64) {
+    /// Frees the memory also if a destructor panics.
+    struct Memory<T, Fut>(*mut StepFrame<T, Fut>);
+
+    impl<T, Fut> Drop for Memory<T, Fut> {
+        fn drop(&mut self) {
+            // SAFETY: as promised by the caller of `free_frame`, and the frame was dropped.
+            unsafe { free_memory(self.0) };
+        }
+    }
+
+    let memory = Memory::<T, Fut>(ptr::with_exposed_provenance_mut(word as usize));
+    // SAFETY: as promised by the caller.
+    unsafe { drop_frame(memory.0) };
 }
 
 /// Gives `see` the tag of a frame.
@@ -168,7 +193,7 @@ impl Drop for PollGuard {
 /// Runs an async step to its end, or to an item that it misses.
 ///
 /// # Safety
-/// The instance's word is the address of a box with a `StepFrame<T, Fut>`.
+/// The instance's word is the address of a `StepFrame<T, Fut>` in memory of a `FramePool`.
 unsafe fn poll<'g, T, Fut>(ready: ReadyStep<'g>, step: &StepContext<'g>) -> StepResult
 where
     T: ItemKey + 'g,
@@ -177,8 +202,8 @@ where
     let frame: *mut StepFrame<T, Fut> = ptr::with_exposed_provenance_mut(ready.word as usize);
     step.enter(Phase::Once);
     step.become_this(&ready);
-    // SAFETY: the frame is a box, which never moves; the instance owns it, so no other worker has
-    // it. The tag beside the future is only read meanwhile.
+    // SAFETY: the frame never moves until it is dropped; the instance owns it, so no other worker
+    // has it. The tag beside the future is only read meanwhile.
     let future = unsafe { Pin::new_unchecked(&mut *(*frame).future) };
     let entered = PollGuard::enter(step);
     let end = panic::catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(Waker::noop()))));
@@ -193,9 +218,12 @@ where
         Err(panic) => Err(step.fault(FaultCause::Panicked(message(&*panic)))),
     };
     // The future's destructors may return claims, which needs the worker. They may panic too.
-    let entry = ready.entry;
-    let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(ready)));
+    let (entry, _) = ready.into_parts();
+    // SAFETY: the instance owned the frame, and `into_parts` has left it to this function.
+    let dropped = panic::catch_unwind(AssertUnwindSafe(|| unsafe { drop_frame(frame) }));
     drop(entered);
+    // SAFETY: the frame came from a pool, and was dropped.
+    unsafe { step.frames.give(frame) };
     match dropped {
         Ok(()) => result,
         Err(panic) => Err(step.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)))),
@@ -323,6 +351,10 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
         let store = this.items.0;
         this.step.here(|step| {
             step.note(EdgeEnd::Gets(store.number));
+            if let Some(slot) = store.storage.kept(&this.key) {
+                // SAFETY: the item is kept.
+                return Poll::Ready(Ok(unsafe { slot.value() }));
+            }
             let found = match step.find(store, &this.key) {
                 Ok(found) => found,
                 Err(stop) => return Poll::Ready(Err(stop)),

@@ -33,6 +33,10 @@
 //! | [`prescribe_async`](Graph::prescribe_async) | goes on where it was | steps that get, compute, put, and get again |
 //! | [`prescribe_range`](Graph::prescribe_range) | as `prescribe`, for a part of its range | loops over many numbers |
 //!
+//! What a step costs is in the guide, `docs/guide/cnc.md`. In short: a step that does nothing takes
+//! some 155 instructions, one more put in an array 60 and two atomic exchanges, one more get some
+//! 35. A step that misses an item takes 350 more.
+//!
 //! # Examples
 //! A Mandelbrot set, a step for each pixel:
 //! ```
@@ -83,6 +87,7 @@ mod core;
 mod dot;
 mod error;
 mod first_panic;
+mod frames;
 mod graph;
 mod hints;
 mod key;

@@ -22,6 +22,7 @@ use crate::code::{ReadyStep, StepEntry};
 use crate::collections::{AnyItems, GetClaim, ItemStore};
 use crate::core::Core;
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
+use crate::frames::FramePool;
 use crate::key::ItemKey;
 use crate::ready::ReadySteps;
 use crate::record::WorkerRecord;
@@ -102,6 +103,7 @@ pub struct StepContext<'g> {
     /// Why a step may not just run.
     attention: &'g Attention,
     waiters: WaiterPool<'g, ReadyStep<'g>>,
+    pub(crate) frames: FramePool,
     /// The steps that were made ready here, and those that were run here.
     made: Cell<u64>,
     ran: Cell<u64>,
@@ -138,6 +140,7 @@ impl<'g> StepContext<'g> {
             outlet,
             attention: core.attention(),
             waiters: WaiterPool::new(core.waiters()),
+            frames: FramePool::new(),
             made: Cell::new(0),
             ran: Cell::new(0),
             suspended: Cell::new(0),

@@ -1,0 +1,108 @@
+//! The memory of async steps: [`FramePool`].
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::cell::Cell;
+use std::ptr;
+
+/// The sizes of frames are multiples of this.
+const UNIT: usize = 64;
+/// The alignment that every allocator gives without an effort.
+const ALIGN: usize = 16;
+/// The number of sizes that are kept. A larger frame goes to the allocator.
+const SIZES: usize = 16;
+
+/// Frames that a worker has freed and uses again, by their size. A frame costs no call of the
+/// allocator then.
+pub(crate) struct FramePool {
+    /// The first free frame of each size, or null. The first word of a free frame is the next one.
+    free: [Cell<*mut u8>; SIZES],
+}
+
+/// The memory that a frame of this type takes, and its place in [`FramePool`], if it has one.
+const fn memory_of<F>() -> (Layout, Option<usize>) {
+    let of_type = Layout::new::<F>();
+    let number = of_type.size().saturating_sub(1) / UNIT;
+    let (size, align, place) = if number < SIZES && of_type.align() <= ALIGN {
+        ((number + 1) * UNIT, ALIGN, Some(number))
+    } else {
+        // The allocator gives no memory of no bytes.
+        let size = if of_type.size() == 0 { 1 } else { of_type.size() };
+        (size, of_type.align(), None)
+    };
+    match Layout::from_size_align(size, align) {
+        Ok(layout) => (layout, place),
+        Err(_) => panic!("a frame is too large"),
+    }
+}
+
+fn new_memory(layout: Layout) -> *mut u8 {
+    // SAFETY: the layout is not empty, by `memory_of`.
+    let memory = unsafe { alloc(layout) };
+    if memory.is_null() {
+        handle_alloc_error(layout);
+    }
+    memory
+}
+
+/// Frees the memory of a frame where there is no worker.
+///
+/// # Safety
+/// The memory came from [`FramePool::take`] of some pool for the same type, and is used no more.
+pub(crate) unsafe fn free_memory<F>(memory: *mut F) {
+    // SAFETY: as promised by the caller: `take` has allocated it with this layout.
+    unsafe { dealloc(memory.cast(), const { memory_of::<F>() }.0) };
+}
+
+impl FramePool {
+    pub(crate) fn new() -> FramePool {
+        FramePool { free: [const { Cell::new(ptr::null_mut()) }; SIZES] }
+    }
+
+    /// Memory for an `F`.
+    #[inline]
+    pub(crate) fn take<F>(&self) -> *mut F {
+        let (layout, place) = const { memory_of::<F>() };
+        let Some(number) = place else { return new_memory(layout).cast() };
+        let first = self.free[number].get();
+        if first.is_null() {
+            return new_memory(layout).cast();
+        }
+        // SAFETY: a free frame begins with the address of the next one, by `give`. This worker
+        // alone has the list.
+        self.free[number].set(unsafe { first.cast::<*mut u8>().read() });
+        first.cast()
+    }
+
+    /// Keeps the memory of an `F`.
+    ///
+    /// # Safety
+    /// As for [`free_memory`].
+    #[inline]
+    pub(crate) unsafe fn give<F>(&self, memory: *mut F) {
+        let (_, Some(number)) = (const { memory_of::<F>() }) else {
+            // SAFETY: as promised by the caller.
+            return unsafe { free_memory(memory) };
+        };
+        let memory: *mut u8 = memory.cast();
+        // SAFETY: the memory is this pool's from now on, and at least a word large.
+        unsafe { memory.cast::<*mut u8>().write(self.free[number].get()) };
+        self.free[number].set(memory);
+    }
+}
+
+impl Drop for FramePool {
+    fn drop(&mut self) {
+        for (number, first) in self.free.iter().enumerate() {
+            let layout = Layout::from_size_align((number + 1) * UNIT, ALIGN);
+            let layout = layout.expect("it was the layout of a frame");
+            let mut memory = first.get();
+            while !memory.is_null() {
+                // SAFETY: as in `take`.
+                let next = unsafe { memory.cast::<*mut u8>().read() };
+                // SAFETY: a frame of this list was allocated with this layout, by `memory_of`.
+                unsafe { dealloc(memory, layout) };
+                memory = next;
+            }
+        }
+    }
+}
