@@ -139,8 +139,8 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
         }
     }
 
-    /// The slot of a key whose item is kept, in pages or in a table. This needs no count of users of
-    /// a page: see [`Pages`].
+    /// The slot of a key, if its item is kept, in pages or in a table. This needs no count of users
+    /// of a page: see [`Pages`].
     #[inline(never)]
     pub(crate) fn kept_elsewhere(&self, key: &K) -> Option<&ItemSlot<V, R>> {
         match self {
