@@ -5,6 +5,7 @@
 //! | [`dump`] | every thread: its name, what it waits for, since when, and which thread would wake it; threads that wait for one another in a circle; and every CPU |
 //! | [`counters`] | steps by the system call at their end, switches, wake-ups, steals; the lengths of the queues; the kernel's system calls by kind, with the time in the kernel; also as JSON, and for Prometheus |
 //! | [`timeline`] | each step of each CPU, for `chrome://tracing` and Perfetto |
+//! | [`graph_timeline_json`] | each step of a graph of `selvedge-cnc`, in the same format |
 //! | [`watchdog`] | names a thread that has run for long without a system call |
 //!
 //! All of it is off until the program calls [`on`], or [`from_environment`] finds the variable
@@ -69,6 +70,7 @@ mod counters;
 mod descriptors;
 mod dump;
 mod environment;
+mod graphs;
 mod helper;
 mod json;
 mod named;
@@ -79,6 +81,7 @@ mod timeline;
 pub use counters::{Counters, Counts, CpuCounters, counters};
 pub use dump::{CpuState, Doing, Dump, ThreadState, dump};
 pub use environment::{Misunderstood, Seeing, from_environment};
+pub use graphs::graph_timeline_json;
 pub use helper::{LongStep, on_signal, watchdog};
 pub use named::{Named, named};
 pub use timeline::{timeline, timeline_json, write_timeline};

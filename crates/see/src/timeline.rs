@@ -109,13 +109,16 @@ enum TraceLine {
     Span(u32, TimedSpan),
 }
 
+/// Nanoseconds as microseconds, without a loss.
+pub(crate) fn microseconds(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1000, ns % 1000)
+}
+
 fn write(cpu: u32, span: &TimedSpan, json: &mut json::Json) {
     json.string("ph", "X");
     json.number("tid", cpu);
-    // In microseconds, without a loss.
-    let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
-    json.number("ts", us(span.began.as_nanos()));
-    json.number("dur", us(span.ended.as_nanos().saturating_sub(span.began.as_nanos())));
+    json.number("ts", microseconds(span.began.as_nanos()));
+    json.number("dur", microseconds(span.ended.as_nanos().saturating_sub(span.began.as_nanos())));
     match &span.of {
         Of::Idle => {
             json.string("name", "idle");

@@ -4,8 +4,12 @@ use selvedge_cnc::schedulers::{Affine, MainThread, OneByOne, Scheduler, Stealing
 use selvedge_core::{NoEvents, round_robin};
 use selvedge_sched::{priority, work_stealing};
 
-/// The seeds that a test tries.
+/// The seeds that a test tries: `CNC_SEEDS`, or so many.
 const SEEDS: u64 = 40;
+
+fn seeds() -> u64 {
+    std::env::var("CNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS)
+}
 
 /// Each scheduler with 1, 2, 4 and 8 workers, and a random one with several seeds.
 pub(crate) fn each(mut see: impl FnMut(&str, &dyn Scheduler)) {
@@ -32,7 +36,7 @@ pub(crate) fn each(mut see: impl FnMut(&str, &dyn Scheduler)) {
             ThreadPerStep::under(move |main| work_stealing(workers, |_| Ok(NoEvents::new()), main).unwrap());
         see(&format!("a thread per step, work_stealing {workers}"), &stealing);
         see(&format!("priority {workers}"), &TaskPool::priority(workers));
-        for seed in 0..SEEDS / workers as u64 {
+        for seed in 0..seeds() / workers as u64 {
             see(&format!("fuzz {workers} {seed}"), &TaskPool::fuzz(workers, seed));
         }
     }
