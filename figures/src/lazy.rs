@@ -1,14 +1,20 @@
 //! The figures about lazy values. The programs: `figures/src/child/lazy.rs`.
 
-use crate::contender::{LIMIT, NS, OURS, inner, table};
+use crate::contender::{LIMIT, NS, OURS, WALL_NS, inner, outer_on, table};
 use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case};
-use crate::table::Table;
+use crate::peers::{GHC_LAZY, RUST_LAZY};
+use crate::table::{Row, Table};
 
 const FIRST_NS: Metric = Metric { key: "first_ns", unit: "ns", better: Better::Lower };
 const AGAIN_NS: Metric = Metric { key: "again_ns", unit: "ns", better: Better::Lower };
+const MS: Metric = Metric { key: "ms", unit: "ms", better: Better::Lower };
 const DUPLICATES: Metric = Metric { key: "duplicates", unit: "a force", better: Better::Lower };
+const LONGEST: Metric = Metric { key: "longest", unit: "thunks", better: Better::Lower };
+
+/// The entries of a quantum of `ClaimAtYield`.
+const QUANTUM: f64 = 1024.0;
 
 fn ours(system: &str, program: &str, numbers: &[u64]) -> Contender {
     inner(system, &format!("lazy-{program}"), numbers)
@@ -26,7 +32,17 @@ pub(crate) fn force(effort: Effort) -> Result<Table, String> {
             run(OURS, "force"),
             run("Rust, std LazyLock<Box<dyn FnOnce>>", "force-lazy-lock").times(aim),
             run("Rust, std OnceLock", "force-once-lock"),
+            outer_on(1, RUST_LAZY, "Rust, once_cell Lazy<Box<dyn FnOnce>>", "force", &[n])
+                .answers("sum", sum),
+        ];
+        all.extend(case(name, &contenders, metric, effort, LIMIT)?);
+    }
+    for (name, metric, aim) in
+        [("first force in a region", FIRST_NS, 1.0 / 0.15), ("force again in a region", AGAIN_NS, 1.0 / 1.1)]
+    {
+        let contenders = [
             run("selvedge, thunks of a region", "force-arena"),
+            run("Rust, std LazyLock<Box<dyn FnOnce>>", "force-lazy-lock").times(aim),
         ];
         all.extend(case(name, &contenders, metric, effort, LIMIT)?);
     }
@@ -38,6 +54,10 @@ pub(crate) fn force(effort: Effort) -> Result<Table, String> {
     ))
 }
 
+/// The contenders of the suite that are compared with the unsynchronised engine, in the order of
+/// each case.
+const UNSYNCHRONISED: &str = "selvedge, unsynchronised";
+
 /// `lazy-suite`.
 pub(crate) fn suite(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
@@ -45,47 +65,116 @@ pub(crate) fn suite(effort: Effort) -> Result<Table, String> {
     for (name, small, large, [of_small, of_large]) in [
         ("fibs", 1000, 1_000_000, [270_005_531, 440_160_765]),
         ("sieve", 20, 1000, [71, 7919]),
+        ("knapsack", 10, 200, [560, 8494]),
+        ("quicksort", 1000, 100_000, [5_658_812_082_931, 55_912_596_752_331_318]),
         ("tree", 6, 20, [64, 1 << 20]),
-        ("queens", 6, 9, [4, 352]),
+        ("queens", 6, 11, [4, 2680]),
+        ("exp3", 5, 12, [243, 531_441]),
+        ("tak", 2, 10, [3, 11]),
     ] {
         let (size, answer) = if effort.is_small() { (small, of_small) } else { (large, of_large) };
         let run =
             |system, engine| ours(system, &format!("{name}-{engine}"), &[size]).answers("answer", answer);
         let contenders = [
             run("selvedge, grey holes", "grey"),
-            run("selvedge, unsynchronised", "unsynchronised").times(1.0 / 1.08),
+            run(UNSYNCHRONISED, "unsynchronised").times(1.0 / 1.08),
             run("selvedge, lock-free", "lockfree"),
+            run("selvedge, claim at yield", "claim"),
             run("selvedge, one exchange", "onecas"),
             run("selvedge, two exchanges", "twocas"),
+            run("Rust, Arc<LazyLock<Box<dyn FnOnce>>>", "lazylock").times(4.0),
+            outer_on(1, GHC_LAZY, "GHC -O2 -N1", name, &[size]).answers("answer", answer).times(1.0 / 1.2),
         ];
-        all.extend(case(name, &contenders, NS, effort, LIMIT)?);
+        all.extend(case(name, &contenders, MS, effort, LIMIT)?);
     }
-    let mut table = table(
-        "lazy-suite",
-        "CPU time of one evaluated thunk of a lazy program on one thread, under each engine",
-        machine,
-        all,
-    );
+    let means = means(&all);
+    let mut table =
+        table("lazy-suite", "CPU time of lazy programs on one thread, under each engine", machine, all);
     table.notes.push(
         "after [HMP05 §6, Figures 4 to 6], in which two exchanges cost 54 %, and the lock-free entry 6 %"
             .into(),
     );
+    table.notes.extend(means);
     Ok(table)
+}
+
+/// The geometric mean of each system's times, as a part of those of the unsynchronised engine.
+fn means(rows: &[Row]) -> Option<String> {
+    let mut means: Vec<(&str, f64, u32)> = Vec::new();
+    for row in rows {
+        let base = rows.iter().find(|base| base.case == row.case && base.system == UNSYNCHRONISED)?;
+        let (Ok(value), Ok(base)) = (&row.value, &base.value) else { continue };
+        let logarithm = (value / base).ln();
+        match means.iter_mut().find(|(system, ..)| *system == row.system) {
+            Some((_, sum, count)) => (*sum, *count) = (*sum + logarithm, *count + 1),
+            None => means.push((&row.system, logarithm, 1)),
+        }
+    }
+    let means =
+        means.iter().map(|(system, sum, count)| format!("{system} {:.3}", (sum / f64::from(*count)).exp()));
+    Some(format!("geometric means against unsynchronised: {}", means.collect::<Vec<_>>().join("; ")))
 }
 
 /// `lazy-conflicts`.
 pub(crate) fn conflicts(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     let n = effort.count(4_000_000);
-    let walk = ours(OURS, "conflicts", &[n]).on(2).answers("sum", n * (n - 1) / 2);
-    let rows = case("two threads walk one list", &[walk], DUPLICATES, effort, LIMIT)?;
+    let walk = |system, engine: &str| {
+        ours(system, &format!("walk-{engine}"), &[n]).on(2).answers("sum", n * (n - 1) / 2)
+    };
+    let walks = [
+        walk(OURS, "grey").at_most(1e-5),
+        walk("selvedge, lock-free", "lockfree"),
+        walk("selvedge, claim at yield", "claim"),
+    ];
+    let mut rows = case("two threads walk one list", &walks, DUPLICATES, effort, LIMIT)?;
+    let depth = if effort.is_small() { 6 } else { 20 };
+    let both = |system, engine: &str| {
+        ours(system, &format!("both-{engine}"), &[depth]).on(2).answers("sum", 1 << depth)
+    };
+    let trees = [both("selvedge, claim at yield", "claim"), both("selvedge, lock-free", "lockfree")];
+    rows.extend(case("two threads enter one tree", &trees, DUPLICATES, effort, LIMIT)?);
+    let longest = [both("selvedge, claim at yield", "claim").at_most(QUANTUM)];
+    rows.extend(case("the longest duplicate there", &longest, LONGEST, effort, LIMIT)?);
     let mut table = table(
         "lazy-conflicts",
         "evaluations of thunks that were duplicates, with two threads",
         machine,
         rows,
     );
-    table.notes.push("after [HMP05 §7.5]; the aim is 10^-5 of the forces".into());
+    table.notes.push("after [HMP05 §7.5]; the aim of grey holes is 10^-5 of the forces".into());
+    table
+        .notes
+        .push("claim at yield [HMP05 §4.1]: no duplicate has more entries of thunks than a quantum".into());
+    Ok(table)
+}
+
+/// `black-hole-wake`.
+pub(crate) fn wake(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let rounds = if effort.is_small() { 20 } else { 2000 };
+    let mut all = Vec::new();
+    for others in [0, 100, 10_000].map(|others| if effort.is_small() { others / 10 } else { others }) {
+        let run = |system, program: &str, others| {
+            ours(system, program, &[others, rounds]).answers("sum", rounds * (rounds - 1) / 2)
+        };
+        let contenders = [
+            run(OURS, "wake-owner", others),
+            run("selvedge, alone", "wake-owner", 0).times(1.0 / 1.5),
+            run("the paper's global list", "wake-list", others),
+        ];
+        all.extend(case(&format!("beside {others} that wait"), &contenders, WALL_NS, effort, LIMIT)?);
+    }
+    let mut table = table(
+        "black-hole-wake",
+        "time from the update of a value until the thread that waits for it goes on",
+        machine,
+        all,
+    );
+    table.notes.push(
+        "after [HMP05 §4.2], in which a waiting thread is in a list that is gone through when a CPU idles"
+            .into(),
+    );
     Ok(table)
 }
 
@@ -96,15 +185,28 @@ pub(crate) fn spark(effort: Effort) -> Result<Table, String> {
     let mut all = Vec::new();
     for cut_off in [0, 10, 20] {
         for workers in [1, 2] {
-            let run =
-                ours(OURS, "join", &[workers, n, cut_off]).on(workers as usize).answers("answer", answer);
+            let cpus = workers as usize;
+            let ghc = |system, program| {
+                outer_on(cpus, GHC_LAZY, system, program, &[n, cut_off]).answers("answer", answer)
+            };
+            let contenders = [
+                ours(OURS, "join", &[workers, n, cut_off]).on(cpus).answers("answer", answer),
+                outer_on(cpus, RUST_LAZY, "Rust, rayon::join", "join", &[workers, n, cut_off])
+                    .answers("answer", answer)
+                    .times(1.0),
+                ghc("GHC par", "par"),
+                ghc("GHC monad-par", "monad-par"),
+            ];
             let name = format!("cut-off {cut_off}, {workers} CPU{}", if workers == 1 { "" } else { "s" });
-            all.extend(case(&name, &[run], NS, effort, LIMIT)?);
+            all.extend(case(&name, &contenders, NS, effort, LIMIT)?);
+            if workers == 2 {
+                all.extend(case(&format!("{name}, wall clock"), &contenders, WALL_NS, effort, LIMIT)?);
+            }
         }
     }
     Ok(table(
         "spark",
-        "CPU time of a call of fib(30), in which each call above the cut-off is a join",
+        "time of a call of fib(30), in which each call above the cut-off is a join",
         machine,
         all,
     ))

@@ -26,6 +26,7 @@ mod published;
 mod simulation;
 mod stamp;
 mod stm;
+mod streams;
 mod table;
 mod threads;
 mod timers;
@@ -140,11 +141,58 @@ const FIGURES: &[Figure] = &[
     },
     Figure { name: "lazy-suite", about: "lazy programs under each engine", measure: lazy::suite },
     Figure {
+        name: "black-hole-wake",
+        about: "the wake-up of a thread that waits for a lazy value, beside others",
+        measure: lazy::wake,
+    },
+    Figure {
         name: "lazy-conflicts",
         about: "duplicated evaluations with two threads",
         measure: lazy::conflicts,
     },
     Figure { name: "spark", about: "fib(30) with joins", measure: lazy::spark },
+    Figure {
+        name: "pipe-grep",
+        about: "the paper's grep and grep -n over 500 MB, beside GNU grep, ripgrep, conduit",
+        measure: streams::bytes::grep,
+    },
+    Figure { name: "pipe-lines", about: "a closure for each line of 500 MB", measure: streams::bytes::lines },
+    Figure {
+        name: "pipe-rewrite",
+        about: "each occurrence replaced in 500 MB, beside GNU sed",
+        measure: streams::bytes::rewrite,
+    },
+    Figure {
+        name: "pipe-xml",
+        about: "elements with an attribute in 200 MB, beside quick-xml and xmllint",
+        measure: streams::bytes::xml,
+    },
+    Figure {
+        name: "pipe-sort",
+        about: "a merge sort with a cycle, beside sort -n",
+        measure: streams::bytes::sort,
+    },
+    Figure {
+        name: "pipe-stages",
+        about: "five stages over 100 million numbers",
+        measure: streams::items::stages,
+    },
+    Figure { name: "pipe-hop", about: "one chunk over one edge", measure: streams::items::hop },
+    Figure {
+        name: "pipe-branch",
+        about: "two branches that merge in order, against a plain hop",
+        measure: streams::items::branch,
+    },
+    Figure {
+        name: "pipe-ahead",
+        about: "two halves of the work on two CPUs",
+        measure: streams::items::ahead,
+    },
+    Figure {
+        name: "pipe-memory",
+        about: "10,000 idle pipelines of four stages",
+        measure: streams::items::memory,
+    },
     Figure {
         name: "make-speedup",
         about: "module graphs built by two commands at a time against one",

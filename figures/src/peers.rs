@@ -8,9 +8,11 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 12] = [
+pub(crate) const PACKAGES: [&str; 17] = [
     "golang-go",
     "ghc",
+    "libghc-parallel-dev",
+    "libghc-monad-par-dev",
     "gcc",
     "g++",
     "fio",
@@ -21,6 +23,9 @@ pub(crate) const PACKAGES: [&str; 12] = [
     "ninja-build",
     "samurai",
     "make",
+    "ripgrep",
+    "libghc-conduit-dev",
+    "libxml2-utils",
 ];
 
 /// A peer program that is compiled from a source file of ours.
@@ -133,6 +138,9 @@ pub(crate) const GHC_CORES: Compiled = Compiled {
 pub(crate) const GHC_STAMP: Compiled =
     Compiled { name: "stamp-ghc", source: "haskell/Stamp.hs", ..GHC_CORES };
 
+/// GHC's lazy values and sparks, in its threaded runtime.
+pub(crate) const GHC_LAZY: Compiled = Compiled { name: "lazy-ghc", source: "haskell/Lazy.hs", ..GHC_CORES };
+
 /// GHC's transactions, in its threaded runtime.
 pub(crate) const GHC_STM: Compiled = Compiled { name: "stm-ghc", source: "haskell/Stm.hs", ..GHC_CORES };
 
@@ -156,6 +164,32 @@ pub(crate) const RUST_STM: Compiled = Compiled {
     fetches: true,
 };
 
+/// The Rust crates for lazy values and parallel halves, in a workspace as above.
+pub(crate) const RUST_LAZY: Compiled = Compiled {
+    name: "lazy-rust/release/lazy-rust",
+    source: "lazy-rust/src/main.rs",
+    arguments: &[
+        "build",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--manifest-path",
+        "{sources}/lazy-rust/Cargo.toml",
+        "--target-dir",
+        "{directory}/lazy-rust",
+    ],
+    ..RUST_STM
+};
+
+/// Generators and streams of Rust crates, and a parser of XML. They are in the package of
+/// [`RUST_STM`].
+pub(crate) const RUST_STREAMS: Compiled =
+    Compiled { name: "stm-rust/release/streams-rust", source: "rust/src/streams.rs", ..RUST_STM };
+
+/// Conduits, in GHC's non-threaded runtime.
+pub(crate) const GHC_CONDUIT: Compiled =
+    Compiled { name: "conduit-ghc", source: "haskell/Conduits.hs", ..GHC };
+
 /// Every compiled peer.
 pub(crate) const COMPILED: &[Compiled] = &[
     CPP,
@@ -172,6 +206,10 @@ pub(crate) const COMPILED: &[Compiled] = &[
     GHC_STM,
     GHC_STAMP,
     RUST_STM,
+    GHC_LAZY,
+    RUST_LAZY,
+    RUST_STREAMS,
+    GHC_CONDUIT,
 ];
 
 impl Compiled {
@@ -291,6 +329,15 @@ pub(crate) fn built(package: &str, program: &str) -> Result<String, String> {
         return Err(format!("{program} does not build"));
     }
     Ok(target.join("release").join(program).display().to_string())
+}
+
+/// The path of an installed program that a package of another name brings.
+///
+/// # Errors
+///
+/// The text that the table shows instead of a number: the package to install.
+pub(crate) fn program_of(package: &str, program: &str) -> Result<String, String> {
+    find(program).map(|path| path.display().to_string()).ok_or_else(|| missing(package))
 }
 
 /// The path of an installed program.

@@ -3,16 +3,18 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
-use crate::code::{Code, ReadyStep, StepEntry, Urgency, about_tags, free_box, free_of, tag_of, with_tag};
+use crate::code::{Code, ReadyStep, StepEntry, Urgency, about_tags, free_of, tag_of, with_tag};
 use crate::collections::{GetClaim, ItemCol, NO_TAG};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult, message};
+use crate::first_panic::FirstPanic;
 use crate::key::{ItemKey, is_word};
 use crate::primitives::{Mutex, lock};
 use crate::slot::{ItemSlot, Look};
@@ -25,9 +27,33 @@ thread_local! {
 
 /// A suspended or running async step.
 struct StepFrame<T, Fut> {
-    future: Fut,
+    /// Dropped by [`free_frame`].
+    future: ManuallyDrop<Fut>,
     /// Dropped after the future, because faults in the future's destructor name the tag.
     tag: T,
+}
+
+/// Frees a frame: the future, then the tag and the memory, also when the future's destructor
+/// panics. That destructor may put an item, and a fault of the put reads the frame's tag. So no
+/// reference to the whole frame exists meanwhile.
+///
+/// # Safety
+/// The word is the address of a box with a `StepFrame<T, Fut>`, and is used no more.
+unsafe fn free_frame<T, Fut>(word: u64) {
+    struct TagAndMemory<T, Fut>(*mut StepFrame<T, Fut>);
+
+    impl<T, Fut> Drop for TagAndMemory<T, Fut> {
+        fn drop(&mut self) {
+            // SAFETY: as promised by the caller of `free_frame`. The future was dropped before.
+            drop(unsafe { Box::from_raw(self.0) });
+        }
+    }
+
+    let frame: *mut StepFrame<T, Fut> = ptr::with_exposed_provenance_mut(word as usize);
+    let _after_the_future = TagAndMemory(frame);
+    // SAFETY: as promised by the caller. The reference is to the future alone, which is dropped
+    // here only.
+    unsafe { ManuallyDrop::drop(&mut (*frame).future) };
 }
 
 /// The code of an async step that begins. Its word is the tag.
@@ -57,7 +83,7 @@ where
     Fut: Future<Output = StepResult> + Send + 'g,
 {
     let rest = RestCode::<'g, T, Fut> { urgency, frame: PhantomData };
-    let rest = core.add_entry(name, Box::new(rest), Some(free_box::<StepFrame<T, Fut>>), true);
+    let rest = core.add_entry(name, Box::new(rest), Some(free_frame::<T, Fut>), true);
     core.add_entry(name, Box::new(BeginCode { core, body, rest, urgency }), free_of::<T>(), true)
 }
 
@@ -84,7 +110,7 @@ where
                 return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(message(&*panic))));
             }
         };
-        let frame = Box::new(StepFrame { future, tag });
+        let frame = Box::new(StepFrame { future: ManuallyDrop::new(future), tag });
         let word = Box::into_raw(frame).expose_provenance() as u64;
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
         unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
@@ -152,7 +178,7 @@ where
     step.become_this(&ready);
     // SAFETY: the frame is a box, which never moves; the instance owns it, so no other worker has
     // it. The tag beside the future is only read meanwhile.
-    let future = unsafe { Pin::new_unchecked(&mut (*frame).future) };
+    let future = unsafe { Pin::new_unchecked(&mut *(*frame).future) };
     let entered = PollGuard::enter(step);
     let end = panic::catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(Waker::noop()))));
     let result = match end {
@@ -256,12 +282,14 @@ impl<'g> AsyncStep<'g> {
 impl Drop for AsyncStep<'_> {
     fn drop(&mut self) {
         let claims = std::mem::take(&mut *lock(&self.claims));
+        let mut panics = FirstPanic::default();
         let _ = self.try_here(|step| {
             for claim in &claims {
-                claim.items.give_back(claim, &mut |ready| step.push(ready));
+                panics.run(|| claim.items.give_back(claim, &mut |ready| step.push(ready)));
             }
         });
         self.core.handles.fetch_sub(1, Ordering::Release);
+        panics.go_on();
     }
 }
 

@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::arena::Owned;
+use crate::arena::{Owned, UntilTheEnd};
 use crate::collections::NO_TAG;
 use crate::error::StepResult;
 use crate::key::{ItemKey, is_word};
@@ -46,7 +46,7 @@ pub(crate) trait Code<'g>: Send + Sync {
 pub(crate) struct StepEntry<'g> {
     pub(crate) number: usize,
     pub(crate) name: String,
-    pub(crate) code: Box<dyn Code<'g> + 'g>,
+    pub(crate) code: UntilTheEnd<Box<dyn Code<'g> + 'g>>,
     /// Frees the word of an instance; `None` if the word is the tag itself.
     pub(crate) free: Option<unsafe fn(u64)>,
     /// Whether `Code::run` consumes the word.
@@ -86,8 +86,9 @@ impl<'g> Code<'g> for NoCode {
 }
 
 impl Owned for StepEntry<'_> {
-    fn empty(&mut self) {
-        self.code = Box::new(NoCode);
+    unsafe fn empty(&self) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.code.replace(Box::new(NoCode)) };
     }
 }
 

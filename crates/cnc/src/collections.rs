@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::arena::Owned;
+use crate::arena::{Owned, UntilTheEnd};
 use crate::code::{ReadyStep, StepEntry};
 use crate::core::NO_STEP;
 use crate::error::{FaultCause, FaultOrder, MissingItem, StepFault};
+use crate::first_panic::FirstPanic;
 use crate::key::{Grid, ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::{GetCount, ItemSlot, Left};
@@ -174,7 +175,7 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
             number,
             name: name.to_owned(),
             storage,
-            count: self.count,
+            count: UntilTheEnd::new(self.count),
             equal: self.equal,
             waiting_takers: AtomicUsize::new(0),
             takers: Mutex::new(Vec::new()),
@@ -192,7 +193,7 @@ pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
-    count: Option<CountOf<'g, K>>,
+    count: UntilTheEnd<Option<CountOf<'g, K>>>,
     equal: Option<fn(&V, &V) -> bool>,
     /// The length of `takers`.
     waiting_takers: AtomicUsize,
@@ -204,7 +205,7 @@ pub(crate) struct ItemStore<'g, K, V> {
 impl<K: ItemKey, V> ItemStore<'_, K, V> {
     #[inline]
     pub(crate) fn count(&self, key: &K) -> GetCount {
-        match &self.count {
+        match &*self.count {
             None => GetCount::Kept,
             Some(count) => count(key).map_or(GetCount::Kept, GetCount::Times),
         }
@@ -267,7 +268,7 @@ pub(crate) trait AnyItems<'g>: Sync {
     fn statistics(&self) -> ItemStatistics;
 
     /// Drops all suspended steps. No worker may run any more.
-    fn drop_waiting(&self);
+    fn drop_waiting(&self, panics: &mut FirstPanic);
 }
 
 /// What became of the items of a collection.
@@ -294,9 +295,11 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         let slot = unsafe { &*claim.slot.cast::<ItemSlot<V, ReadyStep<'g>>>() };
         match slot.state.give_back() {
             Left::None => {
+                let mut panics = FirstPanic::default();
                 // SAFETY: `give_back` has made the item gone, and this caller is the one.
-                unsafe { slot.drop_value() };
+                panics.run(|| unsafe { slot.drop_value() });
                 self.storage.note_gone(claim.place);
+                panics.go_on();
             }
             Left::One if self.waiting_takers.load(Ordering::SeqCst) > 0 => {
                 let mut takers = lock(&self.takers);
@@ -386,17 +389,24 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         ItemStatistics { name: self.name.clone(), put, there }
     }
 
-    fn drop_waiting(&self) {
-        self.storage.each(|_, slot| drop(slot.state.take_waiters()));
+    fn drop_waiting(&self, panics: &mut FirstPanic) {
+        let mut waiting = Vec::new();
+        self.storage.each(|_, slot| waiting.extend(slot.state.take_waiters()));
         let takers = std::mem::take(&mut *lock(&self.takers));
-        drop(takers);
+        waiting.extend(takers.into_iter().map(|(_, ready)| ready));
+        for ready in waiting {
+            panics.run(|| drop(ready));
+        }
     }
 }
 
 impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
-    fn empty(&mut self) {
-        self.storage.empty();
-        self.count = None;
+    unsafe fn empty(&self) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            self.storage.empty();
+            self.count.replace(None);
+        }
     }
 }
 
@@ -453,23 +463,30 @@ impl<T> fmt::Debug for TagCol<'_, T> {
 /// The number of parts of a set of tags, each with a lock.
 const SETS: usize = 16;
 
+/// The tags of a memoised collection that were put, spread over sets by their hash.
+type SeenTags<T> = Box<[Mutex<HashSet<T>>]>;
+
 pub(crate) struct TagStore<'g, T> {
     pub(crate) name: String,
     /// The steps that the collection prescribes: the first; the others follow in `StepEntry::next`.
     pub(crate) first: OnceLock<&'g StepEntry<'g>>,
-    seen: Option<Box<[Mutex<HashSet<T>>]>>,
+    seen: UntilTheEnd<Option<SeenTags<T>>>,
 }
 
 impl<T: ItemKey> TagStore<'_, T> {
     pub(crate) fn new(name: &str, memoised: bool) -> Self {
         let sets = || (0..SETS).map(|_| Mutex::new(HashSet::new())).collect();
-        TagStore { name: name.to_owned(), first: OnceLock::new(), seen: memoised.then(sets) }
+        TagStore {
+            name: name.to_owned(),
+            first: OnceLock::new(),
+            seen: UntilTheEnd::new(memoised.then(sets)),
+        }
     }
 
     /// Whether the tag is to run the steps.
     #[inline]
     pub(crate) fn is_new(&self, tag: &T) -> bool {
-        let Some(sets) = &self.seen else { return true };
+        let Some(sets) = &*self.seen else { return true };
         let word = if is_word::<T>() { tag.to_word() } else { hash_of(tag) };
         lock(&sets[fold(word) as usize % SETS]).insert(tag.clone())
     }
@@ -491,8 +508,9 @@ impl<'g, T> TagStore<'g, T> {
 }
 
 impl<T> Owned for TagStore<'_, T> {
-    fn empty(&mut self) {
-        self.seen = None;
+    unsafe fn empty(&self) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.seen.replace(None) };
     }
 }
 

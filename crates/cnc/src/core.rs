@@ -4,10 +4,11 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use crate::arena::{Arena, Owned};
+use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
 use crate::collections::{AnyItems, ItemCol, Items};
 use crate::error::{MissingItem, StepFault, StepResult};
+use crate::first_panic::FirstPanic;
 use crate::key::ItemKey;
 use crate::primitives::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::STEPS_MAX;
@@ -108,7 +109,7 @@ impl<'g> Core<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
-        let next = OnceLock::new();
+        let (code, next) = (UntilTheEnd::new(code), OnceLock::new());
         let entry = self.own(StepEntry { number, name: name.to_owned(), code, free, takes_word, next });
         entries.push(entry);
         entry
@@ -215,16 +216,21 @@ impl<'g> Core<'g> {
         self.each_items().iter().flat_map(|items| items.left_over()).collect()
     }
 
-    /// Drops what a `Graph` must drop before its arena.
+    /// Drops what a `Graph` must drop before its arena. A destructor that panics stops nothing; the
+    /// first panic goes on when all is dropped.
     pub(crate) fn close(&self) {
-        drop(self.take_pending());
+        let mut panics = FirstPanic::default();
+        for ready in self.take_pending() {
+            panics.run(|| drop(ready));
+        }
         for items in self.each_items() {
-            items.drop_waiting();
+            items.drop_waiting(&mut panics);
         }
         if self.handles.load(Ordering::Acquire) > 0 {
             // A handle of an async step has outlived its step, and with it perhaps a reference to
             // an item.
             self.arena.leak();
         }
+        panics.go_on();
     }
 }

@@ -167,7 +167,7 @@ pub enum FaultCause {
         /// The key.
         key: String,
     },
-    /// A step got an item that it had not [declared](crate::Graph::prescribe_depends).
+    /// A step got or took an item that it had not [declared](crate::Graph::prescribe_depends) so.
     Undeclared {
         /// The name of the collection.
         collection: String,

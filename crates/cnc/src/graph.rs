@@ -6,15 +6,16 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use crate::arena::Owned;
+use crate::arena::{Owned, UntilTheEnd};
 use crate::async_step::{self, AsyncStep};
+use crate::cancel::Canceller;
 use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, Urgency, free_of};
 use crate::collections::{ItemCol, ItemStatistics, Items, TagCol, TagStore};
 use crate::core::Core;
 use crate::error::{GraphError, StepResult, Stuck};
 use crate::key::ItemKey;
 use crate::schedulers::{GraphJob, Scheduler};
-use crate::step::{Canceller, Needs, StepContext};
+use crate::step::{Needs, StepContext};
 
 /// Gives `work` a new graph to build, to run and to look at; returns what `work` returns.
 ///
@@ -91,11 +92,12 @@ pub struct Graph<'g, 'env: 'g> {
 /// A handle of a step collection.
 pub struct StepCol<'g, T>(&'g UrgencyOf<'g, T>);
 
-struct UrgencyOf<'g, T>(Urgency<'g, T>);
+struct UrgencyOf<'g, T>(UntilTheEnd<Urgency<'g, T>>);
 
 impl<T> Owned for UrgencyOf<'_, T> {
-    fn empty(&mut self) {
-        self.0 = OnceLock::new();
+    unsafe fn empty(&self) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.0.replace(OnceLock::new()) };
     }
 }
 
@@ -176,7 +178,7 @@ impl<'g> Graph<'g, '_> {
     }
 
     fn urgency<T: ItemKey + 'g>(&'g self) -> &'g UrgencyOf<'g, T> {
-        self.core.own(UrgencyOf(OnceLock::new()))
+        self.core.own(UrgencyOf(UntilTheEnd::new(OnceLock::new())))
     }
 
     /// Has each tag of a collection run a step.

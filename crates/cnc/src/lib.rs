@@ -75,10 +75,12 @@
 
 mod arena;
 mod async_step;
+mod cancel;
 mod code;
 mod collections;
 mod core;
 mod error;
+mod first_panic;
 mod graph;
 mod key;
 #[cfg(loom)]
@@ -90,9 +92,10 @@ mod step;
 mod storage;
 
 pub use async_step::{AsyncStep, Get};
+pub use cancel::Canceller;
 pub use code::ReadyStep;
 pub use collections::{ItemCol, ItemStatistics, Items, TagCol};
 pub use error::{FaultCause, GraphError, Halted, MissingItem, StepFault, StepResult, Stuck};
 pub use graph::{FinishedGraph, Graph, Statistics, StepCol, StepStatistics, View, graph};
 pub use key::{AxisLengths, Grid, ItemKey};
-pub use step::{Canceller, Needs, Outlet, StepContext, Worker};
+pub use step::{Needs, Outlet, StepContext, Worker};

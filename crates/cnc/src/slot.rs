@@ -435,10 +435,13 @@ impl<V, R> ItemSlot<V, R> {
     }
 
     /// Drops the value, if there is one, when the graph ends.
-    pub(crate) fn empty(&mut self) {
+    ///
+    /// # Safety
+    /// No step runs, and no reference to the value is used any more.
+    pub(crate) unsafe fn empty(&self) {
         if self.state.has_value() {
             self.state.word.fetch_or(GONE, Ordering::Relaxed);
-            // SAFETY: the slot is borrowed mutably, and the value is marked as gone.
+            // SAFETY: as promised by the caller, and the value is marked as gone.
             unsafe { self.drop_value() };
         }
     }

@@ -6,6 +6,7 @@
 use std::iter;
 use std::ptr;
 
+use crate::first_panic::FirstPanic;
 use crate::key::{AxisLengths, Grid, ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
@@ -135,11 +136,17 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
     }
 
     /// Drops all keys and values.
-    pub(crate) fn empty(&mut self) {
+    ///
+    /// # Safety
+    /// As for [`ItemSlot::empty`].
+    pub(crate) unsafe fn empty(&self) {
         match self {
-            Storage::Dense(_, slots) => slots.iter_mut().for_each(ItemSlot::empty),
-            Storage::Paged(_, pages) => pages.empty(),
-            Storage::ItemTable(table) => table.empty(),
+            // SAFETY: as promised by the caller.
+            Storage::Dense(_, slots) => slots.iter().for_each(|slot| unsafe { slot.empty() }),
+            // SAFETY: as above.
+            Storage::Paged(_, pages) => unsafe { pages.empty() },
+            // SAFETY: as above.
+            Storage::ItemTable(table) => unsafe { table.empty() },
         }
     }
 }
@@ -279,10 +286,14 @@ impl<V, R> Pages<V, R> {
         }
     }
 
-    fn empty(&mut self) {
-        for &page in &lock(&self.pool).all {
-            // SAFETY: the storage is borrowed mutably, so no user is left.
-            unsafe { &mut *page }.slots.iter_mut().for_each(ItemSlot::empty);
+    /// # Safety
+    /// As for [`ItemSlot::empty`].
+    unsafe fn empty(&self) {
+        let pages = lock(&self.pool).all.clone();
+        for page in pages {
+            // SAFETY: each page in the list is a box that the storage owns; and as promised by the
+            // caller.
+            unsafe { &*page }.slots.iter().for_each(|slot| unsafe { slot.empty() });
         }
     }
 }
@@ -392,12 +403,22 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     }
 
     /// Drops all keys and values.
-    fn empty(&mut self) {
+    ///
+    /// # Safety
+    /// As for [`ItemSlot::empty`].
+    unsafe fn empty(&self) {
         for shard in &self.shards {
             // The tables name keys that are dropped below, so no destructor may find them.
             shard.current.store(ptr::null_mut(), Ordering::Relaxed);
-            let mut blocks = std::mem::take(&mut lock(&shard.growing).blocks);
-            blocks.iter_mut().flatten().for_each(|item| item.slot.empty());
+            let blocks = std::mem::take(&mut lock(&shard.growing).blocks);
+            let mut panics = FirstPanic::default();
+            // SAFETY: as promised by the caller.
+            if !panics.run(|| blocks.iter().flatten().for_each(|item| unsafe { item.slot.empty() })) {
+                // The next call drops the other values.
+                lock(&shard.growing).blocks = blocks;
+                panics.go_on();
+                return;
+            }
         }
     }
 }

@@ -22,7 +22,8 @@
 use crate::circle::{CircleTable, RecordId, table};
 use crate::failed::NoValue;
 use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead};
-use selvedge_core::exchange_frame;
+use selvedge_core::{exchange_frame, in_thread};
+use selvedge_sync::wait_blocking;
 use std::cell::RefCell;
 use std::future::Future;
 use std::panic::Location;
@@ -107,9 +108,21 @@ unsafe fn poll_in(frame: &BodyFrame, claim: NodeClaim, cx: &mut Context<'_>) -> 
     if !head.begin_poll(claim) {
         return Poll::Ready(());
     }
+    // SAFETY: the caller's contract, and the mark of `begin_poll` keeps the claim.
+    unsafe { poll_marked(frame, claim, cx) }
+}
+
+/// As [`poll_in`], of a node that is marked as polled.
+///
+/// # Safety
+/// As for [`poll_in`]; the mark is that of the caller's claim, or of its `begin_poll`.
+#[inline(always)]
+unsafe fn poll_marked(frame: &BodyFrame, claim: NodeClaim, cx: &mut Context<'_>) -> Poll<()> {
+    // SAFETY: the caller has a handle.
+    let head = unsafe { frame.node.as_ref() };
     let polled = {
         let _restore = RestoreFrame(exchange_frame(ptr::from_ref(frame).cast()));
-        // SAFETY: the claim is the present one, and the mark of `begin_poll` keeps it.
+        // SAFETY: the claim is the present one, and its mark keeps it.
         unsafe { NodeHandle::evaluate(frame.node, cx) }
     };
     if polled.is_ready() {
@@ -178,34 +191,6 @@ impl<'a> Settle<'a> {
     #[inline]
     pub(crate) fn new(node: &'a NodeHandle, place: &'static Location<'static>) -> Settle<'a> {
         Settle { node, place, stage: SettleStage::Looking }
-    }
-}
-
-impl<'a> Settle<'a> {
-    /// As [`new`](Settle::new), for an OS thread that blocks. If the node is idle, its body is
-    /// polled here once, because mostly it ends at once, and then neither waker nor driver is
-    /// needed. `None` if it has ended, or the claim was given up.
-    #[inline]
-    pub(crate) fn begun(node: &'a NodeHandle, place: &'static Location<'static>) -> Option<Settle<'a>> {
-        if node.head().record() == 0
-            && let Some(claim) = node.head().claim()
-        {
-            // Another thread may have recorded the node and given it up before the claim.
-            if node.head().record() != 0 {
-                node.head().pause(claim);
-                give_up(node, claim);
-                return Some(Settle::new(node, place));
-            }
-            let up = frame().map_or(ptr::null(), ptr::from_ref);
-            let alone = BodyFrame { node: node.pointer(), up, depth: 1, driver: ptr::null(), index: 0 };
-            // SAFETY: the claim is this call's, and `node` is a handle.
-            let polled = unsafe { poll_in(&alone, claim, &mut Context::from_waker(Waker::noop())) };
-            return match polled {
-                Poll::Ready(()) => None,
-                Poll::Pending => Some(Settle { node, place, stage: SettleStage::Evaluating(claim, None) }),
-            };
-        }
-        Some(Settle::new(node, place))
     }
 }
 
@@ -451,4 +436,48 @@ fn drive(node: &NodeHandle, claim: NodeClaim, kept: &mut KeptNodes, cx: &mut Con
     let delegated = driver.delegated.into_inner();
     *kept = (!delegated.is_empty()).then(|| Box::new(delegated));
     if up.is_null() || keep_waker(node, claim, cx) { Poll::Pending } else { Poll::Ready(()) }
+}
+
+/// Has an OS thread settle the node. If the node is idle, its body is polled here once, because
+/// mostly it ends at once, and then neither waker nor driver is needed. Otherwise the OS thread
+/// blocks.
+///
+/// # Panics
+/// If the value has none, and within a step of a thread of ours.
+#[inline(never)]
+#[track_caller]
+pub(crate) fn settle_blocking(node: &NodeHandle) {
+    let head = node.head();
+    if !in_thread()
+        && head.record() == 0
+        && let Some(claim) = head.claim()
+    {
+        // Another thread may have recorded the node and given it up before the claim.
+        if head.record() != 0 {
+            head.pause(claim);
+            give_up(node, claim);
+        } else {
+            let up = frame().map_or(ptr::null(), ptr::from_ref);
+            let alone = BodyFrame { node: node.pointer(), up, depth: 1, driver: ptr::null(), index: 0 };
+            // SAFETY: the claim is this call's, with its mark, and `node` is a handle.
+            let polled = unsafe { poll_marked(&alone, claim, &mut Context::from_waker(Waker::noop())) };
+            if polled.is_pending() {
+                return block(node, SettleStage::Evaluating(claim, None));
+            }
+            if head.is_ready() {
+                return;
+            }
+        }
+    }
+    block(node, SettleStage::Looking);
+}
+
+/// Blocks the OS thread until the node is settled.
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn block(node: &NodeHandle, stage: SettleStage<'_>) {
+    if let Err(failed) = wait_blocking(Settle { node, place: Location::caller(), stage }) {
+        failed.throw();
+    }
 }

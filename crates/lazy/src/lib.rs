@@ -4,8 +4,8 @@
 //! |---|---|---|---|
 //! | [`Lazy`] | a value of its own, with a body that may wait | once | waits: a thread of ours is parked, an OS thread blocks |
 //! | [`Region`], [`Nursery`], [`Thunk`], [`LazyList`] | many small values of pure code, freed together | mostly once; entered by stores alone | looks until it is there |
-//! | [`join`], [`par_map`], [`par_chunks`] | two or many pieces of work, by idle workers | once | does parts of it |
-//! | [`par`], [`par_buffer`] | a [`Lazy`] value that will be needed soon | once, by an idle worker or where it is needed | as for [`Lazy`] |
+//! | [`join`], [`par_map`], [`par_chunks`], [`InPieces`] | two or many pieces of work, by idle workers | once | does parts of it |
+//! | [`par`], [`pseq`], [`par_buffer`], [`Ahead`] | a [`Lazy`] value that will be needed soon | once, by an idle worker or where it is needed | as for [`Lazy`] |
 //! | [`Strategy`], [`Deep`] | how far values are evaluated, and where | | |
 //! | [`NoValue`] | why a value has none: a panic, or `<<loop>>` with the names of the circle | | |
 //!
@@ -16,7 +16,8 @@
 //!   that needs its own value, or waits for a part of itself that does, waits for ever.
 //! - Millions of values that are one computation, in lists and trees: a [`Region`]. Its thunks run
 //!   at a stretch, on the native stack, and their code must be pure: two threads may evaluate one
-//!   at the same moment ([`RegionCounts`] tells how often). [`Nursery::just_once`] opts out.
+//!   at the same moment ([`RegionCounts`] tells how often). [`Nursery::just_once`] opts out, and
+//!   [`ClaimAtYield`] bounds a duplicate.
 //! - Work that may be done in parallel: [`join`] and the maps for work that the caller waits for,
 //!   [`par`] for a value that it may need later.
 //!
@@ -37,6 +38,7 @@
 //! assert!(!rows[21].is_ready());
 //! ```
 
+mod adapters;
 mod circle;
 mod failed;
 mod force;
@@ -49,15 +51,16 @@ mod spark;
 mod strategy;
 mod value;
 
+pub use adapters::{Ahead, InPieces, ParPieces};
 pub use failed::NoValue;
 pub use list::{Cons, LazyList, ListIter};
 pub use region::{
-    Grey, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry, ThunkWord, TwoCas,
-    Unsynchronised,
+    ClaimAtYield, Grey, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry, ThunkWord,
+    TwoCas, Unsynchronised,
 };
 #[doc(hidden)]
 pub use ring::SparkRing;
-pub use spark::{SparkCounts, join, par, spark_counts};
+pub use spark::{SparkCounts, join, par, pseq, spark_counts};
 pub use strategy::{
     Deep, EachOf, ParBuffer, Strategy, par_buffer, par_chunks, par_list, par_map, rdeepseq, rpar, rseq,
 };

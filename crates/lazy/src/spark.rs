@@ -517,11 +517,39 @@ fn help(taker: *mut Rings) -> bool {
 /// [HMP05 §2.1]: `par` adds its first argument to the pool of work for unemployed processors.
 ///
 /// # Differences
-/// 1. Continuing with the second argument is the next statement of the program. `pseq a b` is
-///    `a.force().await` before `b`.
+/// 1. Continuing with the second argument is the next statement of the program, or [`pseq`].
 #[inline]
 pub fn par<T: Send + Sync>(value: &Lazy<T>) {
     spark(value.node());
+}
+
+/// The second value, forced after the first: with [`par`] for the second before it, an idle worker
+/// may have made the second meanwhile.
+///
+/// # Panics
+/// If one of them has no value: see [`Lazy::force`].
+///
+/// # Paper
+/// [HMP05 §9] leaves strategies to later work; this is the `pseq` that they have with `par`.
+///
+/// # Examples
+/// ```
+/// use selvedge::lazy::{Lazy, par, pseq};
+///
+/// selvedge::run(async {
+///     let (warp, weft) = (Lazy::new(|| 6), Lazy::new(|| 7));
+///     par(&weft);
+///     assert_eq!(*pseq(&warp, &weft).await * warp.get().unwrap(), 42);
+/// })?;
+/// # Ok::<(), selvedge::Failure>(())
+/// ```
+#[track_caller]
+pub fn pseq<'a, A, B>(first: &'a Lazy<A>, second: &'a Lazy<B>) -> impl Future<Output = &'a B> {
+    let (first, second) = (first.force(), second.force());
+    async {
+        first.await;
+        second.await
+    }
 }
 
 fn spark(node: &NodeHandle) {

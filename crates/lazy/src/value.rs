@@ -1,10 +1,9 @@
 //! [`Lazy`]: a value that is made when it is needed, once, and that threads share.
 
 use crate::failed::NoValue;
-use crate::force::{Settle, is_within};
+use crate::force::{Settle, is_within, settle_blocking};
 use crate::node::{FAILED, NodeHandle, Once, Resumable};
-use selvedge_core::{budget, in_thread};
-use selvedge_sync::wait_blocking;
+use selvedge_core::budget;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -239,29 +238,11 @@ impl<T> Lazy<T> {
     #[track_caller]
     #[inline]
     pub fn force_blocking(&self) -> &T {
-        match self.get() {
-            Some(value) => value,
-            None => self.settle_blocking(Location::caller()),
-        }
-    }
-
-    #[inline(never)]
-    #[track_caller]
-    fn settle_blocking(&self, place: &'static Location<'static>) -> &T {
-        let settle = match in_thread() {
-            true => Some(Settle::new(&self.node, place)),
-            false => Settle::begun(&self.node, place),
-        };
-        if settle.is_none()
-            && let Some(value) = self.get()
-        {
+        if let Some(value) = self.get() {
             return value;
         }
-        let settled = wait_blocking(settle.unwrap_or_else(|| Settle::new(&self.node, place)));
-        match settled {
-            Ok(()) => self.get().expect("a node that is settled and has not failed has its value"),
-            Err(failed) => failed.throw(),
-        }
+        settle_blocking(&self.node);
+        self.get().expect("a node that is settled and has not failed has its value")
     }
 
     /// The value moved out, if it is there and this is its only handle.

@@ -18,6 +18,7 @@ mod session;
 mod simulation;
 pub(crate) mod stamp;
 pub(crate) mod stm;
+pub(crate) mod streams;
 mod timers;
 mod tokio_peer;
 
@@ -55,6 +56,12 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     {
         let steps = steps.parse().map_err(|_| format!("not a number: {steps}"))?;
         return make::compile(steps, output, imports).map_err(|error| format!("{output}: {error}"));
+    }
+    // So have the pipelines.
+    if let [program, words @ ..] = words
+        && let Some(program) = program.strip_prefix("pipe-")
+    {
+        return streams::run(program, words);
     }
     let numbers: Vec<u64> = words
         .iter()

@@ -2,6 +2,7 @@
 #![cfg(not(loom))]
 #![allow(missing_docs)]
 
+mod cleaning;
 mod errors;
 mod random_graphs;
 mod results;

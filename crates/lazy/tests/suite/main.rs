@@ -3,6 +3,7 @@
 
 mod chains;
 mod circles;
+mod everywhere;
 mod given_up;
 mod owned;
 mod random_programs;

@@ -3,8 +3,9 @@
 
 use proptest::prelude::*;
 use selvedge_core::{NoEvents, round_robin, spawn, yield_now};
-use selvedge_lazy::Lazy;
+use selvedge_lazy::{ClaimAtYield, Grey, Lazy, LockFree, OneCas, Region, Thunk, ThunkEntry, TwoCas};
 use selvedge_sched::work_stealing;
+use std::thread;
 
 /// A value of the graph: the numbers of the values that it needs, all smaller than its own, and how
 /// it makes its value of theirs.
@@ -87,6 +88,35 @@ async fn force_all(graph: Vec<Made>, orders: Vec<Vec<usize>>) -> Result<(), Test
     Ok(())
 }
 
+/// The graph as thunks of a region, forced by an OS thread for each order. Thunks have no failures,
+/// and so the graph has none.
+fn force_in_region<E: ThunkEntry>(graph: &[Made], orders: &[Vec<usize>])
+where
+    Region<E>: Sync,
+{
+    let (region, expected) = (Region::<E>::new(), strictly(graph));
+    let nursery = region.nursery();
+    let mut thunks: Vec<Thunk<'_, u64, E>> = Vec::new();
+    for (at, made) in graph.iter().enumerate() {
+        let needs = [0, 1, 2].map(|need| made.needs.get(need).map(|&need| thunks[need]));
+        let body = move |nursery: &_| {
+            let needed: Vec<u64> = needs.iter().flatten().map(|need| need.force(nursery)).collect();
+            mix(at, &needed)
+        };
+        thunks.push(if made.yields { nursery.just_once(body) } else { nursery.thunk(body) });
+    }
+    thread::scope(|scope| {
+        for order in orders {
+            scope.spawn(|| {
+                let nursery = region.nursery();
+                for at in order.iter().map(|at| at % thunks.len()) {
+                    assert_eq!(Some(thunks[at].force(&nursery)), expected[at]);
+                }
+            });
+        }
+    });
+}
+
 fn orders() -> impl Strategy<Value = Vec<Vec<usize>>> {
     proptest::collection::vec(proptest::collection::vec(0..64usize, 1..32), 1..5)
 }
@@ -102,5 +132,14 @@ proptest! {
     #[test]
     fn threads_of_two_workers_see_the_values_of_a_strict_program(graph in graphs(), orders in orders()) {
         work_stealing(2, |_| Ok(NoEvents::new()), force_all(graph, orders)).unwrap()?;
+    }
+    #[test]
+    fn os_threads_see_the_values_of_a_strict_program_under_each_engine(graph in graphs(), orders in orders()) {
+        let graph: Vec<_> = graph.into_iter().map(|made| Made { panics: false, ..made }).collect();
+        force_in_region::<LockFree>(&graph, &orders);
+        force_in_region::<ClaimAtYield>(&graph, &orders);
+        force_in_region::<Grey>(&graph, &orders);
+        force_in_region::<OneCas>(&graph, &orders);
+        force_in_region::<TwoCas>(&graph, &orders);
     }
 }

@@ -1,7 +1,8 @@
 //! Thunks in a region, under each engine.
 
 use selvedge_lazy::{
-    Grey, LazyList, LockFree, Nursery, OneCas, Region, Thunk, ThunkEntry, TwoCas, Unsynchronised,
+    ClaimAtYield, Grey, LazyList, LockFree, Nursery, OneCas, Region, Thunk, ThunkEntry, TwoCas,
+    Unsynchronised,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -61,10 +62,12 @@ fn a_panic_leaves_the_thunk_as_it_was<E: ThunkEntry>() {
 fn each_engine_evaluates_lists_and_trees() {
     Region::<Unsynchronised>::with(lists_and_trees);
     lists_and_trees(&Region::<LockFree>::new());
+    lists_and_trees(&Region::<ClaimAtYield>::new());
     lists_and_trees(&Region::<Grey>::new());
     lists_and_trees(&Region::<OneCas>::new());
     lists_and_trees(&Region::<TwoCas>::new());
     a_panic_leaves_the_thunk_as_it_was::<LockFree>();
+    a_panic_leaves_the_thunk_as_it_was::<ClaimAtYield>();
     a_panic_leaves_the_thunk_as_it_was::<Grey>();
     a_panic_leaves_the_thunk_as_it_was::<OneCas>();
     a_panic_leaves_the_thunk_as_it_was::<TwoCas>();
@@ -97,6 +100,7 @@ where
 #[test]
 fn two_threads_walk_one_list_under_each_engine() {
     two_walk_one_list::<LockFree>();
+    two_walk_one_list::<ClaimAtYield>();
     two_walk_one_list::<Grey>();
     assert_eq!(two_walk_one_list::<OneCas>(), 0, "a claimed thunk is evaluated once");
     assert_eq!(two_walk_one_list::<TwoCas>(), 0);
@@ -144,6 +148,7 @@ fn knot<E: ThunkEntry>() {
 
 #[test]
 fn a_thunk_that_needs_itself_is_found_where_holes_are_left() {
+    knot::<ClaimAtYield>();
     knot::<Grey>();
     knot::<OneCas>();
     knot::<TwoCas>();
@@ -168,4 +173,92 @@ fn a_hole_is_told_from_one_of_another_os_thread_also_by_a_nursery_of_another_reg
         });
         assert_eq!(thunk.force(&second.nursery()), 7);
     });
+}
+
+const QUANTUM: u64 = Nursery::<'_, ClaimAtYield>::QUANTUM;
+
+#[test]
+fn no_duplicate_is_longer_than_a_quantum() {
+    let depth = if cfg!(miri) { 5 } else { 13 };
+    for _ in 0..if cfg!(miri) { 1 } else { 20 } {
+        let meet = Barrier::new(2);
+        let region = Region::<ClaimAtYield>::new();
+        // Both OS threads are in it before either goes on.
+        let root = region.nursery().thunk(|nursery| {
+            meet.wait();
+            tree(nursery, depth).force(nursery) + tree(nursery, depth).force(nursery)
+        });
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| assert_eq!(root.force(&region.nursery()), 2 << depth));
+            }
+        });
+        let counts = region.counts();
+        assert!(counts.duplicates > 0, "{counts:?}");
+        assert!((1..=QUANTUM).contains(&counts.longest_duplicate), "{counts:?}");
+    }
+}
+
+#[test]
+fn an_evaluation_is_not_left_while_a_just_once_thunk_is_evaluated_in_it() {
+    let (meet, is_claimed, runs) = (Barrier::new(2), Barrier::new(2), AtomicUsize::new(0));
+    let end_quantum = |nursery: &Nursery<'_, ClaimAtYield>| (0..QUANTUM).for_each(|_| nursery.safe_point());
+    let region = Region::<ClaimAtYield>::new();
+    let once = region.nursery().just_once(|nursery| {
+        let run = runs.fetch_add(1, Ordering::Relaxed) as u64;
+        // Another OS thread claims the thunk that demands this one.
+        is_claimed.wait();
+        end_quantum(nursery);
+        run + 5
+    });
+    let root = region.nursery().thunk(|nursery| {
+        if meet.wait().is_leader() {
+            end_quantum(nursery);
+            is_claimed.wait();
+        }
+        once.force(nursery) * 2
+    });
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| assert_eq!(root.force(&region.nursery()), 10));
+        }
+    });
+    assert_eq!(runs.load(Ordering::Relaxed), 1);
+    assert!(region.counts().duplicates > 0);
+}
+
+#[test]
+fn a_thunk_of_a_left_evaluation_is_evaluated_by_the_next_thread_that_needs_it() {
+    let (meet, is_claimed) = (Barrier::new(2), Barrier::new(2));
+    let end_quantum = |nursery: &Nursery<'_, ClaimAtYield>| (0..QUANTUM).for_each(|_| nursery.safe_point());
+    let region = Region::<ClaimAtYield>::new();
+    let leaver = AtomicUsize::new(0);
+    // The one that leaves claims this thunk in the same look.
+    let inner = region.nursery().thunk(|nursery| {
+        if leaver.swap(0, Ordering::Relaxed) == 1 {
+            end_quantum(nursery);
+            unreachable!("it has left");
+        }
+        3
+    });
+    let root = region.nursery().thunk(|nursery| {
+        if meet.wait().is_leader() {
+            end_quantum(nursery);
+            leaver.store(1, Ordering::Relaxed);
+            is_claimed.wait();
+            // Until the other has left: `inner` is as it was.
+            while leaver.load(Ordering::Relaxed) == 1 {
+                thread::yield_now();
+            }
+        } else {
+            is_claimed.wait();
+        }
+        inner.force(nursery) + 1
+    });
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| assert_eq!(root.force(&region.nursery()), 4));
+        }
+    });
+    assert!(region.counts().longest_duplicate > 0);
 }

@@ -1,0 +1,149 @@
+//! [`NodeHandle`]: one of the handles that keep a node.
+
+use super::drops::free_in_turn;
+use super::typed::{LazyNode, NodeBody, Once, Typed};
+use super::{FAILED, IDLE, NodeHead, READY};
+use crate::primitives::{Ordering, fence};
+use std::cell::UnsafeCell;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ops::Deref;
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::task::{Context, Poll};
+
+/// The most handles of one value.
+const HANDLES_MAX: u32 = u32::MAX / 2;
+
+/// One of the handles that keep a node.
+pub(crate) struct NodeHandle(NonNull<NodeHead>);
+
+// SAFETY: a handle counts atomically, and `NodeHead` is Sync. The value and the body are behind
+// `Lazy<T>`, which is Send and Sync as they allow.
+unsafe impl Send for NodeHandle {}
+// SAFETY: as above.
+unsafe impl Sync for NodeHandle {}
+
+impl NodeHandle {
+    #[inline]
+    pub(crate) fn new<T, B: NodeBody<T>>(body: B, place: &'static Location<'static>) -> NodeHandle {
+        let typed = Typed {
+            head: NodeHead::new(IDLE, LazyNode::<T, B>::TABLE, place),
+            value: UnsafeCell::new(MaybeUninit::<T>::uninit()),
+        };
+        let node = Box::new(LazyNode { typed, body: UnsafeCell::new(MaybeUninit::new(body)) });
+        NodeHandle(NonNull::from(Box::leak(node)).cast())
+    }
+
+    #[inline]
+    pub(crate) fn ready<T>(value: T, place: &'static Location<'static>) -> NodeHandle {
+        let head = NodeHead::new(READY, LazyNode::<T, Once<fn() -> T>>::TABLE, place);
+        let typed = Typed { head, value: UnsafeCell::new(MaybeUninit::new(value)) };
+        let body = UnsafeCell::new(MaybeUninit::<Once<fn() -> T>>::uninit());
+        NodeHandle(NonNull::from(Box::leak(Box::new(LazyNode { typed, body }))).cast())
+    }
+
+    /// Another handle of the node.
+    ///
+    /// # Safety
+    /// There is a handle.
+    pub(crate) unsafe fn of(head: NonNull<NodeHead>) -> NodeHandle {
+        ManuallyDrop::new(NodeHandle(head)).deref().clone()
+    }
+
+    /// The node, with this handle in it.
+    pub(crate) fn into_raw(self) -> NonNull<NodeHead> {
+        ManuallyDrop::new(self).0
+    }
+
+    /// # Safety
+    /// `head` is from [`into_raw`](NodeHandle::into_raw), and is used for this once.
+    pub(crate) unsafe fn from_raw(head: NonNull<NodeHead>) -> NodeHandle {
+        NodeHandle(head)
+    }
+
+    #[inline(always)]
+    pub(crate) fn head(&self) -> &NodeHead {
+        // SAFETY: the handle keeps the node.
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn pointer(&self) -> NonNull<NodeHead> {
+        self.0
+    }
+
+    /// The value.
+    ///
+    /// # Safety
+    /// The node has values of type `T`, and the caller has seen that it is READY.
+    #[inline(always)]
+    pub(crate) unsafe fn value<T>(&self) -> &T {
+        // SAFETY: a node of type `T` begins with `Typed<T>`. The value is there, and is not written
+        // again while there is a handle.
+        unsafe { (*self.0.cast::<Typed<T>>().as_ref().value.get()).assume_init_ref() }
+    }
+
+    /// The value, moved out of its node, if it is there and there is no other handle.
+    ///
+    /// # Safety
+    /// The node has values of type `T`.
+    pub(crate) unsafe fn into_value<T>(self) -> Result<T, NodeHandle> {
+        if !self.is_only() || !self.head().is_ready() {
+            return Err(self);
+        }
+        // SAFETY: the value is there, and this is the only handle. It is moved out once, because
+        // the state says that there is none from now on.
+        let value = unsafe { self.0.cast::<Typed<T>>().as_ref().value.get().cast::<T>().read() };
+        self.head().state.store(FAILED, Ordering::Relaxed);
+        Ok(value)
+    }
+
+    pub(crate) fn is_only(&self) -> bool {
+        self.head().handles.load(Ordering::Acquire) == 1
+    }
+
+    /// Names the value.
+    ///
+    /// # Panics
+    /// If there is another handle.
+    pub(crate) fn name(&mut self, name: &'static str) {
+        assert!(self.is_only(), "a lazy value is named before it is cloned");
+        // SAFETY: this is the only handle, and it is borrowed exclusively.
+        unsafe { self.0.as_mut() }.label.name = name;
+    }
+
+    /// Polls the body.
+    ///
+    /// # Safety
+    /// The caller has claimed the node, and has a handle.
+    #[inline(always)]
+    pub(crate) unsafe fn evaluate(head: NonNull<NodeHead>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: the caller's contract.
+        unsafe { (head.as_ref().table.evaluate)(head, cx) }
+    }
+}
+
+impl Clone for NodeHandle {
+    #[inline]
+    fn clone(&self) -> NodeHandle {
+        if self.head().handles.fetch_add(1, Ordering::Relaxed) > HANDLES_MAX {
+            std::process::abort();
+        }
+        NodeHandle(self.0)
+    }
+}
+
+impl Drop for NodeHandle {
+    #[inline]
+    fn drop(&mut self) {
+        if self.head().handles.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            if self.head().table.drops {
+                free_in_turn(self.0);
+            } else {
+                // SAFETY: this was the last handle.
+                unsafe { (self.head().table.free)(self.0) };
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Claiming at the end of a quantum: the frames of the thunks that an OS thread is evaluating, and
+//! the look at each of them, for [`ClaimAtYield`](crate::ClaimAtYield).
+//!
+//! # The frames
+//! Each evaluation has an [`UpdateFrame`] on the native stack, with the frame of the evaluation
+//! that demands it. After a quantum the nursery goes from the innermost frame outwards, and stops
+//! at the first one that it has claimed in an earlier quantum.
+//! ```text
+//!    header             the thunk is                            done
+//!    its code           under evaluation, claimed by none       exchange for BLACK
+//!    BLACK, mine        claimed at its entry (`just_once`)      nothing
+//!    BLACK, another's   claimed by another OS thread            leave it, and all within it
+//!    INDIRECTION        updated by another OS thread            as above
+//! ```
+//! An entry writes nothing into the header, so only an update and a panic end a claim.
+//!
+//! # No duplicate is longer than a quantum
+//! Two OS threads evaluate one thunk, A and B, and A claims it first, within a quantum of its own
+//! entry. From then on no other thread enters it. B entered before, and looks at its frames within
+//! a quantum. It finds the claim, or the indirection that A has left, and leaves the evaluation.
+//!
+//! A `just_once` thunk within the evaluation would be evaluated a second time if the evaluation
+//! were left. Then the look ends before the frame of the duplicate, and the next look finds it again.
+//!
+//! # Leaving
+//! The thread unwinds with [`LeftEvaluation`] to the outermost frame that is redundant. Each frame
+//! on the way that had claimed its thunk gives it back as it was.
+
+use super::engine::ThunkEntry;
+use super::hole::is_claim;
+use super::nursery::Nursery;
+use super::thunk::{INDIRECTION, ThunkHead};
+use crate::primitives::Ordering;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::{self, NonNull};
+
+/// The entries of a quantum.
+pub(super) const QUANTUM: u32 = if cfg!(any(loom, miri)) { 4 } else { 1024 };
+
+/// An evaluation of a thunk on the native stack.
+pub(super) struct UpdateFrame {
+    /// In a region, which stays at least as long as the evaluation.
+    thunk: NonNull<ThunkHead>,
+    /// The header before the entry.
+    code: usize,
+    /// Whether the thunk must not be evaluated a second time.
+    once: bool,
+    /// The evaluation that demands this one.
+    up: *const UpdateFrame,
+    is_claimed: Cell<bool>,
+}
+
+/// What a nursery knows of its frames.
+pub(super) struct FrameStack {
+    /// The innermost frame.
+    top: Cell<*const UpdateFrame>,
+    /// The frame to which the OS thread unwinds.
+    leave: Cell<*const UpdateFrame>,
+    entries: Cell<u64>,
+    /// The entries and safe points that are left of the quantum.
+    left: Cell<u32>,
+}
+
+impl FrameStack {
+    pub(super) fn new() -> FrameStack {
+        FrameStack {
+            top: Cell::new(ptr::null()),
+            leave: Cell::new(ptr::null()),
+            entries: Cell::new(0),
+            left: Cell::new(QUANTUM),
+        }
+    }
+}
+
+/// The payload of the unwinding that leaves an evaluation.
+struct LeftEvaluation;
+
+/// Removes a frame, also when its evaluation unwinds.
+struct PopFrame<'a> {
+    frames: &'a FrameStack,
+    frame: &'a UpdateFrame,
+    /// The header of a thunk that this OS thread has claimed.
+    mine: usize,
+}
+
+impl Drop for PopFrame<'_> {
+    fn drop(&mut self) {
+        self.frames.top.set(self.frame.up);
+        let header = &self.frame.thunk().header;
+        // Only an evaluation that has not ended has the claim still, and only its OS thread ends
+        // the claim.
+        if header.load(Ordering::Relaxed) == self.mine {
+            header.store(self.frame.code, Ordering::Release);
+        }
+    }
+}
+
+impl UpdateFrame {
+    fn thunk(&self) -> &ThunkHead {
+        // SAFETY: see the field.
+        unsafe { self.thunk.as_ref() }
+    }
+}
+
+impl<'r, E: ThunkEntry> Nursery<'r, E> {
+    /// A point in a long computation at which its OS thread looks whether its quantum is over. It
+    /// counts as the entry of a thunk, and does nothing but under
+    /// [`ClaimAtYield`](crate::ClaimAtYield).
+    ///
+    /// # Panics
+    /// It unwinds if another thread has evaluated, or is evaluating, the thunk of the closure that
+    /// calls it, or one that demands it. No message is printed, and no code of the program sees it
+    /// that does not catch panics.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::lazy::{ClaimAtYield, Region};
+    ///
+    /// let region: Region<ClaimAtYield> = Region::new();
+    /// let nursery = region.nursery();
+    /// let sum = nursery.thunk(|nursery| {
+    ///     let mut sum = 0u64;
+    ///     for n in 0..100_000 {
+    ///         nursery.safe_point();
+    ///         sum += n;
+    ///     }
+    ///     sum
+    /// });
+    /// assert_eq!(sum.force(&nursery), 4_999_950_000);
+    /// ```
+    #[inline(always)]
+    pub fn safe_point(&self) {
+        if E::CLAIMS_AT_YIELD {
+            let left = self.frames.left.get() - 1;
+            self.frames.left.set(left);
+            if left == 0 {
+                self.claim_frames();
+            }
+        }
+    }
+
+    /// The end of a quantum.
+    #[cold]
+    #[inline(never)]
+    fn claim_frames(&self) {
+        self.frames.left.set(QUANTUM);
+        let mine = self.holes.black;
+        let (mut redundant, mut keeps) = (ptr::null(), false);
+        let mut next = self.frames.top.get();
+        // SAFETY: a frame is in the stack until its evaluation ends, and this code is called by the
+        // innermost one.
+        while let Some(frame) = unsafe { next.as_ref() }.filter(|frame| !frame.is_claimed.get()) {
+            let header = &frame.thunk().header;
+            let mut found = header.load(Ordering::Acquire);
+            while found != INDIRECTION && !is_claim(found) {
+                match header.compare_exchange(found, mine, Ordering::Acquire, Ordering::Acquire) {
+                    Ok(_) => found = mine,
+                    Err(now) => found = now,
+                }
+            }
+            if found != mine {
+                if keeps {
+                    break;
+                }
+                redundant = next;
+            } else {
+                frame.is_claimed.set(true);
+            }
+            keeps |= frame.once;
+            next = frame.up;
+        }
+        let may_leave = cfg!(panic = "unwind") && !std::thread::panicking();
+        if !redundant.is_null() && may_leave {
+            self.frames.leave.set(redundant);
+            resume_unwind(Box::new(LeftEvaluation));
+        }
+    }
+
+    /// Evaluates a thunk within a frame. `None` if the evaluation was left: then another OS thread
+    /// has the thunk, or has updated it.
+    #[inline(always)]
+    pub(super) fn evaluate_in_frame(
+        &self,
+        thunk: &ThunkHead,
+        code: usize,
+        once: bool,
+        evaluate: impl FnOnce() -> *mut (),
+    ) -> Option<*mut ()> {
+        let frames = &self.frames;
+        let entered = frames.entries.get();
+        frames.entries.set(entered + 1);
+        let up = frames.top.get();
+        let is_claimed = Cell::new(false);
+        let frame = UpdateFrame { thunk: NonNull::from(thunk), code, once, up, is_claimed };
+        frames.top.set(&frame);
+        let _pop = PopFrame { frames, frame: &frame, mine: self.holes.black };
+        let evaluated = catch_unwind(AssertUnwindSafe(|| {
+            self.safe_point();
+            evaluate()
+        }));
+        let is_left = ptr::eq(frames.leave.get(), &frame);
+        if is_left {
+            frames.leave.set(ptr::null());
+        }
+        match evaluated {
+            Ok(word) => Some(match thunk.update::<E>(word) {
+                Ok(()) => word,
+                Err(first) => {
+                    self.note_duplicate(&frame, entered);
+                    first
+                }
+            }),
+            Err(payload) if is_left && payload.is::<LeftEvaluation>() => {
+                self.note_duplicate(&frame, entered);
+                None
+            }
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+
+    /// Counts a duplicate. If this OS thread had claimed the thunk, the other evaluation was the
+    /// longer way to the value, and ended before its OS thread looked at it.
+    #[cold]
+    fn note_duplicate(&self, frame: &UpdateFrame, entered: u64) {
+        let length = match frame.is_claimed.get() {
+            true => 0,
+            false => self.frames.entries.get() - entered,
+        };
+        self.count(|counts| {
+            counts.duplicates += 1;
+            counts.longest_duplicate = counts.longest_duplicate.max(length);
+        });
+    }
+}

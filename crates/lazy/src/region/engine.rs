@@ -1,0 +1,140 @@
+//! [`ThunkEntry`] and its engines: how a thunk is entered and updated.
+//!
+//! | | entry | update | each quantum |
+//! |---|---|---|---|
+//! | [`Unsynchronised`] | load | stores, for one OS thread | |
+//! | [`LockFree`] | load | store of the result, store of the header | |
+//! | [`ClaimAtYield`] | load | as above | exchange for BLACK, a frame |
+//! | [`Grey`] | load, store of GREY | as above | |
+//! | [`OneCas`] | exchange for BLACK | as above | |
+//! | [`TwoCas`] | exchange for BLACK | store of the result, exchange of the header | |
+//!
+//! On x86-64 the orders Acquire and Release are plain loads and stores, so the rows above `OneCas`
+//! have no locked instruction at entry and update.
+
+/// How the thunks of a region are entered and updated: see the types that implement it.
+pub trait ThunkEntry: entry::Protocol {}
+
+/// One OS thread, without any order of memory: see [`Region::with`](crate::Region::with).
+#[derive(Debug, Clone, Copy)]
+pub enum Unsynchronised {}
+
+/// The paper's entry without a lock: duplicates are possible for as long as an evaluation takes.
+///
+/// # Paper
+/// [HMP05 §3.3, §3.4].
+#[derive(Debug, Clone, Copy)]
+pub enum LockFree {}
+
+/// As [`LockFree`]. Each [quantum](crate::Nursery::QUANTUM) the thread claims what it is
+/// evaluating, so no duplicate is longer than a quantum.
+///
+/// After so many entries the nursery goes through the thunks that its OS thread is evaluating, and
+/// claims each by an atomic exchange. A thunk that another thread has claimed or updated first is
+/// evaluated twice. Then the thread leaves that evaluation, and all within it, by unwinding, and
+/// takes the other thread's result. A closure that catches the unwinding keeps its evaluation.
+///
+/// A nursery counts the entries of thunks. A closure that computes for long without forcing a thunk
+/// calls [`safe_point`](crate::Nursery::safe_point).
+///
+/// # Paper
+/// [HMP05 §4.1] lazy black-holing, [HMP05 §4.6] the guarantee.
+///
+/// # Differences
+/// 1. A quantum is a number of entries, because a closure runs at a stretch and its thread does not
+///    yield.
+/// 2. What is left is evaluated again and is not frozen: a closure on a native stack cannot be. So
+///    an evaluation stays, although it is a duplicate, while a
+///    [`just_once`](crate::Nursery::just_once) thunk within it is evaluated.
+/// 3. Where panics abort, no evaluation is left.
+#[doc(alias = "lazy black-holing")]
+#[derive(Debug, Clone, Copy)]
+pub enum ClaimAtYield {}
+
+/// As [`LockFree`], with a store of GREY at the entry: duplicates are possible between two
+/// instructions.
+///
+/// # Paper
+/// [HMP05 §4.4].
+#[doc(alias = "grey-holing")]
+#[doc(alias = "GREYHOLE")]
+#[derive(Debug, Clone, Copy)]
+pub enum Grey {}
+
+/// One atomic exchange at the entry: no duplicates.
+#[derive(Debug, Clone, Copy)]
+pub enum OneCas {}
+
+/// Atomic exchanges at entry and update, which the paper measures as the bad idea.
+///
+/// # Paper
+/// [HMP05 §3.1, Figure 4].
+#[derive(Debug, Clone, Copy)]
+pub enum TwoCas {}
+
+pub(super) mod entry {
+    use crate::primitives::{AtomicPtr, AtomicUsize, Ordering};
+    use crate::region::thunk::INDIRECTION;
+
+    #[expect(unnameable_types, reason = "only the protocols here keep the region's promises")]
+    pub trait Protocol: 'static {
+        /// A type that is Sync if a region may be used by several threads.
+        type Threads;
+        /// Whether an update orders the result before the header, for other OS threads.
+        const ORDERED: bool = true;
+        /// Whether the entry stores GREY.
+        const GREYS: bool = false;
+        /// Whether the entry is an atomic exchange for BLACK.
+        const CLAIMS: bool = false;
+        /// Whether the thunks under evaluation are claimed each quantum.
+        const CLAIMS_AT_YIELD: bool = false;
+        const UPDATES_BY_EXCHANGE: bool = false;
+
+        #[inline(always)]
+        fn load(header: &AtomicUsize) -> usize {
+            header.load(if Self::ORDERED { Ordering::Acquire } else { Ordering::Relaxed })
+        }
+
+        #[inline(always)]
+        fn update(header: &AtomicUsize, result: &AtomicPtr<()>, word: *mut ()) {
+            result.store(word, Ordering::Relaxed);
+            if Self::UPDATES_BY_EXCHANGE {
+                header.swap(INDIRECTION, Ordering::AcqRel);
+            } else {
+                header.store(INDIRECTION, if Self::ORDERED { Ordering::Release } else { Ordering::Relaxed });
+            }
+        }
+    }
+
+    impl Protocol for super::Unsynchronised {
+        type Threads = *mut ();
+        const ORDERED: bool = false;
+    }
+    impl Protocol for super::LockFree {
+        type Threads = ();
+    }
+    impl Protocol for super::ClaimAtYield {
+        type Threads = ();
+        const CLAIMS_AT_YIELD: bool = true;
+    }
+    impl Protocol for super::Grey {
+        type Threads = ();
+        const GREYS: bool = true;
+    }
+    impl Protocol for super::OneCas {
+        type Threads = ();
+        const CLAIMS: bool = true;
+    }
+    impl Protocol for super::TwoCas {
+        type Threads = ();
+        const CLAIMS: bool = true;
+        const UPDATES_BY_EXCHANGE: bool = true;
+    }
+}
+
+impl ThunkEntry for Unsynchronised {}
+impl ThunkEntry for LockFree {}
+impl ThunkEntry for ClaimAtYield {}
+impl ThunkEntry for Grey {}
+impl ThunkEntry for OneCas {}
+impl ThunkEntry for TwoCas {}

@@ -1,0 +1,173 @@
+//! [`Nursery`]: the part of a region that one thread makes and forces thunks through.
+
+use super::claim::{FrameStack, QUANTUM};
+use super::engine::{Grey, ThunkEntry};
+use super::hole::ThreadHoles;
+use super::thunk::{Code, Invariant, Thunk, ThunkCell, ThunkHead};
+use super::word::ThunkWord;
+use super::{Region, RegionChunk, RegionCounts};
+use crate::primitives::lock;
+use std::alloc::{Layout, alloc, handle_alloc_error};
+use std::cell::{Cell, UnsafeCell};
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, needs_drop};
+use std::ptr::{self, NonNull};
+
+/// The bytes of a chunk.
+const CHUNK: usize = if cfg!(any(loom, miri)) { 1 << 10 } else { 1 << 18 };
+
+/// A thread's part of a [`Region`]. It stays on its OS thread.
+pub struct Nursery<'r, E: ThunkEntry = Grey> {
+    region: &'r Region<E>,
+    _invariant: Invariant<'r>,
+    /// Those of the OS thread.
+    pub(super) holes: ThreadHoles,
+    /// The free memory of the chunk.
+    next: Cell<*mut u8>,
+    end: Cell<usize>,
+    /// The thunks that were evaluated.
+    evaluated: Cell<u64>,
+    /// What happens seldom.
+    counts: Cell<RegionCounts>,
+    pub(super) frames: FrameStack,
+}
+
+impl<'r, E: ThunkEntry> Nursery<'r, E> {
+    /// The entries of thunks after which an OS thread claims what it is evaluating: see
+    /// [`ClaimAtYield`](crate::ClaimAtYield).
+    pub const QUANTUM: u64 = QUANTUM as u64;
+
+    pub(super) fn new(region: &'r Region<E>) -> Nursery<'r, E> {
+        Nursery {
+            region,
+            _invariant: PhantomData,
+            holes: ThreadHoles::of_this_thread(),
+            next: Cell::new(ptr::without_provenance_mut(1)),
+            end: Cell::new(0),
+            evaluated: Cell::new(0),
+            counts: Cell::new(RegionCounts::default()),
+            frames: FrameStack::new(),
+        }
+    }
+
+    /// A thunk of a closure, which may make and force other thunks.
+    #[inline]
+    pub fn thunk<V, F>(&self, code: F) -> Thunk<'r, V, E>
+    where
+        V: ThunkWord + Send + Sync + 'r,
+        F: Fn(&Nursery<'r, E>) -> V + Send + Sync + 'r,
+    {
+        self.make::<V, F, false>(code)
+    }
+
+    /// A thunk with a closure that runs once, also if several threads force it at the same moment:
+    /// its entry is an atomic exchange.
+    ///
+    /// # Paper
+    /// [HMP05 §3.5] `justOnce`, which the paper proposes.
+    pub fn just_once<V, F>(&self, code: F) -> Thunk<'r, V, E>
+    where
+        V: ThunkWord + Send + Sync + 'r,
+        F: Fn(&Nursery<'r, E>) -> V + Send + Sync + 'r,
+    {
+        self.make::<V, F, true>(code)
+    }
+
+    #[inline(always)]
+    fn make<V, F, const ONCE: bool>(&self, closure: F) -> Thunk<'r, V, E>
+    where
+        V: ThunkWord + 'r,
+        F: Fn(&Nursery<'r, E>) -> V + 'r,
+    {
+        const { assert!(!needs_drop::<F>(), "what a thunk captures must need no destructor") };
+        let code = Code::<F, V, E, ONCE>::TABLE;
+        let cell =
+            ThunkCell { head: ThunkHead::of(code), payload: UnsafeCell::new(ManuallyDrop::new(closure)) };
+        Thunk::at(self.put_cell(cell))
+    }
+
+    /// A thunk that has its result.
+    pub fn ready<V: ThunkWord + Send + Sync + 'r>(&self, value: V) -> Thunk<'r, V, E> {
+        let payload = UnsafeCell::new(ManuallyDrop::new(()));
+        Thunk::at(self.put_cell(ThunkCell { head: ThunkHead::ready(value.into_word()), payload }))
+    }
+
+    #[inline(always)]
+    fn put_cell<F>(&self, cell: ThunkCell<F>) -> NonNull<ThunkHead> {
+        let place = self.place(Layout::new::<ThunkCell<F>>()).cast::<ThunkCell<F>>();
+        // SAFETY: the place is fresh memory of this layout.
+        unsafe { place.write(cell) };
+        place.cast()
+    }
+
+    /// Puts a value into the region. Its destructor is not run, so it must have none.
+    #[inline]
+    pub fn put<T: Send + Sync + 'r>(&self, value: T) -> &'r T {
+        const { assert!(!needs_drop::<T>(), "what lies in a region must need no destructor") };
+        let place = self.place(Layout::new::<T>()).cast::<T>();
+        // SAFETY: the place is fresh memory of this layout, and stays until the region goes, which
+        // `'r` does not outlive.
+        unsafe {
+            place.write(value);
+            place.as_ref()
+        }
+    }
+
+    /// Fresh memory.
+    #[inline(always)]
+    fn place(&self, layout: Layout) -> NonNull<u8> {
+        let next = self.next.get();
+        let padding = next.addr().wrapping_neg() & (layout.align() - 1);
+        let free = self.end.get().wrapping_sub(next.addr());
+        if self.end.get() == 0 || padding + layout.size() > free {
+            return self.place_in_new_chunk(layout);
+        }
+        let place = next.wrapping_add(padding);
+        self.next.set(place.wrapping_add(layout.size()));
+        // SAFETY: it lies in a chunk.
+        unsafe { NonNull::new_unchecked(place) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn place_in_new_chunk(&self, layout: Layout) -> NonNull<u8> {
+        let size = CHUNK.max(layout.size() + layout.align());
+        let of_chunk = Layout::from_size_align(size, 16).expect("a chunk is small");
+        // SAFETY: the size is not 0.
+        let memory = NonNull::new(unsafe { alloc(of_chunk) }).unwrap_or_else(|| handle_alloc_error(of_chunk));
+        lock(&self.region.chunks).push(RegionChunk { memory, layout: of_chunk });
+        self.next.set(memory.as_ptr());
+        self.end.set(memory.as_ptr().addr() + size);
+        self.place(layout)
+    }
+
+    /// Counts something that happens seldom.
+    pub(super) fn count(&self, change: impl FnOnce(&mut RegionCounts)) {
+        let mut counts = self.counts.get();
+        change(&mut counts);
+        self.counts.set(counts);
+    }
+
+    #[inline(always)]
+    pub(super) fn count_evaluated(&self) {
+        self.evaluated.set(self.evaluated.get() + 1);
+    }
+}
+
+impl<E: ThunkEntry> Drop for Nursery<'_, E> {
+    fn drop(&mut self) {
+        let mine = self.counts.get();
+        let mut counts = lock(&self.region.counts);
+        counts.evaluated += self.evaluated.get();
+        counts.duplicates += mine.duplicates;
+        counts.holes_met += mine.holes_met;
+        counts.longest_duplicate = counts.longest_duplicate.max(mine.longest_duplicate);
+    }
+}
+
+impl<E: ThunkEntry> fmt::Debug for Nursery<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nursery").field("evaluated", &self.evaluated.get()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,171 @@
+{-# LANGUAGE BangPatterns #-}
+
+-- | Lazy programs as GHC evaluates them, and its sparks.
+--
+-- usage: Lazy fibs|sieve|quicksort|tree|queens|exp3|tak SIZE | knapsack ITEMS | par N CUT_OFF | monad-par N CUT_OFF
+-- Prints @name value@ lines: the answer that is checked, and milliseconds of CPU time, or
+-- nanoseconds of it for a call.
+module Main (main) where
+
+import Control.Monad.Par (get, runPar, spawn)
+import qualified Control.Monad.Par as Par
+import Control.Parallel (par, pseq)
+import Data.Array
+import Data.Bits
+import Data.List (unfoldr)
+import Data.Word (Word64)
+import GHC.Clock (getMonotonicTimeNSec)
+import System.CPUTime (getCPUTime)
+import System.Environment (getArgs)
+import System.Exit (ExitCode (..), exitWith)
+import System.IO (hFlush, stdout)
+
+-- | The stream of Fibonacci numbers, each of which is a thunk of the two before.
+fibs :: Int -> Word64
+fibs size = walk size stream `mod` 1000000007
+  where
+    stream = 0 : 1 : zipWith (+) stream (drop 1 stream)
+    walk :: Int -> [Word64] -> Word64
+    walk 0 (x : _) = x
+    walk n (x : xs) = x `seq` walk (n - 1) xs
+    walk _ [] = 0
+
+sieve :: Int -> Word64
+sieve size = primes [2 ..] !! (size - 1)
+  where
+    primes :: [Word64] -> [Word64]
+    primes (p : xs) = p : primes (filter (\n -> n `mod` p /= 0) xs)
+    primes [] = []
+
+-- | The table of the best values, each entry of which is a thunk of two entries above.
+knapsack :: Int -> Word64
+knapsack items = table ! (items, capacity)
+  where
+    capacity = 5000
+    table = listArray ((0, 0), (items, capacity)) [best i w | i <- [0 .. items], w <- [0 .. capacity]]
+    best :: Int -> Int -> Word64
+    best 0 _ = 0
+    best i w
+      | w < weight = without
+      | otherwise = max without (value + table ! (i - 1, w - weight))
+      where
+        without = table ! (i - 1, w)
+        weight = 1 + i * 7919 `mod` 97
+        value = fromIntegral (10 + i * 104729 `mod` 89)
+
+quicksort :: Int -> Word64
+quicksort size = mix 1 0 (sorted numbers)
+  where
+    numbers = unfoldr step (size, 1)
+    step :: (Int, Word64) -> Maybe (Word64, (Int, Word64))
+    step (0, _) = Nothing
+    step (left, n) = Just (n `shiftR` 40, (left - 1, n * 6364136223846793005 + 1442695040888963407))
+    sorted [] = []
+    sorted (p : xs) = sorted (filter (< p) xs) ++ p : sorted (filter (>= p) xs)
+    mix :: Word64 -> Word64 -> [Word64] -> Word64
+    mix _ !mixed [] = mixed
+    mix !at !mixed (n : ns) = mix (at + 1) (mixed + n * at) ns
+
+data Tree = Leaf | Node Tree Tree
+
+grown :: Int -> Tree
+grown 0 = Leaf
+grown depth = Node (grown (depth - 1)) (grown (depth - 1))
+{-# NOINLINE grown #-}
+
+leaves :: Tree -> Word64
+leaves Leaf = 1
+leaves (Node left right) = leaves left + leaves right
+{-# NOINLINE leaves #-}
+
+queens :: Int -> Word64
+queens size = go 0 0
+  where
+    go :: Int -> Word64 -> Word64
+    go rows board
+      | rows == size = 1
+      | otherwise = sum [go (rows + 1) (board `shiftL` 4 .|. fromIntegral c) | c <- filter safe [0 .. size - 1]]
+      where
+        safe column = and [apart (fromIntegral (board `shiftR` (4 * back) .&. 15)) back | back <- [0 .. rows - 1]]
+          where
+            apart queen back = queen /= column && abs (queen - column) /= back + 1
+
+data Nat = Z | S Nat
+
+-- | 3 to the power of the size, in numbers of lazy successors.
+exp3 :: Int -> Word64
+exp3 size = count 0 (power (number 3) size)
+  where
+    number :: Int -> Nat
+    number 0 = Z
+    number n = S (number (n - 1))
+    add Z b = b
+    add (S a) b = S (add a b)
+    multiply Z _ = Z
+    multiply (S a) b = add b (multiply a b)
+    power _ 0 = S Z
+    power x n = multiply x (power x (n - 1))
+    count :: Word64 -> Nat -> Word64
+    count !n Z = n
+    count !n (S a) = count (n + 1) a
+
+-- | Takeuchi's function, with arguments that are evaluated when they are needed.
+tak :: Int -> Int -> Int -> Int
+tak x y z
+  | x <= y = z
+  | otherwise = tak (tak (x - 1) y z) (tak (y - 1) z x) (tak (z - 1) x y)
+
+calls :: Int -> Word64
+calls n = 2 * fib (n + 1) - 1
+
+fib :: Int -> Word64
+fib n = if n < 2 then fromIntegral n else fib (n - 1) + fib (n - 2)
+
+fibPar :: Int -> Int -> Word64
+fibPar cutOff n
+  | n < 2 = fromIntegral n
+  | n <= cutOff = fib n
+  | otherwise = b `par` (a `pseq` a + b)
+  where
+    a = fibPar cutOff (n - 1)
+    b = fibPar cutOff (n - 2)
+
+fibMonadPar :: Int -> Int -> Par.Par Word64
+fibMonadPar cutOff n
+  | n < 2 = pure (fromIntegral n)
+  | n <= cutOff = pure (fib n)
+  | otherwise = do
+      b <- spawn (fibMonadPar cutOff (n - 2))
+      a <- fibMonadPar cutOff (n - 1)
+      (a +) <$> get b
+
+-- | The CPU time of an evaluation, under a name, for an operation of which there are so many.
+timed :: String -> Double -> Word64 -> IO ()
+timed name operations answer = do
+  first <- getCPUTime
+  wall <- getMonotonicTimeNSec
+  let !evaluated = answer
+  end <- getCPUTime
+  wallEnd <- getMonotonicTimeNSec
+  putStrLn (name ++ " " ++ show (fromIntegral (end - first) / 1e3 / operations))
+  putStrLn ("wall_ns " ++ show (fromIntegral (wallEnd - wall) / operations :: Double))
+  putStrLn ("answer " ++ show evaluated)
+
+main :: IO ()
+main = do
+  arguments <- getArgs
+  let ms = timed "ms" 1e6
+      ns n = timed "ns" (fromIntegral (calls n))
+  case arguments of
+    ["fibs", size] -> ms (fibs (read size))
+    ["sieve", size] -> ms (sieve (read size))
+    ["knapsack", size] -> ms (knapsack (read size))
+    ["quicksort", size] -> ms (quicksort (read size))
+    ["tree", size] -> ms (leaves (grown (read size)))
+    ["queens", size] -> ms (queens (read size))
+    ["exp3", size] -> ms (exp3 (read size))
+    ["tak", size] -> let n = read size in ms (fromIntegral (tak (3 * n) (2 * n) n))
+    ["par", n, cutOff] -> ns (read n) (fibPar (read cutOff) (read n))
+    ["monad-par", n, cutOff] -> ns (read n) (runPar (fibMonadPar (read cutOff) (read n)))
+    _ -> exitWith (ExitFailure 2)
+  hFlush stdout

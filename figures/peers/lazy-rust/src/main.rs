@@ -1,0 +1,83 @@
+//! The Rust crates for lazy values and parallel halves.
+//!
+//! usage: lazy-rust force N | join WORKERS N CUT_OFF
+//! Prints `name value` lines: the answer that is checked, and nanoseconds.
+
+use std::env;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use nix::time::{ClockId, clock_gettime};
+use once_cell::sync::Lazy;
+use rayon::ThreadPoolBuilder;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let numbers: Vec<u64> = words.iter().skip(1).filter_map(|word| word.parse().ok()).collect();
+    match (words.first().map(String::as_str), numbers.as_slice()) {
+        (Some("force"), &[n]) => force(n),
+        (Some("join"), &[workers, n, cut_off]) => fork_join(workers, n, cut_off),
+        _ => return ExitCode::from(2),
+    }
+    ExitCode::SUCCESS
+}
+
+/// A moment, on the clock of this process's CPU time and on the wall's.
+#[derive(Clone, Copy)]
+struct Times {
+    cpu_ns: f64,
+    wall: Instant,
+}
+
+impl Times {
+    fn now() -> Times {
+        let cpu = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("Linux has this clock");
+        Times { cpu_ns: cpu.tv_sec() as f64 * 1e9 + cpu.tv_nsec() as f64, wall: Instant::now() }
+    }
+
+    fn print_as(self, name: &str, last: Times, operations: u64) {
+        println!("{name} {:.4}", (last.cpu_ns - self.cpu_ns) / operations as f64);
+    }
+}
+
+type Boxed = Box<dyn FnOnce() -> u64 + Send>;
+
+/// The first force of each of `n` values, and then another one.
+fn force(n: u64) {
+    let values: Vec<Lazy<u64, Boxed>> = (0..n).map(|i| Lazy::new(Box::new(move || i) as Boxed)).collect();
+    let sum = || values.iter().map(|value| **value).sum::<u64>();
+    let first = Times::now();
+    let of_first = sum();
+    let second = Times::now();
+    let of_second = sum();
+    let last = Times::now();
+    first.print_as("first_ns", second, n);
+    second.print_as("again_ns", last, n);
+    println!("sum {}", of_first.max(of_second));
+}
+
+fn fib(n: u64, cut_off: u64) -> u64 {
+    if n < 2 {
+        return n;
+    }
+    if n <= cut_off {
+        return fib(n - 1, cut_off) + fib(n - 2, cut_off);
+    }
+    let (a, b) = rayon::join(|| fib(n - 1, cut_off), || fib(n - 2, cut_off));
+    a + b
+}
+
+/// The calls of a `fib` in which each call above the cut-off is a join.
+fn fork_join(workers: u64, n: u64, cut_off: u64) {
+    let pool = ThreadPoolBuilder::new().num_threads(workers as usize).build().expect("the system has threads");
+    let (first, answer, last) = pool.install(|| {
+        let first = Times::now();
+        let answer = fib(n, cut_off);
+        (first, answer, Times::now())
+    });
+    // A fib of n has 2 fib (n + 1) - 1 calls.
+    let calls = 2 * fib(n + 1, n + 1) - 1;
+    first.print_as("ns", last, calls);
+    println!("wall_ns {:.4}", (last.wall - first.wall).as_nanos() as f64 / calls as f64);
+    println!("answer {answer}");
+}

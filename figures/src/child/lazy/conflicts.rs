@@ -1,0 +1,73 @@
+//! Two OS threads that force the same thunks: how many evaluations are duplicates, and how long the
+//! longest one is.
+
+use std::sync::Barrier;
+use std::thread;
+
+use selvedge_lazy::{ClaimAtYield, Grey, LockFree, Nursery, Region, Thunk, ThunkEntry};
+
+use super::super::fault;
+
+/// Runs a program under an engine.
+///
+/// # Errors
+/// When there is no such engine.
+pub(super) fn run(program: &str, engine: &str, size: u64) -> Result<(), String> {
+    match (program, engine) {
+        ("walk", "lockfree") => run_in(&Region::<LockFree>::new(), |region| walk(size, region)),
+        ("walk", "claim") => run_in(&Region::<ClaimAtYield>::new(), |region| walk(size, region)),
+        ("walk", "grey") => run_in(&Region::<Grey>::new(), |region| walk(size, region)),
+        ("both", "lockfree") => run_in(&Region::<LockFree>::new(), |region| both(size, region)),
+        ("both", "claim") => run_in(&Region::<ClaimAtYield>::new(), |region| both(size, region)),
+        _ => return Err(format!("no such program: {program} {engine}")),
+    }
+    Ok(())
+}
+
+fn run_in<E: ThunkEntry>(region: &Region<E>, program: impl FnOnce(&Region<E>) -> u64) {
+    let sum = program(region);
+    let counts = region.counts();
+    println!("duplicates {}", counts.duplicates as f64 / counts.evaluated as f64);
+    println!("longest {}", counts.longest_duplicate);
+    println!("holes {}", counts.holes_met as f64 / counts.evaluated as f64);
+    println!("sum {}", sum + fault());
+}
+
+/// The smaller of the results of two OS threads.
+fn by_two(result: impl Fn() -> u64 + Sync) -> u64 {
+    thread::scope(|scope| {
+        let other = scope.spawn(&result);
+        result().min(other.join().expect("it does not panic"))
+    })
+}
+
+/// Two OS threads walk one list of thunks.
+fn walk<E: ThunkEntry>(size: u64, region: &Region<E>) -> u64
+where
+    Region<E>: Sync,
+{
+    let list = region.nursery().unfold(0, move |n| (n < size).then_some((n, n + 1)));
+    by_two(|| list.iter(&region.nursery()).sum())
+}
+
+/// Two OS threads force one tree of thunks. Both have entered its root before one goes on, so its
+/// engine is one that leaves no hole at the entry.
+fn both<E: ThunkEntry>(depth: u64, region: &Region<E>) -> u64
+where
+    Region<E>: Sync,
+{
+    let meet = Barrier::new(2);
+    let root = region.nursery().thunk(|nursery| {
+        meet.wait();
+        tree(nursery, depth).force(nursery)
+    });
+    by_two(|| root.force(&region.nursery()))
+}
+
+/// The leaves of a full tree of thunks.
+fn tree<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, depth: u64) -> Thunk<'r, u64, E> {
+    nursery.thunk(move |nursery| match depth.checked_sub(1) {
+        None => 1,
+        Some(below) => tree(nursery, below).force(nursery) + tree(nursery, below).force(nursery),
+    })
+}
