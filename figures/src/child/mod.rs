@@ -3,6 +3,7 @@
 
 mod abstractions;
 mod clock;
+pub(crate) mod cnc;
 pub(crate) mod cores;
 mod disk;
 mod echo;
@@ -107,6 +108,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
     if let Some(program) = name.strip_prefix("stm-") {
         return stm::run(program, numbers);
+    }
+    if let Some(program) = name.strip_prefix("cnc-") {
+        return cnc::run(program, numbers);
     }
     if let Some(program) = name.strip_prefix("lazy-") {
         return lazy::run(program, numbers);
