@@ -1,8 +1,8 @@
 //! `cargo xtask projects SECONDS`: real projects, built by ninja and by `selvedge-make`: both run
 //! the same commands and leave the same files.
 //!
-//! The sources are Debian's. They are fetched into the target directory, by an apt with lists of its
-//! own, so that the machine's configuration stays as it is.
+//! The sources are Debian's. They are fetched into the target directory, by an apt with lists of
+//! its own, so that the machine's configuration stays as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -24,18 +24,18 @@ const MAKE: u64 = 3;
 const SOURCES: u64 = 100;
 
 /// A project in a directory of its own, for one build runner.
-struct Tree {
+struct BuildTree {
     directory: PathBuf,
     runner: u64,
 }
 
-impl Tree {
-    fn new(name: &str, runner: u64) -> Tree {
+impl BuildTree {
+    fn new(name: &str, runner: u64) -> BuildTree {
         let name = format!("make-figure-{name}-{}", RUNNERS[runner as usize]);
         let directory = target_directory().join(name);
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(directory.join("o")).expect("the target directory can be written");
-        Tree { directory, runner }
+        BuildTree { directory, runner }
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -118,7 +118,7 @@ fn edges(n: u64) -> Vec<(String, String)> {
 
 /// A build of `n` edges with nothing to do.
 pub(super) fn null(runner: u64, n: u64) {
-    let tree = Tree::new("null", runner);
+    let tree = BuildTree::new("null", runner);
     tree.manifest("touch $out", &edges(n));
     (0..SOURCES).for_each(|source| tree.touch(&format!("s{source}"), 200));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
@@ -141,7 +141,7 @@ pub(super) fn null(runner: u64, n: u64) {
 
 /// A build of `n` edges that shows its commands and runs none.
 pub(super) fn dry(runner: u64, n: u64) {
-    let tree = Tree::new("dry", runner);
+    let tree = BuildTree::new("dry", runner);
     tree.manifest("touch $out", &edges(n + fault()));
     (0..SOURCES).for_each(|source| tree.touch(&format!("s{source}"), 200));
     let (commands, wall, cpu) = tree.build(&["-n"]);
@@ -151,7 +151,7 @@ pub(super) fn dry(runner: u64, n: u64) {
 /// A build of `n` commands that do nothing: each is another program, or a word that only the shell
 /// knows.
 pub(super) fn commands(runner: u64, n: u64, shell: bool) {
-    let tree = Tree::new("commands", runner);
+    let tree = BuildTree::new("commands", runner);
     let command = if shell { ": $out && true" } else { "/bin/true $out" };
     let edges: Vec<_> = (0..n + fault()).map(|edge| (output(edge), String::new())).collect();
     tree.manifest(command, &edges);
@@ -196,7 +196,7 @@ pub(super) fn speed_up(runner: u64, count: u64, percent: u64) {
     let compiler = std::env::current_exe().expect("the running executable has a path");
     let compiler = format!("{} child make-compile {} $out $in", compiler.display(), STEPS / 100 * percent);
     let run = |jobs: &str| {
-        let tree = Tree::new("modules", runner);
+        let tree = BuildTree::new("modules", runner);
         tree.manifest(&compiler, &modules(count + fault()));
         tree.build(&[jobs])
     };

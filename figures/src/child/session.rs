@@ -19,7 +19,7 @@ use super::runtime::{Ours, Runtime, Waits};
 pub(super) const PACKAGES: u64 = 16;
 
 /// The results of the modules so far, by their numbers.
-type Table = Arc<BTreeMap<u64, u64>>;
+type Tables = Arc<BTreeMap<u64, u64>>;
 
 /// Compiles a program of so many modules on one worker, and on two.
 pub(super) fn session(count: u64, percent: u64) {
@@ -35,7 +35,7 @@ pub(super) fn session(count: u64, percent: u64) {
 /// Returns the seconds that it took, and the results of all modules.
 async fn program(count: u64, steps: u64, jobs: u32) -> (f64, BTreeMap<u64, u64>) {
     let began = Instant::now();
-    let cells: Arc<[MVar<Table>]> = (0..count + fault()).map(|_| MVar::empty()).collect();
+    let cells: Arc<[MVar<Tables>]> = (0..count + fault()).map(|_| MVar::empty()).collect();
     // Only ever added to: the first thread that needs an interface reads it, and the others wait.
     let cache: Arc<[Lazy<u64>]> =
         (0..PACKAGES).map(|package| Lazy::new(move || interface(package, steps))).collect();
@@ -64,7 +64,7 @@ async fn program(count: u64, steps: u64, jobs: u32) -> (f64, BTreeMap<u64, u64>)
 }
 
 /// The paper's `readMVar`.
-async fn read(cell: &MVar<Table>) -> Table {
+async fn read(cell: &MVar<Tables>) -> Tables {
     let table = cell.take().await;
     cell.put(table.clone()).await;
     table

@@ -111,8 +111,8 @@ impl Project {
         }
     }
 
-    /// Forgets what was seen on disk and what was decided, because commands have run since. The next
-    /// visit looks at everything again. Dyndep files stay read.
+    /// Forgets what was seen on disk and what was decided, because commands have run since. The
+    /// next visit looks at everything again. Dyndep files stay read.
     pub fn forget(&mut self) {
         self.nodes.clear();
         self.deps.clear();
